@@ -1,0 +1,86 @@
+"""Every failure that sigps raises on purpose, on one page.
+
+    SigpsError
+    ├── ConfigError      a job, an option or a parameter is wrong; nothing was loaded
+    ├── GraphError       a file, an id or an edge is wrong
+    ├── PartitionError   a graph cannot be divided as asked
+    ├── CompileError     compute() cannot be compiled: file, line, source text
+    ├── DeviceError      a device lacks what the run needs: rank
+    └── ExchangeError    ranks could not exchange messages: rank, superstep
+
+A message says what was wrong, the value, the rule, and the next step.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CompileError",
+    "ConfigError",
+    "DeviceError",
+    "ExchangeError",
+    "GraphError",
+    "PartitionError",
+    "SigpsError",
+]
+
+
+class SigpsError(Exception):
+    """The root of all errors that sigps raises on purpose."""
+
+
+class ConfigError(SigpsError):
+    """A job file, an option or a parameter is wrong. Raised before any graph is read."""
+
+
+class GraphError(SigpsError):
+    """A graph file, a vertex id or an edge is wrong."""
+
+
+class PartitionError(SigpsError):
+    """A graph cannot be divided as asked."""
+
+
+class CompileError(SigpsError):
+    """A vertex program uses something that cannot be compiled.
+
+    Attributes:
+        file: Where the class is written, or None where its source is not known.
+        line: The line in that file, counted from 1, or None.
+        source: The text of that line, stripped.
+    """
+
+    def __init__(
+        self, problem: str, *, file: str | None = None, line: int | None = None, source: str = ""
+    ) -> None:
+        where = f"{file}:{line}: " if file is not None and line is not None else ""
+        text = f"\n    {source}" if source else ""
+        super().__init__(f"{where}{problem}{text}")
+        self.file = file
+        self.line = line
+        self.source = source
+
+
+class DeviceError(SigpsError):
+    """A device is missing or lacks what the run needs.
+
+    Attributes:
+        rank: The rank whose device it is, counted from 0.
+    """
+
+    def __init__(self, problem: str, *, rank: int = 0) -> None:
+        super().__init__(f"rank {rank}: {problem}")
+        self.rank = rank
+
+
+class ExchangeError(SigpsError):
+    """Messages could not be delivered.
+
+    Attributes:
+        rank: The rank that found out, counted from 0.
+        superstep: The superstep in which it happened.
+    """
+
+    def __init__(self, problem: str, *, rank: int, superstep: int) -> None:
+        super().__init__(f"rank {rank}, superstep {superstep}: {problem}")
+        self.rank = rank
+        self.superstep = superstep

@@ -1,0 +1,186 @@
+"""The ranks that work together, and the few collectives that loading and exchange need.
+
+`Group` is the contract, `Alone` is one process, `MPIGroup` is what `mpirun` started. Every method is
+collective: all ranks call it in the same order. `world()` looks at the launcher's environment, so a
+process that `mpirun` did not start never imports mpi4py.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol, TypeVar
+
+import msgpack
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.errors import ConfigError
+
+__all__ = ["Alone", "Group", "MPIGroup", "world"]
+
+T = TypeVar("T")
+Reduction = Literal["sum", "min", "max"]
+
+
+class Group(Protocol):
+    """Ranks 0 to `size` - 1 of one run."""
+
+    rank: int
+    size: int
+
+    def all_to_all(self, parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """Send `parts[r]` (1-D, one dtype on all ranks) to rank r; return what each rank sent here."""
+        ...
+
+    def all_reduce(self, values: NDArray[Any], op: Reduction) -> NDArray[Any]:
+        """Combine arrays of one shape element by element; every rank gets the result."""
+        ...
+
+    def all_gather(self, value: T) -> list[T]:
+        """Return every rank's small value (what msgpack carries), by rank."""
+        ...
+
+    def all_gather_array(self, values: NDArray[Any]) -> list[NDArray[Any]]:
+        """Return every rank's 1-D array, by rank; lengths may differ, the dtype may not."""
+        ...
+
+    def broadcast(self, value: T) -> T:
+        """Return rank 0's small value (what msgpack carries) on every rank."""
+        ...
+
+    def barrier(self) -> None:
+        """Return when all ranks have called."""
+        ...
+
+
+class Alone:
+    """A group of one process."""
+
+    rank = 0
+    size = 1
+
+    def all_to_all(self, parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        return list(parts)
+
+    def all_reduce(self, values: NDArray[Any], op: Reduction) -> NDArray[Any]:
+        return values
+
+    def all_gather(self, value: T) -> list[T]:
+        return [value]
+
+    def all_gather_array(self, values: NDArray[Any]) -> list[NDArray[Any]]:
+        return [values]
+
+    def broadcast(self, value: T) -> T:
+        return value
+
+    def barrier(self) -> None:
+        return
+
+
+class MPIGroup:
+    """The ranks of an MPI communicator. Data goes as raw bytes, small values as msgpack."""
+
+    def __init__(self, comm: Any) -> None:
+        self._comm = comm
+        self.rank = int(comm.Get_rank())
+        self.size = int(comm.Get_size())
+
+    def all_to_all(self, parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        sent = [np.ascontiguousarray(part) for part in parts]
+        dtype = sent[0].dtype
+        num_bytes = np.array([part.nbytes for part in sent], dtype=np.int64)
+        num_arriving = np.empty(self.size, dtype=np.int64)
+        self._comm.Alltoall(num_bytes, num_arriving)
+        arrived = [np.empty(int(n) // dtype.itemsize, dtype=dtype) for n in num_arriving]
+        # Pairs of point-to-point messages: MPI's counts are 32 bit, so large parts go in pieces.
+        requests = []
+        for peer in range(self.size):
+            if peer == self.rank:
+                arrived[peer] = sent[peer]
+                continue
+            requests += [self._comm.Irecv(p, source=peer) for p in _pieces(arrived[peer])]
+        for peer in range(self.size):
+            if peer != self.rank:
+                requests += [self._comm.Isend(p, dest=peer) for p in _pieces(sent[peer])]
+        for request in requests:
+            request.Wait()
+        return arrived
+
+    def all_reduce(self, values: NDArray[Any], op: Reduction) -> NDArray[Any]:
+        from mpi4py import MPI
+
+        result = np.empty_like(values)
+        self._comm.Allreduce(
+            np.ascontiguousarray(values),
+            result,
+            op={"sum": MPI.SUM, "min": MPI.MIN, "max": MPI.MAX}[op],
+        )
+        return result
+
+    def all_gather(self, value: T) -> list[T]:
+        packed = np.frombuffer(msgpack.packb(value), dtype=np.uint8)
+        return [_unpack(part) for part in self.all_gather_array(packed)]
+
+    def all_gather_array(self, values: NDArray[Any]) -> list[NDArray[Any]]:
+        return self.all_to_all([values] * self.size)
+
+    def broadcast(self, value: T) -> T:
+        packed = np.frombuffer(msgpack.packb(value) if self.rank == 0 else b"", dtype=np.uint8)
+        nothing = packed[:0]
+        parts = [packed] * self.size if self.rank == 0 else [nothing] * self.size
+        result: T = _unpack(self.all_to_all(parts)[0])
+        return result
+
+    def barrier(self) -> None:
+        self._comm.Barrier()
+
+    def abort(self) -> None:
+        """End every rank of the run at once. Does not return."""
+        self._comm.Abort(1)
+
+
+def world() -> Group:
+    """Return the ranks that the launcher started: `Alone` without `mpirun`.
+
+    Raises:
+        ConfigError: If a launcher started several ranks and mpi4py cannot be imported.
+    """
+    return _world()
+
+
+@functools.cache
+def _world() -> Group:
+    if launched_ranks(os.environ) <= 1:
+        return Alone()
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise ConfigError(
+            f"started with {launched_ranks(os.environ)} ranks, but mpi4py cannot be loaded ({error}). "
+            "Install it with: pip install 'sigps[mpi]'"
+        ) from error
+    return MPIGroup(MPI.COMM_WORLD)
+
+
+def launched_ranks(environment: Any) -> int:
+    """Return how many ranks a launcher says it started, by the variables that MPICH, Open MPI and Slurm set."""
+    for name in ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS"):
+        value = environment.get(name, "")
+        if value.isdigit():
+            return int(value)
+    return 1
+
+
+_PIECE_BYTES = 1 << 30
+
+
+def _pieces(array: NDArray[Any]) -> list[NDArray[np.uint8]]:
+    raw = array.view(np.uint8) if array.size else np.empty(0, dtype=np.uint8)
+    return [raw[i : i + _PIECE_BYTES] for i in range(0, raw.size, _PIECE_BYTES)]
+
+
+def _unpack(packed: NDArray[Any]) -> Any:
+    return msgpack.unpackb(packed.tobytes(), strict_map_key=False)
