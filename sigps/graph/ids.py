@@ -1,0 +1,253 @@
+"""The user's vertex ids (oids) and the ids 0..n-1 that everything inside uses (gids).
+
+gid g is the g-th smallest oid, on any number of ranks. Ids that are consecutive need no table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sigps.errors import GraphError
+from sigps.group import Alone, Group
+
+__all__ = ["Ids", "ask", "as_ids", "split_by_rank"]
+
+
+class Ids:
+    """The map between oids and gids.
+
+    On several ranks a table is spread: rank r holds the oids of gids `row_bounds[r] : row_bounds[r + 1]`,
+    and `to_gids` and `to_oids` are collective. Consecutive ids need no table and no exchange.
+    """
+
+    def __init__(
+        self,
+        num_vertices: int,
+        base: int,
+        table: NDArray[Any] | None,
+        row_bounds: NDArray[np.int64],
+        group: Group,
+    ) -> None:
+        """Hold the parts; use `identity`, `range` or `of` instead."""
+        self.num_vertices = num_vertices
+        self._base = base
+        self._table = table
+        self._row_bounds = row_bounds
+        self._group = group
+        if table is not None:
+            firsts = group.all_gather_array(table[:1])
+            self._first_ranks = np.flatnonzero([part.size for part in firsts])
+            self._first_oids = np.concatenate(firsts)
+
+    @classmethod
+    def identity(cls, num_vertices: int) -> Ids:
+        """Return the map of oids 0..n-1 onto themselves."""
+        return cls.range(0, num_vertices)
+
+    @classmethod
+    def range(cls, base: int, num_vertices: int) -> Ids:
+        """Return the map of the consecutive oids base..base+n-1, without a table."""
+        return cls(num_vertices, base, None, np.array([0, num_vertices]), Alone())
+
+    @classmethod
+    def of(
+        cls,
+        table: NDArray[Any],
+        *,
+        group: Group | None = None,
+        row_bounds: NDArray[np.int64] | None = None,
+    ) -> Ids:
+        """Return the map for a sorted table of distinct oids.
+
+        Args:
+            table: int64 or str; on several ranks this rank's slice of it. Collective.
+            group: The ranks that hold the slices; None for one process.
+            row_bounds: Where the slices begin and end, [size + 1]; needed on several ranks.
+        """
+        if group is None or group.size == 1:
+            group, row_bounds = Alone(), np.array([0, table.size])
+        if row_bounds is None:
+            raise GraphError(
+                "row_bounds is missing: on several ranks it says whose slice of the table is whose"
+            )
+        if table.dtype.kind == "U":
+            table = _widen(table, group)
+        return cls(int(row_bounds[-1]), 0, table, row_bounds, group)
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether every oid is its own gid."""
+        return self._table is None and self._base == 0
+
+    @property
+    def kind(self) -> str:
+        """`"identity"`, `"range"` (consecutive), `"table"` (int64) or `"strings"`."""
+        if self._table is None:
+            return "identity" if self._base == 0 else "range"
+        return "strings" if self._table.dtype.kind == "U" else "table"
+
+    @property
+    def base(self) -> int:
+        """The smallest oid of a map without a table."""
+        return self._base
+
+    @property
+    def table(self) -> NDArray[Any] | None:
+        """This rank's slice of the sorted oids; None where the oids are consecutive."""
+        return self._table
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The oids' type: int64 or a str type."""
+        return np.dtype(np.int64) if self._table is None else self._table.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that this rank's share of the map takes."""
+        return 0 if self._table is None else int(self._table.nbytes)
+
+    def to_gids(self, oids: ArrayLike) -> NDArray[np.int64]:
+        """Return the gids of `oids`, -1 where an oid is no vertex. Collective on several ranks.
+
+        >>> Ids.of(np.array([3, 10, 20])).to_gids([20, 4, 3])
+        array([ 2, -1,  0])
+        """
+        asked = np.atleast_1d(as_ids(oids, "ids"))
+        if (asked.dtype.kind == "U") != (self.dtype.kind == "U"):
+            fitting = np.empty(0, dtype=self.dtype)  # still asks: the other ranks may be waiting
+            self._find(fitting)
+            return np.full(asked.size, -1, dtype=np.int64)
+        return self._find(asked)
+
+    def to_oids(self, gids: ArrayLike) -> NDArray[Any]:
+        """Return the oids of `gids`, all within 0..n-1. Collective on several ranks.
+
+        >>> Ids.of(np.array(["ann", "bob"])).to_oids([1, 0])
+        array(['bob', 'ann'], dtype='<U3')
+        """
+        asked = np.atleast_1d(np.asarray(gids, dtype=np.int64))
+        if asked.size and not (0 <= int(asked.min()) and int(asked.max()) < self.num_vertices):
+            raise GraphError(f"a gid is outside 0..{self.num_vertices - 1}: {asked.min()}..{asked.max()}")
+        if self._table is None:
+            return asked + self._base
+        table = self._table
+        if self._group.size == 1:
+            return table[asked]
+        first = int(self._row_bounds[self._group.rank])
+        owners = np.searchsorted(self._row_bounds, asked, side="right") - 1
+        return ask(self._group, owners, asked, lambda gids: table[gids - first])
+
+    def _find(self, oids: NDArray[Any]) -> NDArray[np.int64]:
+        if self._table is None:
+            known = (oids >= self._base) & (oids < self._base + self.num_vertices)
+            return np.where(known, oids - self._base, -1)
+        if self._group.size == 1:
+            return _search(self._table, oids, 0)
+        table = self._table
+        first = int(self._row_bounds[self._group.rank])
+        if table.dtype.kind == "U":
+            oids = _widen(oids, self._group)
+        if not self._first_ranks.size:
+            return np.full(oids.size, -1, dtype=np.int64)
+        slot = np.searchsorted(self._first_oids, oids, side="right") - 1
+        owners = self._first_ranks[np.maximum(slot, 0)]
+        return ask(self._group, owners, oids, lambda oids: _search(table, oids, first))
+
+
+def as_ids(values: ArrayLike, what: str) -> NDArray[Any]:
+    """Return vertex ids as an int64, smaller integer or str array.
+
+    Args:
+        values: Integers, whole floats or strings, one kind.
+        what: How an error names them, such as `"sources"`.
+
+    Raises:
+        GraphError: If the values are neither whole numbers within int64 nor strings.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind == "O" or (array.dtype.kind in "US" and isinstance(values, (list, tuple))):
+        array = _as_plain(np.asarray(values, dtype=object), what)
+    if array.dtype.kind == "i" or array.size == 0:
+        return array if array.dtype.kind in "iU" else array.astype(np.int64)
+    if array.dtype.kind == "u":
+        if int(array.max()) > _INT64_MAX:
+            raise GraphError(f"{what}: {array.max()} is above the largest id, {_INT64_MAX}")
+        return array if array.dtype.itemsize == 4 else array.astype(np.int64)
+    if array.dtype.kind == "f":
+        return _as_whole(array, what)
+    if array.dtype.kind == "S":
+        return np.char.decode(array, "utf-8")
+    if array.dtype.kind == "T":
+        return array.astype(object).astype(np.str_)
+    if array.dtype.kind == "U":
+        return array
+    raise GraphError(f"{what}: ids must be whole numbers or strings, not {array.dtype}")
+
+
+def ask(
+    group: Group,
+    owners: NDArray[Any],
+    questions: NDArray[Any],
+    answer: Callable[[NDArray[Any]], NDArray[Any]],
+) -> NDArray[Any]:
+    """Send each question to its owner and return the answers in the questions' order. Collective."""
+    order, parts = split_by_rank(owners, group.size)
+    asked = group.all_to_all([questions[order[part]] for part in parts])
+    answers = group.all_to_all([answer(part) for part in asked])
+    result = np.empty(questions.size, dtype=answers[0].dtype)
+    result[order] = np.concatenate(answers)
+    return result
+
+
+def split_by_rank(owners: NDArray[Any], size: int) -> tuple[NDArray[np.int64], list[slice]]:
+    """Return an order that groups items by owner, given order within one, and each rank's slice of it."""
+    order = np.argsort(owners, kind="stable")
+    bounds = np.searchsorted(owners[order], np.arange(size + 1)).tolist()
+    return order, [slice(bounds[rank], bounds[rank + 1]) for rank in range(size)]
+
+
+_INT64_MAX = int(np.iinfo(np.int64).max)
+
+
+def _search(table: NDArray[Any], oids: NDArray[Any], first: int) -> NDArray[np.int64]:
+    if not table.size:
+        return np.full(oids.size, -1, dtype=np.int64)
+    slot = np.searchsorted(table, oids)
+    slot[slot == table.size] = 0
+    return np.where(table[slot] == oids, slot + first, -1)
+
+
+def _widen(strings: NDArray[Any], group: Group) -> NDArray[Any]:
+    """Give strings the same width on all ranks: an exchange needs one dtype."""
+    width = int(group.all_reduce(np.array([strings.dtype.itemsize // 4]), "max")[0])
+    return strings.astype(f"<U{max(width, 1)}", copy=False)
+
+
+def _as_whole(array: NDArray[Any], what: str) -> NDArray[Any]:
+    with np.errstate(invalid="ignore"):
+        wrong = ~((np.floor(array) == array) & (np.abs(array) <= float(2**53)))
+    if wrong.any():
+        at = int(np.flatnonzero(wrong)[0])
+        raise GraphError(
+            f"{what}[{at}] is {array[at]}: a number given as float must be whole and within 2**53 to be an id. "
+            "Convert the ids to integers or strings first."
+        )
+    return array.astype(np.int64)
+
+
+def _as_plain(array: NDArray[Any], what: str) -> NDArray[Any]:
+    """Turn an array of Python objects into int64 or str, refusing a mixture."""
+    kinds = {type(value) for value in array.flat}
+    if all(issubclass(kind, str) for kind in kinds):
+        return array.astype(np.str_)
+    if all(issubclass(kind, (int, float, np.integer, np.floating)) and kind is not bool for kind in kinds):
+        numbers = np.array(array.tolist())
+        if numbers.dtype.kind in "iuf":
+            return numbers
+        raise GraphError(f"{what}: an id is outside int64; give such ids as strings")
+    names = ", ".join(sorted(kind.__name__ for kind in kinds))
+    raise GraphError(f"{what}: ids must be all whole numbers or all strings, not {names}")

@@ -1,0 +1,77 @@
+"""What loading a graph found: every edge that was kept, dropped or skipped is counted here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["LoadReport"]
+
+
+@dataclass
+class LoadReport:
+    """The account of one load, over all ranks.
+
+    Loaders fill in `format`, `source` and `rows_skipped`; `build_graph` fills in the rest.
+
+    Attributes:
+        format: The format read, `"memory"` for arrays.
+        source: The path read, empty for arrays.
+        directed: Whether edges have a direction.
+        num_vertices: Vertices of the graph.
+        edges_given: Edges in the input, each counted once.
+        edges_stored: Directed edges in the graph; an undirected edge counts twice, its self-loop once.
+        duplicates: Given edges that repeat an earlier one.
+        duplicates_policy: What became of them: `"keep"`, `"drop"`, `"sum"`, `"min"` or `"max"`.
+        self_loops: Given edges from a vertex to itself.
+        self_loops_policy: What became of them: `"keep"` or `"drop"`.
+        rows_skipped: Rows of the file that are no edges (comments, blank lines).
+        isolated: Vertices without an edge.
+        base: The smallest id, None for string ids and graphs without vertices.
+        id_map: How ids become 0..n-1: `"identity"`, `"range"`, `"table"` or `"strings"`.
+        num_bytes: Bytes of the finished graph, over all ranks.
+        seconds: Time from the first byte read to the finished graph, of the slowest rank.
+    """
+
+    format: str = "memory"
+    source: str = ""
+    directed: bool = True
+    num_vertices: int = 0
+    edges_given: int = 0
+    edges_stored: int = 0
+    duplicates: int = 0
+    duplicates_policy: str = "keep"
+    self_loops: int = 0
+    self_loops_policy: str = "keep"
+    rows_skipped: int = 0
+    isolated: int = 0
+    base: int | None = None
+    id_map: str = "identity"
+    num_bytes: int = 0
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        where = f"{self.source} " if self.source else ""
+        direction = "directed" if self.directed else "undirected"
+        base = "" if self.base is None else f", smallest id {self.base:,}"
+        return "\n".join(
+            [
+                f"{where}({self.format}): {direction}, {self.num_vertices:,} vertices, "
+                f"{self.edges_given:,} edges given, {self.edges_stored:,} stored",
+                f"  duplicates {self.duplicates:,} ({_FATES[self.duplicates_policy]}), "
+                f"self-loops {self.self_loops:,} ({_FATES[self.self_loops_policy]}), "
+                f"isolated vertices {self.isolated:,}, rows skipped {self.rows_skipped:,}",
+                f"  id map {self.id_map}{base}; {_readable(self.num_bytes)} in {self.seconds:.2f} s",
+            ]
+        )
+
+
+_FATES = {"keep": "kept", "drop": "dropped", "sum": "summed", "min": "least kept", "max": "greatest kept"}
+
+
+def _readable(num_bytes: int) -> str:
+    size = float(num_bytes)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"

@@ -1,0 +1,51 @@
+"""What all tests share: real data, ranks as threads, and the battery of tiny graphs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from battery import BATTERY, Sample
+from thread_group import run_ranks as _run_ranks
+
+_REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """Return the folder of real graphs, or skip where it is absent."""
+    return _folder("SIGPS_DATA", "data")
+
+
+@pytest.fixture(scope="session")
+def conformance_dir() -> Path:
+    """Return the folder of the LDBC Graphalytics graphs, or skip where it is absent."""
+    return _folder("SIGPS_CONFORMANCE", "conformance")
+
+
+@pytest.fixture(scope="session")
+def run_ranks() -> Callable[..., list[Any]]:
+    """Return `run_ranks(size, function)`: `function(group)` on threads, the results by rank."""
+    return _run_ranks
+
+
+@pytest.fixture(params=list(BATTERY), scope="session")
+def sample(request: pytest.FixtureRequest) -> Sample:
+    """Return each tiny graph of the battery in turn."""
+    return BATTERY[request.param]
+
+
+@pytest.fixture(scope="session")
+def battery() -> dict[str, Sample]:
+    """Return the battery: name to the arguments of `Graph.from_edges`."""
+    return BATTERY
+
+
+def _folder(variable: str, name: str) -> Path:
+    folder = Path(os.environ.get(variable, _REPOSITORY.parent / "shared" / name))
+    if not folder.is_dir():
+        pytest.skip(f"no folder {folder}: set {variable} to where the {name} graphs lie")
+    return folder
