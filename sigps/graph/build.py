@@ -130,7 +130,7 @@ def _take_in(chunk: EdgeChunk) -> EdgeChunk:
     for name, column in (("sources", sources), ("targets", targets), *chunk.columns.items()):
         if np.ndim(column) != 1 or len(column) != len(sources):
             raise GraphError(
-                f"{name} has shape {np.shape(column)}, sources {np.shape(sources)}: one value an edge is needed"
+                f"{name} has shape {np.shape(column)}, sources {np.shape(sources)}: every edge needs one value"
             )
     columns = {name: as_column(column, name) for name, column in chunk.columns.items()}
     if (sources.dtype.kind == "U") != (targets.dtype.kind == "U") and sources.size:
@@ -170,9 +170,8 @@ def _agree_on_columns(chunks: list[EdgeChunk], group: Group) -> None:
     names = {tuple(chunk.columns) for chunk in chunks}
     for chunk in chunks:
         for name, column in chunk.columns.items():
-            dtype = np.result_type(column.dtype, known.get(name, column.dtype))
-            known[name] = dtype.str
-    everywhere = group.all_gather([[list(order) for order in sorted(names)], known])
+            known[name] = np.result_type(column.dtype, np.dtype(known.get(name, column.dtype))).str
+    everywhere: list[Any] = group.all_gather([[list(order) for order in sorted(names)], known])
     orders = {tuple(order) for rank_orders, _ in everywhere for order in rank_orders}
     if len({frozenset(order) for order in orders}) > 1:
         raise GraphError(f"chunks have different columns: {sorted(orders)}; every edge needs the same")
@@ -211,16 +210,14 @@ def _number(
     high = int(group.all_reduce(np.array([high]), "max")[0])
     num_ends = int(group.all_reduce(np.array([sum(end.size for end in ends)]), "sum")[0])
     if num_vertices is not None:
-        if num_ends and not (0 <= low and high < num_vertices):
+        if num_ends and not (low >= 0 and high < num_vertices):
             raise GraphError(f"ids {low}..{high} lie outside 0..{num_vertices - 1}, as ids='identity' needs")
         return number_given(num_vertices)
     if not num_ends:
         return number_given(0)
     if high - low < max(_DENSE_IDS, num_ends // 2):
         return number_dense(chunks, named, low, high, group)
-    if any(end.dtype != np.int64 for end in ends):
-        for chunk in chunks:
-            chunk.sources, chunk.targets = chunk.sources.astype(np.int64), chunk.targets.astype(np.int64)
+    _cast_ends(chunks, np.dtype(np.int64))
     return number_sorted(chunks, None if named is None else named.astype(np.int64), group)
 
 
@@ -231,12 +228,14 @@ def _number_strings(chunks: list[EdgeChunk], named: NDArray[Any] | None, group: 
     widths += [] if named is None else [named.dtype.itemsize // 4]
     width = int(group.all_reduce(np.array([max(widths, default=1)]), "max")[0])
     dtype = np.dtype(f"<U{width}")
-    for chunk in chunks:
-        chunk.sources, chunk.targets = (
-            end.astype(dtype, copy=False) if end.size else np.empty(0, dtype)
-            for end in (chunk.sources, chunk.targets)
-        )
+    _cast_ends(chunks, dtype)
     return number_sorted(chunks, None if named is None else named.astype(dtype), group)
+
+
+def _cast_ends(chunks: list[EdgeChunk], dtype: np.dtype[Any]) -> None:
+    for chunk in chunks:
+        chunk.sources = chunk.sources.astype(dtype, copy=False)
+        chunk.targets = chunk.targets.astype(dtype, copy=False)
 
 
 def _to_gids(chunks: list[EdgeChunk], numbering: Numbering, *, drop_loops: bool) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,9 +14,6 @@ from sigps.graph.ids import Ids, as_ids
 from sigps.graph.report import LoadReport
 from sigps.graph.rows import Duplicates, EdgeChunk, transpose
 from sigps.group import Group, world
-
-if TYPE_CHECKING:
-    import os
 
 __all__ = ["Graph", "InEdges"]
 
@@ -188,14 +185,14 @@ class Graph:
 
     def out_degrees(self) -> NDArray[np.int64]:
         """Return the out-degrees of this rank's rows, [num_rows]."""
-        return np.diff(self.offsets.view(np.int64))
+        return _differences(self.offsets)
 
     def in_degrees(self) -> NDArray[np.int64]:
         """Return the in-degrees of this rank's rows, [num_rows]. Collective for directed graphs."""
         if not self.directed:
             return self.out_degrees()
         if self._in_edges is not None:
-            return np.diff(self._in_edges.offsets.view(np.int64))
+            return _differences(self._in_edges.offsets)
         degrees = np.zeros(self.num_vertices, dtype=np.int64)
         for start in range(0, self.targets.size, _CHUNK_EDGES * 8):
             block = self.targets[start : start + _CHUNK_EDGES * 8]
@@ -215,6 +212,10 @@ class Graph:
 _CHUNK_EDGES = 1 << 20
 
 
+def _differences(offsets: NDArray[np.uint64]) -> NDArray[np.int64]:
+    return (offsets[1:] - offsets[:-1]).view(np.int64)
+
+
 def _share(values: NDArray[Any], group: Group, local: bool) -> NDArray[Any]:
     """Return this rank's slice of what all ranks bring, or all of what only it brings."""
     if local:
@@ -229,7 +230,7 @@ def _in_chunks(whole: EdgeChunk, group: Group, local: bool) -> Iterator[EdgeChun
     for name, column in (("targets", whole.targets), *whole.columns.items()):
         if column.shape != whole.sources.shape or column.ndim != 1:
             raise GraphError(
-                f"{name} has shape {column.shape}, sources {whole.sources.shape}: one value an edge is needed"
+                f"{name} has shape {column.shape}, sources {whole.sources.shape}: every edge needs one value"
             )
     sources, targets = _share(whole.sources, group, local), _share(whole.targets, group, local)
     columns = {name: _share(column, group, local) for name, column in whole.columns.items()}

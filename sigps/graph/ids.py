@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sigps.errors import GraphError
 from sigps.group import Alone, Group
 
-__all__ = ["Ids", "ask", "as_ids", "split_by_rank"]
+__all__ = ["Ids", "as_ids", "ask", "split_by_rank"]
 
 
 class Ids:
@@ -97,7 +97,7 @@ class Ids:
 
     @property
     def table(self) -> NDArray[Any] | None:
-        """This rank's slice of the sorted oids; None where the oids are consecutive."""
+        """The sorted oids, on several ranks this rank's slice; None where the oids are consecutive."""
         return self._table
 
     @property
@@ -130,7 +130,7 @@ class Ids:
         array(['bob', 'ann'], dtype='<U3')
         """
         asked = np.atleast_1d(np.asarray(gids, dtype=np.int64))
-        if asked.size and not (0 <= int(asked.min()) and int(asked.max()) < self.num_vertices):
+        if asked.size and not (int(asked.min()) >= 0 and int(asked.max()) < self.num_vertices):
             raise GraphError(f"a gid is outside 0..{self.num_vertices - 1}: {asked.min()}..{asked.max()}")
         if self._table is None:
             return asked + self._base
@@ -233,7 +233,7 @@ def _as_whole(array: NDArray[Any], what: str) -> NDArray[Any]:
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
         raise GraphError(
-            f"{what}[{at}] is {array[at]}: a number given as float must be whole and within 2**53 to be an id. "
+            f"{what}[{at}] is {array[at]}: an id given as float must be whole and within 2**53. "
             "Convert the ids to integers or strings first."
         )
     return array.astype(np.int64)

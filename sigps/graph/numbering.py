@@ -61,8 +61,8 @@ def number_dense(
     num_vertices = int(np.count_nonzero(present))
     if num_vertices == present.size:
         return number_given(num_vertices, low)
-    lookup = np.cumsum(present, dtype=np.uint32 if num_vertices < 2**32 else np.int64)
-    lookup -= lookup.dtype.type(1)
+    lookup: NDArray[Any] = np.cumsum(present, dtype=np.uint32 if num_vertices < 2**32 else np.int64)
+    np.subtract(lookup, 1, out=lookup)
     table = np.flatnonzero(present) + low
     del present
 

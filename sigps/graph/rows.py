@@ -92,7 +92,7 @@ def transpose(
     offsets: NDArray[np.uint64], targets: NDArray[Any], columns: dict[str, NDArray[Any]], num_vertices: int
 ) -> Rows:
     """Return the in-edges of rows 0..num_vertices-1: offsets, sources (ascending in a row), columns."""
-    degrees = np.diff(offsets.astype(np.int64))
+    degrees = (offsets[1:] - offsets[:-1]).view(np.int64)
     sources = np.repeat(np.arange(num_vertices, dtype=targets.dtype), degrees)
     chunks = [EdgeChunk(targets, sources, dict(columns))]
     return sort_edges(chunks, symmetric=False, num_vertices=num_vertices, row_range=(0, num_vertices))
