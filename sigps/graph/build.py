@@ -1,8 +1,8 @@
 """From chunks of edges to a graph: the one path of every loader and generator.
 
 Four steps: take in this rank's chunks in as few bytes as they need; number the ids; give every rank a
-range of rows of about equal cost and send it those rows' edges; sort the edges into rows. Each step
-consumes what the one before it made, chunk by chunk.
+range of rows of about equal cost and send it those rows' edges; sort the edges into rows. An edge is
+held once at any time, but for the block that is on its way.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
+from sigps.graph.edges import EdgeBuffer, EdgeChunk, KeyForm
 from sigps.graph.graph import Graph
 from sigps.graph.ids import as_ids, split_by_rank
-from sigps.graph.numbering import Numbering, number_dense, number_given, number_sorted
+from sigps.graph.numbering import Numbering, Segment, Share, encode, number, translated
 from sigps.graph.report import LoadReport
-from sigps.graph.rows import Duplicates, EdgeChunk, Rows, mirror, sort_edges
+from sigps.graph.rows import Duplicates, Rows, mirror, sort_edges
 from sigps.group import Group, world
 
 __all__ = ["EdgeChunk", "build_graph"]
@@ -63,22 +64,14 @@ def build_graph(
     group = world() if group is None else group
     report = LoadReport() if report is None else report
     _check_options(duplicates, self_loops, ids, num_vertices)
-    taken = [_take_in(chunk) for chunk in chunks]
-    named = None if vertices is None else as_ids(vertices, "vertices").ravel()
-    _agree_on_columns(taken, group)
-    numbering = _number(taken, named, num_vertices if ids == "identity" else None, group)
-    del named
-    num_loops, given = _to_gids(taken, numbering, drop_loops=self_loops == "drop")
-    row_bounds = _balance_rows(taken, numbering.num_vertices, directed, group)
-    if group.size > 1:
-        taken = _send_to_rows(taken, row_bounds, directed, group)
-    rows = sort_edges(
-        taken,
-        symmetric=not directed and group.size == 1,
-        num_vertices=numbering.num_vertices,
-        row_range=(int(row_bounds[group.rank]), int(row_bounds[group.rank + 1])),
-        duplicates=duplicates,
-    )
+    share = _take_in(chunks, vertices)
+    _agree_on_columns(share.edges, group)
+    numbering = number(share, num_vertices if ids == "identity" else None, group)
+    given = share.edges.size
+    edges, num_loops, row_bounds = _bring_to_rows(share, numbering, directed, self_loops == "drop", group)
+    row_range = (int(row_bounds[group.rank]), int(row_bounds[group.rank + 1]))
+    form = KeyForm.of(numbering.num_vertices, row_range)
+    rows = sort_edges(edges, form, symmetric=not directed and group.size == 1, duplicates=duplicates)
     counts = np.array([given, num_loops, rows.num_repeats, rows.num_loop_repeats, rows.targets.size])
     given, num_loops, repeats, loop_repeats, stored = group.all_reduce(counts, "sum").tolist()
     graph = Graph(
@@ -107,9 +100,7 @@ def build_graph(
     return graph
 
 
-_EXCHANGE_EDGES = 1 << 22  # edges a rank sends at once
 _MAX_BINS = 1 << 16
-_DENSE_IDS = 1 << 22  # a bitmap of so many ids is always cheap
 
 
 def _check_options(duplicates: str, self_loops: str, ids: str, num_vertices: int | None) -> None:
@@ -124,25 +115,48 @@ def _check_options(duplicates: str, self_loops: str, ids: str, num_vertices: int
         raise GraphError(f"ids='identity' needs num_vertices, a count, not {num_vertices}")
 
 
-def _take_in(chunk: EdgeChunk) -> EdgeChunk:
-    """Check a chunk and keep its ends as uint32 where all fit, else as int64 or str."""
+def _take_in(chunks: Iterable[EdgeChunk], vertices: ArrayLike | None) -> Share:
+    """Gather the chunks: ids as they are where they fit in uint32, else as codes."""
+    share = Share()
+    if vertices is not None:
+        share.named = as_ids(vertices, "vertices").ravel()
+        if share.named.dtype.kind != "U":
+            share.named = share.named.astype(np.int64, copy=False)
+    for chunk in chunks:
+        sources, targets, columns = _checked(chunk)
+        if not sources.size:
+            if not share.edges.size:
+                share.edges.append(np.empty(0, dtype=np.uint64), columns)
+            continue
+        start = share.edges.size
+        if _fits(sources) and _fits(targets):
+            keys, table = KeyForm.of(2**32 - 1, (0, 2**32 - 1)).pack(sources, targets), None
+        else:
+            keys, table = encode(sources, targets)
+        share.edges.append(keys, columns)
+        if table is None and share.segments and share.segments[-1].table is None:
+            share.segments[-1].stop = share.edges.size
+        else:
+            share.segments.append(Segment(start, share.edges.size, table))
+    return share
+
+
+def _checked(chunk: EdgeChunk) -> tuple[NDArray[Any], NDArray[Any], dict[str, NDArray[Any]]]:
     sources, targets = as_ids(chunk.sources, "sources"), as_ids(chunk.targets, "targets")
     for name, column in (("sources", sources), ("targets", targets), *chunk.columns.items()):
         if np.ndim(column) != 1 or len(column) != len(sources):
             raise GraphError(
-                f"{name} has shape {np.shape(column)}, sources {np.shape(sources)}: every edge needs one value"
+                f"{name} has shape {np.shape(column)}, sources {np.shape(sources)}; all need the same"
             )
-    columns = {name: as_column(column, name) for name, column in chunk.columns.items()}
-    if (sources.dtype.kind == "U") != (targets.dtype.kind == "U") and sources.size:
+    if sources.size and (sources.dtype.kind == "U") != (targets.dtype.kind == "U"):
         raise GraphError("one end of the edges has string ids, the other integers: give both as strings")
-    if sources.dtype.kind != "U":
-        ends = (sources, targets)
-        small = not sources.size or (
-            min(int(end.min()) for end in ends) >= 0 and max(int(end.max()) for end in ends) < 2**32
-        )
-        dtype = np.uint32 if small else np.int64
-        sources, targets = (end.astype(dtype) for end in ends)
-    return EdgeChunk(sources, targets, columns)
+    return sources, targets, {name: as_column(column, name) for name, column in chunk.columns.items()}
+
+
+def _fits(ids: NDArray[Any]) -> bool:
+    return ids.dtype == np.uint32 or (
+        ids.dtype.kind != "U" and int(ids.min()) >= 0 and int(ids.max()) < 2**32
+    )
 
 
 def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
@@ -164,148 +178,140 @@ def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
     return column.astype(np.int64, copy=False)
 
 
-def _agree_on_columns(chunks: list[EdgeChunk], group: Group) -> None:
-    """Give all chunks of all ranks the same columns and dtypes; leave at least one chunk."""
-    known: dict[str, str] = {}
-    names = {tuple(chunk.columns) for chunk in chunks}
-    for chunk in chunks:
-        for name, column in chunk.columns.items():
-            known[name] = np.result_type(column.dtype, np.dtype(known.get(name, column.dtype))).str
-    everywhere: list[Any] = group.all_gather([[list(order) for order in sorted(names)], known])
-    orders = {tuple(order) for rank_orders, _ in everywhere for order in rank_orders}
-    if len({frozenset(order) for order in orders}) > 1:
-        raise GraphError(f"chunks have different columns: {sorted(orders)}; every edge needs the same")
-    agreed: dict[str, np.dtype[Any]] = {}
-    for name in min(orders, default=()):
-        agreed[name] = np.result_type(*(types[name] for _, types in everywhere if name in types))
-    if not chunks:
-        nothing = np.empty(0, dtype=np.uint32)
-        chunks.append(
-            EdgeChunk(nothing, nothing, {name: np.empty(0, dtype) for name, dtype in agreed.items()})
-        )
-    for chunk in chunks:
-        chunk.columns = {
-            name: chunk.columns[name].astype(dtype, copy=False) for name, dtype in agreed.items()
-        }
+def _agree_on_columns(edges: EdgeBuffer, group: Group) -> None:
+    """Give the edges of all ranks the same columns and dtypes. Collective."""
+    mine = {name: column.dtype.str for name, column in edges.columns.items()}
+    everywhere: list[Any] = group.all_gather([edges.size, mine])
+    filled: list[dict[str, str]] = [columns for size, columns in everywhere if size]
+    for columns in filled:
+        if columns.keys() != filled[0].keys():
+            raise GraphError(
+                f"some edges have the columns {sorted(filled[0])}, others {sorted(columns)}: "
+                "every edge needs the same"
+            )
+    filled = filled or [max((columns for _, columns in everywhere), key=len)]
+    old, edges.columns = edges.columns, {}
+    for name in filled[0]:
+        dtype = np.result_type(*(np.dtype(columns[name]) for columns in filled))
+        edges.columns[name] = old[name].astype(dtype, copy=False) if edges.size else np.empty(0, dtype)
 
 
-def _number(
-    chunks: list[EdgeChunk], named: NDArray[Any] | None, num_vertices: int | None, group: Group
-) -> Numbering:
-    """Choose how ids are numbered, by their kind and range over all ranks. Collective."""
-    ends = [end for chunk in chunks for end in (chunk.sources, chunk.targets) if end.size]
-    if named is not None and named.size:
-        ends.append(named)
-    strings = [end.dtype.kind == "U" for end in ends]
-    kinds = group.all_gather([any(strings), not all(strings)])
-    if any(has_strings for has_strings, _ in kinds):
-        if any(has_integers for _, has_integers in kinds):
-            raise GraphError("some ids are strings and some are integers; give all of them as strings")
-        if num_vertices is not None:
-            raise GraphError("ids='identity' needs integer ids, but the edges have strings")
-        return _number_strings(chunks, named, group)
-    low = min((int(end.min()) for end in ends), default=2**63 - 1)
-    high = max((int(end.max()) for end in ends), default=-(2**63))
-    low = int(group.all_reduce(np.array([low]), "min")[0])
-    high = int(group.all_reduce(np.array([high]), "max")[0])
-    num_ends = int(group.all_reduce(np.array([sum(end.size for end in ends)]), "sum")[0])
-    if num_vertices is not None:
-        if num_ends and not (low >= 0 and high < num_vertices):
-            raise GraphError(f"ids {low}..{high} lie outside 0..{num_vertices - 1}, as ids='identity' needs")
-        return number_given(num_vertices)
-    if not num_ends:
-        return number_given(0)
-    if high - low < max(_DENSE_IDS, num_ends // 2):
-        return number_dense(chunks, named, low, high, group)
-    _cast_ends(chunks, np.dtype(np.int64))
-    return number_sorted(chunks, None if named is None else named.astype(np.int64), group)
+def _bring_to_rows(
+    share: Share, numbering: Numbering, directed: bool, drop_loops: bool, group: Group
+) -> tuple[EdgeBuffer, int, NDArray[np.int64]]:
+    """Return the edges of this rank's rows, how many self-loops were given here, and the row bounds.
+
+    One process keeps its edges where they are; several send them, mirrored if undirected. Collective.
+    """
+    if group.size == 1:
+        num_loops = _renumber(share, numbering, drop_loops)
+        return share.edges, num_loops, np.array([0, numbering.num_vertices])
+    num_loops, row_bounds = _balance_rows(share, numbering, directed, group)
+    return _send_to_rows(share, numbering, row_bounds, directed, drop_loops, group), num_loops, row_bounds
 
 
-def _number_strings(chunks: list[EdgeChunk], named: NDArray[Any] | None, group: Group) -> Numbering:
-    widths = [
-        end.dtype.itemsize // 4 for chunk in chunks for end in (chunk.sources, chunk.targets) if end.size
-    ]
-    widths += [] if named is None else [named.dtype.itemsize // 4]
-    width = int(group.all_reduce(np.array([max(widths, default=1)]), "max")[0])
-    dtype = np.dtype(f"<U{width}")
-    _cast_ends(chunks, dtype)
-    return number_sorted(chunks, None if named is None else named.astype(dtype), group)
-
-
-def _cast_ends(chunks: list[EdgeChunk], dtype: np.dtype[Any]) -> None:
-    for chunk in chunks:
-        chunk.sources = chunk.sources.astype(dtype, copy=False)
-        chunk.targets = chunk.targets.astype(dtype, copy=False)
-
-
-def _to_gids(chunks: list[EdgeChunk], numbering: Numbering, *, drop_loops: bool) -> tuple[int, int]:
-    """Replace the chunks' oids by gids; return how many self-loops and how many edges were given."""
-    num_loops = given = 0
-    dtype = np.uint32 if numbering.num_vertices < 2**32 else np.uint64
-    for index, chunk in enumerate(chunks):
-        sources, targets = numbering.gids_of(index, chunk)
-        chunk.sources, chunk.targets = sources.astype(dtype, copy=False), targets.astype(dtype, copy=False)
-        apart = chunk.sources != chunk.targets
-        given += apart.size
+def _renumber(share: Share, numbering: Numbering, drop_loops: bool) -> int:
+    """Write gids over the ids, in place; drop self-loops if asked. Return how many were given."""
+    edges = share.edges
+    end = num_loops = 0
+    for block, sources, targets in translated(share, numbering):
+        apart = sources != targets
         loops = apart.size - int(np.count_nonzero(apart))
         num_loops += loops
         if loops and drop_loops:
-            chunk.sources, chunk.targets = chunk.sources[apart], chunk.targets[apart]
-            chunk.columns = {name: column[apart] for name, column in chunk.columns.items()}
-    return num_loops, given
+            sources, targets = sources[apart], targets[apart]
+        stop = end + sources.size
+        if stop != block.stop:
+            for column in edges.columns.values():
+                column[end:stop] = column[block][apart] if drop_loops else column[block]
+        if numbering.to_gids is not None or stop != block.stop:
+            pairs = edges.pairs
+            pairs[end:stop, 1], pairs[end:stop, 0] = sources, targets
+            del pairs
+        end = stop
+    edges.shrink(end)
+    return num_loops
 
 
 def _balance_rows(
-    chunks: list[EdgeChunk], num_vertices: int, directed: bool, group: Group
-) -> NDArray[np.int64]:
-    """Return row bounds that give each rank about the same bytes: 4 an edge, 8 a row. Collective."""
-    if group.size == 1:
-        return np.array([0, num_vertices])
+    share: Share, numbering: Numbering, directed: bool, group: Group
+) -> tuple[int, NDArray[np.int64]]:
+    """Return this rank's number of self-loops, and row bounds that give each rank about the same bytes.
+
+    A row costs 8 bytes, an edge 4; degrees are counted in bins of rows. Collective.
+    """
+    num_vertices = numbering.num_vertices
     shift = max(0, max(num_vertices - 1, 0).bit_length() - _MAX_BINS.bit_length() + 1)
     num_bins = -(-num_vertices // (1 << shift))
     cost = np.zeros(num_bins, dtype=np.int64)
-    for chunk in chunks:
-        for ends in (chunk.sources,) if directed else (chunk.sources, chunk.targets):
+    num_loops = 0
+    for _, sources, targets in translated(share, numbering):
+        num_loops += int(np.count_nonzero(sources == targets))
+        for ends in (sources,) if directed else (sources, targets):
             cost += np.bincount((ends >> ends.dtype.type(shift)).astype(np.int64), minlength=num_bins)
     cost = group.all_reduce(cost, "sum") + 2 * (1 << shift)
     behind = np.cumsum(cost)
     goals = np.arange(1, group.size) * (int(behind[-1]) if num_bins else 0) / group.size
     inner = np.minimum((np.searchsorted(behind, goals) + 1) << shift, num_vertices)
-    return np.concatenate([[0], inner if num_bins else inner * 0, [num_vertices]]).astype(np.int64)
+    return num_loops, np.array([0, *inner.tolist(), num_vertices])
 
 
 def _send_to_rows(
-    chunks: list[EdgeChunk], row_bounds: NDArray[np.int64], directed: bool, group: Group
-) -> list[EdgeChunk]:
-    """Bring each edge to the rank of its row, in rounds of bounded size; keep the given order. Collective."""
-    blocks = [(chunk, start) for chunk in chunks for start in range(0, chunk.sources.size, _EXCHANGE_EDGES)]
-    arrived: list[list[EdgeChunk]] = [[] for _ in range(group.size)]
-    rounds = int(group.all_reduce(np.array([max(len(blocks), 1)]), "max")[0])
-    empty = _cut(chunks[0], 0, 0)
-    chunks.clear()
-    blocks.reverse()
-    for _ in range(rounds):
-        block = empty
-        if blocks:
-            chunk, start = blocks.pop()
-            block = _cut(chunk, start, start + _EXCHANGE_EDGES)
+    share: Share,
+    numbering: Numbering,
+    row_bounds: NDArray[np.int64],
+    directed: bool,
+    drop_loops: bool,
+    group: Group,
+) -> EdgeBuffer:
+    """Bring each edge to the rank of its row, in rounds of one block; keep the given order. Collective.
+
+    Blocks are sent from the last to the first, and the share shrinks as they go.
+    """
+    forms = [
+        KeyForm.of(numbering.num_vertices, (int(row_bounds[rank]), int(row_bounds[rank + 1])))
+        for rank in range(group.size)
+    ]
+    nothing = np.empty(0, dtype=np.uint32)
+    names = list(share.edges.columns)
+    arrived: list[list[tuple[NDArray[Any], ...]]] = [[] for _ in range(group.size)]
+    blocks = translated(share, numbering, backwards=True)
+    while True:
+        block, sources, targets = next(blocks, (slice(0, 0), nothing, nothing))
+        more = group.all_reduce(np.array([block.stop]), "max")[0]
+        if not more:
+            break
+        columns = {name: column[block].copy() for name, column in share.edges.columns.items()}
+        share.edges.shrink(block.start)
+        if drop_loops:
+            apart = sources != targets
+            sources, targets = sources[apart], targets[apart]
+            columns = {name: column[apart] for name, column in columns.items()}
         if not directed:
-            block = mirror(block)
-        owners = np.searchsorted(row_bounds, block.sources, side="right") - 1
-        order, parts = split_by_rank(owners, group.size)
-        moved = {
-            name: group.all_to_all([values[order[part]] for part in parts])
-            for name, values in (("\0s", block.sources), ("\0t", block.targets), *block.columns.items())
-        }
-        for peer in range(group.size):
-            columns = {name: values[peer] for name, values in moved.items() if name[0] != "\0"}
-            arrived[peer].append(EdgeChunk(moved["\0s"][peer], moved["\0t"][peer], columns))
-    return [chunk for from_peer in arrived for chunk in from_peer]
+            sources, targets, columns = mirror(sources, targets, columns)
+        order, parts = _by_owner(sources, row_bounds, group.size)
+        keys = [
+            form.pack(sources[order[part]], targets[order[part]])
+            for form, part in zip(forms, parts, strict=True)
+        ]
+        moved = [group.all_to_all(keys)]
+        moved += [group.all_to_all([columns[name][order[part]] for part in parts]) for name in names]
+        for peer, pieces in enumerate(zip(*moved, strict=True)):
+            arrived[peer].append(pieces)
+    edges = EdgeBuffer()
+    edges.columns = {name: column[:0].copy() for name, column in share.edges.columns.items()}
+    for pieces_of_peer in arrived:
+        while pieces_of_peer:
+            pieces = pieces_of_peer.pop()
+            edges.append(pieces[0], dict(zip(names, pieces[1:], strict=True)))
+    return edges
 
 
-def _cut(chunk: EdgeChunk, start: int, stop: int) -> EdgeChunk:
-    columns = {name: column[start:stop] for name, column in chunk.columns.items()}
-    return EdgeChunk(chunk.sources[start:stop], chunk.targets[start:stop], columns)
+def _by_owner(
+    sources: NDArray[Any], row_bounds: NDArray[np.int64], size: int
+) -> tuple[NDArray[np.int64], list[slice]]:
+    owners = np.searchsorted(row_bounds, sources.astype(np.int64), side="right") - 1
+    return split_by_rank(owners.astype(np.uint16 if size < 2**16 else np.int64), size)
 
 
 def _count_isolated(graph: Graph, rows: Rows) -> int:

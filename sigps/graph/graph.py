@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
+from sigps.graph.edges import EdgeChunk
 from sigps.graph.ids import Ids, as_ids
 from sigps.graph.report import LoadReport
-from sigps.graph.rows import Duplicates, EdgeChunk, transpose
+from sigps.graph.rows import Duplicates, Rows, transpose
 from sigps.group import Group, world
 
 __all__ = ["Graph", "InEdges"]
@@ -177,7 +178,7 @@ class Graph:
             )
         if self._in_edges is None:
             if self.directed:
-                rows = transpose(self.offsets, self.targets, self.columns, self.num_vertices)
+                rows = transpose(Rows(self.offsets, self.targets, dict(self.columns)))
                 self._in_edges = InEdges(rows.offsets, rows.targets, rows.columns)
             else:
                 self._in_edges = InEdges(self.offsets, self.targets, self.columns)

@@ -1,35 +1,26 @@
-"""Edges to rows: sort (source, target) pairs into CSR, with what belongs to each edge.
+"""Edges to rows: sort keys into CSR, with what belongs to each edge.
 
-A pair is one 64-bit key: the source's row in the high bits, the target's gid in the low `target_bits`.
-Sorting keys sorts rows and, inside a row, targets; NumPy sorts 64-bit integers with vector instructions.
-Without columns equal keys cannot be told apart, so the keys are sorted in place and their targets moved
-to the front of the same memory: the peak is the 8 bytes of a key. With columns the sort must be stable,
-because parallel edges keep the order in which they were given.
+Sorting 64-bit keys sorts rows and, inside a row, targets; NumPy does it in place with vector
+instructions, and the targets then move to the front of the same memory: 8 bytes an edge at the peak.
+With columns the sort must be stable, because parallel edges keep the order in which they were given:
+few edges are sorted by position (`_sort_stable`), many are counted into rows twice, by target and then
+by source (`_count_into_rows`). The first judges the second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.errors import GraphError
+from sigps.graph.edges import EdgeBuffer, KeyForm
 
-__all__ = ["Duplicates", "EdgeChunk", "Rows", "mirror", "sort_edges", "transpose"]
+__all__ = ["Duplicates", "Rows", "mirror", "sort_edges", "transpose"]
 
 Duplicates = Literal["keep", "drop", "sum", "min", "max"]
-
-
-@dataclass
-class EdgeChunk:
-    """Some edges: ends of one kind (int64 or str oids) and one array a column, all of one length."""
-
-    sources: NDArray[Any]
-    targets: NDArray[Any]
-    columns: dict[str, NDArray[Any]] = field(default_factory=dict)
+Columns = dict[str, NDArray[Any]]
 
 
 @dataclass
@@ -40,183 +31,194 @@ class Rows:
         offsets: [num_rows + 1], uint64.
         targets: [num_edges], gids.
         columns: [num_edges] each.
-        num_repeats: Stored edges equal to the one before them; `num_loop_repeats` of these are self-loops.
-        num_loop_repeats: See `num_repeats`.
+        num_repeats: Edges equal to the one before them, whether they stayed or not.
+        num_loop_repeats: Those of them that are self-loops.
     """
 
     offsets: NDArray[np.uint64]
     targets: NDArray[Any]
-    columns: dict[str, NDArray[Any]]
+    columns: Columns
     num_repeats: int = 0
     num_loop_repeats: int = 0
 
 
-def sort_edges(
-    chunks: list[EdgeChunk],
-    *,
-    symmetric: bool,
-    num_vertices: int,
-    row_range: tuple[int, int],
-    duplicates: Duplicates = "keep",
-) -> Rows:
-    """Sort edges between gids into rows. Empties `chunks`, so that memory is freed on the way.
+def sort_edges(edges: EdgeBuffer, form: KeyForm, *, symmetric: bool, duplicates: Duplicates = "keep") -> Rows:
+    """Sort edges into rows. Empties `edges`.
 
     Args:
-        chunks: Ends are gids; sources lie within `row_range`; all have the same columns.
-        symmetric: Store each edge in both its ends' rows, a self-loop once.
-        num_vertices: Vertices of the whole graph.
-        row_range: First row and the one behind the last.
+        edges: Keys of `form`, and columns.
+        form: How keys are made; sources are within its rows.
+        symmetric: Store each edge in both its ends' rows, a self-loop once. Needs all rows.
         duplicates: What becomes of equal edges. `"sum"`, `"min"` and `"max"` reduce the weight; other
             columns keep the first edge's value.
     """
-    form = _KeyForm.of(num_vertices, row_range)
-    if not chunks or not chunks[0].columns:
-        keys = _pack_all(chunks, form, symmetric)
-        keys.sort()
-        return _unpack_in_place(keys, form, drop=duplicates != "keep")
-    if symmetric:
-        chunks[:] = [mirror(chunk) for chunk in _consume(chunks)]
-    columns = {name: np.concatenate([chunk.columns[name] for chunk in chunks]) for name in chunks[0].columns}
-    keys = _pack_all(chunks, form, symmetric=False)
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    columns = {name: column[order] for name, column in columns.items()}
-    if duplicates != "keep":
-        columns = _reduced(keys, columns, duplicates)
-    rows = _unpack_in_place(keys, form, drop=duplicates != "keep")
-    rows.columns = columns
+    if not edges.columns:
+        rows = _sort_in_place(edges, form, symmetric)
+    elif edges.size < COUNTING_PAYS or form.num_vertices > 4 * edges.size:
+        rows = _sort_stable(edges, form, symmetric)
+    else:
+        rows = _count_into_rows(edges, form, symmetric)
+    _settle_repeats(rows, form.first_row, duplicates)
     return rows
 
 
-def transpose(
-    offsets: NDArray[np.uint64], targets: NDArray[Any], columns: dict[str, NDArray[Any]], num_vertices: int
-) -> Rows:
-    """Return the in-edges of rows 0..num_vertices-1: offsets, sources (ascending in a row), columns."""
-    degrees = (offsets[1:] - offsets[:-1]).view(np.int64)
-    sources = np.repeat(np.arange(num_vertices, dtype=targets.dtype), degrees)
-    chunks = [EdgeChunk(targets, sources, dict(columns))]
-    return sort_edges(chunks, symmetric=False, num_vertices=num_vertices, row_range=(0, num_vertices))
+def transpose(rows: Rows) -> Rows:
+    """Return the in-edges of rows that are a whole graph: offsets, sources (ascending), columns."""
+    num_vertices = rows.offsets.size - 1
+    offsets = _offsets_of(rows.targets, num_vertices)
+    if rows.targets.size >= COUNTING_PAYS:
+        return _move_rows(rows, offsets)
+    order = np.argsort(rows.targets, kind="stable")
+    gids = np.arange(num_vertices, dtype=rows.targets.dtype)
+    sources = np.repeat(gids, (rows.offsets[1:] - rows.offsets[:-1]).view(np.int64))
+    return Rows(offsets, sources[order], {name: column[order] for name, column in rows.columns.items()})
 
 
-_BLOCK_EDGES = 1 << 20
+def mirror(sources: NDArray[Any], targets: NDArray[Any], columns: Columns) -> tuple[Any, Any, Columns]:
+    """Return each edge followed by its reverse (a self-loop once), so that both rows keep the given order."""
+    stored = np.stack([np.ones(sources.size, dtype=bool), sources != targets], axis=1).ravel()
+    both = np.stack([sources, targets], axis=1)
+    mirrored = {name: np.repeat(column, 2)[stored] for name, column in columns.items()}
+    return both.ravel()[stored], both[:, ::-1].ravel()[stored], mirrored
 
 
-@dataclass(frozen=True)
-class _KeyForm:
-    """How a pair becomes a key: `(source - first_row) << target_bits | target`."""
-
-    target_bits: int
-    first_row: int
-    num_rows: int
-
-    @classmethod
-    def of(cls, num_vertices: int, row_range: tuple[int, int]) -> _KeyForm:
-        num_rows = row_range[1] - row_range[0]
-        target_bits = 32 if num_vertices < 2**32 else (num_vertices - 1).bit_length()
-        if max(num_rows - 1, 0).bit_length() + target_bits > 64:
-            raise GraphError(
-                f"{num_rows:,} rows of a graph with {num_vertices:,} vertices are too many for one rank: "
-                f"rows and vertices must fit in 64 bits together. Use more ranks."
-            )
-        return cls(target_bits, row_range[0], num_rows)
-
-    @property
-    def target_dtype(self) -> np.dtype[Any]:
-        return np.dtype(np.uint32 if self.target_bits == 32 else np.uint64)
-
-    def pack(self, sources: NDArray[Any], targets: NDArray[Any], keys: NDArray[np.uint64]) -> None:
-        keys[:] = sources
-        keys -= np.uint64(self.first_row)
-        keys <<= np.uint64(self.target_bits)
-        keys |= targets.astype(np.uint64, copy=False)
-
-    def rows(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-        return (keys >> np.uint64(self.target_bits)).view(np.int64)
-
-    def targets(self, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        return keys & np.uint64((1 << self.target_bits) - 1)
+COUNTING_PAYS = 1 << 20  # edges; below, sorting is done before Numba is imported
+_BLOCK_EDGES = 1 << 18
 
 
-def _consume(chunks: list[EdgeChunk]) -> Iterator[EdgeChunk]:
-    """Yield the chunks in order, letting go of each."""
-    chunks.reverse()
-    while chunks:
-        yield chunks.pop()
+def _sort_in_place(edges: EdgeBuffer, form: KeyForm, symmetric: bool) -> Rows:
+    if symmetric:
+        _append_mirrored(edges)
+    edges.keys.sort()
+    return _unpack(edges, form)
 
 
-def _pack_all(chunks: list[EdgeChunk], form: _KeyForm, symmetric: bool) -> NDArray[np.uint64]:
-    most = sum(chunk.sources.size for chunk in chunks) * (2 if symmetric else 1)
-    keys = np.empty(most, dtype=np.uint64)  # untouched pages take no memory yet
-    end = 0
-    for chunk in _consume(chunks):
-        sources, targets = chunk.sources, chunk.targets
-        form.pack(sources, targets, keys[end : end + sources.size])
-        end += sources.size
-        if symmetric:
-            apart = sources != targets
-            mirrored = int(np.count_nonzero(apart))
-            form.pack(targets[apart], sources[apart], keys[end : end + mirrored])
-            end += mirrored
-    keys.resize(end, refcheck=False)
-    return keys
+def _sort_stable(edges: EdgeBuffer, form: KeyForm, symmetric: bool) -> Rows:
+    keys, columns = edges.keys, edges.columns
+    if symmetric:
+        sources, targets, columns = mirror(edges.pairs[:, 1], edges.pairs[:, 0], columns)
+        keys = form.pack(sources, targets)
+    order = np.argsort(keys, kind="stable")
+    edges.columns = {}
+    edges.keys = keys[order]
+    rows = _unpack(edges, form)
+    rows.columns = {name: column[order] for name, column in columns.items()}
+    return rows
 
 
-def mirror(chunk: EdgeChunk) -> EdgeChunk:
-    """Return each edge followed by its reverse, so that both rows keep the given order."""
-    stored = np.stack(
-        [np.ones(chunk.sources.size, dtype=bool), chunk.sources != chunk.targets], axis=1
-    ).ravel()
-    sources = np.stack([chunk.sources, chunk.targets], axis=1).ravel()[stored]
-    targets = np.stack([chunk.targets, chunk.sources], axis=1).ravel()[stored]
-    columns = {name: np.repeat(column, 2)[stored] for name, column in chunk.columns.items()}
-    return EdgeChunk(sources, targets, columns)
+def _count_into_rows(edges: EdgeBuffer, form: KeyForm, symmetric: bool) -> Rows:
+    """Count edges into the rows of their targets, then these rows, in order, into those of the sources.
+
+    The first pass goes backwards and gives the end of the buffer that it has read back as it goes.
+    """
+    from sigps.graph.counting_sort import count_ends, place_by_target, scatter
+
+    by_target = np.zeros(form.num_vertices + 1, dtype=np.uint64)
+    count_ends(edges.keys, symmetric, by_target)
+    np.cumsum(by_target, out=by_target)
+    ends = by_target[1:].copy()
+    sources = np.empty(int(by_target[-1]), dtype=np.uint32)
+    columns = {name: np.empty(sources.size, column.dtype) for name, column in edges.columns.items()}
+    slots = np.empty((2, _BLOCK_EDGES), dtype=np.uint64)
+    for start in range((edges.size - 1) // _BLOCK_EDGES * _BLOCK_EDGES, -1, -_BLOCK_EDGES):
+        place_by_target(edges.keys[start:], symmetric, ends, sources, slots)
+        for name, moved in columns.items():
+            for slot in slots if symmetric else slots[:1]:
+                scatter(edges.columns[name][start:], slot, moved)
+        edges.shrink(start)
+    by_source = by_target if symmetric else _offsets_of(sources, form.num_rows)
+    return _move_rows(Rows(by_target, sources, columns), by_source)
 
 
-def _unpack_in_place(keys: NDArray[np.uint64], form: _KeyForm, *, drop: bool) -> Rows:
+def _move_rows(rows: Rows, offsets: NDArray[np.uint64]) -> Rows:
+    """Return the edges of `rows` in rows of their other end, which begin at `offsets`."""
+    from sigps.graph.counting_sort import place_by_source, scatter
+
+    ends = offsets[:-1].copy()
+    targets = np.empty_like(rows.targets)
+    columns = {name: np.empty_like(column) for name, column in rows.columns.items()}
+    slots = np.empty(_BLOCK_EDGES, dtype=np.uint64)
+    for start in range(0, targets.size, _BLOCK_EDGES):
+        stop = min(start + _BLOCK_EDGES, targets.size)
+        place_by_source(rows.offsets, rows.targets, start, stop, ends, targets, slots)
+        for name, column in rows.columns.items():
+            scatter(column[start:stop], slots, columns[name])
+    return Rows(offsets, targets, columns)
+
+
+def _append_mirrored(edges: EdgeBuffer) -> None:
+    """Add the reverse of every edge that is no self-loop."""
+    size = edges.size
+    end = size
+    edges.grow(2 * size)
+    pairs = edges.pairs
+    for start in range(0, size, _BLOCK_EDGES):
+        block = pairs[start : min(start + _BLOCK_EDGES, size)]
+        turned = block[block[:, 0] != block[:, 1], ::-1]
+        pairs[end : end + len(turned)] = turned
+        end += len(turned)
+    del pairs, block, turned
+    edges.shrink(end)
+
+
+def _unpack(edges: EdgeBuffer, form: KeyForm) -> Rows:
     """Turn sorted keys into rows inside the keys' own memory: a target never lies behind its key."""
-    offsets = np.zeros(form.num_rows + 1, dtype=np.uint64)
-    degrees = offsets[1:].view(np.int64)
+    keys, edges.keys = edges.keys, np.empty(0, dtype=np.uint64)
+    degrees = np.zeros(form.num_rows + 1, dtype=np.int64)
     targets = keys.view(form.target_dtype)
-    end = num_repeats = num_loop_repeats = 0
-    previous = None
     for start in range(0, keys.size, _BLOCK_EDGES):
         block = keys[start : start + _BLOCK_EDGES]
-        repeated = np.empty(block.size, dtype=bool)
-        repeated[0] = previous == block[0]
-        np.equal(block[1:], block[:-1], out=repeated[1:])
-        previous = block[-1]
-        if repeated.any():
-            repeats = block[repeated]
-            num_repeats += repeats.size
-            loops = form.rows(repeats) + form.first_row == form.targets(repeats).view(np.int64)
-            num_loop_repeats += int(np.count_nonzero(loops))
-            if drop:
-                block = block[~repeated]
-        if block.size:
-            rows = form.rows(block)
-            first = int(rows[0])
-            counts = np.bincount(rows - first)
-            degrees[first : first + counts.size] += counts
-            targets[end : end + block.size] = form.targets(block)
-            end += block.size
-    np.cumsum(offsets, out=offsets)
-    del targets, degrees
+        rows = form.rows(block)
+        first = int(rows[0])
+        counts = np.bincount(rows - first)
+        degrees[first + 1 : first + 1 + counts.size] += counts
+        targets[start : start + block.size] = form.targets(block)
+    size = keys.size
+    del targets
     per_key = 8 // form.target_dtype.itemsize
-    keys.resize(-(-end // per_key), refcheck=False)  # shrinks in place
-    return Rows(offsets, keys.view(form.target_dtype)[:end], {}, num_repeats, num_loop_repeats)
+    keys.resize(-(-size // per_key), refcheck=False)  # shrinks in place
+    offsets = np.cumsum(degrees, out=degrees).view(np.uint64)
+    return Rows(offsets, keys.view(form.target_dtype)[:size], {})
 
 
-def _reduced(
-    keys: NDArray[np.uint64], columns: dict[str, NDArray[Any]], duplicates: Duplicates
-) -> dict[str, NDArray[Any]]:
-    """Return one value a run of equal keys: the weight reduced as asked, of the others the first."""
-    starts = (
-        np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if keys.size else np.empty(0, int)
-    )
-    reducer = {"sum": np.add, "min": np.minimum, "max": np.maximum}.get(duplicates)
-    return {
-        name: reducer.reduceat(column, starts, dtype=column.dtype)
-        if reducer is not None and name == "weight" and keys.size
-        else column[starts]
-        for name, column in columns.items()
-    }
+def _offsets_of(ends: NDArray[Any], num_rows: int) -> NDArray[np.uint64]:
+    """Return where rows begin that hold one edge for each of `ends`."""
+    degrees = np.zeros(num_rows + 1, dtype=np.int64)
+    step = max(_BLOCK_EDGES, num_rows)  # each step costs num_rows
+    for start in range(0, ends.size, step):
+        degrees[1:] += np.bincount(ends[start : start + step], minlength=num_rows)
+    return np.cumsum(degrees, out=degrees).view(np.uint64)
+
+
+def _settle_repeats(rows: Rows, first_row: int, duplicates: Duplicates) -> None:
+    """Count edges that repeat the one before them, and drop or reduce them if asked."""
+    repeated = np.empty(rows.targets.size, dtype=np.bool_)
+    repeated[:1] = False
+    np.equal(rows.targets[1:], rows.targets[:-1], out=repeated[1:])
+    starts = rows.offsets[:-1]
+    repeated[starts[starts < repeated.size].view(np.int64)] = False
+    where = np.flatnonzero(repeated)
+    if not where.size:
+        return
+    owners = np.searchsorted(rows.offsets, where.view(np.uint64), side="right") - 1
+    rows.num_repeats = where.size
+    rows.num_loop_repeats = int(np.count_nonzero(rows.targets[where] == owners + first_row))
+    if duplicates == "keep":
+        return
+    if "weight" in rows.columns and duplicates != "drop":
+        _reduce_runs(rows.columns["weight"], repeated, duplicates)
+    stays = np.logical_not(repeated, out=repeated)
+    rows.targets = rows.targets[stays]
+    for name in rows.columns:
+        rows.columns[name] = rows.columns[name][stays]
+    rows.offsets = rows.offsets - np.searchsorted(where, rows.offsets.view(np.int64)).astype(np.uint64)
+
+
+def _reduce_runs(weights: NDArray[Any], repeated: NDArray[np.bool_], duplicates: Duplicates) -> None:
+    """Write to the first edge of each run of repeats the reduction over the run."""
+    in_run = repeated.copy()
+    in_run[:-1] |= repeated[1:]
+    heads = np.flatnonzero(~repeated[in_run])
+    reducer = {"sum": np.add, "min": np.minimum, "max": np.maximum}[duplicates]
+    reduced = reducer.reduceat(weights[in_run], heads, dtype=weights.dtype)
+    weights[np.flatnonzero(in_run & ~repeated)] = reduced

@@ -1,0 +1,117 @@
+"""Loops over edges that NumPy cannot do in one pass. Imports Numba: import it inside functions.
+
+All are stable and touch each edge once, at O(1) an edge. `slots` tells where each edge went, so that
+columns of any type can follow with `scatter`. Indices are unsigned: a signed one costs a test for < 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["count_ends", "place_by_source", "place_by_target", "scatter"]
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+
+def _compiled(function: Kernel) -> Kernel:
+    """Compile on first use and keep the code on disk where some folder can be written."""
+    try:
+        kernel: Kernel = numba.njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # no folder for the cache
+        kernel = numba.njit(nogil=True)(function)
+    return kernel
+
+
+@_compiled
+def count_ends(keys: NDArray[np.uint64], symmetric: bool, counts: NDArray[np.uint64]) -> None:
+    """Add to counts[v + 1] the edges with target v; if symmetric, those with source v too, a loop once.
+
+    Args:
+        keys: [edges], source << 32 | target.
+        symmetric: Whether each edge is stored in both rows.
+        counts: [num_vertices + 1].
+    """
+    one = np.uint64(1)
+    for key in keys:
+        source, target = key >> np.uint64(32), key & np.uint64(0xFFFFFFFF)
+        counts[target + one] += one
+        if symmetric and source != target:
+            counts[source + one] += one
+
+
+@_compiled
+def place_by_target(
+    keys: NDArray[np.uint64],
+    symmetric: bool,
+    ends: NDArray[np.uint64],
+    sources: NDArray[np.uint32],
+    slots: NDArray[np.uint64],
+) -> None:
+    """Put each key's source into its target's row, from the last key and the row's end backwards.
+
+    Args:
+        keys: [edges], source << 32 | target.
+        symmetric: Whether to put the target into the source's row too.
+        ends: [num_vertices], the first taken slot of each row; moved down.
+        sources: [stored edges], written at the slots.
+        slots: [2, edges], written: the edge's slot and its mirror's (the same without a mirror).
+    """
+    one = np.uint64(1)
+    for at in range(keys.size):
+        i = np.uint64(keys.size - 1 - at)
+        source, target = keys[i] >> np.uint64(32), keys[i] & np.uint64(0xFFFFFFFF)
+        slot = ends[target] - one
+        ends[target] = slot
+        sources[slot] = np.uint32(source)
+        slots[0, i] = slot
+        slots[1, i] = slot
+        if symmetric and source != target:
+            slot = ends[source] - one
+            ends[source] = slot
+            sources[slot] = np.uint32(target)
+            slots[1, i] = slot
+
+
+@_compiled
+def place_by_source(
+    offsets: NDArray[np.uint64],
+    sources: NDArray[Any],
+    start: int,
+    stop: int,
+    ends: NDArray[np.uint64],
+    targets: NDArray[Any],
+    slots: NDArray[np.uint64],
+) -> None:
+    """Put the row of each edge start..stop-1 of one CSR into the row of the edge's end in another.
+
+    Args:
+        offsets: [rows + 1] of the CSR that is read.
+        sources: [edges], its ends.
+        start: The first edge to move.
+        stop: The edge behind the last.
+        ends: [rows written], the first free slot of each; moved up.
+        targets: [edges], written: which row the edge came from.
+        slots: [stop - start], written.
+    """
+    row = np.uint64(np.searchsorted(offsets, np.uint64(start), side="right") - 1)
+    one = np.uint64(1)
+    for i in range(np.uint64(start), np.uint64(stop)):
+        while offsets[row + one] <= i:
+            row += one
+        end = np.uint64(sources[i])
+        slot = ends[end]
+        ends[end] = slot + one
+        targets[slot] = row
+        slots[i - np.uint64(start)] = slot
+
+
+@_compiled
+def scatter(values: NDArray[Any], slots: NDArray[np.uint64], moved: NDArray[Any]) -> None:
+    """Write values[i] to moved[slots[i]]."""
+    for i in range(np.uint64(values.size)):
+        moved[slots[i]] = values[i]
