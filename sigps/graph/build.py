@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
-from sigps.graph.edges import EdgeBuffer, EdgeChunk, KeyForm
+from sigps.graph.edges import EdgeBuffer, EdgeChunk, KeyForm, mirror
 from sigps.graph.graph import Graph
 from sigps.graph.ids import as_ids, split_by_rank
 from sigps.graph.numbering import Numbering, Segment, Share, encode, number, translated
 from sigps.graph.report import LoadReport
-from sigps.graph.rows import Duplicates, Rows, mirror, sort_edges
+from sigps.graph.rows import Duplicates, Rows, sort_edges
 from sigps.group import Group, world
 
 __all__ = ["EdgeChunk", "build_graph"]
@@ -288,7 +288,8 @@ def _send_to_rows(
             sources, targets = sources[apart], targets[apart]
             columns = {name: column[apart] for name, column in columns.items()}
         if not directed:
-            sources, targets, columns = mirror(sources, targets, columns)
+            both = mirror(EdgeChunk(sources, targets, columns))
+            sources, targets, columns = both.sources, both.targets, both.columns
         order, parts = _by_owner(sources, row_bounds, group.size)
         keys = [
             form.pack(sources[order[part]], targets[order[part]])

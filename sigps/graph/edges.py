@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sigps.errors import GraphError
 
-__all__ = ["EdgeBuffer", "EdgeChunk", "KeyForm"]
+__all__ = ["EdgeBuffer", "EdgeChunk", "KeyForm", "mirror"]
 
 
 @dataclass
@@ -24,6 +24,15 @@ class EdgeChunk:
     sources: NDArray[Any]
     targets: NDArray[Any]
     columns: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+
+def mirror(chunk: EdgeChunk) -> EdgeChunk:
+    """Return each edge followed by its reverse (a self-loop once), so that both rows keep the given order."""
+    apart = chunk.sources != chunk.targets
+    stored = np.stack([np.ones_like(apart), apart], axis=1).ravel()
+    both = np.stack([chunk.sources, chunk.targets], axis=1)
+    columns = {name: np.repeat(column, 2)[stored] for name, column in chunk.columns.items()}
+    return EdgeChunk(both.ravel()[stored], both[:, ::-1].ravel()[stored], columns)
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,8 @@ def _range(share: Share, tables: list[NDArray[Any]], group: Group) -> tuple[int,
 
 def _number_consecutive(base: int, num_vertices: int) -> Numbering:
     def to_gids(oids: NDArray[Any]) -> NDArray[Any]:
-        return oids - oids.dtype.type(base)
+        gids: NDArray[Any] = oids - oids.dtype.type(base)
+        return gids
 
     return Numbering(num_vertices, to_gids if base else None, lambda _: Ids.range(base, num_vertices))
 

@@ -15,9 +15,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.graph.edges import EdgeBuffer, KeyForm
+from sigps.graph.edges import EdgeBuffer, EdgeChunk, KeyForm, mirror
 
-__all__ = ["Duplicates", "Rows", "mirror", "sort_edges", "transpose"]
+__all__ = ["Duplicates", "EdgeChunk", "Rows", "mirror", "sort_edges", "transpose"]
 
 Duplicates = Literal["keep", "drop", "sum", "min", "max"]
 Columns = dict[str, NDArray[Any]]
@@ -74,14 +74,6 @@ def transpose(rows: Rows) -> Rows:
     return Rows(offsets, sources[order], {name: column[order] for name, column in rows.columns.items()})
 
 
-def mirror(sources: NDArray[Any], targets: NDArray[Any], columns: Columns) -> tuple[Any, Any, Columns]:
-    """Return each edge followed by its reverse (a self-loop once), so that both rows keep the given order."""
-    stored = np.stack([np.ones(sources.size, dtype=bool), sources != targets], axis=1).ravel()
-    both = np.stack([sources, targets], axis=1)
-    mirrored = {name: np.repeat(column, 2)[stored] for name, column in columns.items()}
-    return both.ravel()[stored], both[:, ::-1].ravel()[stored], mirrored
-
-
 COUNTING_PAYS = 1 << 20  # edges; below, sorting is done before Numba is imported
 _BLOCK_EDGES = 1 << 18
 
@@ -96,8 +88,8 @@ def _sort_in_place(edges: EdgeBuffer, form: KeyForm, symmetric: bool) -> Rows:
 def _sort_stable(edges: EdgeBuffer, form: KeyForm, symmetric: bool) -> Rows:
     keys, columns = edges.keys, edges.columns
     if symmetric:
-        sources, targets, columns = mirror(edges.pairs[:, 1], edges.pairs[:, 0], columns)
-        keys = form.pack(sources, targets)
+        both = mirror(EdgeChunk(edges.pairs[:, 1], edges.pairs[:, 0], columns))
+        keys, columns = form.pack(both.sources, both.targets), both.columns
     order = np.argsort(keys, kind="stable")
     edges.columns = {}
     edges.keys = keys[order]
