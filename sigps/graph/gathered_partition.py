@@ -60,9 +60,7 @@ def bfs_order(offsets: NDArray[np.int64], neighbours: NDArray[np.int64]) -> NDAr
     from sigps.graph import bfs_kernel
 
     order = np.empty(offsets.size - 1, dtype=np.int64)
-    # Compiling takes a second, in which Python walks some 2**20 edges.
-    walk = bfs_kernel.order_by_bfs_plain if neighbours.size < 1 << 18 else bfs_kernel.order_by_bfs
-    walk(offsets, neighbours, order)
+    bfs_kernel.order_by_bfs(offsets, neighbours, order)
     return order
 
 

@@ -94,9 +94,7 @@ def edge_stream(generator: str, /, **options: Any) -> EdgeStream:
         name for name, option in known.items() if option.default is option.empty and name not in options
     ]
     if missing:
-        raise ConfigError(
-            f"generator {generator!r} needs {' and '.join(missing)}: give whole numbers or shares."
-        )
+        raise ConfigError(f"generator {generator!r} needs {' and '.join(missing)}, which have no default.")
     return make(**options)
 
 
