@@ -1,0 +1,109 @@
+"""Compiled code on disk: one file a loop, named by a hash of all that it depends on.
+
+The name covers the program (its generated functions, constants, types), the engine's own sources, the versions
+of Python, Numba, NumPy and sigps, and the processor. A file that cannot be read is compiled anew and replaced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import logging
+import os
+import pickle
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+__all__ = ["KernelCache", "cache_dir", "environment_key", "read", "write"]
+
+log = logging.getLogger(__name__)
+
+
+def cache_dir() -> Path:
+    """Return where compiled code is kept: `SIGPS_CACHE_DIR`, or `sigps` in the user's cache folder."""
+    given = os.environ.get("SIGPS_CACHE_DIR")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sigps"
+
+
+@functools.cache
+def environment_key() -> str:
+    """Hash the versions, the processor and sigps' own compiling code."""
+    import llvmlite.binding as llvm
+    import numba
+    import numpy as np
+
+    package = Path(__file__).parent.parent
+    files = sorted([*package.glob("compiler/*.py"), *package.glob("kernels/*"), package / "vertex.py"])
+    digest = hashlib.sha256()
+    for file in files:
+        if file.is_file():
+            digest.update(file.read_bytes())
+    parts = (sys.version, numba.__version__, np.__version__, llvm.get_host_cpu_name())
+    digest.update(repr((parts, llvm.get_host_cpu_features().flatten())).encode())
+    return digest.hexdigest()
+
+
+def path_of(key: str) -> Path:
+    name = hashlib.sha256(f"{key} {environment_key()}".encode()).hexdigest()[:40]
+    return cache_dir() / f"{name}.bin"
+
+
+def read(key: str) -> Any:
+    """Return what was kept under a key, or None."""
+    try:
+        return pickle.loads(path_of(key).read_bytes())
+    except FileNotFoundError:
+        return None
+    except Exception as error:
+        log.info("compiled code in %s cannot be read (%s); compiling anew", path_of(key), error)
+        return None
+
+
+def write(key: str, value: bytes) -> None:
+    """Keep bytes under a key. A folder that cannot be written costs only the next start's time."""
+    target = path_of(key)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as file:
+            file.write(value)
+        os.replace(file.name, target)
+    except OSError as error:
+        log.info("compiled code cannot be kept in %s (%s)", target.parent, error)
+        with contextlib.suppress(OSError, UnboundLocalError):
+            os.unlink(file.name)
+
+
+class KernelCache:
+    """What a Numba dispatcher asks of a cache, for one loop of one program."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self.cache_path = str(cache_dir())
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        from numba.core.compiler import CompileResult
+
+        payload = read(f"{self._key} {signature}")
+        if payload is None:
+            return None
+        target_context.refresh()
+        return CompileResult._rebuild(target_context, *payload)
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        from numba.core import serialize
+
+        write(f"{self._key} {signature}", serialize.dumps(result._reduce()))
+
+    def enable(self) -> None:
+        return
+
+    def disable(self) -> None:
+        return
+
+    def flush(self) -> None:
+        return

@@ -1,0 +1,315 @@
+"""From a vertex program to loops on CPU cores: Numba compiles the functions into the loops of `kernels/cpu.py`."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sigps.compiler import cache
+from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
+from sigps.compiler.source import global_names
+from sigps.errors import CompileError
+from sigps.kernels import cpu as kernels
+
+__all__ = ["NativeProgram", "compile_for_cpu"]
+
+Dtypes = tuple[np.dtype[Any], ...]
+
+
+@dataclass(eq=False)
+class NativeProgram:
+    """A vertex program compiled for this processor and one graph's column types.
+
+    Attributes:
+        slots: Types of the inbox fields (of the message where messages are listed).
+        record: Types of the outbox record's fields.
+        empty: The inbox of a vertex without messages.
+    """
+
+    program: VertexProgram
+    slots: Dtypes
+    record: Dtypes
+    empty: tuple[Any, ...]
+    _functions: Callable[[bool], kernels.Functions]
+    _loops: dict[tuple[str, bool], Callable[..., Any]] = field(default_factory=dict)
+
+    def loop(self, name: str, deterministic: bool = False) -> Callable[..., Any]:
+        """Return a loop of `kernels/cpu.py`, compiled at its first call or read from the cache."""
+        known = self._loops.get((name, deterministic))
+        if known is None:
+            known = _jit(getattr(kernels, name)(self._functions(deterministic)))
+            known._cache = cache.KernelCache(f"{self.program.key} {name} {deterministic}")  # type: ignore[attr-defined]
+            self._loops[name, deterministic] = known
+        return known
+
+
+def compile_for_cpu(program: VertexProgram, columns: Mapping[str, np.dtype[Any]]) -> NativeProgram:
+    """Compile a program; what was compiled before comes from the cache on disk.
+
+    Args:
+        program: The vertex program.
+        columns: The types of the graph's edge columns.
+
+    Raises:
+        CompileError: If the types in compute() do not fit together; with file, line and source text.
+    """
+    used = tuple(columns.get(c, np.dtype(np.float64)) for c in program.edge_columns)
+    read = tuple(columns.get(c, np.dtype(np.float64)) for c in program.read_columns)
+    return _compile(program, used, read)
+
+
+@functools.lru_cache(maxsize=256)
+def _compile(program: VertexProgram, used: Dtypes, read: Dtypes) -> NativeProgram:
+    key = f"types {program.key} {used} {read}"
+    names = _compiled_names(program)
+    kept = cache.read(key)
+    if kept is None:
+        slots, record = _infer(program, names, used, read)
+        cache.write(key, pickle.dumps((slots, record)))
+    else:
+        slots, record = kept
+    empty = tuple(d.type(_empty(op)) for d, op in zip(slots, _ops(program), strict=True))
+    return NativeProgram(program, slots, record, empty, functools.partial(_functions, program, names, slots, record))
+
+
+def _ops(program: VertexProgram) -> list[str]:
+    if program.consumption is Consumption.LISTED:
+        return ["sum"] * len(program.message)
+    return [slot.op for slot in program.slots for _ in slot.names]
+
+
+def _empty(op: str) -> Any:
+    return 1 if op == "all" else 0
+
+
+def _jit(function: Callable[..., Any]) -> Any:
+    import numba
+
+    return numba.njit(nogil=True, error_model="numpy")(function)
+
+
+def _compiled_names(program: VertexProgram) -> dict[str, Any]:
+    """Run the generated module once and put a dispatcher in the place of every function."""
+    names: dict[str, Any] = {n: _usable(v, {}) for n, v in program.namespace.items()}
+    names["__name__"] = f"sigps_program_{program.key}"
+    exec(compile(program.module, program.file, "exec"), names)
+    for function in program.module.body:
+        name = function.name  # type: ignore[attr-defined]
+        names[name] = _jit(names[name])
+    return names
+
+
+def _usable(value: Any, done: dict[int, Any]) -> Any:
+    """Return a user's function with the functions that it calls compiled too; other values as they are."""
+    if not isinstance(value, types.FunctionType):
+        return value
+    if id(value) not in done:
+        names = dict(value.__globals__)
+        copied = types.FunctionType(value.__code__, names, value.__name__, value.__defaults__, value.__closure__)
+        done[id(value)] = _jit(copied)
+        for name, meaning in global_names(value).items():
+            if name in value.__code__.co_names and isinstance(meaning, types.FunctionType):
+                names[name] = _usable(meaning, done)
+    return done[id(value)]
+
+
+def _infer(program: VertexProgram, names: dict[str, Any], used: Dtypes, read: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """Find the types of the slots and of the outbox record by compiling lift() and compute()."""
+    import numba
+
+    def of(dtypes: Dtypes) -> Any:
+        return numba.types.Tuple([numba.from_dtype(d) for d in dtypes])
+
+    def array(dtype: np.dtype[Any]) -> Any:
+        return numba.types.Array(numba.from_dtype(dtype), 1, "C")
+
+    i64 = numba.types.int64
+    env = numba.types.UniTuple(i64, 3)
+    params = of(tuple(f.dtype(program.precision) for f in program.params))  # type: ignore[arg-type]
+    slots = program.message_dtypes
+    inbox: Any = numba.types.Tuple([i64, i64, *[array(d) for d in slots]])
+    if program.consumption is not Consumption.LISTED:
+        slots = _returned(program, names["lift"], (env, params, of(program.message_dtypes)))
+        inbox = of(slots)
+    edges: Any = numba.types.Tuple([])
+    if program.reads_edges:
+        columns = numba.types.Tuple([array(d) for d in read])
+        edges = numba.types.Tuple([i64, i64, array(np.dtype(np.uint32)), array(np.dtype(np.int64)), columns])
+    mail: Any = numba.types.Tuple([])
+    if program.delivery is Delivery.MAILBOX:
+        parts = [np.dtype(np.int64), np.dtype(np.uint8), np.dtype(np.int64), *program.message_dtypes]
+        mail = numba.types.Tuple([array(d) for d in parts])
+    given = (env, params, of(program.aggregate_dtypes), env, of(program.state_dtypes), inbox, numba.types.boolean)
+    outcome = _signature(program, names["compute"], (*given, edges, mail))
+    record = tuple(_dtype(t) for t in outcome[2])
+    if program.precision == "single":
+        record = tuple(np.dtype(np.float32) if d == np.float64 else d for d in record)
+    return slots, record
+
+
+def _returned(program: VertexProgram, function: Any, given: tuple[Any, ...]) -> Dtypes:
+    return tuple(_dtype(t) for t in _signature(program, function, given))
+
+
+def _signature(program: VertexProgram, function: Any, given: tuple[Any, ...]) -> Any:
+    from numba.core.errors import NumbaError
+
+    try:
+        function.compile(given)
+    except NumbaError as error:
+        raise _explained(program, error) from None
+    return function.overloads[given].signature.return_type
+
+
+def _dtype(numba_type: Any) -> np.dtype[Any]:
+    from numba.np.numpy_support import as_dtype
+
+    return np.dtype(as_dtype(getattr(numba_type, "literal_type", numba_type)))
+
+
+def _explained(program: VertexProgram, error: Any) -> CompileError:
+    """Turn Numba's report into file, line and the first thing that it complains of."""
+    import linecache
+    import re
+
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    lines = [int(n) for n in re.findall(r'File "[^"]*", line (\d+)', text)]
+    line = max((n for n in lines if n >= program.line), default=program.line)
+    complaint = next(
+        (
+            part.strip()
+            for part in text.splitlines()
+            if part.strip() and not part.startswith(("Failed", "During", "-", "File")) and "pipeline" not in part
+        ),
+        "types do not fit",
+    )
+    complaint = re.sub(r"__[sapc]_", "self.", complaint)
+    return CompileError(
+        f"{program.name}: this cannot be compiled: {complaint} "
+        "A variable keeps one type; use numbers, tuples, math and NumPy scalar functions",
+        file=program.file,
+        line=line,
+        source=linecache.getline(program.file, line).strip(),
+    )
+
+
+def _functions(
+    program: VertexProgram, names: dict[str, Any], slots: Dtypes, record: Dtypes, deterministic: bool
+) -> kernels.Functions:
+    lists = program.consumption is Consumption.LISTED
+    aggregators = _access(len(program.aggregators))
+    load_states, store_states = _access(len(program.states))
+    load_record, store_record = _access(len(record))
+    load_slots, store_slots = _access(len(slots))
+    load_message, store_message = _access(len(program.message))
+    functions = kernels.Functions(
+        compute=names["compute"],
+        deliver=_deliver(names, lists),
+        lift=names.get("lift"),  # type: ignore[arg-type]
+        merge=names.get("merge"),  # type: ignore[arg-type]
+        contribute=_contribute(names["fold"], aggregators[1], deterministic),
+        edges_of=_edges_of(program.reads_edges),
+        load_states=load_states,
+        store_states=store_states,
+        load_record=load_record,
+        store_record=store_record,
+        load_columns=_access(len(program.edge_columns))[0],
+        load_slots=load_slots,
+        store_slots=store_slots,
+        load_message=load_message,
+        store_message=store_message,
+        as_list=_as_list(len(program.message)),
+        box=_listed_box(_as_list(len(program.message))) if lists else _combined_box(load_slots),
+        run=None,  # type: ignore[arg-type]
+        commit=None,  # type: ignore[arg-type]
+        stops_early=program.early_exit is not EarlyExit.NEVER,
+    )
+    functions = functions._replace(run=_jit(kernels.run(functions)), commit=_jit(kernels.commit(functions)))
+    return functions
+
+
+@functools.cache
+def _access(width: int) -> tuple[Any, Any]:
+    """Return the load and store of one element of `width` arrays; Numba indexes tuples only by constants."""
+    parts = ", ".join(f"arrays[{i}][at]" for i in range(width))
+    names: dict[str, Any] = {}
+    exec(f"def load(arrays, at):\n    return ({parts}{',' if width else ''})", names)
+    lines = "\n".join(f"    arrays[{i}][at] = values[{i}]" for i in range(width)) or "    pass"
+    exec(f"def store(arrays, at, values):\n{lines}", names)
+    return _jit(names["load"]), _jit(names["store"])
+
+
+def _deliver(names: dict[str, Any], lists: bool) -> Any:
+    edge, lift = names.get("edge"), names.get("lift")
+
+    def deliver(job, record, ids, v, columns):  # type: ignore[no-untyped-def]
+        env, params, _ = job
+        target = np.int64(ids[v]) if len(ids) > 0 else np.int64(v)
+        passes, message = edge((env[0] - 1, env[1], env[2]), params, record, target, columns)
+        return passes, lift(env, params, message)
+
+    def deliver_whole(job, record, ids, v, columns):  # type: ignore[no-untyped-def]
+        env, params, _ = job
+        target = np.int64(ids[v]) if len(ids) > 0 else np.int64(v)
+        return edge((env[0] - 1, env[1], env[2]), params, record, target, columns)
+
+    def deliver_nothing(job, record, ids, v, columns):  # type: ignore[no-untyped-def]
+        return False, ()
+
+    if edge is None:
+        return _jit(deliver_nothing)
+    return _jit(deliver_whole if lists else deliver)
+
+
+def _contribute(fold: Any, store: Any, deterministic: bool) -> Any:
+    def contribute(given, v, total, contribution):  # type: ignore[no-untyped-def]
+        return fold(total, contribution)
+
+    def contribute_apart(given, v, total, contribution):  # type: ignore[no-untyped-def]
+        store(given, v, contribution)
+        return fold(total, contribution)
+
+    return _jit(contribute_apart if deterministic else contribute)
+
+
+def _edges_of(reads_edges: bool) -> Any:
+    def edges_of(out_edges, v):  # type: ignore[no-untyped-def]
+        offsets, gids, ids, columns = out_edges
+        return np.int64(offsets[v]), np.int64(offsets[v + np.uint64(1)]), gids, ids, columns
+
+    def no_edges(out_edges, v):  # type: ignore[no-untyped-def]
+        return ()
+
+    return _jit(edges_of if reads_edges else no_edges)
+
+
+def _combined_box(load_slots: Any) -> Any:
+    def combined_box(v, boxes, empty):  # type: ignore[no-untyped-def]
+        has, slots = boxes
+        if has[v] != 0:
+            return True, load_slots(slots, v)
+        return False, empty
+
+    return _jit(combined_box)
+
+
+def _listed_box(as_list: Any) -> Any:
+    def listed_box(v, boxes, empty):  # type: ignore[no-untyped-def]
+        offsets, arrays = boxes
+        return offsets[v + 1] > offsets[v], as_list(offsets[v], offsets[v + 1], arrays)
+
+    return _jit(listed_box)
+
+
+@functools.cache
+def _as_list(width: int) -> Any:
+    parts = "".join(f", arrays[{i}]" for i in range(width))
+    names: dict[str, Any] = {}
+    exec(f"def as_list(first, last, arrays):\n    return (first, last{parts})", names)
+    return _jit(names["as_list"])

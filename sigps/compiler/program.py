@@ -1,0 +1,144 @@
+"""The vertex program: what the front end derives from a class, and all that an engine ever sees.
+
+A program is a handful of small functions over scalars and tuples, kept as one Python module's syntax tree,
+and claims about them. No engine looks at the user's source; no function here knows a thread.
+
+The functions (every argument is a scalar or a tuple, so each is inlined wherever it is called):
+
+    compute(env, params, aggregates, vertex, state, inbox, has, edges, mail)
+        -> (state, flags, record, contributions)     one vertex, one superstep
+    edge(env, params, record, target, columns)
+        -> (passes, message)                          one edge: the sender's outbox record to a message
+    lift(env, params, message) -> inbox               one message to one value of every slot
+    merge(inbox, has, value) -> inbox                 the combiner (absent where messages are listed)
+    fold(total, given) -> total                       add one vertex's contributions to the aggregators
+    emit(mail, kind, target, message)                 append to the mailbox (only programs that need one)
+
+    env     = (superstep, num_vertices, num_edges)    the sender's superstep in edge, the reader's elsewhere
+    vertex  = (id, out_degree, in_degree)
+    inbox   = the slots where messages are combined; (begin, end, array, ...) where they are listed
+    edges   = (begin, end, gids, ids, (column, ...))  the vertex's out-edges, where compute() reads them
+    mail    = (count, kinds, targets, array, ...)     where compute() sends in a way no record can express
+    flags   = HALT | RETIRE | SENT
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from sigps.vertex import Aggregator, Field
+
+__all__ = ["HALT", "RETIRE", "SENT", "Consumption", "Delivery", "EarlyExit", "Slot", "VertexProgram"]
+
+HALT, RETIRE, SENT = 1, 2, 4
+TO_GID, TO_ID = 0, 1
+
+
+class Delivery(Enum):
+    """How messages travel."""
+
+    NONE = "nothing is sent"
+    RECORD = "one outbox record a vertex; the edge function makes the messages"
+    MAILBOX = "every message is written out and sorted by its target"
+
+
+class Consumption(Enum):
+    """How compute() gets its messages."""
+
+    NONE = "messages are not read"
+    COMBINED = "messages are only reduced: one record a vertex, no lists"
+    SINGLE = "the explicit combiner leaves one message"
+    LISTED = "compute() reads the messages one by one: one slot an in-edge, contiguous per target"
+
+
+class EarlyExit(Enum):
+    """When a pull may stop before it has seen every in-edge."""
+
+    NEVER = "every in-edge must be seen"
+    FIRST = "all messages are equal and the combiner is idempotent: the first one is enough"
+    LOWEST = "the message is the sender's id and the combiner is min: the first one in id order is enough"
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One reduction of the message stream.
+
+    Attributes:
+        op: `sum`, `min`, `max`, `any`, `all`, or `user`.
+        names: The message fields it carries; one, except for `min` and `max` of whole NamedTuples.
+        text: The reduced expression as the user would write it, for `explain`.
+    """
+
+    op: str
+    names: tuple[str, ...]
+    text: str
+
+    @property
+    def is_idempotent(self) -> bool:
+        return self.op in ("min", "max", "any", "all")
+
+
+@dataclass(frozen=True, eq=False)
+class VertexProgram:
+    """A compiled class, independent of any engine. Immutable.
+
+    Attributes:
+        module: The functions above.
+        namespace: What the functions' global names mean (modules, constants' types, user functions).
+        record: Names of the outbox record's fields; their types follow from compute().
+        edge_columns: Edge columns that messages need, in the order the edge function takes them.
+        read_columns: Edge columns that compute() itself reads.
+        reads_edges: Whether compute() walks its out-edges (other than to send).
+        reads_target: Whether a message or compute() needs the target's id.
+        notes: What was derived and why, a sentence each.
+        obstacles: What stopped a faster form, a sentence each.
+        key: A hash of everything that the compiled code depends on, but the versions.
+    """
+
+    name: str
+    file: str
+    line: int
+    precision: str
+    states: tuple[Field, ...]
+    params: tuple[Field, ...]
+    aggregators: tuple[Aggregator[Any], ...]
+    message: tuple[Field, ...]
+    message_type: type | None
+    delivery: Delivery
+    consumption: Consumption
+    slots: tuple[Slot, ...]
+    record: tuple[str, ...]
+    edge_columns: tuple[str, ...]
+    read_columns: tuple[str, ...]
+    reads_edges: bool
+    early_exit: EarlyExit
+    is_monotone: bool
+    module: ast.Module
+    namespace: Mapping[str, Any]
+    notes: tuple[str, ...]
+    obstacles: tuple[str, ...]
+    key: str
+
+    @property
+    def message_dtypes(self) -> tuple[np.dtype[Any], ...]:
+        return tuple(field.dtype(self.precision) for field in self.message)  # type: ignore[arg-type]
+
+    @property
+    def state_dtypes(self) -> tuple[np.dtype[Any], ...]:
+        return tuple(field.dtype(self.precision) for field in self.states)  # type: ignore[arg-type]
+
+    @property
+    def aggregate_dtypes(self) -> tuple[np.dtype[Any], ...]:
+        """Aggregators stay in double precision: they add up whole graphs."""
+        return tuple(a.field.dtype() for a in self.aggregators)
+
+    @property
+    def source(self) -> str:
+        """The generated functions as Python text."""
+        return ast.unparse(self.module)

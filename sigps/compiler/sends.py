@@ -1,0 +1,424 @@
+"""From the sends in compute() to an outbox record and an edge function, or to a mailbox.
+
+Where a run of compute() sends at most one message along each out-edge, in one loop that does nothing else,
+the values that the loop captures become the outbox record and the loop's body becomes the edge function:
+
+    for edge in self.out_edges:                  record = (best,)
+        self.send(edge, best + edge.weight)      edge(record, weight) = record[0] + weight
+
+Anything else (two messages on one edge, `send_to`, loops with other effects) goes through the mailbox.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sigps.compiler.program import TO_GID, TO_ID, Delivery
+from sigps.compiler.source import reject
+from sigps.compiler.subject import Subject, is_self
+from sigps.compiler.syntax import (
+    assign,
+    assigned_names,
+    at,
+    cast,
+    expression,
+    loaded_names,
+    statements,
+    substitute,
+    tuple_of,
+)
+
+__all__ = ["Sends", "rewrite_edge_loops", "separate_sends"]
+
+
+@dataclass
+class Sends:
+    """How a program sends, and compute()'s body with the sends replaced.
+
+    Attributes:
+        record: Initial values of the outbox record's fields `__r0`, `__r1`, ...
+        edge_body: The body of the edge function over `__r0`, ..., `__w_<column>` and `__target`.
+        is_uniform: Whether the message is the same whoever sends it.
+        is_sender_id: Whether the message is the sender's id and nothing else.
+    """
+
+    delivery: Delivery
+    body: list[ast.stmt]
+    record: list[ast.expr] = field(default_factory=list)
+    edge_body: list[ast.stmt] = field(default_factory=list)
+    columns: tuple[str, ...] = ()
+    reads_target: bool = False
+    is_uniform: bool = False
+    is_sender_id: bool = False
+    obstacle: str = ""
+
+
+def separate_sends(body: list[ast.stmt], subject: Subject, precision: Any) -> Sends:
+    """Derive how a program sends. The mailbox form leaves the sends in the body for `rewrite_edge_loops`."""
+    finder = _Sites(subject, body)
+    finder.visit_block(body)
+    if not finder.any_send:
+        return Sends(Delivery.NONE, body)
+    if not subject.message:
+        reject(finder.first, f"{subject.name} sends messages, but declares none: class {subject.name}(Vertex, message=float)")
+    obstacle = finder.obstacle
+    if not obstacle and max(_most_sends(body, finder.sites)) > 1:
+        obstacle = "one run of compute() may send twice along an edge"
+    if obstacle:
+        return Sends(Delivery.MAILBOX, body, obstacle=obstacle)
+    return _as_record(body, finder.sites, subject, precision)
+
+
+class _Sites:
+    """Finds the statements that send and tells whether each can be an edge function."""
+
+    def __init__(self, subject: Subject, body: list[ast.stmt]) -> None:
+        self._subject = subject
+        self._body = body
+        self.sites: list[ast.stmt] = []
+        self.any_send = False
+        self.first: ast.AST = ast.Pass()
+        self.obstacle = ""
+
+    def visit_block(self, block: Sequence[ast.stmt]) -> None:
+        for statement in block:
+            self._visit(statement)
+
+    def _visit(self, statement: ast.stmt) -> None:
+        action = _action(statement)
+        if action in ("send", "send_to", "send_to_neighbors"):
+            self._found(statement)
+            if action == "send_to_neighbors":
+                self.sites.append(statement)
+            elif action == "send_to":
+                self._stop(statement, "send_to() can reach any vertex")
+            else:
+                self._stop(statement, "send() stands outside a loop over self.out_edges of its own")
+            return
+        if _is_edge_loop(statement) and any(_action(n) in ("send", "send_to", "send_to_neighbors") for n in ast.walk(statement)):
+            self._found(statement)
+            assert isinstance(statement, ast.For)
+            reason = self._impurity(statement)
+            if reason:
+                self._stop(statement, reason)
+            else:
+                self.sites.append(statement)
+            return
+        for block in (getattr(statement, "body", None), getattr(statement, "orelse", None)):
+            if isinstance(block, list):
+                self.visit_block(block)
+
+    def _found(self, statement: ast.stmt) -> None:
+        if not self.any_send:
+            self.first = statement
+        self.any_send = True
+
+    def _stop(self, node: ast.AST, reason: str) -> None:
+        self.obstacle = self.obstacle or f"line {getattr(node, 'lineno', '?')}: {reason}"
+
+    def _impurity(self, loop: ast.For) -> str:
+        """Tell why a loop over the edges is more than an edge function; empty if it is one."""
+        edge = loop.target.id  # type: ignore[attr-defined]
+        sends = [n for n in ast.walk(loop) if _action(n) is not None]
+        if len(sends) != 1 or _action(sends[0]) != "send":
+            return "the loop over the edges does more than one send"
+        call = sends[0].value  # type: ignore[attr-defined]
+        if not (isinstance(call.args[0], ast.Name) and call.args[0].id == edge):
+            return "send() takes an edge that is not the loop's"
+        for node in ast.walk(loop):
+            if isinstance(node, (ast.While, ast.Return, ast.Break)) or (isinstance(node, ast.For) and node is not loop):
+                return "the loop over the edges holds another loop, a break or a return"
+            if isinstance(node, ast.Name) and node.id == "messages":
+                return "the loop over the edges reads messages"
+            if is_self(node) and not isinstance(node.ctx, ast.Load):  # type: ignore[attr-defined]
+                return f"the loop over the edges changes self.{node.attr}"  # type: ignore[attr-defined]
+            if isinstance(node, ast.Assign) and not all(isinstance(t, ast.Name) for t in node.targets):
+                return "the loop over the edges assigns more than plain names"
+        changed = assigned_names(loop.body)
+        outside = _names_outside(self._body, loop)
+        if changed & outside:
+            return f"the loop over the edges changes {sorted(changed & outside)[0]!r}, which is used outside it"
+        for node in ast.walk(loop):
+            if isinstance(node, ast.Call) and is_self(node.func) and _action_name(node) is None:
+                reads = self._subject.method_reads(node.func.attr)  # type: ignore[attr-defined]
+                touches_edge = bool((changed | {edge}) & loaded_names(node.args))
+                if touches_edge and any(self._subject.reach(r) != "uniform" for r in reads):
+                    return f"self.{node.func.attr}() reads both the vertex and the edge"  # type: ignore[attr-defined]
+        return ""
+
+
+def _as_record(body: list[ast.stmt], sites: list[ast.stmt], subject: Subject, precision: Any) -> Sends:
+    local_names = assigned_names(body) | {"messages"}
+    built = [_Site(site, subject, local_names, precision) for site in sites]
+    plain = all(b.is_plain for b in built)
+    shared = len(built) == 1 or plain
+    sends = Sends(Delivery.RECORD, [])
+    replacements: dict[int, list[ast.stmt]] = {}
+    for number, site in enumerate(built):
+        first = 0 if shared else len(sends.record) or 1
+        names = [f"__r{first + i}" for i in range(len(site.captures))]
+        code = statements("__sent = True")
+        if not shared:
+            code += [assign("__r0", ast.Constant(number))]
+            sends.record = sends.record or [ast.Constant(0)]
+        code += [assign(name, value) for name, (value, _) in zip(names, site.captures, strict=True)]
+        replacements[id(site.statement)] = at(code, site.statement)
+        if not shared or number == 0:
+            sends.record += [initial for _, initial in site.captures]
+            edge_body = _renamed_captures(site.edge_body, names)
+            if shared:
+                sends.edge_body = edge_body
+            else:
+                test = expression(f"__r0 == {number}")
+                sends.edge_body += at([ast.If(test, edge_body, [])], site.statement)
+    if not shared:
+        sends.edge_body += built[-1].nothing()
+    sends.body = _replace(body, replacements)
+    sends.columns = tuple(dict.fromkeys(c for b in built for c in b.columns))
+    sends.reads_target = any(b.reads_target for b in built)
+    sends.is_uniform = not sends.record and not sends.columns and not sends.reads_target
+    sends.is_sender_id = len(built) == 1 and built[0].is_sender_id
+    return sends
+
+
+class _Site(ast.NodeTransformer):
+    """One statement that sends: its captured values and its share of the edge function."""
+
+    def __init__(self, statement: ast.stmt, subject: Subject, local_names: set[str], precision: Any) -> None:
+        self.statement = statement
+        self._subject = subject
+        self._dtypes = [f.dtype(precision) for f in subject.message]
+        self.captures: list[tuple[ast.expr, ast.expr]] = []
+        self.columns: list[str] = []
+        self.reads_target = False
+        self.is_sender_id = False
+        self._edge = ""
+        block: Sequence[ast.stmt] = [statement]
+        if isinstance(statement, ast.For):
+            self._edge = statement.target.id  # type: ignore[attr-defined]
+            block = statement.body
+        self._edge_locals = assigned_names(block)
+        self._vertex_locals = local_names - self._edge_locals - {self._edge}
+        self.edge_body = [self.visit(copy.deepcopy(s)) for s in block]
+        if isinstance(statement, ast.For):
+            self.edge_body += self.nothing()
+        self.is_plain = not isinstance(statement, ast.For) and len(self.captures) == len(self._dtypes)
+
+    def nothing(self) -> list[ast.stmt]:
+        zeros = tuple_of([cast(d, ast.Constant(0)) for d in self._dtypes])
+        return at([ast.Return(tuple_of([ast.Constant(False), zeros]))], self.statement)
+
+    def visit_Expr(self, node: ast.Expr) -> Any:  # noqa: N802
+        if _action(node) is None:
+            return self.generic_visit(node)
+        message = node.value.args[-1]  # type: ignore[attr-defined]
+        parts = message_parts(message, self._subject)
+        values = []
+        for part, dtype in zip(parts, self._dtypes, strict=True):
+            if len(parts) == 1 and is_self(part) and part.attr == "id":  # type: ignore[attr-defined]
+                self.is_sender_id = True
+            if self._reach(part) == "vertex":
+                values.append(self._capture(cast(dtype, part), cast(dtype, ast.Constant(0))))
+            else:
+                values.append(cast(dtype, self.visit(part)))
+        return at([ast.Return(tuple_of([ast.Constant(True), tuple_of(values)]))], node)[0]
+
+    def visit_Continue(self, node: ast.Continue) -> Any:  # noqa: N802
+        return self.nothing()[0]
+
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, ast.expr) and not isinstance(getattr(node, "ctx", None), ast.Store):
+            if self._reach(node) == "vertex":
+                return self._capture(node, ast.Constant(0))
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == self._edge:
+                return at([self._edge_attribute(node)], node)[0]
+            if isinstance(node, ast.Name) and node.id == self._edge:
+                reject(node, "an edge can only be used as edge.target, edge.weight, edge.<column> or in self.send(edge, ...)")
+        return super().visit(node)
+
+    def _edge_attribute(self, node: ast.Attribute) -> ast.expr:
+        if node.attr == "target":
+            self.reads_target = True
+            return ast.Name("__target", ast.Load())
+        if node.attr not in self.columns:
+            self.columns.append(node.attr)
+        return ast.Name(f"__w_{node.attr}", ast.Load())
+
+    def _capture(self, value: ast.expr, initial: ast.expr) -> ast.expr:
+        for number, (known, _) in enumerate(self.captures):
+            if ast.dump(known) == ast.dump(value):
+                return ast.Name(f"__capture{number}", ast.Load())
+        self.captures.append((value, initial))
+        return ast.copy_location(ast.Name(f"__capture{len(self.captures) - 1}", ast.Load()), value)
+
+    def _reach(self, node: ast.AST) -> str:
+        """Tell what a value depends on: `edge`, one `vertex`, or nothing but the run (`uniform`)."""
+        reach = "uniform"
+        for child in ast.walk(node):
+            if isinstance(child, ast.Name) and child.id in {self._edge, *self._edge_locals}:
+                return "edge"
+            if isinstance(child, ast.Name) and child.id in self._vertex_locals:
+                reach = "vertex"
+            if is_self(child):
+                name = child.attr  # type: ignore[attr-defined]
+                reads = self._subject.method_reads(name) if self._subject.method(name) else {name}
+                if any(self._subject.reach(r) != "uniform" for r in reads):
+                    reach = "vertex"
+        return reach
+
+
+def message_parts(message: ast.expr, subject: Subject) -> list[ast.expr]:
+    """Split a message expression into one expression a field."""
+    if subject.message_type is None:
+        return [message]
+    fields = [f.name for f in subject.message]
+    if isinstance(message, ast.Call) and isinstance(message.func, ast.Name) and message.func.id == subject.message_type.__name__:
+        given = dict(zip(fields, message.args, strict=False))
+        given |= {k.arg: k.value for k in message.keywords if k.arg}
+        if set(given) != set(fields) or len(message.args) + len(message.keywords) != len(fields):
+            reject(message, f"{subject.message_type.__name__} takes exactly these fields: {', '.join(fields)}")
+        return [given[f] for f in fields]
+    if isinstance(message, ast.Name):
+        return [ast.copy_location(ast.Attribute(copy.deepcopy(message), f, ast.Load()), message) for f in fields]
+    name = subject.message_type.__name__
+    reject(message, f"a message is written as {name}(...) where it is sent, or as a local variable that holds one")
+
+
+def rewrite_edge_loops(body: list[ast.stmt], subject: Subject, precision: Any) -> tuple[list[ast.stmt], tuple[str, ...], bool]:
+    """Turn loops over self.out_edges, and mailbox sends, into loops over array positions.
+
+    Returns:
+        The new body, the edge columns it reads, and whether it walks edges at all.
+    """
+    rewriter = _EdgeLoops(subject, precision)
+    block = ast.Module(body=body, type_ignores=[])
+    rewriter.visit(block)
+    return block.body, tuple(rewriter.columns), rewriter.walks
+
+
+class _EdgeLoops(ast.NodeTransformer):
+    def __init__(self, subject: Subject, precision: Any) -> None:
+        self._subject = subject
+        self._dtypes = [f.dtype(precision) for f in subject.message]
+        self._edges: list[str] = []
+        self.columns: list[str] = []
+        self.walks = False
+
+    def visit_For(self, node: ast.For) -> Any:  # noqa: N802
+        if not _is_edge_loop(node):
+            return self.generic_visit(node)
+        edge = node.target.id  # type: ignore[attr-defined]
+        self.walks = True
+        self._edges.append(edge)
+        node.body = [self.visit(s) for s in node.body]
+        self._edges.pop()
+        node.target = ast.copy_location(ast.Name(f"__at_{edge}", ast.Store()), node.target)
+        node.iter = at([expression("range(__edge_begin, __edge_end)")], node)[0]
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:  # noqa: N802
+        if isinstance(node.value, ast.Name) and node.value.id in self._edges:
+            edge = node.value.id
+            if node.attr == "target":
+                return at([expression(f"__np.int64(__edge_ids[__at_{edge}])")], node)[0]
+            if node.attr not in self.columns:
+                self.columns.append(node.attr)
+            return at([expression(f"__edge_{node.attr}[__at_{edge}]")], node)[0]
+        return self.generic_visit(node)
+
+    def visit_Expr(self, node: ast.Expr) -> Any:  # noqa: N802
+        action = _action(node)
+        if action not in ("send", "send_to", "send_to_neighbors"):
+            return self.generic_visit(node)
+        args = node.value.args  # type: ignore[attr-defined]
+        parts = message_parts(args[-1], self._subject)
+        values = tuple_of([cast(d, self.visit(p)) for d, p in zip(self._dtypes, parts, strict=True)])
+        if action == "send_to":
+            return at([self._emit(TO_ID, self.visit(args[0]), values)], node)[0]
+        self.walks = True
+        if action == "send":
+            if not (isinstance(args[0], ast.Name) and args[0].id in self._edges):
+                reject(node, "the first argument of self.send() is the variable of a loop over self.out_edges")
+            return at([self._emit(TO_GID, expression(f"__edge_gids[__at_{args[0].id}]"), values)], node)[0]
+        loop = ast.For(
+            ast.Name("__at", ast.Store()),
+            expression("range(__edge_begin, __edge_end)"),
+            [self._emit(TO_GID, expression("__edge_gids[__at]"), values)],
+            [],
+        )
+        return at([loop], node)[0]
+
+    def _emit(self, kind: int, target: ast.expr, values: ast.expr) -> ast.stmt:
+        call = expression(f"emit(mail, {kind}, 0, 0)")
+        assert isinstance(call, ast.Call)
+        call.args[2:] = [target, values]
+        return ast.Expr(call)
+
+
+def _most_sends(block: Sequence[ast.stmt], sites: list[ast.stmt]) -> tuple[int, int]:
+    """Return the most sends on a path that falls through a block, and on one that returns inside it."""
+    through, returned = 0, 0
+    for statement in block:
+        if statement in sites:
+            through += 1
+        elif isinstance(statement, ast.Return):
+            return -1, max(returned, through)
+        elif isinstance(statement, ast.If):
+            yes, yes_returned = _most_sends(statement.body, sites)
+            no, no_returned = _most_sends(statement.orelse, sites)
+            returned = max(returned, through + yes_returned, through + no_returned)
+            if max(yes, no) < 0:
+                return -1, returned
+            through += max(yes, no)
+        elif isinstance(statement, (ast.For, ast.While)):
+            inside = max(_most_sends(statement.body, sites))
+            through += 2 if inside > 0 else 0
+    return through, returned
+
+
+def _replace(block: Sequence[ast.stmt], replacements: dict[int, list[ast.stmt]]) -> list[ast.stmt]:
+    result: list[ast.stmt] = []
+    for statement in block:
+        if id(statement) in replacements:
+            result += replacements[id(statement)]
+            continue
+        for name in ("body", "orelse"):
+            if isinstance(getattr(statement, name, None), list):
+                setattr(statement, name, _replace(getattr(statement, name), replacements))
+        result.append(statement)
+    return result
+
+
+def _renamed_captures(body: list[ast.stmt], names: list[str]) -> list[ast.stmt]:
+    for number, name in enumerate(names):
+        body = [substitute(s, f"__capture{number}", ast.Name(name, ast.Load())) for s in body]
+    return body
+
+
+def _is_edge_loop(node: ast.AST) -> bool:
+    return isinstance(node, ast.For) and is_self(node.iter) and node.iter.attr == "out_edges"  # type: ignore[attr-defined]
+
+
+def _action(node: ast.AST) -> str | None:
+    return _action_name(node.value) if isinstance(node, ast.Expr) else None
+
+
+def _action_name(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Call) and is_self(node.func):
+        name: str = node.func.attr  # type: ignore[attr-defined]
+        return name if name in ("send", "send_to", "send_to_neighbors", "vote_to_halt", "retire") else None
+    return None
+
+
+def _names_outside(body: Sequence[ast.stmt], loop: ast.For) -> set[str]:
+    inside = {id(n) for n in ast.walk(loop)}
+    return {
+        n.id
+        for s in body
+        for n in ast.walk(s)
+        if isinstance(n, ast.Name) and id(n) not in inside
+    }

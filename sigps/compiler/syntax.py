@@ -1,0 +1,98 @@
+"""Small builders and questions for Python syntax trees."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+__all__ = [
+    "assign",
+    "assigned_names",
+    "at",
+    "cast",
+    "expression",
+    "function",
+    "loaded_names",
+    "statements",
+    "substitute",
+    "tuple_of",
+]
+
+Node = TypeVar("Node", bound=ast.AST)
+
+
+def expression(text: str) -> ast.expr:
+    """Parse one expression."""
+    return ast.parse(text, mode="eval").body
+
+
+def statements(text: str) -> list[ast.stmt]:
+    """Parse statements."""
+    return ast.parse(text).body
+
+
+def assign(name: str, value: ast.expr) -> ast.Assign:
+    return ast.Assign([ast.Name(name, ast.Store())], value)
+
+
+def tuple_of(values: Sequence[ast.expr]) -> ast.Tuple:
+    return ast.Tuple(list(values), ast.Load())
+
+
+def cast(dtype: np.dtype[Any], value: ast.expr) -> ast.expr:
+    """Return the expression that turns a value into one NumPy scalar type."""
+    kind = "bool_" if dtype.kind == "b" else dtype.name
+    return ast.Call(ast.Attribute(ast.Name("__np", ast.Load()), kind, ast.Load()), [value], [])
+
+
+def at(nodes: Iterable[Node], place: ast.AST) -> list[Node]:
+    """Give new nodes the position of an old one, so that errors point into the user's file."""
+    placed = []
+    for node in nodes:
+        for child in ast.walk(node):
+            if "lineno" in child._attributes and not hasattr(child, "lineno"):
+                ast.copy_location(child, place)
+        placed.append(ast.fix_missing_locations(node))
+    return placed
+
+
+def function(name: str, params: Sequence[str], body: Sequence[ast.stmt]) -> ast.FunctionDef:
+    tree = ast.parse(f"def {name}({', '.join(params)}): pass").body[0]
+    assert isinstance(tree, ast.FunctionDef)
+    tree.body = list(body)
+    return tree
+
+
+def assigned_names(nodes: Iterable[ast.AST]) -> set[str]:
+    return {
+        n.id
+        for node in nodes
+        for n in ast.walk(node)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
+
+
+def loaded_names(nodes: Iterable[ast.AST]) -> set[str]:
+    return {
+        n.id
+        for node in nodes
+        for n in ast.walk(node)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+    }
+
+
+def substitute(node: Node, name: str, replacement: ast.expr) -> Node:
+    """Return a copy in which every read of a name is an expression."""
+
+    class Substitute(ast.NodeTransformer):
+        def visit_Name(self, found: ast.Name) -> ast.expr:  # noqa: N802
+            if found.id == name and isinstance(found.ctx, ast.Load):
+                return copy.deepcopy(replacement)
+            return found
+
+    result: Node = Substitute().visit(copy.deepcopy(node))
+    return result

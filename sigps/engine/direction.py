@@ -1,0 +1,58 @@
+"""Push or pull: the decision for one superstep on one partition, as a pure function of counts.
+
+A push touches the out-edges of the senders, each at a random place. A pull touches all in-edges in order, or
+until the first hit where that is enough. Beamer, Asanovic, Patterson, "Direction-Optimizing Breadth-First
+Search", SC 2012.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+__all__ = ["PULL_GAIN", "PULL_GAIN_EARLY", "Direction", "choose_direction"]
+
+Direction = Literal["push", "pull"]
+
+PULL_GAIN = 3
+"""How many in-edges a pull passes while a push delivers one message."""
+
+PULL_GAIN_EARLY = 12
+"""The same where a pull stops at the first hit."""
+
+
+def choose_direction(
+    *,
+    sender_edges: int,
+    num_edges: int,
+    num_active: int,
+    num_vertices: int,
+    can_push: bool,
+    stops_early: bool,
+    forced: Direction | None = None,
+) -> Direction:
+    """Choose the cheaper direction.
+
+    Args:
+        sender_edges: Edges from last superstep's senders into this partition.
+        num_edges: All edges into this partition.
+        num_active: Vertices that will run even without a message.
+        num_vertices: Vertices of the partition.
+        can_push: Whether the program has a push form.
+        stops_early: Whether a pull may stop at its first hit.
+        forced: What the user asked for, or None.
+
+    Returns:
+        `"push"` or `"pull"`. Forced push is overruled only where there is no push form.
+
+    >>> choose_direction(sender_edges=9, num_edges=1000, num_active=0, num_vertices=50, can_push=True,
+    ...                  stops_early=False)
+    'push'
+    """
+    if not can_push or forced == "pull":
+        return "pull"
+    if forced == "push":
+        return "push"
+    if num_active * 4 > num_vertices:
+        return "pull"
+    gain = PULL_GAIN_EARLY if stops_early else PULL_GAIN
+    return "push" if (sender_edges + num_active) * gain < num_edges + num_vertices else "pull"

@@ -1,0 +1,373 @@
+"""Supersteps of one partition in memory, on CPU cores.
+
+`Engine.lease(k)` runs up to k supersteps without asking anybody but its `Exchange`. A superstep is one of
+
+    pull     every owned vertex combines its in-neighbours' records and computes, in one loop
+    push     last superstep's senders combine into inboxes; only who got a message, or is active, computes
+    mailbox  messages that no record can express are written out, sorted by target, and read
+
+Which of push and pull is `choose_direction`'s decision, made anew on each partition in each superstep: what
+crosses partitions is the changed outbox records either way.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.compiler.cpu import NativeProgram
+from sigps.compiler.program import Consumption, Delivery, EarlyExit
+from sigps.device.cpu import Threads
+from sigps.engine.aggregates import Aggregates
+from sigps.engine.direction import Direction, choose_direction
+from sigps.engine.exchange import Exchange
+from sigps.engine.mailbox import Mailbox
+from sigps.engine.stats import Outcome, SuperstepStats
+from sigps.engine.subgraph import Subgraph, columns_of
+from sigps.kernels.cpu import ACTIVE
+
+__all__ = ["Engine"]
+
+Arrays = tuple[NDArray[Any], ...]
+
+
+@dataclass
+class _Tally:
+    """What one partition did in one superstep."""
+
+    ran: int = 0
+    active: int = 0
+    senders: int = 0
+    sent_edges: int = 0
+    totals: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def add(self, counts: tuple[int, int, int, int], total: tuple[Any, ...]) -> None:
+        self.ran += counts[0]
+        self.active += counts[1]
+        self.senders += counts[2]
+        self.sent_edges += counts[3]
+        self.totals.append(total)
+
+
+class Engine:
+    """A vertex program on one partition, from superstep 0 to the end.
+
+    Args:
+        native: The program, compiled for the CPU.
+        params: The values of its parameters, in its order.
+        subgraph: The partition.
+        exchange: The way to the other partitions.
+        threads: The crew that runs the loops.
+        deterministic: Whether floating-point results must not depend on the number of ranks and threads.
+        forced: A direction to use always, or None.
+    """
+
+    def __init__(
+        self,
+        native: NativeProgram,
+        params: tuple[Any, ...],
+        subgraph: Subgraph,
+        exchange: Exchange,
+        threads: Threads,
+        *,
+        deterministic: bool = False,
+        forced: Direction | None = None,
+    ) -> None:
+        program = native.program
+        n, reach = subgraph.num_owned, subgraph.num_owned + subgraph.num_ghosts
+        self.superstep = 0
+        self._native, self._program, self._params = native, program, params
+        self._subgraph, self._exchange, self._threads = subgraph, exchange, threads
+        self._forced = forced
+        self._can_push = _can_push(native, deterministic)
+        self._deterministic = deterministic and any(a.field.dtype().kind == "f" for a in program.aggregators)
+        self.aggregates = Aggregates(program, deterministic, n)
+        self._status = np.full(n, ACTIVE, dtype=np.uint8)
+        states = tuple(np.full(n, f.default, dtype=d) for f, d in zip(program.states, program.state_dtypes, strict=True))
+        self._fields = (self._status, states)
+        self._read, self._write = (
+            (np.zeros(reach, dtype=np.uint8), tuple(np.zeros(reach, dtype=d) for d in native.record)) for _ in range(2)
+        )
+        self._inbox: tuple[NDArray[np.uint8], Arrays] | None = None
+        self._bins: dict[str, Any] = {}
+        self._last = _Tally(active=n)
+        self._senders: NDArray[Any] | None = None
+        self._active: NDArray[Any] | None = None
+        self._clean_write = True
+        incoming, pushed = subgraph.incoming, subgraph.pushed
+        self._pull_edges = (incoming.offsets, incoming.ends, columns_of(incoming, program.edge_columns))
+        self._push_edges = (pushed.offsets, pushed.ends, columns_of(pushed, program.edge_columns))
+        self._own = (subgraph.ids, incoming.offsets, subgraph.out_degrees, _out_edges(native, subgraph))
+        self._ranges = _cut(incoming.offsets, threads.count * 8 if threads.count > 1 else 1)
+        self._num_with_out_edges = int(np.count_nonzero(subgraph.out_degrees))
+        self._mailbox = Mailbox(native, subgraph, exchange, deterministic) if _uses_mail(native) else None
+
+    def state(self, name: str) -> NDArray[Any]:
+        """Return the values of a state field, [num_owned]; the engine's own array."""
+        names = [f.name for f in self._program.states]
+        return self._fields[1][names.index(name)]
+
+    def lease(self, num_supersteps: int) -> Outcome:
+        """Run until the end, or for so many supersteps. Collective among the partitions.
+
+        Returns:
+            Whether the run has ended, and what happened in each superstep.
+        """
+        outcome = Outcome(ended=False)
+        while not outcome.ended and len(outcome.stats) < num_supersteps:
+            began = time.perf_counter()
+            ghosts, num_bytes = self._exchange_records()
+            direction, tally, mail_bytes = self._advance(ghosts)
+            seconds = time.perf_counter() - began
+            everywhere = self._agree(tally, num_bytes + mail_bytes, seconds)
+            if everywhere.ran == 0:
+                outcome.ended = True
+                break
+            messages = everywhere.messages
+            outcome.stats.append(everywhere.as_stats(self.superstep, direction, time.perf_counter() - began))
+            self._turn(tally)
+            outcome.ended = everywhere.active == 0 and messages == 0
+        return outcome
+
+    def _exchange_records(self) -> tuple[NDArray[np.int64], int]:
+        if self.superstep == 0 or self._program.delivery is not Delivery.RECORD:
+            return np.empty(0, dtype=np.int64), 0
+        self._exchange.publish(*self._read)
+        return self._exchange.collect(*self._read)
+
+    def _advance(self, ghosts: NDArray[np.int64]) -> tuple[str, _Tally, int]:
+        """Compute one superstep of this partition."""
+        tally = _Tally()
+        if self._mailbox is not None:
+            job = self._job()
+            moved = self._mailbox.step(job, self._own, self._fields, self._write, self._threads, self.aggregates, tally)
+            return "mailbox", tally, moved
+        sender_edges = self._local_sender_edges(ghosts)
+        direction = choose_direction(
+            sender_edges=sender_edges,
+            num_edges=self._subgraph.incoming.ends.size,
+            num_active=self._last.active,
+            num_vertices=self._subgraph.num_owned,
+            can_push=self._can_push and self.superstep > 0,
+            stops_early=self._program.early_exit is not EarlyExit.NEVER,
+            forced=self._forced,
+        )
+        if direction == "push":
+            self._push(ghosts, sender_edges, tally)
+        else:
+            self._pull(ghosts.size, tally)
+        return direction, tally, 0
+
+    def _job(self) -> tuple[Any, ...]:
+        env = (self.superstep, self._subgraph.num_vertices, self._subgraph.num_edges)
+        return env, self._params, self.aggregates.values
+
+    def _pull(self, num_ghosts_sent: int, tally: _Tally) -> None:
+        lists = self._program.consumption is Consumption.LISTED
+        loop = self._native.loop("gather_listed" if lists else "gather_combined", self._deterministic)
+        mode = self._pull_mode(num_ghosts_sent)
+        job, zero, given = self._job(), self.aggregates.identity, self.aggregates.given
+        read, write = self._read, self._write
+
+        def work(span: tuple[int, int]) -> Any:
+            scratch = self._scratch(span) if lists else self._native.empty
+            return loop(*span, job, self._pull_edges, self._own, self._fields, read, write, scratch, mode, given, zero)
+
+        for counts, total in self._threads.map(work, self._ranges):
+            tally.add(counts, total)
+        n = self._subgraph.num_owned
+        self._senders = np.flatnonzero(write[0][:n]) if tally.senders * 16 < n else None
+        self._active = None
+
+    def _pull_mode(self, num_ghosts_sent: int) -> int:
+        """0: nobody sent; 2: everybody did, so nobody need be asked; 1: ask each."""
+        if self._last.senders == 0 and num_ghosts_sent == 0:
+            return 0
+        all_sent = self._last.senders == self._num_with_out_edges and num_ghosts_sent == self._subgraph.num_ghosts
+        return 2 if all_sent else 1
+
+    def _scratch(self, span: tuple[np.uint64, np.uint64]) -> Arrays:
+        offsets = self._subgraph.incoming.offsets
+        degrees = np.diff(offsets[int(span[0]) : int(span[1]) + 1])
+        longest = int(degrees.max()) if degrees.size else 0
+        return tuple(np.empty(longest, dtype=d) for d in self._program.message_dtypes)
+
+    def _push(self, ghosts: NDArray[np.int64], sender_edges: int, tally: _Tally) -> None:
+        n = self._subgraph.num_owned
+        if self._inbox is None:
+            self._inbox = np.zeros(n, dtype=np.uint8), tuple(np.zeros(n, dtype=d) for d in self._native.slots)
+        senders = np.flatnonzero(self._read[0][:n]) if self._senders is None else self._senders
+        if ghosts.size:
+            senders = np.concatenate([senders, ghosts])
+        touched = self._scatter(senders, sender_edges)
+        waiting = self._active_vertices()
+        if waiting.size:
+            touched = [*touched, waiting[self._inbox[0][waiting] == 0].astype(np.uint32)]
+        loop = self._native.loop("compute_listed", self._deterministic)
+        job, zero, given = self._job(), self.aggregates.identity, self.aggregates.given
+        lists = [part for whole in touched for part in _split(whole, self._threads.count)]
+
+        def work(vertices: NDArray[np.uint32]) -> Any:
+            new_senders, new_active = np.empty_like(vertices), np.empty_like(vertices)
+            counts, total = loop(
+                vertices, job, self._own, self._fields, self._inbox, self._native.empty, self._write, given, zero,
+                new_senders, new_active,
+            )  # fmt: skip
+            return counts, total, new_senders[: counts[2]], new_active[: counts[1]]
+
+        results = self._threads.map(work, lists)
+        for counts, total, _, _ in results:
+            tally.add(counts, total)
+        nothing = np.empty(0, dtype=np.uint32)
+        self._senders = np.concatenate([nothing, *[r[2] for r in results]])
+        self._active = np.concatenate([nothing, *[r[3] for r in results]])
+
+    def _scatter(self, senders: NDArray[Any], sender_edges: int) -> list[NDArray[np.uint32]]:
+        """Combine the senders' messages into the inboxes; return the vertices that got one."""
+        n = self._subgraph.num_owned
+        threads = self._threads.count
+        job = self._job()
+        if threads == 1 or sender_edges < _DIRECT_EDGES:
+            touched = np.empty(min(n, sender_edges), dtype=np.uint32)
+            loop = self._native.loop("scatter_direct")
+            senders = senders.astype(np.uint32, copy=False)
+            count = loop(senders, job, self._push_edges, self._own, self._fields, self._read, self._inbox, touched)
+            return [touched[:count]]
+        return self._scatter_binned(senders.astype(np.uint32, copy=False), job)
+
+    def _scatter_binned(self, senders: NDArray[np.uint32], job: tuple[Any, ...]) -> list[NDArray[np.uint32]]:
+        n, threads = self._subgraph.num_owned, self._threads.count
+        shift = max(0, (n - 1).bit_length() - (threads * 4 - 1).bit_length())
+        num_bins = (n - 1 >> shift) + 1
+        offsets = self._push_edges[0]
+        work = np.cumsum((offsets[senders.astype(np.int64) + 1] - offsets[senders]).view(np.int64))
+        cuts = np.searchsorted(work, np.linspace(0, work[-1], threads + 1)[1:-1])
+        parts = np.split(senders, cuts)
+        ends = np.concatenate([[0], work])[np.concatenate([[0], cuts, [senders.size]])]
+        scatter, apply = self._native.loop("scatter_binned"), self._native.loop("apply_bins")
+        rooms = [self._bin_room(i, num_bins, int(ends[i + 1] - ends[i])) for i in range(threads)]
+
+        def fill(i: int) -> None:
+            counts, targets, slots, capacity = rooms[i]
+            scatter(
+                parts[i], job, self._push_edges, self._own, self._fields, self._read, np.uint32(shift), counts, targets,
+                slots, capacity,
+            )  # fmt: skip
+
+        self._threads.map(fill, range(threads))
+
+        def empty(b: int) -> NDArray[np.uint32]:
+            in_bin = sum(int(room[0][b]) for room in rooms)
+            touched = np.empty(min(in_bin, 1 << shift), dtype=np.uint32)
+            count = 0
+            for counts, targets, slots, capacity in rooms:
+                first = b * int(capacity)
+                count += apply(
+                    np.uint64(first), np.uint64(first + int(counts[b])), targets, slots, self._inbox, touched[count:]
+                )
+            return touched[:count]
+
+        return self._threads.map(empty, range(num_bins))
+
+    def _bin_room(self, thread: int, num_bins: int, capacity: int) -> tuple[Any, ...]:
+        """Return one thread's bins; memory that no message reaches is never touched."""
+        known = self._bins.get(thread)
+        if known is None or known[0].size < num_bins * capacity:
+            size = max(1, num_bins * capacity)
+            known = np.empty(size, dtype=np.uint32), tuple(np.empty(size, dtype=d) for d in self._native.slots)
+            self._bins[thread] = known
+        return np.zeros(num_bins, dtype=np.uint64), known[0], known[1], np.uint64(capacity)
+
+    def _active_vertices(self) -> NDArray[Any]:
+        if self._active is not None:
+            return self._active
+        return np.flatnonzero(self._status == ACTIVE) if self._last.active else np.empty(0, dtype=np.uint32)
+
+    def _local_sender_edges(self, ghosts: NDArray[np.int64]) -> int:
+        """Count the edges from the last senders into this partition; all edges where the senders are too many."""
+        if self._senders is None:
+            return self._subgraph.pushed.ends.size + 1
+        offsets = self._subgraph.pushed.offsets
+        if self._exchange.size == 1:
+            return self._last.sent_edges
+        senders = np.concatenate([self._senders.astype(np.int64), ghosts])
+        return int((offsets[senders + 1] - offsets[senders]).sum())
+
+    def _agree(self, tally: _Tally, num_bytes: int, seconds: float) -> _Everywhere:
+        counts = [tally.ran, tally.active, tally.sent_edges, num_bytes, int(seconds * 1e9)]
+        packed = np.concatenate([np.array(counts, dtype=np.int64), self.aggregates.pack(tally.totals)])
+        gathered = self._exchange.gather(packed)
+        self.aggregates.advance(gathered[:, len(counts) :])
+        return _Everywhere.of(gathered[:, : len(counts)])
+
+    def _turn(self, tally: _Tally) -> None:
+        """Make what was written readable, and empty what was read."""
+        old = self._read
+        self._read, self._write = self._write, old
+        if self._last.senders or self._subgraph.num_ghosts:
+            old[0].fill(0)
+        self._last = tally
+        self.superstep += 1
+
+
+@dataclass(frozen=True)
+class _Everywhere:
+    """What all partitions did in one superstep."""
+
+    ran: int
+    active: int
+    messages: int
+    num_bytes: int
+    imbalance: float
+
+    @staticmethod
+    def of(counts: NDArray[np.int64]) -> _Everywhere:
+        ran, active, messages, num_bytes, _ = (int(c) for c in counts.sum(axis=0))
+        busy = counts[:, 4]
+        imbalance = float(busy.max() / busy.mean()) if busy.mean() > 0 else 1.0
+        return _Everywhere(ran, active, messages, num_bytes, imbalance)
+
+    def as_stats(self, superstep: int, direction: str, seconds: float) -> SuperstepStats:
+        return SuperstepStats(superstep, direction, self.ran, self.messages, self.num_bytes, seconds, self.imbalance)
+
+
+_DIRECT_EDGES = 1 << 15
+
+
+def _can_push(native: NativeProgram, deterministic: bool) -> bool:
+    program = native.program
+    if program.delivery is not Delivery.RECORD or program.consumption is Consumption.LISTED:
+        return False
+    in_order = deterministic and any(s.op in ("sum", "user") for s in program.slots)
+    return not (in_order and any(d.kind == "f" for d in native.slots))
+
+
+def _uses_mail(native: NativeProgram) -> bool:
+    return native.program.delivery is Delivery.MAILBOX
+
+
+def _out_edges(native: NativeProgram, subgraph: Subgraph) -> tuple[Any, ...]:
+    if not native.program.reads_edges:
+        return ()
+    edges = subgraph.outgoing
+    assert edges is not None
+    return edges.offsets, edges.ends, subgraph.outgoing_ids(), columns_of(edges, native.program.read_columns)
+
+
+def _cut(offsets: NDArray[np.uint64], parts: int) -> list[tuple[np.uint64, np.uint64]]:
+    """Cut vertices into ranges of about equal work: edges plus vertices."""
+    n = offsets.size - 1
+    work = offsets + np.arange(n + 1, dtype=np.uint64)
+    cuts = np.searchsorted(work, np.linspace(0, int(work[-1]), parts + 1)[1:-1])
+    bounds = np.concatenate([[0], cuts, [n]]).astype(np.uint64)
+    return [(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True) if a < b]
+
+
+def _split(vertices: NDArray[np.uint32], threads: int) -> list[NDArray[np.uint32]]:
+    if vertices.size == 0:
+        return []
+    return np.array_split(vertices, threads) if vertices.size > 4096 else [vertices]

@@ -1,0 +1,139 @@
+"""Messages that no outbox record can express: written out, combined or sorted by target, and read next superstep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.compiler.cpu import NativeProgram
+from sigps.compiler.program import TO_ID, Consumption
+from sigps.device.cpu import Threads
+from sigps.engine.aggregates import Aggregates
+from sigps.engine.exchange import Exchange
+from sigps.engine.subgraph import Subgraph
+
+__all__ = ["Mailbox"]
+
+Arrays = tuple[NDArray[Any], ...]
+_FIRST_ROOM = 1 << 12
+
+
+class Mailbox:
+    """One partition's mail: what arrived for this superstep, and what is being written for the next."""
+
+    def __init__(self, native: NativeProgram, subgraph: Subgraph, exchange: Exchange, deterministic: bool) -> None:
+        self._native, self._subgraph, self._exchange = native, subgraph, exchange
+        self._in_order = deterministic
+        self._lists = native.program.consumption is Consumption.LISTED
+        n = subgraph.num_owned
+        dtypes = native.program.message_dtypes if self._lists else native.slots
+        nothing = tuple(np.empty(0, dtype=d) for d in dtypes)
+        self._boxes: tuple[Any, Any]
+        if self._lists:
+            self._boxes = np.zeros(n + 1, dtype=np.int64), nothing
+        else:
+            self._boxes = np.zeros(n, dtype=np.uint8), tuple(np.zeros(n, dtype=d) for d in dtypes)
+
+    def step(
+        self,
+        job: tuple[Any, ...],
+        own: tuple[Any, ...],
+        fields: tuple[Any, ...],
+        write: tuple[Any, ...],
+        threads: Threads,
+        aggregates: Aggregates,
+        tally: Any,
+    ) -> int:
+        """Read the mail, compute, send; returns the bytes that left this rank. Collective."""
+        n = self._subgraph.num_owned
+        parts = threads.count if n > 1024 else 1
+        bounds = np.linspace(0, n, parts + 1).astype(np.uint64)
+
+        def work(i: int) -> tuple[list[Any], Arrays, NDArray[np.int64]]:
+            return self._write(bounds[i], bounds[i + 1], job, own, fields, write, aggregates)
+
+        results = threads.map(work, range(parts))
+        for tallies, _, _ in results:
+            for counts, total in tallies:
+                tally.add(counts, total)
+        mail = tuple(np.concatenate(columns) for columns in zip(*[r[1] for r in results], strict=True))
+        senders = np.concatenate([r[2] for r in results])
+        tally.sent_edges = mail[0].size
+        return self._deliver(mail, senders, job)
+
+    def _write(
+        self,
+        begin: np.uint64,
+        end: np.uint64,
+        job: tuple[Any, ...],
+        own: tuple[Any, ...],
+        fields: tuple[Any, ...],
+        write: tuple[Any, ...],
+        aggregates: Aggregates,
+    ) -> tuple[list[Any], Arrays, NDArray[np.int64]]:
+        """Run a range of vertices; where the mail overflows, make room and go on from that vertex."""
+        loop = self._native.loop("read_mailbox", bool(aggregates.given))
+        room = _FIRST_ROOM
+        tallies, written = [], []
+        at = begin
+        while at < end:
+            mail = self._room(room)
+            stopped, counts, total = loop(
+                at, end, job, own, fields, self._boxes, self._native.empty, write, mail, aggregates.given,
+                aggregates.identity,
+            )  # fmt: skip
+            tallies.append((counts, total))
+            count = int(mail[0][0])
+            written.append(tuple(column[:count] for column in mail[1:]))
+            room = room * 4
+            at = np.uint64(stopped)
+        if not written:
+            written.append(self._room(0)[1:])
+        columns = tuple(np.concatenate(parts) for parts in zip(*written, strict=True))
+        return tallies, columns, np.empty(0, dtype=np.int64)
+
+    def _room(self, size: int) -> Arrays:
+        dtypes = self._native.program.message_dtypes
+        return (
+            np.zeros(1, dtype=np.int64),
+            np.empty(size, dtype=np.uint8),
+            np.empty(size, dtype=np.int64),
+            *[np.empty(size, dtype=d) for d in dtypes],
+        )
+
+    def _deliver(self, mail: Arrays, senders: NDArray[np.int64], job: tuple[Any, ...]) -> int:
+        kinds, targets, messages = mail[0], mail[1], mail[2:]
+        superstep = job[0][0]
+        by_id = np.flatnonzero(kinds == TO_ID)
+        targets[by_id] = self._exchange.find(targets[by_id], superstep)
+        if not self._lists:
+            targets, messages = self._combined(targets, messages, job)
+        lids, messages, num_bytes = self._exchange.post(targets, None, messages)
+        if self._lists:
+            self._sort(lids, messages)
+        else:
+            self._merge(lids, messages)
+        return num_bytes
+
+    def _combined(self, targets: NDArray[np.int64], messages: Arrays, job: tuple[Any, ...]) -> tuple[Any, Arrays]:
+        """Combine before sending: one value of every slot for each target."""
+        order = np.argsort(targets, kind="stable")
+        room = np.empty(order.size, dtype=np.int64)
+        slots = tuple(np.empty(order.size, dtype=d) for d in self._native.slots)
+        loop = self._native.loop("combine_mail")
+        count = loop(order, targets, messages, job, self._native.empty, room, slots)
+        return room[:count], tuple(s[:count] for s in slots)
+
+    def _sort(self, lids: NDArray[np.int64], messages: Arrays) -> None:
+        order = np.argsort(lids, kind="stable")
+        offsets = np.zeros(self._subgraph.num_owned + 1, dtype=np.int64)
+        np.cumsum(np.bincount(lids, minlength=self._subgraph.num_owned), out=offsets[1:])
+        self._boxes = offsets, tuple(m[order] for m in messages)
+
+    def _merge(self, lids: NDArray[np.int64], slots: Arrays) -> None:
+        self._boxes[0].fill(0)
+        touched = np.empty(min(lids.size, self._subgraph.num_owned), dtype=np.uint32)
+        loop = self._native.loop("apply_bins")
+        loop(np.uint64(0), np.uint64(lids.size), lids.astype(np.uint32), slots, self._boxes, touched)

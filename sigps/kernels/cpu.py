@@ -1,0 +1,345 @@
+"""The engine's loops on CPU cores: plain Python that Numba compiles around a program's functions.
+
+Each factory takes the functions of one program (`Functions`) and returns a loop. The loop knows the schedule and
+nothing of the work; the functions know the work and no array. A loop runs on one thread, over a range or a list
+of vertices that the engine cuts; it writes only those vertices, so no loop needs an atomic.
+
+Every index is a local id: n owned vertices, then g ghosts. What the loops share:
+
+    job     (env, params, aggregates)
+    pull    (offsets: [n + 1], sources: [edges], columns)        in-edges of owned vertices, by ascending source id
+    push    (offsets: [n + g + 1], targets: [edges], columns)    the same edges by source; targets are owned
+    own     (ids: [n] or [0] where id = local id, in_offsets: [n + 1], out_degrees: [n], out_edges)
+    fields  (status: [n], states: ([n], ...))                    what a vertex keeps
+    outbox  (sent: [n + g], records: ([n + g], ...))             what it says; one pair to read, one to write
+    inbox   (has: [n], slots: ([n], ...), empty)                 messages combined by a push
+    boxes   (offsets: [n + 1], arrays), or (has, slots) where messages are combined
+    mail    (count: [1], kinds: [room], targets: [room], array: [room], ...)
+    given   ([n], ...) or ()                                     contributions kept apart (deterministic runs)
+
+A loop over vertices returns a tally (ran, active, senders, sent_edges) and the aggregators' contributions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = [
+    "ACTIVE",
+    "HALTED",
+    "RETIRED",
+    "Functions",
+    "apply_bins",
+    "combine_mail",
+    "commit",
+    "compute_listed",
+    "gather_combined",
+    "gather_listed",
+    "read_mailbox",
+    "run",
+    "scatter_binned",
+    "scatter_direct",
+]
+
+ACTIVE, HALTED, RETIRED = 0, 1, 2
+ONE = np.uint64(1)
+
+Loop = Callable[..., Any]
+
+
+class Functions(NamedTuple):
+    """A program's functions and its arrays' loads and stores, compiled.
+
+    `deliver(job, record, target, columns)` gives (passes, slots), or (passes, message) where messages are listed.
+    """
+
+    compute: Loop
+    deliver: Loop
+    lift: Loop
+    merge: Loop
+    contribute: Loop
+    edges_of: Loop
+    load_states: Loop
+    store_states: Loop
+    load_record: Loop
+    store_record: Loop
+    load_columns: Loop
+    load_slots: Loop
+    store_slots: Loop
+    load_message: Loop
+    store_message: Loop
+    as_list: Loop
+    box: Loop
+    run: Loop
+    commit: Loop
+    stops_early: bool
+
+
+def run(f: Functions) -> Loop:
+    """Compute one vertex; write nothing but mail."""
+    compute, load_states, edges_of = f.compute, f.load_states, f.edges_of
+
+    def run(v, job, own, fields, messages, has, mail):  # type: ignore[no-untyped-def]
+        env, params, aggregates = job
+        ids, in_offsets, out_degrees, out_edges = own
+        vid = np.int64(ids[v]) if len(ids) > 0 else np.int64(v)
+        vertex = (vid, np.int64(out_degrees[v]), np.int64(in_offsets[v + ONE] - in_offsets[v]))
+        edges = edges_of(out_edges, v)
+        return compute(env, params, aggregates, vertex, load_states(fields[1], v), messages, has, edges, mail)
+
+    return run
+
+
+def commit(f: Functions) -> Loop:
+    """Write what a vertex decided; return its share of the tally and the total with its contributions."""
+    store_states, store_record, contribute = f.store_states, f.store_record, f.contribute
+
+    def commit(v, outcome, own, fields, outbox, given, total):  # type: ignore[no-untyped-def]
+        state, flags, record, contribution = outcome
+        store_states(fields[1], v, state)
+        status = np.uint8(2) if flags & 2 else np.uint8(flags & 1)
+        fields[0][v] = status
+        is_sender = (flags & 4) != 0 and own[2][v] > 0
+        if is_sender:
+            store_record(outbox[1], v, record)
+            outbox[0][v] = 1
+        return status == 0, is_sender, contribute(given, v, total, contribution)
+
+    return commit
+
+
+def gather_combined(f: Functions) -> Loop:
+    """Pull: owned vertices begin..end combine their in-neighbours' records and compute."""
+    deliver, merge, load_record, load_columns = f.deliver, f.merge, f.load_record, f.load_columns
+    run, commit, stops_early = f.run, f.commit, f.stops_early
+
+    def gather_combined(begin, end, job, pull, own, fields, read, write, empty, mode, given, total):  # type: ignore[no-untyped-def]
+        offsets, sources, columns = pull
+        sent, records = read
+        ran, active, senders, sent_edges = 0, 0, 0, 0
+        for v in range(begin, end):
+            if fields[0][v] == 2:
+                continue
+            slots = empty
+            has = False
+            if mode == 2:
+                for e in range(offsets[v], offsets[v + ONE]):
+                    s = sources[e]
+                    passes, value = deliver(job, load_record(records, s), own[0], v, load_columns(columns, e))
+                    if passes:
+                        slots = merge(slots, has, value)
+                        has = True
+                        if stops_early:
+                            break
+            elif mode == 1:
+                for e in range(offsets[v], offsets[v + ONE]):
+                    s = sources[e]
+                    if sent[s]:
+                        passes, value = deliver(job, load_record(records, s), own[0], v, load_columns(columns, e))
+                        if passes:
+                            slots = merge(slots, has, value)
+                            has = True
+                            if stops_early:
+                                break
+            if not has and fields[0][v] != 0:
+                continue
+            outcome = run(v, job, own, fields, slots, has, ())
+            is_active, is_sender, total = commit(v, outcome, own, fields, write, given, total)
+            ran += 1
+            active += is_active
+            senders += is_sender
+            if is_sender:
+                sent_edges += np.int64(own[2][v])
+        return (ran, active, senders, sent_edges), total
+
+    return gather_combined
+
+
+def gather_listed(f: Functions) -> Loop:
+    """Pull: owned vertices begin..end list their in-neighbours' messages in `scratch` and compute."""
+    deliver, load_record, load_columns = f.deliver, f.load_record, f.load_columns
+    store_message, as_list, run, commit = f.store_message, f.as_list, f.run, f.commit
+
+    def gather_listed(begin, end, job, pull, own, fields, read, write, scratch, mode, given, total):  # type: ignore[no-untyped-def]
+        offsets, sources, columns = pull
+        sent, records = read
+        ran, active, senders, sent_edges = 0, 0, 0, 0
+        for v in range(begin, end):
+            if fields[0][v] == 2:
+                continue
+            count = 0
+            if mode > 0:
+                for e in range(offsets[v], offsets[v + ONE]):
+                    s = sources[e]
+                    if mode == 2 or sent[s]:
+                        passes, message = deliver(job, load_record(records, s), own[0], v, load_columns(columns, e))
+                        if passes:
+                            store_message(scratch, count, message)
+                            count += 1
+            if count == 0 and fields[0][v] != 0:
+                continue
+            outcome = run(v, job, own, fields, as_list(0, count, scratch), count > 0, ())
+            is_active, is_sender, total = commit(v, outcome, own, fields, write, given, total)
+            ran += 1
+            active += is_active
+            senders += is_sender
+            if is_sender:
+                sent_edges += np.int64(own[2][v])
+        return (ran, active, senders, sent_edges), total
+
+    return gather_listed
+
+
+def scatter_direct(f: Functions) -> Loop:
+    """Push on one thread: senders combine into their targets' inboxes; new targets are listed in `touched`."""
+    deliver, merge, load_record, load_columns = f.deliver, f.merge, f.load_record, f.load_columns
+    load_slots, store_slots = f.load_slots, f.store_slots
+
+    def scatter_direct(list_of_senders, job, push, own, fields, read, inbox, touched):  # type: ignore[no-untyped-def]
+        offsets, targets, columns = push
+        has, slots = inbox
+        count = 0
+        for i in range(len(list_of_senders)):
+            s = list_of_senders[i]
+            record = load_record(read[1], s)
+            for e in range(offsets[s], offsets[s + ONE]):
+                t = targets[e]
+                if fields[0][t] == 2:
+                    continue
+                passes, value = deliver(job, record, own[0], t, load_columns(columns, e))
+                if passes:
+                    store_slots(slots, t, merge(load_slots(slots, t), has[t] != 0, value))
+                    if has[t] == 0:
+                        has[t] = 1
+                        touched[count] = t
+                        count += 1
+        return count
+
+    return scatter_direct
+
+
+def scatter_binned(f: Functions) -> Loop:
+    """Push, first half, one of many threads: senders write (target, value) into bins of nearby targets."""
+    deliver, load_record, load_columns, store_slots = f.deliver, f.load_record, f.load_columns, f.store_slots
+
+    def scatter_binned(list_of_senders, job, push, own, fields, read, shift, counts, bin_targets, bin_slots, capacity):  # type: ignore[no-untyped-def]
+        offsets, targets, columns = push
+        for i in range(len(list_of_senders)):
+            s = list_of_senders[i]
+            record = load_record(read[1], s)
+            for e in range(offsets[s], offsets[s + ONE]):
+                t = targets[e]
+                if fields[0][t] == 2:
+                    continue
+                passes, value = deliver(job, record, own[0], t, load_columns(columns, e))
+                if passes:
+                    b = t >> shift
+                    at = b * capacity + counts[b]
+                    bin_targets[at] = t
+                    store_slots(bin_slots, at, value)
+                    counts[b] += np.uint64(1)
+
+    return scatter_binned
+
+
+def apply_bins(f: Functions) -> Loop:
+    """Push, second half: one thread combines one bin's values into its targets' inboxes."""
+    merge, load_slots, store_slots = f.merge, f.load_slots, f.store_slots
+
+    def apply_bins(begin, end, bin_targets, bin_slots, inbox, touched):  # type: ignore[no-untyped-def]
+        has, slots = inbox
+        count = 0
+        for at in range(begin, end):
+            t = bin_targets[at]
+            value = load_slots(bin_slots, at)
+            store_slots(slots, t, merge(load_slots(slots, t), has[t] != 0, value))
+            if has[t] == 0:
+                has[t] = 1
+                touched[count] = t
+                count += 1
+        return count
+
+    return apply_bins
+
+
+def compute_listed(f: Functions) -> Loop:
+    """Compute the listed vertices from their inboxes, and empty these; list who sent and who stays active."""
+    load_slots, run, commit = f.load_slots, f.run, f.commit
+
+    def compute_listed(vertices, job, own, fields, inbox, empty, write, given, total, new_senders, new_active):  # type: ignore[no-untyped-def]
+        has, slots = inbox
+        ran, active, senders, sent_edges = 0, 0, 0, 0
+        for i in range(len(vertices)):
+            v = vertices[i]
+            has_messages = has[v] != 0
+            messages = load_slots(slots, v) if has_messages else empty
+            has[v] = 0
+            outcome = run(v, job, own, fields, messages, has_messages, ())
+            is_active, is_sender, total = commit(v, outcome, own, fields, write, given, total)
+            ran += 1
+            if is_active:
+                new_active[active] = v
+                active += 1
+            if is_sender:
+                new_senders[senders] = v
+                senders += 1
+                sent_edges += np.int64(own[2][v])
+        return (ran, active, senders, sent_edges), total
+
+    return compute_listed
+
+
+def read_mailbox(f: Functions) -> Loop:
+    """Owned vertices begin..end read their messages from `boxes` and compute; what they send goes to `mail`.
+
+    A vertex that overflows `mail` is left as it was, and its position is returned: the engine makes room and
+    calls again from there. Where everything fitted, the position is `end`.
+    """
+    box, run, commit = f.box, f.run, f.commit
+
+    def read_mailbox(begin, end, job, own, fields, boxes, empty, write, mail, given, total):  # type: ignore[no-untyped-def]
+        ran, active = 0, 0
+        for v in range(begin, end):
+            if fields[0][v] == 2:
+                continue
+            has, messages = box(v, boxes, empty)
+            if not has and fields[0][v] != 0:
+                continue
+            num_sent = mail[0][0]
+            outcome = run(v, job, own, fields, messages, has, mail)
+            if mail[0][0] > len(mail[1]):
+                mail[0][0] = num_sent
+                return v, (ran, active, 0, 0), total
+            is_active, _, total = commit(v, outcome, own, fields, write, given, total)
+            ran += 1
+            active += is_active
+        return end, (ran, active, 0, 0), total
+
+    return read_mailbox
+
+
+def combine_mail(f: Functions) -> Loop:
+    """Combine the messages of each target, given an order that brings equal targets together."""
+    lift, merge, load_message, store_slots = f.lift, f.merge, f.load_message, f.store_slots
+
+    def combine_mail(order, targets, messages, job, empty, out_targets, out_slots):  # type: ignore[no-untyped-def]
+        count = -1
+        slots = empty
+        for i in range(len(order)):
+            at = order[i]
+            is_next = count < 0 or targets[at] != out_targets[count]
+            if is_next:
+                if count >= 0:
+                    store_slots(out_slots, count, slots)
+                count += 1
+                out_targets[count] = targets[at]
+                slots = empty
+            slots = merge(slots, not is_next, lift(job[0], job[1], load_message(messages, at)))
+        if count >= 0:
+            store_slots(out_slots, count, slots)
+        return count + 1
+
+    return combine_mail
