@@ -32,16 +32,29 @@ __all__ = [
     "Job",
     "OutputSection",
     "PartitionSection",
+    "check_job",
     "load_job",
+    "load_options",
 ]
 
 Count = Annotated[int, Field(ge=1)]
 
 
 def _column(value: Any) -> Any:
-    if isinstance(value, (bool, int, str)) or value is None:
+    if isinstance(value, list) and len(value) == 2 and isinstance(value[1], str):
+        return (_column(value[0]), value[1])
+    if isinstance(value, (int, str)) and not isinstance(value, bool):
         return value
-    raise ValueError("true, false, a column's name, or its number counted from 0")
+    raise ValueError("a column's name, its number counted from 0, or [column, type]")
+
+
+def _weights(value: Any) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    try:
+        return _column(value)
+    except ValueError as error:
+        raise ValueError(f"true, false, {error}") from None
 
 
 def _vertex_id(value: Any) -> Any:
@@ -51,6 +64,7 @@ def _vertex_id(value: Any) -> Any:
 
 
 Column = Annotated[Any, AfterValidator(_column)]
+Weights = Annotated[Any, AfterValidator(_weights)]
 VertexId = Annotated[Any, AfterValidator(_vertex_id)]
 
 
@@ -67,12 +81,16 @@ class GraphSection(_Section):
     path: str | None = None
     format: str = "auto"
     directed: bool | None = None
-    weights: Column = None
-    columns: dict[str, Any] | list[str] | None = None
+    weights: Weights = None
+    columns: dict[str, Column] | None = None
+    source: Column = None
+    target: Column = None
     duplicates: Literal["keep", "drop", "sum", "min", "max"] = "keep"
     self_loops: Literal["keep", "drop"] = "keep"
     delimiter: str | None = None
     comment: str | None = None
+    header: bool | None = None
+    ids: Literal["int", "string"] | None = None
     generator: dict[str, dict[str, Any] | None] | None = None
 
     @property
@@ -173,6 +191,17 @@ def load_job(path: str | Path, overrides: Iterable[str] = (), *, output: str | P
     if output is not None:
         source = override(source, [f"output.path={_quoted(str(output))}"])
     return check_job(source, path.resolve().parent)
+
+
+def load_options(assignments: Iterable[str]) -> dict[str, Any]:
+    """Return the keyword arguments for `sigps.load` that `--opt key=value` assignments give, checked.
+
+    Raises:
+        ConfigError: If an assignment breaks a rule; all broken rules are listed.
+    """
+    source = Source("graph options", {"program": "none:None", "graph": {"path": "none"}}, {})
+    source = override(source, assignments, flag="--opt", section=("graph",))
+    return check_job(source, Path()).graph.load_options
 
 
 def check_job(source: Source, folder: Path) -> Job:
@@ -310,7 +339,7 @@ def _rooted(job: Job, source: Source, folder: Path) -> Job:
     """Return the job with absolute paths."""
 
     def absolute(path: str, *keys: str) -> str:
-        typed = source.origin(keys).startswith("--set")
+        typed = source.origin(keys).startswith("--")
         return str((Path.cwd() if typed else folder) / Path(path).expanduser())
 
     graph, output = job.graph, job.output
@@ -319,7 +348,7 @@ def _rooted(job: Job, source: Source, folder: Path) -> Job:
     if output.path is not None:
         output = output.model_copy(update={"path": absolute(output.path, "output", "path")})
     rooted = job.model_copy(update={"graph": graph, "output": output})
-    rooted._folder = Path.cwd() if source.origin(("program",)).startswith("--set") else folder
+    rooted._folder = Path.cwd() if source.origin(("program",)).startswith("--") else folder
     rooted._name = source.name
     return rooted
 

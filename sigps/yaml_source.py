@@ -67,8 +67,16 @@ def read_yaml(text: str, name: str) -> Source:
         loader.dispose()
 
 
-def override(source: Source, assignments: Iterable[str]) -> Source:
+def override(
+    source: Source, assignments: Iterable[str], *, flag: str = "--set", section: Path = ()
+) -> Source:
     """Return the source with `key.path=value` assignments applied; values are YAML.
+
+    Args:
+        source: What to start from; it stays as it is.
+        assignments: In the order in which they apply.
+        flag: The option that brought them, for messages and origins.
+        section: Where their key paths start.
 
     Raises:
         ConfigError: If an assignment is not of that form, or a key on its path holds no mapping.
@@ -76,23 +84,23 @@ def override(source: Source, assignments: Iterable[str]) -> Source:
     data = dict(source.data)
     origins = dict(source.origins)
     for assignment in assignments:
+        origin = f"{flag} {assignment}"
         key, equals, text = assignment.partition("=")
-        path = tuple(part.strip() for part in key.split("."))
-        if not equals or not all(path):
-            raise ConfigError(
-                f"--set {assignment}: write --set key.path=value, as in --set engine.device=python"
-            )
+        parts = [part.strip() for part in key.split(".")]
+        if not equals or not all(parts):
+            raise ConfigError(f"{origin}: write {flag} KEY=VALUE; a key inside a section is section.key")
+        path = (*section, *parts)
         inner = data
         for depth, part in enumerate(path[:-1]):
             held = inner.get(part)
             if held is not None and not isinstance(held, dict):
                 name = ".".join(path[: depth + 1])
-                raise ConfigError(f"--set {assignment}: {name} is {held!r}, which has no keys to set")
+                raise ConfigError(f"{origin}: {name} is {held!r}, which has no keys to set")
             # Copies along the path only: neither the original nor what an alias shares may change.
             inner[part] = inner = dict(held or {})
-        inner[path[-1]] = parse_value(text, f"--set {assignment}")
+        inner[path[-1]] = parse_value(text, origin)
         origins = {p: o for p, o in origins.items() if p[: len(path)] != path}
-        origins[path] = f"--set {assignment}"
+        origins[path] = origin
     return Source(source.name, data, origins)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sigps.config import Job, load_job
+from sigps.config import Job, load_job, load_options
 from sigps.errors import ConfigError
 
 Write = Callable[[str], Path]
@@ -147,7 +147,8 @@ def test_all_mistakes_at_once_with_their_places(write: Write) -> None:
     assert lines[1:] == [
         "  line 1: program is 7, but it must be text",
         "  line 2: graph.formt (value 'snap') is no known key; did you mean 'format'? graph has path, "
-        "format, directed, weights, columns, duplicates, self_loops, delimiter, comment, generator",
+        "format, directed, weights, columns, source, target, duplicates, self_loops, delimiter, comment, "
+        "header, ids, generator",
         "  line 3: engine.max_supersteps is 'many', but it must be a whole number",
         "  --set engine.direction=pul: engine.direction is 'pul'; did you mean 'pull'? "
         "It must be one of auto, push, pull",
@@ -210,9 +211,9 @@ def test_refused(write: Write, text: str, complaint: str) -> None:
 @pytest.mark.parametrize(
     ("assignment", "complaint"),
     [
-        ("engine.device", "write --set key.path=value"),
-        ("=3", "write --set key.path=value"),
-        ("engine..device=cpu", "write --set key.path=value"),
+        ("engine.device", "write --set KEY=VALUE"),
+        ("=3", "write --set KEY=VALUE"),
+        ("engine..device=cpu", "write --set KEY=VALUE"),
         ("program.x=3", "program is 'sigps.apps:PageRank', which has no keys to set"),
         ("engine.device=[", "not a YAML value"),
         ("engine.devize=cpu", "--set engine.devize=cpu: engine.devize (value 'cpu') is no known key"),
@@ -232,6 +233,19 @@ def test_unreadable_files(tmp_path: Path) -> None:
 
 def test_deep_nesting_is_an_error_and_no_crash(write: Write) -> None:
     assert "nested too deeply" in refused(write("a: " + "[" * 5000))
+
+
+def test_columns_with_types_become_tuples(write: Write) -> None:
+    job = load_job(write(GOOD), ["graph.columns={time: [2, int64], kind: 3}", "graph.weights=[4, float32]"])
+    assert job.graph.load_options["columns"] == {"time": (2, "int64"), "kind": 3}
+    assert job.graph.load_options["weights"] == (4, "float32")
+
+
+def test_load_options_of_the_command_line() -> None:
+    assert load_options(["weights=2", "delimiter=;"]) == {"weights": 2, "delimiter": ";"}
+    assert load_options([]) == {}
+    with pytest.raises(ConfigError, match=r"--opt formatt=snap: graph.formatt .* did you mean 'format'"):
+        load_options(["formatt=snap"])
 
 
 def test_a_job_is_immutable(write: Write) -> None:
