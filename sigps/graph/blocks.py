@@ -1,0 +1,275 @@
+"""Text files as blocks of whole lines: opened, decompressed, cut and shared among the ranks.
+
+A plain file is shared by byte ranges, moved to line ends. A compressed file must be decompressed by
+every rank from its start; a block then belongs to the rank in whose share of the *compressed* bytes the
+reader stood. Both ways rank r's lines stand before rank r + 1's, so that the given order of edges does
+not depend on how many ranks read.
+"""
+
+from __future__ import annotations
+
+import bz2
+import difflib
+import gzip
+import lzma
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from sigps.errors import GraphError
+from sigps.group import Group
+
+__all__ = ["Block", "TextFile", "import_optional"]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole lines of a file.
+
+    Attributes:
+        text: The lines, each ended by a newline.
+        offset: Where they begin in the decompressed file, in bytes.
+        is_own: Whether they belong to the asking rank.
+    """
+
+    text: bytes
+    offset: int
+    is_own: bool = True
+
+
+class TextFile:
+    """A text file, compressed or not, that is read in blocks."""
+
+    def __init__(self, path: str | Path, *, block_bytes: int = 4 << 20) -> None:
+        """Look at the file's first bytes; nothing stays open.
+
+        Raises:
+            GraphError: If the file is missing, a directory, unreadable, empty, or not what its suffix says.
+        """
+        self.path = Path(path)
+        self._block_bytes = block_bytes
+        require_file(self.path)
+        with _explained(self.path), open(self.path, "rb") as raw:
+            magic = raw.read(6)
+        if not magic:
+            raise GraphError(f"{self.path}: the file is empty; a graph needs at least one line")
+        suffix = self.path.suffix.lower()
+        self.compression = next((name for name, start in _MAGIC.items() if magic.startswith(start)), "")
+        if suffix in _MAGIC and suffix != self.compression:
+            raise GraphError(
+                f"{self.path}: the name ends in {suffix}, but the content is not {suffix[1:]} data "
+                f"(it begins with {magic!r}). Rename the file or fetch it again."
+            )
+        self.num_bytes = self.path.stat().st_size
+
+    @property
+    def inner_suffix(self) -> str:
+        """The suffix that names the format: `.txt` of `graph.txt.xz`; lower case, empty if there is none."""
+        path = self.path.with_suffix("") if self.path.suffix.lower() in _MAGIC else self.path
+        return path.suffix.lower()
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Yield (offset, line without its end) from the start; for headers, not for edges."""
+        offset = 0
+        with self._opened() as (stream, _), _explained(self.path):
+            first = True
+            for line in stream:
+                if b"\0" in line:
+                    raise GraphError(_binary(self.path))
+                text = line.rstrip(b"\r\n")
+                if first and text.startswith(_BYTE_ORDER_MARK):
+                    yield len(_BYTE_ORDER_MARK), text[len(_BYTE_ORDER_MARK) :]
+                else:
+                    yield offset, text
+                first = False
+                offset += len(line)
+
+    def header(self, comment: bytes, *, first: int = 1) -> tuple[int, bytes, int | None] | None:
+        """Return the first line that is neither blank nor a comment; None if there is none.
+
+        Args:
+            comment: What begins a comment.
+            first: The number of the line to begin with.
+
+        Returns:
+            The line's number, the line, and the next line's offset (None at the end of the file).
+        """
+        lines = enumerate(self.lines(), start=1)
+        for number, (_, line) in lines:
+            if number >= first and line.strip() and not line.lstrip().startswith(comment):
+                return number, line, next((offset for _, (offset, _) in lines), None)
+        return None
+
+    def blocks(self, group: Group, *, start: int = 0, every: bool = False) -> Iterator[Block]:
+        """Yield this rank's blocks of whole lines, in order.
+
+        Args:
+            group: The ranks that share the file.
+            start: Where the first line begins, in bytes of the decompressed file.
+            every: Yield the other ranks' blocks as well, marked by `is_own`.
+
+        Raises:
+            GraphError: If the file is truncated, damaged or binary.
+        """
+        with self._opened() as (stream, raw), _explained(self.path):
+            shared = self._cut(stream, raw, start, group, every)
+            for block in shared:
+                if b"\0" in block.text:
+                    raise GraphError(_binary(self.path, self.line_number(block.offset)))
+                yield block
+
+    def line_number(self, offset: int) -> int:
+        """Return the number, from 1, of the line that begins at `offset`. Reads the file up to there."""
+        number = 1
+        with self._opened() as (stream, _), _explained(self.path):
+            while offset > 0 and (text := stream.read(min(offset, self._block_bytes))):
+                number += text.count(b"\n")
+                offset -= len(text)
+        return number
+
+    def _cut(self, stream: BinaryIO, raw: BinaryIO, start: int, group: Group, every: bool) -> Iterator[Block]:
+        compressed = bool(self.compression)
+        end = None
+        if not compressed and not every:
+            start, end = self._own_range(stream, start, group)
+        _skip(stream, start)
+        offset = start
+        for text in _whole_lines(stream, self._block_bytes, None if end is None else end - start):
+            is_own = True
+            if group.size > 1 and (compressed or every):
+                position = raw.tell() if compressed else offset
+                is_own = min(position * group.size // (self.num_bytes + 1), group.size - 1) == group.rank
+            if is_own or every:
+                yield Block(text, offset, is_own)
+            offset += len(text)
+
+    def _own_range(self, stream: BinaryIO, start: int, group: Group) -> tuple[int, int]:
+        """Return the bytes of this rank's lines: those that begin in its even share of the file."""
+        bounds = []
+        for rank in (group.rank, group.rank + 1):
+            bound = start + (self.num_bytes - start) * rank // group.size
+            if start < bound < self.num_bytes:
+                stream.seek(bound - 1)
+                bound += len(stream.readline()) - 1
+            bounds.append(min(bound, self.num_bytes))
+        stream.seek(0)
+        return bounds[0], bounds[1]
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+        """Open the decompressed stream and the file under it."""
+        with _explained(self.path), open(self.path, "rb") as raw:
+            if self.compression == ".zst":
+                import_optional("pyarrow", f"{self.path}: reading .zst files")
+                import pyarrow
+
+                inner = pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, mode="r"), "zstd")
+                yield cast(BinaryIO, _LineReader(inner)), raw
+                return
+            opener: Any = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}.get(self.compression)
+            if opener is None:
+                yield raw, raw
+                return
+            with opener(raw, "rb") as stream:
+                yield stream, raw
+
+
+def require_file(path: Path) -> None:
+    """Refuse a path that is no readable file, naming the nearest one that is.
+
+    Raises:
+        GraphError: If `path` is missing or a directory.
+    """
+    if path.is_dir():
+        raise GraphError(f"{path}: is a directory; name the graph file in it, or a native store")
+    if path.exists():
+        return
+    parent = path.parent
+    if not parent.is_dir():
+        raise GraphError(f"{path}: no such file, and no directory {parent}; check the path")
+    names = sorted(entry.name for entry in parent.iterdir())
+    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.5)
+    hint = f"the nearest name there is {near[0]!r}" if near else f"{parent} has no similar name"
+    raise GraphError(f"{path}: no such file; {hint}")
+
+
+def import_optional(module: str, purpose: str) -> None:
+    """Make sure that a package of the `io` extra is installed.
+
+    Raises:
+        GraphError: If it is not; says how to install it.
+    """
+    try:
+        __import__(module)
+    except ImportError as error:
+        raise GraphError(
+            f"{purpose} needs {module}, which cannot be imported ({error}). "
+            "Install it with: pip install 'sigps[io]'"
+        ) from error
+
+
+_MAGIC = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ\0", ".zst": b"\x28\xb5\x2f\xfd", ".bz2": b"BZh"}
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class _LineReader:
+    """Lines from a stream that only reads."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def read(self, num_bytes: int) -> bytes:
+        return cast(bytes, self._stream.read(num_bytes))
+
+    def __iter__(self) -> Iterator[bytes]:
+        for text in _whole_lines(cast(BinaryIO, self), 1 << 16, None):
+            yield from text.splitlines(keepends=True)
+
+
+def _skip(stream: BinaryIO, num_bytes: int) -> None:
+    while num_bytes > 0 and (text := stream.read(min(num_bytes, 1 << 20))):
+        num_bytes -= len(text)
+
+
+def _whole_lines(stream: BinaryIO, block_bytes: int, limit: int | None) -> Iterator[bytes]:
+    """Yield about `block_bytes` at a time, cut behind a line end, `limit` bytes in all."""
+    pending: list[bytes] = []
+    while limit is None or limit > 0:
+        text = stream.read(block_bytes if limit is None else min(block_bytes, limit))
+        if not text:
+            break
+        if limit is not None:
+            limit -= len(text)
+        cut = text.rfind(b"\n") + 1
+        if cut:
+            yield b"".join([*pending, text[:cut]])
+            pending = [text[cut:]] if cut < len(text) else []
+        else:
+            pending.append(text)
+    if pending:
+        yield b"".join([*pending, b"\n"])
+
+
+def _binary(path: Path, line: int = 1) -> str:
+    return (
+        f"{path}:{line}: the file holds zero bytes, so it is no text. "
+        "Convert it to UTF-8 text, or name its format with format="
+    )
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn what reading and decompressing raise into a GraphError that names the file."""
+    try:
+        yield
+    except EOFError as error:
+        raise GraphError(f"{path}: the compressed file ends too early ({error}); fetch it again") from error
+    except (zlib.error, lzma.LZMAError) as error:
+        raise GraphError(f"{path}: the compressed data is damaged ({error}); fetch it again") from error
+    except OSError as error:
+        if error.errno is None:  # gzip, bz2 and Arrow report bad data so
+            raise GraphError(f"{path}: the compressed data is damaged ({error}); fetch it again") from error
+        raise GraphError(f"{path}: cannot be read: {error.strerror}") from error
