@@ -98,6 +98,12 @@ class GraphSection(_Section):
         """The keyword arguments for `sigps.load`: the keys that were given."""
         return {k: v for k, v in self if k in self.model_fields_set and k not in ("path", "generator")}
 
+    @property
+    def generator_call(self) -> tuple[str, dict[str, Any]]:
+        """The generator's name and its options."""
+        ((name, options),) = (self.generator or {}).items()
+        return name, options or {}
+
 
 class EngineSection(_Section):
     """How it runs: arguments of `sigps.run` of the same names."""

@@ -1,0 +1,99 @@
+"""`sigps doctor`: what this machine has, what sigps would choose, and what to install for more."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+__all__ = ["doctor"]
+
+
+@click.command()
+def doctor() -> None:
+    """Print versions, processors, MPI, GPUs and folders, and which device and transport a run would use."""
+    from sigps.group import world
+
+    if world().rank == 0:
+        for name, text in _findings():
+            click.echo(f"{name:<12} {text}")
+
+
+def _findings() -> Iterator[tuple[str, str]]:
+    from sigps.compiler.cache import cache_dir
+    from sigps.device.cpu import available_cores
+    from sigps.group import world
+
+    num_cores = available_cores()
+    yield "sigps", f"{_version('sigps')} in {Path(__file__).parent}"
+    yield "python", f"{platform.python_version()} ({sys.executable}) on {platform.platform()}"
+    yield "packages", ", ".join(f"{name} {_version(name)}" for name in ("numpy", "numba", "llvmlite"))
+    extras = ("pyarrow", "pandas", "scipy", "fast-matrix-market", "zstandard", "pymetis")
+    missing = [name for name in extras if _version(name) == "absent"]
+    hint = f"absent: {', '.join(missing)}; pip install 'sigps[io]'" if missing else "all of [io] is here"
+    yield "files", hint
+    yield "cpu", f"{os.cpu_count()} cores, {num_cores} for this process"
+    yield "mpi", _mpi()
+    yield "gpu", _gpu()
+    yield "cache", f"{cache_dir()} ({_writable(cache_dir())}); SIGPS_CACHE_DIR moves it"
+    yield "device", f"auto is cpu, {max(1, num_cores // world().size)} threads a rank; cuda is not built yet"
+    ranks = world().size
+    chosen = "MPI through host memory" if ranks > 1 else "none is needed"
+    yield "transport", f"{ranks} rank{'s' * (ranks > 1)}: {chosen}"
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "absent"
+
+
+def _mpi() -> str:
+    """Say which MPI a run would load; loads the library, starts nothing."""
+    install = "pip install 'sigps[mpi]' brings mpi4py and an MPI library"
+    if importlib.util.find_spec("mpi4py") is None:
+        return f"mpi4py is absent: {install}"
+    try:
+        from mpi4py import rc
+
+        rc.initialize = False
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        return f"mpi4py {_version('mpi4py')} finds no MPI library ({error}): {install}"
+    library = " ".join(MPI.Get_library_version().split()[:3])
+    beside = Path(sys.executable).with_name("mpirun")
+    launcher = shutil.which("mpirun") or (str(beside) if beside.exists() else None)
+    start = (
+        f"start ranks with {launcher} -n N sigps run JOB.yaml" if launcher else f"mpirun is absent: {install}"
+    )
+    return f"mpi4py {_version('mpi4py')}, {library}; {start}"
+
+
+def _gpu() -> str:
+    """Name the NVIDIA GPUs that the driver shows."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return "no NVIDIA driver is installed"
+    query = [tool, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
+    try:
+        found = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True).stdout.split(
+            "\n"
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"the NVIDIA driver does not answer: {error}"
+    names = [line.strip() for line in found if line.strip()]
+    return f"{len(names)}: {'; '.join(names)}" if names else "the NVIDIA driver shows none"
+
+
+def _writable(folder: Path) -> str:
+    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    return "writable" if os.access(nearest, os.W_OK) else "not writable: every process compiles anew"

@@ -1,0 +1,209 @@
+"""`sigps run` and `sigps explain`: from a job file to a written result, and what the compiler derived."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sigps.errors import ConfigError, SigpsError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from sigps.config import Job
+    from sigps.graph import Graph
+    from sigps.group import Group
+    from sigps.result import Result
+    from sigps.vertex import Vertex
+
+__all__ = ["explain", "load_graph", "prepare", "run"]
+
+
+@click.command()
+@click.argument("job_file", metavar="JOB.yaml")
+@click.option(
+    "--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Set a key: engine.device=python."
+)
+@click.option("-o", "--output", metavar="PATH", help="Write the result here: a .parquet or .csv file.")
+@click.option("--dry-run", is_flag=True, help="Check everything, then stop before the graph is read.")
+@click.option("--resume", is_flag=True, help="Continue from a checkpoint (not built yet).")
+def run(job_file: str, assignments: tuple[str, ...], output: str | None, dry_run: bool, resume: bool) -> None:
+    """Run a job: load the graph, run the program, print and write the result.
+
+    Paths in the job file start at its folder, paths typed here start at the current directory. With
+    several ranks (mpirun -n N sigps run JOB.yaml) the output is a folder with one part a rank.
+    """
+    from sigps.config import load_job
+    from sigps.group import world
+    from sigps.report import console
+
+    if resume:
+        raise ConfigError("--resume: checkpoints are not built yet: leave the option out")
+    job = load_job(job_file, assignments, output=output)
+    group = world()
+    out = console(rank=group.rank)
+    program = prepare(job, group_size=group.size)
+    if dry_run:
+        _print_job(job, out)
+        return
+    graph = load_graph(job, group)
+    out.print(str(graph.report), markup=False)
+    result = _run(job, program, graph)
+    _print_result(job, result, group, out)
+    if job.output.path is not None:
+        result.write(job.output.path, job.output.fields)
+        group.barrier()
+        out.print(f"wrote {job.output.path}", markup=False)
+
+
+def prepare(job: Job, *, group_size: int = 1) -> Vertex:
+    """Check all that can be checked before the graph is read, and return the program.
+
+    Raises:
+        SigpsError: If something is wrong; of several wrong things a ConfigError that lists them.
+    """
+    problems: list[SigpsError] = []
+
+    def attempt(check: Callable[[], Any]) -> Any:
+        try:
+            return check()
+        except SigpsError as error:
+            problems.append(error)
+            return None
+
+    program = attempt(lambda: _program(job))
+    if program is not None:
+        attempt(lambda: _check_fields(job, program))
+        if job.engine.device != "python":
+            attempt(lambda: _analyse(job, program))
+    attempt(lambda: _check_graph(job))
+    if job.output.path is not None:
+        attempt(lambda: _check_output(job, group_size))
+    if len(problems) > 1:
+        raise ConfigError("\n  ".join([f"{job.name}: {len(problems)} problems", *map(str, problems)]))
+    if problems:
+        raise problems[0]
+    found: Vertex = program
+    return found
+
+
+def load_graph(job: Job, group: Group | None = None) -> Graph:
+    """Load or generate the job's graph. Collective."""
+    if job.graph.path is not None:
+        from sigps.graph.load import load
+
+        return load(job.graph.path, group=group, **job.graph.load_options)
+    from sigps.graph.generate import generate
+
+    name, options = job.graph.generator_call
+    return generate(name, group=group, **options)
+
+
+def _program(job: Job) -> Vertex:
+    from sigps.importing import import_program
+
+    return import_program(job.program, job.folder)(**job.params)
+
+
+def _check_fields(job: Job, program: Vertex) -> None:
+    known = [field.name for field in program.declaration.states]
+    wrong = [field for field in job.output.fields or () if field not in known]
+    if wrong:
+        raise ConfigError(
+            f"output.fields names {', '.join(wrong)}, "
+            f"but {type(program).__name__} has the fields {', '.join(known)}"
+        )
+
+
+def _analyse(job: Job, program: Vertex) -> None:
+    from sigps.compiler.frontend import analyse
+
+    analyse(program, job.engine.precision)
+
+
+def _check_graph(job: Job) -> None:
+    if job.graph.path is None:
+        from sigps.graph.generate import edge_stream
+
+        name, options = job.graph.generator_call
+        edge_stream(name, **options)
+    elif not Path(job.graph.path).exists():
+        raise ConfigError(
+            f"graph.path: there is no {job.graph.path} (a path in the job file starts at the file's folder, "
+            "a path given by --set at the current directory)"
+        )
+
+
+def _check_output(job: Job, group_size: int) -> None:
+    from sigps.result import check_output
+
+    check_output(job.output.path or "", group_size=group_size)
+
+
+def _run(job: Job, program: Vertex, graph: Graph) -> Result:
+    from sigps.job import run as run_program
+    from sigps.report import progress_line
+
+    engine = job.engine
+    with progress_line(engine.max_supersteps, rank=graph.group.rank) as progress:
+        return run_program(
+            program,
+            graph,
+            device=engine.device,
+            max_supersteps=engine.max_supersteps,
+            deterministic=engine.deterministic,
+            partitioner=job.partition.method,
+            trace=engine.trace,
+            gather=False,
+            direction=engine.direction,
+            precision=engine.precision,
+            threads=engine.threads,
+            progress=progress,
+        )
+
+
+def _print_job(job: Job, out: Console) -> None:
+    import yaml
+
+    text = yaml.safe_dump(job.model_dump(exclude_unset=True), sort_keys=False).rstrip()
+    out.print(f"{text}\n{job.name} is good; nothing was run", markup=False)
+
+
+def _print_result(job: Job, result: Result, group: Group, out: Console) -> None:
+    """Print the account and the highest values. Collective: each rank brings its own highest."""
+    from sigps.report import superstep_table, top_table
+    from sigps.result import highest
+
+    out.print(superstep_table(result.stats))
+    out.print(result.summary(), markup=False)
+    for name, value in result.aggregators.items():
+        out.print(f"aggregator {name}: {value}", markup=False)
+    for record in result.trace or ():
+        out.print(str(record), markup=False)
+    fields = job.output.fields or list(result.fields)
+    if job.output.top and fields:
+        own: Iterable[Any] = result.top(fields[0], job.output.top)
+        everyone = [pair for part in group.all_gather(list(own)) for pair in part]
+        out.print(top_table(fields[0], highest(everyone, job.output.top)))
+
+
+@click.command()
+@click.argument("program", metavar="PROGRAM")
+@click.option(
+    "--param", "assignments", multiple=True, metavar="NAME=VALUE", help="A parameter of the program."
+)
+def explain(program: str, assignments: tuple[str, ...]) -> None:
+    """Say what the compiler derives from a program, and why: combiner, outbox record, early exit.
+
+    PROGRAM is package.module:Class or path/to/file.py:Class.
+    """
+    from sigps.compiler import explain as explain_program
+    from sigps.importing import import_program
+    from sigps.yaml_source import Source, override
+
+    cls = import_program(program)
+    params = override(Source("parameters", {}, {}), assignments, flag="--param").data
+    click.echo(explain_program(cls, **params))
