@@ -2,6 +2,64 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from sigps.errors import (
+    CompileError,
+    ConfigError,
+    DeviceError,
+    ExchangeError,
+    GraphError,
+    PartitionError,
+    SigpsError,
+)
 from sigps.vertex import Aggregator, Param, State, Vertex, VertexId, inf
 
+if TYPE_CHECKING:
+    from sigps.graph.generate import generate
+    from sigps.graph.graph import Graph
+    from sigps.graph.load import load
+    from sigps.job import run
+    from sigps.result import Result
+
+__all__ = [
+    "Aggregator",
+    "CompileError",
+    "ConfigError",
+    "DeviceError",
+    "ExchangeError",
+    "Graph",
+    "GraphError",
+    "Param",
+    "PartitionError",
+    "Result",
+    "SigpsError",
+    "State",
+    "Vertex",
+    "VertexId",
+    "generate",
+    "inf",
+    "load",
+    "run",
+]
+
 __version__ = "0.1.0.dev0"
+
+_LATE = {
+    "Graph": "sigps.graph.graph",
+    "Result": "sigps.result",
+    "generate": "sigps.graph.generate",
+    "load": "sigps.graph.load",
+    "run": "sigps.job",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs more than the program model when it is first asked for."""
+    if name not in _LATE:
+        raise AttributeError(f"module 'sigps' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(_LATE[name]), name)
+    globals()[name] = value
+    return value

@@ -143,7 +143,7 @@ def _infer(program: VertexProgram, names: dict[str, Any], used: Dtypes, read: Dt
         edges = numba.types.Tuple([i64, i64, array(np.dtype(np.uint32)), array(np.dtype(np.int64)), columns])
     mail: Any = numba.types.Tuple([])
     if program.delivery is Delivery.MAILBOX:
-        parts = [np.dtype(np.int64), np.dtype(np.uint8), np.dtype(np.int64), *program.message_dtypes]
+        parts = [np.dtype(t) for t in (np.int64, np.uint8, np.int64, np.uint32)] + [*program.message_dtypes]
         mail = numba.types.Tuple([array(d) for d in parts])
     given = (env, params, of(program.aggregate_dtypes), env, of(program.state_dtypes), inbox, numba.types.boolean)
     outcome = _signature(program, names["compute"], (*given, edges, mail))

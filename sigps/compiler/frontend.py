@@ -225,7 +225,7 @@ def _emit(width: int) -> ast.stmt:
     """Build the mailbox append. Past the end only the count grows: the engine makes room and runs the vertex again."""
     lines = ["__n = mail[0][0]", "mail[0][0] = __n + 1", "if __n < len(mail[1]):"]
     lines += ["    mail[1][__n] = kind", "    mail[2][__n] = target"]
-    lines += [f"    mail[{3 + i}][__n] = message[{i}]" for i in range(width)]
+    lines += [f"    mail[{4 + i}][__n] = message[{i}]" for i in range(width)]
     return function("emit", ["mail", "kind", "target", "message"], statements("\n".join(lines)))
 
 

@@ -18,7 +18,7 @@ The functions (every argument is a scalar or a tuple, so each is inlined whereve
     vertex  = (id, out_degree, in_degree)
     inbox   = the slots where messages are combined; (begin, end, array, ...) where they are listed
     edges   = (begin, end, gids, ids, (column, ...))  the vertex's out-edges, where compute() reads them
-    mail    = (count, kinds, targets, array, ...)     where compute() sends in a way no record can express
+    mail    = (count, kinds, targets, senders, array, ...)  where compute() sends in a way no record can express
     flags   = HALT | RETIRE | SENT
 """
 
@@ -124,6 +124,12 @@ class VertexProgram:
     notes: tuple[str, ...]
     obstacles: tuple[str, ...]
     key: str
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, VertexProgram) and self.key == other.key
 
     @property
     def message_dtypes(self) -> tuple[np.dtype[Any], ...]:

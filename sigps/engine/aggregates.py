@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.compiler.program import VertexProgram
 from sigps.engine.exact_sum import LIMBS, from_limbs, to_limbs
+from sigps.vertex import Aggregator
 
 __all__ = ["Aggregates"]
 
@@ -25,9 +26,9 @@ class Aggregates:
         given: One array an aggregator in a deterministic run, else empty.
     """
 
-    def __init__(self, program: VertexProgram, deterministic: bool, num_owned: int) -> None:
-        self._aggregators = program.aggregators
-        self._dtypes = program.aggregate_dtypes
+    def __init__(self, aggregators: Sequence[Aggregator[Any]], deterministic: bool, num_owned: int) -> None:
+        self._aggregators = tuple(aggregators)
+        self._dtypes = tuple(a.field.dtype() for a in aggregators)
         self.identity = tuple(d.type(a.identity) for a, d in zip(self._aggregators, self._dtypes, strict=True))
         self.values = self.identity
         has_floats = any(d.kind == "f" for d in self._dtypes)

@@ -85,7 +85,7 @@ class Engine:
         self._forced = forced
         self._can_push = _can_push(native, deterministic)
         self._deterministic = deterministic and any(a.field.dtype().kind == "f" for a in program.aggregators)
-        self.aggregates = Aggregates(program, deterministic, n)
+        self.aggregates = Aggregates(program.aggregators, deterministic, n)
         self._status = np.full(n, ACTIVE, dtype=np.uint8)
         states = tuple(np.full(n, f.default, dtype=d) for f, d in zip(program.states, program.state_dtypes, strict=True))
         self._fields = (self._status, states)

@@ -51,17 +51,16 @@ class Mailbox:
         parts = threads.count if n > 1024 else 1
         bounds = np.linspace(0, n, parts + 1).astype(np.uint64)
 
-        def work(i: int) -> tuple[list[Any], Arrays, NDArray[np.int64]]:
+        def work(i: int) -> tuple[list[Any], Arrays]:
             return self._write(bounds[i], bounds[i + 1], job, own, fields, write, aggregates)
 
         results = threads.map(work, range(parts))
-        for tallies, _, _ in results:
+        for tallies, _ in results:
             for counts, total in tallies:
                 tally.add(counts, total)
         mail = tuple(np.concatenate(columns) for columns in zip(*[r[1] for r in results], strict=True))
-        senders = np.concatenate([r[2] for r in results])
         tally.sent_edges = mail[0].size
-        return self._deliver(mail, senders, job)
+        return self._deliver(mail, job)
 
     def _write(
         self,
@@ -72,7 +71,7 @@ class Mailbox:
         fields: tuple[Any, ...],
         write: tuple[Any, ...],
         aggregates: Aggregates,
-    ) -> tuple[list[Any], Arrays, NDArray[np.int64]]:
+    ) -> tuple[list[Any], Arrays]:
         """Run a range of vertices; where the mail overflows, make room and go on from that vertex."""
         loop = self._native.loop("read_mailbox", bool(aggregates.given))
         room = _FIRST_ROOM
@@ -92,7 +91,7 @@ class Mailbox:
         if not written:
             written.append(self._room(0)[1:])
         columns = tuple(np.concatenate(parts) for parts in zip(*written, strict=True))
-        return tallies, columns, np.empty(0, dtype=np.int64)
+        return tallies, columns
 
     def _room(self, size: int) -> Arrays:
         dtypes = self._native.program.message_dtypes
@@ -100,17 +99,18 @@ class Mailbox:
             np.zeros(1, dtype=np.int64),
             np.empty(size, dtype=np.uint8),
             np.empty(size, dtype=np.int64),
+            np.empty(size, dtype=np.uint32),
             *[np.empty(size, dtype=d) for d in dtypes],
         )
 
-    def _deliver(self, mail: Arrays, senders: NDArray[np.int64], job: tuple[Any, ...]) -> int:
-        kinds, targets, messages = mail[0], mail[1], mail[2:]
-        superstep = job[0][0]
+    def _deliver(self, mail: Arrays, job: tuple[Any, ...]) -> int:
+        kinds, targets, messages = mail[0], mail[1], mail[3:]
         by_id = np.flatnonzero(kinds == TO_ID)
-        targets[by_id] = self._exchange.find(targets[by_id], superstep)
+        targets[by_id] = self._exchange.find(targets[by_id], job[0][0])
+        senders = self._subgraph.owned_gids[mail[2]] if self._in_order else None
         if not self._lists:
             targets, messages = self._combined(targets, messages, job)
-        lids, messages, num_bytes = self._exchange.post(targets, None, messages)
+        lids, messages, num_bytes = self._exchange.post(targets, senders, messages)
         if self._lists:
             self._sort(lids, messages)
         else:
@@ -118,13 +118,17 @@ class Mailbox:
         return num_bytes
 
     def _combined(self, targets: NDArray[np.int64], messages: Arrays, job: tuple[Any, ...]) -> tuple[Any, Arrays]:
-        """Combine before sending: one value of every slot for each target."""
-        order = np.argsort(targets, kind="stable")
+        """Combine before sending: one value of every slot for each target.
+
+        Where the order of the sum matters, messages only become slots here, and their target combines them.
+        """
+        order = np.arange(targets.size) if self._in_order else np.argsort(targets, kind="stable")
+        keys = order if self._in_order else targets
         room = np.empty(order.size, dtype=np.int64)
         slots = tuple(np.empty(order.size, dtype=d) for d in self._native.slots)
         loop = self._native.loop("combine_mail")
-        count = loop(order, targets, messages, job, self._native.empty, room, slots)
-        return room[:count], tuple(s[:count] for s in slots)
+        count = loop(order, keys, messages, job, self._native.empty, room, slots)
+        return targets if self._in_order else room[:count], tuple(s[:count] for s in slots)
 
     def _sort(self, lids: NDArray[np.int64], messages: Arrays) -> None:
         order = np.argsort(lids, kind="stable")

@@ -14,7 +14,7 @@ Every index is a local id: n owned vertices, then g ghosts. What the loops share
     outbox  (sent: [n + g], records: ([n + g], ...))             what it says; one pair to read, one to write
     inbox   (has: [n], slots: ([n], ...), empty)                 messages combined by a push
     boxes   (offsets: [n + 1], arrays), or (has, slots) where messages are combined
-    mail    (count: [1], kinds: [room], targets: [room], array: [room], ...)
+    mail    (count: [1], kinds: [room], targets: [room], senders: [room], array: [room], ...)
     given   ([n], ...) or ()                                     contributions kept apart (deterministic runs)
 
 A loop over vertices returns a tally (ran, active, senders, sent_edges) and the aggregators' contributions.
@@ -313,6 +313,8 @@ def read_mailbox(f: Functions) -> Loop:
             if mail[0][0] > len(mail[1]):
                 mail[0][0] = num_sent
                 return v, (ran, active, 0, 0), total
+            for i in range(num_sent, mail[0][0]):
+                mail[3][i] = v
             is_active, _, total = commit(v, outcome, own, fields, write, given, total)
             ran += 1
             active += is_active

@@ -1,0 +1,45 @@
+"""Single-source shortest paths: distances by relaxation in supersteps, and the tree of parents.
+
+A vertex whose distance fell tells its neighbours the way through it. Weights must not be negative on a cycle;
+without weights every edge counts 1. Of parents on equally short paths the one with the smallest id is taken.
+
+    distance(source) = 0,   distance(v) = min { distance(u) + weight(u, v) : (u, v) an edge }
+
+R. Bellman, "On a routing problem", Quarterly of Applied Mathematics 16, 1958.
+
+>>> import sigps
+>>> result = sigps.run(SSSP(source=0), sigps.Graph.from_edges([0, 0, 1], [1, 2, 2], weights=[1.0, 5.0, 2.0]))
+>>> result["distance"].tolist(), result["parent"].tolist()
+([0.0, 1.0, 3.0], [0, 0, 1])
+"""
+
+from typing import NamedTuple
+
+from sigps import Param, State, Vertex, VertexId, inf
+
+
+class Path(NamedTuple):
+    """A way to a vertex: how long it is, and the vertex before the end."""
+
+    length: float
+    last: VertexId
+
+
+class SSSP(Vertex, message=Path):
+    """Distances and parents from `source`; infinity and -1 where no path leads."""
+
+    source: Param[VertexId]
+    distance: State[float] = inf
+    parent: State[VertexId] = -1
+
+    def compute(self, messages):
+        """Take the shortest way offered, and offer the ways through here if it is a shorter one."""
+        best = min(messages, default=Path(inf, -1))
+        if self.superstep == 0 and self.id == self.source:
+            best = Path(0.0, self.id)
+        if best.length < self.distance:
+            self.distance = best.length
+            self.parent = best.last
+            for edge in self.out_edges:
+                self.send(edge, Path(best.length + edge.weight, self.id))
+        self.vote_to_halt()

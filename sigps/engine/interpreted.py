@@ -1,0 +1,255 @@
+"""Supersteps of one partition in plain Python: the class runs unmodified, one vertex after another.
+
+`print` and `breakpoint()` work in compute(). It is the slow twin that judges every compiled engine, so it shares
+none of their code: it knows messages and vertices, no records, no slots and no direction.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.engine.aggregates import Aggregates
+from sigps.engine.exchange import Exchange
+from sigps.engine.stats import Outcome, SuperstepStats
+from sigps.engine.subgraph import Subgraph, columns_of
+from sigps.vertex import Edge, Vertex
+
+__all__ = ["InterpretedEngine"]
+
+log = logging.getLogger(__name__)
+
+
+class InterpretedEngine:
+    """A vertex program on one partition, interpreted. The verbs are those of `in_memory.Engine`.
+
+    Args:
+        program: The user's program with its parameters, vertex ids among them as compute() sees them.
+        subgraph: The partition, with its out-edges.
+        exchange: The way to the other partitions.
+        deterministic: Whether aggregated sums of floats are exact.
+        precision: The array type of Python's `float`.
+        trace: Ids, as compute() sees them, of vertices to record and log.
+    """
+
+    def __init__(
+        self,
+        program: Vertex,
+        subgraph: Subgraph,
+        exchange: Exchange,
+        *,
+        deterministic: bool = False,
+        precision: Literal["single", "double"] = "double",
+        trace: Sequence[int] = (),
+    ) -> None:
+        n = subgraph.num_owned
+        declared = program.declaration
+        self.superstep = 0
+        self._program, self._subgraph, self._exchange = program, subgraph, exchange
+        self._precision = precision
+        self._trace = frozenset(trace)
+        self.traced: list[dict[str, Any]] = []
+        self.aggregates = Aggregates(declared.aggregators, deterministic, n)
+        self._states = {f.name: np.full(n, f.default, dtype=f.dtype(precision)) for f in declared.states}
+        self._plain = {f.name for f in declared.states if f.type in (int, float, bool)}
+        self._halted = np.zeros(n, dtype=bool)
+        self._retired = np.zeros(n, dtype=bool)
+        self._inbox: dict[int, list[Any]] = {}
+        edges = subgraph.outgoing
+        assert edges is not None
+        names = tuple(edges.columns) if "weight" in edges.columns else ("weight", *edges.columns)
+        self._columns = dict(zip(names, columns_of(edges, names), strict=True))
+
+    def state(self, name: str) -> NDArray[Any]:
+        """Return the values of a state field, [num_owned]; the engine's own array."""
+        return self._states[name]
+
+    def lease(self, num_supersteps: int) -> Outcome:
+        """Run until the end, or for so many supersteps. Collective among the partitions."""
+        outcome = Outcome(ended=False)
+        while not outcome.ended and len(outcome.stats) < num_supersteps:
+            began = time.perf_counter()
+            mail = _Mail()
+            totals, ran = self._compute_all(mail)
+            seconds = time.perf_counter() - began
+            num_bytes = self._deliver(mail)
+            active = int(np.sum(~self._halted & ~self._retired))
+            counts = np.array([ran, active, len(mail.gids), num_bytes, int(seconds * 1e9)], dtype=np.int64)
+            gathered = self._exchange.gather(np.concatenate([counts, self.aggregates.pack([totals])]))
+            self.aggregates.advance(gathered[:, counts.size :])
+            everyone = gathered[:, : counts.size]
+            ran, active, sent, num_bytes, _ = (int(c) for c in everyone.sum(axis=0))
+            if ran == 0:
+                outcome.ended = True
+                break
+            imbalance = float(everyone[:, 4].max() / max(everyone[:, 4].mean(), 1))
+            elapsed = time.perf_counter() - began
+            outcome.stats.append(SuperstepStats(self.superstep, "push", ran, sent, num_bytes, elapsed, imbalance))
+            self.superstep += 1
+            outcome.ended = active == 0 and sent == 0
+        return outcome
+
+    def _compute_all(self, mail: _Mail) -> tuple[tuple[Any, ...], int]:
+        inbox, self._inbox = self._inbox, {}
+        totals = list(self.aggregates.identity)
+        ran = 0
+        for lid in self._in_id_order():
+            messages = inbox.get(lid, [])
+            if self._retired[lid] or (self._halted[lid] and not messages):
+                continue
+            ran += 1
+            view = _View(self, lid, mail)
+            self._compute_one(lid, view, self._combine(messages))
+            for i, aggregator in enumerate(self._program.declaration.aggregators):
+                given = view.contributions.get(aggregator.name, aggregator.identity)
+                totals[i] = aggregator.combine(totals[i], given)
+                if self.aggregates.given:
+                    self.aggregates.given[i][lid] = given
+        return tuple(totals), ran
+
+    def _in_id_order(self) -> Iterator[int]:
+        return iter(np.argsort(self._subgraph.owned_gids, kind="stable").tolist())
+
+    def _compute_one(self, lid: int, view: _View, messages: list[Any]) -> None:
+        vertex = copy.copy(self._program)
+        vertex.view = view
+        before = {}
+        for name, values in self._states.items():
+            value = values[lid].item() if name in self._plain else values[lid]
+            before[name] = value
+            object.__setattr__(vertex, name, value)
+        try:
+            vertex.compute(messages)
+        except Exception as error:
+            error.add_note(f"while computing vertex {view.id} in superstep {self.superstep}")
+            raise
+        for name, values in self._states.items():
+            values[lid] = getattr(vertex, name)
+        self._halted[lid] = view.has_halted
+        self._retired[lid] = view.has_retired
+        if view.id in self._trace:
+            self._record(view, messages, before, vertex)
+
+    def _record(self, view: _View, messages: list[Any], before: dict[str, Any], vertex: Vertex) -> None:
+        after = {name: getattr(vertex, name) for name in before}
+        entry = {
+            "superstep": self.superstep,
+            "id": view.id,
+            "messages": list(messages),
+            "before": before,
+            "after": after,
+            "sent": view.sent,
+            "halted": view.has_halted or view.has_retired,
+        }
+        self.traced.append(entry)
+        log.info("superstep %d, vertex %s: read %s; %s -> %s; sent %s", *list(entry.values())[:-1])
+
+    def _combine(self, messages: list[Any]) -> list[Any]:
+        combiner: Callable[[Any, Any], Any] | None = self._program.declaration.combiner
+        if combiner is None or len(messages) < 2:
+            return messages
+        if combiner is sum:
+            return [functools.reduce(lambda a, b: a + b, messages)]
+        return [_as_message(self._program, functools.reduce(combiner, messages))]
+
+    def _deliver(self, mail: _Mail) -> int:
+        gids = np.array(mail.gids, dtype=np.int64)
+        by_id = np.array(mail.by_id, dtype=bool)
+        gids[by_id] = self._exchange.find(gids[by_id], self.superstep)
+        fields = self._program.declaration.message
+        parts = list(zip(*mail.messages, strict=True)) if mail.messages else [()] * len(fields)
+        arrays = tuple(np.array(p, dtype=f.dtype(self._precision)) for p, f in zip(parts, fields, strict=True))
+        lids, arrived, num_bytes = self._exchange.post(gids, np.array(mail.senders, dtype=np.int64), arrays)
+        plain = [
+            [_Float(x) for x in a.tolist()] if f.type is float else (a.tolist() if f.type in (int, bool) else list(a))
+            for a, f in zip(arrived, fields, strict=True)
+        ]
+        for lid, *values in zip(lids.tolist(), *plain, strict=True):
+            self._inbox.setdefault(lid, []).append(_as_message(self._program, values))
+        return num_bytes
+
+
+class _Float(float):
+    """A float that sum() adds one after another: newer Pythons add exact floats with compensation."""
+
+
+def _as_message(program: Vertex, values: Any) -> Any:
+    kind = program.declaration.message_type
+    if kind is not None:
+        return kind(*values)
+    return values[0] if isinstance(values, list) else values
+
+
+class _Mail:
+    """Messages sent in a superstep: targets (gids, or ids where `by_id`), senders' gids, and fields."""
+
+    def __init__(self) -> None:
+        self.gids: list[int] = []
+        self.by_id: list[bool] = []
+        self.senders: list[int] = []
+        self.messages: list[Sequence[Any]] = []
+
+
+class _View:
+    """One vertex's view of the run."""
+
+    def __init__(self, engine: InterpretedEngine, lid: int, mail: _Mail) -> None:
+        subgraph = engine._subgraph
+        self._engine, self._lid, self._mail = engine, lid, mail
+        self._gid = lid if subgraph.gids is None else int(subgraph.gids[lid])
+        self.id = int(subgraph.ids[lid]) if subgraph.ids.size else lid
+        self.superstep = engine.superstep
+        self.num_vertices = subgraph.num_vertices
+        self.num_edges = subgraph.num_edges
+        self.out_degree = int(subgraph.out_degrees[lid])
+        self.in_degree = int(subgraph.incoming.offsets[lid + 1] - subgraph.incoming.offsets[lid])
+        self.has_halted = False
+        self.has_retired = False
+        self.contributions: dict[str, Any] = {}
+        self.sent: list[Any] = []
+
+    def out_edges(self) -> Iterator[Edge]:
+        subgraph, columns = self._engine._subgraph, self._engine._columns
+        edges = subgraph.outgoing
+        assert edges is not None
+        ids = subgraph.outgoing_ids()
+        for index in range(int(edges.offsets[self._lid]), int(edges.offsets[self._lid + 1])):
+            yield Edge(index, int(ids[index]), {name: column[index] for name, column in columns.items()})
+
+    def send(self, edge: Edge, message: Any) -> None:
+        edges = self._engine._subgraph.outgoing
+        assert edges is not None
+        self._post(int(edges.ends[edge.index]), False, message)
+
+    def send_to(self, vertex_id: int, message: Any) -> None:
+        self._post(int(vertex_id), True, message)
+
+    def halt(self) -> None:
+        self.has_halted = True
+
+    def retire(self) -> None:
+        self.has_retired = True
+
+    def aggregate(self, name: str) -> Any:
+        return self._engine.aggregates.by_name()[name]
+
+    def contribute(self, name: str, value: Any) -> None:
+        aggregator = next(a for a in self._engine._program.declaration.aggregators if a.name == name)
+        so_far = self.contributions.get(name, aggregator.identity)
+        self.contributions[name] = aggregator.combine(so_far, value)
+
+    def _post(self, target: int, by_id: bool, message: Any) -> None:
+        declared = self._engine._program.declaration
+        self._mail.gids.append(target)
+        self._mail.by_id.append(by_id)
+        self._mail.senders.append(self._gid)
+        self._mail.messages.append((message,) if declared.message_type is None else tuple(message))
+        if self.id in self._engine._trace:
+            self.sent.append(message)

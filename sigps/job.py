@@ -1,0 +1,243 @@
+"""The one path by which a program runs: from Python, from YAML, alone or under `mpirun`."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.engine.direction import Direction
+from sigps.engine.stats import SuperstepStats
+from sigps.errors import ConfigError, DeviceError, GraphError
+from sigps.graph.graph import Graph
+from sigps.graph.partition import PartitionFunction
+from sigps.result import Result
+from sigps.vertex import Vertex
+
+__all__ = ["check_program", "choose_device", "run"]
+
+log = logging.getLogger(__name__)
+
+Device = Literal["python", "cpu", "cuda"]
+Precision = Literal["single", "double"]
+
+
+def run(
+    program: Vertex,
+    graph: Graph,
+    *,
+    device: Literal["auto", "python", "cpu", "cuda"] = "auto",
+    max_supersteps: int | None = None,
+    deterministic: bool = False,
+    partitioner: str | PartitionFunction = "edges",
+    trace: Iterable[Any] | None = None,
+    gather: bool = True,
+    direction: Literal["auto", "push", "pull"] = "auto",
+    precision: Precision = "double",
+    threads: int | None = None,
+    progress: Callable[[Sequence[SuperstepStats]], None] | None = None,
+) -> Result:
+    """Run a vertex program on a graph until it ends. Collective under `mpirun`.
+
+    Results are the same for every number of ranks, partitioner, direction and device: integers bit for bit,
+    floats up to the rounding of their sums, and with `deterministic=True` these bit for bit too.
+
+    Args:
+        program: An instance of a `Vertex` subclass: the class and its parameters.
+        graph: The graph.
+        device: `"python"` interprets the class unmodified, `"cpu"` compiles it, `"auto"` chooses and logs what.
+        max_supersteps: Stop after so many; None for no limit.
+        deterministic: Whether sums of floats must not depend on ranks, threads and directions. Slower.
+        partitioner: `"edges"`, `"vertices"`, `"hash"`, `"bfs"`, `"metis"`, or a function of an array of ids.
+        trace: Ids of vertices to record, superstep by superstep, in `result.trace`; with `device="python"`.
+        gather: Whether rank 0 gets the whole result; otherwise every rank keeps its part.
+        direction: Force `"push"` or `"pull"`; the result is the same.
+        precision: The array type of Python's `float`: float32 for `"single"`.
+        threads: Threads of each rank; None for its share of the host's cores.
+        progress: Called on rank 0 now and then with the statistics so far.
+
+    Raises:
+        CompileError: If compute() cannot be compiled.
+        ConfigError: If an option is wrong.
+        GraphError: If the graph is empty or lacks a vertex or column that the program names.
+
+    >>> from sigps.apps import BFS
+    >>> result = run(BFS(source=0), Graph.from_edges([0, 1], [1, 2]), device="python")
+    >>> result["level"].tolist(), result.reason
+    ([0, 1, 2], 'converged')
+    """
+    from sigps.system.communicator import Communicator
+    from sigps.system.worker_manager import RunOptions, WorkerManager
+
+    _check_options(device, max_supersteps, direction, precision, threads)
+    chosen = choose_device(device)
+    if trace is not None and chosen != "python":
+        raise ConfigError(f"trace= works on device='python'; this run is on {chosen!r}")
+    prepared = check_program(program, chosen, precision)
+    if graph.num_vertices == 0:
+        raise GraphError("the graph has no vertices: there is nothing to run on. Check the file or the vertices= option")
+    bound = _bind_ids(program, graph)
+    native = None
+    if prepared is not None:
+        from sigps.compiler.cpu import compile_for_cpu
+
+        native = compile_for_cpu(prepared, {name: column.dtype for name, column in graph.columns.items()})
+    options = RunOptions(
+        deterministic=deterministic,
+        forced=None if direction == "auto" else direction,
+        precision=precision,
+        trace=tuple(_seen_ids(graph, list(trace or ()), "trace=")),
+    )
+    manager = WorkerManager(Communicator(graph.group), graph, threads)
+    part = manager.run(
+        bound,
+        native,
+        method=partitioner,
+        options=options,
+        max_supersteps=max_supersteps,
+        on_progress=progress,
+    )
+    return _result(part, program, graph, chosen, gather)
+
+
+def check_program(program: Vertex, device: Device, precision: Precision = "double") -> Any:
+    """Compile what can be compiled before any graph is read; None for the interpreter.
+
+    Raises:
+        CompileError: If compute() cannot be compiled.
+    """
+    if not isinstance(program, Vertex):
+        hint = f": write {program.__name__}(...)" if isinstance(program, type) else ""
+        raise ConfigError(f"run() takes an instance of a Vertex subclass, not {program!r}{hint}")
+    if device == "python":
+        return None
+    from sigps.compiler.frontend import analyse
+
+    return analyse(program, precision)
+
+
+def choose_device(device: str, rank: int = 0) -> Device:
+    """Return the device to run on; `"auto"` is the CPU, and logs it once.
+
+    Raises:
+        ConfigError: If there is no device of that name.
+        DeviceError: If that device cannot run programs.
+    """
+    if device in ("python", "cpu"):
+        return device  # type: ignore[return-value]
+    if device == "auto":
+        _log_once("device: cpu (the CUDA engine is not built yet)")
+        return "cpu"
+    if device == "cuda":
+        raise DeviceError("the CUDA engine is not built yet; use device='cpu' or 'auto'", rank=rank)
+    raise ConfigError(f"there is no device {device!r}; choose auto, python, cpu or cuda")
+
+
+_logged: set[str] = set()
+
+
+def _log_once(text: str) -> None:
+    if text not in _logged:
+        _logged.add(text)
+        log.info(text)
+
+
+def _check_options(
+    device: str, max_supersteps: int | None, direction: str, precision: str, threads: int | None
+) -> None:
+    choices = {"direction": (direction, ("auto", "push", "pull")), "precision": (precision, ("single", "double"))}
+    for name, (value, allowed) in choices.items():
+        if value not in allowed:
+            raise ConfigError(f"{name}={value!r} is not one of {', '.join(allowed)}")
+    for name, count in (("max_supersteps", max_supersteps), ("threads", threads)):
+        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
+            raise ConfigError(f"{name}={count!r} must be a whole number, at least 1, or None")
+
+
+def _bind_ids(program: Vertex, graph: Graph) -> Vertex:
+    """Return the program with its vertex ids as compute() sees them, each checked to be in the graph."""
+    bound = copy.copy(program)
+    for field in program.declaration.params:
+        if field.is_vertex_id:
+            seen = _seen_ids(graph, [getattr(program, field.name)], f"{type(program).__name__}({field.name}=)")
+            object.__setattr__(bound, field.name, int(seen[0]))
+    return bound
+
+
+def _seen_ids(graph: Graph, oids: list[Any], where: str) -> list[int]:
+    if not oids:
+        return []
+    try:
+        gids = graph.ids.to_gids(np.asarray(oids))
+    except GraphError as error:
+        raise GraphError(f"{where}: {error}") from None
+    for oid, gid in zip(oids, gids, strict=True):
+        if gid < 0:
+            kind = "strings" if graph.ids.kind == "strings" else "whole numbers"
+            raise GraphError(
+                f"{where}: there is no vertex {oid!r} in the graph; its {graph.num_vertices:,} ids are {kind}"
+                f"{_id_range(graph)}"
+            )
+    return [int(g) for g in gids] if graph.ids.kind == "strings" else [int(o) for o in oids]
+
+
+def _id_range(graph: Graph) -> str:
+    if graph.ids.kind in ("identity", "range"):
+        return f" {graph.ids.base} to {graph.ids.base + graph.num_vertices - 1}"
+    return ""
+
+
+def _result(part: Any, program: Vertex, graph: Graph, device: Device, gather: bool) -> Result:
+    group = graph.group
+    gids, fields = part.gids, dict(part.fields)
+    whole = gather and group.size > 1
+    if whole:
+        gids, fields = _gathered(gids, fields, graph)
+    ids = graph.ids.to_oids(gids)
+    for field in program.declaration.states:
+        if field.is_vertex_id and graph.ids.kind == "strings":
+            fields[field.name] = _named(fields[field.name], graph)
+    return Result(
+        ids=ids,
+        fields=fields,
+        reason=part.reason,
+        supersteps=len(part.stats),
+        stats=part.stats,
+        aggregators=part.aggregators,
+        device=device,
+        trace=part.trace,
+        group_rank=0 if whole else group.rank,
+        group_size=1 if gather else group.size,
+    )
+
+
+def _gathered(
+    gids: NDArray[np.int64], fields: dict[str, NDArray[Any]], graph: Graph
+) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
+    """Bring everything to rank 0 in gid order; the other ranks keep their own part."""
+    group = graph.group
+
+    def brought(values: NDArray[Any]) -> NDArray[Any]:
+        parts = [values if r == 0 else values[:0] for r in range(group.size)]
+        return np.concatenate(group.all_to_all(parts))
+
+    all_gids = brought(gids)
+    all_fields = {name: brought(values) for name, values in fields.items()}
+    if group.rank != 0:
+        return gids, fields
+    order = np.argsort(all_gids)
+    return all_gids[order], {name: values[order] for name, values in all_fields.items()}
+
+
+def _named(gids: NDArray[np.int64], graph: Graph) -> NDArray[Any]:
+    """Return string ids; None where there is no vertex."""
+    known = gids >= 0
+    names = np.full(gids.size, None, dtype=object)
+    names[known] = graph.ids.to_oids(gids[known])
+    return names
+
+

@@ -1,0 +1,98 @@
+"""A worker: one partition on its manager's device, from layout to the last superstep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from numpy.typing import NDArray
+
+from sigps.compiler.cpu import NativeProgram
+from sigps.device.cpu import Threads
+from sigps.engine.aggregates import Aggregates
+from sigps.engine.direction import Direction
+from sigps.engine.exchange import Exchange
+from sigps.engine.in_memory import Engine as InMemoryEngine
+from sigps.engine.interpreted import InterpretedEngine
+from sigps.engine.stats import Outcome
+from sigps.engine.subgraph import Subgraph
+from sigps.vertex import Vertex
+
+__all__ = ["RunOptions", "Worker"]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a run goes, the same on all ranks.
+
+    Attributes:
+        deterministic: Whether floating-point results must not depend on ranks, threads and directions.
+        forced: A direction to use always, or None.
+        precision: The array type of Python's `float`.
+        trace: Ids, as compute() sees them, of vertices to record (interpreter only).
+    """
+
+    deterministic: bool = False
+    forced: Direction | None = None
+    precision: Literal["single", "double"] = "double"
+    trace: tuple[int, ...] = ()
+
+
+class Engine(Protocol):
+    """What a worker asks of an engine."""
+
+    superstep: int
+    aggregates: Aggregates
+
+    def lease(self, num_supersteps: int) -> Outcome: ...
+    def state(self, name: str) -> NDArray[Any]: ...
+
+
+class Worker:
+    """Runs a program on one partition: compiled where there is native code, interpreted where there is none."""
+
+    def __init__(
+        self,
+        program: Vertex,
+        native: NativeProgram | None,
+        subgraph: Subgraph,
+        exchange: Exchange,
+        threads: Threads,
+        options: RunOptions,
+    ) -> None:
+        self.subgraph = subgraph
+        self.engine = _engine(program, native, subgraph, exchange, threads, options)
+        self._rank = exchange.rank
+
+    def lease(self, num_supersteps: int) -> Outcome:
+        """Run until the end, or for so many supersteps. A failure says where it happened."""
+        try:
+            return self.engine.lease(num_supersteps)
+        except Exception as error:
+            error.add_note(f"rank {self._rank}, superstep {self.engine.superstep}")
+            raise
+
+
+def _engine(
+    program: Vertex,
+    native: NativeProgram | None,
+    subgraph: Subgraph,
+    exchange: Exchange,
+    threads: Threads,
+    options: RunOptions,
+) -> Engine:
+    if native is None:
+        return InterpretedEngine(
+            program,
+            subgraph,
+            exchange,
+            deterministic=options.deterministic,
+            precision=options.precision,
+            trace=options.trace,
+        )
+    params = tuple(
+        field.dtype(options.precision).type(getattr(program, field.name)) for field in native.program.params
+    )
+    return InMemoryEngine(
+        native, params, subgraph, exchange, threads, deterministic=options.deterministic, forced=options.forced
+    )
