@@ -13,7 +13,6 @@ from sigps.graph.graph import Graph
 from sigps.graph.partition import METHODS, degree_order, partition
 from sigps.group import Alone
 
-
 EVERY_METHOD = [*METHODS, "a function"]
 
 
@@ -158,6 +157,7 @@ def test_a_function_is_not_called_without_vertices():
             {"method": "xyz"},
             "no method 'xyz'\\. Give one of vertices, hash, edges, bfs, metis, or a function",
         ),
+        (2, {"method": ["edges"]}, "no method \\['edges'\\]"),
         (2, {"capacities": [1]}, "shape \\(1,\\); give one positive number for each of 2"),
         (2, {"capacities": [1, 0]}, "capacities\\[1\\] is 0.0"),
         (2, {"capacities": [-1, 1]}, "capacities\\[0\\] is -1"),

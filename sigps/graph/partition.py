@@ -65,7 +65,7 @@ def partition(
     shares = _shares(num_parts, capacities)
     if callable(method):
         return _partition_by_function(graph, method, num_parts)
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         close = difflib.get_close_matches(str(method), METHODS, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else "."
         raise PartitionError(
