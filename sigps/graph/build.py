@@ -119,9 +119,7 @@ def _take_in(chunks: Iterable[EdgeChunk], vertices: ArrayLike | None) -> Share:
     """Gather the chunks: ids as they are where they fit in uint32, else as codes."""
     share = Share()
     if vertices is not None:
-        share.named = as_ids(vertices, "vertices").ravel()
-        if share.named.dtype.kind != "U":
-            share.named = share.named.astype(np.int64, copy=False)
+        share.named = _widest(as_ids(vertices, "vertices").ravel())
     for chunk in chunks:
         sources, targets, columns = _checked(chunk)
         if not sources.size:
@@ -132,7 +130,7 @@ def _take_in(chunks: Iterable[EdgeChunk], vertices: ArrayLike | None) -> Share:
         if _fits(sources) and _fits(targets):
             keys, table = KeyForm.of(2**32 - 1, (0, 2**32 - 1)).pack(sources, targets), None
         else:
-            keys, table = encode(sources, targets)
+            keys, table = encode(*(_widest(end) for end in (sources, targets)))
         share.edges.append(keys, columns)
         if table is None and share.segments and share.segments[-1].table is None:
             share.segments[-1].stop = share.edges.size
@@ -151,6 +149,10 @@ def _checked(chunk: EdgeChunk) -> tuple[NDArray[Any], NDArray[Any], dict[str, ND
     if sources.size and (sources.dtype.kind == "U") != (targets.dtype.kind == "U"):
         raise GraphError("one end of the edges has string ids, the other integers: give both as strings")
     return sources, targets, {name: as_column(column, name) for name, column in chunk.columns.items()}
+
+
+def _widest(ids: NDArray[Any]) -> NDArray[Any]:
+    return ids if ids.dtype.kind == "U" else ids.astype(np.int64, copy=False)
 
 
 def _fits(ids: NDArray[Any]) -> bool:

@@ -117,6 +117,8 @@ class Ids:
         array([ 2, -1,  0])
         """
         asked = np.atleast_1d(as_ids(oids, "ids"))
+        if asked.dtype.kind != "U":
+            asked = asked.astype(np.int64, copy=False)
         if (asked.dtype.kind == "U") != (self.dtype.kind == "U"):
             fitting = np.empty(0, dtype=self.dtype)  # still asks: the other ranks may be waiting
             self._find(fitting)
@@ -159,7 +161,7 @@ class Ids:
 
 
 def as_ids(values: ArrayLike, what: str) -> NDArray[Any]:
-    """Return vertex ids as an int64, smaller integer or str array.
+    """Return vertex ids as an integer (within int64) or str array, without a copy where they are one.
 
     Args:
         values: Integers, whole floats or strings, one kind.
@@ -176,7 +178,7 @@ def as_ids(values: ArrayLike, what: str) -> NDArray[Any]:
     if array.dtype.kind == "u":
         if int(array.max()) > _INT64_MAX:
             raise GraphError(f"{what}: {array.max()} is above the largest id, {_INT64_MAX}")
-        return array if array.dtype.itemsize == 4 else array.astype(np.int64)
+        return array
     if array.dtype.kind == "f":
         return _as_whole(array, what)
     if array.dtype.kind == "S":

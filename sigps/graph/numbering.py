@@ -65,8 +65,8 @@ class Numbering:
 
 
 def encode(sources: NDArray[Any], targets: NDArray[Any]) -> tuple[NDArray[np.uint64], NDArray[Any]]:
-    """Return the sorted distinct ids of some edges and, as keys, their ends' positions in them."""
-    table, codes = np.unique(np.concatenate([sources, targets]), return_inverse=True)
+    """Return as keys the ends' positions in a table of their distinct ids, and that table."""
+    table, codes = _distinct(np.concatenate([sources, targets]))
     keys: NDArray[np.uint64] = codes[: sources.size].astype(np.uint64)
     keys <<= np.uint64(32)
     keys |= codes[sources.size :].astype(np.uint64)
@@ -133,6 +133,8 @@ def number(share: Share, num_vertices: int | None, group: Group) -> Numbering:
 
 
 _BLOCK_EDGES = 1 << 18
+_CODED_EDGES = 1 << 20  # that share a table of ids
+_HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _ALWAYS_DENSE = 1 << 20  # a bitmap of so many ids is always cheap
 
 
@@ -150,24 +152,33 @@ def _range(share: Share, tables: list[NDArray[Any]], group: Group) -> tuple[int,
 
 
 def _number_consecutive(base: int, num_vertices: int) -> Numbering:
-    def to_gids(oids: NDArray[Any]) -> NDArray[Any]:
-        gids: NDArray[Any] = oids - oids.dtype.type(base)
-        return gids
+    return Numbering(
+        num_vertices,
+        (lambda oids: _counted_from(base, oids)) if base else None,
+        lambda _: Ids.range(base, num_vertices),
+    )
 
-    return Numbering(num_vertices, to_gids if base else None, lambda _: Ids.range(base, num_vertices))
+
+def _counted_from(base: int, ids: NDArray[Any]) -> NDArray[Any]:
+    """Return ids - base, none of them negative, without widening uint32 where that can be."""
+    if base == 0:
+        return ids
+    signed = ids.dtype != np.uint32 or base < 0
+    counted: NDArray[Any] = ids.astype(np.int64) - base if signed else ids - np.uint32(base)
+    return counted
 
 
 def _number_dense(share: Share, low: int, high: int, group: Group) -> Numbering:
     """Number ids within low..high by a bitmap of that range, on every rank. Collective."""
     present = np.zeros(high - low + 1, dtype=np.bool_)
-    present[share.named - low] = True
+    present[_counted_from(low, share.named)] = True
     for segment in share.segments:
         if segment.table is not None:
-            present[segment.table - low] = True
+            present[_counted_from(low, segment.table)] = True
             continue
         for start in range(segment.start, segment.stop, _BLOCK_EDGES):
             block = share.edges.pairs[start : min(start + _BLOCK_EDGES, segment.stop)].ravel()
-            present[block - np.uint32(low) if low else block] = True
+            present[_counted_from(low, block)] = True
     present = _union(present, group)
     num_vertices = int(np.count_nonzero(present))
     if num_vertices == present.size:
@@ -178,8 +189,7 @@ def _number_dense(share: Share, low: int, high: int, group: Group) -> Numbering:
     del present
 
     def to_gids(oids: NDArray[Any]) -> NDArray[Any]:
-        positions: NDArray[Any] = oids - oids.dtype.type(low) if low else oids
-        gids: NDArray[Any] = lookup[positions]
+        gids: NDArray[Any] = lookup[_counted_from(low, oids)]
         return gids
 
     def ids_for(bounds: Bounds) -> Ids:
@@ -193,7 +203,7 @@ def _number_sorted(share: Share, dtype: np.dtype[Any], group: Group) -> Numberin
     """Number any ids by a sort over all ranks. Turns the share's keys into codes. Collective."""
     _encode_all(share)
     tables = [segment.table.astype(dtype) for segment in share.segments if segment.table is not None]
-    local = np.unique(np.concatenate([*tables, share.named.astype(dtype)]))
+    local = np.sort(_distinct(np.concatenate([*tables, share.named.astype(dtype)]))[0])
     del tables
     table = _distributed_sort(local, group)
     bounds = np.cumsum([0, *group.all_gather(int(table.size))], dtype=np.int64)
@@ -219,13 +229,35 @@ def _encode_all(share: Share) -> None:
         if segment.table is not None:
             segments.append(segment)
             continue
-        for start in range(segment.start, segment.stop, _BLOCK_EDGES):
-            stop = min(start + _BLOCK_EDGES, segment.stop)
+        for start in range(segment.start, segment.stop, _CODED_EDGES):
+            stop = min(start + _CODED_EDGES, segment.stop)
             pairs = share.edges.pairs[start:stop]
             keys, table = encode(pairs[:, 1], pairs[:, 0])
             share.edges.keys[start:stop] = keys
             segments.append(Segment(start, stop, table))
     share.segments = segments
+
+
+def _distinct(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the distinct ids, in any order, and each id's position in them.
+
+    Strings are told apart by a hash, which sorts many times faster; if two share one, they are sorted.
+    """
+    if ids.dtype.kind != "U":
+        return np.unique(ids, return_inverse=True)
+    letters = np.ascontiguousarray(ids).view(np.uint32).reshape(-1, ids.dtype.itemsize // 4)
+    hashes = np.zeros(ids.size, dtype=np.uint64)
+    for column in letters.T:
+        hashes ^= column
+        hashes *= _HASH_FACTOR
+        hashes ^= hashes >> np.uint64(29)
+    values, codes = np.unique(hashes, return_inverse=True)
+    some = np.empty(values.size, dtype=np.int64)
+    some[codes] = np.arange(ids.size)
+    table = ids[some]
+    if np.array_equal(table[codes], ids):
+        return table, codes
+    return np.unique(ids, return_inverse=True)
 
 
 def _union(present: NDArray[np.bool_], group: Group) -> NDArray[np.bool_]:

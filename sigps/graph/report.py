@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["LoadReport"]
 
@@ -11,7 +11,7 @@ __all__ = ["LoadReport"]
 class LoadReport:
     """The account of one load, over all ranks.
 
-    Loaders fill in `format`, `source` and `rows_skipped`; `build_graph` fills in the rest.
+    Loaders fill in `format`, `source`, `rows_skipped` and `notes`; `build_graph` fills in the rest.
 
     Attributes:
         format: The format read, `"memory"` for arrays.
@@ -30,6 +30,7 @@ class LoadReport:
         id_map: How ids become 0..n-1: `"identity"`, `"range"`, `"table"` or `"strings"`.
         num_bytes: Bytes of the finished graph, over all ranks.
         seconds: Time from the first byte read to the finished graph, of the slowest rank.
+        notes: What else a loader wants known.
     """
 
     format: str = "memory"
@@ -48,6 +49,7 @@ class LoadReport:
     id_map: str = "identity"
     num_bytes: int = 0
     seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         where = f"{self.source} " if self.source else ""
@@ -61,6 +63,7 @@ class LoadReport:
                 f"self-loops {self.self_loops:,} ({_FATES[self.self_loops_policy]}), "
                 f"isolated vertices {self.isolated:,}, rows skipped {self.rows_skipped:,}",
                 f"  id map {self.id_map}{base}; {_readable(self.num_bytes)} in {self.seconds:.2f} s",
+                *(f"  {note}" for note in self.notes),
             ]
         )
 

@@ -141,16 +141,19 @@ def _move_rows(rows: Rows, offsets: NDArray[np.uint64]) -> Rows:
 def _append_mirrored(edges: EdgeBuffer) -> None:
     """Add the reverse of every edge that is no self-loop."""
     size = edges.size
-    end = size
     edges.grow(2 * size)
-    pairs = edges.pairs
+    edges.shrink(_copy_turned(edges.pairs, size))
+
+
+def _copy_turned(pairs: NDArray[np.uint32], size: int) -> int:
+    """Write the reverses of the first `size` pairs behind them; return where they end."""
+    end = size
     for start in range(0, size, _BLOCK_EDGES):
         block = pairs[start : min(start + _BLOCK_EDGES, size)]
         turned = block[block[:, 0] != block[:, 1], ::-1]
         pairs[end : end + len(turned)] = turned
         end += len(turned)
-    del pairs, block, turned
-    edges.shrink(end)
+    return end
 
 
 def _unpack(edges: EdgeBuffer, form: KeyForm) -> Rows:
