@@ -43,7 +43,7 @@ class Block:
 class TextFile:
     """A text file, compressed or not, that is read in blocks."""
 
-    def __init__(self, path: str | Path, *, block_bytes: int = 4 << 20) -> None:
+    def __init__(self, path: str | Path, *, block_bytes: int = 1 << 20) -> None:
         """Look at the file's first bytes; nothing stays open.
 
         Raises:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sigps.errors import GraphError
 from sigps.graph.blocks import Block, TextFile, import_optional
-from sigps.graph.text_table import Layout, clean, strings_of
+from sigps.graph.text_table import Layout, clean, read_csv, strings_of
 from sigps.group import Group
 
 __all__ = ["ListedTwice", "RaggedLines", "RaggedParser"]
@@ -113,13 +113,12 @@ class RaggedParser:
         if not num_fields:
             return np.empty(0, dtype="U1" if self._type == "string" else self._type)
         column = text.translate(self._one_a_line)
-        read = arrow_csv.ReadOptions(use_threads=False, column_names=["f"], block_size=len(column) + 1)
         convert = arrow_csv.ConvertOptions(
             column_types={"f": pyarrow.type_for_alias(self._type)}, null_values=[]
         )
         parse = arrow_csv.ParseOptions(delimiter="\x1f", quote_char=False)
         try:
-            table = arrow_csv.read_csv(pyarrow.BufferReader(column), read, parse, convert)
+            table = read_csv(column, ["f"], parse, convert)
         except pyarrow.ArrowInvalid:
             raise self._explained(text, block) from None
         if self._type == "string":

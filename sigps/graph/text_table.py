@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+import re
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -79,6 +80,16 @@ class Layout:
     comments: tuple[str, ...] = ()
     hint: str = ""
 
+    def __post_init__(self) -> None:
+        """Refuse to read one field as two types."""
+        types: dict[int, str] = {}
+        for column in self.columns.values():
+            if types.setdefault(column.index, column.type) != column.type:
+                raise GraphError(
+                    f"field {column.index} (counted from 0) is asked for as {types[column.index]} and as "
+                    f"{column.type}; give both columns one type"
+                )
+
 
 @dataclass
 class Rows:
@@ -129,6 +140,20 @@ def in_order(work: Any, blocks: Iterator[Block], group: Group) -> Iterator[Any]:
                 future.cancel()
 
 
+def read_csv(text: bytes, names: list[str], parse_options: Any, convert_options: Any) -> Any:
+    """Return a block as an Arrow table of one chunk; raises pyarrow.ArrowInvalid where Arrow refuses it."""
+    import pyarrow
+    from pyarrow import csv as arrow_csv
+
+    return arrow_csv.read_csv(
+        pyarrow.BufferReader(text),
+        read_options=arrow_csv.ReadOptions(use_threads=False, column_names=names, block_size=len(text) + 1),
+        parse_options=parse_options,
+        convert_options=convert_options,
+        memory_pool=pyarrow.system_memory_pool(),  # other pools keep for later what a block frees
+    )
+
+
 def split_line(line: bytes, delimiter: str) -> list[str]:
     r"""Return a line's fields, as the slow and plain twin of the parser sees them.
 
@@ -149,6 +174,7 @@ def clean(text: bytes, layout: Layout) -> bytes:
     return _without_comments(values, layout.comments).tobytes()
 
 
+_INTEGER = re.compile(r"-?[0-9]+|0[xX][0-9a-fA-F]+")  # Arrow takes hexadecimal too
 _NEWLINE, _BLANK = np.uint8(10), np.uint8(32)
 
 
@@ -246,16 +272,7 @@ class _Parser:
         return self._cleaned
 
     def _read(self, text: bytes, options: Any) -> Any:
-        import pyarrow
-        from pyarrow import csv as arrow_csv
-
-        read = arrow_csv.ReadOptions(use_threads=False, column_names=self._names, block_size=len(text) + 1)
-        return arrow_csv.read_csv(
-            pyarrow.BufferReader(text),
-            read_options=read,
-            parse_options=options,
-            convert_options=self._convert,
-        )
+        return read_csv(text, self._names, options, self._convert)
 
     def _array(self, table: Any, column: Column) -> NDArray[Any]:
         if table is None:
@@ -325,12 +342,10 @@ def _field_fault(field: str, column: Column) -> str | None:
         return None if field else f"the {column.what} is empty"
     if column.type.startswith("float"):
         return _float_fault(field, column)
-    digits = field.removeprefix("-")
-    is_hex = digits[:2] in ("0x", "0X")
-    if field == "" or field.startswith("+") or not (digits.isascii() and (is_hex or digits.isdigit())):
+    if not _INTEGER.fullmatch(field):
         return f"the {column.what} {field!r} is not an integer"
     bits = int(column.type.removeprefix("int"))
-    value = int(field, 16 if is_hex else 10)
+    value = int(field, 16 if field[:2] in ("0x", "0X") else 10)
     if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
         return f"the {column.what} {field} is outside {column.type}"
     if column.bounds is not None and not column.bounds[0] <= value <= column.bounds[1]:
