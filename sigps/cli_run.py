@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sigps.errors import ConfigError, SigpsError
+from sigps.errors import ConfigError, GraphError, SigpsError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -77,8 +77,7 @@ def prepare(job: Job, *, group_size: int = 1) -> Vertex:
     program = attempt(lambda: _program(job))
     if program is not None:
         attempt(lambda: _check_fields(job, program))
-        if job.engine.device != "python":
-            attempt(lambda: _analyse(job, program))
+        attempt(lambda: _check_engine(job, program))
     attempt(lambda: _check_graph(job))
     if job.output.path is not None:
         attempt(lambda: _check_output(job, group_size))
@@ -118,10 +117,13 @@ def _check_fields(job: Job, program: Vertex) -> None:
         )
 
 
-def _analyse(job: Job, program: Vertex) -> None:
-    from sigps.compiler.frontend import analyse
+def _check_engine(job: Job, program: Vertex) -> None:
+    from sigps.job import check_program, choose_device
 
-    analyse(program, job.engine.precision)
+    device = choose_device(job.engine.device)
+    if job.engine.trace is not None and device != "python":
+        raise ConfigError(f"engine.trace needs engine.device: python; this job runs on {device!r}")
+    check_program(program, device, job.engine.precision)
 
 
 def _check_graph(job: Job) -> None:
@@ -130,11 +132,17 @@ def _check_graph(job: Job) -> None:
 
         name, options = job.graph.generator_call
         edge_stream(name, **options)
-    elif not Path(job.graph.path).exists():
-        raise ConfigError(
-            f"graph.path: there is no {job.graph.path} (a path in the job file starts at the file's folder, "
-            "a path given by --set at the current directory)"
-        )
+        return
+    from sigps.graph.load import detect_format
+
+    try:
+        detect_format(Path(job.graph.path))
+    except GraphError as error:
+        if Path(job.graph.path).exists():
+            raise
+        raise GraphError(
+            f"{error}. A path in the job file starts at the file's folder, one given by --set here"
+        ) from None
 
 
 def _check_output(job: Job, group_size: int) -> None:
@@ -174,19 +182,22 @@ def _print_job(job: Job, out: Console) -> None:
 
 def _print_result(job: Job, result: Result, group: Group, out: Console) -> None:
     """Print the account and the highest values. Collective: each rank brings its own highest."""
-    from sigps.report import superstep_table, top_table
+    from sigps.report import superstep_table, top_table, trace_text
     from sigps.result import highest
 
     out.print(superstep_table(result.stats))
-    out.print(result.summary(), markup=False)
-    for name, value in result.aggregators.items():
-        out.print(f"aggregator {name}: {value}", markup=False)
-    for record in result.trace or ():
-        out.print(str(record), markup=False)
+    ranks = f", {group.size} ranks" if group.size > 1 else ""
+    out.print(result.summary() + ranks, markup=False)
+    if result.aggregators:
+        values = ", ".join(f"{name} {value}" for name, value in result.aggregators.items())
+        out.print(f"aggregators at the end: {values}", markup=False)
+    if job.engine.trace is not None:
+        own = [(record["superstep"], record["id"], trace_text(record)) for record in result.trace or ()]
+        for _, _, text in sorted(tuple(entry) for part in group.all_gather(own) for entry in part):
+            out.print(text, markup=False)
     fields = job.output.fields or list(result.fields)
     if job.output.top and fields:
-        own: Iterable[Any] = result.top(fields[0], job.output.top)
-        everyone = [pair for part in group.all_gather(list(own)) for pair in part]
+        everyone = [pair for part in group.all_gather(result.top(fields[0], job.output.top)) for pair in part]
         out.print(top_table(fields[0], highest(everyone, job.output.top)))
 
 

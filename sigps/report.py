@@ -6,7 +6,7 @@ Rank 0 writes to standard output; the progress line goes to standard error and o
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -14,9 +14,17 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from sigps.result import SuperstepStats
+from sigps.engine.stats import SuperstepStats
 
-__all__ = ["bytes_text", "console", "progress_line", "superstep_table", "top_table"]
+__all__ = [
+    "bytes_text",
+    "console",
+    "progress_line",
+    "seconds_text",
+    "superstep_table",
+    "top_table",
+    "trace_text",
+]
 
 _SHOWN = 12
 _FILE_WIDTH = 160  # in a file or a pipe, no number is cut off
@@ -31,22 +39,27 @@ def console(*, rank: int = 0) -> Console:
 
 
 @contextlib.contextmanager
-def progress_line(max_supersteps: int | None = None, *, rank: int = 0) -> Iterator[Callable[[Any], None]]:
+def progress_line(
+    max_supersteps: int | None = None, *, rank: int = 0
+) -> Iterator[Callable[[Sequence[SuperstepStats]], None] | None]:
     """Show one line about the superstep that ended last, while the block runs; it vanishes afterwards.
 
-    Yields a function for `sigps.run(progress=)`. Silent off rank 0 and where standard error is no terminal.
+    Yields a function for `sigps.run(progress=)`; None off rank 0 and where standard error is no terminal,
+    so that nobody stops the engine for a line that nobody sees.
     """
     stderr = Console(stderr=True)
     if rank != 0 or not stderr.is_terminal:
-        yield lambda stats: None
+        yield None
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=stderr, transient=True) as progress:
         task = progress.add_task("superstep 0", total=max_supersteps)
 
-        def show(stats: SuperstepStats) -> None:
-            text = f"superstep {stats.superstep}: {stats.active:,} active, {stats.messages:,} messages"
-            progress.update(task, description=text, completed=stats.superstep + 1)
+        def show(stats: Sequence[SuperstepStats]) -> None:
+            if stats:
+                last = stats[-1]
+                text = f"superstep {last.superstep}: {last.active:,} active, {last.messages:,} messages"
+                progress.update(task, description=text, completed=len(stats))
 
         yield show
 
@@ -54,7 +67,7 @@ def progress_line(max_supersteps: int | None = None, *, rank: int = 0) -> Iterat
 def superstep_table(stats: Sequence[SuperstepStats]) -> Table:
     """Return a row a superstep; of many, the first and the last ones around an ellipsis."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("superstep", "direction", "active", "messages", "moved", "seconds", "imbalance"):
+    for name in ("superstep", "direction", "active", "messages", "moved", "time", "imbalance"):
         table.add_column(name, justify="left" if name == "direction" else "right", no_wrap=True)
     is_long = len(stats) > _SHOWN
     shown = [*stats[: _SHOWN // 2], None, *stats[-_SHOWN // 2 :]] if is_long else [*stats]
@@ -68,7 +81,7 @@ def superstep_table(stats: Sequence[SuperstepStats]) -> Table:
             f"{s.active:,}",
             f"{s.messages:,}",
             bytes_text(s.bytes_moved),
-            f"{s.seconds:.4f}",
+            seconds_text(s.seconds),
             f"{s.imbalance:.2f}",
         )
     return table
@@ -76,12 +89,23 @@ def superstep_table(stats: Sequence[SuperstepStats]) -> Table:
 
 def top_table(field: str, pairs: Sequence[tuple[Any, Any]]) -> Table:
     """Return the ids with the highest values of a field, highest first."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    title = f"highest {escape(field)}"
+    table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left")
     table.add_column("id", justify="right")
     table.add_column(escape(field), justify="right")
     for vertex_id, value in pairs:
         table.add_row(escape(str(vertex_id)), f"{value:.6g}" if isinstance(value, float) else str(value))
     return table
+
+
+def trace_text(record: Mapping[str, Any]) -> str:
+    """Say what one traced vertex did in one superstep."""
+    changes = ", ".join(f"{name} {old} -> {record['after'][name]}" for name, old in record["before"].items())
+    end = "; halts" if record["halted"] else ""
+    return (
+        f"superstep {record['superstep']}, vertex {record['id']}: reads {record['messages']}; "
+        f"{changes}; sends {record['sent']}{end}"
+    )
 
 
 def bytes_text(num_bytes: float) -> str:
@@ -96,3 +120,18 @@ def bytes_text(num_bytes: float) -> str:
             break
         num_bytes /= 1024
     return f"{num_bytes:.0f} B" if unit == "B" else f"{num_bytes:.1f} {unit}"
+
+
+def seconds_text(seconds: float) -> str:
+    """Say a time for people, in three digits.
+
+    Example:
+        >>> seconds_text(0.00123)
+        '1.23 ms'
+    """
+    unit, scale = next(
+        (u, f) for u, f in (("s", 1.0), ("ms", 1e3), ("us", 1e6)) if seconds * f >= 1 or u == "us"
+    )
+    value = seconds * scale
+    decimals = max(0, 3 - len(str(int(value))))
+    return f"{value:.{decimals}f} {unit}"

@@ -15,46 +15,23 @@ import difflib
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.engine.stats import SuperstepStats
 from sigps.errors import ConfigError
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-__all__ = ["FORMATS", "Result", "SuperstepStats", "check_output", "highest"]
+__all__ = ["FORMATS", "Result", "check_output", "highest"]
 
 Reason = Literal["converged", "max_supersteps"]
 FORMATS = (".parquet", ".csv")
-
-
-@dataclass(frozen=True)
-class SuperstepStats:
-    """The account of one superstep, over all ranks.
-
-    Attributes:
-        superstep: Counted from 0.
-        direction: How messages went: "push", "pull", or "-" where none were sent.
-        active: Vertices that ran.
-        messages: Messages sent, before combining.
-        bytes_moved: Bytes that left a rank.
-        seconds: Time of the slowest rank.
-        imbalance: The slowest rank's time over the mean; 1.0 is perfect balance.
-    """
-
-    superstep: int
-    direction: str
-    active: int
-    messages: int
-    bytes_moved: int
-    seconds: float
-    imbalance: float
 
 
 class Result:
@@ -145,7 +122,7 @@ class Result:
         O(n + k log k) where ties are few. On several ranks: of this rank's part.
         """
         values = self[field]
-        if 0 < k < len(values):
+        if 0 < k < len(values) and values.dtype != object:  # string ids stand in no array of numbers
             bound = np.partition(_sortable(values), len(values) - k)[len(values) - k]
             chosen = np.flatnonzero(_sortable(values) >= bound)
         else:
@@ -221,16 +198,16 @@ class Result:
 
 
 def highest(pairs: Any, k: int) -> list[tuple[Any, Any]]:
-    """Return the k pairs (id, value) with the highest values, ties by smaller id; NaN comes last.
+    """Return the k pairs (id, value) with the highest values, ties by smaller id; NaN and None come last.
 
     Example:
         >>> highest([(3, 1.0), (1, 2.0), (2, 1.0)], 2)
         [(1, 2.0), (2, 1.0)]
     """
     by_id = sorted(pairs, key=lambda pair: pair[0])
-    is_number = [pair for pair in by_id if pair[1] == pair[1]]
-    is_number.sort(key=lambda pair: pair[1], reverse=True)  # stable: ties stay in the order of ids
-    return (is_number + [pair for pair in by_id if pair[1] != pair[1]])[:k]
+    known = [pair for pair in by_id if not _is_missing(pair[1])]
+    known.sort(key=lambda pair: pair[1], reverse=True)  # stable: ties stay in the order of ids
+    return (known + [pair for pair in by_id if _is_missing(pair[1])])[:k]
 
 
 def check_output(path: str | Path, *, group_size: int = 1) -> None:
@@ -278,6 +255,10 @@ def _replace(path: Path, write: Callable[[Any], None]) -> None:
         raise ConfigError(f"cannot write {path}: {error.strerror or error}") from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or bool(value != value)
 
 
 def _sortable(values: NDArray[Any]) -> NDArray[Any]:

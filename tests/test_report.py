@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from sigps.report import bytes_text, console, progress_line, superstep_table, top_table
-from sigps.result import SuperstepStats
+from sigps.engine.stats import SuperstepStats
+from sigps.report import (
+    bytes_text,
+    console,
+    progress_line,
+    seconds_text,
+    superstep_table,
+    top_table,
+    trace_text,
+)
 
 
 def supersteps(count: int) -> list[SuperstepStats]:
@@ -26,7 +34,8 @@ def test_no_number_is_cut_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
         "100,000,000,000,000",
         "4.8",
         "MiB",
-        "0.5000",
+        "500",
+        "ms",
         "1.25",
     ]
 
@@ -40,6 +49,7 @@ def test_of_many_supersteps_the_first_and_the_last(capsys: pytest.CaptureFixture
 def test_top_table_prints_ids_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, top_table("rank", [("[bold]x", 0.123456789), (3, 9223372036854775807)]))
     assert [line.split() for line in lines] == [
+        ["highest", "rank"],
         ["id", "rank"],
         ["[bold]x", "0.123457"],
         ["3", "9223372036854775807"],
@@ -53,8 +63,20 @@ def test_other_ranks_are_silent(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_progress_is_silent_where_no_terminal_is(capsys: pytest.CaptureFixture[str]) -> None:
     with progress_line(3) as show:
-        show(supersteps(1)[0])
+        assert show is None
     assert capsys.readouterr() == ("", "")
+
+
+def test_progress_says_what_the_last_superstep_did(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with progress_line(3) as show:
+        assert show is not None
+        show(supersteps(2))
+    assert "superstep 1: 1,000,000,000,001 active" in capsys.readouterr().err
+    with progress_line(3, rank=1) as show:
+        assert show is None
 
 
 @pytest.mark.parametrize(
@@ -62,3 +84,32 @@ def test_progress_is_silent_where_no_terminal_is(capsys: pytest.CaptureFixture[s
 )
 def test_bytes_text(num_bytes: int, text: str) -> None:
     assert bytes_text(num_bytes) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0.00 us"),
+        (1.5e-6, "1.50 us"),
+        (0.0291, "29.1 ms"),
+        (0.5, "500 ms"),
+        (1, "1.00 s"),
+        (3600, "3600 s"),
+    ],
+)
+def test_seconds_text(seconds: float, text: str) -> None:
+    assert seconds_text(seconds) == text
+
+
+def test_trace_text() -> None:
+    record = {
+        "superstep": 1,
+        "id": 7,
+        "messages": [2.0],
+        "before": {"distance": 5.0},
+        "after": {"distance": 2.0},
+        "sent": [(8, 3.0)],
+        "halted": True,
+    }
+    text = "superstep 1, vertex 7: reads [2.0]; distance 5.0 -> 2.0; sends [(8, 3.0)]; halts"
+    assert trace_text(record) == text

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sigps.engine.stats import SuperstepStats
 from sigps.errors import ConfigError
-from sigps.result import Result, SuperstepStats, check_output, highest
+from sigps.result import Result, check_output, highest
 
 
 def a_result(rank: int = 0, size: int = 1, /, **fields: Any) -> Result:
@@ -68,6 +69,12 @@ def test_top_of_nan_infinity_booleans_and_large_integers() -> None:
     assert a_result(x=[False, True, True]).top("x", 1) == [(20, True)]
     big = np.array([2**63, 2**63 + 1, 0], dtype=np.uint64)
     assert a_result(x=big).top("x", 1) == [(20, 2**63 + 1)]
+
+
+def test_top_of_string_ids_puts_no_vertex_last() -> None:
+    parents = np.array([None, "a", "b"], dtype=object)
+    assert a_result(x=parents).top("x", 3) == [(30, "b"), (20, "a"), (10, None)]
+    assert a_result(x=parents).top("x", 1) == [(30, "b")]
 
 
 def test_top_of_an_empty_result() -> None:
