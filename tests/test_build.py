@@ -235,6 +235,43 @@ class TestRanks:
         with pytest.raises(GraphError, match="some ids are strings and some are integers"):
             run_ranks(2, build_local)
 
+    @pytest.mark.parametrize(
+        ("wrong", "problem"),
+        [
+            ({"weights": [float("nan")]}, "weight[0] is NaN"),
+            ({"sources": [0.5]}, "sources[0] is 0.5"),
+            ({"targets": [1, 2]}, "targets has shape (2,)"),
+            ({"vertices": [None]}, "must be all whole numbers or all strings, not NoneType"),
+        ],
+    )
+    def test_what_is_wrong_on_one_rank_fails_on_all(self, run_ranks, wrong, problem):
+        def build_local(group):
+            given = {"sources": [1], "targets": [2], "weights": [1.0], "vertices": [3]}
+            try:
+                given |= wrong if group.rank == 1 else {}
+                Graph.from_edges(**given, local=True, group=group)
+            except GraphError as error:
+                return str(error)
+
+        first, second, third = run_ranks(3, build_local)
+        assert problem in second
+        assert first == third == f"rank 1 failed: GraphError: {second}"
+
+    def test_a_failing_rank_still_meets_the_others_at_the_end_of_the_chunks(self, run_ranks):
+        def build(group):
+            def chunks():
+                yield EdgeChunk(np.array([0]), np.array([1]), {"weight": np.array([np.nan * group.rank])})
+                group.barrier()
+
+            try:
+                build_graph(chunks(), directed=True, group=group)
+            except GraphError as error:
+                return str(error)
+
+        problems = run_ranks(2, build)
+        assert "NaN" in problems[1]
+        assert problems[0] == "rank 1 failed: GraphError: " + problems[1]
+
     def test_rows_are_shared_out_by_edges(self, run_ranks):
         sources = np.repeat([0, 50], [300, 300])
         targets = np.arange(600) % 100

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
+from sigps.graph.agreement import agree
 from sigps.graph.edges import EdgeBuffer, EdgeChunk, KeyForm, mirror
 from sigps.graph.graph import Graph
 from sigps.graph.ids import as_ids, split_by_rank
@@ -64,7 +65,7 @@ def build_graph(
     group = world() if group is None else group
     report = LoadReport() if report is None else report
     _check_options(duplicates, self_loops, ids, num_vertices)
-    share = _take_in(chunks, vertices)
+    share = _take_in(chunks, vertices, group)
     _agree_on_columns(share.edges, group)
     numbering = number(share, num_vertices if ids == "identity" else None, group)
     given = share.edges.size
@@ -101,6 +102,7 @@ def build_graph(
 
 
 _MAX_BINS = 1 << 16
+_AS_THEY_ARE = KeyForm.of(2**32 - 1, (0, 2**32 - 1))
 
 
 def _check_options(duplicates: str, self_loops: str, ids: str, num_vertices: int | None) -> None:
@@ -115,28 +117,42 @@ def _check_options(duplicates: str, self_loops: str, ids: str, num_vertices: int
         raise GraphError(f"ids='identity' needs num_vertices, a count, not {num_vertices}")
 
 
-def _take_in(chunks: Iterable[EdgeChunk], vertices: ArrayLike | None) -> Share:
-    """Gather the chunks: ids as they are where they fit in uint32, else as codes."""
+def _take_in(chunks: Iterable[EdgeChunk], vertices: ArrayLike | None, group: Group) -> Share:
+    """Gather the chunks of all ranks, or fail on all. Collective."""
     share = Share()
-    if vertices is not None:
-        share.named = _widest(as_ids(vertices, "vertices").ravel())
-    for chunk in chunks:
-        sources, targets, columns = _checked(chunk)
-        if not sources.size:
-            if not share.edges.size:
-                share.edges.append(np.empty(0, dtype=np.uint64), columns)
-            continue
-        start = share.edges.size
-        if _fits(sources) and _fits(targets):
-            keys, table = KeyForm.of(2**32 - 1, (0, 2**32 - 1)).pack(sources, targets), None
-        else:
-            keys, table = encode(*(_widest(end) for end in (sources, targets)))
-        share.edges.append(keys, columns)
-        if table is None and share.segments and share.segments[-1].table is None:
-            share.segments[-1].stop = share.edges.size
-        else:
-            share.segments.append(Segment(start, share.edges.size, table))
+    error: Exception | None = None
+    chunks = iter(chunks)
+    try:
+        if vertices is not None:
+            share.named = _widest(as_ids(vertices, "vertices").ravel())
+        for chunk in chunks:
+            _append(share, chunk)
+    except Exception as raised:
+        error = raised
+        if group.size > 1:
+            for _ in chunks:  # a loader may compare notes with other ranks at the end
+                pass
+    agree(error, group)
     return share
+
+
+def _append(share: Share, chunk: EdgeChunk) -> None:
+    """Take in a chunk: ids as they are where they fit in uint32, else as codes."""
+    sources, targets, columns = _checked(chunk)
+    start = share.edges.size
+    if not sources.size:
+        if not start:
+            share.edges.append(np.empty(0, dtype=np.uint64), columns)
+        return
+    if _fits(sources) and _fits(targets):
+        keys, table = _AS_THEY_ARE.pack(sources, targets), None
+    else:
+        keys, table = encode(_widest(sources), _widest(targets))
+    share.edges.append(keys, columns)
+    if table is None and share.segments and share.segments[-1].table is None:
+        share.segments[-1].stop = share.edges.size
+    else:
+        share.segments.append(Segment(start, share.edges.size, table))
 
 
 def _checked(chunk: EdgeChunk) -> tuple[NDArray[Any], NDArray[Any], dict[str, NDArray[Any]]]:

@@ -80,6 +80,7 @@ class Graph:
         self.columns = columns
         self.report = report
         self._in_edges = in_edges
+        self._undirected: Graph | None = None
 
     @classmethod
     def from_edges(
@@ -127,15 +128,11 @@ class Graph:
             if "weight" in given:
                 raise GraphError("the weight is given twice, as weights= and in columns=; give it once")
             given = {"weight": weights, **given}
-        whole = EdgeChunk(as_ids(sources, "sources"), as_ids(targets, "targets"), {})
-        whole.columns = {name: np.asarray(column) for name, column in given.items()}
-        if vertices is not None:
-            vertices = _share(as_ids(vertices, "vertices"), group, local)
         return build_graph(
-            _in_chunks(whole, group, local),
+            _in_chunks(sources, targets, given, group, local),
             directed=directed,
             group=group,
-            vertices=vertices,
+            vertices=vertices if vertices is None or local else _share(as_ids(vertices, "vertices"), group),
             duplicates=duplicates,
             self_loops=self_loops,
         )
@@ -184,6 +181,49 @@ class Graph:
                 self._in_edges = InEdges(self.offsets, self.targets, self.columns)
         return self._in_edges
 
+    def undirected(self) -> Graph:
+        """Return the graph with every edge in both directions; made once. Collective; O(edges log degree).
+
+        An undirected graph is its own. An edge that has its reverse already becomes parallel to it.
+
+        >>> Graph.from_edges([0, 1], [1, 2]).undirected().targets.tolist()
+        [1, 0, 2, 1]
+        """
+        from sigps.graph.build import build_graph
+
+        if not self.directed:
+            return self
+        if self._undirected is None:
+            built = build_graph(
+                self._edge_chunks(),
+                directed=False,
+                group=self.group,
+                ids="identity",
+                num_vertices=self.num_vertices,
+            )
+            self._undirected = Graph(
+                offsets=built.offsets,
+                targets=built.targets,
+                columns=built.columns,
+                num_edges=built.num_edges,
+                directed=False,
+                ids=self.ids,
+                row_bounds=built.row_bounds,
+                group=self.group,
+                report=self.report,
+            )
+        return self._undirected
+
+    def _edge_chunks(self) -> Iterator[EdgeChunk]:
+        """Yield this rank's edges in gids, a block of rows at a time."""
+        degrees = self.out_degrees()
+        for start in range(0, max(self.num_rows, 1), _CHUNK_EDGES):
+            stop = min(start + _CHUNK_EDGES, self.num_rows)
+            rows = np.arange(self.first_row + start, self.first_row + stop, dtype=np.int64)
+            cut = slice(int(self.offsets[start]), int(self.offsets[stop]))
+            columns = {name: np.asarray(column[cut]) for name, column in self.columns.items()}
+            yield EdgeChunk(np.repeat(rows, degrees[start:stop]), self.targets[cut].astype(np.int64), columns)
+
     def out_degrees(self) -> NDArray[np.int64]:
         """Return the out-degrees of this rank's rows, [num_rows]."""
         return _differences(self.offsets)
@@ -217,25 +257,23 @@ def _differences(offsets: NDArray[np.uint64]) -> NDArray[np.int64]:
     return (offsets[1:] - offsets[:-1]).view(np.int64)
 
 
-def _share(values: NDArray[Any], group: Group, local: bool) -> NDArray[Any]:
-    """Return this rank's slice of what all ranks bring, or all of what only it brings."""
-    if local:
-        return values
-    size = values.shape[0] if values.ndim else 0
+def _share(values: NDArray[Any], group: Group) -> NDArray[Any]:
+    """Return this rank's slice of what all ranks bring."""
+    size = values.size
     return values[size * group.rank // group.size : size * (group.rank + 1) // group.size]
 
 
-def _in_chunks(whole: EdgeChunk, group: Group, local: bool) -> Iterator[EdgeChunk]:
-    """Cut arrays into chunks, so that what is derived from them is small at any time."""
-    size = whole.sources.shape[0] if whole.sources.ndim else 0
-    for name, column in (("targets", whole.targets), *whole.columns.items()):
-        if column.shape != whole.sources.shape or column.ndim != 1:
-            raise GraphError(
-                f"{name} has shape {column.shape}, sources {whole.sources.shape}: every edge needs one value"
-            )
-    sources, targets = _share(whole.sources, group, local), _share(whole.targets, group, local)
-    columns = {name: _share(column, group, local) for name, column in whole.columns.items()}
-    size = sources.shape[0]
-    for start in range(0, max(size, 1), _CHUNK_EDGES):
-        cut = slice(start, start + _CHUNK_EDGES)
-        yield EdgeChunk(sources[cut], targets[cut], {name: column[cut] for name, column in columns.items()})
+def _in_chunks(
+    sources: ArrayLike, targets: ArrayLike, columns: dict[str, Any], group: Group, local: bool
+) -> Iterator[EdgeChunk]:
+    """Yield this rank's share of arrays in chunks, so that what is derived from them is small at any time."""
+    names = ["sources", "targets", *columns]
+    arrays = [as_ids(sources, "sources"), as_ids(targets, "targets"), *map(np.asarray, columns.values())]
+    shape = arrays[0].shape
+    for name, array in zip(names, arrays, strict=True):
+        if array.shape != shape or array.ndim != 1:
+            raise GraphError(f"{name} has shape {array.shape}, sources {shape}: every edge needs one value")
+    shares = arrays if local else [_share(array, group) for array in arrays]
+    for start in range(0, max(shares[0].size, 1), _CHUNK_EDGES):
+        cut = [share[start : start + _CHUNK_EDGES] for share in shares]
+        yield EdgeChunk(cut[0], cut[1], dict(zip(columns, cut[2:], strict=True)))
