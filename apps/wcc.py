@@ -1,14 +1,13 @@
-"""Connected components: every vertex learns the smallest id that an undirected path leads to.
+"""Weakly connected components: every vertex learns the smallest id that an undirected path leads to.
 
-Labels fall along edges until none can. Messages go along out-edges, so on a directed graph this needs both
-directions of every edge: load it with `directed=False`.
+Labels fall along edges, in both directions, until none can.
 
     component(v) = min { id(u) : v and u connected }
 
 U. Kang, C. Tsourakakis, C. Faloutsos, "PEGASUS", ICDM 2009.
 
 >>> import sigps
->>> result = sigps.run(WCC(), sigps.Graph.from_edges([5, 6, 8], [6, 7, 9], directed=False))
+>>> result = sigps.run(WCC(), sigps.Graph.from_edges([5, 7, 8], [6, 6, 9]))
 >>> result["component"].tolist()
 [5, 5, 5, 8, 8]
 """
@@ -16,7 +15,7 @@ U. Kang, C. Tsourakakis, C. Faloutsos, "PEGASUS", ICDM 2009.
 from sigps import State, Vertex, VertexId
 
 
-class WCC(Vertex, message=VertexId):
+class WCC(Vertex, message=VertexId, directed=False):
     """The smallest id of each vertex's component."""
 
     component: State[VertexId] = -1

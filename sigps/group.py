@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Sequence
+import sys
+import time
+import types
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, TypeVar
 
 import msgpack
@@ -137,9 +140,9 @@ class MPIGroup:
     def barrier(self) -> None:
         self._comm.Barrier()
 
-    def abort(self) -> None:
-        """End every rank of the run at once. Does not return."""
-        self._comm.Abort(1)
+    def abort(self, code: int = 1) -> None:
+        """End every rank of the run at once with an exit code. Does not return."""
+        self._comm.Abort(code)
 
 
 def world() -> Group:
@@ -162,7 +165,31 @@ def _world() -> Group:
             f"started with {launched_ranks(os.environ)} ranks, but mpi4py cannot be loaded ({error}). "
             "Install it with: pip install 'sigps[mpi]'"
         ) from error
-    return MPIGroup(MPI.COMM_WORLD)
+    group = MPIGroup(MPI.COMM_WORLD)
+    sys.excepthook = functools.partial(_end_all_ranks, group, sys.excepthook)
+    return group
+
+
+def _end_all_ranks(
+    group: MPIGroup,
+    report: Callable[..., Any],
+    kind: type[BaseException],
+    error: BaseException,
+    trace: types.TracebackType | None,
+) -> None:
+    """Report an uncaught exception of this rank, and end the others, which may be waiting for it.
+
+    What all ranks meet (a missing file) is told once: the others give rank 0 a moment to end them.
+    """
+    time.sleep(min(0.5 + 0.05 * group.rank, 2.0) if group.rank else 0.0)
+    sys.stdout.flush()
+    if issubclass(kind, KeyboardInterrupt):
+        print("interrupted", file=sys.stderr, flush=True)
+        group.abort(130)
+    print(f"rank {group.rank} of {group.size} failed:", file=sys.stderr)
+    report(kind, error, trace)
+    sys.stderr.flush()
+    group.abort(1)
 
 
 def launched_ranks(environment: Any) -> int:

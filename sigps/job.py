@@ -80,6 +80,9 @@ def run(
     prepared = check_program(program, chosen, precision)
     if graph.num_vertices == 0:
         raise GraphError("the graph has no vertices: there is nothing to run on. Check the file or the vertices= option")
+    if graph.directed and not program.declaration.directed:
+        log.info("%s runs on undirected graphs: every edge is taken in both directions", type(program).__name__)
+        graph = graph.undirected()
     bound = _bind_ids(program, graph)
     native = None
     if prepared is not None:

@@ -100,6 +100,7 @@ class Declaration:
         message_type: The `NamedTuple` class of its messages; None for scalar messages or none at all.
         message: The fields of a message: one for a scalar, none for a program that sends nothing.
         combiner: The explicit combiner, or None.
+        directed: Whether messages follow the edges' direction; otherwise the graph is taken as undirected.
     """
 
     states: tuple[Field, ...]
@@ -108,6 +109,7 @@ class Declaration:
     message_type: type | None
     message: tuple[Field, ...]
     combiner: Callable[[Any, Any], Any] | None
+    directed: bool = True
 
 
 class Aggregator(Generic[T]):
@@ -264,18 +266,24 @@ class Vertex:
             `NamedTuple` of these. Leave it out in a program that sends nothing.
         combiner: A function of two messages that gives one, associative and commutative. Needed only where
             `compute()` does not show it; `min`, `max` and a function of your own work.
+        directed: False for a program of undirected graphs: a directed graph is run with every edge in both
+            directions.
     """
 
     declaration: ClassVar[Declaration] = Declaration((), (), (), None, (), None)
     view: View
 
     def __init_subclass__(
-        cls, message: Any = None, combiner: Callable[[Any, Any], Any] | None = None, **kwargs: Any
+        cls,
+        message: Any = None,
+        combiner: Callable[[Any, Any], Any] | None = None,
+        directed: bool | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init_subclass__(**kwargs)
         frame = inspect.currentframe()
         scope = dict(frame.f_back.f_locals) if frame is not None and frame.f_back is not None else {}
-        cls.declaration = _declare(cls, message, combiner, scope)
+        cls.declaration = _declare(cls, message, combiner, directed, scope)
 
     def __init__(self, **params: Any) -> None:
         """Bind the run's parameters.
@@ -376,7 +384,11 @@ class Vertex:
 
 
 def _declare(
-    cls: type[Vertex], message: Any, combiner: Callable[[Any, Any], Any] | None, scope: dict[str, Any]
+    cls: type[Vertex],
+    message: Any,
+    combiner: Callable[[Any, Any], Any] | None,
+    directed: bool | None,
+    scope: dict[str, Any],
 ) -> Declaration:
     inherited = cls.declaration
     states = {f.name: f for f in inherited.states}
@@ -403,6 +415,7 @@ def _declare(
         message_type,
         fields,
         combiner or inherited.combiner,
+        inherited.directed if directed is None else directed,
     )
 
 
