@@ -91,7 +91,7 @@ def _empty(op: str) -> Any:
 def _jit(function: Callable[..., Any]) -> Any:
     import numba
 
-    return numba.njit(nogil=True, error_model="numpy")(function)
+    return numba.njit(nogil=True, error_model="numpy", _nrt=False)(function)
 
 
 def _compiled_names(program: VertexProgram) -> dict[str, Any]:

@@ -112,38 +112,48 @@ def commit(f: Functions) -> Loop:
 
 
 def gather_combined(f: Functions) -> Loop:
-    """Pull: owned vertices begin..end combine their in-neighbours' records and compute."""
+    """Pull: owned vertices begin..end combine their in-neighbours' records and compute.
+
+    `mode`: 0 nobody sent; 1 some did, ask each; 2 everybody with an out-edge did. The first message is taken
+    apart from the rest, so that the loop over the rest asks nothing but what it must.
+    """
     deliver, merge, load_record, load_columns = f.deliver, f.merge, f.load_record, f.load_columns
     run, commit, stops_early = f.run, f.commit, f.stops_early
 
     def gather_combined(begin, end, job, pull, own, fields, read, write, empty, mode, given, total):  # type: ignore[no-untyped-def]
         offsets, sources, columns = pull
         sent, records = read
+        ids = own[0]
         ran, active, senders, sent_edges = 0, 0, 0, 0
         for v in range(begin, end):
             if fields[0][v] == 2:
                 continue
             slots = empty
             has = False
-            if mode == 2:
-                for e in range(offsets[v], offsets[v + ONE]):
-                    s = sources[e]
-                    passes, value = deliver(job, load_record(records, s), own[0], v, load_columns(columns, e))
+            e = offsets[v]
+            last = offsets[v + ONE] if mode > 0 else e
+            while e < last and not has:
+                s = sources[e]
+                if mode == 2 or sent[s]:
+                    passes, value = deliver(job, load_record(records, s), ids, v, load_columns(columns, e))
                     if passes:
-                        slots = merge(slots, has, value)
+                        slots = merge(empty, False, value)
                         has = True
-                        if stops_early:
-                            break
-            elif mode == 1:
-                for e in range(offsets[v], offsets[v + ONE]):
-                    s = sources[e]
-                    if sent[s]:
-                        passes, value = deliver(job, load_record(records, s), own[0], v, load_columns(columns, e))
+                e += ONE
+            if not stops_early:
+                if mode == 2:
+                    for e in range(e, last):
+                        s = sources[e]
+                        passes, value = deliver(job, load_record(records, s), ids, v, load_columns(columns, e))
                         if passes:
-                            slots = merge(slots, has, value)
-                            has = True
-                            if stops_early:
-                                break
+                            slots = merge(slots, True, value)
+                else:
+                    for e in range(e, last):
+                        s = sources[e]
+                        if sent[s]:
+                            passes, value = deliver(job, load_record(records, s), ids, v, load_columns(columns, e))
+                            if passes:
+                                slots = merge(slots, True, value)
             if not has and fields[0][v] != 0:
                 continue
             outcome = run(v, job, own, fields, slots, has, ())

@@ -1,0 +1,79 @@
+"""What the compiler derived from a class, and why, for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sigps.compiler.frontend import analyse
+from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
+from sigps.vertex import Field, Vertex
+
+__all__ = ["explain"]
+
+
+def explain(program: type[Vertex], *, with_source: bool = False, **params: Any) -> str:
+    """Tell what a vertex class declares, what was derived from compute(), and what stopped a faster form.
+
+    Args:
+        program: The class.
+        with_source: Whether to show the generated functions.
+        params: Parameters, where they matter; the others get an example value.
+
+    Raises:
+        CompileError: If the class cannot be compiled.
+    """
+    derived = analyse(_example(program, params))
+    sections = [_declared(derived), _derived(derived), _obstacles(derived)]
+    if with_source:
+        sections.append("generated functions\n\n" + derived.source)
+    return "\n\n".join(section for section in sections if section)
+
+
+def _example(cls: type[Vertex], given: dict[str, Any]) -> Vertex:
+    """Return an instance with a value for every parameter that has none."""
+    values = dict(given)
+    for field in cls.declaration.params:
+        if field.default is Field.REQUIRED and field.name not in given:
+            values[field.name] = field.type(0) if field.type is not None else None
+    return cls(**values)
+
+
+def _declared(program: VertexProgram) -> str:
+    lines = [f"{program.name}  ({program.file}:{program.line})"]
+    message = ", ".join(f"{f.name}: {_type_name(f)}" for f in program.message) or "none"
+    rows = {
+        "states": ", ".join(f"{f.name}: {_type_name(f)}" for f in program.states) or "none",
+        "params": ", ".join(f"{f.name}: {_type_name(f)}" for f in program.params) or "none",
+        "aggregators": ", ".join(f"{a.name}: {a.kind}" for a in program.aggregators) or "none",
+        "message": message,
+    }
+    return "\n".join(lines + [f"  {name:<12} {value}" for name, value in rows.items()])
+
+
+def _type_name(field: Field) -> str:
+    if field.is_vertex_id:
+        return "VertexId"
+    return field.type.__name__ if field.type is not None else "constant"
+
+
+def _derived(program: VertexProgram) -> str:
+    rows = [("messages", program.consumption.value)]
+    for slot in program.slots:
+        rows.append(("combiner", f"{slot.op} of {slot.text}"))
+    rows.append(("delivery", program.delivery.value))
+    if program.delivery is Delivery.RECORD:
+        size = len(program.record)
+        rows.append(("outbox", f"{size} value{'s' * (size != 1)} a vertex"))
+        rows.append(("edge reads", ", ".join(program.edge_columns) or "nothing: the message is the sender's alone"))
+        lists = program.consumption is Consumption.LISTED
+        rows.append(("forms", "pull" if lists else "pull and push, chosen each superstep"))
+        rows.append(("early exit", ("no: " if program.early_exit is EarlyExit.NEVER else "") + program.early_exit.value))
+    monotone = "yes: the combiners only move one way" if program.is_monotone else "no"
+    rows.append(("asynchronous", monotone))
+    return "derived\n" + "\n".join(f"  {name:<12} {value}" for name, value in rows)
+
+
+def _obstacles(program: VertexProgram) -> str:
+    if not program.obstacles:
+        return "nothing stands in the way of the fast forms"
+    return "slower than it could be\n" + "\n".join(f"  {reason}" for reason in program.obstacles)
