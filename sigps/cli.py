@@ -81,15 +81,21 @@ def _end(code: int, text: str) -> int:
         if launched_rank(os.environ) == 0:
             click.echo(text, err=True)
         return code
-    if code != 130 and _all_fail(group):
+    if _all_fail(group):
         if group.rank == 0:
             click.echo(text, err=True)
         return code
     time.sleep(0.05 * group.rank)  # of several that fail together, let the lowest speak
     click.echo(f"rank {group.rank}: {text}", err=True)
     sys.stderr.flush()
-    group.abort()
+    _end_all(code)
     return code
+
+
+def _end_all(code: int) -> None:
+    from mpi4py import MPI
+
+    MPI.COMM_WORLD.Abort(code)
 
 
 def _ranks() -> Group | None:
