@@ -260,7 +260,9 @@ class TestRanks:
     def test_a_failing_rank_still_meets_the_others_at_the_end_of_the_chunks(self, run_ranks):
         def build(group):
             def chunks():
-                yield EdgeChunk(np.array([0]), np.array([1]), {"weight": np.array([np.nan * group.rank])})
+                yield EdgeChunk(
+                    np.array([0]), np.array([1]), {"weight": np.array([[1.0, np.nan][group.rank]])}
+                )
                 group.barrier()
 
             try:
