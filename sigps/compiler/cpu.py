@@ -95,9 +95,12 @@ def _jit(function: Callable[..., Any]) -> Any:
 
 
 def _compiled_names(program: VertexProgram) -> dict[str, Any]:
-    """Run the generated module once and put a dispatcher in the place of every function."""
+    """Run the generated module once and put a dispatcher in the place of every function.
+
+    Every function is said to belong to this module: kept code looks its module up when it is read back.
+    """
     names: dict[str, Any] = {n: _usable(v, {}) for n, v in program.namespace.items()}
-    names["__name__"] = f"sigps_program_{program.key}"
+    names["__name__"] = __name__
     exec(compile(program.module, program.file, "exec"), names)
     for function in program.module.body:
         name = function.name  # type: ignore[attr-defined]
@@ -110,7 +113,7 @@ def _usable(value: Any, done: dict[int, Any]) -> Any:
     if not isinstance(value, types.FunctionType):
         return value
     if id(value) not in done:
-        names = dict(value.__globals__)
+        names = {**value.__globals__, "__name__": __name__}
         copied = types.FunctionType(value.__code__, names, value.__name__, value.__defaults__, value.__closure__)
         done[id(value)] = _jit(copied)
         for name, meaning in global_names(value).items():
@@ -238,7 +241,7 @@ def _functions(
 def _access(width: int) -> tuple[Any, Any]:
     """Return the load and store of one element of `width` arrays; Numba indexes tuples only by constants."""
     parts = ", ".join(f"arrays[{i}][at]" for i in range(width))
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = {"__name__": __name__}
     exec(f"def load(arrays, at):\n    return ({parts}{',' if width else ''})", names)
     lines = "\n".join(f"    arrays[{i}][at] = values[{i}]" for i in range(width)) or "    pass"
     exec(f"def store(arrays, at, values):\n{lines}", names)
@@ -310,6 +313,6 @@ def _listed_box(as_list: Any) -> Any:
 @functools.cache
 def _as_list(width: int) -> Any:
     parts = "".join(f", arrays[{i}]" for i in range(width))
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = {"__name__": __name__}
     exec(f"def as_list(first, last, arrays):\n    return (first, last{parts})", names)
     return _jit(names["as_list"])
