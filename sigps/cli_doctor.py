@@ -17,7 +17,7 @@ import click
 __all__ = ["doctor"]
 
 
-@click.command()
+@click.command(short_help="Say what this machine has and what a run would use.")
 def doctor() -> None:
     """Print versions, processors, MPI, GPUs and folders, and which device and transport a run would use."""
     from sigps.group import world

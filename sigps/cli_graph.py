@@ -25,7 +25,7 @@ _load_option = click.option(
 )
 
 
-@click.command()
+@click.command(short_help="Generate a graph.")
 @click.argument("name", metavar="GENERATOR")
 @click.option("--opt", "options", multiple=True, metavar="KEY=VALUE", help="An option of it: scale=20.")
 @click.option(
@@ -41,7 +41,7 @@ def generate(name: str, options: tuple[str, ...], output: str) -> None:
     _write(generate_graph(name, **settings), output, write)
 
 
-@click.command()
+@click.command(short_help="Change the format of a graph.")
 @click.argument("source", metavar="IN")
 @click.argument("target", metavar="OUT")
 @_load_option
@@ -59,7 +59,7 @@ def convert(source: str, target: str, options: tuple[str, ...]) -> None:
     _write(load(source, **settings), target, write)
 
 
-@click.command()
+@click.command(short_help="Say what a graph is.")
 @click.argument("path", metavar="GRAPH")
 @click.option("--verify", is_flag=True, help="Compare every byte of a native store with its checksums.")
 @_load_option
@@ -78,7 +78,7 @@ def info(path: str, verify: bool, options: tuple[str, ...]) -> None:
         _say(graph, "every checksum is right")
 
 
-@click.command()
+@click.command(short_help="Divide a graph and say what that costs.")
 @click.argument("path", metavar="GRAPH")
 @click.option("-n", "num_parts", required=True, type=click.IntRange(min=1), help="How many parts.")
 @click.option(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["explain", "load_graph", "prepare", "run"]
 
 
-@click.command()
+@click.command(short_help="Run a job.")
 @click.argument("job_file", metavar="JOB.yaml")
 @click.option(
     "--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Set a key: engine.device=python."
@@ -201,7 +201,7 @@ def _print_result(job: Job, result: Result, group: Group, out: Console) -> None:
         out.print(top_table(fields[0], highest(everyone, job.output.top)))
 
 
-@click.command()
+@click.command(short_help="Say what the compiler derives from a program.")
 @click.argument("program", metavar="PROGRAM")
 @click.option(
     "--param", "assignments", multiple=True, metavar="NAME=VALUE", help="A parameter of the program."
