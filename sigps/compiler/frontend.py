@@ -16,7 +16,7 @@ from sigps.compiler.fields import LowerFields, is_uniform_method, unpack
 from sigps.compiler.messages import Messages, consume_messages
 from sigps.compiler.prepare import prepare, prepare_method, rename
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, Slot, VertexProgram
-from sigps.compiler.sends import Sends, rewrite_edge_loops, separate_sends
+from sigps.compiler.sends import Sends, message_parts, rewrite_edge_loops, separate_sends
 from sigps.compiler.source import global_names, parse_function, reject
 from sigps.compiler.subject import Subject
 from sigps.compiler.syntax import assign, assigned_names, at, cast, expression, function, loaded_names, statements, tuple_of
@@ -45,6 +45,7 @@ def analyse(program: Vertex, precision: Precision = "double") -> VertexProgram:
     lower = LowerFields(subject)
     block = ast.Module(body=body, type_ignores=[])
     lower.visit(block)
+    _TypedMessages(subject, precision).visit(block)
     functions = [
         _compute(subject, block.body, sends, messages, read_columns, walks, tree),
         *messages.functions,
@@ -120,6 +121,24 @@ def _compute(
     body = [returns.visit(s) for s in body]
     params = ["env", "params", "aggregates", "vertex", "state", "inbox", "has", "edges", "mail"]
     return at([function("compute", params, [*start, *body, ast.Return(result)])], tree)[0]
+
+
+class _TypedMessages(ast.NodeTransformer):
+    """Gives every NamedTuple message that compute() builds the types that messages arrive in, so they mix."""
+
+    def __init__(self, subject: Subject, precision: Precision) -> None:
+        self._subject = subject
+        self._dtypes = [f.dtype(precision) for f in subject.message]
+        kind = subject.message_type
+        self._name = None if kind is None else kind.__name__
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:  # noqa: N802
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id == self._name:
+            parts = message_parts(node, self._subject)
+            node.args = at([cast(d, p) for d, p in zip(self._dtypes, parts, strict=True)], node)
+            node.keywords = []
+        return node
 
 
 def _unpack_inbox(subject: Subject, messages: Messages) -> list[ast.stmt]:
