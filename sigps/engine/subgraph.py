@@ -8,6 +8,7 @@ arrays and numbering; others number owned vertices by descending in-degree, whic
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from sigps.compiler.program import VertexProgram
 from sigps.errors import GraphError
 from sigps.graph.graph import Graph
+from sigps.graph.ids import split_by_rank
 from sigps.graph.partition import Assignment, degree_order
 
 __all__ = ["EdgeList", "Subgraph", "build_subgraph", "columns_of"]
@@ -157,46 +159,28 @@ def _narrow(degrees: NDArray[Any]) -> NDArray[Any]:
 
 def _part(graph: Graph, assignment: Assignment, with_outgoing: bool) -> Subgraph:
     group = graph.group
-    rows = np.arange(graph.first_row, graph.first_row + graph.num_rows, dtype=np.int64)
-    degrees = graph.out_degrees()
-    sources = np.repeat(rows, degrees)
-    targets = graph.targets.astype(np.int64)
-    arrived = _route(graph, assignment.owner_of(targets), [sources, targets, *graph.columns.values()])
-    in_sources, in_targets = arrived[0], arrived[1]
-    in_columns = dict(zip(graph.columns, arrived[2:], strict=True))
+    arrived = _in_edges(graph, assignment)
+    in_targets, in_sources, columns = arrived.rows, arrived.ends, arrived.columns
+    by_gid = assignment.owned(group.rank)
+    local_of = np.zeros(graph.num_vertices, dtype=np.uint32)
+    local_of[by_gid] = np.arange(by_gid.size)
+    owned = by_gid[degree_order(np.bincount(local_of[in_targets], minlength=by_gid.size))]
+    local_of[owned] = np.arange(owned.size)
 
-    by_gid = np.sort(assignment.owned(group.rank))
-    position = np.searchsorted(by_gid, in_targets)
-    order = degree_order(np.bincount(position, minlength=by_gid.size))
-    owned = by_gid[order]
-    to_local = np.empty(by_gid.size, dtype=np.int64)
-    to_local[order] = np.arange(by_gid.size)
-
-    is_remote = assignment.owner_of(in_sources) != group.rank
-    ghosts = np.unique(in_sources[is_remote])
+    is_ghost = np.zeros(graph.num_vertices, dtype=np.bool_)
+    is_ghost[in_sources] = True
+    is_ghost[by_gid] = False
+    ghosts = np.flatnonzero(is_ghost)
+    del is_ghost
     owners = assignment.owner_of(ghosts)
     ghosts = ghosts[np.argsort(owners, kind="stable")]
     ghost_bounds = np.searchsorted(np.sort(owners), np.arange(group.size + 1))
-    in_source_ids = np.empty(in_sources.size, dtype=np.int64)
-    in_source_ids[~is_remote] = to_local[np.searchsorted(by_gid, in_sources[~is_remote])]
-    ghost_order = np.argsort(ghosts)
-    found = np.searchsorted(ghosts, in_sources[is_remote], sorter=ghost_order)
-    in_source_ids[is_remote] = owned.size + ghost_order[found]
+    local_of[ghosts] = np.arange(owned.size, owned.size + ghosts.size)
 
-    incoming = _grouped(to_local[position], in_sources, in_source_ids, in_columns, owned.size)
-    pushed = _by_source(incoming, owned.size + ghosts.size)
+    incoming = _grouped(local_of[in_targets], local_of[in_sources], columns, owned.size)
+    del arrived, in_targets, in_sources, columns
     asked = group.all_to_all([ghosts[ghost_bounds[r] : ghost_bounds[r + 1]] for r in range(group.size)])
-    halo = tuple(to_local[np.searchsorted(by_gid, part)] for part in asked)
-    row_owners = assignment.owner_of(rows)
-    degree_gids, degree_values = _route(graph, row_owners, [rows, degrees])
-    out_degrees = np.zeros(owned.size, dtype=np.int64)
-    out_degrees[to_local[np.searchsorted(by_gid, degree_gids)]] = degree_values
-    outgoing = None
-    if with_outgoing:
-        out = _route(graph, np.repeat(row_owners, degrees), [sources, targets, *graph.columns.values()])
-        local = to_local[np.searchsorted(by_gid, out[0])]
-        out_columns = dict(zip(graph.columns, out[2:], strict=True))
-        outgoing = _grouped(local, out[1], out[1], out_columns, owned.size, wide=True)
+    outgoing = _outgoing(graph, assignment, local_of, owned.size) if with_outgoing else None
     return Subgraph(
         num_vertices=graph.num_vertices,
         num_edges=graph.num_edges,
@@ -205,47 +189,108 @@ def _part(graph: Graph, assignment: Assignment, with_outgoing: bool) -> Subgraph
         gids=np.concatenate([owned, ghosts]),
         ids=seen_ids(graph, owned),
         incoming=incoming,
-        pushed=pushed,
+        pushed=_by_source(incoming, owned.size + ghosts.size),
         outgoing=outgoing,
-        out_degrees=_narrow(out_degrees),
-        halo=halo,
+        out_degrees=_out_degrees(graph, assignment, local_of, owned.size),
+        halo=tuple(local_of[part].astype(np.int64) for part in asked),
         ghost_bounds=ghost_bounds,
         outgoing_oids=None if outgoing is None else _target_oids(graph, outgoing.ends),
     )
 
 
-def _route(graph: Graph, owners: NDArray[Any], arrays: list[NDArray[Any]]) -> list[NDArray[Any]]:
-    """Send element i of every array to rank owners[i]; order within a sender is kept, senders come by rank."""
+def _in_edges(graph: Graph, assignment: Assignment) -> _Routed:
+    """Bring each rank the in-edges of its vertices, each target's in ascending order of the source.
+
+    An undirected row holds its vertex's in-edges already; otherwise each edge goes to its target's owner.
+    """
+    if not graph.directed:
+        return _routed(graph, lambda rows, ends: (assignment.owner_of(rows), rows, ends))
+    return _routed(graph, lambda rows, ends: (assignment.owner_of(ends.astype(np.int64)), ends, rows))
+
+
+def _outgoing(graph: Graph, assignment: Assignment, local_of: NDArray[np.uint32], num_owned: int) -> EdgeList:
+    out = _routed(graph, lambda rows, ends: (assignment.owner_of(rows), rows, ends))
+    return _grouped(local_of[out.rows], out.ends, out.columns, num_owned)
+
+
+def _out_degrees(
+    graph: Graph, assignment: Assignment, local_of: NDArray[np.uint32], num_owned: int
+) -> NDArray[Any]:
+    rows = np.arange(graph.first_row, graph.first_row + graph.num_rows)
+    order, parts = split_by_rank(assignment.owner_of(rows), graph.group.size)
+    gids = np.concatenate(graph.group.all_to_all([rows[order[part]] for part in parts]))
+    degrees = graph.out_degrees()[order]
+    values = np.concatenate(graph.group.all_to_all([degrees[part] for part in parts]))
+    result = np.zeros(num_owned, dtype=np.int64)
+    result[local_of[gids]] = values
+    return _narrow(result)
+
+
+@dataclass
+class _Routed:
+    """Edges that arrived: a row and another end each, in gids, in ascending order of the sender's row."""
+
+    rows: NDArray[Any]
+    ends: NDArray[Any]
+    columns: dict[str, NDArray[Any]]
+
+
+def _routed(graph: Graph, address: Callable[..., tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]) -> _Routed:
+    """Send every edge where `address(rows, ends)` says: owners, then the two arrays to bring. A block at a time."""
     group = graph.group
-    order = np.argsort(owners, kind="stable")
-    bounds = np.searchsorted(owners[order], np.arange(group.size + 1))
-    arrived = []
-    for array in arrays:
-        moved = array[order]
-        parts = group.all_to_all([moved[bounds[r] : bounds[r + 1]] for r in range(group.size)])
-        arrived.append(np.concatenate(parts))
-    return arrived
+    cuts = _block_cuts(graph)
+    num_rounds = int(group.all_reduce(np.array([len(cuts) - 1]), "max")[0])
+    arrived: list[list[list[NDArray[Any]]]] = [[[] for _ in range(group.size)] for _ in range(2 + len(graph.columns))]
+    for number in range(num_rounds):
+        first, last = (cuts[number], cuts[number + 1]) if number + 1 < len(cuts) else (0, 0)
+        edges = slice(int(graph.offsets[first]), int(graph.offsets[last]))
+        degrees = np.diff(graph.offsets[first : last + 1]).view(np.int64)
+        rows = np.repeat(np.arange(graph.first_row + first, graph.first_row + last), degrees)
+        owners, keys, others = address(rows, graph.targets[edges])
+        order, parts = split_by_rank(owners, group.size)
+        kind = graph.targets.dtype
+        moved = [keys.astype(kind, copy=False), others.astype(kind, copy=False)]
+        moved += [column[edges] for column in graph.columns.values()]
+        for store, array in zip(arrived, moved, strict=True):
+            pieces = group.all_to_all([array[order[part]] for part in parts])
+            for peer, piece in enumerate(pieces):
+                store[peer].append(piece)
+    dtypes = [graph.targets.dtype, graph.targets.dtype, *[c.dtype for c in graph.columns.values()]]
+    whole = [
+        np.concatenate([np.empty(0, dtype=dtype), *[piece for peer in store for piece in peer]])
+        for store, dtype in zip(arrived, dtypes, strict=True)
+    ]
+    return _Routed(whole[0], whole[1], dict(zip(graph.columns, whole[2:], strict=True)))
+
+
+_BLOCK_EDGES = 1 << 21
+
+
+def _block_cuts(graph: Graph) -> list[int]:
+    """Cut this rank's rows into blocks of about `_BLOCK_EDGES` edges."""
+    goals = np.arange(_BLOCK_EDGES, max(graph.targets.size, 1), _BLOCK_EDGES, dtype=np.uint64)
+    inner = np.searchsorted(graph.offsets, goals).tolist()
+    return sorted({0, *inner, graph.num_rows}) if graph.num_rows else [0, 0]
 
 
 def _grouped(
-    rows: NDArray[np.int64],
-    sort_by: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    columns: dict[str, NDArray[Any]],
-    num_rows: int,
-    wide: bool = False,
+    rows: NDArray[np.uint32], ends: NDArray[Any], columns: dict[str, NDArray[Any]], num_rows: int
 ) -> EdgeList:
-    """Group edges by row; inside a row ascending in `sort_by`, parallel edges in their given order."""
-    order = np.lexsort((sort_by, rows))
-    offsets = np.zeros(num_rows + 1, dtype=np.uint64)
-    np.cumsum(np.bincount(rows, minlength=num_rows), out=offsets[1:], dtype=np.uint64)
-    sorted_ends = ends[order].astype(np.int64 if wide else np.uint32)
-    return EdgeList(offsets, sorted_ends, {n: c[order] for n, c in columns.items()})
+    """Group edges by row, in their given order inside a row."""
+    from sigps.kernels.layout import order_by_row
+
+    offsets, order = order_by_row(rows, num_rows)
+    return EdgeList(offsets, ends[order], {name: column[order] for name, column in columns.items()})
 
 
 def _by_source(incoming: EdgeList, num_sources: int) -> EdgeList:
-    targets = np.repeat(np.arange(incoming.offsets.size - 1, dtype=np.uint32), np.diff(incoming.offsets).view(np.int64))
-    order = np.argsort(incoming.ends, kind="stable")
+    """Return in-edges grouped by their source."""
+    from sigps.kernels.layout import targets_by_source
+
+    num_edges = incoming.ends.size
     offsets = np.zeros(num_sources + 1, dtype=np.uint64)
     np.cumsum(np.bincount(incoming.ends, minlength=num_sources), out=offsets[1:], dtype=np.uint64)
-    return EdgeList(offsets, targets[order], {n: c[order] for n, c in incoming.columns.items()})
+    targets = np.empty(num_edges, dtype=np.uint32)
+    order = np.empty(num_edges if incoming.columns else 0, dtype=np.int64)
+    targets_by_source(incoming.offsets, incoming.ends, targets, order)
+    return EdgeList(offsets, targets, {name: column[order] for name, column in incoming.columns.items()})

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
-from sigps.graph.edges import EdgeChunk
+from sigps.graph.edges import EdgeChunk, edge_chunks, own_share
 from sigps.graph.ids import Ids, as_ids
 from sigps.graph.report import LoadReport
 from sigps.graph.rows import Duplicates, Rows, transpose
 from sigps.group import Group, world
+
+if TYPE_CHECKING:
+    import os
+
+    import networkx
+    import scipy.sparse
 
 __all__ = ["Graph", "InEdges"]
 
@@ -82,9 +88,8 @@ class Graph:
         self._in_edges = in_edges
         self._undirected: Graph | None = None
 
-    @classmethod
+    @staticmethod
     def from_edges(
-        cls,
         sources: ArrayLike,
         targets: ArrayLike,
         weights: ArrayLike | None = None,
@@ -129,13 +134,151 @@ class Graph:
                 raise GraphError("the weight is given twice, as weights= and in columns=; give it once")
             given = {"weight": weights, **given}
         return build_graph(
-            _in_chunks(sources, targets, given, group, local),
+            edge_chunks(sources, targets, given, group, local),
             directed=directed,
             group=group,
-            vertices=vertices if vertices is None or local else _share(as_ids(vertices, "vertices"), group),
+            vertices=vertices
+            if vertices is None or local
+            else own_share(as_ids(vertices, "vertices"), group),
             duplicates=duplicates,
             self_loops=self_loops,
         )
+
+    @staticmethod
+    def from_scipy(
+        matrix: Any,
+        *,
+        directed: bool = True,
+        weights: bool = True,
+        duplicates: Duplicates = "keep",
+        self_loops: Literal["keep", "drop"] = "keep",
+        group: Group | None = None,
+    ) -> Graph:
+        """Build a graph from a sparse adjacency matrix: entry (i, j) is an edge from i to j. Collective.
+
+        Every row is a vertex. Stored zeros are edges.
+
+        Args:
+            matrix: Any SciPy sparse matrix or array, square; the same on all ranks.
+            directed: Whether edges have a direction; if not, the matrix is symmetric or a triangle.
+            weights: Whether values are weights; those of a boolean matrix never are.
+            duplicates: As in `from_edges`, for entries that a COO matrix has twice.
+            self_loops: `"keep"` or `"drop"` the diagonal.
+            group: As in `from_edges`.
+
+        Raises:
+            GraphError: If the matrix is not square, not real, or not symmetric where it must be.
+        """
+        from sigps.graph.convert import from_scipy
+
+        return from_scipy(
+            matrix,
+            directed=directed,
+            weights=weights,
+            duplicates=duplicates,
+            self_loops=self_loops,
+            group=group,
+        )
+
+    @staticmethod
+    def from_networkx(
+        source: networkx.Graph[Any],
+        *,
+        weight: str | None = "weight",
+        columns: Mapping[str, str] | None = None,
+        duplicates: Duplicates = "keep",
+        self_loops: Literal["keep", "drop"] = "keep",
+        group: Group | None = None,
+    ) -> Graph:
+        """Build a graph from a NetworkX graph, directed if that is; nodes are ints or strings. Collective.
+
+        Args:
+            source: The graph; the same on all ranks.
+            weight: The attribute that is the weight; an edge without it weighs 1 if any has it. None: none.
+            columns: Further edge columns: name to attribute. Every edge needs it.
+            duplicates: As in `from_edges`, for multigraphs.
+            self_loops: `"keep"` or `"drop"`.
+            group: As in `from_edges`.
+
+        Raises:
+            GraphError: If nodes are no ids or an attribute is missing or no number.
+        """
+        from sigps.graph.convert import from_networkx
+
+        return from_networkx(
+            source,
+            weight=weight,
+            columns=columns,
+            duplicates=duplicates,
+            self_loops=self_loops,
+            group=group,
+        )
+
+    @staticmethod
+    def from_arrow(
+        data: Any,
+        source: int | str = 0,
+        target: int | str = 1,
+        weight: int | str | None = None,
+        *,
+        directed: bool = True,
+        vertices: ArrayLike | None = None,
+        columns: Mapping[str, int | str] | None = None,
+        duplicates: Duplicates = "keep",
+        self_loops: Literal["keep", "drop"] = "keep",
+        local: bool = False,
+        group: Group | None = None,
+    ) -> Graph:
+        """Build a graph from a table: of pyarrow, pandas, polars, or any Arrow stream. Collective.
+
+        A stream is read batch by batch, except on several ranks without `local`.
+
+        Args:
+            data: The table, or an object with `__arrow_c_stream__`.
+            source: The column of source ids, by position or name.
+            target: The column of target ids.
+            weight: The column of weights, None for none.
+            directed: As in `from_edges`, like all below.
+            vertices: Ids that are vertices even without an edge.
+            columns: Further edge columns: name to column.
+            duplicates: What becomes of parallel edges.
+            self_loops: `"keep"` or `"drop"`.
+            local: Whether every rank brings a different share.
+            group: The ranks that build together.
+
+        Raises:
+            GraphError: If a column is missing, has missing values, or holds neither ids nor numbers.
+        """
+        from sigps.graph.convert import from_arrow
+
+        return from_arrow(
+            data,
+            source,
+            target,
+            weight,
+            directed=directed,
+            vertices=vertices,
+            columns=columns,
+            duplicates=duplicates,
+            self_loops=self_loops,
+            local=local,
+            group=group,
+        )
+
+    def to_scipy(self) -> scipy.sparse.csr_array[Any]:
+        """Return the adjacency matrix; on several ranks this rank's rows of it, [num_rows, num_vertices].
+
+        Entries are weights, 1.0 without. Parallel edges are entries of their own, which SciPy adds up.
+        """
+        from sigps.graph.convert import to_scipy
+
+        return to_scipy(self)
+
+    def save(self, path: str | os.PathLike[str], *, in_edges: bool = False) -> None:
+        """Write the graph to a native store; see `sigps.graph.store.save`. Collective."""
+        from sigps.graph.store import save
+
+        save(self, path, in_edges=in_edges)
 
     @property
     def has_weights(self) -> bool:
@@ -217,8 +360,8 @@ class Graph:
     def _edge_chunks(self) -> Iterator[EdgeChunk]:
         """Yield this rank's edges in gids, a block of rows at a time."""
         degrees = self.out_degrees()
-        for start in range(0, max(self.num_rows, 1), _CHUNK_EDGES):
-            stop = min(start + _CHUNK_EDGES, self.num_rows)
+        for start in range(0, max(self.num_rows, 1), _CHUNK_ROWS):
+            stop = min(start + _CHUNK_ROWS, self.num_rows)
             rows = np.arange(self.first_row + start, self.first_row + stop, dtype=np.int64)
             cut = slice(int(self.offsets[start]), int(self.offsets[stop]))
             columns = {name: np.asarray(column[cut]) for name, column in self.columns.items()}
@@ -253,27 +396,8 @@ class Graph:
 _CHUNK_EDGES = 1 << 20
 
 
+_CHUNK_ROWS = 1 << 16
+
+
 def _differences(offsets: NDArray[np.uint64]) -> NDArray[np.int64]:
     return (offsets[1:] - offsets[:-1]).view(np.int64)
-
-
-def _share(values: NDArray[Any], group: Group) -> NDArray[Any]:
-    """Return this rank's slice of what all ranks bring."""
-    size = values.size
-    return values[size * group.rank // group.size : size * (group.rank + 1) // group.size]
-
-
-def _in_chunks(
-    sources: ArrayLike, targets: ArrayLike, columns: dict[str, Any], group: Group, local: bool
-) -> Iterator[EdgeChunk]:
-    """Yield this rank's share of arrays in chunks, so that what is derived from them is small at any time."""
-    names = ["sources", "targets", *columns]
-    arrays = [as_ids(sources, "sources"), as_ids(targets, "targets"), *map(np.asarray, columns.values())]
-    shape = arrays[0].shape
-    for name, array in zip(names, arrays, strict=True):
-        if array.shape != shape or array.ndim != 1:
-            raise GraphError(f"{name} has shape {array.shape}, sources {shape}: every edge needs one value")
-    shares = arrays if local else [_share(array, group) for array in arrays]
-    for start in range(0, max(shares[0].size, 1), _CHUNK_EDGES):
-        cut = [share[start : start + _CHUNK_EDGES] for share in shares]
-        yield EdgeChunk(cut[0], cut[1], dict(zip(columns, cut[2:], strict=True)))
