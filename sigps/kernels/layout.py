@@ -1,0 +1,59 @@
+"""Counting sorts that lay edges out by row: stable, O(edges + rows), on one thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["order_by_row", "targets_by_source"]
+
+
+def order_by_row_plain(rows: NDArray[np.uint32], num_rows: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Return where each row begins, [num_rows + 1], and the order that groups elements by row, [rows.size]."""
+    offsets = np.zeros(num_rows + 1, dtype=np.uint64)
+    for i in range(rows.size):
+        offsets[rows[i] + np.uint32(1)] += np.uint64(1)
+    for row in range(num_rows):
+        offsets[row + 1] += offsets[row]
+    at = offsets[:-1].copy()
+    order = np.empty(rows.size, dtype=np.int64)
+    for i in range(rows.size):
+        row = rows[i]
+        order[at[row]] = i
+        at[row] += np.uint64(1)
+    return offsets, order
+
+
+def targets_by_source_plain(
+    offsets: NDArray[np.uint64], sources: NDArray[np.uint32], targets: NDArray[np.uint32], order: NDArray[Any]
+) -> None:
+    """Transpose rows of in-edges: fill `targets`, and `order` where it is not empty, ascending in each source's row.
+
+    Args:
+        offsets: [targets' rows + 1], where each target's in-edges begin.
+        sources: [edges].
+        targets: [edges], filled.
+        order: [edges] or [0]: filled with the position that each edge had.
+    """
+    num_sources = np.int64(0)
+    for e in range(sources.size):
+        num_sources = max(num_sources, np.int64(sources[e]) + 1)
+    at = np.zeros(num_sources + 1, dtype=np.uint64)
+    for e in range(sources.size):
+        at[sources[e] + np.uint32(1)] += np.uint64(1)
+    for s in range(num_sources):
+        at[s + 1] += at[s]
+    for t in range(offsets.size - 1):
+        for e in range(offsets[t], offsets[t + 1]):
+            place = at[sources[e]]
+            targets[place] = t
+            if order.size > 0:
+                order[place] = e
+            at[sources[e]] = place + np.uint64(1)
+
+
+order_by_row = numba.njit(cache=True, nogil=True)(order_by_row_plain)
+targets_by_source = numba.njit(cache=True, nogil=True)(targets_by_source_plain)
