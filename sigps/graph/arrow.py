@@ -171,8 +171,8 @@ def _numbers(values: Any, name: str, what: str) -> NDArray[Any]:
     kind = values.type
     if pyarrow.types.is_decimal(kind):
         values = values.cast(pyarrow.float64())
-    elif pyarrow.types.is_temporal(kind):
-        values = values.cast(pyarrow.int64())
+    elif pyarrow.types.is_temporal(kind) and not pyarrow.types.is_interval(kind):
+        values = values.view(f"int{kind.bit_width}")
     elif not (
         pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind) or pyarrow.types.is_boolean(kind)
     ):

@@ -75,16 +75,14 @@ class TextFile:
         """Yield (offset, line without its end) from the start; for headers, not for edges."""
         offset = 0
         with self._opened() as (stream, _), _explained(self.path):
-            first = True
-            for line in stream:
+            for number, line in enumerate(stream, start=1):
                 if b"\0" in line:
-                    raise GraphError(_binary(self.path))
+                    raise GraphError(_binary(self.path, number))
                 text = line.rstrip(b"\r\n")
-                if first and text.startswith(_BYTE_ORDER_MARK):
+                if number == 1 and text.startswith(_BYTE_ORDER_MARK):
                     yield len(_BYTE_ORDER_MARK), text[len(_BYTE_ORDER_MARK) :]
                 else:
                     yield offset, text
-                first = False
                 offset += len(line)
 
     def header(self, comment: bytes, *, first: int = 1) -> tuple[int, bytes, int | None] | None:
@@ -253,7 +251,7 @@ def _whole_lines(stream: BinaryIO, block_bytes: int, limit: int | None) -> Itera
         yield b"".join([*pending, b"\n"])
 
 
-def _binary(path: Path, line: int = 1) -> str:
+def _binary(path: Path, line: int) -> str:
     return (
         f"{path}:{line}: the file holds zero bytes, so it is no text. "
         "Convert it to UTF-8 text, or name its format with format="

@@ -44,7 +44,7 @@ class EdgeInput:
         directed: Whether the format, or the caller, says that edges have a direction.
         chunks: The edges in the file's order; the ranks' shares follow one another.
         vertices: Ids that are vertices with or without an edge, this rank's share.
-        num_vertices: Vertices that the file promises, None where it does not.
+        num_listed: How many vertices this rank's share lists, if the file lists all; else None.
         rows_skipped: Comments, blank lines and headers so far, of this rank's share.
         notes: What the report should tell besides the counts.
         check: Compares what all ranks read with what the file promises; raises GraphError. Collective,
@@ -55,7 +55,7 @@ class EdgeInput:
     directed: bool
     chunks: Iterator[EdgeChunk] = field(default_factory=lambda: iter(()))
     vertices: NDArray[Any] | None = None
-    num_vertices: int | None = None
+    num_listed: int | None = None
     rows_skipped: int = 0
     notes: list[str] = field(default_factory=list)
     check: Callable[[Group], None] = lambda _: None

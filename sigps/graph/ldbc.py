@@ -2,7 +2,7 @@
 
     graph.v: one id a line; a vertex needs no edge
     graph.e: source target [weight]; an undirected edge stands once
-    graph.properties: graph.<name>.directed, .meta.vertices, .meta.edges, .edge-properties.names
+    graph.properties: graph.<name>.directed, .meta.edges, .edge-properties.names
 
 Format: "The LDBC Graphalytics Benchmark", arXiv:2011.15028, section 2.2.
 """
@@ -50,12 +50,7 @@ def read_ldbc(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
     kind = "string" if options.ids == "string" else "int64"
     result = EdgeInput("ldbc", directed)
     result.vertices = _vertices(TextFile(files[".v"]), kind, group, result)
-    result.num_vertices = int(group.all_reduce(np.array([result.vertices.size]), "sum")[0])
-    if known.num_vertices not in (None, result.num_vertices):
-        raise GraphError(
-            f"{files['.v']}: the file has {result.num_vertices} vertices, but "
-            f"{files['.properties']} promises {known.num_vertices}; fetch both again"
-        )
+    result.num_listed = result.vertices.size
     count = [0]
     if known.num_edges is not None:
         result.check, count = promise_edges(files[".e"], known.num_edges, "edges (in .properties)")
@@ -96,7 +91,6 @@ class _Properties:
     """What the `.properties` file says; None for what it leaves open."""
 
     directed: bool | None = None
-    num_vertices: int | None = None
     num_edges: int | None = None
     columns: list[str] = field(default_factory=list)
 
@@ -119,7 +113,6 @@ class _Properties:
 
 _KEYS = {
     "directed": ".directed",
-    "num_vertices": ".meta.vertices",
     "num_edges": ".meta.edges",
     "columns": ".edge-properties.names",
 }
@@ -135,7 +128,7 @@ def _property(path: Path, name: str, text: str) -> Any:
     raise GraphError(f"{path}: {_KEYS[name]} is {text!r}, but it must be {_RULES[name]}")
 
 
-_RULES = {"directed": "true or false", "num_vertices": "a count", "num_edges": "a count"}
+_RULES = {"directed": "true or false", "num_edges": "a count"}
 
 
 def _vertices(source: TextFile, kind: str, group: Group, result: EdgeInput) -> NDArray[Any]:

@@ -8,27 +8,26 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 
 from sigps.errors import ConfigError, GraphError
 from sigps.graph.adjacency import read_adjacency
+from sigps.graph.agreement import agree, together
 from sigps.graph.arrow import read_arrow, read_parquet
 from sigps.graph.blocks import TextFile, require_file
 from sigps.graph.build import EdgeChunk, build_graph
 from sigps.graph.dimacs import read_dimacs
 from sigps.graph.edge_input import ColumnRef, EdgeInput, LoadOptions
 from sigps.graph.graph import Graph
-from sigps.graph.ldbc import read_ldbc
+from sigps.graph.ldbc import ldbc_files, read_ldbc
 from sigps.graph.matrix_market import read_matrix_market
 from sigps.graph.metis import read_metis
 from sigps.graph.report import LoadReport
 from sigps.graph.rows import Duplicates
 from sigps.graph.text import read_edge_list
 from sigps.group import Group, world
-
-T = TypeVar("T")
 
 __all__ = ["FORMATS", "detect_format", "load"]
 
@@ -94,9 +93,13 @@ def load(
     group = world() if group is None else group
     options = LoadOptions(directed, weights, columns, source, target, delimiter, comment, header, ids)
     file = Path(path)
-    found = _together(lambda: _open(file, format, options, duplicates, self_loops, group), group)
-    if isinstance(found, Graph):
-        return found
+    reduces = (duplicates, self_loops) != ("keep", "keep")
+    reader = together(lambda: _reader(file, format, options, reduces=reduces), group)
+    if reader is None:
+        from sigps.graph.store import open_store
+
+        return open_store(path, group)
+    found = together(lambda: reader.read(file, options, group), group)
     report = LoadReport(format=found.format, source=str(path), directed=found.directed)
     report.seconds = time.perf_counter() - started
     graph = build_graph(
@@ -108,15 +111,8 @@ def load(
         self_loops=self_loops,
         report=report,
     )
-    if found.num_vertices is not None and graph.num_vertices != found.num_vertices:
-        difference = (
-            "an edge names a vertex that is not listed"
-            if (graph.num_vertices > found.num_vertices)
-            else "a vertex is listed twice"
-        )
-        raise GraphError(
-            f"{path}: {found.num_vertices} vertices are listed, but {graph.num_vertices} occur: {difference}"
-        )
+    if found.num_listed is not None:
+        _require_listed(path, found.num_listed, graph)
     report.rows_skipped = int(group.all_reduce(np.array([found.rows_skipped]), "sum")[0])
     report.notes = found.notes
     return graph
@@ -135,14 +131,17 @@ def detect_format(path: Path) -> str:
     if path.suffix in _LDBC_SUFFIXES:
         return "ldbc"
     if not path.exists():
-        if all(path.with_name(path.name + ending).is_file() for ending in (".v", ".e")):
-            return "ldbc"
-        require_file(path)
+        try:
+            ldbc_files(path)
+        except GraphError:
+            require_file(path)  # its error tells of the file that was asked for
+        return "ldbc"
     with open(path, "rb") as file:
         magic = file.read(6)
     by_content = next((name for start, name in _MAGIC.items() if magic.startswith(start)), None)
-    if by_content is not None:
-        return by_content
+    by_suffix = _SUFFIXES.get(path.suffix.lower())
+    if by_content is not None or by_suffix in _MAGIC.values():
+        return by_content or by_suffix or ""
     text = TextFile(path)
     if text.inner_suffix in _LDBC_SUFFIXES:
         return "ldbc"
@@ -225,33 +224,45 @@ _SUFFIXES = {
 _NUM_FIRST_LINES = 50
 
 
-def _open(
-    path: Path, format: str, options: LoadOptions, duplicates: str, self_loops: str, group: Group
-) -> EdgeInput | Graph:
-    format = _ALIASES.get(format, format)
-    if format == "auto":
-        format = detect_format(path)
+def _reader(path: Path, format: str, options: LoadOptions, *, reduces: bool) -> _Format | None:
+    """Return what reads the file, None for a native store, which needs no reading.
+
+    Raises:
+        GraphError: If the file is missing.
+        ConfigError: If the format is unknown or does not take an option.
+    """
+    format = detect_format(path) if format == "auto" else _ALIASES.get(format, format)
     given = {field.name for field in fields(options) if getattr(options, field.name) is not None}
     if format == "store":
-        from sigps.graph.store import open_store
-
-        if given or (duplicates, self_loops) != ("keep", "keep"):
+        if given or reduces:
             raise ConfigError(
                 f"{path}: a native store holds a finished graph, so it takes no options of reading; "
                 "give them when the store is written"
             )
-        return open_store(path, group)
+        return None
     if format not in FORMATS:
         known = ", ".join(["auto", *FORMATS, "store"])
         raise ConfigError(f"format={format!r} is not known; choose one of {known}")
     unknown = sorted(given - FORMATS[format].options - {"directed"})
     if unknown:
+        taken = ", ".join(f"{name}=" for name in ["directed", *sorted(FORMATS[format].options)])
         raise ConfigError(
             f"{path}: {', '.join(f'{name}=' for name in unknown)} means nothing for the format {format!r}, "
-            f"which takes directed={''.join(f', {name}=' for name in sorted(FORMATS[format].options))}. "
-            "format= chooses another"
+            f"which takes {taken}. format= chooses another format"
         )
-    return FORMATS[format].read(path, options, group)
+    return FORMATS[format]
+
+
+def _require_listed(path: str | os.PathLike[str], num_listed: int, graph: Graph) -> None:
+    """Refuse edges that name vertices which the file does not list, and vertices listed twice. Collective."""
+    num_listed = int(graph.group.all_reduce(np.array([num_listed]), "sum")[0])
+    if graph.num_vertices != num_listed:
+        too_many = graph.num_vertices > num_listed
+        raise GraphError(
+            f"{path}: {num_listed} vertices are listed, but {graph.num_vertices} different ones occur: "
+            + ("an edge names a vertex that is not listed" if too_many else "a vertex is listed twice")
+            + "; correct the vertex file"
+        )
 
 
 def _read(found: EdgeInput, group: Group) -> Iterator[EdgeChunk]:
@@ -261,30 +272,5 @@ def _read(found: EdgeInput, group: Group) -> Iterator[EdgeChunk]:
         yield from found.chunks
     except Exception as raised:
         error = raised
-    _agree(error, group)
+    agree(error, group)
     found.check(group)
-
-
-def _together(work: Callable[[], T], group: Group) -> T:
-    """Return `work()`; where it fails on any rank, raise on all. Collective."""
-    error = None
-    try:
-        result = work()
-    except Exception as raised:
-        error = raised
-    _agree(error, group)  # raises unless there is a result
-    return result
-
-
-def _agree(error: Exception | None, group: Group) -> None:
-    """Raise this rank's error, or that another rank has one: nobody waits for a rank that gave up."""
-    if group.size == 1:
-        if error is not None:
-            raise error
-        return
-    problems = group.all_gather("" if error is None else f"{type(error).__name__}: {error}")
-    if error is not None:
-        raise error
-    for rank, problem in enumerate(problems):
-        if problem:
-            raise GraphError(f"rank {rank} could not load: {problem}")
