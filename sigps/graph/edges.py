@@ -6,15 +6,18 @@ allocator remaps the pages of a large array), so an edge that waits takes 8 byte
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
+from sigps.graph.ids import as_ids
+from sigps.group import Group
 
-__all__ = ["EdgeBuffer", "EdgeChunk", "KeyForm", "mirror"]
+__all__ = ["EdgeBuffer", "EdgeChunk", "KeyForm", "edge_chunks", "mirror", "own_share"]
 
 
 @dataclass
@@ -33,6 +36,31 @@ def mirror(chunk: EdgeChunk) -> EdgeChunk:
     both = np.stack([chunk.sources, chunk.targets], axis=1)
     columns = {name: np.repeat(column, 2)[stored] for name, column in chunk.columns.items()}
     return EdgeChunk(both.ravel()[stored], both[:, ::-1].ravel()[stored], columns)
+
+
+def own_share(values: NDArray[Any], group: Group) -> NDArray[Any]:
+    """Return this rank's slice of what all ranks bring."""
+    size = values.size
+    return values[size * group.rank // group.size : size * (group.rank + 1) // group.size]
+
+
+def edge_chunks(
+    sources: ArrayLike, targets: ArrayLike, columns: dict[str, Any], group: Group, local: bool = False
+) -> Iterator[EdgeChunk]:
+    """Yield this rank's share of arrays in chunks, so that what is derived from them is small at any time."""
+    names = ["sources", "targets", *columns]
+    arrays = [as_ids(sources, "sources"), as_ids(targets, "targets"), *map(np.asarray, columns.values())]
+    shape = arrays[0].shape
+    for name, array in zip(names, arrays, strict=True):
+        if array.shape != shape or array.ndim != 1:
+            raise GraphError(f"{name} has shape {array.shape}, sources {shape}: every edge needs one value")
+    shares = arrays if local else [own_share(array, group) for array in arrays]
+    for start in range(0, max(shares[0].size, 1), _CHUNK_EDGES):
+        cut = [share[start : start + _CHUNK_EDGES] for share in shares]
+        yield EdgeChunk(cut[0], cut[1], dict(zip(columns, cut[2:], strict=True)))
+
+
+_CHUNK_EDGES = 1 << 20
 
 
 @dataclass(frozen=True)

@@ -238,13 +238,8 @@ class Graph:
             source: The column of source ids, by position or name.
             target: The column of target ids.
             weight: The column of weights, None for none.
-            directed: As in `from_edges`, like all below.
-            vertices: Ids that are vertices even without an edge.
             columns: Further edge columns: name to column.
-            duplicates: What becomes of parallel edges.
-            self_loops: `"keep"` or `"drop"`.
-            local: Whether every rank brings a different share.
-            group: The ranks that build together.
+            directed: As in `from_edges`, like `vertices`, `duplicates`, `self_loops`, `local` and `group`.
 
         Raises:
             GraphError: If a column is missing, has missing values, or holds neither ids nor numbers.
@@ -338,7 +333,7 @@ class Graph:
             return self
         if self._undirected is None:
             built = build_graph(
-                self._edge_chunks(),
+                self._rows_as_chunks(),
                 directed=False,
                 group=self.group,
                 ids="identity",
@@ -357,15 +352,15 @@ class Graph:
             )
         return self._undirected
 
-    def _edge_chunks(self) -> Iterator[EdgeChunk]:
+    def _rows_as_chunks(self) -> Iterator[EdgeChunk]:
         """Yield this rank's edges in gids, a block of rows at a time."""
         degrees = self.out_degrees()
         for start in range(0, max(self.num_rows, 1), _CHUNK_ROWS):
             stop = min(start + _CHUNK_ROWS, self.num_rows)
-            rows = np.arange(self.first_row + start, self.first_row + stop, dtype=np.int64)
+            rows = np.arange(self.first_row + start, self.first_row + stop, dtype=self.targets.dtype)
             cut = slice(int(self.offsets[start]), int(self.offsets[stop]))
-            columns = {name: np.asarray(column[cut]) for name, column in self.columns.items()}
-            yield EdgeChunk(np.repeat(rows, degrees[start:stop]), self.targets[cut].astype(np.int64), columns)
+            columns = {name: column[cut] for name, column in self.columns.items()}
+            yield EdgeChunk(np.repeat(rows, degrees[start:stop]), self.targets[cut], columns)
 
     def out_degrees(self) -> NDArray[np.int64]:
         """Return the out-degrees of this rank's rows, [num_rows]."""

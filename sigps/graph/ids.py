@@ -101,6 +101,11 @@ class Ids:
         return self._table
 
     @property
+    def first_row(self) -> int:
+        """The gid of the table's first oid on this rank."""
+        return int(self._row_bounds[self._group.rank])
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """The oids' type: int64 or a str type."""
         return np.dtype(np.int64) if self._table is None else self._table.dtype
@@ -139,7 +144,7 @@ class Ids:
         table = self._table
         if self._group.size == 1:
             return table[asked]
-        first = int(self._row_bounds[self._group.rank])
+        first = self.first_row
         owners = np.searchsorted(self._row_bounds, asked, side="right") - 1
         return ask(self._group, owners, asked, lambda gids: table[gids - first])
 
@@ -149,8 +154,7 @@ class Ids:
             return np.where(known, oids - self._base, -1)
         if self._group.size == 1:
             return _search(self._table, oids, 0)
-        table = self._table
-        first = int(self._row_bounds[self._group.rank])
+        table, first = self._table, self.first_row
         if table.dtype.kind == "U":
             oids = _widen(oids, self._group)
         if not self._first_ranks.size:

@@ -149,7 +149,7 @@ def _parts(graph: Graph, in_edges: bool) -> list[_Part]:
     columns = enumerate(graph.columns.values())
     parts += [_Part(f"column-{index}", column, first_edge, graph.num_edges) for index, column in columns]
     if graph.ids.table is not None:
-        parts.append(_Part("ids", graph.ids.table, graph.first_row, graph.num_vertices))
+        parts.append(_Part("ids", graph.ids.table, graph.ids.first_row, graph.num_vertices))
     if in_edges and graph.directed:
         by_target = graph.in_edges()
         parts.append(_Part("in-offsets", by_target.offsets, 0, graph.num_vertices + 1))
