@@ -10,8 +10,10 @@ import pyarrow
 import pytest
 import scipy.sparse
 
+import sigps.graph.convert
 from sigps.errors import GraphError
 from sigps.graph import Graph
+from sigps.graph.store import open_store
 
 
 def edges_of(graph: Graph) -> list[tuple]:
@@ -104,6 +106,42 @@ class TestScipy:
             return Graph.from_scipy(matrix, group=group).to_scipy().toarray()
 
         assert np.array_equal(np.concatenate(run_ranks(3, rows)), whole)
+
+
+class TestUndirected:
+    @pytest.mark.parametrize("size", [1, 3])
+    def test_every_edge_gets_its_reverse(self, run_ranks, sample, size, monkeypatch):
+        monkeypatch.setattr(sigps.graph.convert, "_BATCH_EDGES", 7)
+        tags = list(range(len(sample.sources)))
+
+        def turn(group):
+            graph = sample.build(group=group, columns={"tag": tags})
+            both = graph.undirected()
+            assert both is graph.undirected()
+            assert both is graph or graph.directed
+            assert both.group is group
+            oids = both.ids.to_oids(np.arange(both.num_vertices))
+            rows = np.repeat(oids[both.first_row :][: both.num_rows], both.out_degrees())
+            ends = oids[both.targets]
+            return both.num_edges, list(
+                zip(rows.tolist(), ends.tolist(), both.columns["tag"].tolist(), strict=True)
+            )
+
+        parts = run_ranks(size, turn)
+        edges = [edge for _, part in parts for edge in part]
+        given = list(zip(sample.sources, sample.targets, tags, strict=True))
+        expected = given + [(target, source, tag) for source, target, tag in given if source != target]
+        assert sorted(edges) == sorted(expected)
+        assert {num_edges for num_edges, _ in parts} == {len(expected)}
+
+    def test_a_store_of_it_keeps_the_ids(self, run_ranks, battery, tmp_path):
+        def save_undirected(group):
+            battery["string_ids"].build(group=group).undirected().save(tmp_path / "g.sigps")
+
+        run_ranks(2, save_undirected)
+        assert edges_of(open_store(tmp_path / "g.sigps")) == edges_of(
+            battery["string_ids"].build().undirected()
+        )
 
 
 class TestNetworkx:

@@ -1,4 +1,4 @@
-"""Graphs from and to the data structures of other libraries: SciPy, NetworkX, and whatever speaks Arrow."""
+"""Graphs from and to other structures: SciPy, NetworkX, whatever speaks Arrow, and undirected graphs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import networkx
     import scipy.sparse
 
-__all__ = ["from_arrow", "from_networkx", "from_scipy", "to_scipy"]
+__all__ = ["from_arrow", "from_networkx", "from_scipy", "to_scipy", "undirected"]
 
 SelfLoops = Literal["keep", "drop"]
 
@@ -158,7 +158,44 @@ def from_arrow(
     )
 
 
+def undirected(graph: Graph) -> Graph:
+    """See `Graph.undirected`."""
+    built = build_graph(
+        _rows_as_chunks(graph),
+        directed=False,
+        group=graph.group,
+        ids="identity",
+        num_vertices=graph.num_vertices,
+    )
+    return Graph(
+        offsets=built.offsets,
+        targets=built.targets,
+        columns=built.columns,
+        num_edges=built.num_edges,
+        directed=False,
+        ids=graph.ids,
+        row_bounds=built.row_bounds,
+        group=graph.group,
+        report=graph.report,
+    )
+
+
+_BATCH_EDGES = 1 << 18
 _BATCH_ROWS = 1 << 20
+
+
+def _rows_as_chunks(graph: Graph) -> Iterator[EdgeChunk]:
+    """Yield this rank's edges in gids; one empty chunk, which names the columns, if there are none."""
+    if not graph.targets.size:
+        yield EdgeChunk(graph.targets, graph.targets, graph.columns)
+    for start in range(0, graph.targets.size, _BATCH_EDGES):
+        stop = min(start + _BATCH_EDGES, graph.targets.size)
+        first, last = np.searchsorted(graph.offsets, np.array([start, stop - 1], np.uint64), side="right") - 1
+        cuts = np.clip(graph.offsets[first : last + 2], start, stop)
+        gids = np.arange(graph.first_row + first, graph.first_row + last + 1, dtype=graph.targets.dtype)
+        columns = {name: column[start:stop] for name, column in graph.columns.items()}
+        sources = np.repeat(gids, (cuts[1:] - cuts[:-1]).astype(np.int64))
+        yield EdgeChunk(sources, graph.targets[start:stop], columns)
 
 
 def _one_side(entries: Any) -> NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
-from sigps.graph.edges import EdgeChunk, edge_chunks, own_share
+from sigps.graph.edges import edge_chunks, own_share
 from sigps.graph.ids import Ids, as_ids
 from sigps.graph.report import LoadReport
 from sigps.graph.rows import Duplicates, Rows, transpose
@@ -239,7 +239,12 @@ class Graph:
             target: The column of target ids.
             weight: The column of weights, None for none.
             columns: Further edge columns: name to column.
-            directed: As in `from_edges`, like `vertices`, `duplicates`, `self_loops`, `local` and `group`.
+            directed: As in `from_edges`, like all below.
+            vertices: Ids that are vertices even without an edge.
+            duplicates: What becomes of parallel edges.
+            self_loops: `"keep"` or `"drop"`.
+            local: Whether every rank brings a different share.
+            group: The ranks that build together.
 
         Raises:
             GraphError: If a column is missing, has missing values, or holds neither ids nor numbers.
@@ -327,40 +332,13 @@ class Graph:
         >>> Graph.from_edges([0, 1], [1, 2]).undirected().targets.tolist()
         [1, 0, 2, 1]
         """
-        from sigps.graph.build import build_graph
+        from sigps.graph.convert import undirected
 
         if not self.directed:
             return self
         if self._undirected is None:
-            built = build_graph(
-                self._rows_as_chunks(),
-                directed=False,
-                group=self.group,
-                ids="identity",
-                num_vertices=self.num_vertices,
-            )
-            self._undirected = Graph(
-                offsets=built.offsets,
-                targets=built.targets,
-                columns=built.columns,
-                num_edges=built.num_edges,
-                directed=False,
-                ids=self.ids,
-                row_bounds=built.row_bounds,
-                group=self.group,
-                report=self.report,
-            )
+            self._undirected = undirected(self)
         return self._undirected
-
-    def _rows_as_chunks(self) -> Iterator[EdgeChunk]:
-        """Yield this rank's edges in gids, a block of rows at a time."""
-        degrees = self.out_degrees()
-        for start in range(0, max(self.num_rows, 1), _CHUNK_ROWS):
-            stop = min(start + _CHUNK_ROWS, self.num_rows)
-            rows = np.arange(self.first_row + start, self.first_row + stop, dtype=self.targets.dtype)
-            cut = slice(int(self.offsets[start]), int(self.offsets[stop]))
-            columns = {name: column[cut] for name, column in self.columns.items()}
-            yield EdgeChunk(np.repeat(rows, degrees[start:stop]), self.targets[cut], columns)
 
     def out_degrees(self) -> NDArray[np.int64]:
         """Return the out-degrees of this rank's rows, [num_rows]."""
