@@ -34,7 +34,8 @@ __all__ = ["execute", "main", "sigps"]
 @click.version_option(package_name="sigps")
 def sigps(verbose: int) -> None:
     """Run vertex programs on large graphs, on one process or under mpirun."""
-    level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
+    is_first = launched_rank(os.environ) == 0
+    level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2) if is_first else 0]
     logging.basicConfig(level=level, format="%(name)s: %(message)s", stream=sys.stderr)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -187,3 +189,23 @@ def test_a_failed_write_keeps_the_old_result(tmp_path: Path) -> None:
         result._write(path, ".csv", fail)
     assert path.read_bytes() == b"new"
     assert [p.name for p in tmp_path.iterdir()] == ["r.csv"]
+
+
+@pytest.mark.mpi
+def test_a_script_under_mpirun_writes_the_whole_result_once(tmp_path: Path) -> None:
+    mpirun = Path(sys.executable).with_name("mpirun")
+    if not mpirun.exists():
+        pytest.skip("no mpirun beside this Python: pip install 'sigps[mpi]'")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sigps\n"
+        "from sigps.apps import OutDegree\n"
+        "graph = sigps.Graph.from_edges([1, 2, 3, 3], [2, 3, 1, 2])\n"
+        f"sigps.run(OutDegree(), graph, device='python').write_csv({str(tmp_path / 'r.csv')!r})\n"
+    )
+    for _ in range(3):  # ranks that both wrote would do so in any order
+        ended = subprocess.run(
+            [str(mpirun), "-n", "3", sys.executable, str(script)], capture_output=True, text=True, check=False
+        )
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert (tmp_path / "r.csv").read_text() == "id,degree\n1,1\n2,1\n3,2\n"
