@@ -11,15 +11,13 @@ Formats: 9th DIMACS Implementation Challenge (shortest paths), 2nd (colouring), 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from sigps.errors import GraphError
 from sigps.graph.blocks import TextFile
-from sigps.graph.edge_input import EdgeInput, LoadOptions, own_ids, promise_edges, wants_weights
-from sigps.graph.rows import EdgeChunk
-from sigps.graph.text_table import Column, Layout, read_rows
+from sigps.graph.edge_input import EdgeInput, LoadOptions, edge_chunks, own_ids, promise_edges, wants_weights
+from sigps.graph.text_table import Column, Layout
 from sigps.group import Group
 
 __all__ = ["read_dimacs"]
@@ -36,14 +34,13 @@ def read_dimacs(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
     directed = head.is_directed if options.directed is None else options.directed
     result = EdgeInput("dimacs", directed)
     result.rows_skipped = head.num_lines if group.rank == 0 else 0
-    count = [0]
     if head.size is not None:
         num_vertices, num_edges = head.size
         result.vertices = own_ids(num_vertices, group)
-        result.check, count = promise_edges(path, num_edges, "edges")
+        promise_edges(result, path, num_edges, "edges")
     layout = _layout(path, head, options)
     if layout is not None:
-        result.chunks = _chunks(source, layout, group, head.start, result, count)
+        result.chunks = edge_chunks(source, layout, group, head.start, result)
     return result
 
 
@@ -120,13 +117,3 @@ def _layout(path: Path, head: _Header, options: LoadOptions) -> Layout | None:
         columns["tag"] = Column(0, "string", "line's first letter", literal=head.tag)
     line = f"{head.tag} u v".strip() + (" weight" if has_weights else "")
     return Layout(columns, place + 2 + has_weights, comments=_COMMENTS, hint=f"Edges read {line!r} here")
-
-
-def _chunks(
-    source: TextFile, layout: Layout, group: Group, start: int, result: EdgeInput, count: list[int]
-) -> Iterator[EdgeChunk]:
-    for rows in read_rows(source, layout, group, start=start):
-        result.rows_skipped += rows.num_skipped
-        count[0] += rows.num_rows
-        columns = rows.columns
-        yield EdgeChunk(columns.pop("source"), columns.pop("target"), columns)

@@ -11,10 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.errors import GraphError
+from sigps.graph.blocks import TextFile
 from sigps.graph.rows import EdgeChunk
+from sigps.graph.text_table import Layout, read_rows
 from sigps.group import Group
 
-__all__ = ["ColumnRef", "EdgeInput", "LoadOptions", "own_ids", "promise_edges", "wants_weights"]
+__all__ = [
+    "ColumnRef",
+    "EdgeInput",
+    "LoadOptions",
+    "edge_chunks",
+    "own_ids",
+    "promise_edges",
+    "wants_weights",
+]
 
 ColumnRef = int | str | tuple[int | str, str]
 """A column by position from 0 or by name; with a type, as in `(2, "int64")`."""
@@ -45,6 +55,7 @@ class EdgeInput:
         chunks: The edges in the file's order; the ranks' shares follow one another.
         vertices: Ids that are vertices with or without an edge, this rank's share.
         num_listed: How many vertices this rank's share lists, if the file lists all; else None.
+        num_read: Edges so far, of this rank's share.
         rows_skipped: Comments, blank lines and headers so far, of this rank's share.
         notes: What the report should tell besides the counts.
         check: Compares what all ranks read with what the file promises; raises GraphError. Collective,
@@ -56,6 +67,7 @@ class EdgeInput:
     chunks: Iterator[EdgeChunk] = field(default_factory=lambda: iter(()))
     vertices: NDArray[Any] | None = None
     num_listed: int | None = None
+    num_read: int = 0
     rows_skipped: int = 0
     notes: list[str] = field(default_factory=list)
     check: Callable[[Group], None] = lambda _: None
@@ -90,22 +102,33 @@ def wants_weights(options: LoadOptions, has_weights: bool, what: str) -> bool:
     return True
 
 
-def promise_edges(path: Path, promised: int, what: str) -> tuple[Callable[[Group], None], list[int]]:
-    """Return a check that all ranks together read as many edges as the header says, and its counter.
+def edge_chunks(
+    source: TextFile, layout: Layout, group: Group, start: int, result: EdgeInput
+) -> Iterator[EdgeChunk]:
+    """Yield this rank's edges of a text table with the columns `source` and `target`; count in `result`."""
+    for rows in read_rows(source, layout, group, start=start):
+        result.rows_skipped += rows.num_skipped
+        result.num_read += rows.num_rows
+        columns = rows.columns
+        yield EdgeChunk(columns.pop("source"), columns.pop("target"), columns)
+
+
+def promise_edges(result: EdgeInput, path: Path, promised: int, what: str) -> None:
+    """Let `result` check that all ranks together read as many edges as the header says.
 
     Args:
+        result: Whose `num_read` counts.
         path: The file.
         promised: How many the header says.
         what: How the header calls them, such as `"arcs"`.
     """
-    count = [0]
 
     def check(group: Group) -> None:
-        found = int(group.all_reduce(np.array(count), "sum")[0])
+        found = int(group.all_reduce(np.array([result.num_read]), "sum")[0])
         if found != promised:
             raise GraphError(
                 f"{path}: the header promises {promised} {what}, but the file has {found}; "
                 f"{'it is cut off: fetch it again' if found < promised else 'correct the header'}"
             )
 
-    return check, count
+    result.check = check

@@ -9,7 +9,6 @@ Format: "The LDBC Graphalytics Benchmark", arXiv:2011.15028, section 2.2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,7 @@ from numpy.typing import NDArray
 
 from sigps.errors import GraphError
 from sigps.graph.blocks import TextFile, require_file
-from sigps.graph.edge_input import EdgeInput, LoadOptions, promise_edges
-from sigps.graph.rows import EdgeChunk
+from sigps.graph.edge_input import EdgeInput, LoadOptions, edge_chunks, promise_edges
 from sigps.graph.text import first_rows, value_columns
 from sigps.graph.text_table import Column, Layout, read_rows, split_line
 from sigps.group import Group
@@ -51,13 +49,12 @@ def read_ldbc(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
     result = EdgeInput("ldbc", directed)
     result.vertices = _vertices(TextFile(files[".v"]), kind, group, result)
     result.num_listed = result.vertices.size
-    count = [0]
     if known.num_edges is not None:
-        result.check, count = promise_edges(files[".e"], known.num_edges, "edges (in .properties)")
+        promise_edges(result, files[".e"], known.num_edges, "edges (in .properties)")
     if files[".e"].stat().st_size:
         source = TextFile(files[".e"])
         layout = _edge_layout(source, options, known, kind, result)
-        result.chunks = _chunks(source, layout, group, result, count)
+        result.chunks = edge_chunks(source, layout, group, 0, result)
     return result
 
 
@@ -157,13 +154,3 @@ def _edge_layout(
         **value_columns(options, names, rows, str(source.path)),
     }
     return Layout(columns, num_fields, comments=("#",), hint="Edges read 'source target [weight]'")
-
-
-def _chunks(
-    source: TextFile, layout: Layout, group: Group, result: EdgeInput, count: list[int]
-) -> Iterator[EdgeChunk]:
-    for rows in read_rows(source, layout, group):
-        result.rows_skipped += rows.num_skipped
-        count[0] += rows.num_rows
-        columns = rows.columns
-        yield EdgeChunk(columns.pop("source"), columns.pop("target"), columns)

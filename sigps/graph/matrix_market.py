@@ -12,15 +12,14 @@ Format: Boisvert, Pozo, Remington, "The Matrix Market Exchange Formats", NISTIR 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from sigps.errors import GraphError
 from sigps.graph.blocks import TextFile
-from sigps.graph.edge_input import EdgeInput, LoadOptions, own_ids, promise_edges, wants_weights
-from sigps.graph.rows import EdgeChunk, mirror
-from sigps.graph.text_table import Column, Layout, read_rows
+from sigps.graph.edge_input import EdgeInput, LoadOptions, edge_chunks, own_ids, promise_edges, wants_weights
+from sigps.graph.rows import mirror
+from sigps.graph.text_table import Column, Layout
 from sigps.group import Group
 
 __all__ = ["read_matrix_market"]
@@ -48,9 +47,11 @@ def read_matrix_market(path: Path, options: LoadOptions, group: Group) -> EdgeIn
     directed = not head.is_symmetric if options.directed is None else options.directed
     result = EdgeInput("mtx", directed, vertices=own_ids(head.num_vertices, group))
     result.rows_skipped = head.num_lines if group.rank == 0 else 0
-    both_ways = head.is_symmetric and directed
-    result.check, count = promise_edges(path, head.num_entries, "entries")
-    result.chunks = _chunks(source, layout, group, head, both_ways, result, count)
+    promise_edges(result, path, head.num_entries, "entries")
+    if head.start is not None:
+        result.chunks = edge_chunks(source, layout, group, head.start, result)
+    if head.is_symmetric and directed:
+        result.chunks = map(mirror, result.chunks)
     return result
 
 
@@ -122,22 +123,3 @@ def _size(path: Path, number: int, line: bytes) -> tuple[int, int]:
             "bipartite graph, write the entries as an edge list with separate ids for rows and columns"
         )
     return num_rows, num_entries
-
-
-def _chunks(
-    source: TextFile,
-    layout: Layout,
-    group: Group,
-    head: _Header,
-    both_ways: bool,
-    result: EdgeInput,
-    count: list[int],
-) -> Iterator[EdgeChunk]:
-    if head.start is None:
-        return
-    for rows in read_rows(source, layout, group, start=head.start):
-        result.rows_skipped += rows.num_skipped
-        count[0] += rows.num_rows
-        columns = rows.columns
-        chunk = EdgeChunk(columns.pop("source"), columns.pop("target"), columns)
-        yield mirror(chunk) if both_ways else chunk

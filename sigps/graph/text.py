@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sigps.errors import GraphError
 from sigps.graph.blocks import TextFile
-from sigps.graph.edge_input import ColumnRef, EdgeInput, LoadOptions
-from sigps.graph.rows import EdgeChunk
-from sigps.graph.text_table import WHITESPACE, Column, Layout, read_rows, split_line
+from sigps.graph.edge_input import ColumnRef, EdgeInput, LoadOptions, edge_chunks
+from sigps.graph.text_table import WHITESPACE, Column, Layout, split_line
 from sigps.group import Group
 
 __all__ = [
@@ -59,7 +58,7 @@ def read_edge_list(path: Path, options: LoadOptions, group: Group, *, format: st
     directed = True if options.directed is None else options.directed
     result = EdgeInput(format, directed, notes=_notes(table, columns))
     result.rows_skipped = table.num_skipped if group.rank == 0 else 0
-    result.chunks = _chunks(source, layout, group, table.start, result)
+    result.chunks = edge_chunks(source, layout, group, table.start, result)
     return result
 
 
@@ -281,12 +280,3 @@ def _notes(table: _Table, columns: dict[str, Column]) -> list[str]:
     )
     plural = "s" if len(ignored) > 1 else ""
     return [f"column{plural} {shown} not read (counted from 0; weights= and columns= read further columns)"]
-
-
-def _chunks(
-    source: TextFile, layout: Layout, group: Group, start: int, result: EdgeInput
-) -> Iterator[EdgeChunk]:
-    for rows in read_rows(source, layout, group, start=start):
-        result.rows_skipped += rows.num_skipped
-        columns = rows.columns
-        yield EdgeChunk(columns.pop("source"), columns.pop("target"), columns)
