@@ -43,14 +43,18 @@ class Block:
 class TextFile:
     """A text file, compressed or not, that is read in blocks."""
 
-    def __init__(self, path: str | Path, *, block_bytes: int = 1 << 20) -> None:
+    def __init__(self, path: str | Path, *, block_bytes: int | None = None) -> None:
         """Look at the file's first bytes; nothing stays open.
+
+        Args:
+            path: The file.
+            block_bytes: About how long a block is. None goes by the file: several blocks are in memory at
+                a time, and together they should be small beside the graph.
 
         Raises:
             GraphError: If the file is missing, a directory, unreadable, empty, or not what its suffix says.
         """
         self.path = Path(path)
-        self._block_bytes = block_bytes
         require_file(self.path)
         with _explained(self.path), open(self.path, "rb") as raw:
             magic = raw.read(6)
@@ -64,6 +68,7 @@ class TextFile:
                 f"(it begins with {magic!r}). Rename the file or fetch it again."
             )
         self.num_bytes = self.path.stat().st_size
+        self._block_bytes = block_bytes or min(max(self.num_bytes // 128, 1 << 17), 1 << 20)
 
     @property
     def inner_suffix(self) -> str:
