@@ -125,7 +125,9 @@ def read_rows(source: TextFile, layout: Layout, group: Group, *, start: int = 0)
 
 def in_order(work: Any, blocks: Iterator[Block], group: Group) -> Iterator[Any]:
     """Yield `work(block)` for each block in order, a few blocks ahead on several threads."""
-    num_threads = max(1, min(8, len(os.sched_getaffinity(0)) // group.size))
+    has_affinity = hasattr(os, "sched_getaffinity")  # not on macOS
+    num_cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    num_threads = max(1, min(8, num_cores // group.size))
     waiting: deque[Future[Any]] = deque()
     with ThreadPoolExecutor(num_threads, thread_name_prefix="sigps-parse") as pool:
         try:
