@@ -49,7 +49,7 @@ def convert(source: str, target: str, options: tuple[str, ...]) -> None:
     """Read a graph and write it in the format that OUT's suffix names.
 
     .sigps is the native store (a folder that opens at once), .mtx Matrix Market, .graph METIS,
-    and .txt, .tsv or .csv an edge list.
+    and .txt, .tsv or .csv an edge list; .gz, .xz, .zst or .bz2 behind it compresses the file.
     """
     from sigps.config import load_options
     from sigps.graph.load import load
@@ -105,14 +105,15 @@ def _writer(path: str) -> Callable[[Graph, str], Any]:
     from sigps.graph import store, write
 
     writers: dict[str, Callable[[Graph, str], Any]] = {
-        ".sigps": lambda graph, path: store.save(graph, path),
+        ".sigps": store.save,
         ".mtx": write.write_matrix_market,
         ".graph": write.write_metis,
         ".txt": write.write_edge_list,
-        ".tsv": lambda graph, path: write.write_edge_list(graph, path, delimiter="\t"),
-        ".csv": lambda graph, path: write.write_edge_list(graph, path, delimiter=","),
+        ".tsv": write.write_edge_list,
+        ".csv": write.write_edge_list,
     }
-    suffix = Path(path).suffix
+    suffixes = [suffix for suffix in Path(path).suffixes if suffix not in (".gz", ".xz", ".zst", ".bz2")]
+    suffix = suffixes[-1] if suffixes else ""
     if suffix not in writers:
         close = difflib.get_close_matches(suffix, writers, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else "."

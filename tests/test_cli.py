@@ -259,10 +259,10 @@ def test_generate_info_convert_partition(run: Run, tmp_path: Path, monkeypatch: 
     ended = run("generate", "grid", "--opt", "rows=3", "--opt", "columns=4", "-o", "g.sigps")
     assert ended.code == 0
     assert ended.out.endswith("wrote g.sigps\n")
-    for path in ("g.sigps", "g.mtx", "g.graph", "g.csv"):
+    for path in ("g.sigps", "g.mtx", "g.graph", "g.csv", "g.txt.gz"):
         if path != "g.sigps":
             assert run("convert", "g.sigps", path).code == 0
-        options = ["--opt", "directed=false"] if path == "g.csv" else []
+        options = ["--opt", "directed=false"] if path in ("g.csv", "g.txt.gz") else []
         out = run("info", path, *options).out
         assert "undirected" in out
         assert "vertices       12\n" in out  # a 3 x 4 grid has 3 * 3 + 2 * 4 edges
