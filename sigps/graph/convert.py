@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import networkx
     import scipy.sparse
 
-__all__ = ["from_arrow", "from_networkx", "from_scipy", "to_scipy", "undirected"]
+__all__ = ["from_arrow", "from_networkx", "from_scipy", "rows_as_chunks", "to_scipy", "undirected"]
 
 SelfLoops = Literal["keep", "drop"]
 
@@ -161,7 +161,7 @@ def from_arrow(
 def undirected(graph: Graph) -> Graph:
     """See `Graph.undirected`."""
     built = build_graph(
-        _rows_as_chunks(graph),
+        rows_as_chunks(graph),
         directed=False,
         group=graph.group,
         ids="identity",
@@ -184,7 +184,7 @@ _BATCH_EDGES = 1 << 18
 _BATCH_ROWS = 1 << 20
 
 
-def _rows_as_chunks(graph: Graph) -> Iterator[EdgeChunk]:
+def rows_as_chunks(graph: Graph) -> Iterator[EdgeChunk]:
     """Yield this rank's edges in gids; one empty chunk, which names the columns, if there are none."""
     if not graph.targets.size:
         yield EdgeChunk(graph.targets, graph.targets, graph.columns)
