@@ -200,7 +200,7 @@ def _result(part: Any, program: Vertex, graph: Graph, device: Device, gather: bo
     whole = gather and group.size > 1
     if whole:
         gids, fields = _gathered(gids, fields, graph)
-    ids = graph.ids.to_oids(gids)
+    ids = graph.ids.to_oids(gids) if group.size > 1 else _all_ids(graph)
     for field in program.declaration.states:
         if field.is_vertex_id and graph.ids.kind == "strings":
             fields[field.name] = _named(fields[field.name], graph)
@@ -216,6 +216,16 @@ def _result(part: Any, program: Vertex, graph: Graph, device: Device, gather: bo
         group_rank=0 if whole else group.rank,
         group_size=1 if gather else group.size,
     )
+
+
+def _all_ids(graph: Graph) -> NDArray[Any]:
+    """Return the ids of a graph in one process, made once; the array cannot be written."""
+    known: dict[Any, Any] = graph.__dict__.setdefault("_partitions", {})
+    if "ids" not in known:
+        known["ids"] = graph.ids.to_oids(np.arange(graph.num_vertices))
+        known["ids"].flags.writeable = False
+    ids: NDArray[Any] = known["ids"]
+    return ids
 
 
 def _gathered(

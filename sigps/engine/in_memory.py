@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.compiler.cpu import NativeProgram
+from sigps.compiler.cpu import NativeProgram, rows
 from sigps.compiler.program import Consumption, Delivery, EarlyExit
 from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
@@ -90,7 +90,7 @@ class Engine:
         states = tuple(np.full(n, f.default, dtype=d) for f, d in zip(program.states, program.state_dtypes, strict=True))
         self._fields = (self._status, states)
         self._read, self._write = (
-            (np.zeros(reach, dtype=np.uint8), tuple(np.zeros(reach, dtype=d) for d in native.record)) for _ in range(2)
+            (np.zeros(reach, dtype=np.uint8), rows(native.record, reach)) for _ in range(2)
         )
         self._inbox: tuple[NDArray[np.uint8], Arrays] | None = None
         self._bins: dict[str, Any] = {}
@@ -171,7 +171,9 @@ class Engine:
         loop = self._native.loop("gather_listed" if lists else "gather_combined", self._deterministic)
         mode = self._pull_mode(num_ghosts_sent)
         job, zero, given = self._job(), self.aggregates.identity, self.aggregates.given
-        read, write = self._read, self._write
+        write = self._write
+        bits = np.packbits(self._read[0], bitorder="little") if mode == 1 else self._read[0][:0]
+        read = (bits, self._read[1])
 
         def work(span: tuple[int, int]) -> Any:
             scratch = self._scratch(span) if lists else self._native.empty
@@ -179,8 +181,7 @@ class Engine:
 
         for counts, total in self._threads.map(work, self._ranges):
             tally.add(counts, total)
-        n = self._subgraph.num_owned
-        self._senders = np.flatnonzero(write[0][:n]) if tally.senders * 16 < n else None
+        self._senders = None
         self._active = None
 
     def _pull_mode(self, num_ghosts_sent: int) -> int:
@@ -199,8 +200,8 @@ class Engine:
     def _push(self, ghosts: NDArray[np.int64], sender_edges: int, tally: _Tally) -> None:
         n = self._subgraph.num_owned
         if self._inbox is None:
-            self._inbox = np.zeros(n, dtype=np.uint8), tuple(np.zeros(n, dtype=d) for d in self._native.slots)
-        senders = np.flatnonzero(self._read[0][:n]) if self._senders is None else self._senders
+            self._inbox = np.zeros(n, dtype=np.uint8), rows(self._native.slots, n)
+        senders = self._last_senders()
         if ghosts.size:
             senders = np.concatenate([senders, ghosts])
         touched = self._scatter(senders, sender_edges)
@@ -278,9 +279,14 @@ class Engine:
         known = self._bins.get(thread)
         if known is None or known[0].size < num_bins * capacity:
             size = max(1, num_bins * capacity)
-            known = np.empty(size, dtype=np.uint32), tuple(np.empty(size, dtype=d) for d in self._native.slots)
+            known = np.empty(size, dtype=np.uint32), rows(self._native.slots, size)
             self._bins[thread] = known
         return np.zeros(num_bins, dtype=np.uint64), known[0], known[1], np.uint64(capacity)
+
+    def _last_senders(self) -> NDArray[Any]:
+        if self._senders is None:
+            self._senders = np.flatnonzero(self._read[0][: self._subgraph.num_owned])
+        return self._senders
 
     def _active_vertices(self) -> NDArray[Any]:
         if self._active is not None:
@@ -289,12 +295,12 @@ class Engine:
 
     def _local_sender_edges(self, ghosts: NDArray[np.int64]) -> int:
         """Count the edges from the last senders into this partition; all edges where the senders are too many."""
-        if self._senders is None:
-            return self._subgraph.pushed.ends.size + 1
-        offsets = self._subgraph.pushed.offsets
         if self._exchange.size == 1:
             return self._last.sent_edges
-        senders = np.concatenate([self._senders.astype(np.int64), ghosts])
+        if self._last.senders * 4 > self._subgraph.num_owned:
+            return self._subgraph.pushed.ends.size
+        offsets = self._subgraph.pushed.offsets
+        senders = np.concatenate([self._last_senders().astype(np.int64), ghosts])
         return int((offsets[senders + 1] - offsets[senders]).sum())
 
     def _agree(self, tally: _Tally, num_bytes: int, seconds: float) -> _Everywhere:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.compiler.cpu import NativeProgram
+from sigps.compiler.cpu import NativeProgram, rows
 from sigps.compiler.program import TO_ID, Consumption
 from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
@@ -28,13 +28,12 @@ class Mailbox:
         self._in_order = deterministic
         self._lists = native.program.consumption is Consumption.LISTED
         n = subgraph.num_owned
-        dtypes = native.program.message_dtypes if self._lists else native.slots
-        nothing = tuple(np.empty(0, dtype=d) for d in dtypes)
         self._boxes: tuple[Any, Any]
         if self._lists:
+            nothing = tuple(np.empty(0, dtype=d) for d in native.program.message_dtypes)
             self._boxes = np.zeros(n + 1, dtype=np.int64), nothing
         else:
-            self._boxes = np.zeros(n, dtype=np.uint8), tuple(np.zeros(n, dtype=d) for d in dtypes)
+            self._boxes = np.zeros(n, dtype=np.uint8), rows(native.slots, n)
 
     def step(
         self,
@@ -125,7 +124,7 @@ class Mailbox:
         order = np.arange(targets.size) if self._in_order else np.argsort(targets, kind="stable")
         keys = order if self._in_order else targets
         room = np.empty(order.size, dtype=np.int64)
-        slots = tuple(np.empty(order.size, dtype=d) for d in self._native.slots)
+        slots = rows(self._native.slots, order.size)
         loop = self._native.loop("combine_mail")
         count = loop(order, keys, messages, job, self._native.empty, room, slots)
         return targets if self._in_order else room[:count], tuple(s[:count] for s in slots)

@@ -11,7 +11,9 @@ Every index is a local id: n owned vertices, then g ghosts. What the loops share
     push    (offsets: [n + g + 1], targets: [edges], columns)    the same edges by source; targets are owned
     own     (ids: [n] or [0] where id = local id, in_offsets: [n + 1], out_degrees: [n], out_edges)
     fields  (status: [n], states: ([n], ...))                    what a vertex keeps
-    outbox  (sent: [n + g], records: ([n + g], ...))             what it says; one pair to read, one to write
+    outbox  (sent: [n + g], records)                             what it says; one pair to read, one to write
+    read    (sent as bits: [(n + g) / 8], records)               the outbox as a pull reads it: bits stay in cache
+    records, slots: one array of [n + g] or [n], of structures where there are several fields
     inbox   (has: [n], slots: ([n], ...), empty)                 messages combined by a push
     boxes   (offsets: [n + 1], arrays), or (has, slots) where messages are combined
     mail    (count: [1], kinds: [room], targets: [room], senders: [room], array: [room], ...)
@@ -46,6 +48,7 @@ __all__ = [
 
 ACTIVE, HALTED, RETIRED = 0, 1, 2
 ONE = np.uint64(1)
+THREE, SEVEN = np.uint32(3), np.uint32(7)
 
 Loop = Callable[..., Any]
 
@@ -122,7 +125,7 @@ def gather_combined(f: Functions) -> Loop:
 
     def gather_combined(begin, end, job, pull, own, fields, read, write, empty, mode, given, total):  # type: ignore[no-untyped-def]
         offsets, sources, columns = pull
-        sent, records = read
+        bits, records = read
         ids = own[0]
         ran, active, senders, sent_edges = 0, 0, 0, 0
         for v in range(begin, end):
@@ -134,7 +137,7 @@ def gather_combined(f: Functions) -> Loop:
             last = offsets[v + ONE] if mode > 0 else e
             while e < last and not has:
                 s = sources[e]
-                if mode == 2 or sent[s]:
+                if mode == 2 or (bits[s >> THREE] >> (s & SEVEN)) & 1:
                     passes, value = deliver(job, load_record(records, s), ids, v, load_columns(columns, e))
                     if passes:
                         slots = merge(empty, False, value)
@@ -150,7 +153,7 @@ def gather_combined(f: Functions) -> Loop:
                 else:
                     for e in range(e, last):
                         s = sources[e]
-                        if sent[s]:
+                        if (bits[s >> THREE] >> (s & SEVEN)) & 1:
                             passes, value = deliver(job, load_record(records, s), ids, v, load_columns(columns, e))
                             if passes:
                                 slots = merge(slots, True, value)
@@ -175,7 +178,7 @@ def gather_listed(f: Functions) -> Loop:
 
     def gather_listed(begin, end, job, pull, own, fields, read, write, scratch, mode, given, total):  # type: ignore[no-untyped-def]
         offsets, sources, columns = pull
-        sent, records = read
+        bits, records = read
         ran, active, senders, sent_edges = 0, 0, 0, 0
         for v in range(begin, end):
             if fields[0][v] == 2:
@@ -184,7 +187,7 @@ def gather_listed(f: Functions) -> Loop:
             if mode > 0:
                 for e in range(offsets[v], offsets[v + ONE]):
                     s = sources[e]
-                    if mode == 2 or sent[s]:
+                    if mode == 2 or (bits[s >> THREE] >> (s & SEVEN)) & 1:
                         passes, message = deliver(job, load_record(records, s), own[0], v, load_columns(columns, e))
                         if passes:
                             store_message(scratch, count, message)
