@@ -35,7 +35,7 @@ class TestMoreVerticesThan32BitsCount:
     def test_rows_have_64_bit_targets(self, columns, duplicates):
         form = KeyForm.of(HUGE, ROWS)
         rows = sort_edges(
-            buffer_of(form, self.EDGES, **columns), form, symmetric=False, duplicates=duplicates
+            [buffer_of(form, self.EDGES, **columns)], form, symmetric=False, duplicates=duplicates
         )
         kept = duplicates == "keep"
         assert rows.targets.dtype == np.uint64
@@ -55,7 +55,7 @@ class TestMoreVerticesThan32BitsCount:
     def test_repeated_self_loops_are_found_by_their_gid(self):
         form = KeyForm.of(HUGE, ROWS)
         loops = [(ROWS[0] + 1, ROWS[0] + 1)] * 3
-        rows = sort_edges(buffer_of(form, loops), form, symmetric=False)
+        rows = sort_edges([buffer_of(form, loops)], form, symmetric=False)
         assert (rows.num_repeats, rows.num_loop_repeats) == (2, 2)
 
 

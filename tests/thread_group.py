@@ -32,6 +32,7 @@ class ThreadGroup:
         return [parts[self.rank].copy() for _, parts in rows]
 
     def all_reduce(self, values: NDArray[Any], op: str) -> NDArray[Any]:
+        assert values.dtype.kind in "iuf", f"MPI reduces no {values.dtype}"
         rows = self._board.exchange(self.rank, f"all_reduce {op}", values)
         assert len({(row.dtype, row.shape) for row in rows}) == 1
         reduced = {"sum": np.sum, "min": np.min, "max": np.max}[op](np.stack(rows), axis=0)

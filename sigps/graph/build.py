@@ -16,12 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
 from sigps.graph.agreement import agree
-from sigps.graph.edges import EdgeBuffer, EdgeChunk, KeyForm, mirror
+from sigps.graph.edges import EdgeBuffer, EdgeChunk, KeyForm
 from sigps.graph.graph import Graph
-from sigps.graph.ids import as_ids, split_by_rank
+from sigps.graph.ids import as_ids
 from sigps.graph.numbering import Numbering, Segment, Share, encode, number, translated
 from sigps.graph.report import LoadReport
 from sigps.graph.rows import Duplicates, Rows, sort_edges
+from sigps.graph.spread import balance_rows, send_to_rows
 from sigps.group import Group, world
 
 __all__ = ["EdgeChunk", "build_graph"]
@@ -70,6 +71,7 @@ def build_graph(
     numbering = number(share, num_vertices if ids == "identity" else None, group)
     given = share.edges.size
     edges, num_loops, row_bounds = _bring_to_rows(share, numbering, directed, self_loops == "drop", group)
+    del share
     row_range = (int(row_bounds[group.rank]), int(row_bounds[group.rank + 1]))
     form = KeyForm.of(numbering.num_vertices, row_range)
     rows = sort_edges(edges, form, symmetric=not directed and group.size == 1, duplicates=duplicates)
@@ -101,7 +103,6 @@ def build_graph(
     return graph
 
 
-_MAX_BINS = 1 << 16
 _AS_THEY_ARE = KeyForm.of(2**32 - 1, (0, 2**32 - 1))
 
 
@@ -216,16 +217,16 @@ def _agree_on_columns(edges: EdgeBuffer, group: Group) -> None:
 
 def _bring_to_rows(
     share: Share, numbering: Numbering, directed: bool, drop_loops: bool, group: Group
-) -> tuple[EdgeBuffer, int, NDArray[np.int64]]:
+) -> tuple[list[EdgeBuffer], int, NDArray[np.int64]]:
     """Return the edges of this rank's rows, how many self-loops were given here, and the row bounds.
 
     One process keeps its edges where they are; several send them, mirrored if undirected. Collective.
     """
     if group.size == 1:
         num_loops = _renumber(share, numbering, drop_loops)
-        return share.edges, num_loops, np.array([0, numbering.num_vertices])
-    num_loops, row_bounds = _balance_rows(share, numbering, directed, group)
-    return _send_to_rows(share, numbering, row_bounds, directed, drop_loops, group), num_loops, row_bounds
+        return [share.edges], num_loops, np.array([0, numbering.num_vertices])
+    num_loops, row_bounds = balance_rows(share, numbering, directed, group)
+    return send_to_rows(share, numbering, row_bounds, directed, drop_loops, group), num_loops, row_bounds
 
 
 def _renumber(share: Share, numbering: Numbering, drop_loops: bool) -> int:
@@ -249,88 +250,6 @@ def _renumber(share: Share, numbering: Numbering, drop_loops: bool) -> int:
         end = stop
     edges.shrink(end)
     return num_loops
-
-
-def _balance_rows(
-    share: Share, numbering: Numbering, directed: bool, group: Group
-) -> tuple[int, NDArray[np.int64]]:
-    """Return this rank's number of self-loops, and row bounds that give each rank about the same bytes.
-
-    A row costs 8 bytes, an edge 4; degrees are counted in bins of rows. Collective.
-    """
-    num_vertices = numbering.num_vertices
-    shift = max(0, max(num_vertices - 1, 0).bit_length() - _MAX_BINS.bit_length() + 1)
-    num_bins = -(-num_vertices // (1 << shift))
-    cost = np.zeros(num_bins, dtype=np.int64)
-    num_loops = 0
-    for _, sources, targets in translated(share, numbering):
-        num_loops += int(np.count_nonzero(sources == targets))
-        for ends in (sources,) if directed else (sources, targets):
-            cost += np.bincount((ends >> ends.dtype.type(shift)).astype(np.int64), minlength=num_bins)
-    cost = group.all_reduce(cost, "sum") + 2 * (1 << shift)
-    behind = np.cumsum(cost)
-    goals = np.arange(1, group.size) * (int(behind[-1]) if num_bins else 0) / group.size
-    inner = np.minimum((np.searchsorted(behind, goals) + 1) << shift, num_vertices)
-    return num_loops, np.array([0, *inner.tolist(), num_vertices])
-
-
-def _send_to_rows(
-    share: Share,
-    numbering: Numbering,
-    row_bounds: NDArray[np.int64],
-    directed: bool,
-    drop_loops: bool,
-    group: Group,
-) -> EdgeBuffer:
-    """Bring each edge to the rank of its row, in rounds of one block; keep the given order. Collective.
-
-    Blocks are sent from the last to the first, and the share shrinks as they go.
-    """
-    forms = [
-        KeyForm.of(numbering.num_vertices, (int(row_bounds[rank]), int(row_bounds[rank + 1])))
-        for rank in range(group.size)
-    ]
-    nothing = np.empty(0, dtype=np.uint32)
-    names = list(share.edges.columns)
-    arrived: list[list[tuple[NDArray[Any], ...]]] = [[] for _ in range(group.size)]
-    blocks = translated(share, numbering, backwards=True)
-    while True:
-        block, sources, targets = next(blocks, (slice(0, 0), nothing, nothing))
-        more = group.all_reduce(np.array([block.stop]), "max")[0]
-        if not more:
-            break
-        columns = {name: column[block].copy() for name, column in share.edges.columns.items()}
-        share.edges.shrink(block.start)
-        if drop_loops:
-            apart = sources != targets
-            sources, targets = sources[apart], targets[apart]
-            columns = {name: column[apart] for name, column in columns.items()}
-        if not directed:
-            both = mirror(EdgeChunk(sources, targets, columns))
-            sources, targets, columns = both.sources, both.targets, both.columns
-        order, parts = _by_owner(sources, row_bounds, group.size)
-        keys = [
-            form.pack(sources[order[part]], targets[order[part]])
-            for form, part in zip(forms, parts, strict=True)
-        ]
-        moved = [group.all_to_all(keys)]
-        moved += [group.all_to_all([columns[name][order[part]] for part in parts]) for name in names]
-        for peer, pieces in enumerate(zip(*moved, strict=True)):
-            arrived[peer].append(pieces)
-    edges = EdgeBuffer()
-    edges.columns = {name: column[:0].copy() for name, column in share.edges.columns.items()}
-    for pieces_of_peer in arrived:
-        while pieces_of_peer:
-            pieces = pieces_of_peer.pop()
-            edges.append(pieces[0], dict(zip(names, pieces[1:], strict=True)))
-    return edges
-
-
-def _by_owner(
-    sources: NDArray[Any], row_bounds: NDArray[np.int64], size: int
-) -> tuple[NDArray[np.int64], list[slice]]:
-    owners = np.searchsorted(row_bounds, sources.astype(np.int64), side="right") - 1
-    return split_by_rank(owners.astype(np.uint16 if size < 2**16 else np.int64), size)
 
 
 def _count_isolated(graph: Graph, rows: Rows) -> int:

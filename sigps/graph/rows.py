@@ -42,22 +42,25 @@ class Rows:
     num_loop_repeats: int = 0
 
 
-def sort_edges(edges: EdgeBuffer, form: KeyForm, *, symmetric: bool, duplicates: Duplicates = "keep") -> Rows:
-    """Sort edges into rows. Empties `edges`.
+def sort_edges(
+    buffers: list[EdgeBuffer], form: KeyForm, *, symmetric: bool, duplicates: Duplicates = "keep"
+) -> Rows:
+    """Sort edges into rows. Empties the buffers.
 
     Args:
-        edges: Keys of `form`, and columns.
+        buffers: Keys of `form`, and the same columns in each; without columns one buffer.
         form: How keys are made; sources are within its rows.
         symmetric: Store each edge in both its ends' rows, a self-loop once. Needs all rows.
         duplicates: What becomes of equal edges. `"sum"`, `"min"` and `"max"` reduce the weight; other
             columns keep the first edge's value.
     """
-    if not edges.columns:
-        rows = _sort_in_place(edges, form, symmetric)
-    elif edges.size < COUNTING_PAYS or form.num_vertices > 4 * edges.size:
-        rows = _sort_stable(edges, form, symmetric)
+    size = sum(edges.size for edges in buffers)
+    if not buffers[0].columns:
+        rows = _sort_in_place(buffers[0], form, symmetric)
+    elif size < COUNTING_PAYS or form.num_vertices > 4 * size:
+        rows = _sort_stable(_joined(buffers), form, symmetric)
     else:
-        rows = _count_into_rows(edges, form, symmetric)
+        rows = _count_into_rows(buffers, form, symmetric)
     _settle_repeats(rows, form.first_row, duplicates)
     return rows
 
@@ -85,6 +88,13 @@ def _sort_in_place(edges: EdgeBuffer, form: KeyForm, symmetric: bool) -> Rows:
     return _unpack(edges, form)
 
 
+def _joined(buffers: list[EdgeBuffer]) -> EdgeBuffer:
+    joined = buffers[0]
+    for buffer in buffers[1:]:
+        joined.append(buffer.keys, buffer.columns)
+    return joined
+
+
 def _sort_stable(edges: EdgeBuffer, form: KeyForm, symmetric: bool) -> Rows:
     keys, columns = edges.keys, edges.columns
     if symmetric:
@@ -98,26 +108,29 @@ def _sort_stable(edges: EdgeBuffer, form: KeyForm, symmetric: bool) -> Rows:
     return rows
 
 
-def _count_into_rows(edges: EdgeBuffer, form: KeyForm, symmetric: bool) -> Rows:
+def _count_into_rows(buffers: list[EdgeBuffer], form: KeyForm, symmetric: bool) -> Rows:
     """Count edges into the rows of their targets, then these rows, in order, into those of the sources.
 
-    The first pass goes backwards and gives the end of the buffer that it has read back as it goes.
+    The first pass goes backwards and gives the end of the buffers that it has read back as it goes.
     """
     from sigps.graph.counting_sort import count_ends, place_by_target, scatter
 
     by_target = np.zeros(form.num_vertices + 1, dtype=np.uint64)
-    count_ends(edges.keys, symmetric, by_target)
+    for edges in buffers:
+        count_ends(edges.keys, symmetric, by_target)
     np.cumsum(by_target, out=by_target)
     ends = by_target[1:].copy()
     sources = np.empty(int(by_target[-1]), dtype=np.uint32)
-    columns = {name: np.empty(sources.size, column.dtype) for name, column in edges.columns.items()}
+    columns = {name: np.empty(sources.size, column.dtype) for name, column in buffers[0].columns.items()}
     slots = np.empty((2, _BLOCK_EDGES), dtype=np.uint64)
-    for start in range((edges.size - 1) // _BLOCK_EDGES * _BLOCK_EDGES, -1, -_BLOCK_EDGES):
-        place_by_target(edges.keys[start:], symmetric, ends, sources, slots)
-        for name, moved in columns.items():
-            for slot in slots if symmetric else slots[:1]:
-                scatter(edges.columns[name][start:], slot, moved)
-        edges.shrink(start)
+    for edges in reversed(buffers):
+        while edges.size:
+            start = (edges.size - 1) // _BLOCK_EDGES * _BLOCK_EDGES
+            place_by_target(edges.keys[start:], symmetric, ends, sources, slots)
+            for name, moved in columns.items():
+                for slot in slots if symmetric else slots[:1]:
+                    scatter(edges.columns[name][start:], slot, moved)
+            edges.shrink(start)
     by_source = by_target if symmetric else _offsets_of(sources, form.num_rows)
     return _move_rows(Rows(by_target, sources, columns), by_source)
 

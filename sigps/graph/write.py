@@ -251,7 +251,7 @@ def _edge_lines(graph: Graph, delimiter: str) -> Iterator[bytes]:
     nothing = np.empty(0, dtype=graph.targets.dtype)
     while True:
         chunk = next(blocks, None)
-        if not graph.group.all_reduce(np.array([chunk is not None]), "max")[0]:
+        if not graph.group.all_reduce(np.array([int(chunk is not None)]), "max")[0]:
             return
         chunk = chunk or EdgeChunk(
             nothing, nothing, {name: column[:0] for name, column in graph.columns.items()}
