@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
@@ -88,7 +89,8 @@ def run(
     if prepared is not None:
         from sigps.compiler.cpu import compile_for_cpu
 
-        native = compile_for_cpu(prepared, {name: column.dtype for name, column in graph.columns.items()})
+        with _compiling:
+            native = compile_for_cpu(prepared, {name: column.dtype for name, column in graph.columns.items()})
     options = RunOptions(
         deterministic=deterministic,
         forced=None if direction == "auto" else direction,
@@ -120,7 +122,11 @@ def check_program(program: Vertex, device: Device, precision: Precision = "doubl
         return None
     from sigps.compiler.frontend import analyse
 
-    return analyse(program, precision)
+    with _compiling:
+        return analyse(program, precision)
+
+
+_compiling = threading.Lock()  # syntax trees are not safe to make in several threads at once (CPython 3.11)
 
 
 def choose_device(device: str, rank: int = 0) -> Device:
