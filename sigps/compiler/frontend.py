@@ -106,7 +106,7 @@ def _compute(
     start += statements("__halt = False\n__retired = False\n__sent = False")
     start += [assign(f"__r{i}", value) for i, value in enumerate(sends.record)]
     start += [
-        assign(f"__c_{a.name}", cast(a.field.dtype(), ast.Constant(a.identity)))
+        assign(f"__c_{a.name}", cast(a.field.dtype(), ast.Constant(a.field.dtype().type(a.identity).item())))
         for a in subject.aggregators.values()
     ]
     result = tuple_of(

@@ -47,7 +47,7 @@ class Aggregates:
             for total in totals:
                 value = aggregator.combine(value, total[i])
             wide = np.float64 if dtype.kind == "f" else np.int64
-            words.append(np.array([value], dtype=wide).view(np.int64))
+            words.append(np.array([value], dtype=dtype).astype(wide).view(np.int64))
         for array, identity in zip(self.given, self.identity, strict=False):
             array.fill(identity)
         return np.concatenate(words) if words else np.empty(0, dtype=np.int64)
@@ -64,8 +64,8 @@ class Aggregates:
                 column = np.ascontiguousarray(words[:, at])
                 numbers = column.view(np.float64) if dtype.kind == "f" else column
                 value = self.identity[i]
-                for number in numbers:
-                    value = aggregator.combine(value, dtype.type(number))
+                for number in numbers.astype(dtype):
+                    value = aggregator.combine(value, number)
                 at += 1
             if aggregator.persistent:
                 value = aggregator.combine(self.values[i], value)

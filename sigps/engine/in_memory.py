@@ -307,8 +307,10 @@ class Engine:
         counts = [tally.ran, tally.active, tally.sent_edges, num_bytes, int(seconds * 1e9)]
         packed = np.concatenate([np.array(counts, dtype=np.int64), self.aggregates.pack(tally.totals)])
         gathered = self._exchange.gather(packed)
-        self.aggregates.advance(gathered[:, len(counts) :])
-        return _Everywhere.of(gathered[:, : len(counts)])
+        everywhere = _Everywhere.of(gathered[:, : len(counts)])
+        if everywhere.ran > 0:  # what nobody ran is no superstep, and leaves the values as they were
+            self.aggregates.advance(gathered[:, len(counts) :])
+        return everywhere
 
     def _turn(self, tally: _Tally) -> None:
         """Make what was written readable, and empty what was read."""

@@ -83,12 +83,12 @@ class InterpretedEngine:
             active = int(np.sum(~self._halted & ~self._retired))
             counts = np.array([ran, active, len(mail.gids), num_bytes, int(seconds * 1e9)], dtype=np.int64)
             gathered = self._exchange.gather(np.concatenate([counts, self.aggregates.pack([totals])]))
-            self.aggregates.advance(gathered[:, counts.size :])
             everyone = gathered[:, : counts.size]
             ran, active, sent, num_bytes, _ = (int(c) for c in everyone.sum(axis=0))
             if ran == 0:
                 outcome.ended = True
                 break
+            self.aggregates.advance(gathered[:, counts.size :])
             imbalance = float(everyone[:, 4].max() / max(everyone[:, 4].mean(), 1))
             elapsed = time.perf_counter() - began
             outcome.stats.append(SuperstepStats(self.superstep, "push", ran, sent, num_bytes, elapsed, imbalance))
