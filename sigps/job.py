@@ -75,6 +75,7 @@ def run(
     from sigps.system.worker_manager import RunOptions, WorkerManager
 
     _check_options(device, max_supersteps, direction, precision, threads)
+    _check_kinds(graph, trace, progress, deterministic=deterministic, gather=gather)
     chosen = choose_device(device)
     if trace is not None and chosen != "python":
         raise ConfigError(f"trace= works on device='python'; this run is on {chosen!r}")
@@ -167,6 +168,18 @@ def _check_options(
             raise ConfigError(f"{name}={count!r} must be a whole number, at least 1, or None")
 
 
+def _check_kinds(graph: Any, trace: Any, progress: Any, **flags: Any) -> None:
+    if not isinstance(graph, Graph):
+        raise ConfigError(f"run() takes a Graph, not {graph!r:.80}: make one with sigps.load or Graph.from_edges")
+    if trace is not None and (isinstance(trace, (str, bytes)) or not isinstance(trace, Iterable)):
+        raise ConfigError(f"trace={trace!r} must be a list of vertex ids: trace=[{trace!r}]")
+    if progress is not None and not callable(progress):
+        raise ConfigError(f"progress={progress!r} must be a function of a list of SuperstepStats, or None")
+    for name, value in flags.items():
+        if not isinstance(value, (bool, np.bool_)):
+            raise ConfigError(f"{name}={value!r} must be True or False")
+
+
 def _bind_ids(program: Vertex, graph: Graph) -> Vertex:
     """Return the program with its vertex ids as compute() sees them, each checked to be in the graph."""
     bound = copy.copy(program)
@@ -180,6 +193,9 @@ def _bind_ids(program: Vertex, graph: Graph) -> Vertex:
 def _seen_ids(graph: Graph, oids: list[Any], where: str) -> list[int]:
     if not oids:
         return []
+    for oid in oids:
+        if not np.isscalar(oid):
+            raise GraphError(f"{where}: {oid!r} is not an id: ids are whole numbers or strings")
     try:
         gids = graph.ids.to_gids(np.asarray(oids))
     except GraphError as error:
@@ -219,7 +235,7 @@ def _result(part: Any, program: Vertex, graph: Graph, device: Device, gather: bo
         aggregators=part.aggregators,
         device=device,
         trace=part.trace,
-        group_rank=0 if whole else group.rank,
+        group_rank=group.rank,
         group_size=1 if gather else group.size,
     )
 
