@@ -7,7 +7,8 @@ own distinct ids, and only these tables are merged, spread over the ranks and lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -202,9 +203,8 @@ def _number_dense(share: Share, low: int, high: int, group: Group) -> Numbering:
 def _number_sorted(share: Share, dtype: np.dtype[Any], group: Group) -> Numbering:
     """Number any ids by a sort over all ranks. Turns the share's keys into codes. Collective."""
     _encode_all(share)
-    tables = [segment.table.astype(dtype) for segment in share.segments if segment.table is not None]
-    local = np.sort(_distinct(np.concatenate([*tables, share.named.astype(dtype)]))[0])
-    del tables
+    tables = (segment.table for segment in share.segments if segment.table is not None)
+    local = _merged(itertools.chain(tables, [share.named]), dtype)
     table = _distributed_sort(local, group)
     bounds = np.cumsum([0, *group.all_gather(int(table.size))], dtype=np.int64)
     num_vertices = int(bounds[-1])
@@ -236,6 +236,24 @@ def _encode_all(share: Share) -> None:
             share.edges.keys[start:stop] = keys
             segments.append(Segment(start, stop, table))
     share.segments = segments
+
+
+def _merged(tables: Iterable[NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return the sorted distinct ids of some tables, merging whenever as much waits as is merged already."""
+    merged = np.empty(0, dtype=dtype)
+    waiting: list[NDArray[Any]] = []
+    for table in tables:
+        waiting.append(table.astype(dtype, copy=False))
+        if sum(part.size for part in waiting) > max(merged.size, _CODED_EDGES):
+            merged, waiting = _sorted_distinct(np.concatenate([merged, *waiting])), []
+    return _sorted_distinct(np.concatenate([merged, *waiting]))
+
+
+def _sorted_distinct(ids: NDArray[Any]) -> NDArray[Any]:
+    if ids.dtype.kind == "U":
+        return np.sort(_distinct(ids)[0])
+    ids.sort()
+    return ids[np.concatenate([[True], ids[1:] != ids[:-1]])] if ids.size else ids
 
 
 def _distinct(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
