@@ -100,6 +100,7 @@ def as_lists(sources, targets, weights, options):
 
 class TestAgainstTheSlowTwin:
     @given(edge_lists())
+    @settings(deadline=None)
     def test_with_columns(self, drawn):
         sources, targets, weights, options, cuts = drawn
         tags = np.arange(sources.size)
@@ -114,6 +115,7 @@ class TestAgainstTheSlowTwin:
         assert graph.report.self_loops == sum(s == t for s, t in zip(*lists[:2], strict=True))
 
     @given(edge_lists())
+    @settings(deadline=None)
     def test_without_columns(self, drawn):
         sources, targets, weights, options, cuts = drawn
         graph = build_graph(in_chunks(sources, targets, {}, cuts), group=Alone(), **options)

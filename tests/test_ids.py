@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sigps.errors import GraphError
@@ -68,6 +68,7 @@ class TestIds:
         assert ids.to_oids([]).size == 0
 
     @given(st.lists(INT64, unique=True), st.lists(INT64))
+    @settings(deadline=None)
     def test_gids_agree_with_a_dict(self, table, asked):
         table.sort()
         known = {oid: gid for gid, oid in enumerate(table)}

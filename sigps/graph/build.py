@@ -71,35 +71,23 @@ def build_graph(
     numbering = number(share, num_vertices if ids == "identity" else None, group)
     given = share.edges.size
     edges, num_loops, row_bounds = _bring_to_rows(share, numbering, directed, self_loops == "drop", group)
-    del share
-    row_range = (int(row_bounds[group.rank]), int(row_bounds[group.rank + 1]))
-    form = KeyForm.of(numbering.num_vertices, row_range)
+    graph_ids = numbering.ids_for(row_bounds)
+    del share, numbering  # their tables are not needed while rows are sorted
+    form = KeyForm.of(graph_ids.num_vertices, (int(row_bounds[group.rank]), int(row_bounds[group.rank + 1])))
     rows = sort_edges(edges, form, symmetric=not directed and group.size == 1, duplicates=duplicates)
-    counts = np.array([given, num_loops, rows.num_repeats, rows.num_loop_repeats, rows.targets.size])
-    given, num_loops, repeats, loop_repeats, stored = group.all_reduce(counts, "sum").tolist()
     graph = Graph(
         offsets=rows.offsets,
         targets=rows.targets,
         columns=rows.columns,
-        num_edges=stored,
+        num_edges=int(group.all_reduce(np.array([rows.targets.size]), "sum")[0]),
         directed=directed,
-        ids=numbering.ids_for(row_bounds),
+        ids=graph_ids,
         row_bounds=row_bounds,
         group=group,
         report=report,
     )
-    report.directed = directed
-    report.num_vertices = numbering.num_vertices
-    report.edges_given = given
-    report.edges_stored = stored
-    report.duplicates = repeats if directed else loop_repeats + (repeats - loop_repeats) // 2
-    report.duplicates_policy = duplicates
-    report.self_loops, report.self_loops_policy = num_loops, self_loops
-    report.isolated = _count_isolated(graph, rows)
-    report.base, report.id_map = _smallest_id(graph), graph.ids.kind
-    report.num_bytes = int(group.all_reduce(np.array([graph.nbytes]), "sum")[0])
-    seconds = np.array([report.seconds + time.perf_counter() - started])
-    report.seconds = float(group.all_reduce(seconds, "max")[0])
+    report.duplicates_policy, report.self_loops_policy = duplicates, self_loops
+    _account(graph, rows, given, num_loops, started)
     return graph
 
 
@@ -242,7 +230,7 @@ def _renumber(share: Share, numbering: Numbering, drop_loops: bool) -> int:
         stop = end + sources.size
         if stop != block.stop:
             for column in edges.columns.values():
-                column[end:stop] = column[block][apart] if drop_loops else column[block]
+                column[end:stop] = column[block][apart]
         if numbering.to_gids is not None or stop != block.stop:
             pairs = edges.pairs
             pairs[end:stop, 1], pairs[end:stop, 0] = sources, targets
@@ -250,6 +238,24 @@ def _renumber(share: Share, numbering: Numbering, drop_loops: bool) -> int:
         end = stop
     edges.shrink(end)
     return num_loops
+
+
+def _account(graph: Graph, rows: Rows, given: int, num_loops: int, started: float) -> None:
+    """Fill in the report of a finished graph. Collective."""
+    report, group = graph.report, graph.group
+    counts = np.array([given, num_loops, rows.num_repeats, rows.num_loop_repeats, graph.nbytes])
+    given, num_loops, repeats, loop_repeats, num_bytes = group.all_reduce(counts, "sum").tolist()
+    report.directed = graph.directed
+    report.num_vertices = graph.num_vertices
+    report.edges_given = given
+    report.edges_stored = graph.num_edges
+    report.duplicates = repeats if graph.directed else loop_repeats + (repeats - loop_repeats) // 2
+    report.self_loops = num_loops
+    report.isolated = _count_isolated(graph, rows)
+    report.base, report.id_map = _smallest_id(graph), graph.ids.kind
+    report.num_bytes = num_bytes
+    seconds = np.array([report.seconds + time.perf_counter() - started])
+    report.seconds = float(group.all_reduce(seconds, "max")[0])
 
 
 def _count_isolated(graph: Graph, rows: Rows) -> int:
