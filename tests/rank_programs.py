@@ -1,7 +1,7 @@
-"""Programs written only for tests: each takes a way through the compiler and the engines that the apps do not.
+"""Programs written only for tests: each takes a way through compiler and engines that the apps do not.
 
-Every result is unique (no choice among equals is left to the order of messages), so all ways of running a program
-must agree. Ids enter sums only modulo something, so that huge ids overflow nowhere.
+Every result is unique (no choice among equals is left to the order of messages), so all ways of running a
+program must agree. Ids enter sums only modulo something, so that huge ids overflow nowhere.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sigps import Aggregator, Param, State, Vertex, VertexId, inf
 
 
 class Coreness(Vertex, message=int):
-    """Message lists: the h-index of the neighbours' values, until nothing falls. Core numbers if undirected."""
+    """Message lists: the h-index of the neighbours' values, until nothing falls."""
 
     core: State[int] = 0
     rounds: State[int] = 0
@@ -46,7 +46,7 @@ class Question(NamedTuple):
 
 
 class Jump(Vertex, message=Question):
-    """send_to: each vertex follows the smallest neighbour, then that one's, and so on, asking and answering."""
+    """send_to: each vertex follows its smallest neighbour, then that one's, by asking and answering."""
 
     pointer: State[VertexId] = -1
     asked: State[int] = 0
@@ -206,7 +206,7 @@ class Climb(Vertex, message=VertexId):
             self.highest = top
             self.half = self.half / 2
             for edge in self.out_edges:
-                if edge.target >= self.id:
+                if edge.target <= self.id:
                     self.send(edge, self.highest)
         if messages:
             self.heard += 1
