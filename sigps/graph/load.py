@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -131,11 +132,10 @@ def detect_format(path: Path) -> str:
     if path.suffix in _LDBC_SUFFIXES:
         return "ldbc"
     if not path.exists():
-        try:
+        with contextlib.suppress(GraphError):
             ldbc_files(path)
-        except GraphError:
-            require_file(path)  # its error tells of the file that was asked for
-        return "ldbc"
+            return "ldbc"
+        require_file(path)  # its error tells of the file that was asked for
     with open(path, "rb") as file:
         magic = file.read(6)
     by_content = next((name for start, name in _MAGIC.items() if magic.startswith(start)), None)
