@@ -1,0 +1,236 @@
+"""The apps against independent referees: NetworkX, SciPy, and loops of plain Python."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import math
+import pkgutil
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from battery import BATTERY, Sample
+from scipy.sparse import csgraph
+
+import sigps
+from sigps import ConfigError, Graph, GraphError, Result, run
+from sigps.apps import BFS, SSSP, WCC, OutDegree, PageRank
+
+NAMES = [name for name in BATTERY if name != "empty"]
+DEVICES = ["python", "cpu"]
+
+
+def as_networkx(sample: Sample) -> Any:
+    """Return the same multigraph, every edge with its weight (1 without weights)."""
+    graph = nx.MultiDiGraph() if sample.directed else nx.MultiGraph()
+    graph.add_nodes_from([*(sample.vertices or []), *sample.sources, *sample.targets])
+    weights = sample.weights or [1.0] * len(sample.sources)
+    graph.add_weighted_edges_from(zip(sample.sources, sample.targets, weights, strict=True))
+    return graph
+
+
+def by_id(result: Result, field: str) -> dict[Any, Any]:
+    return dict(zip(result.ids.tolist(), result[field].tolist(), strict=True))
+
+
+def first_id(sample: Sample) -> Any:
+    return (sample.sources or sample.vertices)[0]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", NAMES)
+def test_bfs_finds_the_levels_and_the_smallest_parents(name: str, device: Any) -> None:
+    sample = BATTERY[name]
+    source = first_id(sample)
+    result = run(BFS(source=source), sample.build(), device=device)
+    graph = as_networkx(sample)
+    levels = nx.single_source_shortest_path_length(graph, source)
+    assert by_id(result, "level") == {v: levels.get(v, -1) for v in graph}
+    before = graph.predecessors if sample.directed else graph.neighbors
+    none = None if isinstance(source, str) else -1
+    parents = dict.fromkeys(graph, none) | {source: source}
+    for v, level in levels.items():
+        if level > 0:
+            parents[v] = min(u for u in before(v) if levels.get(u, -1) == level - 1)
+    assert by_id(result, "parent") == parents
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", NAMES)
+def test_sssp_finds_the_distances_and_the_smallest_parents(name: str, device: Any) -> None:
+    sample = BATTERY[name]
+    source = first_id(sample)
+    result = run(SSSP(source=source), sample.build(), device=device)
+    graph = as_networkx(sample)
+    lengths = nx.single_source_dijkstra_path_length(graph, source)
+    assert by_id(result, "distance") == {v: lengths.get(v, math.inf) for v in graph}  # whole weights: exact
+    none = None if isinstance(source, str) else -1
+    assert by_id(result, "parent") == dict.fromkeys(graph, none) | parents_of(graph, source, lengths)
+
+
+def parents_of(graph: Any, source: Any, lengths: dict[Any, float]) -> dict[Any, Any]:
+    """Return for each vertex the smallest last stop among the shortest paths with the fewest edges."""
+    edges = [(u, v, w) for u, v, w in graph.edges(data="weight") if u in lengths and v in lengths]
+    if not graph.is_directed():
+        edges += [(v, u, w) for u, v, w in edges]
+    tight = nx.DiGraph([(u, v) for u, v, w in edges if lengths[u] + w == lengths[v]])
+    tight.add_node(source)
+    hops = nx.single_source_shortest_path_length(tight, source)
+    parents = {source: source}
+    for v, count in hops.items():
+        if count > 0:
+            parents[v] = min(u for u in tight.predecessors(v) if hops[u] == count - 1)
+    return parents
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", NAMES)
+def test_wcc_finds_the_smallest_id_of_each_weak_component(name: str, device: Any) -> None:
+    sample = BATTERY[name]
+    result = run(WCC(), sample.build(), device=device)
+    components = nx.connected_components(nx.Graph(as_networkx(sample)))
+    assert by_id(result, "component") == {v: min(c) for c in components for v in c}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", NAMES)
+def test_pagerank_is_that_of_networkx(name: str, device: Any) -> None:
+    sample = BATTERY[name]
+    result = run(PageRank(iterations=200), sample.build(), device=device)
+    expected = nx.pagerank(as_networkx(sample), alpha=0.85, tol=1e-13, max_iter=500, weight=None)
+    assert by_id(result, "rank") == pytest.approx(expected, rel=1e-9)
+    assert result["rank"].sum() == pytest.approx(1.0, abs=1e-12)
+    assert (result.supersteps, result.reason) == (201, "converged")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", NAMES)
+def test_out_degree_counts_the_edges(name: str, device: Any) -> None:
+    sample = BATTERY[name]
+    result = run(OutDegree(), sample.build(), device=device)
+    expected = dict.fromkeys(as_networkx(sample), 0)
+    for s, t in zip(sample.sources, sample.targets, strict=True):
+        expected[s] += 1
+        if not sample.directed and s != t:
+            expected[t] += 1
+    assert by_id(result, "degree") == expected
+
+
+def power_iteration(
+    graph: Graph, iterations: int, damping: float = 0.85, leak: bool = False
+) -> np.ndarray[Any, Any]:
+    """Slow twin: the formula in SciPy, one line a term."""
+    matrix = graph.to_scipy().astype(float)
+    matrix.data[:] = 1.0
+    degree = np.asarray(matrix.sum(axis=1)).ravel()
+    rank = np.full(graph.num_vertices, 1.0 / graph.num_vertices)
+    for _ in range(iterations):
+        share = np.divide(rank, degree, out=np.zeros_like(rank), where=degree > 0)
+        lost = 0.0 if leak else rank[degree == 0].sum()
+        rank = (1 - damping) / len(rank) + damping * (matrix.T @ share + lost / len(rank))
+    return rank
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("leak", [False, True])
+@pytest.mark.parametrize("iterations", [1, 2, 7])
+def test_pagerank_after_some_rounds(iterations: int, leak: bool, device: Any) -> None:
+    draw = np.random.default_rng(5)
+    pairs = np.unique(draw.integers(0, 60, (300, 2)), axis=0)
+    graph = Graph.from_edges(pairs[:, 0], pairs[:, 1], vertices=range(70))
+    dangling = "leak" if leak else "redistribute"
+    result = run(PageRank(damping=0.7, iterations=iterations, dangling=dangling), graph, device=device)
+    expected = power_iteration(graph, iterations, damping=0.7, leak=leak)
+    np.testing.assert_allclose(result["rank"], expected, rtol=1e-12)
+    assert (expected.sum() < 0.999) == leak
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_pagerank_stops_once_the_ranks_change_by_less_than_the_tolerance(device: Any) -> None:
+    graph = BATTERY["grid"].build()
+    result = run(PageRank(iterations=500, tolerance=1e-6), graph, device=device)
+    rounds = result.supersteps - 1
+    changes = [
+        np.abs(power_iteration(graph, k) - power_iteration(graph, k - 1)).sum() for k in range(1, rounds + 1)
+    ]
+    first = next(k for k, change in enumerate(changes, 1) if change < 1e-6)
+    assert rounds == first + 1  # the change of one round is known in the next
+    np.testing.assert_allclose(result["rank"], power_iteration(graph, rounds), rtol=1e-12)
+
+
+def test_pagerank_without_rounds_is_uniform() -> None:
+    result = run(PageRank(iterations=0), BATTERY["path"].build())
+    assert result["rank"].tolist() == [1 / 6] * 6
+    assert result.supersteps == 1
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_paths_on_a_random_graph_are_those_of_scipy(directed: bool) -> None:
+    draw = np.random.default_rng(11)
+    pairs = np.unique(draw.integers(0, 500, (1500, 2)), axis=0)
+    if not directed:
+        pairs = np.unique(np.sort(pairs, axis=1), axis=0)
+    weights = draw.random(len(pairs)) + 0.01
+    graph = Graph.from_edges(pairs[:, 0], pairs[:, 1], weights, directed=directed, vertices=range(500))
+    source = int(pairs[0, 0])
+    matrix = graph.to_scipy()
+    for device in DEVICES:
+        distance = run(SSSP(source=source), graph, device=device)["distance"]
+        np.testing.assert_allclose(distance, csgraph.dijkstra(matrix, indices=source), rtol=1e-12)
+        level = run(BFS(source=source), graph, device=device)["level"]
+        expected = csgraph.dijkstra(matrix, indices=source, unweighted=True)
+        assert np.where(level < 0, np.inf, level).tolist() == expected.tolist()
+        _, labels = csgraph.connected_components(matrix, directed=True, connection="weak")
+        component = run(WCC(), graph, device=device)["component"]
+        firsts = np.array([np.flatnonzero(labels == label)[0] for label in labels])
+        assert component.tolist() == firsts.tolist()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_negative_edge_off_a_cycle_shortens_a_way(device: Any) -> None:
+    graph = Graph.from_edges([0, 0, 1], [1, 2, 2], weights=[5.0, 4.0, -3.0])
+    assert run(SSSP(source=0), graph, device=device)["distance"].tolist() == [0.0, 5.0, 2.0]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_lightest_of_parallel_edges_counts(device: Any) -> None:
+    graph = Graph.from_edges([0, 0, 0], [1, 1, 1], weights=[3, 1, 2])
+    result = run(SSSP(source=0), graph, device=device)
+    assert result["distance"].tolist() == [0.0, 1.0]
+
+
+def test_a_source_that_is_no_vertex_is_named() -> None:
+    for program in (BFS, SSSP):
+        with pytest.raises(GraphError, match=rf"{program.__name__}\(source=\).*no vertex 77.*3"):
+            run(program(source=77), Graph.from_edges([0, 1], [1, 2]))
+        with pytest.raises(ConfigError, match="source"):
+            program()
+
+
+def test_a_field_of_the_wrong_kind_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"iterations=1\.5"):
+        PageRank(iterations=1.5)
+    with pytest.raises(ConfigError, match="did you mean 'damping'"):
+        PageRank(dampin=0.5)
+
+
+def test_every_app_has_a_screenful_a_doctest_and_public_imports_only() -> None:
+    import sigps.apps
+
+    modules = [name for _, name, _ in pkgutil.iter_modules(sigps.apps.__path__)]
+    assert modules == sorted(["bfs", "out_degree", "pagerank", "sssp", "wcc"])
+    for name in modules:
+        module = importlib.import_module(f"sigps.apps.{name}")
+        source = inspect.getsource(module)
+        assert source.count("\n") <= 60
+        ran = doctest.testmod(module)
+        assert ran.attempted >= 2
+        assert ran.failed == 0
+        assert not [line for line in source.splitlines() if line.startswith(("from sigps.", "import sigps."))]
+
+
+def test_the_package_lists_its_apps() -> None:
+    assert sigps.apps.__all__ == ["BFS", "SSSP", "WCC", "OutDegree", "PageRank"]
