@@ -91,6 +91,19 @@ class Field:
             return np.dtype(np.float32 if precision == "single" else np.float64)
         return np.dtype(self.type)
 
+    def convert(self, value: Any) -> Any:
+        """Return a value as this field holds it, as a plain Python number.
+
+        Raises:
+            OverflowError, ValueError: If the type cannot hold it.
+        """
+        kind = self.type
+        assert kind is not None
+        if kind in (int, float, bool):
+            return kind(value)
+        dtype = np.dtype(kind)
+        return dtype.type(int(value) if dtype.kind in "iu" else value).item()
+
 
 @dataclass(frozen=True)
 class Declaration:
@@ -196,7 +209,7 @@ class Aggregator(Generic[T]):
             raise AttributeError(
                 f"aggregator {self.name!r} cannot be assigned: contribute with 'self.{self.name} += x'"
             )
-        vertex.view.contribute(self.name, value.value)
+        vertex.view.contribute(self.name, value.given)
 
 
 _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
@@ -371,8 +384,11 @@ class Vertex:
 
     def __setattr__(self, name: str, value: Any) -> None:
         declared = self.declaration
-        if name == "view" or any(name == f.name for f in declared.states):
+        field = next((f for f in declared.states if f.name == name), None)
+        if name == "view":
             object.__setattr__(self, name, value)
+        elif field is not None:
+            object.__setattr__(self, name, field.convert(value))
         elif isinstance(getattr(type(self), name, None), Aggregator):
             getattr(type(self), name).__set__(self, value)
         elif any(name == f.name for f in declared.params):
@@ -477,26 +493,37 @@ def _checked(program: str, field: Field, value: Any) -> Any:
     return field.type(value)
 
 
-@dataclass(frozen=True)
-class _Contribution:
-    value: Any
-
-
 def _readable(value: Any) -> Any:
     """Return the aggregated value as a number whose `+=` makes a contribution."""
-    kind = float if isinstance(value, (float, np.floating)) else int
-    return _ADDABLE[kind](value)
+    return _AddableFloat(value) if isinstance(value, (float, np.floating)) else _AddableInt(value)
+
+
+class _Contribution:
+    """A sum that also knows what was added: `self.x += given` assigns one; in a local variable it is the sum."""
+
+    given: Any
 
 
 class _AddableFloat(float):
-    def __iadd__(self, other: Any) -> Any:
-        return _Contribution(other)
+    def __iadd__(self, other: Any) -> Any:  # type: ignore[misc]
+        return _contribution(_GivenFloat, self, other)
 
 
 class _AddableInt(int):
-    def __iadd__(self, other: Any) -> Any:
-        return _Contribution(other)
+    def __iadd__(self, other: Any) -> Any:  # type: ignore[misc]
+        total = int(self) + other
+        return _contribution(_GivenFloat if isinstance(total, float) else _GivenInt, self, other)
 
 
-_ADDABLE: dict[type, Callable[[Any], Any]] = {float: _AddableFloat, int: _AddableInt}
+class _GivenFloat(_Contribution, float):
+    pass
 
+
+class _GivenInt(_Contribution, int):
+    pass
+
+
+def _contribution(kind: Callable[[Any], Any], so_far: Any, given: Any) -> Any:
+    made = kind(so_far + given)
+    made.given = given
+    return made

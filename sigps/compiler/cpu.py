@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
+import linecache
 import pickle
+import re
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -78,6 +81,13 @@ def _compile(program: VertexProgram, used: Dtypes, read: Dtypes) -> NativeProgra
     return NativeProgram(program, slots, record, empty, functools.partial(_functions, program, names, slots, record))
 
 
+def _summable(dtype: np.dtype[Any], op: str) -> np.dtype[Any]:
+    """Return the type of a slot: whole numbers add up in 64 bits, as they do in Python."""
+    if op != "sum" or dtype.kind not in "iu":
+        return dtype
+    return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
+
+
 def _ops(program: VertexProgram) -> list[str]:
     if program.consumption is Consumption.LISTED:
         return ["sum"] * len(program.message)
@@ -138,7 +148,8 @@ def _infer(program: VertexProgram, names: dict[str, Any], used: Dtypes, read: Dt
     slots = program.message_dtypes
     inbox: Any = numba.types.Tuple([i64, i64, *[array(d) for d in slots]])
     if program.consumption is not Consumption.LISTED:
-        slots = _returned(program, names["lift"], (env, params, of(program.message_dtypes)))
+        lifted = _returned(program, names["lift"], (env, params, of(program.message_dtypes)))
+        slots = tuple(_summable(d, op) for d, op in zip(lifted, _ops(program), strict=True))
         inbox = of(slots)
     edges: Any = numba.types.Tuple([])
     if program.reads_edges:
@@ -178,28 +189,26 @@ def _dtype(numba_type: Any) -> np.dtype[Any]:
 
 def _explained(program: VertexProgram, error: Any) -> CompileError:
     """Turn Numba's report into file, line and the first thing that it complains of."""
-    import linecache
-    import re
-
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-    lines = [int(n) for n in re.findall(r'File "[^"]*", line (\d+)', text)]
-    line = max((n for n in lines if n >= program.line), default=program.line)
-    complaint = next(
-        (
-            part.strip()
-            for part in text.splitlines()
-            if part.strip() and not part.startswith(("Failed", "During", "-", "File")) and "pipeline" not in part
-        ),
-        "types do not fit",
-    )
-    complaint = re.sub(r"__[sapc]_", "self.", complaint)
+    places = [(file, int(line)) for file, line in re.findall(r'File "([^"]*)", line (\d+)', text)]
+    places += [(file, int(line)) for file, line in re.findall(r"defined at (\S+) \((\d+)\)", text)]
+    line = next((n for file, n in reversed(places) if _is_same_file(file, program.file)), program.line)
+    noise = ("Failed", "During", "-", "File", "^", "[1", "[2", "Overload", "There are", "Rejected", "This error", "For more")
+    parts = [part.strip() for part in text.splitlines() if part.strip()]
+    complaint = next((p for p in parts if not p.startswith(noise) and "pipeline" not in p), "types do not fit")
+    complaint = re.sub(r"\b__(?:[sapc]_)(?=\w)", "self.", re.sub(r"\b__(?:local|global\d+|in\d+)_", "", complaint))
     return CompileError(
-        f"{program.name}: this cannot be compiled: {complaint} "
+        f"{program.name}: this cannot be compiled: {complaint.rstrip('.')}. "
         "A variable keeps one type; use numbers, tuples, math and NumPy scalar functions",
         file=program.file,
         line=line,
         source=linecache.getline(program.file, line).strip(),
     )
+
+
+def _is_same_file(shown: str, file: str) -> bool:
+    """Tell whether a file is meant; Numba shows long paths from the current folder."""
+    return file == shown or Path(file) == Path.cwd() / shown or file.endswith(shown.lstrip("./"))
 
 
 def _functions(

@@ -2,7 +2,9 @@
 
     self.superstep -> __superstep      self.rank (state)     -> __s_rank
     self.damping   -> __p_damping      self.error (read)     -> __a_error
-    self.error += x -> __c_error = <the aggregator's operation>(__c_error, x)
+    self.error += x -> __c_error = <type of error>(<the aggregator's operation>(__c_error, x))
+
+What is assigned to a state takes its type at once, as `self.x = value` does in Python: `__s_x = int64(__s_x)`.
 """
 
 from __future__ import annotations
@@ -11,8 +13,8 @@ import ast
 from typing import Any
 
 from sigps.compiler.source import reject
-from sigps.compiler.subject import ENV, VERTEX, Subject, is_self
-from sigps.compiler.syntax import assign, at, expression, statements
+from sigps.compiler.subject import ENV, VERTEX, Subject
+from sigps.compiler.syntax import assign, at, cast, expression, is_self, statements
 
 __all__ = ["LowerFields", "unpack"]
 
@@ -33,7 +35,7 @@ class LowerFields(ast.NodeTransformer):
         self._subject = subject
         self.methods: set[str] = set()
 
-    def visit_Attribute(self, node: ast.Attribute) -> Any:  # noqa: N802
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
         if not is_self(node):
             return self.generic_visit(node)
         name = node.attr
@@ -49,39 +51,44 @@ class LowerFields(ast.NodeTransformer):
             reject(node, f"self.{name} cannot be used this way in compute()")
         return ast.copy_location(ast.Name(lowered, node.ctx), node)
 
-    def visit_Assign(self, node: ast.Assign) -> Any:  # noqa: N802
-        for target in node.targets:
-            if is_self(target) and target.attr in self._subject.aggregators:  # type: ignore[attr-defined]
-                name = target.attr  # type: ignore[attr-defined]
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        stored = [n for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Attribute) and is_self(n)]
+        for target in stored:
+            if target.attr in self._subject.aggregators:
+                name = target.attr
                 reject(node, f"an aggregator cannot be assigned: contribute with 'self.{name} += x'")
-        return self.generic_visit(node)
+        self.generic_visit(node)
+        return at([node, *[self._typed(target.attr) for target in stored]], node)
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> Any:  # noqa: N802
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         target = node.target
-        if not is_self(target) or target.attr not in self._subject.aggregators:  # type: ignore[attr-defined,union-attr]
+        if not isinstance(target, ast.Attribute) or not is_self(target):
             return self.generic_visit(node)
-        name = target.attr  # type: ignore[attr-defined,union-attr]
+        name = target.attr
+        if name not in self._subject.aggregators:
+            self.generic_visit(node)
+            return at([node, self._typed(name)], node)
         if not isinstance(node.op, ast.Add):
-            reject(node, f"'self.{name} += x' gives a contribution, whatever the aggregator does; no other operator")
-        combine = _CONTRIBUTE[self._subject.aggregators[name].kind].format(name)
-        code = [assign("__value", self.visit(node.value)), *statements(f"__c_{name} = {combine}")]
-        return at(code, node)
+            reject(
+                node,
+                f"'self.{name} += x' gives a contribution, whatever the aggregator does; no other operator",
+            )
+        aggregator = self._subject.aggregators[name]
+        combined = cast(aggregator.field.dtype(), expression(_CONTRIBUTE[aggregator.kind].format(name)))
+        return at([assign("__value", self.visit(node.value)), assign(f"__c_{name}", combined)], node)
 
-    def visit_Call(self, node: ast.Call) -> Any:  # noqa: N802
-        if not is_self(node.func):
+    def visit_Call(self, node: ast.Call) -> Any:
+        if not isinstance(node.func, ast.Attribute) or not is_self(node.func):
             return self.generic_visit(node)
-        name = node.func.attr  # type: ignore[attr-defined]
+        name = node.func.attr
         if self._subject.method(name) is None:
             reject(node, f"self.{name}() cannot be called here")
-        node.args = [self.visit(arg) for arg in node.args]
-        if node.keywords:
-            reject(node, f"self.{name}() takes its arguments without names")
         self.methods.add(name)
-        node.func = ast.copy_location(ast.Name(f"__method_{name}", ast.Load()), node.func)
-        node.args = [*method_context(name, self._subject), *node.args]
-        return at([node], node)[0]
+        function = ast.copy_location(ast.Name(f"__method_{name}", ast.Load()), node.func)
+        given = [*_method_context(name, self._subject), *[self.visit(arg) for arg in node.args]]
+        return at([ast.Call(function, given, [])], node)[0]
 
-    def visit_Expr(self, node: ast.Expr) -> Any:  # noqa: N802
+    def visit_Expr(self, node: ast.Expr) -> Any:
         call = node.value
         if isinstance(call, ast.Call) and is_self(call.func):
             action = call.func.attr  # type: ignore[attr-defined]
@@ -90,31 +97,31 @@ class LowerFields(ast.NodeTransformer):
                 return at(statements(f"{flag} = True"), node)[0]
         return self.generic_visit(node)
 
+    def _typed(self, state: str) -> ast.stmt:
+        dtype = self._subject.states[state].dtype(self._subject.precision)
+        return assign(f"__s_{state}", cast(dtype, ast.Name(f"__s_{state}", ast.Load())))
 
-def method_context(name: str, subject: Subject) -> list[ast.expr]:
+
+def _method_context(name: str, subject: Subject) -> list[ast.expr]:
     """Return the arguments that lend a pure method what it reads of the run and the vertex."""
     if subject.is_static(name):
         return []
-    given = [expression("env"), expression("params")]
-    if is_uniform_method(name, subject):
+    given = [expression("__env"), expression("__params")]
+    if subject.is_uniform(name):
         return given
     states = ", ".join(f"__s_{s}" for s in subject.states)
     state = expression(f"({states},)" if states else "()")
-    return [*given, expression("aggregates"), expression("vertex"), state]
-
-
-def is_uniform_method(name: str, subject: Subject) -> bool:
-    return all(subject.reach(r) == "uniform" for r in subject.method_reads(name))
+    return [*given, expression("__aggregates"), expression("__vertex"), state]
 
 
 def unpack(subject: Subject, *tuples: str) -> list[ast.stmt]:
     """Return the lines that name the parts of the tuples that a function is given."""
     parts = {
-        "env": [f"__{n}" for n in ENV],
-        "params": [f"__p_{n}" for n in subject.params],
-        "aggregates": [f"__a_{n}" for n in subject.aggregators],
-        "vertex": [f"__{n}" for n in VERTEX],
-        "state": [f"__s_{n}" for n in subject.states],
+        "__env": [f"__{n}" for n in ENV],
+        "__params": [f"__p_{n}" for n in subject.params],
+        "__aggregates": [f"__a_{n}" for n in subject.aggregators],
+        "__vertex": [f"__{n}" for n in VERTEX],
+        "__state": [f"__s_{n}" for n in subject.states],
     }
     code = [f"({', '.join(parts[t])},) = {t}" for t in tuples if parts[t]]
     return statements("\n".join(code))

@@ -34,8 +34,9 @@ import numpy as np
 
 from sigps.vertex import Aggregator, Field
 
-__all__ = ["HALT", "RETIRE", "SENT", "Consumption", "Delivery", "EarlyExit", "Slot", "VertexProgram"]
+__all__ = ["FUNCTIONS", "HALT", "RETIRE", "SENT", "Consumption", "Delivery", "EarlyExit", "Slot", "VertexProgram"]
 
+FUNCTIONS = ("compute", "edge", "lift", "merge", "fold", "emit")
 HALT, RETIRE, SENT = 1, 2, 4
 TO_GID, TO_ID = 0, 1
 

@@ -17,22 +17,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sigps.compiler.program import TO_GID, TO_ID, Delivery
+import numpy as np
+
+from sigps.compiler.edge_loops import SENDS, action_of, is_edge_loop
+from sigps.compiler.program import Delivery
 from sigps.compiler.source import reject
-from sigps.compiler.subject import Subject, is_self
+from sigps.compiler.subject import Subject
 from sigps.compiler.syntax import (
     assign,
     assigned_names,
     at,
     cast,
     expression,
+    is_self,
     loaded_names,
     statements,
     substitute,
     tuple_of,
 )
 
-__all__ = ["Sends", "rewrite_edge_loops", "separate_sends"]
+__all__ = ["Sends", "separate_sends"]
 
 
 @dataclass
@@ -57,20 +61,23 @@ class Sends:
     obstacle: str = ""
 
 
-def separate_sends(body: list[ast.stmt], subject: Subject, precision: Any) -> Sends:
+def separate_sends(body: list[ast.stmt], subject: Subject) -> Sends:
     """Derive how a program sends. The mailbox form leaves the sends in the body for `rewrite_edge_loops`."""
     finder = _Sites(subject, body)
     finder.visit_block(body)
     if not finder.any_send:
         return Sends(Delivery.NONE, body)
     if not subject.message:
-        reject(finder.first, f"{subject.name} sends messages, but declares none: class {subject.name}(Vertex, message=float)")
+        reject(
+            finder.first,
+            f"{subject.name} sends messages, but declares none: class {subject.name}(Vertex, message=float)",
+        )
     obstacle = finder.obstacle
     if not obstacle and max(_most_sends(body, finder.sites)) > 1:
         obstacle = "one run of compute() may send twice along an edge"
     if obstacle:
         return Sends(Delivery.MAILBOX, body, obstacle=obstacle)
-    return _as_record(body, finder.sites, subject, precision)
+    return _as_record(body, finder.sites, subject)
 
 
 class _Sites:
@@ -89,8 +96,8 @@ class _Sites:
             self._visit(statement)
 
     def _visit(self, statement: ast.stmt) -> None:
-        action = _action(statement)
-        if action in ("send", "send_to", "send_to_neighbors"):
+        action = action_of(statement)
+        if action in SENDS:
             self._found(statement)
             if action == "send_to_neighbors":
                 self.sites.append(statement)
@@ -99,7 +106,7 @@ class _Sites:
             else:
                 self._stop(statement, "send() stands outside a loop over self.out_edges of its own")
             return
-        if _is_edge_loop(statement) and any(_action(n) in ("send", "send_to", "send_to_neighbors") for n in ast.walk(statement)):
+        if is_edge_loop(statement) and any(action_of(n) in SENDS for n in ast.walk(statement)):
             self._found(statement)
             assert isinstance(statement, ast.For)
             reason = self._impurity(statement)
@@ -123,14 +130,15 @@ class _Sites:
     def _impurity(self, loop: ast.For) -> str:
         """Tell why a loop over the edges is more than an edge function; empty if it is one."""
         edge = loop.target.id  # type: ignore[attr-defined]
-        sends = [n for n in ast.walk(loop) if _action(n) is not None]
-        if len(sends) != 1 or _action(sends[0]) != "send":
+        sends = [n for n in ast.walk(loop) if action_of(n) is not None]
+        if len(sends) != 1 or action_of(sends[0]) != "send":
             return "the loop over the edges does more than one send"
         call = sends[0].value  # type: ignore[attr-defined]
         if not (isinstance(call.args[0], ast.Name) and call.args[0].id == edge):
             return "send() takes an edge that is not the loop's"
         for node in ast.walk(loop):
-            if isinstance(node, (ast.While, ast.Return, ast.Break)) or (isinstance(node, ast.For) and node is not loop):
+            is_inner = isinstance(node, (ast.For, ast.While, ast.GeneratorExp)) and node is not loop
+            if is_inner or isinstance(node, (ast.Return, ast.Break)):
                 return "the loop over the edges holds another loop, a break or a return"
             if isinstance(node, ast.Name) and node.id == "messages":
                 return "the loop over the edges reads messages"
@@ -141,19 +149,58 @@ class _Sites:
         changed = assigned_names(loop.body)
         outside = _names_outside(self._body, loop)
         if changed & outside:
-            return f"the loop over the edges changes {sorted(changed & outside)[0]!r}, which is used outside it"
+            return (
+                f"the loop over the edges changes {sorted(changed & outside)[0]!r}, which is used outside it"
+            )
+        carried = _carried(loop.body, changed)
+        if carried:
+            return f"an iteration may read {carried!r} from the one before"
         for node in ast.walk(loop):
-            if isinstance(node, ast.Call) and is_self(node.func) and _action_name(node) is None:
-                reads = self._subject.method_reads(node.func.attr)  # type: ignore[attr-defined]
+            if isinstance(node, ast.Call) and is_self(node.func) and self._subject.method(node.func.attr):  # type: ignore[attr-defined]
+                name = node.func.attr  # type: ignore[attr-defined]
                 touches_edge = bool((changed | {edge}) & loaded_names(node.args))
-                if touches_edge and any(self._subject.reach(r) != "uniform" for r in reads):
-                    return f"self.{node.func.attr}() reads both the vertex and the edge"  # type: ignore[attr-defined]
+                if touches_edge and not self._subject.is_uniform(name):
+                    return f"self.{name}() reads both the vertex and the edge"
         return ""
 
 
-def _as_record(body: list[ast.stmt], sites: list[ast.stmt], subject: Subject, precision: Any) -> Sends:
+def _carried(block: Sequence[ast.stmt], names: set[str]) -> str | None:
+    """Return one of the names that a block may read before it has assigned it, or None."""
+    unassigned = set(names)
+
+    def first_read(statement: ast.stmt, missing: set[str]) -> tuple[set[str], set[str] | None]:
+        """Return what is read too early, and what is still missing after; None where nothing comes after."""
+        if isinstance(statement, ast.Continue):
+            return set(), None
+        if isinstance(statement, ast.If):
+            early = loaded_names([statement.test]) & missing
+            ends: list[set[str]] = []
+            for branch in (statement.body, statement.orelse):
+                found, end = reads(branch, missing)
+                early |= found
+                ends += [] if end is None else [end]
+            return early, set.union(*ends) if ends else None
+        early = loaded_names([statement]) & missing
+        if isinstance(statement, ast.AugAssign):
+            early |= assigned_names([statement]) & missing
+        return early, missing - assigned_names([statement])
+
+    def reads(statements_: Sequence[ast.stmt], missing: set[str]) -> tuple[set[str], set[str] | None]:
+        early: set[str] = set()
+        for statement in statements_:
+            found, left = first_read(statement, missing)
+            early |= found
+            if left is None:
+                return early, None
+            missing = left
+        return early, missing
+
+    return min(reads(block, unassigned)[0], default=None)
+
+
+def _as_record(body: list[ast.stmt], sites: list[ast.stmt], subject: Subject) -> Sends:
     local_names = assigned_names(body) | {"messages"}
-    built = [_Site(site, subject, local_names, precision) for site in sites]
+    built = [_Site(site, subject, local_names) for site in sites]
     plain = all(b.is_plain for b in built)
     shared = len(built) == 1 or plain
     sends = Sends(Delivery.RECORD, [])
@@ -188,10 +235,10 @@ def _as_record(body: list[ast.stmt], sites: list[ast.stmt], subject: Subject, pr
 class _Site(ast.NodeTransformer):
     """One statement that sends: its captured values and its share of the edge function."""
 
-    def __init__(self, statement: ast.stmt, subject: Subject, local_names: set[str], precision: Any) -> None:
+    def __init__(self, statement: ast.stmt, subject: Subject, local_names: set[str]) -> None:
         self.statement = statement
         self._subject = subject
-        self._dtypes = [f.dtype(precision) for f in subject.message]
+        self._dtypes = subject.message_dtypes
         self.captures: list[tuple[ast.expr, ast.expr]] = []
         self.columns: list[str] = []
         self.reads_target = False
@@ -212,32 +259,40 @@ class _Site(ast.NodeTransformer):
         zeros = tuple_of([cast(d, ast.Constant(0)) for d in self._dtypes])
         return at([ast.Return(tuple_of([ast.Constant(False), zeros]))], self.statement)
 
-    def visit_Expr(self, node: ast.Expr) -> Any:  # noqa: N802
-        if _action(node) is None:
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        if action_of(node) is None:
             return self.generic_visit(node)
         message = node.value.args[-1]  # type: ignore[attr-defined]
-        parts = message_parts(message, self._subject)
+        parts = self._subject.message_parts(message)
         values = []
         for part, dtype in zip(parts, self._dtypes, strict=True):
-            if len(parts) == 1 and is_self(part) and part.attr == "id":  # type: ignore[attr-defined]
-                self.is_sender_id = True
+            is_id = is_self(part) and part.attr == "id"  # type: ignore[attr-defined]
+            # A narrower type could wrap, and the smallest id would no longer be the smallest message.
+            self.is_sender_id = len(parts) == 1 and is_id and (dtype.kind == "f" or dtype == np.int64)
             if self._reach(part) == "vertex":
                 values.append(self._capture(cast(dtype, part), cast(dtype, ast.Constant(0))))
             else:
                 values.append(cast(dtype, self.visit(part)))
         return at([ast.Return(tuple_of([ast.Constant(True), tuple_of(values)]))], node)[0]
 
-    def visit_Continue(self, node: ast.Continue) -> Any:  # noqa: N802
+    def visit_Continue(self, node: ast.Continue) -> Any:
         return self.nothing()[0]
 
     def visit(self, node: ast.AST) -> Any:
         if isinstance(node, ast.expr) and not isinstance(getattr(node, "ctx", None), ast.Store):
             if self._reach(node) == "vertex":
                 return self._capture(node, ast.Constant(0))
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == self._edge:
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == self._edge
+            ):
                 return at([self._edge_attribute(node)], node)[0]
             if isinstance(node, ast.Name) and node.id == self._edge:
-                reject(node, "an edge can only be used as edge.target, edge.weight, edge.<column> or in self.send(edge, ...)")
+                reject(
+                    node,
+                    "an edge can only be used as edge.target, edge.weight, edge.<column> or in self.send(edge, ...)",
+                )
         return super().visit(node)
 
     def _edge_attribute(self, node: ast.Attribute) -> ast.expr:
@@ -264,99 +319,9 @@ class _Site(ast.NodeTransformer):
             if isinstance(child, ast.Name) and child.id in self._vertex_locals:
                 reach = "vertex"
             if is_self(child):
-                name = child.attr  # type: ignore[attr-defined]
-                reads = self._subject.method_reads(name) if self._subject.method(name) else {name}
-                if any(self._subject.reach(r) != "uniform" for r in reads):
+                if not self._subject.is_uniform(child.attr):  # type: ignore[attr-defined]
                     reach = "vertex"
         return reach
-
-
-def message_parts(message: ast.expr, subject: Subject) -> list[ast.expr]:
-    """Split a message expression into one expression a field."""
-    if subject.message_type is None:
-        return [message]
-    fields = [f.name for f in subject.message]
-    if isinstance(message, ast.Call) and isinstance(message.func, ast.Name) and message.func.id == subject.message_type.__name__:
-        given = dict(zip(fields, message.args, strict=False))
-        given |= {k.arg: k.value for k in message.keywords if k.arg}
-        if set(given) != set(fields) or len(message.args) + len(message.keywords) != len(fields):
-            reject(message, f"{subject.message_type.__name__} takes exactly these fields: {', '.join(fields)}")
-        return [given[f] for f in fields]
-    if isinstance(message, ast.Name):
-        return [ast.copy_location(ast.Attribute(copy.deepcopy(message), f, ast.Load()), message) for f in fields]
-    name = subject.message_type.__name__
-    reject(message, f"a message is written as {name}(...) where it is sent, or as a local variable that holds one")
-
-
-def rewrite_edge_loops(body: list[ast.stmt], subject: Subject, precision: Any) -> tuple[list[ast.stmt], tuple[str, ...], bool]:
-    """Turn loops over self.out_edges, and mailbox sends, into loops over array positions.
-
-    Returns:
-        The new body, the edge columns it reads, and whether it walks edges at all.
-    """
-    rewriter = _EdgeLoops(subject, precision)
-    block = ast.Module(body=body, type_ignores=[])
-    rewriter.visit(block)
-    return block.body, tuple(rewriter.columns), rewriter.walks
-
-
-class _EdgeLoops(ast.NodeTransformer):
-    def __init__(self, subject: Subject, precision: Any) -> None:
-        self._subject = subject
-        self._dtypes = [f.dtype(precision) for f in subject.message]
-        self._edges: list[str] = []
-        self.columns: list[str] = []
-        self.walks = False
-
-    def visit_For(self, node: ast.For) -> Any:  # noqa: N802
-        if not _is_edge_loop(node):
-            return self.generic_visit(node)
-        edge = node.target.id  # type: ignore[attr-defined]
-        self.walks = True
-        self._edges.append(edge)
-        node.body = [self.visit(s) for s in node.body]
-        self._edges.pop()
-        node.target = ast.copy_location(ast.Name(f"__at_{edge}", ast.Store()), node.target)
-        node.iter = at([expression("range(__edge_begin, __edge_end)")], node)[0]
-        return node
-
-    def visit_Attribute(self, node: ast.Attribute) -> Any:  # noqa: N802
-        if isinstance(node.value, ast.Name) and node.value.id in self._edges:
-            edge = node.value.id
-            if node.attr == "target":
-                return at([expression(f"__np.int64(__edge_ids[__at_{edge}])")], node)[0]
-            if node.attr not in self.columns:
-                self.columns.append(node.attr)
-            return at([expression(f"__edge_{node.attr}[__at_{edge}]")], node)[0]
-        return self.generic_visit(node)
-
-    def visit_Expr(self, node: ast.Expr) -> Any:  # noqa: N802
-        action = _action(node)
-        if action not in ("send", "send_to", "send_to_neighbors"):
-            return self.generic_visit(node)
-        args = node.value.args  # type: ignore[attr-defined]
-        parts = message_parts(args[-1], self._subject)
-        values = tuple_of([cast(d, self.visit(p)) for d, p in zip(self._dtypes, parts, strict=True)])
-        if action == "send_to":
-            return at([self._emit(TO_ID, self.visit(args[0]), values)], node)[0]
-        self.walks = True
-        if action == "send":
-            if not (isinstance(args[0], ast.Name) and args[0].id in self._edges):
-                reject(node, "the first argument of self.send() is the variable of a loop over self.out_edges")
-            return at([self._emit(TO_GID, expression(f"__edge_gids[__at_{args[0].id}]"), values)], node)[0]
-        loop = ast.For(
-            ast.Name("__at", ast.Store()),
-            expression("range(__edge_begin, __edge_end)"),
-            [self._emit(TO_GID, expression("__edge_gids[__at]"), values)],
-            [],
-        )
-        return at([loop], node)[0]
-
-    def _emit(self, kind: int, target: ast.expr, values: ast.expr) -> ast.stmt:
-        call = expression(f"emit(mail, {kind}, 0, 0)")
-        assert isinstance(call, ast.Call)
-        call.args[2:] = [target, values]
-        return ast.Expr(call)
 
 
 def _most_sends(block: Sequence[ast.stmt], sites: list[ast.stmt]) -> tuple[int, int]:
@@ -399,26 +364,6 @@ def _renamed_captures(body: list[ast.stmt], names: list[str]) -> list[ast.stmt]:
     return body
 
 
-def _is_edge_loop(node: ast.AST) -> bool:
-    return isinstance(node, ast.For) and is_self(node.iter) and node.iter.attr == "out_edges"  # type: ignore[attr-defined]
-
-
-def _action(node: ast.AST) -> str | None:
-    return _action_name(node.value) if isinstance(node, ast.Expr) else None
-
-
-def _action_name(node: ast.AST) -> str | None:
-    if isinstance(node, ast.Call) and is_self(node.func):
-        name: str = node.func.attr  # type: ignore[attr-defined]
-        return name if name in ("send", "send_to", "send_to_neighbors", "vote_to_halt", "retire") else None
-    return None
-
-
 def _names_outside(body: Sequence[ast.stmt], loop: ast.For) -> set[str]:
     inside = {id(n) for n in ast.walk(loop)}
-    return {
-        n.id
-        for s in body
-        for n in ast.walk(s)
-        if isinstance(n, ast.Name) and id(n) not in inside
-    }
+    return {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and id(n) not in inside}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 import linecache
-import textwrap
+import types
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -13,36 +14,48 @@ from sigps.errors import CompileError
 
 __all__ = ["global_names", "parse_function", "reject"]
 
+_DECORATORS = ("staticmethod", "property")
+
 
 def parse_function(function: Callable[..., Any], owner: str) -> ast.FunctionDef:
     """Return the tree of a function, with the line numbers and file of its source.
 
     Raises:
-        CompileError: If the source cannot be read (typed into `python -c`, or built by `exec`).
+        CompileError: If the source cannot be read (typed into `python -c`, or built by `exec`), or is no
+            longer what the function was made from.
     """
     code = function.__code__
+    if hasattr(function, "__wrapped__"):
+        raise CompileError(
+            f"{owner}.{function.__name__} has a decorator, which cannot be compiled: write what it does in the method"
+        )
     try:
-        lines, first = inspect.getsourcelines(function)
+        lines, first = inspect.getsourcelines(code)
     except (OSError, TypeError):
         raise CompileError(
             f"{owner}: the source of {function.__name__}() cannot be read, and the compiler needs it. "
             "Put the class in a file or a notebook cell, or run it with device='python'"
         ) from None
-    text = textwrap.dedent("".join(lines))
-    try:
-        tree = ast.parse(text).body[0]
-    except (SyntaxError, IndexError):
-        tree = None
+    tree = _parse("".join(lines), first)
+    place: dict[str, Any] = {"file": code.co_filename, "line": first, "source": lines[0].strip()}
     if not isinstance(tree, ast.FunctionDef):
         raise CompileError(
-            f"{owner}.{function.__name__} must be a plain 'def', not a lambda or async function",
-            file=code.co_filename,
-            line=first,
-            source=lines[0].strip(),
+            f"{owner}.{function.__name__} must be a plain 'def', not a lambda or async function", **place
         )
-    ast.increment_lineno(tree, first - 1)
+    if tree.name != function.__name__ or not _same_names(tree, code):
+        raise CompileError(
+            f"{owner}: the source of {function.__name__}() has changed since it was loaded: load it again "
+            "(importlib.reload, or run the cell), so that what is compiled is what Python runs",
+            **place,
+        )
     for node in ast.walk(tree):
         node.sigps_file = code.co_filename  # type: ignore[attr-defined]
+    for decorator in tree.decorator_list:
+        if not isinstance(decorator, ast.Name) or decorator.id not in _DECORATORS:
+            reject(
+                decorator,
+                f"a decorator of {tree.name}() cannot be compiled: write what it does in the method",
+            )
     return tree
 
 
@@ -64,3 +77,41 @@ def reject(node: ast.AST, problem: str) -> NoReturn:
     line = getattr(node, "lineno", None)
     source = linecache.getline(file, line).strip() if file and line else ""
     raise CompileError(problem, file=file, line=line, source=source)
+
+
+def _parse(text: str, first: int) -> ast.stmt | None:
+    """Parse a function that may be indented, with comments and strings in it that are not."""
+    is_indented = text[:1].isspace()
+    try:
+        statement = ast.parse(f"if True:\n{text}" if is_indented else text).body[0]
+    except (SyntaxError, IndexError):
+        return None
+    if is_indented:
+        assert isinstance(statement, ast.If)
+        statement = statement.body[0]
+    ast.increment_lineno(statement, first - (2 if is_indented else 1))
+    return statement
+
+
+def _same_names(tree: ast.FunctionDef, code: types.CodeType) -> bool:
+    """Tell whether a tree and a function speak of the same names and constants.
+
+    Bytecode cannot be compared: a method compiled outside its class or closure differs.
+    """
+    bare = copy.copy(tree)
+    bare.decorator_list = []
+    compiled = compile(ast.fix_missing_locations(ast.Module([bare], [])), "", "exec", dont_inherit=True)
+    alone = next(c for c in compiled.co_consts if isinstance(c, types.CodeType) and c.co_name == tree.name)
+    return _words(alone) == _words(code)
+
+
+def _words(code: types.CodeType) -> set[str]:
+    words = {_plain(n) for n in (*code.co_names, *code.co_freevars, *code.co_varnames, *code.co_cellvars)}
+    for constant in code.co_consts:
+        words |= _words(constant) if isinstance(constant, types.CodeType) else {repr(constant)}
+    return words - {"__class__"}
+
+
+def _plain(name: str) -> str:
+    """Return a private name as it was written, without the class that Python puts before it."""
+    return name[name.index("__") :] if name.startswith("_") and "__" in name[1:] else name

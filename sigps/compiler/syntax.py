@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,7 +16,10 @@ __all__ = [
     "cast",
     "expression",
     "function",
+    "is_self",
     "loaded_names",
+    "rename",
+    "scalar_type",
     "statements",
     "substitute",
     "tuple_of",
@@ -45,17 +48,24 @@ def tuple_of(values: Sequence[ast.expr]) -> ast.Tuple:
 
 def cast(dtype: np.dtype[Any], value: ast.expr) -> ast.expr:
     """Return the expression that turns a value into one NumPy scalar type."""
-    kind = "bool_" if dtype.kind == "b" else dtype.name
-    return ast.Call(ast.Attribute(ast.Name("__np", ast.Load()), kind, ast.Load()), [value], [])
+    return ast.Call(expression(scalar_type(dtype)), [value], [])
+
+
+def scalar_type(dtype: np.dtype[Any]) -> str:
+    """Return the text that names a NumPy scalar type in generated code."""
+    return f"__np.{'bool_' if dtype.kind == 'b' else dtype.name}"
 
 
 def at(nodes: Iterable[Node], place: ast.AST) -> list[Node]:
     """Give new nodes the position of an old one, so that errors point into the user's file."""
     placed = []
+    file = getattr(place, "sigps_file", None)
     for node in nodes:
         for child in ast.walk(node):
             if "lineno" in child._attributes and not hasattr(child, "lineno"):
                 ast.copy_location(child, place)
+            if file is not None and not hasattr(child, "sigps_file"):
+                child.sigps_file = file  # type: ignore[attr-defined]
         placed.append(ast.fix_missing_locations(node))
     return placed
 
@@ -65,6 +75,11 @@ def function(name: str, params: Sequence[str], body: Sequence[ast.stmt]) -> ast.
     assert isinstance(tree, ast.FunctionDef)
     tree.body = list(body)
     return tree
+
+
+def is_self(node: ast.AST) -> bool:
+    """Tell whether a node is `self.something`."""
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
 def assigned_names(nodes: Iterable[ast.AST]) -> set[str]:
@@ -85,11 +100,22 @@ def loaded_names(nodes: Iterable[ast.AST]) -> set[str]:
     }
 
 
+def rename(tree: Node, names: Mapping[str, str]) -> Node:
+    """Return a copy with local names replaced."""
+    tree = copy.deepcopy(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            node.id = names.get(node.id, node.id)
+        elif isinstance(node, ast.arg):
+            node.arg = names.get(node.arg, node.arg)
+    return tree
+
+
 def substitute(node: Node, name: str, replacement: ast.expr) -> Node:
     """Return a copy in which every read of a name is an expression."""
 
     class Substitute(ast.NodeTransformer):
-        def visit_Name(self, found: ast.Name) -> ast.expr:  # noqa: N802
+        def visit_Name(self, found: ast.Name) -> ast.expr:
             if found.id == name and isinstance(found.ctx, ast.Load):
                 return copy.deepcopy(replacement)
             return found
