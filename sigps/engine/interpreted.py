@@ -58,7 +58,6 @@ class InterpretedEngine:
         self.traced: list[dict[str, Any]] = []
         self.aggregates = Aggregates(declared.aggregators, deterministic, n)
         self._states = {f.name: np.full(n, f.default, dtype=f.dtype(precision)) for f in declared.states}
-        self._plain = {f.name for f in declared.states if f.type in (int, float, bool)}
         self._halted = np.zeros(n, dtype=bool)
         self._retired = np.zeros(n, dtype=bool)
         self._inbox: dict[int, list[Any]] = {}
@@ -122,9 +121,8 @@ class InterpretedEngine:
         vertex.view = view
         before = {}
         for name, values in self._states.items():
-            value = values[lid].item() if name in self._plain else values[lid]
-            before[name] = value
-            object.__setattr__(vertex, name, value)
+            before[name] = values[lid].item()
+            object.__setattr__(vertex, name, before[name])
         try:
             vertex.compute(messages)
         except Exception as error:
@@ -167,10 +165,7 @@ class InterpretedEngine:
         parts = list(zip(*mail.messages, strict=True)) if mail.messages else [()] * len(fields)
         arrays = tuple(np.array(p, dtype=f.dtype(self._precision)) for p, f in zip(parts, fields, strict=True))
         lids, arrived, num_bytes = self._exchange.post(gids, np.array(mail.senders, dtype=np.int64), arrays)
-        plain = [
-            [_Float(x) for x in a.tolist()] if f.type is float else (a.tolist() if f.type in (int, bool) else list(a))
-            for a, f in zip(arrived, fields, strict=True)
-        ]
+        plain = [[_Float(x) for x in a.tolist()] if a.dtype.kind == "f" else a.tolist() for a in arrived]
         for lid, *values in zip(lids.tolist(), *plain, strict=True):
             self._inbox.setdefault(lid, []).append(_as_message(self._program, values))
         return num_bytes
@@ -221,7 +216,7 @@ class _View:
         assert edges is not None
         ids = subgraph.outgoing_ids()
         for index in range(int(edges.offsets[self._lid]), int(edges.offsets[self._lid + 1])):
-            yield Edge(index, int(ids[index]), {name: column[index] for name, column in columns.items()})
+            yield Edge(index, int(ids[index]), {name: column[index].item() for name, column in columns.items()})
 
     def send(self, edge: Edge, message: Any) -> None:
         edges = self._engine._subgraph.outgoing

@@ -126,7 +126,9 @@ class Mailbox:
         room = np.empty(order.size, dtype=np.int64)
         slots = rows(self._native.slots, order.size)
         loop = self._native.loop("combine_mail")
-        count = loop(order, keys, messages, job, self._native.empty, room, slots)
+        (superstep, *sizes), *rest = job
+        reader = ((superstep + 1, *sizes), *rest)
+        count = loop(order, keys, messages, reader, self._native.empty, room, slots)
         return targets if self._in_order else room[:count], tuple(s[:count] for s in slots)
 
     def _sort(self, lids: NDArray[np.int64], messages: Arrays) -> None:
