@@ -226,6 +226,10 @@ def _result(part: Any, program: Vertex, graph: Graph, device: Device, gather: bo
     for field in program.declaration.states:
         if field.is_vertex_id and graph.ids.kind == "strings":
             fields[field.name] = _named(fields[field.name], graph)
+    if part.trace is not None and graph.ids.kind == "strings":
+        names = graph.ids.to_oids(np.array([entry["id"] for entry in part.trace], dtype=np.int64))
+        for entry, name in zip(part.trace, names.tolist(), strict=True):
+            entry["id"] = name
     return Result(
         ids=ids,
         fields=fields,

@@ -63,7 +63,7 @@ class Board:
         self._barrier = threading.Barrier(size, timeout=60)
 
     def exchange(self, rank: int, verb: str, value: Any) -> list[Any]:
-        self._slots[rank] = (verb, value)
+        self._slots[rank] = (verb, copy.deepcopy(value))  # a sender may go on and change what it sent
         self._barrier.wait()
         slots = list(self._slots)
         self._barrier.wait()
