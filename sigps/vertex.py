@@ -511,8 +511,8 @@ class _AddableFloat(float):
 
 class _AddableInt(int):
     def __iadd__(self, other: Any) -> Any:  # type: ignore[misc]
-        total = int(self) + other
-        return _contribution(_GivenFloat if isinstance(total, float) else _GivenInt, self, other)
+        is_float = isinstance(other, (float, np.floating))
+        return _contribution(_GivenFloat if is_float else _GivenInt, self, other)
 
 
 class _GivenFloat(_Contribution, float):
@@ -524,6 +524,6 @@ class _GivenInt(_Contribution, int):
 
 
 def _contribution(kind: Callable[[Any], Any], so_far: Any, given: Any) -> Any:
-    made = kind(so_far + given)
+    made = kind(so_far + (given.item() if isinstance(given, np.generic) else given))  # Python's int has no end
     made.given = given
     return made
