@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sigps import Aggregator
+from sigps.engine.aggregates import Aggregates
+
+
+def named(**aggregators: Aggregator[Any]) -> list[Aggregator[Any]]:
+    for name, aggregator in aggregators.items():
+        aggregator.__set_name__(object, name)
+    return list(aggregators.values())
+
+
+def step(ranks: list[Aggregates], totals: list[list[tuple[Any, ...]]]) -> list[dict[str, Any]]:
+    """Let every rank pack its totals and take in everyone's."""
+    words = np.stack([rank.pack(mine) for rank, mine in zip(ranks, totals, strict=True)])
+    for rank in ranks:
+        rank.advance(words)
+    return [rank.by_name() for rank in ranks]
+
+
+def test_before_anything_was_given_the_identity_is_read() -> None:
+    aggregates = Aggregates(
+        named(
+            a=Aggregator.sum(int),
+            b=Aggregator.min(float),
+            c=Aggregator.max(np.int16),
+            d=Aggregator.any(),
+            e=Aggregator.all(),
+            f=Aggregator.custom(math.gcd, identity=0, type=int),
+        ),
+        False,
+        3,
+    )
+    expected = {"a": 0, "b": math.inf, "c": -(2**15), "d": False, "e": True, "f": 0}
+    assert aggregates.by_name() == expected
+    assert aggregates.given == ()
+    assert step([aggregates], [[]]) == [expected]
+
+
+def test_totals_of_threads_and_ranks_become_one_value_everywhere() -> None:
+    def made() -> Aggregates:
+        return Aggregates(
+            named(
+                total=Aggregator.sum(int),
+                low=Aggregator.min(float),
+                high=Aggregator.max(np.uint64),
+                some=Aggregator.any(),
+                every=Aggregator.all(),
+                bits=Aggregator.custom(lambda a, b: a | b, identity=0, type=int),
+            ),
+            False,
+            4,
+        )
+
+    ranks = [made(), made(), made()]
+    first = [(-3, 2.5, 2**63, False, True, 1), (4, 1.5, 7, False, True, 4)]  # two threads
+    second = [(10, math.inf, 2**64 - 1, True, True, 8)]
+    third: list[tuple[Any, ...]] = []  # no vertex of its own
+    expected = {"total": 11, "low": 1.5, "high": 2**64 - 1, "some": True, "every": True, "bits": 13}
+    assert step(ranks, [first, second, third]) == [expected] * 3
+    assert step(ranks, [[], [(1, 9.0, 0, False, False, 0)], []])[0] == {
+        "total": 1,
+        "low": 9.0,
+        "high": 0,
+        "some": False,
+        "every": False,
+        "bits": 0,
+    }
+
+
+def test_persistent_values_keep_what_was_given_before() -> None:
+    aggregates = Aggregates(
+        named(
+            ever=Aggregator.sum(int, persistent=True),
+            most=Aggregator.max(float, persistent=True),
+            now=Aggregator.sum(int),
+        ),
+        False,
+        1,
+    )
+    assert step([aggregates], [[(5, 1.0, 5)]]) == [{"ever": 5, "most": 1.0, "now": 5}]
+    assert step([aggregates], [[(2, 0.5, 2)]]) == [{"ever": 7, "most": 1.0, "now": 2}]
+    assert step([aggregates], [[]]) == [{"ever": 7, "most": 1.0, "now": 0}]
+
+
+@pytest.mark.parametrize("dtype", [float, np.float32])
+def test_deterministic_sums_of_floats_do_not_depend_on_who_gave_what(dtype: Any) -> None:
+    terms = np.random.default_rng(4).normal(size=120) * 10.0 ** np.arange(-60, 60).clip(-30, 30)
+
+    def sum_of(parts: list[np.ndarray[Any, Any]]) -> float:
+        ranks = [Aggregates(named(x=Aggregator.sum(dtype)), True, part.size) for part in parts]
+        for rank, part in zip(ranks, parts, strict=True):
+            rank.given[0][:] = part
+        return step(ranks, [[] for _ in parts])[0]["x"]
+
+    whole = sum_of([terms])
+    assert whole == np.dtype(dtype).type(math.fsum(np.asarray(terms, dtype=dtype).astype(float)))
+    for seed in range(5):
+        shuffled = np.random.default_rng(seed).permutation(terms)
+        assert sum_of(np.array_split(shuffled, 4)) == whole
+
+
+def test_what_was_given_apart_is_forgotten_after_the_superstep() -> None:
+    aggregates = Aggregates(named(x=Aggregator.sum(float), n=Aggregator.sum(int)), True, 2)
+    aggregates.given[0][:] = [1.5, 2.0]
+    assert step([aggregates], [[(3.5, 9)]]) == [{"x": 3.5, "n": 9}]
+    assert step([aggregates], [[]]) == [{"x": 0.0, "n": 0}]
+
+
+def test_whole_numbers_alone_need_nothing_kept_apart() -> None:
+    assert Aggregates(named(n=Aggregator.sum(int)), True, 5).given == ()

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sigps.engine.direction import PULL_GAIN, PULL_GAIN_EARLY, choose_direction
+
+USUAL: dict[str, Any] = {
+    "sender_edges": 10,
+    "num_edges": 1000,
+    "num_active": 0,
+    "num_vertices": 100,
+    "can_push": True,
+    "stops_early": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "direction"),
+    [
+        ({}, "push"),
+        ({"sender_edges": 0}, "push"),
+        ({"sender_edges": 1000}, "pull"),
+        ({"can_push": False}, "pull"),
+        ({"can_push": False, "forced": "push"}, "pull"),  # there is no push form
+        ({"forced": "pull"}, "pull"),
+        ({"sender_edges": 1000, "forced": "push"}, "push"),
+        ({"num_active": 100, "forced": "push"}, "push"),
+        ({"num_active": 26}, "pull"),  # who runs anyway passes over all vertices
+        ({"num_active": 25}, "push"),
+        ({"num_edges": 0, "num_vertices": 0, "sender_edges": 0}, "pull"),
+        ({"sender_edges": 1100 // PULL_GAIN}, "push"),
+        ({"sender_edges": 1100 // PULL_GAIN + 1}, "pull"),
+        ({"sender_edges": 1100 // PULL_GAIN_EARLY, "stops_early": True}, "push"),
+        ({"sender_edges": 1100 // PULL_GAIN_EARLY + 1, "stops_early": True}, "pull"),
+    ],
+)
+def test_the_table_of_decisions(change: dict[str, Any], direction: str) -> None:
+    assert choose_direction(**{**USUAL, **change}) == direction
+
+
+def test_more_senders_never_turn_a_pull_into_a_push() -> None:
+    for stops_early in (False, True):
+        options = {**USUAL, "stops_early": stops_early}
+        chosen = [choose_direction(**{**options, "sender_edges": n}) for n in range(1100)]
+        assert chosen == sorted(chosen, reverse=True)
+        assert {"push", "pull"} == set(chosen)
