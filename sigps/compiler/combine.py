@@ -57,10 +57,10 @@ def _merged(
     sign = "<" if slot.op == "min" else ">"
     if width == 1:
         return [f"({b[0]} if {b[0]} {sign} {a[0]} else {a[0]})"]
-    # NamedTuples compare field by field, as Python compares them.
+    # NamedTuples compare field by field, as Python compares them; most lose with the first comparison.
     test = f"{b[-1]} {sign} {a[-1]}"
     for x, y in reversed(list(zip(a[:-1], b[:-1], strict=True))):
-        test = f"({y} {sign} {x} or ({y} == {x} and ({test})))"
+        test = f"({y} {sign}= {x} and ({y} {sign} {x} or {test}))"
     code.append(f"__take{first} = {test}")
     return [f"({y} if __take{first} else {x})" for x, y in zip(a, b, strict=True)]
 

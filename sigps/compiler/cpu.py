@@ -240,7 +240,8 @@ def _functions(
         box=_listed_box(_as_list(len(program.message))) if lists else _combined_box(load_slots),
         run=None,  # type: ignore[arg-type]
         commit=None,  # type: ignore[arg-type]
-        stops_early=program.early_exit is not EarlyExit.NEVER,
+        stops_early=program.early_exit in (EarlyExit.FIRST, EarlyExit.LOWEST),
+        stops_at_bound=program.early_exit is EarlyExit.BOUND,
     )
     functions = functions._replace(run=_jit(kernels.run(functions)), commit=_jit(kernels.commit(functions)))
     return functions
@@ -281,18 +282,20 @@ def rows(dtypes: Dtypes, size: int) -> tuple[np.ndarray[Any, Any], ...]:
 def _deliver(names: dict[str, Any], lists: bool) -> Any:
     edge, lift = names.get("edge"), names.get("lift")
 
-    def deliver(job, record, ids, v, columns):  # type: ignore[no-untyped-def]
+    def deliver(job, record, ids, s, v, columns):  # type: ignore[no-untyped-def]
         env, params, _ = job
+        source = np.int64(ids[s]) if len(ids) > 0 else np.int64(s)
         target = np.int64(ids[v]) if len(ids) > 0 else np.int64(v)
-        passes, message = edge((env[0] - 1, env[1], env[2]), params, record, target, columns)
+        passes, message = edge((env[0] - 1, env[1], env[2]), params, record, source, target, columns)
         return passes, lift(env, params, message)
 
-    def deliver_whole(job, record, ids, v, columns):  # type: ignore[no-untyped-def]
+    def deliver_whole(job, record, ids, s, v, columns):  # type: ignore[no-untyped-def]
         env, params, _ = job
+        source = np.int64(ids[s]) if len(ids) > 0 else np.int64(s)
         target = np.int64(ids[v]) if len(ids) > 0 else np.int64(v)
-        return edge((env[0] - 1, env[1], env[2]), params, record, target, columns)
+        return edge((env[0] - 1, env[1], env[2]), params, record, source, target, columns)
 
-    def deliver_nothing(job, record, ids, v, columns):  # type: ignore[no-untyped-def]
+    def deliver_nothing(job, record, ids, s, v, columns):  # type: ignore[no-untyped-def]
         return False, ()
 
     if edge is None:

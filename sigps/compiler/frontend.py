@@ -58,7 +58,7 @@ def analyse(program: Vertex, precision: Precision = "double") -> VertexProgram:
     functions += _methods(subject, lower.methods | messages.methods | edges.methods | edge_methods)
     module = _TypedMessages(subject).visit(ast.Module(body=functions, type_ignores=[]))
     namespace = _namespace(subject)
-    early_exit = _early_exit(sends, messages)
+    early_exit = _early_exit(subject, sends, messages)
     return VertexProgram(
         name=subject.name,
         file=type(program).compute.__code__.co_filename,
@@ -174,7 +174,7 @@ def _edge(subject: Subject, sends: Sends, tree: ast.FunctionDef) -> tuple[list[a
     lower = LowerFields(subject)
     block = ast.Module(body=sends.edge_body, type_ignores=[])
     lower.visit(block)
-    params = ["__env", "__params", "__record", "__target", "__columns"]
+    params = ["__env", "__params", "__record", "__source", "__target", "__columns"]
     return at([function("edge", params, [*start, *block.body])], tree), lower.methods
 
 
@@ -218,15 +218,19 @@ def _namespace(subject: Subject) -> dict[str, Any]:
     return namespace
 
 
-def _early_exit(sends: Sends, messages: Messages) -> EarlyExit:
+def _early_exit(subject: Subject, sends: Sends, messages: Messages) -> EarlyExit:
     if messages.consumption is Consumption.LISTED or sends.delivery is not Delivery.RECORD:
         return EarlyExit.NEVER
     if not all(s.is_idempotent for s in messages.slots):
         return EarlyExit.NEVER
     if sends.is_uniform:
         return EarlyExit.FIRST
-    is_lowest = len(messages.slots) == 1 and messages.slots[0].op == "min" and messages.slots[0].text == "m"
-    return EarlyExit.LOWEST if is_lowest and sends.is_sender_id and not sends.columns else EarlyExit.NEVER
+    slot = messages.slots[0] if len(messages.slots) == 1 else None
+    if slot is None or slot.text != "m" or subject.message_type is not None:
+        return EarlyExit.NEVER
+    if slot.op == "min" and sends.is_sender_id and not sends.columns:
+        return EarlyExit.LOWEST
+    return EarlyExit.BOUND if slot.op in ("min", "max") and sends.is_record else EarlyExit.NEVER
 
 
 def _notes(subject: Subject, sends: Sends, messages: Messages, early_exit: EarlyExit) -> list[str]:

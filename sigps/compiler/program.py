@@ -7,7 +7,7 @@ The functions (every argument is a scalar or a tuple, so each is inlined whereve
 
     compute(env, params, aggregates, vertex, state, inbox, has, edges, mail)
         -> (state, flags, record, contributions)     one vertex, one superstep
-    edge(env, params, record, target, columns)
+    edge(env, params, record, source, target, columns)
         -> (passes, message)                          one edge: the sender's outbox record to a message
     lift(env, params, message) -> inbox               one message to one value of every slot
     merge(inbox, has, value) -> inbox                 the combiner (absent where messages are listed)
@@ -64,6 +64,7 @@ class EarlyExit(Enum):
     NEVER = "every in-edge must be seen"
     FIRST = "all messages are equal and the combiner is idempotent: the first one is enough"
     LOWEST = "the message is the sender's id and the combiner is min: the first one in id order is enough"
+    BOUND = "the message is the sender's value and the combiner min or max: nothing beats the best of all sent"
 
 
 @dataclass(frozen=True)

@@ -45,9 +45,10 @@ class Sends:
 
     Attributes:
         record: Initial values of the outbox record's fields `__r0`, `__r1`, ...
-        edge_body: The body of the edge function over `__r0`, ..., `__w_<column>` and `__target`.
+        edge_body: The body of the edge function over `__r0`, ..., `__w_<column>`, `__source` and `__target`.
         is_uniform: Whether the message is the same whoever sends it.
         is_sender_id: Whether the message is the sender's id and nothing else.
+        is_record: Whether the message is the record and nothing else.
     """
 
     delivery: Delivery
@@ -58,6 +59,7 @@ class Sends:
     reads_target: bool = False
     is_uniform: bool = False
     is_sender_id: bool = False
+    is_record: bool = False
     obstacle: str = ""
 
 
@@ -227,7 +229,9 @@ def _as_record(body: list[ast.stmt], sites: list[ast.stmt], subject: Subject) ->
     sends.body = _replace(body, replacements)
     sends.columns = tuple(dict.fromkeys(c for b in built for c in b.columns))
     sends.reads_target = any(b.reads_target for b in built)
-    sends.is_uniform = not sends.record and not sends.columns and not sends.reads_target
+    reads_ends = any(b.reads_source or b.reads_target for b in built)
+    sends.is_uniform = not sends.record and not sends.columns and not reads_ends
+    sends.is_record = plain
     sends.is_sender_id = len(built) == 1 and built[0].is_sender_id
     return sends
 
@@ -241,6 +245,7 @@ class _Site(ast.NodeTransformer):
         self._dtypes = subject.message_dtypes
         self.captures: list[tuple[ast.expr, ast.expr]] = []
         self.columns: list[str] = []
+        self.reads_source = False
         self.reads_target = False
         self.is_sender_id = False
         self._edge = ""
@@ -266,7 +271,7 @@ class _Site(ast.NodeTransformer):
         parts = self._subject.message_parts(message)
         values = []
         for part, dtype in zip(parts, self._dtypes, strict=True):
-            is_id = is_self(part) and part.attr == "id"  # type: ignore[attr-defined]
+            is_id = _is_own_id(part)
             # A narrower type could wrap, and the smallest id would no longer be the smallest message.
             self.is_sender_id = len(parts) == 1 and is_id and (dtype.kind == "f" or dtype == np.int64)
             if self._reach(part) == "vertex":
@@ -288,6 +293,9 @@ class _Site(ast.NodeTransformer):
                 and node.value.id == self._edge
             ):
                 return at([self._edge_attribute(node)], node)[0]
+            if _is_own_id(node):
+                self.reads_source = True
+                return ast.copy_location(ast.Name("__source", ast.Load()), node)
             if isinstance(node, ast.Name) and node.id == self._edge:
                 reject(
                     node,
@@ -311,9 +319,14 @@ class _Site(ast.NodeTransformer):
         return ast.copy_location(ast.Name(f"__capture{len(self.captures) - 1}", ast.Load()), value)
 
     def _reach(self, node: ast.AST) -> str:
-        """Tell what a value depends on: `edge`, one `vertex`, or nothing but the run (`uniform`)."""
+        """Tell what a value depends on: `edge`, one `vertex`, or nothing but the run (`uniform`).
+
+        The sender's own id is known from the edge, so no record need hold it.
+        """
         reach = "uniform"
         for child in ast.walk(node):
+            if _is_own_id(child):
+                return "edge"
             if isinstance(child, ast.Name) and child.id in {self._edge, *self._edge_locals}:
                 return "edge"
             if isinstance(child, ast.Name) and child.id in self._vertex_locals:
@@ -322,6 +335,10 @@ class _Site(ast.NodeTransformer):
                 if not self._subject.is_uniform(child.attr):  # type: ignore[attr-defined]
                     reach = "vertex"
         return reach
+
+
+def _is_own_id(node: ast.AST) -> bool:
+    return is_self(node) and node.attr == "id"  # type: ignore[attr-defined]
 
 
 def _most_sends(block: Sequence[ast.stmt], sites: list[ast.stmt]) -> tuple[int, int]:

@@ -153,7 +153,7 @@ class Engine:
             num_active=self._last.active,
             num_vertices=self._subgraph.num_owned,
             can_push=self._can_push and self.superstep > 0,
-            stops_early=self._program.early_exit is not EarlyExit.NEVER,
+            stops_early=self._program.early_exit in (EarlyExit.FIRST, EarlyExit.LOWEST),
             forced=self._forced,
         )
         if direction == "push":
@@ -175,14 +175,26 @@ class Engine:
         bits = np.packbits(self._read[0], bitorder="little") if mode == 1 else self._read[0][:0]
         read = (bits, self._read[1])
 
+        bound = self._best_sent(mode)
+
         def work(span: tuple[int, int]) -> Any:
-            scratch = self._scratch(span) if lists else self._native.empty
-            return loop(*span, job, self._pull_edges, self._own, self._fields, read, write, scratch, mode, given, zero)
+            room = (self._scratch(span),) if lists else (self._native.empty, bound)
+            return loop(*span, job, self._pull_edges, self._own, self._fields, read, write, *room, mode, given, zero)
 
         for counts, total in self._threads.map(work, self._ranges):
             tally.add(counts, total)
         self._senders = None
         self._active = None
+
+    def _best_sent(self, mode: int) -> Any:
+        """Return the best of all records sent, where no message can beat it; otherwise nothing of meaning."""
+        if self._program.early_exit is not EarlyExit.BOUND:
+            return 0
+        sent, (records,) = self._read
+        if mode == 0:
+            return records.dtype.type(0)
+        best = np.min if self._program.slots[0].op == "min" else np.max
+        return best(records[sent.view(np.bool_)])
 
     def _pull_mode(self, num_ghosts_sent: int) -> int:
         """0: nobody sent; 2: everybody did, so nobody need be asked; 1: ask each."""

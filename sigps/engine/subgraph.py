@@ -43,7 +43,7 @@ class Subgraph:
 
     Attributes:
         gids: [num_owned + num_ghosts], int64; None where local id and gid are the same.
-        ids: [num_owned], int64: the id that compute() sees; empty where it is the local id.
+        ids: [num_owned + num_ghosts], int64: the id that compute() sees; empty where it is the local id.
         incoming: In-edges of owned vertices; ends are local ids of sources.
         pushed: The same edges by source, owned and ghosts; ends are local ids of owned targets.
         outgoing: Out-edges of owned vertices; ends are gids. None unless a program walks them.
@@ -181,13 +181,14 @@ def _part(graph: Graph, assignment: Assignment, with_outgoing: bool) -> Subgraph
     del arrived, in_targets, in_sources, columns
     asked = group.all_to_all([ghosts[ghost_bounds[r] : ghost_bounds[r + 1]] for r in range(group.size)])
     outgoing = _outgoing(graph, assignment, local_of, owned.size) if with_outgoing else None
+    gids = np.concatenate([owned, ghosts])
     return Subgraph(
         num_vertices=graph.num_vertices,
         num_edges=graph.num_edges,
         num_owned=owned.size,
         num_ghosts=ghosts.size,
-        gids=np.concatenate([owned, ghosts]),
-        ids=seen_ids(graph, owned),
+        gids=gids,
+        ids=seen_ids(graph, gids),
         incoming=incoming,
         pushed=_by_source(incoming, owned.size + ghosts.size),
         outgoing=outgoing,

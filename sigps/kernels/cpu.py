@@ -9,7 +9,7 @@ Every index is a local id: n owned vertices, then g ghosts. What the loops share
     job     (env, params, aggregates)
     pull    (offsets: [n + 1], sources: [edges], columns)        in-edges of owned vertices, by ascending source id
     push    (offsets: [n + g + 1], targets: [edges], columns)    the same edges by source; targets are owned
-    own     (ids: [n] or [0] where id = local id, in_offsets: [n + 1], out_degrees: [n], out_edges)
+    own     (ids: [n + g] or [0] where id = local id, in_offsets: [n + 1], out_degrees: [n], out_edges)
     fields  (status: [n], states: ([n], ...))                    what a vertex keeps
     outbox  (sent: [n + g], records)                             what it says; one pair to read, one to write
     read    (sent as bits: [(n + g) / 8], records)               the outbox as a pull reads it: bits stay in cache
@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 ACTIVE, HALTED, RETIRED = 0, 1, 2
-ONE = np.uint64(1)
+ONE, PIECE = np.uint64(1), np.uint64(32)
 THREE, SEVEN = np.uint32(3), np.uint32(7)
 
 Loop = Callable[..., Any]
@@ -56,7 +56,7 @@ Loop = Callable[..., Any]
 class Functions(NamedTuple):
     """A program's functions and its arrays' loads and stores, compiled.
 
-    `deliver(job, record, target, columns)` gives (passes, slots), or (passes, message) where messages are listed.
+    `deliver(job, record, ids, source, target, columns)` gives (passes, slots), or (passes, message) where messages are listed.
     """
 
     compute: Loop
@@ -79,6 +79,7 @@ class Functions(NamedTuple):
     run: Loop
     commit: Loop
     stops_early: bool
+    stops_at_bound: bool
 
 
 def run(f: Functions) -> Loop:
@@ -117,13 +118,14 @@ def commit(f: Functions) -> Loop:
 def gather_combined(f: Functions) -> Loop:
     """Pull: owned vertices begin..end combine their in-neighbours' records and compute.
 
+    `bound` is the best of all records sent, where nothing can beat it (else unused).
     `mode`: 0 nobody sent; 1 some did, ask each; 2 everybody with an out-edge did. The first message is taken
     apart from the rest, so that the loop over the rest asks nothing but what it must.
     """
     deliver, merge, load_record, load_columns = f.deliver, f.merge, f.load_record, f.load_columns
-    run, commit, stops_early = f.run, f.commit, f.stops_early
+    run, commit, stops_early, stops_at_bound = f.run, f.commit, f.stops_early, f.stops_at_bound
 
-    def gather_combined(begin, end, job, pull, own, fields, read, write, empty, mode, given, total):  # type: ignore[no-untyped-def]
+    def gather_combined(begin, end, job, pull, own, fields, read, write, empty, bound, mode, given, total):  # type: ignore[no-untyped-def]
         offsets, sources, columns = pull
         bits, records = read
         ids = own[0]
@@ -138,25 +140,30 @@ def gather_combined(f: Functions) -> Loop:
             while e < last and not has:
                 s = sources[e]
                 if mode == 2 or (bits[s >> THREE] >> (s & SEVEN)) & 1:
-                    passes, value = deliver(job, load_record(records, s), ids, v, load_columns(columns, e))
+                    passes, value = deliver(job, load_record(records, s), ids, s, v, load_columns(columns, e))
                     if passes:
                         slots = merge(empty, False, value)
                         has = True
                 e += ONE
-            if not stops_early:
+            while e < last and not stops_early:
+                # A bound is asked for between pieces of a row, so that the loop over a piece stays tight.
+                stop = min(last, e + PIECE) if stops_at_bound else last
                 if mode == 2:
-                    for e in range(e, last):
+                    for e in range(e, stop):
                         s = sources[e]
-                        passes, value = deliver(job, load_record(records, s), ids, v, load_columns(columns, e))
+                        passes, value = deliver(job, load_record(records, s), ids, s, v, load_columns(columns, e))
                         if passes:
                             slots = merge(slots, True, value)
                 else:
-                    for e in range(e, last):
+                    for e in range(e, stop):
                         s = sources[e]
                         if (bits[s >> THREE] >> (s & SEVEN)) & 1:
-                            passes, value = deliver(job, load_record(records, s), ids, v, load_columns(columns, e))
+                            passes, value = deliver(job, load_record(records, s), ids, s, v, load_columns(columns, e))
                             if passes:
                                 slots = merge(slots, True, value)
+                if stops_at_bound and slots[0] == bound:
+                    break
+                e = stop
             if not has and fields[0][v] != 0:
                 continue
             outcome = run(v, job, own, fields, slots, has, ())
@@ -188,7 +195,7 @@ def gather_listed(f: Functions) -> Loop:
                 for e in range(offsets[v], offsets[v + ONE]):
                     s = sources[e]
                     if mode == 2 or (bits[s >> THREE] >> (s & SEVEN)) & 1:
-                        passes, message = deliver(job, load_record(records, s), own[0], v, load_columns(columns, e))
+                        passes, message = deliver(job, load_record(records, s), own[0], s, v, load_columns(columns, e))
                         if passes:
                             store_message(scratch, count, message)
                             count += 1
@@ -222,7 +229,7 @@ def scatter_direct(f: Functions) -> Loop:
                 t = targets[e]
                 if fields[0][t] == 2:
                     continue
-                passes, value = deliver(job, record, own[0], t, load_columns(columns, e))
+                passes, value = deliver(job, record, own[0], s, t, load_columns(columns, e))
                 if passes:
                     store_slots(slots, t, merge(load_slots(slots, t), has[t] != 0, value))
                     if has[t] == 0:
@@ -247,7 +254,7 @@ def scatter_binned(f: Functions) -> Loop:
                 t = targets[e]
                 if fields[0][t] == 2:
                     continue
-                passes, value = deliver(job, record, own[0], t, load_columns(columns, e))
+                passes, value = deliver(job, record, own[0], s, t, load_columns(columns, e))
                 if passes:
                     b = t >> shift
                     at = b * capacity + counts[b]
