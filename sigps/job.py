@@ -11,7 +11,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.engine.direction import Direction
 from sigps.engine.stats import SuperstepStats
 from sigps.errors import ConfigError, DeviceError, GraphError
 from sigps.graph.graph import Graph
@@ -72,7 +71,8 @@ def run(
     ([0, 1, 2], 'converged')
     """
     from sigps.system.communicator import Communicator
-    from sigps.system.worker_manager import RunOptions, WorkerManager
+    from sigps.system.worker import RunOptions
+    from sigps.system.worker_manager import WorkerManager
 
     _check_options(device, max_supersteps, direction, precision, threads)
     _check_kinds(graph, trace, progress, deterministic=deterministic, gather=gather)
@@ -81,9 +81,13 @@ def run(
         raise ConfigError(f"trace= works on device='python'; this run is on {chosen!r}")
     prepared = check_program(program, chosen, precision)
     if graph.num_vertices == 0:
-        raise GraphError("the graph has no vertices: there is nothing to run on. Check the file or the vertices= option")
+        raise GraphError(
+            "the graph has no vertices, so nothing can run. Check the file or the vertices= option"
+        )
     if graph.directed and not program.declaration.directed:
-        log.info("%s runs on undirected graphs: every edge is taken in both directions", type(program).__name__)
+        log.info(
+            "%s runs on undirected graphs: every edge is taken in both directions", type(program).__name__
+        )
         graph = graph.undirected()
     bound = _bind_ids(program, graph)
     native = None
@@ -159,7 +163,10 @@ def _log_once(text: str) -> None:
 def _check_options(
     device: str, max_supersteps: int | None, direction: str, precision: str, threads: int | None
 ) -> None:
-    choices = {"direction": (direction, ("auto", "push", "pull")), "precision": (precision, ("single", "double"))}
+    choices = {
+        "direction": (direction, ("auto", "push", "pull")),
+        "precision": (precision, ("single", "double")),
+    }
     for name, (value, allowed) in choices.items():
         if value not in allowed:
             raise ConfigError(f"{name}={value!r} is not one of {', '.join(allowed)}")
@@ -170,7 +177,9 @@ def _check_options(
 
 def _check_kinds(graph: Any, trace: Any, progress: Any, **flags: Any) -> None:
     if not isinstance(graph, Graph):
-        raise ConfigError(f"run() takes a Graph, not {graph!r:.80}: make one with sigps.load or Graph.from_edges")
+        raise ConfigError(
+            f"run() takes a Graph, not {graph!r:.80}: make one with sigps.load or Graph.from_edges"
+        )
     if trace is not None and (isinstance(trace, (str, bytes)) or not isinstance(trace, Iterable)):
         raise ConfigError(f"trace={trace!r} must be a list of vertex ids: trace=[{trace!r}]")
     if progress is not None and not callable(progress):
@@ -185,7 +194,9 @@ def _bind_ids(program: Vertex, graph: Graph) -> Vertex:
     bound = copy.copy(program)
     for field in program.declaration.params:
         if field.is_vertex_id:
-            seen = _seen_ids(graph, [getattr(program, field.name)], f"{type(program).__name__}({field.name}=)")
+            seen = _seen_ids(
+                graph, [getattr(program, field.name)], f"{type(program).__name__}({field.name}=)"
+            )
             object.__setattr__(bound, field.name, int(seen[0]))
     return bound
 
@@ -278,5 +289,3 @@ def _named(gids: NDArray[np.int64], graph: Graph) -> NDArray[Any]:
     names = np.full(gids.size, None, dtype=object)
     names[known] = graph.ids.to_oids(gids[known])
     return names
-
-

@@ -47,7 +47,7 @@ class NativeProgram:
         known = self._loops.get((name, deterministic))
         if known is None:
             known = _jit(getattr(kernels, name)(self._functions(deterministic)))
-            known._cache = cache.KernelCache(f"{self.program.key} {name} {deterministic}")  # type: ignore[attr-defined]
+            known._cache = cache.KernelCache(f"{self.program.key} {name} {deterministic}")
             self._loops[name, deterministic] = known
         return known
 
@@ -280,7 +280,8 @@ def rows(dtypes: Dtypes, size: int) -> tuple[np.ndarray[Any, Any], ...]:
 
 
 def _deliver(names: dict[str, Any], lists: bool) -> Any:
-    edge, lift = names.get("edge"), names.get("lift")
+    edge: Any = names.get("edge")
+    lift: Any = names.get("lift")
 
     def deliver(job, record, ids, s, v, columns):  # type: ignore[no-untyped-def]
         env, params, _ = job

@@ -67,7 +67,8 @@ def _derived(program: VertexProgram) -> str:
         rows.append(("edge reads", ", ".join(program.edge_columns) or "nothing: the message is the sender's alone"))
         lists = program.consumption is Consumption.LISTED
         rows.append(("forms", "pull" if lists else "pull and push, chosen each superstep"))
-        rows.append(("early exit", ("no: " if program.early_exit is EarlyExit.NEVER else "") + program.early_exit.value))
+        prefix = "no: " if program.early_exit is EarlyExit.NEVER else ""
+        rows.append(("early exit", prefix + program.early_exit.value))
     monotone = "yes: the combiners only move one way" if program.is_monotone else "no"
     rows.append(("asynchronous", monotone))
     return "derived\n" + "\n".join(f"  {name:<12} {value}" for name, value in rows)

@@ -1,1 +1,1 @@
-
+"""Devices: threads and memory, with the same names on every kind."""

@@ -1,1 +1,1 @@
-
+"""The engine: supersteps of one partition."""

@@ -29,7 +29,9 @@ class Aggregates:
     def __init__(self, aggregators: Sequence[Aggregator[Any]], deterministic: bool, num_owned: int) -> None:
         self._aggregators = tuple(aggregators)
         self._dtypes = tuple(a.field.dtype() for a in aggregators)
-        self.identity = tuple(d.type(a.identity) for a, d in zip(self._aggregators, self._dtypes, strict=True))
+        self.identity = tuple(
+            d.type(a.identity) for a, d in zip(self._aggregators, self._dtypes, strict=True)
+        )
         self.values = self.identity
         has_floats = any(d.kind == "f" for d in self._dtypes)
         self.given: tuple[NDArray[Any], ...] = ()

@@ -30,7 +30,7 @@ def to_limbs(terms: NDArray[np.float64]) -> NDArray[np.int64]:
         block = terms[start : start + _BLOCK]
         finite = np.isfinite(block)
         if not finite.all():
-            limbs[-3:] += [int(np.sum(np.isposinf(block))), int(np.sum(np.isneginf(block))), int(np.sum(np.isnan(block)))]
+            limbs[-3:] += [int(np.sum(test(block))) for test in (np.isposinf, np.isneginf, np.isnan)]
             block = block[finite]
         fractions, powers = np.frexp(block)
         whole = (fractions * 2.0**53).astype(np.int64)
@@ -66,5 +66,3 @@ def _rounded(exact: Fraction) -> float:
         return float(exact)
     except OverflowError:
         return float("inf") if exact > 0 else float("-inf")
-
-

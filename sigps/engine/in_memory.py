@@ -12,6 +12,7 @@ crosses partitions is the changed outbox records either way.
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -87,17 +88,17 @@ class Engine:
         self._deterministic = deterministic and any(a.field.dtype().kind == "f" for a in program.aggregators)
         self.aggregates = Aggregates(program.aggregators, deterministic, n)
         self._status = np.full(n, ACTIVE, dtype=np.uint8)
-        states = tuple(np.full(n, f.default, dtype=d) for f, d in zip(program.states, program.state_dtypes, strict=True))
+        initial = zip(program.states, program.state_dtypes, strict=True)
+        states = tuple(np.full(n, field.default, dtype=dtype) for field, dtype in initial)
         self._fields = (self._status, states)
         self._read, self._write = (
             (np.zeros(reach, dtype=np.uint8), rows(native.record, reach)) for _ in range(2)
         )
         self._inbox: tuple[NDArray[np.uint8], Arrays] | None = None
-        self._bins: dict[str, Any] = {}
+        self._bins: dict[int, Any] = {}
         self._last = _Tally(active=n)
         self._senders: NDArray[Any] | None = None
         self._active: NDArray[Any] | None = None
-        self._clean_write = True
         incoming, pushed = subgraph.incoming, subgraph.pushed
         self._pull_edges = (incoming.offsets, incoming.ends, columns_of(incoming, program.edge_columns))
         self._push_edges = (pushed.offsets, pushed.ends, columns_of(pushed, program.edge_columns))
@@ -144,7 +145,9 @@ class Engine:
         tally = _Tally()
         if self._mailbox is not None:
             job = self._job()
-            moved = self._mailbox.step(job, self._own, self._fields, self._write, self._threads, self.aggregates, tally)
+            moved = self._mailbox.step(
+                job, self._own, self._fields, self._write, self._threads, self.aggregates, tally
+            )
             return "mailbox", tally, moved
         sender_edges = self._local_sender_edges(ghosts)
         direction = choose_direction(
@@ -177,9 +180,11 @@ class Engine:
 
         bound = self._best_sent(mode)
 
-        def work(span: tuple[int, int]) -> Any:
+        def work(span: tuple[np.uint64, np.uint64]) -> Any:
             room = (self._scratch(span),) if lists else (self._native.empty, bound)
-            return loop(*span, job, self._pull_edges, self._own, self._fields, read, write, *room, mode, given, zero)
+            return loop(
+                *span, job, self._pull_edges, self._own, self._fields, read, write, *room, mode, given, zero
+            )
 
         for counts, total in self._threads.map(work, self._ranges):
             tally.add(counts, total)
@@ -200,7 +205,9 @@ class Engine:
         """0: nobody sent; 2: everybody did, so nobody need be asked; 1: ask each."""
         if self._last.senders == 0 and num_ghosts_sent == 0:
             return 0
-        all_sent = self._last.senders == self._num_with_out_edges and num_ghosts_sent == self._subgraph.num_ghosts
+        all_sent = (
+            self._last.senders == self._num_with_out_edges and num_ghosts_sent == self._subgraph.num_ghosts
+        )
         return 2 if all_sent else 1
 
     def _scratch(self, span: tuple[np.uint64, np.uint64]) -> Arrays:
@@ -248,7 +255,9 @@ class Engine:
             touched = np.empty(min(n, sender_edges), dtype=np.uint32)
             loop = self._native.loop("scatter_direct")
             senders = senders.astype(np.uint32, copy=False)
-            count = loop(senders, job, self._push_edges, self._own, self._fields, self._read, self._inbox, touched)
+            count = loop(
+                senders, job, self._push_edges, self._own, self._fields, self._read, self._inbox, touched
+            )
             return [touched[:count]]
         return self._scatter_binned(senders.astype(np.uint32, copy=False), job)
 
@@ -280,7 +289,12 @@ class Engine:
             for counts, targets, slots, capacity in rooms:
                 first = b * int(capacity)
                 count += apply(
-                    np.uint64(first), np.uint64(first + int(counts[b])), targets, slots, self._inbox, touched[count:]
+                    np.uint64(first),
+                    np.uint64(first + int(counts[b])),
+                    targets,
+                    slots,
+                    self._inbox,
+                    touched[count:],
                 )
             return touched[:count]
 
@@ -352,7 +366,9 @@ class _Everywhere:
         return _Everywhere(ran, active, messages, num_bytes, imbalance)
 
     def as_stats(self, superstep: int, direction: str, seconds: float) -> SuperstepStats:
-        return SuperstepStats(superstep, direction, self.ran, self.messages, self.num_bytes, seconds, self.imbalance)
+        return SuperstepStats(
+            superstep, direction, self.ran, self.messages, self.num_bytes, seconds, self.imbalance
+        )
 
 
 _DIRECT_EDGES = 1 << 15
@@ -384,7 +400,7 @@ def _cut(offsets: NDArray[np.uint64], parts: int) -> list[tuple[np.uint64, np.ui
     work = offsets + np.arange(n + 1, dtype=np.uint64)
     cuts = np.searchsorted(work, np.linspace(0, int(work[-1]), parts + 1)[1:-1])
     bounds = np.concatenate([[0], cuts, [n]]).astype(np.uint64)
-    return [(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True) if a < b]
+    return [(a, b) for a, b in itertools.pairwise(bounds) if a < b]
 
 
 def _split(vertices: NDArray[np.uint32], threads: int) -> list[NDArray[np.uint32]]:

@@ -90,7 +90,9 @@ class InterpretedEngine:
             self.aggregates.advance(gathered[:, counts.size :])
             imbalance = float(everyone[:, 4].max() / max(everyone[:, 4].mean(), 1))
             elapsed = time.perf_counter() - began
-            outcome.stats.append(SuperstepStats(self.superstep, "push", ran, sent, num_bytes, elapsed, imbalance))
+            outcome.stats.append(
+                SuperstepStats(self.superstep, "push", ran, sent, num_bytes, elapsed, imbalance)
+            )
             self.superstep += 1
             outcome.ended = active == 0 and sent == 0
         return outcome
@@ -163,7 +165,9 @@ class InterpretedEngine:
         gids[by_id] = self._exchange.find(gids[by_id], self.superstep)
         fields = self._program.declaration.message
         parts = list(zip(*mail.messages, strict=True)) if mail.messages else [()] * len(fields)
-        arrays = tuple(np.array(p, dtype=f.dtype(self._precision)) for p, f in zip(parts, fields, strict=True))
+        arrays = tuple(
+            np.array(p, dtype=f.dtype(self._precision)) for p, f in zip(parts, fields, strict=True)
+        )
         lids, arrived, num_bytes = self._exchange.post(gids, np.array(mail.senders, dtype=np.int64), arrays)
         plain = [[_Float(x) for x in a.tolist()] if a.dtype.kind == "f" else a.tolist() for a in arrived]
         for lid, *values in zip(lids.tolist(), *plain, strict=True):
@@ -216,7 +220,9 @@ class _View:
         assert edges is not None
         ids = subgraph.outgoing_ids()
         for index in range(int(edges.offsets[self._lid]), int(edges.offsets[self._lid + 1])):
-            yield Edge(index, int(ids[index]), {name: column[index].item() for name, column in columns.items()})
+            yield Edge(
+                index, int(ids[index]), {name: column[index].item() for name, column in columns.items()}
+            )
 
     def send(self, edge: Edge, message: Any) -> None:
         edges = self._engine._subgraph.outgoing

@@ -23,7 +23,9 @@ _FIRST_ROOM = 1 << 12
 class Mailbox:
     """One partition's mail: what arrived for this superstep, and what is being written for the next."""
 
-    def __init__(self, native: NativeProgram, subgraph: Subgraph, exchange: Exchange, deterministic: bool) -> None:
+    def __init__(
+        self, native: NativeProgram, subgraph: Subgraph, exchange: Exchange, deterministic: bool
+    ) -> None:
         self._native, self._subgraph, self._exchange = native, subgraph, exchange
         self._in_order = deterministic
         self._lists = native.program.consumption is Consumption.LISTED
@@ -116,7 +118,9 @@ class Mailbox:
             self._merge(lids, messages)
         return num_bytes
 
-    def _combined(self, targets: NDArray[np.int64], messages: Arrays, job: tuple[Any, ...]) -> tuple[Any, Arrays]:
+    def _combined(
+        self, targets: NDArray[np.int64], messages: Arrays, job: tuple[Any, ...]
+    ) -> tuple[Any, Arrays]:
         """Combine before sending: one value of every slot for each target.
 
         Where the order of the sum matters, messages only become slots here, and their target combines them.

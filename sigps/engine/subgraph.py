@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.compiler.program import VertexProgram
 from sigps.errors import GraphError
 from sigps.graph.graph import Graph
 from sigps.graph.ids import split_by_rank
@@ -111,7 +110,9 @@ def columns_of(edges: EdgeList, names: tuple[str, ...]) -> tuple[NDArray[Any], .
             columns.append(np.broadcast_to(np.float64(1.0), edges.ends.shape))
         else:
             known = ", ".join(edges.columns) or "none"
-            raise GraphError(f"the program reads edge.{name}, but the edges have no such column; they have: {known}")
+            raise GraphError(
+                f"the program reads edge.{name}, but the edges have no such column; they have: {known}"
+            )
     return tuple(columns)
 
 
@@ -241,7 +242,9 @@ def _routed(graph: Graph, address: Callable[..., tuple[NDArray[Any], NDArray[Any
     group = graph.group
     cuts = _block_cuts(graph)
     num_rounds = int(group.all_reduce(np.array([len(cuts) - 1]), "max")[0])
-    arrived: list[list[list[NDArray[Any]]]] = [[[] for _ in range(group.size)] for _ in range(2 + len(graph.columns))]
+    arrived: list[list[list[NDArray[Any]]]] = [
+        [[] for _ in range(group.size)] for _ in range(2 + len(graph.columns))
+    ]
     for number in range(num_rounds):
         first, last = (cuts[number], cuts[number + 1]) if number + 1 < len(cuts) else (0, 0)
         edges = slice(int(graph.offsets[first]), int(graph.offsets[last]))

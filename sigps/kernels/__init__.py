@@ -1,1 +1,1 @@
-
+"""Kernels: schedules that a program's functions are compiled into."""

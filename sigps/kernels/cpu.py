@@ -56,7 +56,8 @@ Loop = Callable[..., Any]
 class Functions(NamedTuple):
     """A program's functions and its arrays' loads and stores, compiled.
 
-    `deliver(job, record, ids, source, target, columns)` gives (passes, slots), or (passes, message) where messages are listed.
+    `deliver(job, record, ids, source, target, columns)` gives (passes, slots); (passes, message) where they are
+    listed.
     """
 
     compute: Loop
@@ -129,7 +130,7 @@ def gather_combined(f: Functions) -> Loop:
         offsets, sources, columns = pull
         bits, records = read
         ids = own[0]
-        ran, active, senders, sent_edges = 0, 0, 0, 0
+        ran, active, senders, sent_edges = 0, 0, 0, np.int64(0)
         for v in range(begin, end):
             if fields[0][v] == 2:
                 continue
@@ -149,16 +150,20 @@ def gather_combined(f: Functions) -> Loop:
                 # A bound is asked for between pieces of a row, so that the loop over a piece stays tight.
                 stop = min(last, e + PIECE) if stops_at_bound else last
                 if mode == 2:
-                    for e in range(e, stop):
-                        s = sources[e]
-                        passes, value = deliver(job, load_record(records, s), ids, s, v, load_columns(columns, e))
+                    for i in range(e, stop):
+                        s = sources[i]
+                        passes, value = deliver(
+                            job, load_record(records, s), ids, s, v, load_columns(columns, i)
+                        )
                         if passes:
                             slots = merge(slots, True, value)
                 else:
-                    for e in range(e, stop):
-                        s = sources[e]
+                    for i in range(e, stop):
+                        s = sources[i]
                         if (bits[s >> THREE] >> (s & SEVEN)) & 1:
-                            passes, value = deliver(job, load_record(records, s), ids, s, v, load_columns(columns, e))
+                            passes, value = deliver(
+                                job, load_record(records, s), ids, s, v, load_columns(columns, i)
+                            )
                             if passes:
                                 slots = merge(slots, True, value)
                 if stops_at_bound and slots[0] == bound:
@@ -186,7 +191,7 @@ def gather_listed(f: Functions) -> Loop:
     def gather_listed(begin, end, job, pull, own, fields, read, write, scratch, mode, given, total):  # type: ignore[no-untyped-def]
         offsets, sources, columns = pull
         bits, records = read
-        ran, active, senders, sent_edges = 0, 0, 0, 0
+        ran, active, senders, sent_edges = 0, 0, 0, np.int64(0)
         for v in range(begin, end):
             if fields[0][v] == 2:
                 continue
@@ -195,7 +200,9 @@ def gather_listed(f: Functions) -> Loop:
                 for e in range(offsets[v], offsets[v + ONE]):
                     s = sources[e]
                     if mode == 2 or (bits[s >> THREE] >> (s & SEVEN)) & 1:
-                        passes, message = deliver(job, load_record(records, s), own[0], s, v, load_columns(columns, e))
+                        passes, message = deliver(
+                            job, load_record(records, s), own[0], s, v, load_columns(columns, e)
+                        )
                         if passes:
                             store_message(scratch, count, message)
                             count += 1
@@ -245,7 +252,9 @@ def scatter_binned(f: Functions) -> Loop:
     """Push, first half, one of many threads: senders write (target, value) into bins of nearby targets."""
     deliver, load_record, load_columns, store_slots = f.deliver, f.load_record, f.load_columns, f.store_slots
 
-    def scatter_binned(list_of_senders, job, push, own, fields, read, shift, counts, bin_targets, bin_slots, capacity):  # type: ignore[no-untyped-def]
+    def scatter_binned(
+        list_of_senders, job, push, own, fields, read, shift, counts, bin_targets, bin_slots, capacity
+    ):  # type: ignore[no-untyped-def]
         offsets, targets, columns = push
         for i in range(len(list_of_senders)):
             s = list_of_senders[i]
@@ -289,9 +298,11 @@ def compute_listed(f: Functions) -> Loop:
     """Compute the listed vertices from their inboxes, and empty these; list who sent and who stays active."""
     load_slots, run, commit = f.load_slots, f.run, f.commit
 
-    def compute_listed(vertices, job, own, fields, inbox, empty, write, given, total, new_senders, new_active):  # type: ignore[no-untyped-def]
+    def compute_listed(
+        vertices, job, own, fields, inbox, empty, write, given, total, new_senders, new_active
+    ):  # type: ignore[no-untyped-def]
         has, slots = inbox
-        ran, active, senders, sent_edges = 0, 0, 0, 0
+        ran, active, senders, sent_edges = 0, 0, 0, np.int64(0)
         for i in range(len(vertices)):
             v = vertices[i]
             has_messages = has[v] != 0

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 __all__ = ["order_by_row", "targets_by_source"]
 
 
-def order_by_row_plain(rows: NDArray[np.uint32], num_rows: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def order_by_row_plain(
+    rows: NDArray[np.uint32], num_rows: int
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Return where each row begins, [num_rows + 1], and the order that groups elements by row, [rows.size]."""
     offsets = np.zeros(num_rows + 1, dtype=np.uint64)
     for i in range(rows.size):

@@ -1,1 +1,1 @@
-
+"""The system: master, worker managers, workers, and what crosses between ranks."""

@@ -106,7 +106,8 @@ def _packed(sent: NDArray[np.uint8], records: list[NDArray[Any]]) -> NDArray[np.
     head = np.array([_FORMS.index(form)], dtype=np.uint8)
     parts = [head]
     if form == "positions":
-        parts += [np.array([positions.size], dtype=np.uint32).view(np.uint8), positions.astype(np.uint32).view(np.uint8)]
+        counted = np.concatenate([[positions.size], positions]).astype(np.uint32)
+        parts.append(counted.view(np.uint8))
     elif form == "bitmap":
         parts.append(np.packbits(sent))
     if form != "nothing":

@@ -94,5 +94,11 @@ def _engine(
         field.dtype(options.precision).type(getattr(program, field.name)) for field in native.program.params
     )
     return InMemoryEngine(
-        native, params, subgraph, exchange, threads, deterministic=options.deterministic, forced=options.forced
+        native,
+        params,
+        subgraph,
+        exchange,
+        threads,
+        deterministic=options.deterministic,
+        forced=options.forced,
     )

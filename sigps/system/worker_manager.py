@@ -39,7 +39,9 @@ class Part:
         trace: What was recorded of traced vertices on this rank.
     """
 
-    def __init__(self, worker: Worker, names: Sequence[str], reason: str, stats: list[SuperstepStats]) -> None:
+    def __init__(
+        self, worker: Worker, names: Sequence[str], reason: str, stats: list[SuperstepStats]
+    ) -> None:
         gids = worker.subgraph.owned_gids
         order = None if worker.subgraph.gids is None else np.argsort(gids)
         self.gids: NDArray[np.int64] = gids if order is None else gids[order]

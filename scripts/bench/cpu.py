@@ -1,0 +1,196 @@
+"""Time the apps on CPU cores beside NetworKit and SciPy, in one run, on one Kronecker graph, with one thread count.
+
+    pip install -e '.[bench]'
+    python scripts/bench/cpu.py --scale 20 --threads 2
+
+Every answer that is timed is checked against the peer's. A time is the median of `--repeats` whole calls with the
+graph resident and code compiled; PageRank is the slope between 10 and 30 rounds. Writes a JSON file to
+`scripts/bench/results/` and prints a table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib.metadata
+import json
+import platform
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import networkit
+import numpy as np
+import scipy.sparse.csgraph
+
+import sigps
+from sigps.apps import BFS, SSSP, WCC, PageRank
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def main() -> None:
+    """Run the benchmark that the arguments describe."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--scale", type=int, default=20)
+    options.add_argument("--threads", type=int, default=2)
+    options.add_argument("--repeats", type=int, default=5)
+    given = options.parse_args()
+    networkit.setNumberOfThreads(given.threads)
+    graph = sigps.generate("rmat", scale=given.scale, weights="random")
+    matrix = graph.to_scipy()
+    peer = as_networkit(matrix)
+    source = int(np.argmax(np.diff(graph.offsets)))
+    rows = [
+        compare_pagerank(graph, matrix, peer, given),
+        compare_bfs(graph, peer, source, given),
+        compare_wcc(graph, peer, given),
+        compare_sssp(graph, matrix, source, given),
+    ]
+    report(rows, graph, given)
+
+
+def as_networkit(matrix: Any) -> Any:
+    """Return the graph as NetworKit holds it: undirected, unweighted."""
+    upper = scipy.sparse.triu(matrix, format="coo")
+    ends = (upper.row.astype(np.uint64), upper.col.astype(np.uint64))
+    return networkit.GraphFromCoo(
+        (np.ones(upper.nnz), ends), n=matrix.shape[0], weighted=False, directed=False
+    )
+
+
+def compare_pagerank(graph: Any, matrix: Any, peer: Any, given: Any) -> dict[str, Any]:
+    """Time one round, and check 10 rounds against SciPy's product."""
+
+    def run(rounds: int) -> Any:
+        return sigps.run(PageRank(iterations=rounds), graph, threads=given.threads, precision="single")
+
+    few, many = median(lambda: run(10), given.repeats), median(lambda: run(30), given.repeats)
+    check(np.allclose(run(10)["rank"], power_iteration(matrix, 10), rtol=1e-3))
+    theirs = networkit.centrality.PageRank(peer, damp=0.85, tol=1e-9)
+    theirs.maxIterations = 20
+    seconds = median(theirs.run, max(1, given.repeats // 2))
+    return row(
+        "PageRank, a superstep", (many - few) / 20, "NetworKit", seconds / theirs.numberOfIterations(), 6
+    )
+
+
+def power_iteration(matrix: Any, rounds: int) -> Any:
+    """Return PageRank by sparse products, with lost rank redistributed."""
+    degrees = np.diff(matrix.indptr)
+    pattern = scipy.sparse.csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
+    size = matrix.shape[0]
+    rank = np.full(size, 1 / size)
+    for _ in range(rounds):
+        share = pattern.T @ (rank / np.maximum(degrees, 1)) + rank[degrees == 0].sum() / size
+        rank = 0.15 / size + 0.85 * share
+    return rank
+
+
+def compare_bfs(graph: Any, peer: Any, source: int, given: Any) -> dict[str, Any]:
+    """Time a breadth-first search from a vertex of highest degree."""
+    ours = median(lambda: sigps.run(BFS(source=source), graph, threads=given.threads), given.repeats)
+    theirs = networkit.distance.BFS(peer, source, False)
+    seconds = median(theirs.run, given.repeats)
+    expected = np.array(theirs.getDistances())
+    level = sigps.run(BFS(source=source), graph, threads=given.threads)["level"]
+    reached = expected < 1e300
+    check(np.array_equal(level >= 0, reached) and np.array_equal(level[reached], expected[reached]))
+    return row("BFS", ours, "NetworKit", seconds, 6)
+
+
+def compare_wcc(graph: Any, peer: Any, given: Any) -> dict[str, Any]:
+    """Time connected components."""
+    ours = median(lambda: sigps.run(WCC(), graph, threads=given.threads), given.repeats)
+    theirs = networkit.components.ParallelConnectedComponents(peer, False)
+    seconds = median(theirs.run, given.repeats)
+    labels = sigps.run(WCC(), graph, threads=given.threads)["component"]
+    check(len(np.unique(labels)) == theirs.numberOfComponents())
+    return row("WCC", ours, "NetworKit", seconds, 5)
+
+
+def compare_sssp(graph: Any, matrix: Any, source: int, given: Any) -> dict[str, Any]:
+    """Time shortest paths with whole weights 1 to 255."""
+    ours = median(lambda: sigps.run(SSSP(source=source), graph, threads=given.threads), given.repeats)
+    began = time.perf_counter()
+    expected = scipy.sparse.csgraph.dijkstra(matrix, indices=source)
+    seconds = time.perf_counter() - began
+    check(np.array_equal(sigps.run(SSSP(source=source), graph, threads=given.threads)["distance"], expected))
+    return row("SSSP", ours, "SciPy dijkstra", seconds, 5)
+
+
+def median(work: Callable[[], Any], repeats: int) -> float:
+    """Return the median seconds of a call, after one that is not counted."""
+    work()
+    seconds = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - began)
+    return statistics.median(seconds)
+
+
+def check(is_right: Any) -> None:
+    """Stop where an answer that was timed is wrong."""
+    if not is_right:
+        raise SystemExit("the answer differs from the peer's; no time is reported")
+
+
+def row(work: str, ours: float, peer: str, theirs: float, wanted: float) -> dict[str, Any]:
+    """Return one line of the result."""
+    return {
+        "work": work,
+        "sigps_ms": round(ours * 1e3, 2),
+        "peer": peer,
+        "peer_ms": round(theirs * 1e3, 2),
+        "times_faster": round(theirs / ours, 1),
+        "wanted": wanted,
+    }
+
+
+def report(rows: list[dict[str, Any]], graph: Any, given: Any) -> None:
+    """Print the table and keep it with what it was measured on."""
+    print(
+        f"kron-{given.scale}: {graph.num_vertices:,} vertices, {graph.num_edges:,} edges, {given.threads} threads"
+    )
+    for r in rows:
+        print(
+            f"{r['work']:<22} {r['sigps_ms']:>9.1f} ms   {r['peer']:<15} {r['peer_ms']:>9.1f} ms"
+            f"   {r['times_faster']:>6.1f}x (wanted {r['wanted']}x)"
+        )
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    )
+    facts = {
+        "date": datetime.date.today().isoformat(),
+        "commit": commit.stdout.strip(),
+        "processor": processor(),
+        "python": platform.python_version(),
+        "versions": {
+            name: importlib.metadata.version(name) for name in ("numpy", "numba", "networkit", "scipy")
+        },
+        "graph": {"kind": f"kron-{given.scale}", "vertices": graph.num_vertices, "edges": graph.num_edges},
+        "threads": given.threads,
+        "repeats": given.repeats,
+        "rows": rows,
+    }
+    RESULTS.mkdir(exist_ok=True)
+    target = RESULTS / f"cpu-kron-{given.scale}.json"
+    target.write_text(json.dumps(facts, indent=2) + "\n")
+    print(f"written to {target}")
+
+
+def processor() -> str:
+    """Return the processor's name as the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+if __name__ == "__main__":
+    main()
