@@ -467,7 +467,7 @@ def _is_number_type(type_: Any) -> bool:
 def _message(cls: type, message: Any) -> tuple[type | None, tuple[Field, ...]]:
     if hasattr(message, "_fields") and isinstance(message, type):
         hints = typing.get_type_hints(message, include_extras=True)
-        return message, tuple(_message_field(cls, name, hints.get(name)) for name in message._fields)
+        return message, tuple(_message_field(cls, name, hints.get(name)) for name in message._fields)  # type: ignore[attr-defined]
     return None, (_message_field(cls, "value", message),)
 
 

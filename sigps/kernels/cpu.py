@@ -87,7 +87,7 @@ def run(f: Functions) -> Loop:
     """Compute one vertex; write nothing but mail."""
     compute, load_states, edges_of = f.compute, f.load_states, f.edges_of
 
-    def run(v, job, own, fields, messages, has, mail):  # type: ignore[no-untyped-def]
+    def run(v, job, own, fields, messages, has, mail):
         env, params, aggregates = job
         ids, in_offsets, out_degrees, out_edges = own
         vid = np.int64(ids[v]) if len(ids) > 0 else np.int64(v)
@@ -102,7 +102,7 @@ def commit(f: Functions) -> Loop:
     """Write what a vertex decided; return its share of the tally and the total with its contributions."""
     store_states, store_record, contribute = f.store_states, f.store_record, f.contribute
 
-    def commit(v, outcome, own, fields, outbox, given, total):  # type: ignore[no-untyped-def]
+    def commit(v, outcome, own, fields, outbox, given, total):
         state, flags, record, contribution = outcome
         store_states(fields[1], v, state)
         status = np.uint8(2) if flags & 2 else np.uint8(flags & 1)
@@ -126,7 +126,7 @@ def gather_combined(f: Functions) -> Loop:
     deliver, merge, load_record, load_columns = f.deliver, f.merge, f.load_record, f.load_columns
     run, commit, stops_early, stops_at_bound = f.run, f.commit, f.stops_early, f.stops_at_bound
 
-    def gather_combined(begin, end, job, pull, own, fields, read, write, empty, bound, mode, given, total):  # type: ignore[no-untyped-def]
+    def gather_combined(begin, end, job, pull, own, fields, read, write, empty, bound, mode, given, total):
         offsets, sources, columns = pull
         bits, records = read
         ids = own[0]
@@ -188,7 +188,7 @@ def gather_listed(f: Functions) -> Loop:
     deliver, load_record, load_columns = f.deliver, f.load_record, f.load_columns
     store_message, as_list, run, commit = f.store_message, f.as_list, f.run, f.commit
 
-    def gather_listed(begin, end, job, pull, own, fields, read, write, scratch, mode, given, total):  # type: ignore[no-untyped-def]
+    def gather_listed(begin, end, job, pull, own, fields, read, write, scratch, mode, given, total):
         offsets, sources, columns = pull
         bits, records = read
         ran, active, senders, sent_edges = 0, 0, 0, np.int64(0)
@@ -225,7 +225,7 @@ def scatter_direct(f: Functions) -> Loop:
     deliver, merge, load_record, load_columns = f.deliver, f.merge, f.load_record, f.load_columns
     load_slots, store_slots = f.load_slots, f.store_slots
 
-    def scatter_direct(list_of_senders, job, push, own, fields, read, inbox, touched):  # type: ignore[no-untyped-def]
+    def scatter_direct(list_of_senders, job, push, own, fields, read, inbox, touched):
         offsets, targets, columns = push
         has, slots = inbox
         count = 0
@@ -254,7 +254,7 @@ def scatter_binned(f: Functions) -> Loop:
 
     def scatter_binned(
         list_of_senders, job, push, own, fields, read, shift, counts, bin_targets, bin_slots, capacity
-    ):  # type: ignore[no-untyped-def]
+    ):
         offsets, targets, columns = push
         for i in range(len(list_of_senders)):
             s = list_of_senders[i]
@@ -278,7 +278,7 @@ def apply_bins(f: Functions) -> Loop:
     """Push, second half: one thread combines one bin's values into its targets' inboxes."""
     merge, load_slots, store_slots = f.merge, f.load_slots, f.store_slots
 
-    def apply_bins(begin, end, bin_targets, bin_slots, inbox, touched):  # type: ignore[no-untyped-def]
+    def apply_bins(begin, end, bin_targets, bin_slots, inbox, touched):
         has, slots = inbox
         count = 0
         for at in range(begin, end):
@@ -300,7 +300,7 @@ def compute_listed(f: Functions) -> Loop:
 
     def compute_listed(
         vertices, job, own, fields, inbox, empty, write, given, total, new_senders, new_active
-    ):  # type: ignore[no-untyped-def]
+    ):
         has, slots = inbox
         ran, active, senders, sent_edges = 0, 0, 0, np.int64(0)
         for i in range(len(vertices)):
@@ -331,7 +331,7 @@ def read_mailbox(f: Functions) -> Loop:
     """
     box, run, commit = f.box, f.run, f.commit
 
-    def read_mailbox(begin, end, job, own, fields, boxes, empty, write, mail, given, total):  # type: ignore[no-untyped-def]
+    def read_mailbox(begin, end, job, own, fields, boxes, empty, write, mail, given, total):
         ran, active = 0, 0
         for v in range(begin, end):
             if fields[0][v] == 2:
@@ -358,7 +358,7 @@ def combine_mail(f: Functions) -> Loop:
     """Combine the messages of each target, given an order that brings equal targets together."""
     lift, merge, load_message, store_slots = f.lift, f.merge, f.load_message, f.store_slots
 
-    def combine_mail(order, targets, messages, job, empty, out_targets, out_slots):  # type: ignore[no-untyped-def]
+    def combine_mail(order, targets, messages, job, empty, out_targets, out_slots):
         count = -1
         slots = empty
         for i in range(len(order)):
