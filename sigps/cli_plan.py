@@ -90,8 +90,8 @@ def _message_bytes(program: VertexProgram | None, owned: int, edges: int, ghosts
         return 2 * edges * (a_message + 1 + 8 + 4)  # and its kind, target and sender; sent and arrived
     outbox = 2 * (owned + ghosts) * (1 + _VALUE_BYTES * len(program.record))
     if program.consumption is Consumption.LISTED:
-        return outbox + edges * sum(d.itemsize for d in program.message_dtypes)
-    return outbox + owned * (1 + _VALUE_BYTES * len(program.slots))
+        return outbox  # lists are made from the records, one vertex at a time
+    return outbox + owned * (1 + _VALUE_BYTES * sum(len(slot.names) for slot in program.slots))
 
 
 def _derived(job: Job, program: Vertex) -> VertexProgram | None:
