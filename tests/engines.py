@@ -1,0 +1,39 @@
+"""Engines on one partition, put together by hand as a worker manager does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sigps import Graph, Vertex
+from sigps.compiler.cpu import compile_for_cpu
+from sigps.compiler.frontend import analyse
+from sigps.device.cpu import Threads
+from sigps.engine.exchange import NoExchange
+from sigps.engine.in_memory import Engine
+from sigps.engine.interpreted import InterpretedEngine
+from sigps.engine.subgraph import Subgraph, build_subgraph
+from sigps.graph.partition import partition
+from sigps.system.data_locator import DataLocator
+
+
+def laid_out(graph: Graph) -> tuple[Subgraph, NoExchange]:
+    assignment = partition(graph, 1)
+    part = build_subgraph(graph, assignment, with_outgoing=True)
+    return part, NoExchange(DataLocator(graph, assignment, part).gids)
+
+
+def compiled(program: Vertex, graph: Graph, threads: int = 1, **options: Any) -> Engine:
+    native = compile_for_cpu(analyse(program), {n: c.dtype for n, c in graph.columns.items()})
+    params = tuple(f.dtype("double").type(getattr(program, f.name)) for f in native.program.params)
+    return Engine(native, params, *laid_out(graph), Threads(threads), **options)
+
+
+def interpreted(program: Vertex, graph: Graph, **options: Any) -> InterpretedEngine:
+    return InterpretedEngine(program, *laid_out(graph), **options)
+
+
+def values(engine: Any, name: str) -> list[Any]:
+    found: list[Any] = np.asarray(engine.state(name)).tolist()
+    return found

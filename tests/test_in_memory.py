@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import rank_programs as programs
+from battery import BATTERY
+from engines import compiled, values
+
+from sigps import Graph, GraphError, State, Vertex
+from sigps.apps import BFS, WCC, PageRank
+
+CHAIN = Graph.from_edges(range(40), range(1, 41))
+
+
+class Wakes(Vertex, message=int):
+    """Vertex 0 speaks in superstep 3; who is asleep runs only when it hears."""
+
+    runs: State[int] = 0
+
+    def compute(self, messages):
+        self.runs += 1
+        if self.id == 0 and self.superstep == 3:
+            self.send_to_neighbors(1)
+        if self.id != 0 or self.superstep >= 3:
+            self.vote_to_halt()
+
+
+class Short(Vertex, message=int):
+    """Retires in superstep 1; later mail is dropped unread."""
+
+    runs: State[int] = 0
+
+    def compute(self, messages):
+        self.runs += 1
+        if self.superstep == 1 and self.id % 2 == 1:
+            self.retire()
+        if self.superstep < 3:
+            self.send_to_neighbors(1)
+        self.vote_to_halt()
+
+
+class NeedsCost(Vertex, message=float):
+    got: State[float] = 0.0
+
+    def compute(self, messages):
+        self.got = sum(messages)
+        for edge in self.out_edges:
+            self.send(edge, edge.cost)
+
+
+def directions(engine: Any) -> list[str]:
+    return [s.direction for s in engine.lease(1000).stats]
+
+
+def test_a_small_frontier_is_pushed_and_a_large_one_pulled() -> None:
+    along_a_chain = directions(compiled(BFS(source=0), CHAIN))
+    assert along_a_chain[0] == "pull"  # everything is active
+    assert set(along_a_chain[1:]) == {"push"}
+    assert set(directions(compiled(PageRank(iterations=5), CHAIN))) == {"pull"}
+
+
+def test_a_forced_direction_is_kept_where_there_is_a_form_of_it() -> None:
+    assert directions(compiled(BFS(source=0), CHAIN, forced="push"))[1:] == ["push"] * 40
+    assert directions(compiled(BFS(source=0), CHAIN, forced="pull")) == ["pull"] * 41
+    # Lists are only pulled; sums of floats in their order too; mail is neither.
+    assert set(directions(compiled(programs.Coreness(), CHAIN, forced="push"))) == {"pull"}
+    assert set(directions(compiled(programs.Spread(), CHAIN, forced="push", deterministic=True))) == {"pull"}
+    assert "push" in directions(compiled(programs.Spread(), CHAIN, forced="push"))
+    assert set(directions(compiled(programs.Jump(), CHAIN, forced="push"))) == {"mailbox"}
+
+
+@pytest.mark.parametrize("forced", ["push", "pull", None])
+def test_sleepers_run_only_when_a_message_comes(forced: Any) -> None:
+    engine = compiled(Wakes(), Graph.from_edges([0, 0, 1], [1, 2, 3]), forced=forced)
+    outcome = engine.lease(100)
+    assert outcome.ended
+    assert [s.active for s in outcome.stats] == [4, 1, 1, 1, 2]
+    assert values(engine, "runs") == [4, 2, 2, 1]
+
+
+@pytest.mark.parametrize("forced", ["push", "pull", None])
+def test_who_retired_never_runs_again(forced: Any) -> None:
+    engine = compiled(Short(), Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0]), forced=forced)
+    outcome = engine.lease(100)
+    assert outcome.ended
+    assert [s.active for s in outcome.stats] == [4, 4, 2]
+    assert values(engine, "runs") == [3, 2, 3, 2]
+
+
+@pytest.mark.parametrize("program", [WCC(), programs.Spread(), programs.TwoLetters(), programs.Coreness()])
+def test_many_leases_are_one_run(program: Vertex) -> None:
+    graph = BATTERY["skewed"].build()
+    whole, pieces = compiled(program, graph), compiled(program, graph)
+    everything = whole.lease(1000)
+    stats = []
+    for size in (1, 2, 1, 1000):
+        outcome = pieces.lease(size)
+        assert len(outcome.stats) <= size
+        stats += outcome.stats
+    assert everything.ended
+    assert outcome.ended
+    assert [(s.superstep, s.active, s.messages) for s in stats] == [
+        (s.superstep, s.active, s.messages) for s in everything.stats
+    ]
+    for field in program.declaration.states:
+        assert values(pieces, field.name) == values(whole, field.name)
+
+
+def test_a_finished_engine_does_nothing_more() -> None:
+    engine = compiled(BFS(source=0), CHAIN)
+    assert engine.lease(1000).ended
+    before = values(engine, "level")
+    again = engine.lease(5)
+    assert (again.ended, again.stats) == (True, [])
+    assert values(engine, "level") == before
+
+
+def test_a_column_that_is_missing_is_named_before_the_first_superstep() -> None:
+    with pytest.raises(GraphError, match=r"edge\.cost"):
+        compiled(NeedsCost(), CHAIN)
+
+
+def test_the_graph_is_never_written() -> None:
+    graph = BATTERY["skewed"].build()
+    for program in (PageRank(iterations=3), WCC(), programs.Jump(), programs.Neighbourhood()):
+        arrays = [graph.offsets, graph.targets, *graph.columns.values()]
+        copies = [a.copy() for a in arrays]
+        compiled(program, graph, threads=2).lease(100)
+        assert all(np.array_equal(a, c) for a, c in zip(arrays, copies, strict=True))
