@@ -412,6 +412,24 @@ class Alternatives(Vertex, message=float):
             self.send_to_neighbors(1.0)
 
 
+class OwnId(Vertex, message=float):
+    """The sender's id in messages, alone and as an argument of methods that read the vertex."""
+
+    value: State[float] = 2.0
+
+    def compute(self, messages):
+        self.value += sum(messages)
+        if self.superstep == 0:
+            self.send_to_neighbors(self.mixed(self.id) + self.id)
+        elif self.superstep < 3:
+            for edge in self.out_edges:
+                self.send(edge, self.mixed(self.id + 1) * edge.weight - self.id / self.value)
+        self.vote_to_halt()
+
+    def mixed(self, number):
+        return number * self.value
+
+
 class TwoSends(Vertex, message=int):
     """Two messages on one edge, and a read of the superstep by what is reduced: the reader's."""
 
@@ -869,6 +887,7 @@ CASES: dict[str, Case] = {
     "filtered": Case(Filtered),
     "alternatives_plain": Case(Alternatives),
     "alternatives": Case(lambda: Alternatives(plain=False)),
+    "own_id": Case(OwnId),
     "two_sends": Case(TwoSends, {"total": [84, 78, 78, 210, 0]}),
     "postman": Case(Postman, {"heard": [0, 0, 0, 0, 5], "answer": [9, 9, 9, 9, -1]}),
     "forward": Case(Forward),

@@ -38,7 +38,7 @@ def environment_key() -> str:
     import numpy as np
 
     package = Path(__file__).parent.parent
-    files = sorted([*package.glob("compiler/*.py"), *package.glob("kernels/*"), package / "vertex.py"])
+    files = sorted([*package.glob("compiler/*.py"), *package.glob("kernels/*"), *package.glob("*.py")])
     digest = hashlib.sha256()
     for file in files:
         if file.is_file():

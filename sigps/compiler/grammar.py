@@ -69,6 +69,7 @@ def refuse(tree: ast.FunctionDef) -> None:
             reject(node, refusal)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CALLS_REFUSED:
             reject(node, _CALLS_REFUSED[node.func.id])
+    for node in ast.walk(tree):
         if isinstance(node, ast.For):
             _check_loop(node)
 

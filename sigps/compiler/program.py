@@ -34,7 +34,17 @@ import numpy as np
 
 from sigps.vertex import Aggregator, Field
 
-__all__ = ["FUNCTIONS", "HALT", "RETIRE", "SENT", "Consumption", "Delivery", "EarlyExit", "Slot", "VertexProgram"]
+__all__ = [
+    "FUNCTIONS",
+    "HALT",
+    "RETIRE",
+    "SENT",
+    "Consumption",
+    "Delivery",
+    "EarlyExit",
+    "Slot",
+    "VertexProgram",
+]
 
 FUNCTIONS = ("compute", "edge", "lift", "merge", "fold", "emit")
 HALT, RETIRE, SENT = 1, 2, 4

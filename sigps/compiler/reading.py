@@ -92,6 +92,8 @@ class Reader(ast.NodeTransformer):
         if is_messages(node.iter):
             if isinstance(node.target, ast.Tuple):
                 self.check_parts(node.target, len(node.target.elts))
+            elif isinstance(node.target, ast.Name):
+                self.check_fields(node, node.target.id)
             code = self.loop(node)
             return at(code, node)
         return self.generic_visit(node)
@@ -160,9 +162,21 @@ class Reader(ast.NodeTransformer):
         if count != len(self.subject.message):
             reject(node, f"a message has {len(self.subject.message)} fields, not {count}")
 
+    def check_fields(self, tree: ast.AST, message: str) -> None:
+        """Refuse to read a field that messages do not have."""
+        names = [f.name for f in self.subject.message]
+        kind = self.subject.message_type
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+                continue
+            if node.value.id == message and (kind is None or node.attr not in names):
+                has = "it is one number" if kind is None else f"it has: {', '.join(names)}"
+                reject(node, f"a message has no field {node.attr!r}; {has}")
+
     def over_message(self, node: ast.expr, variable: ast.expr, message: str = "__m") -> ast.expr:
         """Return an expression with the loop's variables replaced by the message's."""
         if isinstance(variable, ast.Name):
+            self.check_fields(node, variable.id)
             return substitute(node, variable.id, ast.Name(message, ast.Load()))
         assert isinstance(variable, ast.Tuple)
         for target, part in zip(variable.elts, self.subject.message, strict=True):

@@ -324,10 +324,14 @@ class _Site(ast.NodeTransformer):
         The sender's own id is known from the edge, so no record need hold it.
         """
         reach = "uniform"
+        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        if names & {self._edge, *self._edge_locals}:
+            return "edge"
+        calls = [n.func.attr for n in ast.walk(node) if isinstance(n, ast.Call) and is_self(n.func)]  # type: ignore[attr-defined]
+        if not all(self._subject.is_uniform(name) for name in calls if self._subject.method(name)):
+            return "vertex"
         for child in ast.walk(node):
             if _is_own_id(child):
-                return "edge"
-            if isinstance(child, ast.Name) and child.id in {self._edge, *self._edge_locals}:
                 return "edge"
             if isinstance(child, ast.Name) and child.id in self._vertex_locals:
                 reach = "vertex"

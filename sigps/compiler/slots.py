@@ -10,7 +10,6 @@ from typing import Any
 from sigps.compiler.program import Consumption, Slot
 from sigps.compiler.reading import NotCombinable, Reader
 from sigps.compiler.reductions import Reduction, numeric
-from sigps.compiler.source import reject
 from sigps.compiler.subject import Subject
 from sigps.compiler.syntax import assigned_names, cast, expression, is_self
 from sigps.vertex import extreme
@@ -175,7 +174,7 @@ class Combined(Reader):
                     raise NotCombinable(
                         node, f"a filtered {op}() of an expression has no known neutral value"
                     )
-                identities = [cast(d, ast.Constant(extreme(op, d))) for d in dtypes if d is not None]
+                identities = [cast(d, ast.Constant(extreme(op, d.type))) for d in dtypes if d is not None]
         if not conditions:
             return parts
         test = conditions[0] if len(conditions) == 1 else ast.BoolOp(ast.And(), conditions)
@@ -191,8 +190,6 @@ class Combined(Reader):
             and element.value.id == "__m"
         ):
             names = [f.name for f in self.subject.message]
-            if element.attr not in names:
-                reject(element, f"a message has no field {element.attr!r}; it has: {', '.join(names)}")
             return self.dtypes[names.index(element.attr)]
         return None
 

@@ -109,7 +109,7 @@ def _words(code: types.CodeType) -> set[str]:
     words = {_plain(n) for n in (*code.co_names, *code.co_freevars, *code.co_varnames, *code.co_cellvars)}
     for constant in code.co_consts:
         words |= _words(constant) if isinstance(constant, types.CodeType) else {repr(constant)}
-    return words - {"__class__"}
+    return {w for w in words if w != "__class__" and "<locals>" not in w}
 
 
 def _plain(name: str) -> str:

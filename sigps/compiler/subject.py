@@ -136,13 +136,12 @@ class Subject:
 
     def method_reads(self, attribute: str, seen: tuple[str, ...] = ()) -> set[str]:
         """Return every `self.x` that a method reads, also through the methods that it calls."""
-        tree = self.tree(attribute)
-        if attribute in seen:
-            reject(tree, f"{attribute}() calls itself; write the recursion as a loop")
         reads: set[str] = set()
-        for node in ast.walk(tree):
+        for node in ast.walk(self.tree(attribute)):
             if is_self(node):
                 name = node.attr  # type: ignore[attr-defined]
+                if name in (*seen, attribute):
+                    reject(node, f"{attribute}() calls itself; write the recursion as a loop")
                 called = self.method(name) is not None
                 reads |= self.method_reads(name, (*seen, attribute)) if called else {name}
         return reads

@@ -1,0 +1,175 @@
+"""From a class body to its declaration: annotations read, types and defaults checked."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sigps.errors import CompileError, ConfigError
+from sigps.fields import PARAM, STATE, TYPES, VERTEX_ID, Aggregator, Field, is_number_type
+
+if TYPE_CHECKING:
+    from sigps.vertex import Vertex
+
+__all__ = ["Declaration", "checked", "declare"]
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """All that a vertex class declares, in the order it was written.
+
+    Attributes:
+        message_type: The `NamedTuple` class of its messages; None for scalar messages or none at all.
+        message: The fields of a message: one for a scalar, none for a program that sends nothing.
+        combiner: The explicit combiner, or None.
+        directed: Whether messages follow the edges' direction; otherwise the graph is taken as undirected.
+    """
+
+    states: tuple[Field, ...]
+    params: tuple[Field, ...]
+    aggregators: tuple[Aggregator[Any], ...]
+    message_type: type | None
+    message: tuple[Field, ...]
+    combiner: Callable[[Any, Any], Any] | None
+    directed: bool = True
+
+
+def declare(
+    cls: type[Vertex],
+    message: Any,
+    combiner: Callable[[Any, Any], Any] | None,
+    directed: bool | None,
+    scope: dict[str, Any],
+) -> Declaration:
+    inherited = cls.declaration
+    states = {f.name: f for f in inherited.states}
+    params = {f.name: f for f in inherited.params}
+    for name, annotation in inspect.get_annotations(cls).items():
+        written = _evaluate(cls, annotation, scope) if isinstance(annotation, str) else annotation
+        marks = getattr(written, "__metadata__", ())
+        if STATE not in marks and PARAM not in marks:
+            continue
+        _check_name(cls, name)
+        default = cls.__dict__.get(name, Field.REQUIRED)
+        if STATE in marks:
+            states[name] = _state(cls, name, written.__origin__, default, VERTEX_ID in marks)
+        else:
+            params[name] = _param(cls, name, written.__origin__, default, VERTEX_ID in marks)
+    aggregators = {a.name: a for a in inherited.aggregators}
+    aggregators |= {name: a for name, a in vars(cls).items() if isinstance(a, Aggregator)}
+    message_type, fields = inherited.message_type, inherited.message
+    if message is not None:
+        message_type, fields = _message(cls, message, scope)
+    combiner = combiner or inherited.combiner
+    _check_combiner(cls, combiner, message_type)
+    return Declaration(
+        tuple(states.values()),
+        tuple(params.values()),
+        tuple(aggregators.values()),
+        message_type,
+        fields,
+        combiner,
+        inherited.directed if directed is None else directed,
+    )
+
+
+def _evaluate(cls: type, text: str, scope: dict[str, Any]) -> Any:
+    try:
+        return eval(text, scope)
+    except Exception as error:
+        raise CompileError(
+            f"{cls.__name__}: the annotation {text!r} cannot be understood: {error}. "
+            "Import what it names at the top of the file, not under TYPE_CHECKING"
+        ) from None
+
+
+def _check_name(cls: type[Vertex], name: str) -> None:
+    root = next(c for c in cls.__mro__ if c.__module__ == "sigps.vertex")
+    if hasattr(root, name) or name == "view":
+        raise CompileError(
+            f"{cls.__name__}.{name}: every vertex has a {name!r} of its own: choose another name"
+        )
+    if "__" in name[:3]:
+        raise CompileError(
+            f"{cls.__name__}.{name}: names that begin with two underscores are kept: choose another"
+        )
+
+
+def _state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -> Field:
+    if not is_number_type(type_):
+        raise CompileError(f"{cls.__name__}.{name}: State[{_shown(type_)}] is not supported: use {TYPES}")
+    field = Field(name, type_, None, is_vertex_id)
+    try:
+        value = field.exactly(type_(0) if default is Field.REQUIRED else default)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise CompileError(
+            f"{cls.__name__}.{name}: State[{_shown(type_)}] cannot begin as {default!r}: {error}"
+        ) from None
+    return Field(name, type_, value, is_vertex_id)
+
+
+def _shown(type_: Any) -> str:
+    return type_.__name__ if isinstance(type_, type) else str(type_)
+
+
+def _param(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -> Field:
+    field = Field(name, type_ if is_number_type(type_) else None, default, is_vertex_id)
+    if default is not Field.REQUIRED:
+        try:
+            checked(cls.__name__, field, default)
+        except ConfigError as error:
+            raise CompileError(str(error)) from None
+    return field
+
+
+def _message(cls: type, message: Any, scope: dict[str, Any]) -> tuple[type | None, tuple[Field, ...]]:
+    if hasattr(message, "_fields") and isinstance(message, type):
+        try:
+            hints = typing.get_type_hints(message, localns=scope, include_extras=True)
+        except NameError as error:
+            raise CompileError(
+                f"{cls.__name__}: message={message.__name__} cannot be understood: {error}"
+            ) from None
+        return message, tuple(_message_field(cls, name, hints.get(name)) for name in vars(message)["_fields"])
+    return None, (_message_field(cls, "value", message),)
+
+
+def _message_field(cls: type, name: str, written: Any) -> Field:
+    type_ = getattr(written, "__origin__", written)
+    if not is_number_type(type_):
+        where = "message=" if name == "value" else f"the message's {name}: "
+        raise CompileError(
+            f"{cls.__name__}: {where}{_shown(type_)} is not supported: use {TYPES}, or a NamedTuple of these"
+        )
+    return Field(name, type_, None, VERTEX_ID in getattr(written, "__metadata__", ()))
+
+
+def _check_combiner(cls: type, combiner: Any, message_type: type | None) -> None:
+    if combiner is None:
+        return
+    if not callable(combiner) or isinstance(combiner, type):
+        raise CompileError(
+            f"{cls.__name__}: combiner={combiner!r} is no function of two messages: use min, max or your own"
+        )
+    if combiner is sum and message_type is not None:
+        raise CompileError(
+            f"{cls.__name__}: combiner=sum cannot add NamedTuples: write a function that adds each field"
+        )
+
+
+def checked(program: str, field: Field, value: Any) -> Any:
+    """Return a parameter's value in its type.
+
+    Raises:
+        ConfigError: If it is no such value.
+    """
+    if field.type is None or field.is_vertex_id:
+        return value
+    try:
+        return field.type(field.exactly(value))
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = field.type.__name__
+        raise ConfigError(f"{program}: {field.name}={value!r} is not of type {kind}: {error}") from None
