@@ -7,7 +7,7 @@ import pytest
 import rank_programs as programs
 from engines import compiled, interpreted, values
 
-from sigps import Aggregator, Graph, State, Vertex
+from sigps import Aggregator, ExchangeError, Graph, State, Vertex, run
 
 
 class Flood(Vertex, message=float):
@@ -104,3 +104,12 @@ def test_combined_mail_is_what_the_interpreter_reads(deterministic: bool) -> Non
         assert values(engine, "got") == values(judge, "got")
     assert values(engine, "got") == pytest.approx(values(judge, "got"), rel=1e-12)
     assert values(engine, "best") == values(judge, "best")
+
+
+def test_mail_that_does_not_fit_is_refused_before_it_is_written(monkeypatch):
+    monkeypatch.setattr("sigps.engine.mailbox.available_memory", lambda: 1 << 20)
+    with pytest.raises(
+        ExchangeError,
+        match=r"rank 0, superstep 0: the messages of this superstep need .* bytes and 1,048,576 are free",
+    ):
+        run(Flood(), hub(30000), device="cpu", threads=1)

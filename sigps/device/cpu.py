@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-__all__ = ["Threads", "available_cores"]
+__all__ = ["Threads", "available_cores", "available_memory"]
 
 
 def available_cores() -> int:
@@ -19,6 +19,16 @@ def available_cores() -> int:
     except (OSError, ValueError):
         return cores
     return cores if quota == "max" else max(1, min(cores, round(int(quota) / int(period))))
+
+
+def available_memory() -> int:
+    """Return how many bytes can be taken without swapping, as Linux estimates; very many where it does not say."""
+    try:
+        with open("/proc/meminfo") as file:
+            lines = dict(line.split(":", 1) for line in file)
+        return int(lines["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return 1 << 62
 
 
 class Threads:

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from sigps.compiler.cpu import NativeProgram, rows
 from sigps.compiler.program import TO_ID, Consumption
-from sigps.device.cpu import Threads
+from sigps.device.cpu import Threads, available_memory
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.exchange import Exchange
 from sigps.engine.subgraph import Subgraph
+from sigps.errors import ExchangeError
 
 __all__ = ["Mailbox"]
 
@@ -75,10 +76,11 @@ class Mailbox:
     ) -> tuple[list[Any], Arrays]:
         """Run a range of vertices; where the mail overflows, make room and go on from that vertex."""
         loop = self._native.loop("read_mailbox", bool(aggregates.given))
-        room = _FIRST_ROOM
+        room, num_mails = _FIRST_ROOM, 0
         tallies, written = [], []
         at = begin
         while at < end:
+            self._check_memory(num_mails + room, job[0][0])
             mail = self._room(room)
             stopped, counts, total = loop(
                 at, end, job, own, fields, self._boxes, self._native.empty, write, mail, aggregates.given,
@@ -86,6 +88,7 @@ class Mailbox:
             )  # fmt: skip
             tallies.append((counts, total))
             count = int(mail[0][0])
+            num_mails += count
             written.append(tuple(column[:count] for column in mail[1:]))
             room = room * 4
             at = np.uint64(stopped)
@@ -103,6 +106,23 @@ class Mailbox:
             np.empty(size, dtype=np.uint32),
             *[np.empty(size, dtype=d) for d in dtypes],
         )
+
+    def _check_memory(self, num_mails: int, superstep: int) -> None:
+        """Refuse mail that would not fit, before it is written.
+
+        Raises:
+            ExchangeError: If written and delivered mail together would take more than the machine has free.
+        """
+        message = sum(d.itemsize for d in self._native.program.message_dtypes)
+        needed = 2 * num_mails * (message + 13)  # written, and sorted by target
+        free = available_memory()
+        if num_mails > _FIRST_ROOM and needed > free:
+            raise ExchangeError(
+                f"the messages of this superstep need {needed:,} bytes and {free:,} are free. Reduce them in "
+                "compute() (sum, min, max) so that they combine, send along edges once, or use more ranks",
+                rank=self._exchange.rank,
+                superstep=superstep,
+            )
 
     def _deliver(self, mail: Arrays, job: tuple[Any, ...]) -> int:
         kinds, targets, messages = mail[0], mail[1], mail[3:]
