@@ -11,25 +11,19 @@ graph resident and code compiled; PageRank is the slope between 10 and 30 rounds
 from __future__ import annotations
 
 import argparse
-import datetime
-import importlib.metadata
 import json
-import platform
 import statistics
-import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import networkit
 import numpy as np
 import scipy.sparse.csgraph
+from facts import RESULTS, machine_facts
 
 import sigps
 from sigps.apps import BFS, SSSP, WCC, PageRank
-
-RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> None:
@@ -161,17 +155,7 @@ def report(rows: list[dict[str, Any]], graph: Any, given: Any) -> None:
             f"{r['work']:<22} {r['sigps_ms']:>9.1f} ms   {r['peer']:<15} {r['peer_ms']:>9.1f} ms"
             f"   {r['times_faster']:>6.1f}x (wanted {r['wanted']}x)"
         )
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
-    facts = {
-        "date": datetime.date.today().isoformat(),
-        "commit": commit.stdout.strip(),
-        "processor": processor(),
-        "python": platform.python_version(),
-        "versions": {
-            name: importlib.metadata.version(name) for name in ("numpy", "numba", "networkit", "scipy")
-        },
+    facts = machine_facts("networkit", "scipy") | {
         "graph": {"kind": f"kron-{given.scale}", "vertices": graph.num_vertices, "edges": graph.num_edges},
         "threads": given.threads,
         "repeats": given.repeats,
@@ -181,15 +165,6 @@ def report(rows: list[dict[str, Any]], graph: Any, given: Any) -> None:
     target = RESULTS / f"cpu-kron-{given.scale}.json"
     target.write_text(json.dumps(facts, indent=2) + "\n")
     print(f"written to {target}")
-
-
-def processor() -> str:
-    """Return the processor's name as the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,94 @@
+"""Measure loading: edges a second from a text file, peak memory, opening a native store, bytes an edge.
+
+    python scripts/bench/loading.py --edges 10000000
+
+Each measurement runs in a process of its own, so that its peak memory is its own. Writes a JSON file to
+`scripts/bench/results/` and prints a table. The text file is made in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from facts import RESULTS, machine_facts
+
+
+def main() -> None:
+    """Run the benchmark that the arguments describe, or one measurement of it."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--edges", type=int, default=10_000_000)
+    options.add_argument("--measure", nargs=2, metavar=("WHAT", "PATH"), help=argparse.SUPPRESS)
+    given = options.parse_args()
+    if given.measure:
+        print(json.dumps(measure(*given.measure)))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        text, store = Path(folder) / "edges.txt", Path(folder) / "graph.sigps"
+        write_text(text, given.edges)
+        rows = [alone("directed", text), alone("both directions", text), alone("undirected", text)]
+        alone(f"save {store}", text)
+        rows.append(alone("open", store))
+    for row in rows:
+        print(row)
+    RESULTS.mkdir(exist_ok=True)
+    target = RESULTS / "loading.json"
+    target.write_text(json.dumps(machine_facts() | {"edges": given.edges, "rows": rows}, indent=2) + "\n")
+    print(f"written to {target}")
+
+
+def write_text(path: Path, num_edges: int) -> None:
+    """Write a SNAP text of random edges among a tenth as many vertices."""
+    import numpy as np
+    import pyarrow
+    import pyarrow.csv
+
+    ends = np.random.default_rng(1).integers(0, num_edges // 10, (2, num_edges))
+    table = pyarrow.table({"a": ends[0], "b": ends[1]})
+    with path.open("wb") as file:
+        file.write(b"# FromNodeId\tToNodeId\n")
+        options = pyarrow.csv.WriteOptions(include_header=False, delimiter="\t")
+        pyarrow.csv.write_csv(table, file, options)
+
+
+def alone(what: str, path: Path) -> dict[str, Any]:
+    """Run one measurement in a process of its own."""
+    command = [sys.executable, __file__, "--measure", what, str(path)]
+    row: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    return row
+
+
+def measure(what: str, path: str) -> dict[str, Any]:
+    """Do one thing and tell its time, its peak memory over the start, and the graph's size."""
+    import numpy as np  # noqa: F401 - its memory is not the graph's
+    import pyarrow.csv  # noqa: F401
+
+    import sigps
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    began = time.perf_counter()
+    graph = sigps.load(path, directed=False if what == "undirected" else None)
+    if what == "both directions":
+        graph.in_edges()
+    seconds = time.perf_counter() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
+    if what.startswith("save "):
+        graph.save(what.removeprefix("save "))
+    return {
+        "what": what,
+        "seconds": round(seconds, 4),
+        "million_edges_a_second": round(graph.report.edges_given / seconds / 1e6, 2),
+        "bytes_an_edge": round((graph.nbytes - 8 * graph.num_vertices) / graph.num_edges, 2),
+        "peak_over_graph": round(peak / graph.nbytes, 2),
+    }
+
+
+if __name__ == "__main__":
+    main()
