@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from engines import interpreted, values
 
-from sigps import Aggregator, Graph, Param, State, Vertex, VertexId
+from sigps import Aggregator, ExchangeError, Graph, Param, State, Vertex, VertexId
 
 TRIANGLE = Graph.from_edges([10, 10, 20, 30], [20, 30, 30, 10], weights=[1.0, 2.0, 3.0, 4.0])
 
@@ -117,6 +117,31 @@ def test_what_compute_must_not_do_is_named_with_its_vertex(what: str, complaint:
     with pytest.raises(AttributeError, match=complaint) as caught:
         interpreted(Touches(what=what), TRIANGLE).lease(1)
     assert caught.value.__notes__ == ["while computing vertex 10 in superstep 0"]
+
+
+class Grows(Vertex, message=np.int8):
+    """A message, or a state, that its type does not hold."""
+
+    what: Param[str]
+    value: State[np.int8] = 100
+
+    def compute(self, messages):
+        if self.what == "message" and self.id == 20:
+            self.send_to_neighbors(int(self.value) + 100)
+        if self.what == "state" and self.id == 20:
+            self.value = int(self.value) + 100
+        self.vote_to_halt()
+
+
+def test_a_message_that_overflows_its_type_is_named() -> None:
+    with pytest.raises(ExchangeError, match=r"superstep 0: the message 200 .* int8 \(-128 to 127\)"):
+        interpreted(Grows(what="message"), TRIANGLE).lease(1)
+
+
+def test_a_state_that_overflows_its_type_is_named_with_its_vertex() -> None:
+    with pytest.raises(OverflowError, match="200") as caught:
+        interpreted(Grows(what="state"), TRIANGLE).lease(1)
+    assert caught.value.__notes__ == ["while computing vertex 20 in superstep 0"]
 
 
 def test_leases_go_on_where_the_last_one_stopped() -> None:

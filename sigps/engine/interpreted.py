@@ -20,7 +20,8 @@ from sigps.engine.aggregates import Aggregates
 from sigps.engine.exchange import Exchange
 from sigps.engine.stats import Outcome, SuperstepStats
 from sigps.engine.subgraph import Subgraph, columns_of
-from sigps.vertex import Edge, Vertex
+from sigps.errors import ExchangeError
+from sigps.vertex import Edge, Field, Vertex
 
 __all__ = ["InterpretedEngine"]
 
@@ -127,11 +128,11 @@ class InterpretedEngine:
             object.__setattr__(vertex, name, before[name])
         try:
             vertex.compute(messages)
+            for name, values in self._states.items():
+                values[lid] = getattr(vertex, name)
         except Exception as error:
             error.add_note(f"while computing vertex {view.id} in superstep {self.superstep}")
             raise
-        for name, values in self._states.items():
-            values[lid] = getattr(vertex, name)
         self._halted[lid] = view.has_halted
         self._retired[lid] = view.has_retired
         if view.id in self._trace:
@@ -165,14 +166,26 @@ class InterpretedEngine:
         gids[by_id] = self._exchange.find(gids[by_id], self.superstep)
         fields = self._program.declaration.message
         parts = list(zip(*mail.messages, strict=True)) if mail.messages else [()] * len(fields)
-        arrays = tuple(
-            np.array(p, dtype=f.dtype(self._precision)) for p, f in zip(parts, fields, strict=True)
-        )
+        arrays = tuple(self._as_array(p, f) for p, f in zip(parts, fields, strict=True))
         lids, arrived, num_bytes = self._exchange.post(gids, np.array(mail.senders, dtype=np.int64), arrays)
         plain = [[_Float(x) for x in a.tolist()] if a.dtype.kind == "f" else a.tolist() for a in arrived]
         for lid, *values in zip(lids.tolist(), *plain, strict=True):
             self._inbox.setdefault(lid, []).append(_as_message(self._program, values))
         return num_bytes
+
+    def _as_array(self, values: Sequence[Any], field: Field) -> NDArray[Any]:
+        dtype = field.dtype(self._precision)
+        try:
+            return np.array(values, dtype=dtype)
+        except OverflowError:
+            bounds = np.iinfo(dtype)
+            wrong = next(v for v in values if not bounds.min <= v <= bounds.max)
+            raise ExchangeError(
+                f"the message {wrong} does not fit into {dtype} ({bounds.min} to {bounds.max}), and compiled "
+                "code would wrap it around. Declare a wider message type, or a float",
+                rank=self._exchange.rank,
+                superstep=self.superstep,
+            ) from None
 
 
 class _Float(float):
