@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import hashlib
+import weakref
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from sigps.compiler.combine import emit, fold, lift, merge
 from sigps.compiler.edge_loops import EdgeLoops, rewrite_edge_loops
 from sigps.compiler.fields import LowerFields, unpack
 from sigps.compiler.messages import consume_messages
-from sigps.compiler.names import fingerprint
+from sigps.compiler.names import class_fingerprint, fingerprint
 from sigps.compiler.prepare import check_fields, prepare
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, Slot, VertexProgram
 from sigps.compiler.reading import Messages
@@ -30,12 +31,31 @@ __all__ = ["analyse"]
 def analyse(program: Vertex, precision: Precision = "double") -> VertexProgram:
     """Derive the vertex program of a class and its parameters. Reads source, runs nothing of it.
 
+    A class is analysed again only where its code, or what its code refers to, has changed.
+
     Raises:
         CompileError: If something in the class cannot be compiled; with file, line and source text.
     """
     if type(program).compute is Vertex.compute:
         raise CompileError(f"{type(program).__name__} has no compute(): write 'def compute(self, messages)'")
-    subject = Subject(program, precision)
+    known = _analysed.setdefault(type(program), {})
+    key = (precision, _fixed_params(program), class_fingerprint(type(program)))
+    if key not in known:
+        known[key] = _analyse(program, Subject(program, precision), precision)
+    return known[key]
+
+
+_analysed: weakref.WeakKeyDictionary[type[Vertex], dict[Any, VertexProgram]] = weakref.WeakKeyDictionary()
+
+
+def _fixed_params(program: Vertex) -> str:
+    """Describe what is compiled in: values that are not one number, and whether a number is whole."""
+    values = {f.name: getattr(program, f.name) for f in program.declaration.params if f.type is None}
+    is_number = {n: isinstance(v, (int, float, np.number)) and not isinstance(v, bool) for n, v in values.items()}
+    return repr({n: isinstance(v, (float, np.floating)) if is_number[n] else repr(v) for n, v in values.items()})
+
+
+def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexProgram:
     tree = subject.compute()
     sends = separate_sends(prepare(tree, subject), subject)
     messages = consume_messages(sends.body, subject)

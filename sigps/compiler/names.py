@@ -21,7 +21,7 @@ from sigps.compiler.program import FUNCTIONS
 from sigps.compiler.source import global_names, reject
 from sigps.compiler.syntax import assigned_names
 
-__all__ = ["Names", "fingerprint"]
+__all__ = ["class_fingerprint", "Names", "fingerprint"]
 
 _COMPILED_ELSEWHERE = ("numpy", "math", "builtins", "operator", "cmath", "numba")
 _RANDOM = ("random", "numpy.random", "secrets")
@@ -168,6 +168,21 @@ def fingerprint(value: Any, seen: set[int]) -> str:
     if isinstance(value, type) and hasattr(value, "_fields"):
         return f"{value.__name__}{value._fields}{inspect.get_annotations(value)}"
     return repr(value)
+
+
+def class_fingerprint(cls: type) -> str:
+    """Describe what a class and its bases hold, but for what every class holds."""
+    seen: set[int] = set()
+    described = []
+    for base in cls.__mro__:
+        if base.__module__ == "sigps.vertex" or base is object:
+            continue
+        for name, value in vars(base).items():
+            if isinstance(value, property):
+                described += [f"{name}={fingerprint(f, seen)}" for f in (value.fget, value.fset) if f is not None]
+            elif not name.startswith("__"):
+                described.append(f"{name}={fingerprint(getattr(value, '__func__', value), seen)}")
+    return "\n".join(described)
 
 
 def _code(code: types.CodeType) -> str:
