@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-__all__ = ["PULL_GAIN", "PULL_GAIN_EARLY", "Direction", "choose_direction"]
+from sigps.kernels.cpu import EVERYBODY, MOST, NOBODY, SOME
+
+__all__ = ["PULL_GAIN", "PULL_GAIN_EARLY", "Direction", "choose_asking", "choose_direction"]
 
 Direction = Literal["push", "pull"]
 
@@ -56,3 +58,26 @@ def choose_direction(
         return "pull"
     gain = PULL_GAIN_EARLY if stops_early else PULL_GAIN
     return "push" if (sender_edges + num_active) * gain < num_edges + num_vertices else "pull"
+
+
+def choose_asking(*, sent: int, could_send: int, sent_edges: int, num_edges: int, stops_early: bool) -> int:
+    """Choose how a pull finds out which of a vertex's in-neighbours sent.
+
+    Args:
+        sent: Vertices that sent, owned and ghosts.
+        could_send: Those that have an out-edge.
+        sent_edges: Out-edges of owned vertices that sent.
+        num_edges: Out-edges of all owned vertices.
+        stops_early: Whether a pull may stop at its first hit.
+
+    Returns:
+        NOBODY, SOME, MOST or EVERYBODY, as `kernels.cpu.gather_combined` explains them.
+
+    >>> choose_asking(sent=0, could_send=9, sent_edges=0, num_edges=50, stops_early=False) == NOBODY
+    True
+    """
+    if sent == 0:
+        return NOBODY
+    if sent == could_send:
+        return EVERYBODY
+    return MOST if stops_early or sent_edges * 10 > num_edges * 9 else SOME

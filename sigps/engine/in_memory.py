@@ -24,12 +24,12 @@ from sigps.compiler.cpu import NativeProgram, rows
 from sigps.compiler.program import Consumption, Delivery, EarlyExit
 from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
-from sigps.engine.direction import Direction, choose_direction
+from sigps.engine.direction import Direction, choose_asking, choose_direction
 from sigps.engine.exchange import Exchange
 from sigps.engine.mailbox import Mailbox
 from sigps.engine.stats import Outcome, SuperstepStats
 from sigps.engine.subgraph import Subgraph, columns_of
-from sigps.kernels.cpu import ACTIVE
+from sigps.kernels.cpu import ACTIVE, MOST, NOBODY, PIECE, SOME
 
 __all__ = ["Engine"]
 
@@ -85,6 +85,7 @@ class Engine:
         self._subgraph, self._exchange, self._threads = subgraph, exchange, threads
         self._forced = forced
         self._can_push = _can_push(native, deterministic)
+        self._stops_early = program.early_exit in (EarlyExit.FIRST, EarlyExit.LOWEST)
         self._deterministic = deterministic and any(a.field.dtype().kind == "f" for a in program.aggregators)
         self.aggregates = Aggregates(program.aggregators, deterministic, n)
         self._status = np.full(n, ACTIVE, dtype=np.uint8)
@@ -104,6 +105,7 @@ class Engine:
         self._push_edges = (pushed.offsets, pushed.ends, columns_of(pushed, program.edge_columns))
         self._own = (subgraph.ids, incoming.offsets, subgraph.out_degrees, _out_edges(native, subgraph))
         self._ranges = _cut(incoming.offsets, threads.count * 8 if threads.count > 1 else 1)
+        self._num_out_edges = int(subgraph.out_degrees.sum(dtype=np.int64))
         self._num_with_out_edges = int(np.count_nonzero(subgraph.out_degrees))
         self._mailbox = Mailbox(native, subgraph, exchange, deterministic) if _uses_mail(native) else None
 
@@ -156,7 +158,7 @@ class Engine:
             num_active=self._last.active,
             num_vertices=self._subgraph.num_owned,
             can_push=self._can_push and self.superstep > 0,
-            stops_early=self._program.early_exit in (EarlyExit.FIRST, EarlyExit.LOWEST),
+            stops_early=self._stops_early,
             forced=self._forced,
         )
         if direction == "push":
@@ -175,13 +177,14 @@ class Engine:
         mode = self._pull_mode(num_ghosts_sent)
         job, zero, given = self._job(), self.aggregates.identity, self.aggregates.given
         write = self._write
-        bits = np.packbits(self._read[0], bitorder="little") if mode == 1 else self._read[0][:0]
+        asks = mode in (SOME, MOST)
+        bits = np.packbits(self._read[0], bitorder="little") if asks else self._read[0][:0]
         read = (bits, self._read[1])
-
         bound = self._best_sent(mode)
 
         def work(span: tuple[np.uint64, np.uint64]) -> Any:
-            room = (self._scratch(span),) if lists else (self._native.empty, bound)
+            combining = (self._native.empty, bound, np.empty(int(PIECE), dtype=np.uint64))
+            room = (self._scratch(span),) if lists else combining
             return loop(
                 *span, job, self._pull_edges, self._own, self._fields, read, write, *room, mode, given, zero
             )
@@ -196,19 +199,19 @@ class Engine:
         if self._program.early_exit is not EarlyExit.BOUND:
             return 0
         sent, (records,) = self._read
-        if mode == 0:
+        if mode == NOBODY:
             return records.dtype.type(0)
         best = np.min if self._program.slots[0].op == "min" else np.max
         return best(records[sent.view(np.bool_)])
 
     def _pull_mode(self, num_ghosts_sent: int) -> int:
-        """0: nobody sent; 2: everybody did, so nobody need be asked; 1: ask each."""
-        if self._last.senders == 0 and num_ghosts_sent == 0:
-            return 0
-        all_sent = (
-            self._last.senders == self._num_with_out_edges and num_ghosts_sent == self._subgraph.num_ghosts
+        return choose_asking(
+            sent=self._last.senders + num_ghosts_sent,
+            could_send=self._num_with_out_edges + self._subgraph.num_ghosts,
+            sent_edges=self._last.sent_edges,
+            num_edges=self._num_out_edges,
+            stops_early=self._stops_early,
         )
-        return 2 if all_sent else 1
 
     def _scratch(self, span: tuple[np.uint64, np.uint64]) -> Arrays:
         offsets = self._subgraph.incoming.offsets

@@ -31,8 +31,13 @@ import numpy as np
 
 __all__ = [
     "ACTIVE",
+    "EVERYBODY",
     "HALTED",
+    "MOST",
+    "NOBODY",
+    "PIECE",
     "RETIRED",
+    "SOME",
     "Functions",
     "apply_bins",
     "combine_mail",
@@ -47,7 +52,8 @@ __all__ = [
 ]
 
 ACTIVE, HALTED, RETIRED = 0, 1, 2
-ONE, PIECE = np.uint64(1), np.uint64(32)
+NOBODY, SOME, MOST, EVERYBODY = 0, 1, 2, 3
+ONE, PIECE = np.uint64(1), np.uint64(64)
 THREE, SEVEN = np.uint32(3), np.uint32(7)
 
 Loop = Callable[..., Any]
@@ -119,14 +125,21 @@ def commit(f: Functions) -> Loop:
 def gather_combined(f: Functions) -> Loop:
     """Pull: owned vertices begin..end combine their in-neighbours' records and compute.
 
-    `bound` is the best of all records sent, where nothing can beat it (else unused).
-    `mode`: 0 nobody sent; 1 some did, ask each; 2 everybody with an out-edge did. The first message is taken
-    apart from the rest, so that the loop over the rest asks nothing but what it must.
+    `bound` is the best of all records sent, where nothing can beat it (else unused). `mode` says who sent:
+
+    NOBODY
+    SOME       the positions of their edges are gathered first, piece by piece, without a branch to mispredict
+    MOST       or where the first hit is enough: each is asked when it is met
+    EVERYBODY  with an out-edge: nobody is asked
+
+    `places` is scratch of `PIECE` positions.
     """
     deliver, merge, load_record, load_columns = f.deliver, f.merge, f.load_record, f.load_columns
     run, commit, stops_early, stops_at_bound = f.run, f.commit, f.stops_early, f.stops_at_bound
 
-    def gather_combined(begin, end, job, pull, own, fields, read, write, empty, bound, mode, given, total):
+    def gather_combined(
+        begin, end, job, pull, own, fields, read, write, empty, bound, places, mode, given, total
+    ):
         offsets, sources, columns = pull
         bits, records = read
         ids = own[0]
@@ -137,19 +150,33 @@ def gather_combined(f: Functions) -> Loop:
             slots = empty
             has = False
             e = offsets[v]
-            last = offsets[v + ONE] if mode > 0 else e
-            while e < last and not has:
+            last = offsets[v + ONE] if mode != NOBODY else e
+            while mode != SOME and e < last and not has:
                 s = sources[e]
-                if mode == 2 or (bits[s >> THREE] >> (s & SEVEN)) & 1:
+                if mode == EVERYBODY or (bits[s >> THREE] >> (s & SEVEN)) & 1:
                     passes, value = deliver(job, load_record(records, s), ids, s, v, load_columns(columns, e))
                     if passes:
                         slots = merge(empty, False, value)
                         has = True
                 e += ONE
             while e < last and not stops_early:
-                # A bound is asked for between pieces of a row, so that the loop over a piece stays tight.
-                stop = min(last, e + PIECE) if stops_at_bound else last
-                if mode == 2:
+                stop = min(last, e + PIECE) if stops_at_bound or mode == SOME else last
+                if mode == SOME:
+                    count = 0
+                    for i in range(e, stop):
+                        s = sources[i]
+                        places[count] = i
+                        count += (bits[s >> THREE] >> (s & SEVEN)) & 1
+                    for k in range(count):
+                        i = places[k]
+                        s = sources[i]
+                        passes, value = deliver(
+                            job, load_record(records, s), ids, s, v, load_columns(columns, i)
+                        )
+                        if passes:
+                            slots = merge(slots, has, value)
+                            has = True
+                elif mode == EVERYBODY:
                     for i in range(e, stop):
                         s = sources[i]
                         passes, value = deliver(
@@ -166,7 +193,7 @@ def gather_combined(f: Functions) -> Loop:
                             )
                             if passes:
                                 slots = merge(slots, True, value)
-                if stops_at_bound and slots[0] == bound:
+                if stops_at_bound and has and slots[0] == bound:
                     break
                 e = stop
             if not has and fields[0][v] != 0:
@@ -196,10 +223,10 @@ def gather_listed(f: Functions) -> Loop:
             if fields[0][v] == 2:
                 continue
             count = 0
-            if mode > 0:
+            if mode != NOBODY:
                 for e in range(offsets[v], offsets[v + ONE]):
                     s = sources[e]
-                    if mode == 2 or (bits[s >> THREE] >> (s & SEVEN)) & 1:
+                    if mode == EVERYBODY or (bits[s >> THREE] >> (s & SEVEN)) & 1:
                         passes, message = deliver(
                             job, load_record(records, s), own[0], s, v, load_columns(columns, e)
                         )
