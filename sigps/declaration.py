@@ -44,11 +44,18 @@ def declare(
     directed: bool | None,
     scope: dict[str, Any],
 ) -> Declaration:
+    """Read what a class body declares; fields of its base come first.
+
+    Raises:
+        CompileError: If a type, a default, a name or the combiner is wrong.
+    """
     inherited = cls.declaration
     states = {f.name: f for f in inherited.states}
     params = {f.name: f for f in inherited.params}
     for name, annotation in inspect.get_annotations(cls).items():
-        written = _evaluate(cls, annotation, scope) if isinstance(annotation, str) else annotation
+        written = annotation
+        while isinstance(written, str):
+            written = _evaluate(cls, written, scope)
         marks = getattr(written, "__metadata__", ())
         if STATE not in marks and PARAM not in marks:
             continue
@@ -92,7 +99,7 @@ def _check_name(cls: type[Vertex], name: str) -> None:
         raise CompileError(
             f"{cls.__name__}.{name}: every vertex has a {name!r} of its own: choose another name"
         )
-    if "__" in name[:3]:
+    if name.startswith(("__", f"_{cls.__name__.lstrip('_')}__")):
         raise CompileError(
             f"{cls.__name__}.{name}: names that begin with two underscores are kept: choose another"
         )

@@ -261,6 +261,7 @@ class _GivenInt(_Contribution, int):
 
 
 def _contribution(kind: Callable[[Any], Any], so_far: Any, given: Any) -> Any:
-    made = kind(so_far + (given.item() if isinstance(given, np.generic) else given))  # Python's int has no end
+    # As a Python number: a narrow one would overflow.
+    made = kind(so_far + (given.item() if isinstance(given, np.generic) else given))
     made.given = given
     return made

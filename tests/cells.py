@@ -26,8 +26,8 @@ def run_cell(source: str, names: dict[str, Any] | None = None) -> dict[str, Any]
     text = textwrap.dedent(source).lstrip("\n")
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
     names = {"__name__": "__main__"} if names is None else names
-    exec(compile(IMPORTS, "<imports>", "exec"), names)
-    exec(compile(text, file, "exec"), names)
+    exec(compile(IMPORTS, "<imports>", "exec", dont_inherit=True), names)
+    exec(compile(text, file, "exec", dont_inherit=True), names)
     return names
 
 

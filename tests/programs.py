@@ -1,6 +1,6 @@
 """Vertex programs written only for tests: every way to send, to read messages, to call and to name things.
 
-`CASES` names each with what to run it on. `KITE`, their common graph, has a parallel edge, a self-loop and an isolated vertex:
+`CASES` names each with what to run it on. Their graph has a parallel edge, a self-loop, an isolated vertex:
 
     0 -> 1 (1.0), 0 -> 1 (2.5), 0 -> 2 (4.0), 1 -> 3 (2.0), 2 -> 3 (0.5), 3 -> 0 (3.0), 3 -> 3 (1.5), and 9
 """

@@ -1,4 +1,4 @@
-"""Compiled programs against the interpreter, which runs the class unmodified, and both against values worked out by hand."""
+"""Compiled programs against the interpreter, and both against values worked out by hand."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from programs import CASES
+from cells import program_of
+from programs import CASES, kite
 
-from sigps import Result, run
+from sigps import CompileError, Result, run
 
 
 @cache
@@ -42,3 +43,30 @@ def test_interpreted_by_hand(name: str) -> None:
     judge = interpreted(name)
     for field, values in CASES[name].expected.items():
         assert judge[field].tolist() == pytest.approx(values), field
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("y = (1, 2)", "Cannot unify"),
+        ("y = y + 'a'", "No implementation of function"),
+        ("y = math.sqrt(1, 2)", "No implementation of function|Invalid use|takes"),
+        ("y = helper(1)", "missing a required argument|not enough|takes"),
+    ],
+)
+def test_types_that_do_not_fit_point_at_their_line(line: str, says: str) -> None:
+    before = "def helper(a, b):\n    return a + b"
+    program = program_of(f"y = self.x\nif self.id > 1:\n    {line}\nself.x = y", before=before)
+    with pytest.raises(CompileError, match=says) as caught:
+        run(program, kite(), device="cpu")
+    assert caught.value.source in (line, "self.x = y")
+    assert "A variable keeps one type" in str(caught.value)
+    assert "__" not in str(caught.value).partition("\n")[0]
+
+
+def test_a_mistake_in_a_helper_points_at_the_class_and_names_the_helper() -> None:
+    before = "def helper(a):\n    return a.missing"
+    program = program_of("self.x = helper(self.x)", before=before)
+    with pytest.raises(CompileError) as caught:
+        run(program, kite(), device="cpu")
+    assert caught.value.source in ("self.x = helper(self.x)", "return a.missing")

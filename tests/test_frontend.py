@@ -121,6 +121,23 @@ def test_a_changed_constant_of_a_module_is_a_changed_program() -> None:
         ]
 
 
+def test_a_changed_constant_that_only_a_generator_reads() -> None:
+    source = """
+    C = 2.0
+    class P(Vertex, message=float):
+        x: State[float] = 0.0
+        def compute(self, messages):
+            self.x = sum(m * C for m in messages)
+            if self.superstep == 0:
+                self.send_to_neighbors(1.0)
+            self.vote_to_halt()
+    """
+    names = run_cell(source)
+    for value in (2.0, 3.0):
+        names["C"] = value
+        assert run(names["P"](), PATH, device="cpu")["x"].tolist() == [0.0, value, value]
+
+
 def test_a_class_defined_again_in_another_cell() -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     for step in (5, 7, 5):
@@ -162,7 +179,7 @@ def _loaded(file: Path) -> Any:
 def test_no_source() -> None:
     names: dict[str, Any] = {"__name__": "nowhere"}
     exec(IMPORTS + COUNTER.format(step=1), names)
-    with pytest.raises(CompileError, match="cannot be read.*Put the class in a file.*device='python'"):
+    with pytest.raises(CompileError, match=r"cannot be read.*Put the class in a file.*device='python'"):
         analyse(names["Counter"]())
     assert run(names["Counter"](), PATH, device="python")["x"].tolist() == [1, 2, 3]
 

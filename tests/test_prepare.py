@@ -1,4 +1,4 @@
-"""Everything that the front end refuses, each with the line that it points at and what it says to write instead."""
+"""Everything that the front end refuses: the line that it points at, and what it says to write instead."""
 
 from __future__ import annotations
 

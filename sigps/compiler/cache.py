@@ -1,7 +1,7 @@
 """Compiled code on disk: one file a loop, named by a hash of all that it depends on.
 
-The name covers the program (its generated functions, constants, types), the engine's own sources, the versions
-of Python, Numba, NumPy and sigps, and the processor. A file that cannot be read is compiled anew and replaced.
+The name covers the program (its generated functions, constants, types), the engine's own sources, the
+versions of Python, Numba, NumPy and sigps, and the processor. A file that cannot be read is compiled anew.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ __all__ = ["emit", "fold", "lift", "merge"]
 
 
 def lift(subject: Subject, messages: Messages, tree: ast.FunctionDef) -> ast.stmt:
+    """Build the function that makes one value of every slot from one message."""
     start = unpack(subject, "__env", "__params")
     parts = ", ".join(f"__message[{i}]" for i in range(len(subject.message)))
     if messages.lift:
@@ -25,7 +26,7 @@ def lift(subject: Subject, messages: Messages, tree: ast.FunctionDef) -> ast.stm
 
 
 def merge(subject: Subject, messages: Messages) -> ast.stmt:
-    """Build the combiner: slot by slot; the first message of a slot without a neutral value is taken as it is."""
+    """Build the combiner: slot by slot; the first message is taken as it is."""
     code = ["if not has:", "    return value"]
     first = 0
     results: list[str] = []
@@ -77,7 +78,7 @@ def fold(subject: Subject) -> ast.stmt:
 
 
 def emit(width: int) -> ast.stmt:
-    """Build the mailbox append. Past the end only the count grows: the engine makes room and runs the vertex again."""
+    """Build the mailbox append. Past the end only the count grows: the engine makes room and runs again."""
     lines = ["__n = mail[0][0]", "mail[0][0] = __n + 1", "if __n < len(mail[1]):"]
     lines += ["    mail[1][__n] = kind", "    mail[2][__n] = target"]
     lines += [f"    mail[{4 + i}][__n] = message[{i}]" for i in range(width)]

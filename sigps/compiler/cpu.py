@@ -1,4 +1,4 @@
-"""From a vertex program to loops on CPU cores: Numba compiles the functions into the loops of `kernels/cpu.py`."""
+"""From a vertex program to loops on CPU cores: Numba compiles its functions into `kernels/cpu.py`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from sigps.compiler import cache
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
-from sigps.compiler.source import global_names
+from sigps.compiler.source import as_written, global_names
 from sigps.errors import CompileError
 from sigps.kernels import cpu as kernels
 
@@ -78,7 +78,9 @@ def _compile(program: VertexProgram, used: Dtypes, read: Dtypes) -> NativeProgra
     else:
         slots, record = kept
     empty = tuple(d.type(_empty(op)) for d, op in zip(slots, _ops(program), strict=True))
-    return NativeProgram(program, slots, record, empty, functools.partial(_functions, program, names, slots, record))
+    return NativeProgram(
+        program, slots, record, empty, functools.partial(_functions, program, names, slots, record)
+    )
 
 
 def _summable(dtype: np.dtype[Any], op: str) -> np.dtype[Any]:
@@ -124,7 +126,9 @@ def _usable(value: Any, done: dict[int, Any]) -> Any:
         return value
     if id(value) not in done:
         names = {**value.__globals__, "__name__": __name__}
-        copied = types.FunctionType(value.__code__, names, value.__name__, value.__defaults__, value.__closure__)
+        copied = types.FunctionType(
+            value.__code__, names, value.__name__, value.__defaults__, value.__closure__
+        )
         done[id(value)] = _jit(copied)
         for name, meaning in global_names(value).items():
             if name in value.__code__.co_names and isinstance(meaning, types.FunctionType):
@@ -132,7 +136,9 @@ def _usable(value: Any, done: dict[int, Any]) -> Any:
     return done[id(value)]
 
 
-def _infer(program: VertexProgram, names: dict[str, Any], used: Dtypes, read: Dtypes) -> tuple[Dtypes, Dtypes]:
+def _infer(
+    program: VertexProgram, names: dict[str, Any], used: Dtypes, read: Dtypes
+) -> tuple[Dtypes, Dtypes]:
     """Find the types of the slots and of the outbox record by compiling lift() and compute()."""
     import numba
 
@@ -159,7 +165,15 @@ def _infer(program: VertexProgram, names: dict[str, Any], used: Dtypes, read: Dt
     if program.delivery is Delivery.MAILBOX:
         parts = [np.dtype(t) for t in (np.int64, np.uint8, np.int64, np.uint32)] + [*program.message_dtypes]
         mail = numba.types.Tuple([array(d) for d in parts])
-    given = (env, params, of(program.aggregate_dtypes), env, of(program.state_dtypes), inbox, numba.types.boolean)
+    given = (
+        env,
+        params,
+        of(program.aggregate_dtypes),
+        env,
+        of(program.state_dtypes),
+        inbox,
+        numba.types.boolean,
+    )
     outcome = _signature(program, names["compute"], (*given, edges, mail))
     record = tuple(_dtype(t) for t in outcome[2])
     if program.precision == "single":
@@ -193,10 +207,29 @@ def _explained(program: VertexProgram, error: Any) -> CompileError:
     places = [(file, int(line)) for file, line in re.findall(r'File "([^"]*)", line (\d+)', text)]
     places += [(file, int(line)) for file, line in re.findall(r"defined at (\S+) \((\d+)\)", text)]
     line = next((n for file, n in reversed(places) if _is_same_file(file, program.file)), program.line)
-    noise = ("Failed", "During", "-", "File", "^", "[1", "[2", "Overload", "There are", "Rejected", "This error", "For more")
+    noise = (
+        "Failed",
+        "During",
+        "-",
+        "File",
+        "^",
+        "[1",
+        "[2",
+        "Overload",
+        "There are",
+        "Rejected",
+        "This error",
+        "For more",
+    )
     parts = [part.strip() for part in text.splitlines() if part.strip()]
-    complaint = next((p for p in parts if not p.startswith(noise) and "pipeline" not in p), "types do not fit")
-    complaint = re.sub(r"\b__(?:[sapc]_)(?=\w)", "self.", re.sub(r"\b__(?:local|global\d+|in\d+)_", "", complaint))
+    complaint = next(
+        (p for p in parts if not p.startswith(noise) and "pipeline" not in p), "types do not fit"
+    )
+    if complaint.endswith(":"):
+        complaint += " " + "".join(parts[parts.index(complaint) + 1 : parts.index(complaint) + 3]).lstrip(
+            "> "
+        )
+    complaint = re.sub(r"\b__[sapc]_(?=\w)", "self.", as_written(complaint))
     return CompileError(
         f"{program.name}: this cannot be compiled: {complaint.rstrip('.')}. "
         "A variable keeps one type; use numbers, tuples, math and NumPy scalar functions",
@@ -260,7 +293,7 @@ def _access(width: int) -> tuple[Any, Any]:
 
 @functools.cache
 def _row_access(width: int) -> tuple[Any, Any]:
-    """Return the load and store of one row of what `rows` makes: fields side by side, one cache line a visit."""
+    """Return the load and store of one row of `rows`: fields side by side, one cache line a visit."""
     if width < 2:
         return _access(width)
     parts = ", ".join(f"row.f{i}" for i in range(width))

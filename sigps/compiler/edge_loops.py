@@ -13,7 +13,7 @@ from sigps.compiler.source import reject
 from sigps.compiler.subject import Subject
 from sigps.compiler.syntax import at, cast, expression, is_self, tuple_of
 
-__all__ = ["SENDS", "EdgeLoops", "action_of", "is_edge_loop", "rewrite_edge_loops"]
+__all__ = ["SENDS", "EdgeLoops", "action_of", "is_edge_loop", "reject_edge", "rewrite_edge_loops"]
 
 SENDS = ("send", "send_to", "send_to_neighbors")
 
@@ -37,7 +37,7 @@ class EdgeLoops:
 
 
 def rewrite_edge_loops(body: list[ast.stmt], subject: Subject) -> EdgeLoops:
-    """Turn loops over self.out_edges, and sends that are still in the body, into loops over array positions."""
+    """Turn loops over self.out_edges, and sends still in the body, into loops over array positions."""
     rewriter = _Rewriter(subject)
     block = ast.Module(body=body, type_ignores=[])
     rewriter.visit(block)
@@ -55,7 +55,7 @@ def action_of(node: ast.AST) -> str | None:
     """Return the send, or other action, that a statement is."""
     call = node.value if isinstance(node, ast.Expr) else None
     if isinstance(call, ast.Call) and is_self(call.func):
-        name: str = call.func.attr  # type: ignore[attr-defined]
+        name: str = call.func.attr
         return name if name in (*SENDS, "vote_to_halt", "retire") else None
     return None
 

@@ -4,7 +4,7 @@
     self.damping   -> __p_damping      self.error (read)     -> __a_error
     self.error += x -> __c_error = <type of error>(<the aggregator's operation>(__c_error, x))
 
-What is assigned to a state takes its type at once, as `self.x = value` does in Python: `__s_x = int64(__s_x)`.
+What is assigned to a state takes its type at once, as in the interpreter: `__s_x = int64(__s_x)`.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class LowerFields(ast.NodeTransformer):
     def visit_Expr(self, node: ast.Expr) -> Any:
         call = node.value
         if isinstance(call, ast.Call) and is_self(call.func):
-            action = call.func.attr  # type: ignore[attr-defined]
+            action = call.func.attr
             if action in ("vote_to_halt", "retire"):
                 flag = "__halt" if action == "vote_to_halt" else "__retired"
                 return at(statements(f"{flag} = True"), node)[0]

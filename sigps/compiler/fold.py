@@ -1,4 +1,4 @@
-"""What is known when a program is compiled, put in place: constants of the class and the run, and the branches they rule out."""
+"""What is known when a program is compiled, put in place: constants, and the branches that they rule out."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class _Folder(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         left, right = node.left, node.comparators[0]
-        is_number = is_self(left) and left.attr in self._known.numbers  # type: ignore[attr-defined]
+        is_number = is_self(left) and left.attr in self._known.numbers
         self.generic_visit(node)
         if len(node.ops) != 1 or type(node.ops[0]) not in _OPERATORS:
             return node

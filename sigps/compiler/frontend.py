@@ -51,8 +51,12 @@ _analysed: weakref.WeakKeyDictionary[type[Vertex], dict[Any, VertexProgram]] = w
 def _fixed_params(program: Vertex) -> str:
     """Describe what is compiled in: values that are not one number, and whether a number is whole."""
     values = {f.name: getattr(program, f.name) for f in program.declaration.params if f.type is None}
-    is_number = {n: isinstance(v, (int, float, np.number)) and not isinstance(v, bool) for n, v in values.items()}
-    return repr({n: isinstance(v, (float, np.floating)) if is_number[n] else repr(v) for n, v in values.items()})
+    is_number = {
+        n: isinstance(v, (int, float, np.number)) and not isinstance(v, bool) for n, v in values.items()
+    }
+    return repr(
+        {n: isinstance(v, (float, np.floating)) if is_number[n] else repr(v) for n, v in values.items()}
+    )
 
 
 def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexProgram:
@@ -141,7 +145,7 @@ def _compute(
 
 
 class _TypedMessages(ast.NodeTransformer):
-    """Gives every NamedTuple message that the program builds the types that messages arrive in, so they mix."""
+    """Gives the messages that a program builds the types in which messages arrive, so that they mix."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject

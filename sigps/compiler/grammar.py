@@ -1,4 +1,4 @@
-"""What of Python's grammar compute() and its methods may use; the rest is refused with what to write instead."""
+"""What of Python's grammar cannot be compiled, and what to write instead."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ __all__ = ["ACTIONS", "check_actions", "refuse"]
 ACTIONS = {"send": 2, "send_to": 2, "send_to_neighbors": 1, "vote_to_halt": 0, "retire": 0}
 """What a vertex does, and how many arguments it takes."""
 
+_INNER = "a function inside compute() cannot be compiled: write a method or a function of the module"
 _REFUSED: dict[type[ast.AST], str] = {
     ast.Try: "'try' cannot be compiled: test for the case before it happens",
     ast.TryStar: "'try' cannot be compiled: test for the case before it happens",
     ast.With: "'with' cannot be compiled: open nothing in compute()",
     ast.Raise: "'raise' cannot be compiled: store an error code in a State field",
     ast.Assert: "'assert' cannot be compiled: run with device='python' to check assumptions",
-    ast.Lambda: "a lambda cannot be compiled here: write a method or a function of the module",
-    ast.FunctionDef: "a function inside compute() cannot be compiled: write a method or a function of the module",
-    ast.AsyncFunctionDef: "a function inside compute() cannot be compiled: write a method or a function of the module",
+    ast.Lambda: "a lambda cannot be compiled: write a method or a function of the module",
+    ast.FunctionDef: _INNER,
+    ast.AsyncFunctionDef: _INNER,
     ast.ClassDef: "a class inside compute() cannot be compiled: write it in the module",
     ast.Import: "an import inside compute() cannot be compiled: import at the top of the file",
     ast.ImportFrom: "an import inside compute() cannot be compiled: import at the top of the file",
@@ -32,7 +33,7 @@ _REFUSED: dict[type[ast.AST], str] = {
     ast.List: "a list cannot be compiled: use State fields, tuples or local variables",
     ast.Dict: "a dict cannot be compiled: use State fields, tuples or local variables",
     ast.Set: "a set cannot be compiled: use State fields, tuples or local variables",
-    ast.ListComp: "a list comprehension cannot be compiled: reduce with sum(), min(), max(), any(), all() or a loop",
+    ast.ListComp: "a list comprehension cannot be compiled: reduce with sum(), min(), max(), any(), all()",
     ast.DictComp: "a dict comprehension cannot be compiled: use a loop",
     ast.SetComp: "a set comprehension cannot be compiled: use a loop",
     ast.JoinedStr: "an f-string cannot be compiled: print and format with device='python'",
@@ -80,7 +81,7 @@ def _check_loop(node: ast.For) -> None:
         isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id == "range"
     )
     is_tuple = isinstance(source, (ast.Name, ast.Tuple)) or _is_tuple(source)
-    is_edges = is_self(source) and source.attr == "out_edges"  # type: ignore[attr-defined]
+    is_edges = is_self(source) and source.attr == "out_edges"
     if not (is_range or is_tuple or is_edges):
         reject(node, "a loop runs over messages, self.out_edges, range(...) or a tuple; this one does not")
     if node.orelse:
@@ -106,10 +107,10 @@ def check_actions(statement: ast.stmt) -> None:
     }
     calls = {node.func: node for node in ast.walk(statement) if isinstance(node, ast.Call)}
     for node in ast.walk(statement):
-        if not is_self(node) or node.attr not in ACTIONS:  # type: ignore[attr-defined]
+        if not is_self(node) or node.attr not in ACTIONS:
             continue
-        action = node.attr  # type: ignore[attr-defined]
-        call = calls.get(node)  # type: ignore[call-overload]
+        action = node.attr
+        call = calls.get(node)
         if call is None or call not in done:
             reject(node, f"self.{action}(...) gives no value: call it on a line of its own")
         if call.keywords or len(call.args) != ACTIONS[action]:

@@ -1,7 +1,7 @@
 """From the ways compute() reads its messages to slots that combine them, or to lists.
 
 Where every use of `messages` is a reduction of something that depends only on the message and the run, the
-reductions become slots (`slots.py`): one value each, combined on the way. Two folds of one stream make two slots.
+reductions become slots (`slots.py`): one value each, combined on the way. Two folds make two slots.
 
     best = min(messages, default=inf)                slot 0: min of m
     for m in messages: total += m * self.damping     slot 1: sum of m * damping
@@ -15,7 +15,7 @@ import ast
 import copy
 
 from sigps.compiler.program import Consumption, Slot
-from sigps.compiler.reading import Messages, NotCombinable, Reader, bind_message
+from sigps.compiler.reading import Messages, NotCombinableError, Reader, bind_message
 from sigps.compiler.reductions import Reduction, is_messages, reduction_call
 from sigps.compiler.slots import Combined
 from sigps.compiler.source import reject
@@ -39,7 +39,7 @@ def consume_messages(body: list[ast.stmt], subject: Subject) -> Messages:
         return _Single(subject, body).read(body)
     try:
         return Combined(subject, body).read(copy.deepcopy(body))
-    except NotCombinable as reason:
+    except NotCombinableError as reason:
         messages = _Listed(subject, body).read(body)
         messages.obstacle = str(reason)
         return messages

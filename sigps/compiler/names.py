@@ -1,7 +1,7 @@
-"""What the global names in user code mean. Each gets one name in the generated module, whichever function reads it.
+"""What the global names in user code mean. Each meaning gets one name in the generated module.
 
-A class may inherit from another module whose globals have the same names as its own, and users call their helpers
-and variables `merge`, `edge` or `sum` as they like; so names that clash are replaced where they are read.
+A class may inherit from another module whose globals have the same names as its own, and users call their
+helpers and variables `merge` or `sum` as they like: names that clash are replaced where they are read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sigps.compiler.program import FUNCTIONS
 from sigps.compiler.source import global_names, reject
 from sigps.compiler.syntax import assigned_names
 
-__all__ = ["class_fingerprint", "Names", "fingerprint"]
+__all__ = ["Names", "class_fingerprint", "fingerprint"]
 
 _COMPILED_ELSEWHERE = ("numpy", "math", "builtins", "operator", "cmath", "numba")
 _RANDOM = ("random", "numpy.random", "secrets")
@@ -36,7 +36,7 @@ class Names:
     def resolve(
         self, tree: ast.FunctionDef, function: Callable[..., Any], kept: Collection[str]
     ) -> ast.FunctionDef:
-        """Give every global name in a function its name in the module, in place; also locals that would clash.
+        """Give every global name in a function its name in the module, in place; also clashing locals.
 
         Args:
             tree: The function.
@@ -107,7 +107,7 @@ class _Resolver(ast.NodeTransformer):
         if constant is not NotImplemented:
             return ast.copy_location(ast.Constant(constant), node)
         if module.__name__.partition(".")[0] in _COMPILED_ELSEWHERE:
-            _check_usable(node, ast.unparse(node), value)
+            _check_not_random(node, ast.unparse(node), value)
             return self.generic_visit(node)
         return ast.copy_location(ast.Name(self._names.claim(node, node.attr, value), node.ctx), node)
 
@@ -126,19 +126,15 @@ class _Resolver(ast.NodeTransformer):
 
 def _check_usable(node: ast.expr, name: str, value: Any) -> None:
     """Raise a CompileError for what compiled code cannot hold."""
-    if _is_random(value):
-        reject(
-            node,
-            f"{name}: random numbers would differ from run to run: compute them from self.id, self.superstep and a "
-            "seed, as in (self.id * 2654435761 + self.superstep * seed) % 1000003",
-        )
+    _check_not_random(node, name, value)
     is_number = isinstance(value, (bool, int, float, np.number, np.bool_))
     is_tuple = type(value) is tuple and constant_of(value) is not NotImplemented
     functions = (types.FunctionType, types.BuiltinFunctionType, np.ufunc, types.ModuleType)
     is_type = isinstance(value, type) and (issubclass(value, np.generic) or hasattr(value, "_fields"))
     if is_number or is_tuple or is_type or isinstance(value, functions) or hasattr(value, "py_func"):
         return
-    if value in (int, float, bool) or getattr(builtins, name, None) is value:
+    is_numpy = callable(value) and str(getattr(value, "__module__", "")).partition(".")[0] == "numpy"
+    if is_numpy or value in (int, float, bool) or getattr(builtins, name, None) is value:
         return
     reject(
         node,
@@ -147,10 +143,15 @@ def _check_usable(node: ast.expr, name: str, value: Any) -> None:
     )
 
 
-def _is_random(value: Any) -> bool:
+def _check_not_random(node: ast.expr, name: str, value: Any) -> None:
     home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
     owner = type(getattr(value, "__self__", None)).__module__
-    return home in _RANDOM or owner in (*_RANDOM, "numpy.random.mtrand")
+    if home in _RANDOM or owner in (*_RANDOM, "numpy.random.mtrand"):
+        reject(
+            node,
+            f"{name}: random numbers would differ from run to run: compute them from self.id, self.superstep "
+            "and a seed, as in (self.id * 2654435761 + self.superstep * seed) % 1000003",
+        )
 
 
 def fingerprint(value: Any, seen: set[int]) -> str:
@@ -179,7 +180,9 @@ def class_fingerprint(cls: type) -> str:
             continue
         for name, value in vars(base).items():
             if isinstance(value, property):
-                described += [f"{name}={fingerprint(f, seen)}" for f in (value.fget, value.fset) if f is not None]
+                described += [
+                    f"{name}={fingerprint(f, seen)}" for f in (value.fget, value.fset) if f is not None
+                ]
             elif not name.startswith("__"):
                 described.append(f"{name}={fingerprint(getattr(value, '__func__', value), seen)}")
     return "\n".join(described)
@@ -192,17 +195,21 @@ def _code(code: types.CodeType) -> str:
 
 def _inner(function: types.FunctionType, seen: set[int]) -> list[str]:
     """Describe what a function reads: its globals, and what the modules among them hold."""
-    names, code = global_names(function), function.__code__
+    names, read = global_names(function), _names_in(function.__code__)
     described = []
-    for name in (*code.co_names, *code.co_freevars):
-        if name not in names:
-            continue
+    for name in sorted(read & names.keys()):
         described.append(f"{name}={fingerprint(names[name], seen)}")
         module = names[name]
         if (
             isinstance(module, types.ModuleType)
             and module.__name__.partition(".")[0] not in _COMPILED_ELSEWHERE
         ):
-            held = {n: vars(module)[n] for n in code.co_names if n in vars(module)}
+            held = {n: vars(module)[n] for n in sorted(read & vars(module).keys())}
             described += [f"{name}.{n}={fingerprint(v, seen)}" for n, v in held.items()]
     return described
+
+
+def _names_in(code: types.CodeType) -> set[str]:
+    """Return the names that a function reads, also in the generators inside it."""
+    inner = [_names_in(c) for c in code.co_consts if isinstance(c, types.CodeType)]
+    return {*code.co_names, *code.co_freevars}.union(*inner)

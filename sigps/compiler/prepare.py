@@ -95,14 +95,14 @@ class _Methods:
         if nested:
             reject(
                 nested[0],
-                "a method that assigns fields, sends, halts, or is given the messages is called on a line of its "
-                "own: 'self.method(...)' or 'x = self.method(...)'",
+                "a method that assigns fields, sends, halts, or is given the messages is called on a line of "
+                "its own: 'self.method(...)' or 'x = self.method(...)'",
             )
         return [statement]
 
     def _acting(self, node: Any) -> str | None:
         if isinstance(node, ast.Call) and is_self(node.func):
-            name: str = node.func.attr  # type: ignore[attr-defined]
+            name: str = node.func.attr
             takes_messages = any(isinstance(a, ast.Name) and a.id == "messages" for a in node.args)
             if self._subject.method(name) is not None and (takes_messages or self._subject.has_effects(name)):
                 return name
@@ -115,8 +115,8 @@ class _Methods:
             if isinstance(child, ast.Return) and child is not tree.body[-1]:
                 reject(
                     child,
-                    f"{name}() assigns fields, sends, halts, or reads messages, so it is put in place where it is "
-                    "called, and its only 'return' must be its last line",
+                    f"{name}() assigns fields, sends, halts, or reads messages: it is put in place where it "
+                    "is called, and its only 'return' must be its last line",
                 )
         params = [arg.arg for arg in tree.args.args][0 if self._subject.is_static(name) else 1 :]
         missing = len(params) - len(call.args)

@@ -18,7 +18,7 @@ The functions (every argument is a scalar or a tuple, so each is inlined whereve
     vertex  = (id, out_degree, in_degree)
     inbox   = the slots where messages are combined; (begin, end, array, ...) where they are listed
     edges   = (begin, end, gids, ids, (column, ...))  the vertex's out-edges, where compute() reads them
-    mail    = (count, kinds, targets, senders, array, ...)  where compute() sends in a way no record can express
+    mail    = (count, kinds, targets, senders, array, ...)  where compute() sends what no record can express
     flags   = HALT | RETIRE | SENT
 """
 
@@ -74,7 +74,9 @@ class EarlyExit(Enum):
     NEVER = "every in-edge must be seen"
     FIRST = "all messages are equal and the combiner is idempotent: the first one is enough"
     LOWEST = "the message is the sender's id and the combiner is min: the first one in id order is enough"
-    BOUND = "the message is the sender's value and the combiner min or max: nothing beats the best of all sent"
+    BOUND = (
+        "the message is the sender's value and the combiner min or max: nothing beats the best of all sent"
+    )
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from typing import Any
 from sigps.compiler.fields import LowerFields
 from sigps.compiler.program import Consumption, Slot
 from sigps.compiler.reductions import Reduction, is_messages, match_reduction
-from sigps.compiler.source import reject
+from sigps.compiler.source import as_written, reject
 from sigps.compiler.subject import Subject
 from sigps.compiler.syntax import assign, at, expression, substitute
 
-__all__ = ["Messages", "NotCombinable", "Reader", "bind_message"]
+__all__ = ["Messages", "NotCombinableError", "Reader", "bind_message"]
 
 
 @dataclass
@@ -37,11 +37,11 @@ class Messages:
     obstacle: str = ""
 
 
-class NotCombinable(Exception):
+class NotCombinableError(Exception):
     """Why a program's messages must be listed."""
 
     def __init__(self, node: ast.AST, reason: str) -> None:
-        super().__init__(f"line {getattr(node, 'lineno', '?')}: {reason}")
+        super().__init__(f"line {getattr(node, 'lineno', '?')}: {as_written(reason)}")
 
 
 class Reader(ast.NodeTransformer):
@@ -76,7 +76,8 @@ class Reader(ast.NodeTransformer):
         if reduction.needs_default and not (self._num_guards and not reduction.conditions):
             reject(
                 node,
-                f"{op}() of messages needs default=..., or to stand under 'if messages:': a vertex may have none",
+                f"{op}() of messages needs default=..., or to stand under 'if messages:': "
+                "a vertex may have none",
             )
         variable, element = reduction.variable, reduction.element
         if isinstance(variable, ast.Tuple):
@@ -105,7 +106,7 @@ class Reader(ast.NodeTransformer):
         return self._branches(node)
 
     def _branches(self, node: Any) -> Any:
-        """Visit the test and both branches; where the test shows that there are messages, min() needs no default."""
+        """Visit the test and both branches; where there must be messages, min() needs no default."""
         shows = (_shows_messages(node.test), _shows_none(node.test))
         node.test = self.visit(self._truth(node.test))
         for name, is_shown in zip(("body", "orelse"), shows, strict=True):
@@ -133,8 +134,8 @@ class Reader(ast.NodeTransformer):
         if node.id == "messages":
             reject(
                 node,
-                "messages can be reduced (sum, min, max, any, all, len), tested, or looped over in compute(); "
-                "not stored, indexed or handed on",
+                "messages can be reduced (sum, min, max, any, all, len), tested, or looped over in compute"
+                "(), not stored, indexed or handed on",
             )
         return node
 

@@ -1,4 +1,4 @@
-"""Reductions of messages and of edges: `sum`, `min`, `max`, `any`, `all` and `len`, matched and written out as loops."""
+"""Reductions of messages and of edges, `sum` to `len`: matched, and written out as loops."""
 
 from __future__ import annotations
 
@@ -85,11 +85,13 @@ def _default(node: ast.Call, op: str) -> ast.expr | None:
 
 
 def is_messages(node: ast.AST) -> bool:
+    """Tell whether an expression is `messages`."""
     return isinstance(node, ast.Name) and node.id == "messages"
 
 
 def is_out_edges(node: ast.AST) -> bool:
-    return is_self(node) and node.attr == "out_edges"  # type: ignore[attr-defined]
+    """Tell whether an expression is `self.out_edges`."""
+    return is_self(node) and node.attr == "out_edges"
 
 
 def reduction_call(

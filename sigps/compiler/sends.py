@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from sigps.compiler.edge_loops import SENDS, action_of, is_edge_loop
+from sigps.compiler.edge_loops import SENDS, action_of, is_edge_loop, reject_edge
 from sigps.compiler.program import Delivery
-from sigps.compiler.source import reject
+from sigps.compiler.source import as_written, reject
 from sigps.compiler.subject import Subject
 from sigps.compiler.syntax import (
     assign,
@@ -127,7 +127,7 @@ class _Sites:
         self.any_send = True
 
     def _stop(self, node: ast.AST, reason: str) -> None:
-        self.obstacle = self.obstacle or f"line {getattr(node, 'lineno', '?')}: {reason}"
+        self.obstacle = self.obstacle or f"line {getattr(node, 'lineno', '?')}: {as_written(reason)}"
 
     def _impurity(self, loop: ast.For) -> str:
         """Tell why a loop over the edges is more than an edge function; empty if it is one."""
@@ -144,8 +144,8 @@ class _Sites:
                 return "the loop over the edges holds another loop, a break or a return"
             if isinstance(node, ast.Name) and node.id == "messages":
                 return "the loop over the edges reads messages"
-            if is_self(node) and not isinstance(node.ctx, ast.Load):  # type: ignore[attr-defined]
-                return f"the loop over the edges changes self.{node.attr}"  # type: ignore[attr-defined]
+            if is_self(node) and not isinstance(node.ctx, ast.Load):
+                return f"the loop over the edges changes self.{node.attr}"
             if isinstance(node, ast.Assign) and not all(isinstance(t, ast.Name) for t in node.targets):
                 return "the loop over the edges assigns more than plain names"
         changed = assigned_names(loop.body)
@@ -158,8 +158,8 @@ class _Sites:
         if carried:
             return f"an iteration may read {carried!r} from the one before"
         for node in ast.walk(loop):
-            if isinstance(node, ast.Call) and is_self(node.func) and self._subject.method(node.func.attr):  # type: ignore[attr-defined]
-                name = node.func.attr  # type: ignore[attr-defined]
+            if isinstance(node, ast.Call) and is_self(node.func) and self._subject.method(node.func.attr):
+                name = node.func.attr
                 touches_edge = bool((changed | {edge}) & loaded_names(node.args))
                 if touches_edge and not self._subject.is_uniform(name):
                     return f"self.{name}() reads both the vertex and the edge"
@@ -297,10 +297,7 @@ class _Site(ast.NodeTransformer):
                 self.reads_source = True
                 return ast.copy_location(ast.Name("__source", ast.Load()), node)
             if isinstance(node, ast.Name) and node.id == self._edge:
-                reject(
-                    node,
-                    "an edge can only be used as edge.target, edge.weight, edge.<column> or in self.send(edge, ...)",
-                )
+                reject_edge(node)
         return super().visit(node)
 
     def _edge_attribute(self, node: ast.Attribute) -> ast.expr:
@@ -327,7 +324,7 @@ class _Site(ast.NodeTransformer):
         names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
         if names & {self._edge, *self._edge_locals}:
             return "edge"
-        calls = [n.func.attr for n in ast.walk(node) if isinstance(n, ast.Call) and is_self(n.func)]  # type: ignore[attr-defined]
+        calls = [n.func.attr for n in ast.walk(node) if isinstance(n, ast.Call) and is_self(n.func)]
         if not all(self._subject.is_uniform(name) for name in calls if self._subject.method(name)):
             return "vertex"
         for child in ast.walk(node):
@@ -335,14 +332,13 @@ class _Site(ast.NodeTransformer):
                 return "edge"
             if isinstance(child, ast.Name) and child.id in self._vertex_locals:
                 reach = "vertex"
-            if is_self(child):
-                if not self._subject.is_uniform(child.attr):  # type: ignore[attr-defined]
-                    reach = "vertex"
+            if is_self(child) and not self._subject.is_uniform(child.attr):
+                reach = "vertex"
         return reach
 
 
 def _is_own_id(node: ast.AST) -> bool:
-    return is_self(node) and node.attr == "id"  # type: ignore[attr-defined]
+    return is_self(node) and node.attr == "id"
 
 
 def _most_sends(block: Sequence[ast.stmt], sites: list[ast.stmt]) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sigps.compiler.program import Consumption, Slot
-from sigps.compiler.reading import NotCombinable, Reader
+from sigps.compiler.reading import NotCombinableError, Reader
 from sigps.compiler.reductions import Reduction, numeric
 from sigps.compiler.subject import Subject
 from sigps.compiler.syntax import assigned_names, cast, expression, is_self
@@ -48,7 +48,9 @@ class Combined(Reader):
         self._folded = {}
         lasting = assigned_names([node.target]) & self._lasting
         if lasting:
-            raise NotCombinable(node, f"the loop's variable {sorted(lasting)[0]!r} is read after the loop")
+            raise NotCombinableError(
+                node, f"the loop's variable {sorted(lasting)[0]!r} is read after the loop"
+            )
         for statement in node.body:
             code += self._fold(statement, node, [])
         return code
@@ -66,7 +68,7 @@ class Combined(Reader):
             return [s for child in statement.body for s in self._fold(child, loop, inner)]
         update = _update(statement)
         if update is None:
-            raise NotCombinable(statement, "the loop over messages does more than fold them")
+            raise NotCombinableError(statement, "the loop over messages does more than fold them")
         return self._accumulate(*update, loop, conditions, statement)
 
     def _extremum(self, node: ast.If) -> tuple[str, ast.expr, ast.expr] | None:
@@ -100,15 +102,15 @@ class Combined(Reader):
         node: ast.stmt,
     ) -> list[ast.stmt]:
         if self._folded.setdefault(ast.dump(target), op) != op:
-            raise NotCombinable(
+            raise NotCombinableError(
                 node, f"the loop folds {ast.unparse(target)} in two ways, and their order matters"
             )
         element = self.over_message(element, loop.target)
         over = [self.over_message(c, loop.target) for c in conditions]
         value = self._slot(op, element, over, node)
-        if is_self(target) and target.attr in self.subject.aggregators:  # type: ignore[attr-defined]
-            if op != "sum" or self.subject.aggregators[target.attr].kind != "sum":  # type: ignore[attr-defined]
-                raise NotCombinable(node, "the loop over messages contributes each one to an aggregator")
+        if is_self(target) and target.attr in self.subject.aggregators:
+            if op != "sum" or self.subject.aggregators[target.attr].kind != "sum":
+                raise NotCombinableError(node, "the loop over messages contributes each one to an aggregator")
             return [ast.AugAssign(_as_store(target), ast.Add(), value)]  # type: ignore[arg-type]
         store = _as_store(target)
         new: ast.expr
@@ -171,7 +173,7 @@ class Combined(Reader):
             if conditions:
                 dtypes = self.dtypes if is_whole else [self._dtype(element)]
                 if any(d is None for d in dtypes):
-                    raise NotCombinable(
+                    raise NotCombinableError(
                         node, f"a filtered {op}() of an expression has no known neutral value"
                     )
                 identities = [cast(d, ast.Constant(extreme(op, d.type))) for d in dtypes if d is not None]
@@ -196,13 +198,13 @@ class Combined(Reader):
     def _require_uniform(self, part: ast.expr, node: ast.AST) -> None:
         for child in ast.walk(part):
             if isinstance(child, ast.Name) and child.id in self._local_names:
-                raise NotCombinable(
+                raise NotCombinableError(
                     node, f"what is reduced depends on {child.id!r}, which belongs to one vertex"
                 )
             if is_self(child):
-                name = child.attr  # type: ignore[attr-defined]
+                name = child.attr
                 if not self.subject.is_uniform(name):
-                    raise NotCombinable(
+                    raise NotCombinableError(
                         node, f"what is reduced depends on self.{name}, which belongs to one vertex"
                     )
 

@@ -6,13 +6,14 @@ import ast
 import copy
 import inspect
 import linecache
+import re
 import types
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from sigps.errors import CompileError
 
-__all__ = ["global_names", "parse_function", "reject"]
+__all__ = ["as_written", "global_names", "parse_function", "reject"]
 
 _DECORATORS = ("staticmethod", "property")
 
@@ -27,7 +28,8 @@ def parse_function(function: Callable[..., Any], owner: str) -> ast.FunctionDef:
     code = function.__code__
     if hasattr(function, "__wrapped__"):
         raise CompileError(
-            f"{owner}.{function.__name__} has a decorator, which cannot be compiled: write what it does in the method"
+            f"{owner}.{function.__name__} has a decorator, which cannot be compiled: "
+            "write what it does in the method"
         )
     try:
         lines, first = inspect.getsourcelines(code)
@@ -76,7 +78,12 @@ def reject(node: ast.AST, problem: str) -> NoReturn:
     file = getattr(node, "sigps_file", None)
     line = getattr(node, "lineno", None)
     source = linecache.getline(file, line).strip() if file and line else ""
-    raise CompileError(problem, file=file, line=line, source=source)
+    raise CompileError(as_written(problem), file=file, line=line, source=source)
+
+
+def as_written(text: str) -> str:
+    """Return a text with names as the user wrote them, without what the compiler put before them."""
+    return re.sub(r"\b__(?:local|global\d+|in\d+)_", "", text)
 
 
 def _parse(text: str, first: int) -> ast.stmt | None:

@@ -74,7 +74,7 @@ class Subject:
         )
 
     def compute(self) -> ast.FunctionDef:
-        """Return compute(), its arguments named `self` and `messages`; folded, and its global names resolved."""
+        """Return the tree, folded, with its global names resolved."""
         tree = parse_function(self.cls.compute, self.name)
         names = _arguments(tree)
         if len(names) != 2 or len(names) != len(
@@ -122,7 +122,7 @@ class Subject:
         return tree
 
     def reach(self, attribute: str) -> str | None:
-        """Tell where `self.attribute` can be known: `uniform` for all, `vertex` for one vertex, None for neither."""
+        """Tell for whom `self.attribute` is the same: all (`uniform`), one `vertex`, or None: unknown."""
         if attribute in ENV or attribute in self.params:
             return "uniform"
         if attribute in VERTEX or attribute in self.states or attribute in self.aggregators:
@@ -139,7 +139,7 @@ class Subject:
         reads: set[str] = set()
         for node in ast.walk(self.tree(attribute)):
             if is_self(node):
-                name = node.attr  # type: ignore[attr-defined]
+                name = node.attr
                 if name in (*seen, attribute):
                     reject(node, f"{attribute}() calls itself; write the recursion as a loop")
                 called = self.method(name) is not None
@@ -152,8 +152,8 @@ class Subject:
             return True
         for node in ast.walk(self.tree(attribute)):
             if is_self(node):
-                name = node.attr  # type: ignore[attr-defined]
-                is_stored = not isinstance(node.ctx, ast.Load)  # type: ignore[attr-defined]
+                name = node.attr
+                is_stored = not isinstance(node.ctx, ast.Load)
                 if is_stored or (self.method(name) is not None and self.has_effects(name)):
                     return True
         return False
@@ -198,7 +198,7 @@ class Subject:
             ]
         reject(
             message,
-            f"a message is written as {kind.__name__}(...) where it is sent, or as a local variable that holds one",
+            f"a message is written as {kind.__name__}(...) where it is sent, or as a variable that holds one",
         )
 
     def reject_unknown(self, node: ast.Attribute) -> None:

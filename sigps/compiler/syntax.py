@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -39,10 +39,12 @@ def statements(text: str) -> list[ast.stmt]:
 
 
 def assign(name: str, value: ast.expr) -> ast.Assign:
+    """Build `name = value`."""
     return ast.Assign([ast.Name(name, ast.Store())], value)
 
 
 def tuple_of(values: Sequence[ast.expr]) -> ast.Tuple:
+    """Build a tuple."""
     return ast.Tuple(list(values), ast.Load())
 
 
@@ -71,18 +73,20 @@ def at(nodes: Iterable[Node], place: ast.AST) -> list[Node]:
 
 
 def function(name: str, params: Sequence[str], body: Sequence[ast.stmt]) -> ast.FunctionDef:
+    """Build a function."""
     tree = ast.parse(f"def {name}({', '.join(params)}): pass").body[0]
     assert isinstance(tree, ast.FunctionDef)
     tree.body = list(body)
     return tree
 
 
-def is_self(node: ast.AST) -> bool:
+def is_self(node: ast.AST) -> TypeGuard[ast.Attribute]:
     """Tell whether a node is `self.something`."""
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
 def assigned_names(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the names that are given a value somewhere inside."""
     return {
         n.id
         for node in nodes
@@ -92,6 +96,7 @@ def assigned_names(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def loaded_names(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the names that are read somewhere inside."""
     return {
         n.id
         for node in nodes
