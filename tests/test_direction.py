@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from sigps.engine.direction import PULL_GAIN, PULL_GAIN_EARLY, choose_direction
+from sigps.engine.direction import PULL_GAIN, PULL_GAIN_EARLY, choose_asking, choose_direction
+from sigps.kernels.cpu import EVERYBODY, MOST, NOBODY, SOME
 
 USUAL: dict[str, Any] = {
     "sender_edges": 10,
@@ -46,3 +47,24 @@ def test_more_senders_never_turn_a_pull_into_a_push() -> None:
         chosen = [choose_direction(**{**options, "sender_edges": n}) for n in range(1100)]
         assert chosen == sorted(chosen, reverse=True)
         assert {"push", "pull"} == set(chosen)
+
+
+@pytest.mark.parametrize(
+    ("sent", "sent_edges", "stops_early", "asking"),
+    [
+        (0, 0, False, NOBODY),
+        (0, 0, True, NOBODY),
+        (1, 5, False, SOME),
+        (99, 900, False, SOME),
+        (99, 901, False, MOST),  # so few are missing that a wrong guess is rare
+        (1, 5, True, MOST),  # the first hit ends the search: nothing is gathered ahead of it
+        (100, 1000, False, EVERYBODY),
+        (100, 1000, True, EVERYBODY),
+        (100, 0, False, EVERYBODY),  # every ghost sent, and every owned vertex with an out-edge
+    ],
+)
+def test_a_pull_asks_no_more_than_it_must(sent: int, sent_edges: int, stops_early: bool, asking: int) -> None:
+    chosen = choose_asking(
+        sent=sent, could_send=100, sent_edges=sent_edges, num_edges=1000, stops_early=stops_early
+    )
+    assert chosen == asking

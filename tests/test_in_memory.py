@@ -129,3 +129,31 @@ def test_the_graph_is_never_written() -> None:
         copies = [a.copy() for a in arrays]
         compiled(program, graph, threads=2).lease(100)
         assert all(np.array_equal(a, c) for a, c in zip(arrays, copies, strict=True))
+
+
+class Loudest(Vertex, message=float):
+    """The greatest of the neighbours' voices, superstep after superstep; some fall silent."""
+
+    heard: State[float] = -1.0
+
+    def compute(self, messages):
+        self.heard = max(messages, default=-1.0)
+        if self.superstep < 4 and (self.id + self.superstep) % 3 != 0:
+            self.send_to_neighbors(float((self.id * 37 + self.superstep * 11) % 101))
+
+
+def test_the_best_of_all_sent_ends_a_search_and_changes_nothing() -> None:
+    rng = np.random.default_rng(7)
+    ends = rng.integers(0, 60, (2, 3000))  # rows far longer than a piece
+    graph = Graph.from_edges(*ends, directed=False)
+    for superstep in range(1, 6):
+        expected = [-1.0] * graph.num_vertices
+        for u, v in zip(*ends.tolist(), strict=True):
+            for a, b in ((u, v), (v, u)):
+                if superstep - 1 < 4 and (a + superstep - 1) % 3 != 0:
+                    expected[b] = max(expected[b], float((a * 37 + (superstep - 1) * 11) % 101))
+        for direction in ("pull", "push"):
+            for threads in (1, 3):
+                engine = compiled(Loudest(), graph, threads, forced=direction)
+                engine.lease(superstep + 1)
+                assert values(engine, "heard") == expected

@@ -51,6 +51,17 @@ class NativeProgram:
             self._loops[name, deterministic] = known
         return known
 
+    def plain_loop(self, name: str) -> Callable[..., Any]:
+        """Return a loop that needs none of the program's functions."""
+        if name not in _plain_loops:
+            loop = _jit(getattr(kernels, name))
+            loop._cache = cache.KernelCache(f"plain {name}")
+            _plain_loops[name] = loop
+        return _plain_loops[name]
+
+
+_plain_loops: dict[str, Callable[..., Any]] = {}
+
 
 def compile_for_cpu(program: VertexProgram, columns: Mapping[str, np.dtype[Any]]) -> NativeProgram:
     """Compile a program; what was compiled before comes from the cache on disk.

@@ -15,7 +15,7 @@ __all__ = ["PULL_GAIN", "PULL_GAIN_EARLY", "Direction", "choose_asking", "choose
 
 Direction = Literal["push", "pull"]
 
-PULL_GAIN = 3
+PULL_GAIN = 6
 """How many in-edges a pull passes while a push delivers one message."""
 
 PULL_GAIN_EARLY = 12
@@ -68,7 +68,7 @@ def choose_asking(*, sent: int, could_send: int, sent_edges: int, num_edges: int
         could_send: Those that have an out-edge.
         sent_edges: Out-edges of owned vertices that sent.
         num_edges: Out-edges of all owned vertices.
-        stops_early: Whether a pull may stop at its first hit.
+        stops_early: Whether a pull may stop before it has seen all.
 
     Returns:
         NOBODY, SOME, MOST or EVERYBODY, as `kernels.cpu.gather_combined` explains them.

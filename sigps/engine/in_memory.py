@@ -12,6 +12,7 @@ crosses partitions is the changed outbox records either way.
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import time
 from dataclasses import dataclass, field
@@ -201,8 +202,14 @@ class Engine:
         sent, (records,) = self._read
         if mode == NOBODY:
             return records.dtype.type(0)
-        best = np.min if self._program.slots[0].op == "min" else np.max
-        return best(records[sent.view(np.bool_)])
+        takes_min = self._program.slots[0].op == "min"
+        find = self._native.plain_loop("best_of_sent")
+        cuts = np.linspace(0, sent.size, self._threads.count + 1).astype(np.uint64)
+        found = self._threads.map(
+            lambda span: find(*span, sent, records, takes_min), list(itertools.pairwise(cuts))
+        )
+        best = [value for has, value in found if has]
+        return (min if takes_min else max)(best) if best else records.dtype.type(0)
 
     def _pull_mode(self, num_ghosts_sent: int) -> int:
         return choose_asking(
@@ -210,7 +217,7 @@ class Engine:
             could_send=self._num_with_out_edges + self._subgraph.num_ghosts,
             sent_edges=self._last.sent_edges,
             num_edges=self._num_out_edges,
-            stops_early=self._stops_early,
+            stops_early=self._program.early_exit is not EarlyExit.NEVER,
         )
 
     def _scratch(self, span: tuple[np.uint64, np.uint64]) -> Arrays:
@@ -400,10 +407,9 @@ def _out_edges(native: NativeProgram, subgraph: Subgraph) -> tuple[Any, ...]:
 def _cut(offsets: NDArray[np.uint64], parts: int) -> list[tuple[np.uint64, np.uint64]]:
     """Cut vertices into ranges of about equal work: edges plus vertices."""
     n = offsets.size - 1
-    work = offsets + np.arange(n + 1, dtype=np.uint64)
-    cuts = np.searchsorted(work, np.linspace(0, int(work[-1]), parts + 1)[1:-1])
-    bounds = np.concatenate([[0], cuts, [n]]).astype(np.uint64)
-    return [(a, b) for a, b in itertools.pairwise(bounds) if a < b]
+    goals = np.linspace(0, int(offsets[-1]) + n, parts + 1)[1:-1]
+    cuts = [bisect.bisect_left(range(n + 1), goal, key=lambda v: int(offsets[v]) + v) for goal in goals]
+    return [(np.uint64(a), np.uint64(b)) for a, b in itertools.pairwise([0, *cuts, n]) if a < b]
 
 
 def _split(vertices: NDArray[np.uint32], threads: int) -> list[NDArray[np.uint32]]:

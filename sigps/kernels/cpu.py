@@ -40,6 +40,7 @@ __all__ = [
     "SOME",
     "Functions",
     "apply_bins",
+    "best_of_sent",
     "combine_mail",
     "commit",
     "compute_listed",
@@ -129,7 +130,7 @@ def gather_combined(f: Functions) -> Loop:
 
     NOBODY
     SOME       the positions of their edges are gathered first, piece by piece, without a branch to mispredict
-    MOST       or where the first hit is enough: each is asked when it is met
+    MOST       or where few hits may be enough: each is asked when it is met
     EVERYBODY  with an out-edge: nobody is asked
 
     `places` is scratch of `PIECE` positions.
@@ -159,6 +160,8 @@ def gather_combined(f: Functions) -> Loop:
                         slots = merge(empty, False, value)
                         has = True
                 e += ONE
+            if stops_at_bound and has and slots[0] == bound:
+                e = last
             while e < last and not stops_early:
                 stop = min(last, e + PIECE) if stops_at_bound or mode == SOME else last
                 if mode == SOME:
@@ -193,7 +196,7 @@ def gather_combined(f: Functions) -> Loop:
                             )
                             if passes:
                                 slots = merge(slots, True, value)
-                if stops_at_bound and has and slots[0] == bound:
+                if stops_at_bound and slots[0] == bound:
                     break
                 e = stop
             if not has and fields[0][v] != 0:
@@ -208,6 +211,19 @@ def gather_combined(f: Functions) -> Loop:
         return (ran, active, senders, sent_edges), total
 
     return gather_combined
+
+
+def best_of_sent(begin, end, sent, records, takes_min):
+    """Find the least or greatest record sent among positions begin..end, and whether there is one."""
+    has = False
+    best = records[0]
+    for i in range(begin, end):
+        if sent[i]:
+            value = records[i]
+            if not has or (value < best if takes_min else value > best):
+                best = value
+            has = True
+    return has, best
 
 
 def gather_listed(f: Functions) -> Loop:

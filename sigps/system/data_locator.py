@@ -24,9 +24,11 @@ class DataLocator:
 
     def __init__(self, graph: Graph, assignment: Assignment, subgraph: Subgraph) -> None:
         self._graph, self._assignment = graph, assignment
-        gids = subgraph.owned_gids
-        self._order = np.argsort(gids)
-        self._sorted = gids[self._order]
+        self._order = self._sorted = np.empty(0, dtype=np.int64)
+        if subgraph.gids is not None:
+            gids = subgraph.owned_gids
+            self._order = np.argsort(gids)
+            self._sorted = gids[self._order]
 
     def gids(self, ids: NDArray[np.int64], superstep: int) -> NDArray[np.int64]:
         """Return the gids of ids as compute() sees them. Collective.
@@ -47,4 +49,4 @@ class DataLocator:
 
     def local_ids(self, gids: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the local ids of vertices that this rank owns. O(log owned) each."""
-        return self._order[np.searchsorted(self._sorted, gids)]
+        return self._order[np.searchsorted(self._sorted, gids)] if self._sorted.size else gids
