@@ -74,7 +74,8 @@ writes = []
 kept = cache.write
 cache.write = lambda key, value: (writes.append(key), kept(key, value))
 import programs, sigps
-result = sigps.run(programs.TwoFolds(), programs.kite(), device="cpu", threads=1, direction="pull")
+program = programs.CASES["two_folds"].program()
+result = sigps.run(program, programs.kite(), device="cpu", threads=1, direction="pull")
 print(result["low"].tolist(), len(writes) > 0)
 """
     environment = {**os.environ, "SIGPS_CACHE_DIR": str(tmp_path)}
