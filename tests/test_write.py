@@ -105,10 +105,8 @@ class TestEdgeList:
         plain, packed = tmp_path / "g.txt", tmp_path / f"g.txt{suffix}"
         write_edge_list(battery["grid"].build(), plain)
         run_ranks(size, lambda group: write_edge_list(battery["grid"].build(group=group), packed))
-        if opener is None:
-            text = pyarrow.input_stream(str(packed), compression="zstd").read()
-        else:
-            text = opener(packed).read()
+        unpack = opener or (lambda path: pyarrow.input_stream(str(path), compression="zstd"))
+        text = unpack(packed).read()
         assert text == plain.read_bytes()
         assert edges_of(load(packed, directed=False, weights=True)) == edges_of(battery["grid"].build())
 
