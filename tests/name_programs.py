@@ -117,7 +117,9 @@ class Functions(Vertex):
             self.digits += WEIGHTS[i] * (self.id + i)
         for w in WEIGHTS:
             self.digits -= w
-        self.length = math.sqrt(self.id**2 + SCALE) + halved(self.id) + other_programs.tripled(SCALE)
+        self.length = (
+            2**-self.id + math.sqrt(self.id**2 + SCALE) + halved(self.id) + other_programs.tripled(SCALE)
+        )
         self.angle = np.arctan2(float(self.id), 2.0) + math.pi * np.cos(0.0)
         n, steps = self.id + 1, 0
         while n != 1:

@@ -51,6 +51,7 @@ def test_interpreted_by_hand(name: str) -> None:
         ("y = (1, 2)", "Cannot unify"),
         ("y = y + 'a'", "No implementation of function"),
         ("y = math.sqrt(1, 2)", "No implementation of function|Invalid use|takes"),
+        ("y = None", "Optional|Cannot unify"),
         ("y = helper(1)", "missing a required argument|not enough|takes"),
     ],
 )

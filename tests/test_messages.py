@@ -124,6 +124,7 @@ def test_ids_that_are_no_positions() -> None:
             Consumption.LISTED,
         ),
         ("sum = 1.0\nfor m in messages:\n    sum += m\nself.x = sum", Consumption.COMBINED),
+        ("self.x = bool(messages) + 2 * any(m > 1 for m in messages)", Consumption.COMBINED),
         ("max = 2\nfor m in messages:\n    self.x += m * max", Consumption.LISTED),
     ],
 )
@@ -134,3 +135,12 @@ def test_slots_only_where_the_order_cannot_matter(body: str, consumption: Consum
     graph = CASES["narrow"].graph()
     judge = run(program, graph, device="python")
     assert run(program, graph, device="cpu")["x"].tolist() == pytest.approx(judge["x"].tolist())
+
+
+@pytest.mark.parametrize(
+    "body", ["self.x += sum(messages)", "for m in messages:\n    self.x = m\nself.x += 1.0"]
+)
+def test_messages_that_nobody_sends(body: str) -> None:
+    program = program_of(f"{body}\nself.vote_to_halt()")
+    judge = run(program, kite(), device="python")
+    assert run(program, kite(), device="cpu")["x"].tolist() == judge["x"].tolist()

@@ -97,6 +97,18 @@ class _Folder(ast.NodeTransformer):
             return node
         return ast.copy_location(ast.Constant(value), node)
 
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        """A whole number to a negative power is a fraction in Python; compiled whole numbers would give 0."""
+        self.generic_visit(node)
+        if (
+            isinstance(node.op, ast.Pow)
+            and isinstance(node.right, ast.UnaryOp)
+            and isinstance(node.right.op, ast.USub)
+        ):
+            one = ast.copy_location(ast.Constant(1.0), node)
+            node.left = ast.copy_location(ast.BinOp(node.left, ast.Mult(), one), node)
+        return node
+
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         self.generic_visit(node)
         if isinstance(node.op, ast.Not) and isinstance(node.operand, ast.Constant):

@@ -80,7 +80,7 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
     if sends.delivery is Delivery.MAILBOX:
         functions.append(emit(len(subject.message)))
     functions += _methods(subject, lower.methods | messages.methods | edges.methods | edge_methods)
-    module = _TypedMessages(subject).visit(ast.Module(body=functions, type_ignores=[]))
+    module = _TypedMessages(subject).visit(ast.Module(body=at(functions, tree), type_ignores=[]))
     namespace = _namespace(subject)
     early_exit = _early_exit(subject, sends, messages)
     return VertexProgram(
@@ -188,7 +188,7 @@ class _Returns(ast.NodeTransformer):
 
 
 def _edge(subject: Subject, sends: Sends, tree: ast.FunctionDef) -> tuple[list[ast.stmt], set[str]]:
-    if sends.delivery is not Delivery.RECORD:
+    if sends.delivery is Delivery.MAILBOX:
         return [], set()
     start = unpack(subject, "__env", "__params")
     if sends.record:

@@ -63,6 +63,8 @@ class Reader(ast.NodeTransformer):
         return self.result
 
     def visit_Call(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Name) and node.func.id == "bool" and len(node.args) == 1:
+            node.args = [self._truth(node.args[0])]
         reduction = match_reduction(node)
         if reduction is None or not is_messages(reduction.source):
             return self.generic_visit(node)

@@ -68,7 +68,7 @@ def separate_sends(body: list[ast.stmt], subject: Subject) -> Sends:
     finder = _Sites(subject, body)
     finder.visit_block(body)
     if not finder.any_send:
-        return Sends(Delivery.NONE, body)
+        return Sends(Delivery.NONE, body, edge_body=[_no_message(subject)])
     if not subject.message:
         reject(
             finder.first,
@@ -261,8 +261,7 @@ class _Site(ast.NodeTransformer):
         self.is_plain = not isinstance(statement, ast.For) and len(self.captures) == len(self._dtypes)
 
     def nothing(self) -> list[ast.stmt]:
-        zeros = tuple_of([cast(d, ast.Constant(0)) for d in self._dtypes])
-        return at([ast.Return(tuple_of([ast.Constant(False), zeros]))], self.statement)
+        return at([_no_message(self._subject)], self.statement)
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         if action_of(node) is None:
@@ -335,6 +334,12 @@ class _Site(ast.NodeTransformer):
             if is_self(child) and not self._subject.is_uniform(child.attr):
                 reach = "vertex"
         return reach
+
+
+def _no_message(subject: Subject) -> ast.stmt:
+    """Build what an edge function returns where no message passes."""
+    zeros = tuple_of([cast(d, ast.Constant(0)) for d in subject.message_dtypes])
+    return ast.Return(tuple_of([ast.Constant(False), zeros]))
 
 
 def _is_own_id(node: ast.AST) -> bool:

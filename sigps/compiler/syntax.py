@@ -29,13 +29,20 @@ Node = TypeVar("Node", bound=ast.AST)
 
 
 def expression(text: str) -> ast.expr:
-    """Parse one expression."""
-    return ast.parse(text, mode="eval").body
+    """Parse one expression; it stands nowhere until `at` gives it a place."""
+    return _unplaced(ast.parse(text, mode="eval").body)
 
 
 def statements(text: str) -> list[ast.stmt]:
-    """Parse statements."""
-    return ast.parse(text).body
+    """Parse statements; they stand nowhere until `at` gives them a place."""
+    return [_unplaced(statement) for statement in ast.parse(text).body]
+
+
+def _unplaced(tree: Node) -> Node:
+    for node in ast.walk(tree):
+        for attribute in ("lineno", "col_offset", "end_lineno", "end_col_offset"):
+            node.__dict__.pop(attribute, None)
+    return tree
 
 
 def assign(name: str, value: ast.expr) -> ast.Assign:
@@ -74,7 +81,7 @@ def at(nodes: Iterable[Node], place: ast.AST) -> list[Node]:
 
 def function(name: str, params: Sequence[str], body: Sequence[ast.stmt]) -> ast.FunctionDef:
     """Build a function."""
-    tree = ast.parse(f"def {name}({', '.join(params)}): pass").body[0]
+    tree = statements(f"def {name}({', '.join(params)}): pass")[0]
     assert isinstance(tree, ast.FunctionDef)
     tree.body = list(body)
     return tree
