@@ -18,8 +18,8 @@ Direction = Literal["push", "pull"]
 PULL_GAIN = 6
 """How many in-edges a pull passes while a push delivers one message."""
 
-PULL_GAIN_EARLY = 12
-"""The same where a pull stops at the first hit."""
+PULL_GAIN_EARLY = 16
+"""The same where a pull may stop before it has seen all."""
 
 
 def choose_direction(
@@ -40,7 +40,7 @@ def choose_direction(
         num_active: Vertices that will run even without a message.
         num_vertices: Vertices of the partition.
         can_push: Whether the program has a push form.
-        stops_early: Whether a pull may stop at its first hit.
+        stops_early: Whether a pull may stop before it has seen all.
         forced: What the user asked for, or None.
 
     Returns:

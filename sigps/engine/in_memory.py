@@ -86,7 +86,7 @@ class Engine:
         self._subgraph, self._exchange, self._threads = subgraph, exchange, threads
         self._forced = forced
         self._can_push = _can_push(native, deterministic)
-        self._stops_early = program.early_exit in (EarlyExit.FIRST, EarlyExit.LOWEST)
+        self._stops_early = program.early_exit is not EarlyExit.NEVER
         self._deterministic = deterministic and any(a.field.dtype().kind == "f" for a in program.aggregators)
         self.aggregates = Aggregates(program.aggregators, deterministic, n)
         self._status = np.full(n, ACTIVE, dtype=np.uint8)
@@ -217,7 +217,7 @@ class Engine:
             could_send=self._num_with_out_edges + self._subgraph.num_ghosts,
             sent_edges=self._last.sent_edges,
             num_edges=self._num_out_edges,
-            stops_early=self._program.early_exit is not EarlyExit.NEVER,
+            stops_early=self._stops_early,
         )
 
     def _scratch(self, span: tuple[np.uint64, np.uint64]) -> Arrays:
