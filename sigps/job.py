@@ -53,7 +53,8 @@ def run(
         max_supersteps: Stop after so many; None for no limit.
         deterministic: Whether sums of floats must not depend on ranks, threads and directions. Slower.
         partitioner: `"edges"`, `"vertices"`, `"hash"`, `"bfs"`, `"metis"`, or a function of an array of ids.
-        trace: Ids of vertices to record, superstep by superstep, in `result.trace`; with `device="python"`.
+        trace: Ids of vertices to record, superstep by superstep, in `result.trace`; with `device="python"`. On
+            several ranks each keeps what it recorded of its own vertices.
         gather: Whether rank 0 gets the whole result; otherwise every rank keeps its part.
         direction: Force `"push"` or `"pull"`; the result is the same.
         precision: The array type of Python's `float`: float32 for `"single"`.
@@ -257,11 +258,11 @@ def _result(part: Any, program: Vertex, graph: Graph, device: Device, gather: bo
 
 def _all_ids(graph: Graph) -> NDArray[Any]:
     """Return the ids of a graph in one process, made once; the array cannot be written."""
-    known: dict[Any, Any] = graph.__dict__.setdefault("_partitions", {})
-    if "ids" not in known:
-        known["ids"] = graph.ids.to_oids(np.arange(graph.num_vertices))
-        known["ids"].flags.writeable = False
-    ids: NDArray[Any] = known["ids"]
+    if "_oids" not in graph.__dict__:
+        made = graph.ids.to_oids(np.arange(graph.num_vertices))
+        made.flags.writeable = False
+        graph.__dict__["_oids"] = made
+    ids: NDArray[Any] = graph.__dict__["_oids"]
     return ids
 
 

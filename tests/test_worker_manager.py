@@ -93,6 +93,13 @@ def test_a_graph_is_laid_out_once_for_a_partitioner_and_what_programs_need(
     assert layouts == [False, True, False]
 
 
+def test_a_partition_function_for_every_run_does_not_fill_the_memory() -> None:
+    graph = BATTERY["grid"].build()
+    for shift in range(10):
+        part_of(graph, OutDegree(), method=lambda ids, shift=shift: (ids + shift) * 0)
+    assert len(graph.__dict__["_partitions"]) == 4
+
+
 def test_the_capacity_of_a_rank_is_its_share_of_the_threads() -> None:
     def owned(group: ThreadGroup) -> int:
         graph = Graph.from_edges(range(1000), np.roll(np.arange(1000), -1), group=group)

@@ -27,6 +27,9 @@ from sigps.vertex import Vertex
 __all__ = ["Part", "WorkerManager"]
 
 
+_KEPT_PARTITIONS = 4
+
+
 class Part:
     """What a run left on one rank: the fields of the vertices it owns, and the run's end.
 
@@ -114,6 +117,8 @@ class WorkerManager:
         known: dict[Any, Any] = self._graph.__dict__.setdefault("_partitions", {})
         key = (method, capacities, needs_rows)
         if key not in known:
+            if len(known) >= _KEPT_PARTITIONS:  # a new function for every run would fill the memory
+                del known[next(iter(known))]
             size = self._communicator.size
             assignment = partition(self._graph, size, method, capacities=capacities)
             known[key] = assignment, build_subgraph(self._graph, assignment, with_outgoing=needs_rows)
