@@ -71,8 +71,6 @@ def _derived(program: VertexProgram) -> str:
         rows.append(("forms", "pull" if lists else "pull and push, chosen each superstep"))
         prefix = "no: " if program.early_exit is EarlyExit.NEVER else ""
         rows.append(("early exit", prefix + program.early_exit.value))
-    monotone = "yes: the combiners only move one way" if program.is_monotone else "no"
-    rows.append(("asynchronous", monotone))
     return "derived\n" + "\n".join(f"  {name:<12} {value}" for name, value in rows)
 
 

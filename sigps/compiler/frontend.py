@@ -101,10 +101,8 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
         read_columns=edges.columns,
         reads_edges=edges.walks,
         early_exit=early_exit,
-        is_monotone=bool(messages.slots) and all(s.op in ("min", "max", "any") for s in messages.slots),
         module=module,
         namespace=namespace,
-        notes=tuple(_notes(subject, sends, messages, early_exit)),
         obstacles=tuple(o for o in (messages.obstacle, sends.obstacle) if o),
         key=_key(subject, module, namespace, messages.slots, precision),
     )
@@ -255,20 +253,6 @@ def _early_exit(subject: Subject, sends: Sends, messages: Messages) -> EarlyExit
     if slot.op == "min" and sends.is_sender_id and not sends.columns:
         return EarlyExit.LOWEST
     return EarlyExit.BOUND if slot.op in ("min", "max") and sends.is_record else EarlyExit.NEVER
-
-
-def _notes(subject: Subject, sends: Sends, messages: Messages, early_exit: EarlyExit) -> list[str]:
-    notes = [f"messages: {messages.consumption.value}"]
-    notes += [f"combiner: {s.op}({s.text})" for s in messages.slots]
-    notes.append(f"delivery: {sends.delivery.value}")
-    if sends.delivery is Delivery.RECORD:
-        count = len(sends.record)
-        notes.append(f"outbox record: {count} value{'s' * (count != 1)} a vertex")
-        notes.append(f"edge columns: {', '.join(sends.columns) or 'none'}")
-        forms = "pull only (lists)" if messages.consumption is Consumption.LISTED else "pull and push"
-        notes.append(f"forms: {forms}")
-        notes.append(f"early exit: {early_exit.value}")
-    return notes
 
 
 def _key(

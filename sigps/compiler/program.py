@@ -110,7 +110,6 @@ class VertexProgram:
         read_columns: Edge columns that compute() itself reads.
         reads_edges: Whether compute() walks its out-edges (other than to send).
         reads_target: Whether a message or compute() needs the target's id.
-        notes: What was derived and why, a sentence each.
         obstacles: What stopped a faster form, a sentence each.
         key: A hash of everything that the compiled code depends on, but the versions.
     """
@@ -132,10 +131,8 @@ class VertexProgram:
     read_columns: tuple[str, ...]
     reads_edges: bool
     early_exit: EarlyExit
-    is_monotone: bool
     module: ast.Module
     namespace: Mapping[str, Any]
-    notes: tuple[str, ...]
     obstacles: tuple[str, ...]
     key: str
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,7 +45,7 @@ class NotCombinableError(Exception):
         super().__init__(f"line {getattr(node, 'lineno', '?')}: {as_written(reason)}")
 
 
-class Reader(ast.NodeTransformer):
+class Reader(ast.NodeTransformer, ABC):
     """Walks compute() and hands each use of `messages` to the strategy."""
 
     consumption: Consumption
@@ -141,14 +142,17 @@ class Reader(ast.NodeTransformer):
             )
         return node
 
+    @abstractmethod
     def reduce(self, reduction: Reduction) -> ast.expr:
-        raise NotImplementedError
+        """Return what stands in the place of a reduction."""
 
+    @abstractmethod
     def loop(self, node: ast.For) -> list[ast.stmt]:
-        raise NotImplementedError
+        """Return what stands in the place of a loop over the messages."""
 
+    @abstractmethod
     def truth(self) -> ast.expr:
-        raise NotImplementedError
+        """Return whether there is a message."""
 
     def finish(self) -> None:
         return
