@@ -7,9 +7,11 @@
 //
 //   SIGPS_ID                    type of user ids in memory: int32_t or int64_t
 //   SIGPS_<ROW>_BYTES, _ALIGN   RECORD, SLOTS and MESSAGE rows; 0 bytes: none
-//   SIGPS_NUM_SLOTS             and of each slot i, SIGPS_SLOT<i>_OP (a value
-//                               of Op), _TYPE (a C++ type), _OFFSET (in bytes)
-//   SIGPS_NEUTRAL               1: NEUTRAL_SLOTS changes nothing it meets
+//   SIGPS_NUM_SLOTS             fields of the slots row, and of each field i
+//                               SIGPS_SLOT<i>_OP (a value of Op), _TYPE (a C++
+//                               type) and _OFFSET (in bytes); all of them as
+//   SIGPS_EACH_SLOT(F)          F(op, type, offset) F(op, type, offset) ...
+//   SIGPS_NEUTRAL               1: neutral_slots() changes no value but NaN
 //   SIGPS_NEUTRAL_WORDS         the words of that row
 //   SIGPS_NUM_AGGREGATES        one 8-byte cell each
 //   SIGPS_IDENTITY_WORDS        the cells of aggregators nobody contributed to
@@ -46,7 +48,9 @@ namespace sigps {
 // its state, what it posted must be dropped and the vertex run again.
 constexpr uint32_t HALT = 1, RETIRE = 2, SENT = 4, OVERFLOW = 8;
 
-enum Op { SUM, MIN, MAX, ANY, ALL, USER };
+// How a field of the slots row combines. USER: with its row as a whole, which
+// only sigps_merge can do.
+enum Op { SUM = 0, MIN = 1, MAX = 2, ANY = 3, ALL = 4, USER = 5 };
 
 // What does not change while a kernel runs, but for the values it points to.
 // n: owned vertices; g: ghosts, which follow them. Edge columns have the order
@@ -56,7 +60,7 @@ struct Job {
   int64_t num_edges;
   const void *params;            // a cell each
   const void *aggregates;        // a cell each: what last superstep gave
-  const void *ids;               // [n + g] SIGPS_ID
+  const void *ids;               // [n + g] SIGPS_ID; null: local ids are ids
   const uint32_t *out_degrees;   // [n]
   const uint32_t *in_degrees;    // [n]
   const void *columns[8];        // [in-edges] each, that messages need
