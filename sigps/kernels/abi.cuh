@@ -19,8 +19,6 @@
 //   SIGPS_MAILBOX               1: compute() posts its messages, no record
 //   SIGPS_EARLY_EXIT            1: the first message that passes, in the order
 //                               of in-edges, decides all slots
-//   SIGPS_STOPS_AT_BOUND        1: slot 0 equal to the best record sent cannot
-//                               be beaten; SIGPS_SLOT0_OP tells which is best
 //
 // A row is what a tuple looks like in memory: nothing, one scalar, or fields
 // aligned as in C. An array of rows begins at a multiple of 16 bytes. A cell is
