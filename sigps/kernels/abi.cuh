@@ -44,7 +44,7 @@ namespace sigps {
 
 // Bits that compute returns. OVERFLOW: the mailbox was full; the vertex kept
 // its state, what it posted must be dropped and the vertex run again.
-constexpr uint32_t HALT = 1, RETIRE = 2, SENT = 4, OVERFLOW = 8;
+enum Flag : uint32_t { HALT = 1, RETIRE = 2, SENT = 4, OVERFLOW = 8 };
 
 // How a field of the slots row combines. USER: with its row as a whole, which
 // only sigps_merge can do.
@@ -58,7 +58,7 @@ struct Job {
   int64_t num_edges;
   const void *params;            // a cell each
   const void *aggregates;        // a cell each: what last superstep gave
-  const void *ids;               // [n + g] SIGPS_ID; null: local ids are ids
+  const void *ids;               // [n + g] SIGPS_ID
   const uint32_t *out_degrees;   // [n]
   const uint32_t *in_degrees;    // [n]
   const void *columns[8];        // [in-edges] each, that messages need
