@@ -1,0 +1,227 @@
+"""A program's functions and their adapters through Numba to LTO-IR. Imports numba-cuda."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import linecache
+import re
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numba
+import numpy as np
+from cuda.bindings import nvvm
+from numba import cuda
+from numba.core import errors as numba_errors
+from numba.cuda import dispatcher as numba_dispatcher
+from numba.cuda.core import errors as numba_cuda_errors
+from numba.cuda.cudadrv.error import CudaSupportError
+
+from sigps.compiler.cpu import _explained, _summable
+from sigps.compiler.cuda_adapters import Dtypes, Layout, Row, emit, write_adapters
+from sigps.compiler.cuda_memory import POINTER, Elements, accessors
+from sigps.compiler.cuda_ufuncs import complete_ufuncs
+from sigps.compiler.program import Consumption, Delivery, VertexProgram
+from sigps.compiler.source import global_names
+from sigps.errors import CompileError
+
+__all__ = ["Functions"]
+
+_TYPES = {
+    "p": POINTER,
+    "v": numba.types.void,
+    "u4": numba.types.uint32,
+    "i8": numba.types.int64,
+    "u8": numba.types.uint64,
+}
+
+
+class Functions:
+    """A program's functions, compiled for one architecture as far as their types; then as LTO-IR.
+
+    Args:
+        program: The program.
+        arch: As in `sm_90`.
+    """
+
+    def __init__(self, program: VertexProgram, arch: str) -> None:
+        self._program = program
+        complete_ufuncs()
+        self._capability = _capability(arch)
+        self._names = _compiled_names(program)
+
+    def infer(self, used: Dtypes, read: Dtypes) -> tuple[Dtypes, Dtypes]:
+        """Find the types of the slots and of the outbox record, as `cpu.py` does.
+
+        Raises:
+            CompileError: If the types in compute() do not fit together, or CUDA has no such function.
+        """
+        program = self._program
+        i64 = numba.types.int64
+        env = numba.types.UniTuple(i64, 3)
+        params = _of(tuple(f.dtype(program.precision) for f in program.params))  # type: ignore[arg-type]
+        slots = program.message_dtypes
+        inbox: Any = numba.types.Tuple([i64, i64, *map(Elements, slots)])
+        if program.consumption is not Consumption.LISTED:
+            lifted = self._returned("lift", (env, params, _of(program.message_dtypes)))
+            ops = [slot.op for slot in program.slots for _ in slot.names]
+            slots = tuple(_summable(_dtype(d), op) for d, op in zip(lifted, ops, strict=True))
+            inbox = _of(slots)
+        edges: Any = numba.types.Tuple([])
+        if program.reads_edges:
+            of_edges = [Elements(np.dtype(np.uint32)), Elements(np.dtype(np.int64))]
+            edges = numba.types.Tuple([i64, i64, *of_edges, numba.types.Tuple([*map(Elements, read)])])
+        mail: Any = numba.types.Tuple([])
+        if program.delivery is Delivery.MAILBOX:
+            mail = numba.types.Tuple([POINTER, numba.types.uint32, POINTER])
+            self._define_emit(Row(program.message_dtypes, program.message_dtypes))
+        given = (env, params, _of(program.aggregate_dtypes), env, _of(program.state_dtypes), inbox)
+        outcome = self._returned("compute", (*given, numba.types.boolean, edges, mail))
+        record = tuple(_dtype(t) for t in outcome[2])
+        if program.precision == "single":
+            record = tuple(np.dtype(np.float32) if d == np.float64 else d for d in record)
+        return slots, record
+
+    def compile(self, layout: Layout, empty: list[str]) -> tuple[bytes, ...]:
+        """Compile the adapters and all that they call to LTO-IR, a module each.
+
+        Raises:
+            CompileError: If CUDA lacks something that a function calls.
+        """
+        names: dict[str, Any] = {"__np": np, **accessors(), **self._names}
+        names["edge_function"] = self._names.get("edge")
+        modules = []
+        for name, (signature, text) in write_adapters(self._program, layout, empty).items():
+            exec(text, names)
+            if not signature:
+                names[name] = _jit(names[name])
+                continue
+            result, *arguments = (_TYPES[t] for t in signature.split())
+            with self._explaining():
+                code, _ = cuda.compile(
+                    names[name],
+                    result(*arguments),
+                    device=True,
+                    abi="c",
+                    abi_info={"abi_name": name},
+                    output="ltoir",
+                    cc=self._capability,
+                    forceinline=True,
+                )
+            modules.append(bytes(code))
+        return tuple(modules)
+
+    def _define_emit(self, message: Row) -> None:
+        names: dict[str, Any] = {"__np": np, **accessors()}
+        exec(emit(message), names)
+        # The dispatcher that compute() calls is the one in its globals.
+        self._names["emit"] = _jit(names["emit"])
+
+    def _returned(self, name: str, given: tuple[Any, ...]) -> Any:
+        with self._explaining():
+            return self._names[name].compile_device(given).signature.return_type
+
+    @contextlib.contextmanager
+    def _explaining(self) -> Iterator[None]:
+        try:
+            with _device_of(self._capability):
+                yield
+        except (numba_errors.NumbaError, numba_cuda_errors.NumbaError) as error:
+            explained = _explained(self._program, error)
+            lacking = re.search(
+                r"Unknown attribute '(\w+)' of type Module\(<module '([\w.]+)'", str(explained)
+            )
+            if lacking is None:
+                raise explained from None
+            name, module = lacking.groups()
+            raise self._lacks(f"{module}.{name}", explained.line) from None
+        except KeyError as error:
+            # A ufunc without code is looked up by itself, after all types were found.
+            if not error.args or not isinstance(error.args[0], np.ufunc):
+                raise
+            name = error.args[0].__name__
+            uses = [
+                n for n in ast.walk(self._program.module) if isinstance(n, ast.Attribute) and n.attr == name
+            ]
+            raise self._lacks(f"numpy.{name}", uses[0].lineno if uses else None) from None
+        except (nvvm.nvvmError, CudaSupportError) as error:
+            raise self._lacks(f"something that compute() calls ({error})", None) from error
+
+    def _lacks(self, what: str, line: int | None) -> CompileError:
+        program = self._program
+        line = line or program.line
+        return CompileError(
+            f"{program.name}: this cannot be compiled for a GPU, which lacks {what}: "
+            "write it with functions that it has, or run it with device='cpu'",
+            file=program.file,
+            line=line,
+            source=linecache.getline(program.file, line).strip(),
+        )
+
+
+def _capability(arch: str) -> tuple[int, int]:
+    digits = "".join(c for c in arch if c.isdigit())
+    return int(digits[:-1]), int(digits[-1])
+
+
+@contextlib.contextmanager
+def _device_of(capability: tuple[int, int]) -> Iterator[None]:
+    """Let Numba compile functions that call each other where there is no GPU, or another one.
+
+    It asks the current device what to compile a called function for, whatever was given for the caller.
+    """
+    asked = numba_dispatcher.get_current_device
+    numba_dispatcher.get_current_device = lambda: types.SimpleNamespace(compute_capability=capability)
+    try:
+        yield
+    finally:
+        numba_dispatcher.get_current_device = asked
+
+
+def _of(dtypes: Dtypes) -> Any:
+    return numba.types.Tuple([numba.from_dtype(d) for d in dtypes])
+
+
+def _dtype(numba_type: Any) -> np.dtype[Any]:
+    from numba.np.numpy_support import as_dtype
+
+    return np.dtype(as_dtype(getattr(numba_type, "literal_type", numba_type)))
+
+
+def _jit(function: Callable[..., Any]) -> Any:
+    return cuda.jit(device=True, forceinline=True)(function)
+
+
+def _compiled_names(program: VertexProgram) -> dict[str, Any]:
+    """Run the generated module once and put a dispatcher in the place of every function."""
+    done: dict[int, Any] = {}
+    names: dict[str, Any] = {n: _usable(v, done) for n, v in program.namespace.items()}
+    names["__name__"] = __name__
+    exec(compile(program.module, program.file, "exec"), names)
+    for function in program.module.body:
+        name = function.name  # type: ignore[attr-defined]
+        names[name] = _jit(names[name])
+    return names
+
+
+def _usable(value: Any, done: dict[int, Any]) -> Any:
+    """Return a user's function with the functions that it calls compiled too; other values as they are.
+
+    Of a function compiled for the CPU (`numba.njit`) the Python function is taken.
+    """
+    value = getattr(value, "py_func", value)
+    if not isinstance(value, types.FunctionType):
+        return value
+    if id(value) not in done:
+        names = {**value.__globals__, "__name__": __name__}
+        copied = types.FunctionType(
+            value.__code__, names, value.__name__, value.__defaults__, value.__closure__
+        )
+        done[id(value)] = _jit(copied)
+        for name, meaning in global_names(value).items():
+            meaning = getattr(meaning, "py_func", meaning)
+            if name in value.__code__.co_names and isinstance(meaning, types.FunctionType):
+                names[name] = _usable(meaning, done)
+    return done[id(value)]

@@ -1,0 +1,89 @@
+"""CUDA C++ to LTO-IR (NVRTC), and LTO-IR to a cubin (nvJitLink). Needs no GPU and no driver."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sigps.errors import DeviceError
+
+__all__ = ["compile_source", "link_modules", "toolchain_versions"]
+
+_TOOLCHAIN = ("numba-cuda", "cuda-core", "cuda-bindings", "nvidia-nvvm", "nvidia-cuda-nvcc-cu12")
+_LIBRARIES = (("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"), ("nvidia-nvjitlink", "nvidia-nvjitlink-cu12"))
+
+
+def compile_source(source: str, name: str, arch: str, defines: Mapping[str, str], include: Path) -> bytes:
+    """Compile CUDA C++ to LTO-IR; O(source), about 0.1 s.
+
+    Args:
+        source: The text.
+        name: The file's name, for messages.
+        arch: As in `sm_90`.
+        defines: Macros; a name may carry parameters.
+        include: Where `#include "..."` looks.
+
+    Raises:
+        DeviceError: If the source or a macro is wrong: what the compiler says.
+    """
+    from cuda.core import Program, ProgramOptions
+
+    options = ProgramOptions(
+        name=name,
+        arch=arch,
+        std="c++17",
+        link_time_optimization=True,
+        include_path=str(include),
+        define_macro=[(macro, value) for macro, value in defines.items()],
+    )
+    try:
+        return bytes(Program(source, "c++", options).compile("ltoir").code)
+    except Exception as error:
+        raise DeviceError(f"{name} cannot be compiled for {arch}: {error}") from error
+
+
+def link_modules(modules: Sequence[bytes], arch: str) -> bytes:
+    """Link LTO-IR to a cubin, with calls between the modules inlined; about 0.2 s.
+
+    Raises:
+        DeviceError: If a function is missing, or the architecture is not known: what the linker says.
+    """
+    from cuda.core import Linker, LinkerOptions, ObjectCode
+
+    options = LinkerOptions(arch=arch, link_time_optimization=True)
+    codes = [ObjectCode.from_ltoir(module) for module in modules]
+    try:
+        return bytes(Linker(*codes, options=options).link("cubin").code)
+    except Exception as error:
+        raise DeviceError(f"kernels cannot be linked for {arch}: {error}") from error
+
+
+def toolchain_versions() -> str:
+    """Return the versions that compiled code depends on, without loading what they are the versions of.
+
+    Where a library is no wheel, it is loaded and asked.
+    """
+    found = {name: _version(name) for name in _TOOLCHAIN}
+    for names, ask in zip(_LIBRARIES, (_nvrtc_version, _nvjitlink_version), strict=True):
+        found[names[0]] = next((v for v in map(_version, names) if v), None) or ask()
+    return repr(found)
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _nvrtc_version() -> str:
+    from cuda.bindings import nvrtc
+
+    return str(nvrtc.nvrtcVersion()[1:])
+
+
+def _nvjitlink_version() -> str:
+    from cuda.bindings import nvjitlink
+
+    return str(nvjitlink.version())
