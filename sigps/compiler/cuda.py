@@ -120,8 +120,9 @@ def _compiled(
     _check_room(program)
     from sigps.compiler.cuda_functions import Functions
 
-    functions = Functions(program, arch)
-    slots, record = functions.infer(used, read)
+    columns = dict(zip((*program.edge_columns, *program.read_columns), (*used, *read), strict=True))
+    functions = Functions(program, columns, arch)
+    slots, record = functions.infer()
     if program.consumption is Consumption.LISTED:
         slots = ()
     layout = _layout(program, slots, record, used, read, narrow_ids)

@@ -7,7 +7,7 @@ import contextlib
 import linecache
 import re
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numba
@@ -19,7 +19,7 @@ from numba.cuda import dispatcher as numba_dispatcher
 from numba.cuda.core import errors as numba_cuda_errors
 from numba.cuda.cudadrv.error import CudaSupportError
 
-from sigps.compiler.cpu import _explained, _summable
+from sigps.compiler.cpu import _summable, compile_for_cpu
 from sigps.compiler.cuda_adapters import Dtypes, Layout, Row, emit, write_adapters
 from sigps.compiler.cuda_memory import POINTER, Elements, accessors
 from sigps.compiler.cuda_ufuncs import complete_ufuncs
@@ -43,16 +43,18 @@ class Functions:
 
     Args:
         program: The program.
+        columns: The types of all edge columns that it names.
         arch: As in `sm_90`.
     """
 
-    def __init__(self, program: VertexProgram, arch: str) -> None:
+    def __init__(self, program: VertexProgram, columns: Mapping[str, np.dtype[Any]], arch: str) -> None:
         self._program = program
+        self._columns = columns
         complete_ufuncs()
         self._capability = _capability(arch)
         self._names = _compiled_names(program)
 
-    def infer(self, used: Dtypes, read: Dtypes) -> tuple[Dtypes, Dtypes]:
+    def infer(self) -> tuple[Dtypes, Dtypes]:
         """Find the types of the slots and of the outbox record, as `cpu.py` does.
 
         Raises:
@@ -71,8 +73,9 @@ class Functions:
             inbox = _of(slots)
         edges: Any = numba.types.Tuple([])
         if program.reads_edges:
-            of_edges = [Elements(np.dtype(np.uint32)), Elements(np.dtype(np.int64))]
-            edges = numba.types.Tuple([i64, i64, *of_edges, numba.types.Tuple([*map(Elements, read)])])
+            read = [Elements(self._columns[c]) for c in program.read_columns]
+            gids, ids = Elements(np.dtype(np.uint32)), Elements(np.dtype(np.int64))
+            edges = numba.types.Tuple([i64, i64, gids, ids, numba.types.Tuple(read)])
         mail: Any = numba.types.Tuple([])
         if program.delivery is Delivery.MAILBOX:
             mail = numba.types.Tuple([POINTER, numba.types.uint32, POINTER])
@@ -129,29 +132,26 @@ class Functions:
             with _device_of(self._capability):
                 yield
         except (numba_errors.NumbaError, numba_cuda_errors.NumbaError) as error:
-            explained = _explained(self._program, error)
-            lacking = re.search(
-                r"Unknown attribute '(\w+)' of type Module\(<module '([\w.]+)'", str(explained)
-            )
-            if lacking is None:
-                raise explained from None
-            name, module = lacking.groups()
-            raise self._lacks(f"{module}.{name}", explained.line) from None
+            # Numba for the CPU tells where a mistake is; what it compiles is only missing here.
+            compile_for_cpu(self._program, self._columns)
+            text = str(error)
+            attribute = re.search(r"Unknown attribute '(\w+)' of type Module\(<module '([\w.]+)'", text)
+            name, module = attribute.groups() if attribute else ("", "")
+            raise self._lacks(f"{module}.{name}" if name else text.partition("\n")[0], name) from error
         except KeyError as error:
-            # A ufunc without code is looked up by itself, after all types were found.
+            # Numba has types of this ufunc, but no code.
             if not error.args or not isinstance(error.args[0], np.ufunc):
                 raise
             name = error.args[0].__name__
-            uses = [
-                n for n in ast.walk(self._program.module) if isinstance(n, ast.Attribute) and n.attr == name
-            ]
-            raise self._lacks(f"numpy.{name}", uses[0].lineno if uses else None) from None
+            raise self._lacks(f"numpy.{name}", name) from error
         except (nvvm.nvvmError, CudaSupportError) as error:
-            raise self._lacks(f"something that compute() calls ({error})", None) from error
+            raise self._lacks(f"something that compute() calls ({error})", "") from error
 
-    def _lacks(self, what: str, line: int | None) -> CompileError:
+    def _lacks(self, what: str, name: str) -> CompileError:
+        """Say what a GPU lacks, at the line of compute() that names it where one does."""
         program = self._program
-        line = line or program.line
+        uses = [n.lineno for n in ast.walk(program.module) if isinstance(n, ast.Attribute) and n.attr == name]
+        line = min(uses, default=program.line)
         return CompileError(
             f"{program.name}: this cannot be compiled for a GPU, which lacks {what}: "
             "write it with functions that it has, or run it with device='cpu'",
