@@ -28,7 +28,6 @@ gather_reference(const __grid_constant__ Job job, int64_t superstep,
   for (uint32_t v = blockIdx.x * blockDim.x + threadIdx.x; v < num_owned;
        v += stride) {
     next_sent[v] = 0;
-    given[v] = identity_totals();
     ran[v] = 255;
     if (status[v] == 2)
       continue;

@@ -1,0 +1,39 @@
+"""The adapters between kernels and programs, run as Python: states and supersteps are the interpreter's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda_twin import Interpreted, run_plainly
+from programs import CASES, kite
+
+from apps.bfs import BFS
+from apps.pagerank import PageRank
+from apps.sssp import SSSP
+from sigps import Vertex, run
+
+PROGRAMS: dict[str, Any] = {
+    "BFS": lambda: BFS(source=0),
+    "PageRank": lambda: PageRank(iterations=5, tolerance=1e-3),
+    "SSSP": lambda: SSSP(source=0),
+    **{name: case.program for name, case in CASES.items()},
+}
+
+
+def assert_as_interpreted(
+    program: Vertex, superstep: Any, narrow_ids: bool, tolerance: float = 1e-12
+) -> None:
+    judge = run(program, kite(), device="python")
+    states, num_supersteps = run_plainly(program, kite(), superstep, narrow_ids)
+    assert num_supersteps == judge.supersteps
+    for name, values in states.items():
+        exact = values.dtype.kind != "f"
+        np.testing.assert_allclose(values, judge[name], rtol=0 if exact else tolerance, err_msg=name)
+
+
+@pytest.mark.parametrize("narrow_ids", [False, True])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_adapters_are_the_interpreters(name: str, narrow_ids: bool) -> None:
+    assert_as_interpreted(PROGRAMS[name](), Interpreted, narrow_ids)
