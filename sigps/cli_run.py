@@ -168,6 +168,7 @@ def _run(job: Job, program: Vertex, graph: Graph) -> Result:
             gather=False,
             direction=engine.direction,
             precision=engine.precision,
+            asynchronous=engine.asynchronous,
             threads=engine.threads,
             progress=progress,
         )

@@ -113,6 +113,7 @@ class EngineSection(_Section):
     deterministic: bool = False
     direction: Literal["auto", "push", "pull"] = "auto"
     precision: Literal["single", "double"] = "double"
+    asynchronous: bool = True
     threads: Count | None = None
     trace: list[VertexId] | None = None
 

@@ -38,6 +38,7 @@ def run(
     gather: bool = True,
     direction: Literal["auto", "push", "pull"] = "auto",
     precision: Precision = "double",
+    asynchronous: bool = True,
     threads: int | None = None,
     progress: Callable[[Sequence[SuperstepStats]], None] | None = None,
 ) -> Result:
@@ -58,6 +59,8 @@ def run(
         gather: Whether rank 0 gets the whole result; otherwise every rank keeps its part.
         direction: Force `"push"` or `"pull"`; the result is the same.
         precision: The array type of Python's `float`: float32 for `"single"`.
+        asynchronous: Whether values may be sent out of turn where the result is provably the same: then the
+            supersteps are other ones, and fewer. Without effect with `max_supersteps` and on `"python"`.
         threads: Threads of each rank; None for its share of the host's cores.
         progress: Called on rank 0 now and then with the statistics so far.
 
@@ -76,7 +79,9 @@ def run(
     from sigps.system.worker_manager import WorkerManager
 
     _check_options(device, max_supersteps, direction, precision, threads)
-    _check_kinds(graph, trace, progress, deterministic=deterministic, gather=gather)
+    _check_kinds(
+        graph, trace, progress, deterministic=deterministic, gather=gather, asynchronous=asynchronous
+    )
     chosen = choose_device(device)
     if trace is not None and chosen != "python":
         raise ConfigError(f"trace= works on device='python'; this run is on {chosen!r}")
@@ -101,6 +106,7 @@ def run(
         deterministic=deterministic,
         forced=None if direction == "auto" else direction,
         precision=precision,
+        asynchronous=asynchronous and max_supersteps is None,
         trace=tuple(_seen_ids(graph, list(trace or ()), "trace=")),
     )
     manager = WorkerManager(Communicator(graph.group), graph, threads)

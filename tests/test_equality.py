@@ -117,7 +117,9 @@ def test_threads_divide_the_work_and_change_nothing(name: str) -> None:
     ):
         result = run(program, busy_graph(), **way.options())
         assert_same(result, judges[way.deterministic], exact=way.deterministic)
-    results = run_ranks(2, lambda group: run(program, busy_graph(group), threads=2, direction="push"))
+    results = run_ranks(
+        2, lambda group: run(program, busy_graph(group), **Way(threads=2, direction="push").options())
+    )
     assert_same(results[0], judges[False], exact=False)
 
 

@@ -34,7 +34,7 @@ class Counter(Vertex):
     [
         (PageRank(), Delivery.RECORD, Consumption.COMBINED, EarlyExit.NEVER, 1),
         (BFS(source=0), Delivery.RECORD, Consumption.COMBINED, EarlyExit.LOWEST, 0),
-        (WCC(), Delivery.RECORD, Consumption.COMBINED, EarlyExit.BOUND, 1),
+        (WCC(), Delivery.RECORD, Consumption.COMBINED, EarlyExit.NEVER, 1),
         (SSSP(source=0), Delivery.RECORD, Consumption.COMBINED, EarlyExit.NEVER, 1),
         (OutDegree(), Delivery.NONE, Consumption.NONE, EarlyExit.NEVER, 0),
         (CASES["presence"].program(), Delivery.RECORD, Consumption.COMBINED, EarlyExit.FIRST, 0),

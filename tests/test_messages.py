@@ -14,7 +14,7 @@ from programs import CASES, kite
 from sigps import Graph, Vertex, run
 from sigps.compiler.frontend import analyse
 from sigps.compiler.program import Consumption
-from sigps.engine import in_memory
+from sigps.engine import scatter
 
 WAYS: list[dict[str, Any]] = [
     {"direction": "pull"},
@@ -62,7 +62,7 @@ def test_all_ways_agree_on_random_graphs(name: str, graph: Graph) -> None:
 
 
 def test_pushes_through_bins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_memory, "_DIRECT_EDGES", 0)
+    monkeypatch.setattr(scatter, "_DIRECT_EDGES", 0)
     case = CASES["narrow"]
     result = run(case.program(), case.graph(), device="cpu", direction="push", threads=2)
     assert result["total"].tolist() == case.expected["total"]

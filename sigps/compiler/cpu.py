@@ -33,12 +33,14 @@ class NativeProgram:
         slots: Types of the inbox fields (of the message where messages are listed).
         record: Types of the outbox record's fields.
         empty: The inbox of a vertex without messages.
+        best_first: The form for supersteps in which only the best value is sent; None where there is none.
     """
 
     program: VertexProgram
     slots: Dtypes
     record: Dtypes
     empty: tuple[Any, ...]
+    best_first: NativeProgram | None
     _functions: Callable[[bool], kernels.Functions]
     _loops: dict[tuple[str, bool], Callable[..., Any]] = field(default_factory=dict)
 
@@ -89,9 +91,13 @@ def _compile(program: VertexProgram, used: Dtypes, read: Dtypes) -> NativeProgra
     else:
         slots, record = kept
     empty = tuple(d.type(_empty(op)) for d, op in zip(slots, _ops(program), strict=True))
-    return NativeProgram(
-        program, slots, record, empty, functools.partial(_functions, program, names, slots, record)
-    )
+
+    def native(form: VertexProgram, names: dict[str, Any], best_first: NativeProgram | None) -> NativeProgram:
+        functions = functools.partial(_functions, form, names, slots, record)
+        return NativeProgram(form, slots, record, empty, best_first, functions)
+
+    best = program.best_first
+    return native(program, names, native(best, _compiled_names(best), None) if best else None)
 
 
 def _summable(dtype: np.dtype[Any], op: str) -> np.dtype[Any]:
@@ -111,10 +117,10 @@ def _empty(op: str) -> Any:
     return 1 if op == "all" else 0
 
 
-def _jit(function: Callable[..., Any]) -> Any:
+def _jit(function: Callable[..., Any], fastmath: bool | set[str] = False) -> Any:
     import numba
 
-    return numba.njit(nogil=True, error_model="numpy", _nrt=False)(function)
+    return numba.njit(nogil=True, error_model="numpy", _nrt=False, fastmath=fastmath)(function)
 
 
 def _compiled_names(program: VertexProgram) -> dict[str, Any]:
@@ -264,12 +270,13 @@ def _functions(
     load_record, store_record = _row_access(len(record))
     load_slots, store_slots = _row_access(len(slots))
     load_message, store_message = _access(len(program.message))
+    keeps_apart = deterministic and any(d.kind == "f" for d in program.aggregate_dtypes)
     functions = kernels.Functions(
         compute=names["compute"],
         deliver=_deliver(names, lists),
         lift=names.get("lift"),  # type: ignore[arg-type]
-        merge=names.get("merge"),  # type: ignore[arg-type]
-        contribute=_contribute(names["fold"], aggregators[1], deterministic),
+        merge=_merge(program, names, deterministic),
+        contribute=_contribute(names["fold"], aggregators[1], keeps_apart),
         edges_of=_edges_of(program.reads_edges),
         load_states=load_states,
         store_states=store_states,
@@ -285,7 +292,6 @@ def _functions(
         run=None,  # type: ignore[arg-type]
         commit=None,  # type: ignore[arg-type]
         stops_early=program.early_exit in (EarlyExit.FIRST, EarlyExit.LOWEST),
-        stops_at_bound=program.early_exit is EarlyExit.BOUND,
     )
     functions = functions._replace(run=_jit(kernels.run(functions)), commit=_jit(kernels.commit(functions)))
     return functions
@@ -323,6 +329,14 @@ def rows(dtypes: Dtypes, size: int) -> tuple[np.ndarray[Any, Any], ...]:
     return (np.zeros(size, dtype=np.dtype(fields, align=True)),)
 
 
+def _merge(program: VertexProgram, names: dict[str, Any], deterministic: bool) -> Any:
+    """Return the combiner; sums in any order, several at once, where the order of messages is left open."""
+    merge: Any = names.get("merge")
+    if merge is None or deterministic or any(op not in ("sum", "any", "all") for op in _ops(program)):
+        return merge
+    return _jit(merge.py_func, fastmath={"reassoc"})
+
+
 def _deliver(names: dict[str, Any], lists: bool) -> Any:
     edge: Any = names.get("edge")
     lift: Any = names.get("lift")
@@ -348,7 +362,7 @@ def _deliver(names: dict[str, Any], lists: bool) -> Any:
     return _jit(deliver_whole if lists else deliver)
 
 
-def _contribute(fold: Any, store: Any, deterministic: bool) -> Any:
+def _contribute(fold: Any, store: Any, keeps_apart: bool) -> Any:
     def contribute(given, v, total, contribution):  # type: ignore[no-untyped-def]
         return fold(total, contribution)
 
@@ -356,7 +370,7 @@ def _contribute(fold: Any, store: Any, deterministic: bool) -> Any:
         store(given, v, contribution)
         return fold(total, contribution)
 
-    return _jit(contribute_apart if deterministic else contribute)
+    return _jit(contribute_apart if keeps_apart else contribute)
 
 
 def _edges_of(reads_edges: bool) -> Any:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import copy
+import dataclasses
 import hashlib
 import weakref
 from typing import Any
 
 import numpy as np
 
+from sigps.compiler.best_first import best_first
 from sigps.compiler.combine import emit, fold, lift, merge
 from sigps.compiler.edge_loops import EdgeLoops, rewrite_edge_loops
 from sigps.compiler.fields import LowerFields, unpack
@@ -83,7 +85,7 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
     module = _TypedMessages(subject).visit(ast.Module(body=at(functions, tree), type_ignores=[]))
     namespace = _namespace(subject)
     early_exit = _early_exit(subject, sends, messages)
-    return VertexProgram(
+    derived = VertexProgram(
         name=subject.name,
         file=type(program).compute.__code__.co_filename,
         line=tree.lineno,
@@ -106,6 +108,7 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
         obstacles=tuple(o for o in (messages.obstacle, sends.obstacle) if o),
         key=_key(subject, module, namespace, messages.slots, precision),
     )
+    return dataclasses.replace(derived, best_first=best_first(derived))
 
 
 def _compute(
@@ -250,9 +253,8 @@ def _early_exit(subject: Subject, sends: Sends, messages: Messages) -> EarlyExit
     slot = messages.slots[0] if len(messages.slots) == 1 else None
     if slot is None or slot.text != "m" or subject.message_type is not None:
         return EarlyExit.NEVER
-    if slot.op == "min" and sends.is_sender_id and not sends.columns:
-        return EarlyExit.LOWEST
-    return EarlyExit.BOUND if slot.op in ("min", "max") and sends.is_record else EarlyExit.NEVER
+    is_lowest = slot.op == "min" and sends.is_sender_id and not sends.columns
+    return EarlyExit.LOWEST if is_lowest else EarlyExit.NEVER
 
 
 def _key(

@@ -74,9 +74,6 @@ class EarlyExit(Enum):
     NEVER = "every in-edge must be seen"
     FIRST = "all messages are equal and the combiner is idempotent: the first one is enough"
     LOWEST = "the message is the sender's id and the combiner is min: the first one in id order is enough"
-    BOUND = (
-        "the message is the sender's value and the combiner min or max: nothing beats the best of all sent"
-    )
 
 
 @dataclass(frozen=True)
@@ -110,6 +107,7 @@ class VertexProgram:
         read_columns: Edge columns that compute() itself reads.
         reads_edges: Whether compute() walks its out-edges (other than to send).
         reads_target: Whether a message or compute() needs the target's id.
+        best_first: The form for supersteps in which only the best value is sent; None where there is none.
         obstacles: What stopped a faster form, a sentence each.
         key: A hash of everything that the compiled code depends on, but the versions.
     """
@@ -135,6 +133,7 @@ class VertexProgram:
     namespace: Mapping[str, Any]
     obstacles: tuple[str, ...]
     key: str
+    best_first: VertexProgram | None = None
 
     def __hash__(self) -> int:
         return hash(self.key)

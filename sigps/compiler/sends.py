@@ -48,7 +48,6 @@ class Sends:
         edge_body: The body of the edge function over `__r0`, ..., `__w_<column>`, `__source` and `__target`.
         is_uniform: Whether the message is the same whoever sends it.
         is_sender_id: Whether the message is the sender's id and nothing else.
-        is_record: Whether the message is the record and nothing else.
     """
 
     delivery: Delivery
@@ -59,7 +58,6 @@ class Sends:
     reads_target: bool = False
     is_uniform: bool = False
     is_sender_id: bool = False
-    is_record: bool = False
     obstacle: str = ""
 
 
@@ -203,8 +201,7 @@ def _carried(block: Sequence[ast.stmt], names: set[str]) -> str | None:
 def _as_record(body: list[ast.stmt], sites: list[ast.stmt], subject: Subject) -> Sends:
     local_names = assigned_names(body) | {"messages"}
     built = [_Site(site, subject, local_names) for site in sites]
-    plain = all(b.is_plain for b in built)
-    shared = len(built) == 1 or plain
+    shared = len(built) == 1 or all(b.is_plain for b in built)
     sends = Sends(Delivery.RECORD, [])
     replacements: dict[int, list[ast.stmt]] = {}
     for number, site in enumerate(built):
@@ -231,7 +228,6 @@ def _as_record(body: list[ast.stmt], sites: list[ast.stmt], subject: Subject) ->
     sends.reads_target = any(b.reads_target for b in built)
     reads_ends = any(b.reads_source or b.reads_target for b in built)
     sends.is_uniform = not sends.record and not sends.columns and not reads_ends
-    sends.is_record = plain
     sends.is_sender_id = len(built) == 1 and built[0].is_sender_id
     return sends
 

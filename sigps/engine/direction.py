@@ -11,7 +11,7 @@ from typing import Literal
 
 from sigps.kernels.cpu import EVERYBODY, MOST, NOBODY, SOME
 
-__all__ = ["PULL_GAIN", "PULL_GAIN_EARLY", "Direction", "choose_asking", "choose_direction"]
+__all__ = ["PULL_GAIN", "PULL_GAIN_EARLY", "Direction", "choose_asking", "choose_direction", "choose_release"]
 
 Direction = Literal["push", "pull"]
 
@@ -81,3 +81,21 @@ def choose_asking(*, sent: int, could_send: int, sent_edges: int, num_edges: int
     if sent == could_send:
         return EVERYBODY
     return MOST if stops_early or sent_edges * 10 > num_edges * 9 else SOME
+
+
+MAX_ROUNDS = 4
+"""How many values spread alone before the rest goes at once: a graph of many small parts must not wait long."""
+
+
+def choose_release(*, withheld_edges: int, num_edges: int, rounds: int) -> Literal["best", "all"]:
+    """Choose what a best-first run sends when the last value has spread.
+
+    Args:
+        withheld_edges: Out-edges of the vertices that still have something to say.
+        num_edges: All edges.
+        rounds: Values that have spread alone.
+
+    >>> choose_release(withheld_edges=90, num_edges=100, rounds=0)
+    'best'
+    """
+    return "best" if rounds < MAX_ROUNDS and withheld_edges * 8 > num_edges else "all"

@@ -28,9 +28,11 @@ from sigps.engine.aggregates import Aggregates
 from sigps.engine.direction import Direction, choose_asking, choose_direction
 from sigps.engine.exchange import Exchange
 from sigps.engine.mailbox import Mailbox
+from sigps.engine.scatter import Scatter
 from sigps.engine.stats import Outcome, SuperstepStats
 from sigps.engine.subgraph import Subgraph, columns_of
-from sigps.kernels.cpu import ACTIVE, MOST, NOBODY, PIECE, SOME
+from sigps.engine.withheld import Withheld
+from sigps.kernels.cpu import ACTIVE, MOST, PIECE, SOME
 
 __all__ = ["Engine"]
 
@@ -66,6 +68,7 @@ class Engine:
         threads: The crew that runs the loops.
         deterministic: Whether floating-point results must not depend on the number of ranks and threads.
         forced: A direction to use always, or None.
+        asynchronous: Whether values may be sent out of turn where the result is provably the same.
     """
 
     def __init__(
@@ -78,16 +81,19 @@ class Engine:
         *,
         deterministic: bool = False,
         forced: Direction | None = None,
+        asynchronous: bool = False,
     ) -> None:
         program = native.program
         n, reach = subgraph.num_owned, subgraph.num_owned + subgraph.num_ghosts
         self.superstep = 0
         self._native, self._program, self._params = native, program, params
+        self._plain, self._best_first = native, native.best_first or native
         self._subgraph, self._exchange, self._threads = subgraph, exchange, threads
         self._forced = forced
+        self._is_best_first = asynchronous and native.best_first is not None
+        self._withheld: Withheld | None = None
         self._can_push = _can_push(native, deterministic)
-        self._stops_early = program.early_exit is not EarlyExit.NEVER
-        self._deterministic = deterministic and any(a.field.dtype().kind == "f" for a in program.aggregators)
+        self._deterministic = deterministic
         self.aggregates = Aggregates(program.aggregators, deterministic, n)
         self._status = np.full(n, ACTIVE, dtype=np.uint8)
         initial = zip(program.states, program.state_dtypes, strict=True)
@@ -97,14 +103,14 @@ class Engine:
             (np.zeros(reach, dtype=np.uint8), rows(native.record, reach)) for _ in range(2)
         )
         self._inbox: tuple[NDArray[np.uint8], Arrays] | None = None
-        self._bins: dict[int, Any] = {}
         self._last = _Tally(active=n)
         self._senders: NDArray[Any] | None = None
         self._active: NDArray[Any] | None = None
         incoming, pushed = subgraph.incoming, subgraph.pushed
         self._pull_edges = (incoming.offsets, incoming.ends, columns_of(incoming, program.edge_columns))
-        self._push_edges = (pushed.offsets, pushed.ends, columns_of(pushed, program.edge_columns))
         self._own = (subgraph.ids, incoming.offsets, subgraph.out_degrees, _out_edges(native, subgraph))
+        push_edges = (pushed.offsets, pushed.ends, columns_of(pushed, program.edge_columns))
+        self._scatter = Scatter(push_edges, self._own, n, threads)
         self._ranges = _cut(incoming.offsets, threads.count * 8 if threads.count > 1 else 1)
         self._num_out_edges = int(subgraph.out_degrees.sum(dtype=np.int64))
         self._num_with_out_edges = int(np.count_nonzero(subgraph.out_degrees))
@@ -128,12 +134,15 @@ class Engine:
             direction, tally, mail_bytes = self._advance(ghosts)
             seconds = time.perf_counter() - began
             everywhere = self._agree(tally, num_bytes + mail_bytes, seconds)
-            if everywhere.ran == 0:
+            if everywhere.ran == 0 and not self._is_best_first:
                 outcome.ended = True
                 break
-            messages = everywhere.messages
-            outcome.stats.append(everywhere.as_stats(self.superstep, direction, time.perf_counter() - began))
-            self._turn(tally)
+            messages, superstep = everywhere.messages, self.superstep
+            if everywhere.ran > 0:
+                self._turn(tally)
+                outcome.stats.append(everywhere.as_stats(superstep, direction, time.perf_counter() - began))
+            if self._is_best_first and (superstep == 0 or messages == 0):
+                messages = self._release()
             outcome.ended = everywhere.active == 0 and messages == 0
         return outcome
 
@@ -159,7 +168,7 @@ class Engine:
             num_active=self._last.active,
             num_vertices=self._subgraph.num_owned,
             can_push=self._can_push and self.superstep > 0,
-            stops_early=self._stops_early,
+            stops_early=self._native.program.early_exit is not EarlyExit.NEVER,
             forced=self._forced,
         )
         if direction == "push":
@@ -181,10 +190,9 @@ class Engine:
         asks = mode in (SOME, MOST)
         bits = np.packbits(self._read[0], bitorder="little") if asks else self._read[0][:0]
         read = (bits, self._read[1])
-        bound = self._best_sent(mode)
 
         def work(span: tuple[np.uint64, np.uint64]) -> Any:
-            combining = (self._native.empty, bound, np.empty(int(PIECE), dtype=np.uint64))
+            combining = (self._native.empty, np.empty(int(PIECE), dtype=np.uint64))
             room = (self._scratch(span),) if lists else combining
             return loop(
                 *span, job, self._pull_edges, self._own, self._fields, read, write, *room, mode, given, zero
@@ -195,29 +203,13 @@ class Engine:
         self._senders = None
         self._active = None
 
-    def _best_sent(self, mode: int) -> Any:
-        """Return the best of all records sent, where no message can beat it; otherwise nothing of meaning."""
-        if self._program.early_exit is not EarlyExit.BOUND:
-            return 0
-        sent, (records,) = self._read
-        if mode == NOBODY:
-            return records.dtype.type(0)
-        takes_min = self._program.slots[0].op == "min"
-        find = self._native.plain_loop("best_of_sent")
-        cuts = np.linspace(0, sent.size, self._threads.count + 1).astype(np.uint64)
-        found = self._threads.map(
-            lambda span: find(*span, sent, records, takes_min), list(itertools.pairwise(cuts))
-        )
-        best = [value for has, value in found if has]
-        return (min if takes_min else max)(best) if best else records.dtype.type(0)
-
     def _pull_mode(self, num_ghosts_sent: int) -> int:
         return choose_asking(
             sent=self._last.senders + num_ghosts_sent,
             could_send=self._num_with_out_edges + self._subgraph.num_ghosts,
             sent_edges=self._last.sent_edges,
             num_edges=self._num_out_edges,
-            stops_early=self._stops_early,
+            stops_early=self._native.program.early_exit is not EarlyExit.NEVER,
         )
 
     def _scratch(self, span: tuple[np.uint64, np.uint64]) -> Arrays:
@@ -233,7 +225,10 @@ class Engine:
         senders = self._last_senders()
         if ghosts.size:
             senders = np.concatenate([senders, ghosts])
-        touched = self._scatter(senders, sender_edges)
+        touched = self._scatter.run(
+            self._native, senders.astype(np.uint32, copy=False), sender_edges, self._job(), self._fields, self._read,
+            self._inbox,
+        )  # fmt: skip
         waiting = self._active_vertices()
         if waiting.size:
             touched = [*touched, waiting[self._inbox[0][waiting] == 0].astype(np.uint32)]
@@ -255,69 +250,6 @@ class Engine:
         nothing = np.empty(0, dtype=np.uint32)
         self._senders = np.concatenate([nothing, *[r[2] for r in results]])
         self._active = np.concatenate([nothing, *[r[3] for r in results]])
-
-    def _scatter(self, senders: NDArray[Any], sender_edges: int) -> list[NDArray[np.uint32]]:
-        """Combine the senders' messages into the inboxes; return the vertices that got one."""
-        n = self._subgraph.num_owned
-        threads = self._threads.count
-        job = self._job()
-        if threads == 1 or sender_edges < _DIRECT_EDGES:
-            touched = np.empty(min(n, sender_edges), dtype=np.uint32)
-            loop = self._native.loop("scatter_direct")
-            senders = senders.astype(np.uint32, copy=False)
-            count = loop(
-                senders, job, self._push_edges, self._own, self._fields, self._read, self._inbox, touched
-            )
-            return [touched[:count]]
-        return self._scatter_binned(senders.astype(np.uint32, copy=False), job)
-
-    def _scatter_binned(self, senders: NDArray[np.uint32], job: tuple[Any, ...]) -> list[NDArray[np.uint32]]:
-        n, threads = self._subgraph.num_owned, self._threads.count
-        shift = max(0, (n - 1).bit_length() - (threads * 4 - 1).bit_length())
-        num_bins = (n - 1 >> shift) + 1
-        offsets = self._push_edges[0]
-        work = np.cumsum((offsets[senders.astype(np.int64) + 1] - offsets[senders]).view(np.int64))
-        cuts = np.searchsorted(work, np.linspace(0, work[-1], threads + 1)[1:-1])
-        parts = np.split(senders, cuts)
-        ends = np.concatenate([[0], work])[np.concatenate([[0], cuts, [senders.size]])]
-        scatter, apply = self._native.loop("scatter_binned"), self._native.loop("apply_bins")
-        rooms = [self._bin_room(i, num_bins, int(ends[i + 1] - ends[i])) for i in range(threads)]
-
-        def fill(i: int) -> None:
-            counts, targets, slots, capacity = rooms[i]
-            scatter(
-                parts[i], job, self._push_edges, self._own, self._fields, self._read, np.uint32(shift), counts, targets,
-                slots, capacity,
-            )  # fmt: skip
-
-        self._threads.map(fill, range(threads))
-
-        def empty(b: int) -> NDArray[np.uint32]:
-            in_bin = sum(int(room[0][b]) for room in rooms)
-            touched = np.empty(min(in_bin, 1 << shift), dtype=np.uint32)
-            count = 0
-            for counts, targets, slots, capacity in rooms:
-                first = b * int(capacity)
-                count += apply(
-                    np.uint64(first),
-                    np.uint64(first + int(counts[b])),
-                    targets,
-                    slots,
-                    self._inbox,
-                    touched[count:],
-                )
-            return touched[:count]
-
-        return self._threads.map(empty, range(num_bins))
-
-    def _bin_room(self, thread: int, num_bins: int, capacity: int) -> tuple[Any, ...]:
-        """Return one thread's bins; memory that no message reaches is never touched."""
-        known = self._bins.get(thread)
-        if known is None or known[0].size < num_bins * capacity:
-            size = max(1, num_bins * capacity)
-            known = np.empty(size, dtype=np.uint32), rows(self._native.slots, size)
-            self._bins[thread] = known
-        return np.zeros(num_bins, dtype=np.uint64), known[0], known[1], np.uint64(capacity)
 
     def _last_senders(self) -> NDArray[Any]:
         if self._senders is None:
@@ -357,6 +289,28 @@ class Engine:
         self._last = tally
         self.superstep += 1
 
+    def _release(self) -> int:
+        """Let the best value withheld spread alone, or all of them; return how many messages that makes.
+
+        Collective. What a vertex sends in a best-first form is the value it keeps, so records are made anew.
+        """
+        sent, (records,) = self._read
+        n = self._subgraph.num_owned
+        values = self._fields[1][0]
+        if self._withheld is None:
+            self._withheld = Withheld(
+                self._native, sent[:n], self._subgraph.out_degrees, self._exchange, self._threads
+            )
+        next_ = self._withheld.release(self._status, values, self._subgraph.num_edges)
+        sent.fill(0)
+        sent[next_.senders] = 1
+        records[next_.senders] = values[next_.senders]
+        self._senders = next_.senders
+        self._last = _Tally(senders=next_.senders.size, sent_edges=next_.num_edges)
+        self._native = self._plain if next_.is_last else self._best_first
+        self._is_best_first = not next_.is_last
+        return next_.num_edges_everywhere
+
 
 @dataclass(frozen=True)
 class _Everywhere:
@@ -379,9 +333,6 @@ class _Everywhere:
         return SuperstepStats(
             superstep, direction, self.ran, self.messages, self.num_bytes, seconds, self.imbalance
         )
-
-
-_DIRECT_EDGES = 1 << 15
 
 
 def _can_push(native: NativeProgram, deterministic: bool) -> bool:

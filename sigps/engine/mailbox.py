@@ -149,7 +149,7 @@ class Mailbox:
         keys = order if self._in_order else targets
         room = np.empty(order.size, dtype=np.int64)
         slots = rows(self._native.slots, order.size)
-        loop = self._native.loop("combine_mail")
+        loop = self._native.loop("combine_mail", self._in_order)
         (superstep, *sizes), *rest = job
         reader = ((superstep + 1, *sizes), *rest)
         count = loop(order, keys, messages, reader, self._native.empty, room, slots)
@@ -164,5 +164,5 @@ class Mailbox:
     def _merge(self, lids: NDArray[np.int64], slots: Arrays) -> None:
         self._boxes[0].fill(0)
         touched = np.empty(min(lids.size, self._subgraph.num_owned), dtype=np.uint32)
-        loop = self._native.loop("apply_bins")
+        loop = self._native.loop("apply_bins", self._in_order)
         loop(np.uint64(0), np.uint64(lids.size), lids.astype(np.uint32), slots, self._boxes, touched)

@@ -40,7 +40,7 @@ __all__ = [
     "SOME",
     "Functions",
     "apply_bins",
-    "best_of_sent",
+    "best_of_withheld",
     "combine_mail",
     "commit",
     "compute_listed",
@@ -87,7 +87,6 @@ class Functions(NamedTuple):
     run: Loop
     commit: Loop
     stops_early: bool
-    stops_at_bound: bool
 
 
 def run(f: Functions) -> Loop:
@@ -126,7 +125,7 @@ def commit(f: Functions) -> Loop:
 def gather_combined(f: Functions) -> Loop:
     """Pull: owned vertices begin..end combine their in-neighbours' records and compute.
 
-    `bound` is the best of all records sent, where nothing can beat it (else unused). `mode` says who sent:
+    `mode` says who sent:
 
     NOBODY
     SOME       the positions of their edges are gathered first, piece by piece, without a branch to mispredict
@@ -136,11 +135,9 @@ def gather_combined(f: Functions) -> Loop:
     `places` is scratch of `PIECE` positions.
     """
     deliver, merge, load_record, load_columns = f.deliver, f.merge, f.load_record, f.load_columns
-    run, commit, stops_early, stops_at_bound = f.run, f.commit, f.stops_early, f.stops_at_bound
+    run, commit, stops_early = f.run, f.commit, f.stops_early
 
-    def gather_combined(
-        begin, end, job, pull, own, fields, read, write, empty, bound, places, mode, given, total
-    ):
+    def gather_combined(begin, end, job, pull, own, fields, read, write, empty, places, mode, given, total):
         offsets, sources, columns = pull
         bits, records = read
         ids = own[0]
@@ -160,10 +157,8 @@ def gather_combined(f: Functions) -> Loop:
                         slots = merge(empty, False, value)
                         has = True
                 e += ONE
-            if stops_at_bound and has and slots[0] == bound:
-                e = last
             while e < last and not stops_early:
-                stop = min(last, e + PIECE) if stops_at_bound or mode == SOME else last
+                stop = min(last, e + PIECE) if mode == SOME else last
                 if mode == SOME:
                     count = 0
                     for i in range(e, stop):
@@ -196,8 +191,6 @@ def gather_combined(f: Functions) -> Loop:
                             )
                             if passes:
                                 slots = merge(slots, True, value)
-                if stops_at_bound and slots[0] == bound:
-                    break
                 e = stop
             if not has and fields[0][v] != 0:
                 continue
@@ -213,17 +206,23 @@ def gather_combined(f: Functions) -> Loop:
     return gather_combined
 
 
-def best_of_sent(begin, end, sent, records, takes_min):
-    """Find the least or greatest record sent among positions begin..end, and whether there is one."""
-    has = False
-    best = records[0]
-    for i in range(begin, end):
-        if sent[i]:
-            value = records[i]
-            if not has or (value < best if takes_min else value > best):
+def best_of_withheld(begin, end, withheld, status, values, out_degrees, takes_min):
+    """Find the best value withheld among vertices begin..end; who has retired withholds nothing any more.
+
+    Returns how many withhold a value, how many edges they would send it along, and the best.
+    """
+    count, num_edges = 0, np.int64(0)
+    best = values[0]
+    for v in range(begin, end):
+        if status[v] == 2:
+            withheld[v] = 0
+        if withheld[v] != 0:
+            value = values[v]
+            if count == 0 or (value < best if takes_min else value > best):
                 best = value
-            has = True
-    return has, best
+            count += 1
+            num_edges += np.int64(out_degrees[v])
+    return count, num_edges, best
 
 
 def gather_listed(f: Functions) -> Loop:

@@ -29,12 +29,14 @@ class RunOptions:
         deterministic: Whether floating-point results must not depend on ranks, threads and directions.
         forced: A direction to use always, or None.
         precision: The array type of Python's `float`.
+        asynchronous: Whether values may be sent out of turn where the result is provably the same.
         trace: Ids, as compute() sees them, of vertices to record (interpreter only).
     """
 
     deterministic: bool = False
     forced: Direction | None = None
     precision: Literal["single", "double"] = "double"
+    asynchronous: bool = False
     trace: tuple[int, ...] = ()
 
 
@@ -101,4 +103,5 @@ def _engine(
         threads,
         deterministic=options.deterministic,
         forced=options.forced,
+        asynchronous=options.asynchronous,
     )

@@ -1,0 +1,96 @@
+"""Push, first half: the senders' messages combined into their targets' inboxes, on one thread or on many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.compiler.cpu import NativeProgram, rows
+from sigps.device.cpu import Threads
+
+__all__ = ["Scatter"]
+
+_DIRECT_EDGES = 1 << 15
+"""With fewer edges than this, one thread is done before many have met."""
+
+
+class Scatter:
+    """Combines messages into inboxes without an atomic: each thread sorts what it sends into bins of targets.
+
+    Args:
+        edges: In-edges by source: offsets, targets, columns.
+        own: What the kernels call `own`.
+        num_owned: Vertices that have an inbox.
+        threads: The crew.
+    """
+
+    def __init__(
+        self, edges: tuple[Any, ...], own: tuple[Any, ...], num_owned: int, threads: Threads
+    ) -> None:
+        self._edges, self._own, self._num_owned, self._threads = edges, own, num_owned, threads
+        self._bins: dict[int, Any] = {}
+
+    def run(
+        self,
+        native: NativeProgram,
+        senders: NDArray[np.uint32],
+        num_edges: int,
+        job: tuple[Any, ...],
+        fields: tuple[Any, ...],
+        read: tuple[Any, ...],
+        inbox: tuple[Any, ...],
+    ) -> list[NDArray[np.uint32]]:
+        """Send along the senders' edges, `num_edges` of them; return the vertices that got a message."""
+        if self._threads.count == 1 or num_edges < _DIRECT_EDGES:
+            touched = np.empty(min(self._num_owned, num_edges), dtype=np.uint32)
+            loop = native.loop("scatter_direct")
+            count = loop(senders, job, self._edges, self._own, fields, read, inbox, touched)
+            return [touched[:count]]
+        return self._binned(native, senders, job, fields, read, inbox)
+
+    def _binned(
+        self,
+        native: NativeProgram,
+        senders: NDArray[np.uint32],
+        job: tuple[Any, ...],
+        fields: tuple[Any, ...],
+        read: tuple[Any, ...],
+        inbox: tuple[Any, ...],
+    ) -> list[NDArray[np.uint32]]:
+        n, threads = self._num_owned, self._threads.count
+        shift = max(0, (n - 1).bit_length() - (threads * 4 - 1).bit_length())
+        num_bins = (n - 1 >> shift) + 1
+        offsets = self._edges[0]
+        work = np.cumsum((offsets[senders.astype(np.int64) + 1] - offsets[senders]).view(np.int64))
+        cuts = np.searchsorted(work, np.linspace(0, work[-1], threads + 1)[1:-1])
+        parts = np.split(senders, cuts)
+        ends = np.concatenate([[0], work])[np.concatenate([[0], cuts, [senders.size]])]
+        scatter, apply = native.loop("scatter_binned"), native.loop("apply_bins")
+        rooms = [self._room(native, i, num_bins, int(ends[i + 1] - ends[i])) for i in range(threads)]
+
+        def fill(i: int) -> None:
+            scatter(parts[i], job, self._edges, self._own, fields, read, np.uint32(shift), *rooms[i])
+
+        self._threads.map(fill, range(threads))
+
+        def empty(b: int) -> NDArray[np.uint32]:
+            in_bin = sum(int(room[0][b]) for room in rooms)
+            touched = np.empty(min(in_bin, 1 << shift), dtype=np.uint32)
+            count = 0
+            for counts, targets, slots, capacity in rooms:
+                first, last = b * int(capacity), b * int(capacity) + int(counts[b])
+                count += apply(np.uint64(first), np.uint64(last), targets, slots, inbox, touched[count:])
+            return touched[:count]
+
+        return self._threads.map(empty, range(num_bins))
+
+    def _room(self, native: NativeProgram, thread: int, num_bins: int, capacity: int) -> tuple[Any, ...]:
+        """Return one thread's bins; memory that no message reaches is never touched."""
+        known = self._bins.get(thread)
+        if known is None or known[0].size < num_bins * capacity:
+            size = max(1, num_bins * capacity)
+            known = np.empty(size, dtype=np.uint32), rows(native.slots, size)
+            self._bins[thread] = known
+        return np.zeros(num_bins, dtype=np.uint64), known[0], known[1], np.uint64(capacity)

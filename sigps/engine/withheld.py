@@ -1,0 +1,106 @@
+"""Values withheld in a best-first run: who has not sent yet, and whose turn it is.
+
+A value that is not the best one waits; when the best has arrived wherever it can, the best of the rest is next.
+That pays while one value still claims a large part of the graph, as the smallest label of a giant component
+does. What is left after that is sent at once, in plain supersteps.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.compiler.cpu import NativeProgram
+from sigps.device.cpu import Threads
+from sigps.engine.direction import choose_release
+from sigps.engine.exchange import Exchange
+
+__all__ = ["Release", "Withheld"]
+
+
+@dataclass(frozen=True)
+class Release:
+    """What may be sent next.
+
+    Attributes:
+        senders: Local ids, ascending.
+        num_edges: The out-edges of these.
+        num_edges_everywhere: Those of all partitions.
+        is_last: Whether nothing is withheld any more.
+    """
+
+    senders: NDArray[np.uint32]
+    num_edges: int
+    num_edges_everywhere: int
+    is_last: bool
+
+
+class Withheld:
+    """The vertices of one partition that have something to say but have to wait.
+
+    Args:
+        native: A program that has a best-first form.
+        sent: [num_owned]: who wanted to send in superstep 0.
+        out_degrees: [num_owned].
+        exchange: The way to the other partitions.
+        threads: The crew.
+    """
+
+    def __init__(
+        self,
+        native: NativeProgram,
+        sent: NDArray[np.uint8],
+        out_degrees: NDArray[Any],
+        exchange: Exchange,
+        threads: Threads,
+    ) -> None:
+        self._withheld = sent.copy()
+        self._out_degrees, self._exchange, self._threads = out_degrees, exchange, threads
+        self._takes_min = native.program.slots[0].op == "min"
+        self._find = native.plain_loop("best_of_withheld")
+        self._rounds = 0
+
+    def release(self, status: NDArray[np.uint8], values: NDArray[Any], num_edges: int) -> Release:
+        """Choose who sends next. Collective among the partitions.
+
+        Args:
+            status: [num_owned]: retired vertices have had the best value, and withhold nothing.
+            values: [num_owned]: what each would send.
+            num_edges: The edges of the whole graph.
+        """
+        count, waiting_edges, best = self._best(status, values)
+        worst = np.iinfo(values.dtype).max if self._takes_min else np.iinfo(values.dtype).min
+        found = self._exchange.gather(
+            np.array([count, waiting_edges, best if count else worst], dtype=np.int64)
+        )
+        best = (found[:, 2].min if self._takes_min else found[:, 2].max)()
+        choice = choose_release(
+            withheld_edges=int(found[:, 1].sum()), num_edges=num_edges, rounds=self._rounds
+        )
+        self._rounds += 1
+        goes = self._withheld.view(np.bool_)
+        if choice == "best":
+            goes = goes & (values == best)
+            self._withheld[goes] = 0
+        senders = np.flatnonzero(goes).astype(np.uint32)
+        edges = int(self._out_degrees[senders].sum(dtype=np.int64))
+        everywhere = int(self._exchange.gather(np.array([edges]))[:, 0].sum())
+        return Release(senders, edges, everywhere, choice == "all")
+
+    def _best(self, status: NDArray[np.uint8], values: NDArray[Any]) -> tuple[int, int, Any]:
+        if values.size == 0:
+            return 0, 0, 0
+        cuts = np.linspace(0, values.size, self._threads.count + 1).astype(np.uint64)
+        parts = self._threads.map(
+            lambda span: self._find(
+                *span, self._withheld, status, values, self._out_degrees, self._takes_min
+            ),
+            list(itertools.pairwise(cuts)),
+        )
+        best = [part[2] for part in parts if part[0]]
+        chosen = (min if self._takes_min else max)(best) if best else 0
+        return sum(p[0] for p in parts), sum(int(p[1]) for p in parts), chosen
