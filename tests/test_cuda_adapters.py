@@ -9,10 +9,8 @@ import pytest
 from cuda_twin import Interpreted, run_plainly
 from programs import CASES, kite
 
-from apps.bfs import BFS
-from apps.pagerank import PageRank
-from apps.sssp import SSSP
 from sigps import Vertex, run
+from sigps.apps import BFS, SSSP, PageRank
 
 PROGRAMS: dict[str, Any] = {
     "BFS": lambda: BFS(source=0),

@@ -18,12 +18,8 @@ import pytest
 from cells import program_of
 from programs import CASES, kite
 
-from apps.bfs import BFS
-from apps.out_degree import OutDegree
-from apps.pagerank import PageRank
-from apps.sssp import SSSP
-from apps.wcc import WCC
 from sigps import CompileError, Vertex, kernels
+from sigps.apps import BFS, SSSP, WCC, OutDegree, PageRank
 from sigps.compiler.cpu import compile_for_cpu
 from sigps.compiler.cuda import CudaProgram, compile_for_cuda, link
 from sigps.compiler.frontend import analyse
