@@ -166,6 +166,27 @@ def test_importing_the_door_loads_no_heavy_package() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "options"),
+    [
+        ("g.txt", "1 2 0.5\n2 3 1.5\n", {"weights": True}),
+        ("g.txt", "a b\nb c\n", {"ids": "string"}),
+        ("g.graph", "3 2\n2\n1 3\n2\n", {}),
+        ("g.adj", "1 2\n2 3\n", {}),
+    ],
+)
+def test_reading_text_leaves_pandas_alone(
+    tmp_path: Path, name: str, text: str, options: dict[str, Any]
+) -> None:
+    path = str(write(tmp_path / name, text))
+    code = (
+        f"import sys, sigps; graph = sigps.load({path!r}, **{options!r}); "
+        "print(graph.num_vertices, 'pyarrow' in sys.modules, 'pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "3 True False"
+
+
 @pytest.mark.parametrize("size", [2, 3])
 def test_an_error_in_one_ranks_share_is_raised_by_all(tmp_path: Path, run_ranks: Ranks, size: int) -> None:
     lines = [f"{i} {i + 1}\n" for i in range(1000)]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.errors import GraphError
+from sigps.graph.arrow_values import numbers_of
 from sigps.graph.blocks import import_optional, require_file
 from sigps.graph.edge_input import EdgeInput, LoadOptions
 from sigps.graph.ids import as_ids
@@ -155,13 +156,13 @@ def _ids(values: Any, name: str, options: LoadOptions, what: str) -> NDArray[Any
             raise GraphError(f"{what}: column {name!r} holds text, but ids='int' was asked for")
         encoded = values.dictionary_encode()
         distinct = np.array(encoded.dictionary.to_pylist(), dtype=np.str_)
-        codes = encoded.indices.to_numpy()
+        codes = numbers_of(encoded.indices)
         return distinct[codes] if distinct.size else np.empty(0, dtype="U1")
     if options.ids == "string":
         return _ids(values.cast(pyarrow.string()), name, options, what)
     if not (pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind)):
         raise GraphError(f"{what}: column {name!r} is {kind}; ids must be integers or text")
-    return as_ids(values.to_numpy(zero_copy_only=False), f"{what}: column {name!r}")
+    return as_ids(numbers_of(values), f"{what}: column {name!r}")
 
 
 def _numbers(values: Any, name: str, what: str) -> NDArray[Any]:
@@ -177,7 +178,7 @@ def _numbers(values: Any, name: str, what: str) -> NDArray[Any]:
         pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind) or pyarrow.types.is_boolean(kind)
     ):
         raise GraphError(f"{what}: column {name!r} is {kind}; an edge column must be numeric")
-    numbers: NDArray[Any] = values.to_numpy(zero_copy_only=False)
+    numbers: NDArray[Any] = numbers_of(values)
     if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
         at = int(np.flatnonzero(~np.isfinite(numbers))[0])
         raise GraphError(

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.errors import GraphError
+from sigps.graph.arrow_values import numbers_of, one_array, strings_of
 from sigps.graph.blocks import Block, TextFile, import_optional
-from sigps.graph.text_table import Layout, clean, read_csv, strings_of
+from sigps.graph.text_table import Layout, clean, read_csv
 from sigps.group import Group
 
 __all__ = ["ListedTwice", "RaggedLines", "RaggedParser"]
@@ -123,8 +124,7 @@ class RaggedParser:
             raise self._explained(text, block) from None
         if self._type == "string":
             return strings_of(table.column(0))
-        values: NDArray[Any] = table.column(0).to_numpy()
-        return values
+        return numbers_of(one_array(table.column(0)))
 
     def _explained(self, text: bytes, block: Block) -> GraphError:
         for index, line in enumerate(text.split(b"\n")):

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.errors import GraphError
+from sigps.graph.arrow_values import numbers_of, one_array, strings_of
 from sigps.graph.blocks import Block, TextFile, import_optional
 from sigps.group import Group
 
@@ -34,7 +35,6 @@ __all__ = [
     "in_order",
     "read_rows",
     "split_line",
-    "strings_of",
 ]
 
 WHITESPACE = "whitespace"
@@ -280,7 +280,7 @@ class _Parser:
         if table is None:
             return np.empty(0, dtype="U1" if column.type == "string" else column.type)
         values = table.column(f"f{column.index}")
-        return strings_of(values) if column.type == "string" else values.to_numpy()
+        return strings_of(values) if column.type == "string" else numbers_of(one_array(values))
 
     def _explained(self, block: Block) -> GraphError:
         """Find the first wrong line of a block that could not be parsed."""
@@ -295,13 +295,6 @@ class _Parser:
                 return GraphError(f"{self._source.path}:{number}: {wrong}")
         number = self._source.line_number(block.offset)
         return GraphError(f"{self._source.path}: a line after line {number} cannot be parsed. {layout.hint}")
-
-
-def strings_of(values: Any) -> NDArray[Any]:
-    """Turn an Arrow string column into a str array by way of its distinct values."""
-    encoded = values.combine_chunks().dictionary_encode()
-    distinct = np.array(encoded.dictionary.to_pylist(), dtype=np.str_)
-    return distinct[encoded.indices.to_numpy()] if len(distinct) else np.empty(0, dtype="U1")
 
 
 def _holds(values: NDArray[Any], column: Column) -> bool:
