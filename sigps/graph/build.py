@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
 from sigps.graph.agreement import agree
-from sigps.graph.edges import EdgeBuffer, EdgeChunk, KeyForm
+from sigps.graph.edges import EdgeBuffer, EdgeChunk, KeyForm, TextChunk
 from sigps.graph.graph import Graph
 from sigps.graph.ids import as_ids
 from sigps.graph.numbering import Numbering, Segment, Share, encode, number, translated
@@ -31,7 +31,7 @@ SelfLoops = Literal["keep", "drop"]
 
 
 def build_graph(
-    chunks: Iterable[EdgeChunk],
+    chunks: Iterable[EdgeChunk | TextChunk],
     *,
     directed: bool,
     group: Group | None = None,
@@ -106,7 +106,7 @@ def _check_options(duplicates: str, self_loops: str, ids: str, num_vertices: int
         raise GraphError(f"ids='identity' needs num_vertices, a count, not {num_vertices}")
 
 
-def _take_in(chunks: Iterable[EdgeChunk], vertices: ArrayLike | None, group: Group) -> Share:
+def _take_in(chunks: Iterable[EdgeChunk | TextChunk], vertices: ArrayLike | None, group: Group) -> Share:
     """Gather the chunks of all ranks, or fail on all. Collective."""
     share = Share()
     error: Exception | None = None
@@ -115,7 +115,8 @@ def _take_in(chunks: Iterable[EdgeChunk], vertices: ArrayLike | None, group: Gro
         if vertices is not None:
             share.named = _widest(as_ids(vertices, "vertices").ravel())
         for chunk in chunks:
-            _append(share, chunk)
+            _append_texts(share, chunk) if isinstance(chunk, TextChunk) else _append(share, chunk)
+        share.settle_texts()
     except Exception as raised:
         error = raised
         if group.size > 1:
@@ -142,6 +143,22 @@ def _append(share: Share, chunk: EdgeChunk) -> None:
         share.segments[-1].stop = share.edges.size
     else:
         share.segments.append(Segment(start, share.edges.size, table))
+
+
+def _append_texts(share: Share, chunk: TextChunk) -> None:
+    """Take in a chunk of edges between texts: their numbers, until all texts are known."""
+    start, texts = share.edges.size, share.texts
+    columns = {name: as_column(column, name) for name, column in chunk.columns.items()}
+    keys = _AS_THEY_ARE.pack(texts.codes(chunk.sources), texts.codes(chunk.targets))
+    if keys.size or not start:
+        share.edges.append(keys, columns)
+    if not keys.size:
+        return
+    if share.text_segments and share.segments[-1] is share.text_segments[-1]:
+        share.segments[-1].stop = share.edges.size
+    else:
+        share.segments.append(Segment(start, share.edges.size, np.empty(0, np.str_)))
+        share.text_segments.append(share.segments[-1])
 
 
 def _checked(chunk: EdgeChunk) -> tuple[NDArray[Any], NDArray[Any], dict[str, NDArray[Any]]]:

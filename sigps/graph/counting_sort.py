@@ -13,12 +13,12 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["count_ends", "place_by_source", "place_by_target", "scatter"]
+__all__ = ["compiled", "count_ends", "place_by_source", "place_by_target", "scatter"]
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
-def _compiled(function: Kernel) -> Kernel:
+def compiled(function: Kernel) -> Kernel:
     """Compile on first use and keep the code on disk where some folder can be written."""
     try:
         kernel: Kernel = numba.njit(cache=True, nogil=True)(function)
@@ -27,7 +27,7 @@ def _compiled(function: Kernel) -> Kernel:
     return kernel
 
 
-@_compiled
+@compiled
 def count_ends(keys: NDArray[np.uint64], symmetric: bool, counts: NDArray[np.uint64]) -> None:
     """Add to counts[v + 1] the edges with target v; if symmetric, those with source v too, a loop once.
 
@@ -44,7 +44,7 @@ def count_ends(keys: NDArray[np.uint64], symmetric: bool, counts: NDArray[np.uin
             counts[source + one] += one
 
 
-@_compiled
+@compiled
 def place_by_target(
     keys: NDArray[np.uint64],
     symmetric: bool,
@@ -77,7 +77,7 @@ def place_by_target(
             slots[1, i] = slot
 
 
-@_compiled
+@compiled
 def place_by_source(
     offsets: NDArray[np.uint64],
     sources: NDArray[Any],
@@ -110,7 +110,7 @@ def place_by_source(
         slots[i - np.uint64(start)] = slot
 
 
-@_compiled
+@compiled
 def scatter(values: NDArray[Any], slots: NDArray[np.uint64], moved: NDArray[Any]) -> None:
     """Write values[i] to moved[slots[i]]."""
     for i in range(np.uint64(values.size)):

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from sigps.errors import GraphError
 from sigps.graph.blocks import TextFile
-from sigps.graph.rows import EdgeChunk
+from sigps.graph.edges import EdgeChunk, TextChunk
 from sigps.graph.text_table import Layout, read_rows
+from sigps.graph.texts import Texts
 from sigps.group import Group
 
 __all__ = [
@@ -64,7 +65,7 @@ class EdgeInput:
 
     format: str
     directed: bool
-    chunks: Iterator[EdgeChunk] = field(default_factory=lambda: iter(()))
+    chunks: Iterator[EdgeChunk | TextChunk] = field(default_factory=lambda: iter(()))
     vertices: NDArray[Any] | None = None
     num_listed: int | None = None
     num_read: int = 0
@@ -104,13 +105,17 @@ def wants_weights(options: LoadOptions, has_weights: bool, what: str) -> bool:
 
 def edge_chunks(
     source: TextFile, layout: Layout, group: Group, start: int, result: EdgeInput
-) -> Iterator[EdgeChunk]:
-    """Yield this rank's edges of a text table with the columns `source` and `target`; count in `result`."""
+) -> Iterator[Any]:
+    """Yield this rank's edges of a text table with the columns `source` and `target`; count in `result`.
+
+    They come as `TextChunk` where these columns are strings, else as `EdgeChunk`.
+    """
     for rows in read_rows(source, layout, group, start=start):
         result.rows_skipped += rows.num_skipped
         result.num_read += rows.num_rows
-        columns = rows.columns
-        yield EdgeChunk(columns.pop("source"), columns.pop("target"), columns)
+        columns: dict[str, Any] = rows.columns
+        sources, targets = columns.pop("source"), columns.pop("target")
+        yield (TextChunk if isinstance(sources, Texts) else EdgeChunk)(sources, targets, columns)
 
 
 def promise_edges(result: EdgeInput, path: Path, promised: int, what: str) -> None:

@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
 from sigps.graph.ids import as_ids
+from sigps.graph.texts import Texts
 from sigps.group import Group
 
-__all__ = ["EdgeBuffer", "EdgeChunk", "KeyForm", "edge_chunks", "mirror", "own_share"]
+__all__ = ["EdgeBuffer", "EdgeChunk", "KeyForm", "TextChunk", "edge_chunks", "mirror", "own_share"]
 
 
 @dataclass
@@ -26,6 +27,15 @@ class EdgeChunk:
 
     sources: NDArray[Any]
     targets: NDArray[Any]
+    columns: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+
+@dataclass
+class TextChunk:
+    """Some edges between texts, as they are read, and one array a column."""
+
+    sources: Texts
+    targets: Texts
     columns: dict[str, NDArray[Any]] = field(default_factory=dict)
 
 

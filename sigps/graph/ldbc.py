@@ -135,7 +135,7 @@ def _vertices(source: TextFile, kind: str, group: Group, result: EdgeInput) -> N
     parts = [np.empty(0, dtype=np.str_ if kind == "string" else np.int64)]
     for rows in read_rows(source, layout, group):
         result.rows_skipped += rows.num_skipped
-        parts.append(rows.columns["id"])
+        parts.append(np.asarray(rows.columns["id"]))
     return np.concatenate(parts)
 
 

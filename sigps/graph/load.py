@@ -18,9 +18,10 @@ from sigps.graph.adjacency import read_adjacency
 from sigps.graph.agreement import agree, together
 from sigps.graph.arrow import read_arrow, read_parquet
 from sigps.graph.blocks import TextFile, require_file
-from sigps.graph.build import EdgeChunk, build_graph
+from sigps.graph.build import build_graph
 from sigps.graph.dimacs import read_dimacs
 from sigps.graph.edge_input import ColumnRef, EdgeInput, LoadOptions
+from sigps.graph.edges import EdgeChunk, TextChunk
 from sigps.graph.graph import Graph
 from sigps.graph.ldbc import ldbc_files, read_ldbc
 from sigps.graph.matrix_market import read_matrix_market
@@ -265,7 +266,7 @@ def _require_listed(path: str | os.PathLike[str], num_listed: int, graph: Graph)
         )
 
 
-def _read(found: EdgeInput, group: Group) -> Iterator[EdgeChunk]:
+def _read(found: EdgeInput, group: Group) -> Iterator[EdgeChunk | TextChunk]:
     """Yield this rank's edges, and then agree with the other ranks that all is well. Collective."""
     error: Exception | None = None
     try:

@@ -49,9 +49,8 @@ def read_matrix_market(path: Path, options: LoadOptions, group: Group) -> EdgeIn
     result.rows_skipped = head.num_lines if group.rank == 0 else 0
     promise_edges(result, path, head.num_entries, "entries")
     if head.start is not None:
-        result.chunks = edge_chunks(source, layout, group, head.start, result)
-    if head.is_symmetric and directed:
-        result.chunks = map(mirror, result.chunks)
+        chunks = edge_chunks(source, layout, group, head.start, result)
+        result.chunks = map(mirror, chunks) if head.is_symmetric and directed else chunks
     return result
 
 

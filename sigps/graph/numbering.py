@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sigps.errors import GraphError
 from sigps.graph.edges import EdgeBuffer
 from sigps.graph.ids import Ids
+from sigps.graph.texts import TextTable
 from sigps.group import Group
 
 __all__ = ["Numbering", "Segment", "Share", "encode", "number", "translated"]
@@ -43,11 +44,31 @@ class Share:
         edges: Keys of ids that fit in uint32, or of codes.
         segments: What the keys mean, in order, without gaps.
         named: Ids of vertices, int64 or str.
+        texts: The ids of edges between texts, while edges are taken in.
+        text_segments: Those of the segments whose keys hold numbers of `texts`.
     """
 
     edges: EdgeBuffer = field(default_factory=EdgeBuffer)
     segments: list[Segment] = field(default_factory=list)
     named: NDArray[Any] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    texts: TextTable = field(default_factory=TextTable)
+    text_segments: list[Segment] = field(default_factory=list)
+
+    def settle_texts(self) -> None:
+        """Turn the numbers of texts into positions in one sorted table, once all edges are there."""
+        if not self.text_segments:
+            return
+        strings = np.asarray(self.texts.known())
+        self.texts = TextTable()
+        order = np.argsort(strings)
+        table = strings[order]
+        positions = np.empty(order.size, dtype=np.uint32)
+        positions[order] = np.arange(order.size, dtype=np.uint32)
+        for segment in self.text_segments:
+            segment.table = table
+            for start in range(segment.start, segment.stop, _BLOCK_EDGES):
+                pairs = self.edges.pairs[start : min(start + _BLOCK_EDGES, segment.stop)]
+                pairs[:] = positions[pairs]
 
 
 @dataclass
@@ -204,16 +225,20 @@ def _number_sorted(share: Share, dtype: np.dtype[Any], group: Group) -> Numberin
     """Number any ids by a sort over all ranks. Turns the share's keys into codes. Collective."""
     _encode_all(share)
     tables = (segment.table for segment in share.segments if segment.table is not None)
-    local = _merged(itertools.chain(tables, [share.named]), dtype)
+    local = _merged(itertools.chain(tables, [share.named] if share.named.size else []), dtype)
     table = _distributed_sort(local, group)
     bounds = np.cumsum([0, *group.all_gather(int(table.size))], dtype=np.int64)
     num_vertices = int(bounds[-1])
-    gids: NDArray[Any] = Ids.of(table, group=group, row_bounds=bounds).to_gids(local)
+    gids: NDArray[Any] = (
+        np.arange(num_vertices)
+        if group.size == 1  # then the local table is the whole
+        else Ids.of(table, group=group, row_bounds=bounds).to_gids(local)
+    )
     if num_vertices < 2**32:
         gids = gids.astype(np.uint32)
 
     def to_gids(oids: NDArray[Any]) -> NDArray[Any]:
-        found: NDArray[Any] = gids[np.searchsorted(local, oids)]
+        found: NDArray[Any] = gids if oids is local else gids[np.searchsorted(local, oids)]
         return found
 
     def ids_for(row_bounds: Bounds) -> Ids:
@@ -245,11 +270,16 @@ def _merged(tables: Iterable[NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any
     for table in tables:
         waiting.append(table.astype(dtype, copy=False))
         if sum(part.size for part in waiting) > max(merged.size, _CODED_EDGES):
-            merged, waiting = _sorted_distinct(np.concatenate([merged, *waiting])), []
-    return _sorted_distinct(np.concatenate([merged, *waiting]))
+            merged, waiting = _sorted_distinct([merged, *waiting]), []
+    return _sorted_distinct([merged, *waiting])
 
 
-def _sorted_distinct(ids: NDArray[Any]) -> NDArray[Any]:
+def _sorted_distinct(tables: list[NDArray[Any]]) -> NDArray[Any]:
+    """Return the sorted distinct ids of some tables; one that is so already as it is."""
+    tables = [table for table in tables if table.size] or tables[:1]
+    if len(tables) == 1 and bool((tables[0][1:] > tables[0][:-1]).all()):
+        return tables[0]
+    ids = np.concatenate(tables)
     if ids.dtype.kind == "U":
         return np.sort(_distinct(ids)[0])
     ids.sort()

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from sigps.errors import GraphError
 from sigps.graph.arrow_values import numbers_of, one_array, strings_of
 from sigps.graph.blocks import Block, TextFile, import_optional
+from sigps.graph.texts import Texts
 from sigps.group import Group
 
 __all__ = [
@@ -96,12 +97,12 @@ class Rows:
     """A block's rows.
 
     Attributes:
-        columns: [num_rows] each, by the names of the layout.
+        columns: [num_rows] each, by the names of the layout; `Texts` where the type is `"string"`.
         num_rows: How many rows there are.
         num_skipped: Lines that are no rows: comments and blank ones.
     """
 
-    columns: dict[str, NDArray[Any]]
+    columns: dict[str, NDArray[Any] | Texts]
     num_rows: int
     num_skipped: int
 
@@ -253,7 +254,7 @@ class _Parser:
         wanted = {name: values for name, values in columns.items() if not self._layout.columns[name].literal}
         return Rows(wanted, num_rows, block.text.count(b"\n") - num_rows)
 
-    def _columns(self, text: bytes, options: Any) -> dict[str, NDArray[Any]] | None:
+    def _columns(self, text: bytes, options: Any) -> dict[str, NDArray[Any] | Texts] | None:
         """Return the columns, None if the text does not parse or a value is not allowed."""
         import pyarrow
 
@@ -276,11 +277,13 @@ class _Parser:
     def _read(self, text: bytes, options: Any) -> Any:
         return read_csv(text, self._names, options, self._convert)
 
-    def _array(self, table: Any, column: Column) -> NDArray[Any]:
+    def _array(self, table: Any, column: Column) -> NDArray[Any] | Texts:
         if table is None:
-            return np.empty(0, dtype="U1" if column.type == "string" else column.type)
+            return Texts.of_bytes([]) if column.type == "string" else np.empty(0, dtype=column.type)
         values = table.column(f"f{column.index}")
-        return strings_of(values) if column.type == "string" else numbers_of(one_array(values))
+        if column.literal is not None:
+            return strings_of(values)
+        return (Texts.of_arrow if column.type == "string" else numbers_of)(one_array(values))
 
     def _explained(self, block: Block) -> GraphError:
         """Find the first wrong line of a block that could not be parsed."""
@@ -297,13 +300,13 @@ class _Parser:
         return GraphError(f"{self._source.path}: a line after line {number} cannot be parsed. {layout.hint}")
 
 
-def _holds(values: NDArray[Any], column: Column) -> bool:
+def _holds(values: NDArray[Any] | Texts, column: Column) -> bool:
     if not values.size:
         return True
+    if isinstance(values, Texts):
+        return bool((values.offsets[1:] > values.offsets[:-1]).all())
     if column.literal is not None:
         return bool((values == column.literal).all())
-    if column.type == "string":
-        return bool((values != "").all())
     if column.type.startswith("float"):
         return bool(np.isfinite(values).all())
     low, high = column.bounds or (None, None)
