@@ -82,7 +82,7 @@ def run(
     _check_kinds(
         graph, trace, progress, deterministic=deterministic, gather=gather, asynchronous=asynchronous
     )
-    chosen = choose_device(device)
+    chosen = choose_device(device, graph.group.rank, graph.group.size)
     if trace is not None and chosen != "python":
         raise ConfigError(f"trace= works on device='python'; this run is on {chosen!r}")
     prepared = check_program(program, chosen, precision)
@@ -96,12 +96,7 @@ def run(
         )
         graph = graph.undirected()
     bound = _bind_ids(program, graph)
-    native = None
-    if prepared is not None:
-        from sigps.compiler.cpu import compile_for_cpu
-
-        with _compiling:
-            native = compile_for_cpu(prepared, {name: column.dtype for name, column in graph.columns.items()})
+    native = _compiled(prepared, graph, chosen)
     options = RunOptions(
         deterministic=deterministic,
         forced=None if direction == "auto" else direction,
@@ -119,6 +114,21 @@ def run(
         on_progress=progress,
     )
     return _result(part, program, graph, chosen, gather)
+
+
+def _compiled(prepared: Any, graph: Graph, device: Device) -> Any:
+    """Return what the device's engine takes: native code, or for a GPU the program, compiled there."""
+    if prepared is None:
+        return None
+    if device == "cuda":
+        from sigps.device.cuda import find_gpu
+        from sigps.engine.gpu_in_memory import GpuProgram
+
+        return GpuProgram(prepared, find_gpu())
+    from sigps.compiler.cpu import compile_for_cpu
+
+    with _compiling:
+        return compile_for_cpu(prepared, {name: column.dtype for name, column in graph.columns.items()})
 
 
 def check_program(program: Vertex, device: Device, precision: Precision = "double") -> Any:
@@ -141,7 +151,7 @@ def check_program(program: Vertex, device: Device, precision: Precision = "doubl
 _compiling = threading.Lock()  # syntax trees are not safe to make in several threads at once (CPython 3.11)
 
 
-def choose_device(device: str, rank: int = 0) -> Device:
+def choose_device(device: str, rank: int = 0, size: int = 1) -> Device:
     """Return the device to run on; `"auto"` is the CPU, and logs it once.
 
     Raises:
@@ -151,10 +161,18 @@ def choose_device(device: str, rank: int = 0) -> Device:
     if device in ("python", "cpu"):
         return device  # type: ignore[return-value]
     if device == "auto":
-        _log_once("device: cpu (the CUDA engine is not built yet)")
+        _log_once("device: cpu (a GPU is used where device='cuda' asks for it)")
         return "cpu"
     if device == "cuda":
-        raise DeviceError("the CUDA engine is not built yet; use device='cpu' or 'auto'", rank=rank)
+        from sigps.device.cuda import find_gpu
+
+        if size > 1:
+            raise DeviceError(
+                f"device='cuda' is not built for several ranks yet, and this run has {size}; use device='cpu'",
+                rank=rank,
+            )
+        find_gpu()
+        return "cuda"
     raise ConfigError(f"there is no device {device!r}; choose auto, python, cpu or cuda")
 
 
@@ -236,14 +254,17 @@ def _id_range(graph: Graph) -> str:
 
 def _result(part: Any, program: Vertex, graph: Graph, device: Device, gather: bool) -> Result:
     group = graph.group
-    gids, fields = part.gids, dict(part.fields)
-    whole = gather and group.size > 1
-    if whole:
-        gids, fields = _gathered(gids, fields, graph)
-    ids = graph.ids.to_oids(gids) if group.size > 1 else _all_ids(graph)
-    for field in program.declaration.states:
-        if field.is_vertex_id and graph.ids.kind == "strings":
-            fields[field.name] = _named(fields[field.name], graph)
+    fields = part.fields
+    if group.size == 1:
+        ids = _all_ids(graph)
+    else:
+        gids = part.gids
+        if gather:
+            gids, fields = _gathered(gids, fields, graph)
+        ids = graph.ids.to_oids(gids)
+    if graph.ids.kind == "strings":
+        are_ids = {field.name for field in program.declaration.states if field.is_vertex_id}
+        fields = {n: _named(values, graph) if n in are_ids else values for n, values in fields.items()}
     if part.trace is not None and graph.ids.kind == "strings":
         names = graph.ids.to_oids(np.array([entry["id"] for entry in part.trace], dtype=np.int64))
         for entry, name in zip(part.trace, names.tolist(), strict=True):

@@ -66,7 +66,7 @@ class Result:
         group_size: int = 1,
     ) -> None:
         self.ids = ids
-        self._fields = dict(fields)
+        self._fields = fields
         self.reason = reason
         self.supersteps = supersteps
         self.stats = list(stats)
@@ -129,6 +129,22 @@ class Result:
             chosen = np.arange(len(values))
         pairs = zip(self.ids[chosen].tolist(), values[chosen].tolist(), strict=True)
         return highest(pairs, k)
+
+    def to_cupy(self, field: str) -> Any:
+        """Return a field as a CuPy array; of a run on a GPU, without a copy to the host.
+
+        Args:
+            field: The field's name. Its type may be narrower than NumPy's copy has it: ids that fit take 32 bits.
+
+        Raises:
+            ConfigError: If the program has no such field.
+        """
+        import cupy
+
+        on_device = getattr(self._fields, "on_device", None)
+        if field in self._fields and on_device is not None:
+            return on_device(field)
+        return cupy.asarray(self[field])
 
     def to_arrow(self, fields: Sequence[str] | None = None) -> pyarrow.Table:
         """Return a table: column `id`, then the fields (all, or those named)."""

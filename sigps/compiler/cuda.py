@@ -25,7 +25,7 @@ from sigps.errors import CompileError
 from sigps.kernels.abi import room_of
 from sigps.vertex import extreme
 
-__all__ = ["CudaProgram", "compile_for_cuda", "link"]
+__all__ = ["CudaProgram", "compile_for_cuda", "link", "link_plain"]
 
 _OPS = {"sum": 0, "min": 1, "max": 2, "any": 3, "all": 4, "user": 5}
 
@@ -89,9 +89,17 @@ def link(program: CudaProgram, kernel: str, arch: str, defines: Mapping[str, str
     Raises:
         DeviceError: If the kernel cannot be compiled or linked.
     """
-    macros = {**program.defines, **(defines or {})}
+    return _linked(kernel, arch, {**program.defines, **(defines or {})}, program.functions)
+
+
+def link_plain(kernel: str, arch: str) -> bytes:
+    """Link a kernel that needs none of a program's functions, as `link` does."""
+    return _linked(kernel, arch, {}, ())
+
+
+def _linked(kernel: str, arch: str, macros: Mapping[str, str], functions: tuple[bytes, ...]) -> bytes:
     digest = hashlib.sha256(repr(sorted(macros.items())).encode())
-    for module in program.functions:
+    for module in functions:
         digest.update(module)
     key = f"cubin {kernel} {arch} {digest.hexdigest()} {toolchain_versions()}"
     cubin: bytes | None = cache.read(key)
@@ -99,7 +107,7 @@ def link(program: CudaProgram, kernel: str, arch: str, defines: Mapping[str, str
         folder = Path(kernels.__file__).parent
         file = folder / f"{kernel}.cu"
         compiled = compile_source(file.read_text(), file.name, arch, macros, folder)
-        cubin = link_modules([compiled, *program.functions], arch)
+        cubin = link_modules([compiled, *functions], arch)
         cache.write(key, pickle.dumps(cubin))
     return cubin
 
@@ -255,7 +263,7 @@ def _empty(program: VertexProgram, slots: Row) -> list[str]:
 
 
 def _neutral(program: VertexProgram, slots: Row) -> bytes | None:
-    ops = _ops(program)
+    ops = [slot.op for slot in program.slots for _ in slot.names]
     if program.consumption is Consumption.LISTED or "user" in ops:
         return None
     row = np.zeros((), dtype=slots.structure)

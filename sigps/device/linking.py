@@ -35,7 +35,7 @@ def compile_source(source: str, name: str, arch: str, defines: Mapping[str, str]
         std="c++17",
         link_time_optimization=True,
         include_path=str(include),
-        define_macro=[(macro, value) for macro, value in defines.items()],
+        define_macro=[(macro, value) for macro, value in defines.items()] or None,
     )
     try:
         return bytes(Program(source, "c++", options).compile("ltoir").code)

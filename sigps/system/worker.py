@@ -12,6 +12,7 @@ from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.direction import Direction
 from sigps.engine.exchange import Exchange
+from sigps.engine.gpu_in_memory import GpuEngine, GpuProgram
 from sigps.engine.in_memory import Engine as InMemoryEngine
 from sigps.engine.interpreted import InterpretedEngine
 from sigps.engine.stats import Outcome
@@ -56,7 +57,7 @@ class Worker:
     def __init__(
         self,
         program: Vertex,
-        native: NativeProgram | None,
+        native: NativeProgram | GpuProgram | None,
         subgraph: Subgraph,
         exchange: Exchange,
         threads: Threads,
@@ -77,7 +78,7 @@ class Worker:
 
 def _engine(
     program: Vertex,
-    native: NativeProgram | None,
+    native: NativeProgram | GpuProgram | None,
     subgraph: Subgraph,
     exchange: Exchange,
     threads: Threads,
@@ -95,6 +96,15 @@ def _engine(
     params = tuple(
         field.dtype(options.precision).type(getattr(program, field.name)) for field in native.program.params
     )
+    if isinstance(native, GpuProgram):
+        return GpuEngine(
+            native,
+            params,
+            subgraph,
+            deterministic=options.deterministic,
+            forced=options.forced,
+            asynchronous=options.asynchronous,
+        )
     return InMemoryEngine(
         native,
         params,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sigps.compiler.cpu import NativeProgram
 from sigps.device.cpu import Threads, available_cores
 from sigps.engine.exchange import Exchange, NoExchange
+from sigps.engine.gpu_in_memory import DeviceFields, GpuEngine, GpuProgram
 from sigps.engine.interpreted import InterpretedEngine
 from sigps.engine.stats import SuperstepStats
 from sigps.engine.subgraph import Subgraph, build_subgraph
@@ -34,7 +35,6 @@ class Part:
     """What a run left on one rank: the fields of the vertices it owns, and the run's end.
 
     Attributes:
-        gids: [num_owned], ascending.
         fields: [num_owned] each, aligned with `gids`.
         reason: `"converged"` or `"max_supersteps"`.
         stats: One entry a superstep; the same supersteps on all ranks.
@@ -45,15 +45,24 @@ class Part:
     def __init__(
         self, worker: Worker, names: Sequence[str], reason: str, stats: list[SuperstepStats]
     ) -> None:
-        gids = worker.subgraph.owned_gids
-        order = None if worker.subgraph.gids is None else np.argsort(gids)
-        self.gids: NDArray[np.int64] = gids if order is None else gids[order]
-        states = {name: worker.engine.state(name) for name in names}
-        self.fields = {n: s if order is None else s[order] for n, s in states.items()}
+        self._subgraph = worker.subgraph
+        self.fields: Mapping[str, NDArray[Any]]
+        if isinstance(worker.engine, GpuEngine):
+            self.fields = DeviceFields(worker.engine, names)
+        else:
+            self.fields = {name: worker.engine.state(name) for name in names}
+        if self._subgraph.gids is not None:
+            order = np.argsort(self._subgraph.owned_gids)
+            self.fields = {name: values[order] for name, values in self.fields.items()}
         self.reason = reason
         self.stats = stats
         self.aggregators = worker.engine.aggregates.by_name()
         self.trace = worker.engine.traced if isinstance(worker.engine, InterpretedEngine) else None
+
+    @property
+    def gids(self) -> NDArray[np.int64]:
+        """[num_owned], ascending."""
+        return np.sort(self._subgraph.owned_gids)
 
 
 class WorkerManager:
@@ -74,7 +83,7 @@ class WorkerManager:
     def run(
         self,
         program: Vertex,
-        native: NativeProgram | None,
+        native: NativeProgram | GpuProgram | None,
         *,
         method: str | PartitionFunction,
         options: RunOptions,

@@ -1,0 +1,143 @@
+"""An NVIDIA GPU as a device: what it is, memory on it (CuPy), and kernels from cubins (the CUDA driver)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sigps.errors import DeviceError
+
+__all__ = ["Gpu", "Kernel", "find_gpu", "is_available"]
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """What the engine needs to know of a GPU.
+
+    Attributes:
+        ordinal: Its number among those that this process sees.
+        arch: Its architecture, as in `sm_90`.
+        num_sms: Its multiprocessors.
+        threads_per_sm: How many threads each holds at once.
+    """
+
+    ordinal: int
+    name: str
+    arch: str
+    num_sms: int
+    threads_per_sm: int
+    num_bytes: int
+
+    def free_bytes(self) -> int:
+        """Return how much of its memory nobody has taken."""
+        import cupy
+
+        with cupy.cuda.Device(self.ordinal):
+            pool = cupy.get_default_memory_pool()
+            return int(cupy.cuda.runtime.memGetInfo()[0]) + int(pool.free_bytes())
+
+
+def is_available() -> bool:
+    """Tell whether programs can run on a GPU here: there is one, and CuPy, numba-cuda and cuda.core."""
+    return not _missing()
+
+
+def find_gpu(ordinal: int = 0) -> Gpu:
+    """Return a GPU and make it the current one.
+
+    Raises:
+        DeviceError: If there is none, or a package is missing; it says which.
+    """
+    missing = _missing()
+    if missing:
+        raise DeviceError(f"device='cuda' cannot be used: {missing}. device='cpu' runs everywhere", rank=0)
+    return _gpu(ordinal)
+
+
+@functools.cache
+def _gpu(ordinal: int) -> Gpu:
+    import cupy
+
+    device = cupy.cuda.Device(ordinal)
+    device.use()
+    seen = cupy.cuda.runtime.getDeviceProperties(ordinal)
+    return Gpu(
+        ordinal=ordinal,
+        name=seen["name"].decode(),
+        arch=f"sm_{seen['major']}{seen['minor']}",
+        num_sms=seen["multiProcessorCount"],
+        threads_per_sm=seen["maxThreadsPerMultiProcessor"],
+        num_bytes=seen["totalGlobalMem"],
+    )
+
+
+@functools.cache
+def _missing() -> str:
+    import importlib.util
+
+    packages = {"cupy": "cupy-cuda13x", "numba_cuda": "numba-cuda", "cuda": "cuda-core"}
+    absent = [wheel for module, wheel in packages.items() if importlib.util.find_spec(module) is None]
+    if absent:
+        return f"{', '.join(absent)} not installed (pip install 'sigps[cu13]', or [cu12])"
+    import cupy
+
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"no GPU is found ({error})"
+    return "" if count else "no GPU is found"
+
+
+class Kernel:
+    """One kernel of a cubin, loaded into the current GPU."""
+
+    def __init__(self, cubin: bytes, name: str) -> None:
+        from cuda.bindings import driver
+
+        self._driver = driver
+        self._module = self._checked(driver.cuModuleLoadData(cubin))
+        self._function = self._checked(driver.cuModuleGetFunction(self._module, name.encode()))
+
+    def blocks_per_sm(self, num_threads: int) -> int:
+        """Return how many blocks of so many threads a multiprocessor holds at once."""
+        ask = self._driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
+        return int(self._checked(ask(self._function, num_threads, 0)))
+
+    @property
+    def num_registers(self) -> int:
+        """The registers of each thread."""
+        attribute = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NUM_REGS
+        return int(self._checked(self._driver.cuFuncGetAttribute(attribute, self._function)))
+
+    def launch(
+        self, num_blocks: int, num_threads: int, parameters: Sequence[Any], *, cooperative: bool = False
+    ) -> None:
+        """Start the kernel on CuPy's current stream, and do not wait.
+
+        Args:
+            num_blocks: Blocks.
+            num_threads: Threads of each.
+            parameters: NumPy scalars and structures by value, CuPy arrays by their address.
+            cooperative: Whether all blocks must be resident at once; else an error.
+        """
+        import cupy
+
+        values = [
+            np.array(p.data.ptr, np.uint64) if isinstance(p, cupy.ndarray) else np.asarray(p)
+            for p in parameters
+        ]
+        pointers = np.array([value.ctypes.data for value in values], dtype=np.uint64)
+        start = self._driver.cuLaunchCooperativeKernel if cooperative else self._driver.cuLaunchKernel
+        grid, block = (num_blocks, 1, 1), (num_threads, 1, 1)
+        stream = cupy.cuda.get_current_stream().ptr
+        extra = () if cooperative else (0,)
+        self._checked(start(self._function, *grid, *block, 0, stream, pointers.ctypes.data, *extra))
+
+    def _checked(self, outcome: tuple[Any, ...]) -> Any:
+        if outcome[0] != self._driver.CUresult.CUDA_SUCCESS:
+            raise DeviceError(f"the CUDA driver says {outcome[0].name}")
+        return outcome[1] if len(outcome) > 1 else None

@@ -1,0 +1,138 @@
+"""A partition's edges in the memory of a GPU, laid out once and kept as long as the partition is."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from typing import Any
+
+import numpy as np
+
+from sigps.device.cuda import Gpu, Kernel
+from sigps.engine.degree_sorted import Rows, place, sorted_by_degree
+from sigps.engine.subgraph import EdgeList, Subgraph, columns_of
+from sigps.kernels.lease import EDGES, HUB_DEGREE
+
+__all__ = ["GpuGraph", "graph_on_gpu", "ids_fit_32_bits"]
+
+
+class GpuGraph:
+    """The edges of a partition, by target and by source, in the order of degrees.
+
+    Attributes:
+        places: [num_owned], uint32: where a local id went.
+        incoming: In-edges; `columns` names what has been brought along so far.
+        outgoing: The same edges by source; the very same object where the graph is symmetric.
+        out_degrees: [num_owned], uint32.
+        could_send: Vertices with an out-edge.
+        num_hubs: Vertices with so many out-edges that the whole grid pushes for them.
+    """
+
+    def __init__(self, subgraph: Subgraph, gpu: Gpu) -> None:
+        import cupy
+
+        self._subgraph, self._gpu = weakref.ref(subgraph), gpu
+        degrees = cupy.asarray(np.diff(subgraph.incoming.offsets).astype(np.uint32))
+        order = sorted_by_degree(cupy, degrees)
+        self.places = cupy.empty(degrees.size, dtype=cupy.uint32)
+        self.places[order] = cupy.arange(degrees.size, dtype=cupy.uint32)
+        self.incoming = _PlacedEdges(subgraph.incoming, place(cupy, degrees[order]), self.places, gpu)
+        self.is_symmetric = _is_same(subgraph.incoming, subgraph.pushed)
+        self.outgoing = self.incoming
+        if not self.is_symmetric:
+            pushed = cupy.asarray(np.diff(subgraph.pushed.offsets).astype(np.uint32))
+            rows = place(cupy, pushed[order], in_slices=False)
+            self.outgoing = _PlacedEdges(subgraph.pushed, rows, self.places, gpu)
+        self.out_degrees = self.outgoing.rows.degrees
+        self.could_send = int((self.out_degrees > 0).sum())
+        self.num_hubs = int((self.out_degrees > HUB_DEGREE).sum())
+        self._order = order
+        self._ids: dict[str, Any] = {}
+
+    def ids(self, narrow: bool) -> Any:
+        """Return the ids that compute() sees, in the order of places, as int32 or int64."""
+        import cupy
+
+        dtype = "int32" if narrow else "int64"
+        if dtype not in self._ids:
+            subgraph = self._subgraph()
+            assert subgraph is not None
+            ids = cupy.asarray(subgraph.ids)[self._order] if subgraph.ids.size else self._order
+            self._ids[dtype] = ids.astype(dtype)
+        return self._ids[dtype]
+
+
+class _PlacedEdges:
+    """Edges at their places."""
+
+    def __init__(self, edges: EdgeList, rows: Rows, places: Any, gpu: Gpu) -> None:
+        import cupy
+
+        self.rows = rows
+        self._edges, self._places, self._gpu = edges, places, gpu
+        self._offsets = cupy.asarray(edges.offsets)
+        self.ends = cupy.zeros(max(rows.num_positions, 1), dtype=cupy.uint32)
+        self._place("place_ends", cupy.asarray(edges.ends.astype(np.uint32, copy=False)), self.ends)
+        self._columns: dict[str, Any] = {}
+
+    def column(self, name: str) -> Any:
+        """Return an edge column, by position; laid out at its first use."""
+        import cupy
+
+        if name not in self._columns:
+            (values,) = columns_of(self._edges, (name,))
+            placed = cupy.zeros(max(self.rows.num_positions, 1), dtype=values.dtype)
+            if values.strides == (0,):
+                placed.fill(values[0] if values.size else 0)
+            else:
+                self._place(f"place_column_{values.dtype.itemsize * 8}", cupy.asarray(values), placed)
+            self._columns[name] = placed
+        return self._columns[name]
+
+    def structure(self) -> Any:
+        """Return what kernels take."""
+        filled = np.zeros((), dtype=EDGES)
+        rows = self.rows
+        arrays = {"offsets": rows.offsets, "slices": rows.slices, "ends": self.ends, "degrees": rows.degrees}
+        for name, array in arrays.items():
+            filled[name] = array.data.ptr
+        filled["num_heavy"], filled["num_rows"] = rows.num_heavy, rows.degrees.size
+        return filled
+
+    def _place(self, what: str, values: Any, placed: Any) -> None:
+        kernel = _layout_kernel(f"{what}_warp_mapped", self._gpu.arch)
+        blocks = max(1, min(self._gpu.num_sms * 16, self.rows.degrees.size // 8))
+        kernel.launch(blocks, 256, (self.structure(), self._places, self._offsets, values, placed))
+
+
+@functools.cache
+def _layout_kernel(name: str, arch: str) -> Kernel:
+    from sigps.compiler.cuda import link_plain
+
+    return Kernel(link_plain("layout", arch), name)
+
+
+def _is_same(a: EdgeList, b: EdgeList) -> bool:
+    return a.ends is b.ends or (
+        a.ends.size > 0
+        and a.ends.shape == b.ends.shape
+        and a.ends.ctypes.data == b.ends.ctypes.data
+        and a.offsets.ctypes.data == b.offsets.ctypes.data
+    )
+
+
+_on_gpu: weakref.WeakKeyDictionary[Subgraph, GpuGraph] = weakref.WeakKeyDictionary()
+
+
+def graph_on_gpu(subgraph: Subgraph, gpu: Gpu) -> GpuGraph:
+    """Return a partition's edges on a GPU; laid out once, and dropped with the partition."""
+    if subgraph not in _on_gpu:
+        _on_gpu[subgraph] = GpuGraph(subgraph, gpu)
+    return _on_gpu[subgraph]
+
+
+def ids_fit_32_bits(subgraph: Subgraph) -> bool:
+    """Tell whether every id that compute() sees fits an int32."""
+    if subgraph.ids.size == 0:
+        return subgraph.num_owned <= 2**31
+    return bool(subgraph.ids.min() >= -(2**31) and subgraph.ids.max() < 2**31)

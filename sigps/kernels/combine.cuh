@@ -1,0 +1,251 @@
+// Slots combined: in registers, across a warp, across a block, and in memory by
+// atomics, which follow from the combiner.
+
+#pragma once
+
+#include "abi.cuh"
+
+namespace sigps {
+
+constexpr uint32_t ALL_LANES = 0xffffffff;
+
+__device__ inline uint32_t lane_id() { return threadIdx.x % 32; }
+
+// What a vertex has heard so far.
+struct Inbox {
+  Slots slots;
+  uint32_t has;
+};
+
+__device__ inline Inbox empty_inbox() {
+#if SIGPS_NEUTRAL
+  return {neutral_slots(), 0};
+#else
+  return {Slots{}, 0};
+#endif
+}
+
+// With neutral slots nobody asks whether there is anything to combine with.
+__device__ inline void put(Inbox &inbox, const Slots &value) {
+  sigps_merge(&inbox.slots, SIGPS_NEUTRAL ? 1 : inbox.has, &value);
+  inbox.has = 1;
+}
+
+__device__ inline Inbox shuffle_down(const Inbox &inbox, uint32_t distance) {
+  Inbox other;
+  other.has = __shfl_down_sync(ALL_LANES, inbox.has, distance);
+#pragma unroll
+  for (int i = 0; i < Slots::NUM_WORDS; i++)
+    other.slots.words[i] = typename Slots::Word(
+        __shfl_down_sync(ALL_LANES, inbox.slots.words[i], distance));
+  return other;
+}
+
+__device__ inline void put(Inbox &inbox, const Inbox &other) {
+  if (other.has)
+    put(inbox, other.slots);
+}
+
+// Lane 0 gets all lanes' messages.
+__device__ inline Inbox combine_warp(Inbox inbox) {
+#pragma unroll
+  for (uint32_t distance = 16; distance > 0; distance /= 2)
+    put(inbox, shuffle_down(inbox, distance));
+  return inbox;
+}
+
+// Thread 0 gets all threads' messages. Ends with the block in step.
+__device__ inline Inbox combine_block(Inbox inbox) {
+  __shared__ Inbox of_warp[32];
+  inbox = combine_warp(inbox);
+  if (lane_id() == 0)
+    of_warp[threadIdx.x / 32] = inbox;
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    inbox = threadIdx.x < blockDim.x / 32 ? of_warp[threadIdx.x] : empty_inbox();
+    inbox = combine_warp(inbox);
+  }
+  __syncthreads();
+  return inbox;
+}
+
+__device__ inline Totals fold_warp(Totals totals) {
+#pragma unroll
+  for (uint32_t distance = 16; distance > 0; distance /= 2) {
+    Totals other;
+#pragma unroll
+    for (int i = 0; i < SIGPS_NUM_AGGREGATES; i++)
+      other.cells[i] = __shfl_down_sync(ALL_LANES, totals.cells[i], distance);
+    sigps_fold(&totals, &other);
+  }
+  return totals;
+}
+
+// Thread 0 gets all threads' totals. Ends with the block in step.
+__device__ inline Totals fold_block(Totals totals) {
+  __shared__ Totals of_warp[32];
+  totals = fold_warp(totals);
+  if (lane_id() == 0)
+    of_warp[threadIdx.x / 32] = totals;
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    totals =
+        threadIdx.x < blockDim.x / 32 ? of_warp[threadIdx.x] : identity_totals();
+    totals = fold_warp(totals);
+  }
+  __syncthreads();
+  return totals;
+}
+
+// --- in memory -------------------------------------------------------------
+
+template <class A, class B> constexpr bool is_same = false;
+template <class A> constexpr bool is_same<A, A> = true;
+
+template <class T> constexpr bool is_float = is_same<T, float> || is_same<T, double>;
+
+// Whether the hardware combines this way.
+template <int OP, class T>
+constexpr bool is_native = OP == ANY || OP == ALL
+                               ? is_same<T, bool>
+                               : OP != USER && sizeof(T) >= 4;
+
+template <int BYTES> struct BitsOf {
+  using Signed = int32_t;
+  using Unsigned = uint32_t;
+};
+template <> struct BitsOf<8> {
+  using Signed = long long;
+  using Unsigned = unsigned long long;
+};
+
+template <int OP, class T>
+__device__ inline void combine_native(void *place, const void *given) {
+  using Signed = typename BitsOf<sizeof(T)>::Signed;
+  using Unsigned = typename BitsOf<sizeof(T)>::Unsigned;
+  T *at = static_cast<T *>(place);
+  T value;
+  memcpy(&value, given, sizeof(T));
+  if constexpr (OP == ANY) {
+    if (value)
+      *at = true; // whoever comes later writes the same
+  } else if constexpr (OP == ALL) {
+    if (!value)
+      *at = false;
+  } else if constexpr (OP == SUM && is_float<T>) {
+    atomicAdd(at, value);
+  } else if constexpr (OP == SUM) {
+    atomicAdd(reinterpret_cast<Unsigned *>(at), Unsigned(value));
+  } else if constexpr (is_float<T>) {
+    Signed bits;
+    memcpy(&bits, &value, sizeof(T));
+    // As integers, floats are in order, but the negative ones backwards.
+    if ((OP == MIN) == (bits >= 0))
+      OP == MIN ? atomicMin(reinterpret_cast<Signed *>(at), bits)
+                : atomicMin(reinterpret_cast<Unsigned *>(at), Unsigned(bits));
+    else
+      OP == MIN ? atomicMax(reinterpret_cast<Unsigned *>(at), Unsigned(bits))
+                : atomicMax(reinterpret_cast<Signed *>(at), bits);
+  } else {
+    constexpr bool IS_SIGNED = T(-1) < T(0);
+    if constexpr (IS_SIGNED)
+      OP == MIN ? atomicMin(reinterpret_cast<Signed *>(at), Signed(value))
+                : atomicMax(reinterpret_cast<Signed *>(at), Signed(value));
+    else
+      OP == MIN ? atomicMin(reinterpret_cast<Unsigned *>(at), Unsigned(value))
+                : atomicMax(reinterpret_cast<Unsigned *>(at), Unsigned(value));
+  }
+}
+
+#define SIGPS_AND_NATIVE(op, type, offset) && is_native<op, type>
+constexpr bool ALL_NATIVE = SIGPS_NUM_SLOTS > 0 SIGPS_EACH_SLOT(SIGPS_AND_NATIVE);
+
+// Whether one compare-and-swap takes a whole row.
+constexpr bool IS_SWAPPED = SIGPS_SLOTS_BYTES == 4 || SIGPS_SLOTS_BYTES == 8
+#if __CUDA_ARCH__ >= 900
+                            || SIGPS_SLOTS_BYTES == 16
+#endif
+    ;
+
+// Whether messages can be combined in memory at all.
+constexpr bool HAS_PUSH = SIGPS_NEUTRAL && (ALL_NATIVE || IS_SWAPPED);
+
+#if SIGPS_NEUTRAL && !SIGPS_LISTED
+template <class Bits> __device__ inline Bits swap(Bits *at, Bits old, Bits next) {
+  return atomicCAS(at, old, next);
+}
+
+#if __CUDA_ARCH__ >= 900
+struct alignas(16) Pair {
+  uint64_t low, high;
+  __device__ bool operator!=(const Pair &other) const {
+    return low != other.low || high != other.high;
+  }
+};
+
+__device__ inline Pair swap(Pair *at, Pair old, Pair next) {
+  Pair found;
+  asm volatile("{\n.reg .b128 o, n, f;\nmov.b128 o, {%2, %3};\n"
+               "mov.b128 n, {%4, %5};\n"
+               "atom.global.cas.b128 f, [%6], o, n;\n"
+               "mov.b128 {%0, %1}, f;\n}"
+               : "=l"(found.low), "=l"(found.high)
+               : "l"(old.low), "l"(old.high), "l"(next.low), "l"(next.high),
+                 "l"(at)
+               : "memory");
+  return found;
+}
+#endif
+
+template <class Bits>
+__device__ inline void combine_swapping(Slots *at, const Slots &value) {
+  Bits old = *reinterpret_cast<volatile const Bits *>(at);
+  while (true) {
+    Slots merged;
+    memcpy(&merged, &old, sizeof(Slots));
+    sigps_merge(&merged, 1, &value);
+    Bits next;
+    memcpy(&next, &merged, sizeof(Slots));
+    if (!(next != old))
+      return;
+    Bits found = swap(reinterpret_cast<Bits *>(at), old, next);
+    if (!(found != old))
+      return;
+    old = found;
+  }
+}
+
+// Combines a value into a row that other threads combine into as well.
+__device__ inline void combine_in_memory(Slots *at, const Slots &value) {
+  if constexpr (ALL_NATIVE) {
+#define SIGPS_COMBINE(op, type, offset)                                          \
+  combine_native<op, type>(reinterpret_cast<char *>(at) + offset,                \
+                           reinterpret_cast<const char *>(&value) + offset);
+    SIGPS_EACH_SLOT(SIGPS_COMBINE)
+  } else if constexpr (sizeof(Slots) == 4) {
+    combine_swapping<unsigned int>(at, value);
+  } else if constexpr (sizeof(Slots) == 8) {
+    combine_swapping<unsigned long long>(at, value);
+  }
+#if __CUDA_ARCH__ >= 900
+  else if constexpr (sizeof(Slots) == 16) {
+    Pair *pair = reinterpret_cast<Pair *>(at);
+    Pair old{*reinterpret_cast<volatile uint64_t *>(&pair->low),
+             *reinterpret_cast<volatile uint64_t *>(&pair->high)};
+    while (true) { // a torn first read only costs a round
+      Slots merged;
+      memcpy(&merged, &old, sizeof(Slots));
+      sigps_merge(&merged, 1, &value);
+      Pair next;
+      memcpy(&next, &merged, sizeof(Slots));
+      Pair found = swap(pair, old, next);
+      if (!(found != old))
+        return;
+      old = found;
+    }
+  }
+#endif
+}
+#endif
+
+} // namespace sigps

@@ -1,0 +1,44 @@
+// Where the edges of a partition lie: heavy rows one after another, the light
+// ones in slices of 32 rows, column by column, so that a warp whose lanes each
+// walk a row reads 128 bytes at a time (SELL-32; Kreutzer et al., SIAM J. Sci.
+// Comput. 36, 2014).
+//
+// Rows are in descending order of their degree; num_heavy is a multiple of 32.
+// Within a row edges keep their order. A slice is as wide as its longest row,
+// and what lies beyond the end of a shorter one is never read.
+//
+//   offsets: [num_heavy + 1]            position of each heavy row's first edge
+//   slices:  [num_rows / 32 rounded up, less num_heavy / 32, + 1]
+//   ends:    [slices[last]]             local id of each edge's other end
+//   degrees: [num_rows]
+
+#pragma once
+
+#include "integers.cuh"
+
+namespace sigps {
+
+struct Edges {
+  const uint64_t *offsets;
+  const uint64_t *slices;
+  const uint32_t *ends;
+  const uint32_t *degrees;
+  uint32_t num_heavy;
+  uint32_t num_rows;
+};
+
+// A row's edges: position first + i * step for i < degree.
+struct RowOfEdges {
+  uint64_t first;
+  uint32_t step;
+  uint32_t degree;
+};
+
+__device__ inline RowOfEdges row_of(const Edges &edges, uint32_t v) {
+  if (v < edges.num_heavy)
+    return {edges.offsets[v], 1, edges.degrees[v]};
+  uint32_t slice = (v - edges.num_heavy) / 32;
+  return {edges.slices[slice] + v % 32, 32, edges.degrees[v]};
+}
+
+} // namespace sigps

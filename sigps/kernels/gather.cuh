@@ -1,0 +1,259 @@
+// Pull: every owned vertex combines its in-neighbours' records and computes, in
+// one go. Writes the senders as bits.
+//
+// Schedule: rows of over 4096 edges by a block each, other heavy rows eight to
+// a warp one after another, light ones in slices, a row a lane; the heaviest
+// first, and whoever is done takes the next. Every vertex
+// has one thread that computes it; words and bytes of bits have one writer, but
+// those of block rows, which are empty before and set by atomics.
+
+#pragma once
+
+#include "lease.cuh"
+
+namespace sigps {
+
+__device__ inline bool is_set(const uint32_t *bits, uint32_t v) {
+  return bits[v / 32] >> (v % 32) & 1;
+}
+
+// What a pull reads; the same for every edge of a superstep.
+struct Outbox {
+  const uint32_t *sent;
+  const Record *records;
+};
+
+__device__ inline Outbox outbox_of(const Lease &lease, const Plan &plan) {
+  int parity = plan.superstep & 1;
+  return {lease.sent[parity], lease.records[parity]};
+}
+
+// What COUNT edges of a row bring into an inbox, `step` positions apart. All
+// that is far away is asked for before any of it is needed.
+template <Asking ASKING, int COUNT>
+__device__ inline void receive(const Lease &lease, const Plan &plan,
+                               const Outbox &outbox, uint32_t v,
+                               uint64_t position, uint32_t step, Inbox &inbox) {
+  uint32_t sources[COUNT];
+  Record records[COUNT];
+  bool sent[COUNT];
+#pragma unroll
+  for (int k = 0; k < COUNT; k++)
+    sources[k] = lease.in_edges.ends[position + uint64_t(k) * step];
+#pragma unroll
+  for (int k = 0; k < COUNT; k++)
+    sent[k] = ASKING == EVERYBODY || is_set(outbox.sent, sources[k]);
+  if (HAS_RECORD) {
+#pragma unroll
+    for (int k = 0; k < COUNT; k++)
+      if (sent[k])
+        records[k] = outbox.records[sources[k]];
+  }
+#pragma unroll
+  for (int k = 0; k < COUNT; k++) {
+    if (SIGPS_EARLY_EXIT && inbox.has)
+      return;
+    Slots value;
+    if (sent[k] && sigps_deliver(&lease.in, plan.superstep - 1, &records[k],
+                                 sources[k], v, position + uint64_t(k) * step,
+                                 &value))
+      put(inbox, value);
+  }
+}
+
+// The same for a whole row, or for the part of it that begins at `i` and goes on
+// every `stride` edges.
+template <Asking ASKING>
+__device__ inline Inbox receive_all(const Lease &lease, const Plan &plan,
+                                    const RowOfEdges &row, uint32_t v, uint32_t i,
+                                    uint32_t stride) {
+  Outbox outbox = outbox_of(lease, plan);
+  Inbox inbox = empty_inbox();
+  constexpr int COUNT = 4;
+  uint32_t step = stride * row.step;
+  for (; i + (COUNT - 1) * stride < row.degree; i += COUNT * stride) {
+    receive<ASKING, COUNT>(lease, plan, outbox, v,
+                           row.first + uint64_t(i) * row.step, step, inbox);
+    if (SIGPS_EARLY_EXIT && inbox.has)
+      return inbox;
+  }
+  for (; i < row.degree; i += stride) {
+    receive<ASKING, 1>(lease, plan, outbox, v, row.first + uint64_t(i) * row.step,
+                       step, inbox);
+    if (SIGPS_EARLY_EXIT && inbox.has)
+      return inbox;
+  }
+  return inbox;
+}
+
+// A lane for each row of a slice.
+template <Asking ASKING>
+__device__ inline void gather_slice(const Lease &lease, const Plan &plan,
+                                    uint32_t first_row, Tally &tally) {
+  uint32_t v = first_row + lane_id();
+  bool sends = false;
+  if (v < lease.num_owned) {
+    uint8_t status = lease.status[v];
+    Inbox inbox = empty_inbox();
+    if (ASKING != NOBODY && status != RETIRED)
+      inbox =
+          receive_all<ASKING>(lease, plan, row_of(lease.in_edges, v), v, 0, 1);
+    if (inbox.has ? status != RETIRED : status == ACTIVE)
+      sends = run_vertex(lease, plan, v, status, inbox, tally);
+  }
+  uint32_t bits = __ballot_sync(ALL_LANES, sends);
+  if (lane_id() == 0)
+    lease.sent[(plan.superstep + 1) & 1][first_row / 32] = bits;
+}
+
+// Of lanes that each have a message or none, tells the first that has one.
+__device__ inline Inbox first_of_warp(Inbox inbox) {
+  uint32_t those = __ballot_sync(ALL_LANES, inbox.has);
+  Inbox first;
+  first.has = those != 0;
+#pragma unroll
+  for (int i = 0; i < Slots::NUM_WORDS; i++)
+    first.slots.words[i] = typename Slots::Word(
+        __shfl_sync(ALL_LANES, inbox.slots.words[i], those ? __ffs(those) - 1 : 0));
+  return first;
+}
+
+template <Asking ASKING>
+__device__ inline Inbox gather_row_by_warp(const Lease &lease, const Plan &plan,
+                                           uint32_t v) {
+  RowOfEdges row = row_of(lease.in_edges, v);
+  if (SIGPS_EARLY_EXIT) {
+    Outbox outbox = outbox_of(lease, plan);
+    Inbox inbox = empty_inbox();
+    for (uint32_t i = 0; i < row.degree && !inbox.has; i += 32) {
+      if (i + lane_id() < row.degree)
+        receive<ASKING, 1>(lease, plan, outbox, v, row.first + i + lane_id(), 1,
+                           inbox);
+      inbox = first_of_warp(inbox);
+    }
+    return inbox;
+  }
+  return combine_warp(receive_all<ASKING>(lease, plan, row, v, lane_id(), 32));
+}
+
+constexpr uint32_t ROWS_OF_WARP = 8;
+
+// Eight rows one after another; then eight lanes compute.
+template <Asking ASKING>
+__device__ inline void gather_rows_by_warp(const Lease &lease, const Plan &plan,
+                                           uint32_t first_row, Tally &tally) {
+  uint32_t v = first_row + lane_id();
+  bool is_mine = lane_id() < ROWS_OF_WARP && v < lease.num_owned;
+  uint8_t status = is_mine ? lease.status[v] : uint8_t(RETIRED);
+  Inbox mine = empty_inbox();
+  uint32_t waiting = __ballot_sync(ALL_LANES, is_mine && status != RETIRED);
+  if (ASKING != NOBODY)
+    for (; waiting != 0; waiting &= waiting - 1) {
+      uint32_t row = __ffs(waiting) - 1;
+      Inbox inbox = gather_row_by_warp<ASKING>(lease, plan, first_row + row);
+#pragma unroll
+      for (int i = 0; i < Slots::NUM_WORDS; i++) {
+        auto word = __shfl_sync(ALL_LANES, inbox.slots.words[i], 0);
+        if (lane_id() == row)
+          mine.slots.words[i] = typename Slots::Word(word);
+      }
+      uint32_t has = __shfl_sync(ALL_LANES, inbox.has, 0);
+      if (lane_id() == row)
+        mine.has = has;
+    }
+  bool sends = false;
+  if (is_mine && (mine.has ? status != RETIRED : status == ACTIVE))
+    sends = run_vertex(lease, plan, v, status, mine, tally);
+  uint32_t bits = __ballot_sync(ALL_LANES, sends);
+  if (lane_id() == 0)
+    reinterpret_cast<uint8_t *>(
+        lease.sent[(plan.superstep + 1) & 1])[first_row / 8] = uint8_t(bits);
+}
+
+template <Asking ASKING>
+__device__ inline void gather_row_by_block(const Lease &lease, const Plan &plan,
+                                           uint32_t v, Tally &tally) {
+  uint8_t status = lease.status[v];
+  Inbox inbox = empty_inbox();
+  if (ASKING != NOBODY && status != RETIRED) {
+    RowOfEdges row = row_of(lease.in_edges, v);
+    if (SIGPS_EARLY_EXIT) {
+      Outbox outbox = outbox_of(lease, plan);
+      __shared__ uint32_t hit;
+      __shared__ Inbox found;
+      for (uint32_t i = 0; i < row.degree; i += blockDim.x) {
+        if (threadIdx.x == 0)
+          hit = blockDim.x;
+        __syncthreads();
+        if (i + threadIdx.x < row.degree)
+          receive<ASKING, 1>(lease, plan, outbox, v, row.first + i + threadIdx.x, 1,
+                             inbox);
+        if (inbox.has)
+          atomicMin(&hit, threadIdx.x);
+        __syncthreads();
+        if (threadIdx.x == hit)
+          found = inbox;
+        bool is_found = hit < blockDim.x;
+        __syncthreads();
+        if (is_found) {
+          inbox = found;
+          break;
+        }
+      }
+    } else {
+      inbox = combine_block(receive_all<ASKING>(lease, plan, row, v, threadIdx.x,
+                                                blockDim.x));
+    }
+  }
+  if (threadIdx.x == 0 && (inbox.has ? status != RETIRED : status == ACTIVE) &&
+      run_vertex(lease, plan, v, status, inbox, tally))
+    atomicOr(&lease.sent[(plan.superstep + 1) & 1][v / 32], 1u << v % 32);
+  __syncthreads();
+}
+
+constexpr uint32_t SLICES_OF_TASK = 4;
+
+// Takes the next number, for a warp.
+__device__ inline uint32_t take(uint32_t *numbers) {
+  uint32_t number = 0;
+  if (lane_id() == 0)
+    number = atomicAdd(numbers, 1);
+  return __shfl_sync(ALL_LANES, number, 0);
+}
+
+template <Asking ASKING>
+__device__ inline void gather(const Lease &lease, const Plan &plan, Tally &tally) {
+  __shared__ uint32_t next_row;
+  while (lease.num_block_rows > 0) {
+    if (threadIdx.x == 0)
+      next_row = atomicAdd(&lease.control->next_block_row, 1);
+    __syncthreads();
+    uint32_t v = next_row;
+    __syncthreads();
+    if (v >= lease.num_block_rows)
+      break;
+    gather_row_by_block<ASKING>(lease, plan, v, tally);
+  }
+  // Then tasks for warps, the heavier first: whoever is done takes the next.
+  uint32_t num_heavy = lease.in_edges.num_heavy;
+  uint32_t groups = (num_heavy - lease.num_block_rows) / ROWS_OF_WARP;
+  uint32_t slices = (lease.num_owned - num_heavy + 31) / 32;
+  if (lease.num_owned < num_heavy)
+    slices = 0;
+  uint32_t tasks = groups + (slices + SLICES_OF_TASK - 1) / SLICES_OF_TASK;
+  uint32_t task = take(&lease.control->next_task);
+  while (task < tasks) {
+    uint32_t following = take(&lease.control->next_task);
+    if (task < groups) {
+      gather_rows_by_warp<ASKING>(
+          lease, plan, lease.num_block_rows + task * ROWS_OF_WARP, tally);
+    } else {
+      uint32_t slice = (task - groups) * SLICES_OF_TASK;
+      for (uint32_t k = 0; k < SLICES_OF_TASK && slice + k < slices; k++)
+        gather_slice<ASKING>(lease, plan, num_heavy + (slice + k) * 32, tally);
+    }
+    task = following;
+  }
+}
+
+} // namespace sigps

@@ -1,0 +1,58 @@
+// Brings edges, and what belongs to them, to their places in a degree-sorted
+// layout (edges.cuh), at graph load.
+//
+// Schedule: a warp a row, any grid; every position has one writer. Reads run
+// along rows, writes of sliced rows are scattered over 128-byte lines.
+//
+//   places: [num_lids]              where a lid's row went, or its id did
+//   offsets: [num_rows + 1]         rows before, by lid
+//   ends, column: [edges]           in that order
+
+#include "edges.cuh"
+
+using namespace sigps;
+
+namespace {
+
+template <class Place>
+__device__ void for_each_edge(const Edges &edges, const uint32_t *places,
+                              const uint64_t *offsets, Place place) {
+  uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+  for (uint32_t lid = warp; lid < edges.num_rows;
+       lid += gridDim.x * blockDim.x / 32) {
+    RowOfEdges row = row_of(edges, places[lid]);
+    uint64_t before = offsets[lid];
+    for (uint32_t i = threadIdx.x % 32; i < row.degree; i += 32)
+      place(before + i, row.first + uint64_t(i) * row.step);
+  }
+}
+
+template <class T>
+__device__ void place_column(const Edges &edges, const uint32_t *places,
+                             const uint64_t *offsets, const T *column, T *placed) {
+  for_each_edge(edges, places, offsets,
+                [&](uint64_t from, uint64_t to) { placed[to] = column[from]; });
+}
+
+} // namespace
+
+extern "C" __global__ void
+place_ends_warp_mapped(const __grid_constant__ Edges edges, const uint32_t *places,
+                       const uint64_t *offsets, const uint32_t *ends,
+                       uint32_t *placed) {
+  for_each_edge(edges, places, offsets, [&](uint64_t from, uint64_t to) {
+    placed[to] = places[ends[from]];
+  });
+}
+
+#define SIGPS_PLACE_COLUMN(bits)                                                  \
+  extern "C" __global__ void place_column_##bits##_warp_mapped(                   \
+      const __grid_constant__ Edges edges, const uint32_t *places,                \
+      const uint64_t *offsets, const uint##bits##_t *column,                      \
+      uint##bits##_t *placed) {                                                   \
+    place_column(edges, places, offsets, column, placed);                         \
+  }
+SIGPS_PLACE_COLUMN(8)
+SIGPS_PLACE_COLUMN(16)
+SIGPS_PLACE_COLUMN(32)
+SIGPS_PLACE_COLUMN(64)

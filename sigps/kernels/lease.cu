@@ -1,0 +1,176 @@
+// A lease of supersteps: one cooperative launch that runs until nothing is
+// active and nothing in flight, or until lease.end. The host is not asked.
+//
+// A superstep is a pull (gather.cuh) or a push (scatter.cuh), and ends with a
+// barrier at which the last block counts, records, and plans the next one.
+// Which direction is cheaper is the rule of engine/direction.py.
+//
+// Schedule: any number of blocks that are resident at once, of a multiple of 32
+// threads.
+
+#include "scatter.cuh"
+
+using namespace sigps;
+
+namespace {
+
+__device__ uint64_t nanoseconds() {
+  uint64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+__device__ void add_where_any(unsigned long long *at, unsigned long long value) {
+  value = __reduce_add_sync(ALL_LANES, unsigned(value & 0xffffff)) +
+          ((unsigned long long)__reduce_add_sync(ALL_LANES, unsigned(value >> 24))
+           << 24);
+  if (lane_id() == 0 && value != 0)
+    atomicAdd(at, value);
+}
+
+__device__ void add_tally(const Lease &lease, const Tally &tally) {
+  __shared__ Counters of_block;
+  if (threadIdx.x == 0)
+    of_block = Counters{};
+  __syncthreads();
+  add_where_any(&of_block.ran, tally.ran);
+  add_where_any(&of_block.active, tally.active);
+  add_where_any(&of_block.senders, tally.senders);
+  add_where_any(&of_block.retired, tally.retired);
+  add_where_any(&of_block.sent_edges, tally.sent_edges);
+  __syncthreads();
+  if (threadIdx.x == 0 && of_block.ran != 0) {
+    Counters *all = &lease.control->counters;
+    atomicAdd(&all->ran, of_block.ran);
+    atomicAdd(&all->active, of_block.active);
+    atomicAdd(&all->senders, of_block.senders);
+    atomicAdd(&all->retired, of_block.retired);
+    atomicAdd(&all->sent_edges, of_block.sent_edges);
+  }
+  if (HAS_AGGREGATES) {
+    Totals totals = fold_block(tally.totals);
+    if (threadIdx.x == 0)
+      lease.totals[blockIdx.x] = totals;
+  }
+}
+
+// Gives the aggregators their next values. By one whole block.
+__device__ void fold_totals(const Lease &lease) {
+  Totals totals = identity_totals();
+  for (uint32_t block = threadIdx.x; block < gridDim.x; block += blockDim.x)
+    sigps_fold(&totals, &lease.totals[block]);
+  totals = fold_block(totals);
+  if (threadIdx.x != 0)
+    return;
+  Totals *now = static_cast<Totals *>(lease.aggregates);
+  Totals next = identity_totals();
+  for (int i = 0; i < SIGPS_NUM_AGGREGATES; i++)
+    if (lease.persistent >> i & 1)
+      next.cells[i] = now->cells[i];
+  sigps_fold(&next, &totals);
+  *now = next;
+}
+
+__device__ Direction choose_direction(const Lease &lease, const Counters &done) {
+  if (!HAS_PUSH || SIGPS_LISTED || done.active > 0 || lease.forced == 1)
+    return PULL;
+  if (lease.forced == 2)
+    return PUSH;
+  return done.sent_edges * lease.push_gain < lease.num_in_edges + lease.num_owned
+             ? PUSH
+             : PULL;
+}
+
+// Plans the next superstep by what this one did. By one thread.
+__device__ void plan_next(const Lease &lease, const Plan &plan) {
+  Control *control = lease.control;
+  Counters done = control->counters;
+  control->counters = Counters{};
+  control->next_block_row = control->next_task = 0;
+  Plan next = plan;
+  if (done.ran == 0) { // what nobody ran is no superstep
+    next.ended = 1;
+    control->plan = next;
+    return;
+  }
+  uint64_t now = nanoseconds();
+  lease.stats[control->num_stats++] = {plan.superstep, plan.direction, done.ran,
+                                       done.sent_edges, now - control->last_time};
+  control->last_time = now;
+  control->last = done;
+  control->num_senders = plan.direction == PUSH ? control->num_new_senders : 0;
+  control->num_hubs = plan.direction == PUSH ? control->num_new_hubs : 0;
+  control->num_new_senders = control->num_new_hubs = control->num_touched = 0;
+  next.superstep++;
+  next.has_bits = plan.direction == PULL;
+  next.has_lists = plan.direction == PUSH;
+  next.any_retired |= done.retired > 0;
+  next.ended = done.active == 0 && done.sent_edges == 0;
+  next.direction = choose_direction(lease, done);
+  next.asking = done.senders == 0                  ? NOBODY
+                : done.senders == lease.could_send ? EVERYBODY
+                                                   : SOME;
+  control->plan = next;
+}
+
+__device__ void pull(const Lease &lease, const Plan &plan, Tally &tally) {
+  if (!plan.has_bits) {
+    clear_bits(lease.sent[plan.superstep & 1], lease.num_owned);
+    wait_for_all(&lease.control->barrier);
+    mark_senders(lease, plan);
+    wait_for_all(&lease.control->barrier);
+  }
+  if (plan.asking == NOBODY)
+    gather<NOBODY>(lease, plan, tally);
+  else if (plan.asking == SOME)
+    gather<SOME>(lease, plan, tally);
+  else
+    gather<EVERYBODY>(lease, plan, tally);
+}
+
+__device__ void push(const Lease &lease, const Plan &plan, Tally &tally) {
+#if SIGPS_NEUTRAL && !SIGPS_LISTED
+  if constexpr (HAS_PUSH) {
+    if (!plan.has_lists) {
+      list_senders(lease, plan);
+      wait_for_all(&lease.control->barrier);
+    }
+    scatter(lease, plan);
+    wait_for_all(&lease.control->barrier);
+    compute_touched(lease, plan, tally);
+  }
+#endif
+}
+
+} // namespace
+
+extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
+    run_lease(const __grid_constant__ Lease lease) {
+  __shared__ Plan plan;
+  if (threadIdx.x == 0)
+    plan = lease.control->plan;
+  if (thread_of_grid() == 0)
+    lease.control->last_time = nanoseconds();
+  __syncthreads();
+  while (!plan.ended && plan.superstep < lease.end) {
+    Tally tally = empty_tally();
+    if (HAS_PUSH && plan.direction == PUSH)
+      push(lease, plan, tally);
+    else
+      pull(lease, plan, tally);
+    add_tally(lease, tally);
+    wait_for_all(&lease.control->barrier, [&] {
+      if (HAS_AGGREGATES && lease.control->counters.ran > 0)
+        fold_totals(lease);
+      __syncthreads();
+      uint32_t *old = lease.sent[plan.superstep & 1];
+      for (uint32_t i = threadIdx.x; i * 32 < lease.num_block_rows; i += blockDim.x)
+        old[i] = 0; // bits that the next pull sets one by one
+      if (threadIdx.x == 0)
+        plan_next(lease, plan);
+    });
+    if (threadIdx.x == 0)
+      plan = lease.control->plan;
+    __syncthreads();
+  }
+}

@@ -1,0 +1,128 @@
+// What a lease of supersteps works on, and what its blocks agree on.
+
+#pragma once
+
+#include "combine.cuh"
+#include "edges.cuh"
+#include "grid.cuh"
+
+namespace sigps {
+
+enum Direction : uint32_t { PULL = 0, PUSH = 1 };
+
+// Which of a vertex's in-neighbours sent: nobody, those with their bit set, or
+// everybody with an out-edge.
+enum Asking : uint32_t { NOBODY = 0, SOME = 1, EVERYBODY = 2 };
+
+enum Status : uint8_t { ACTIVE = 0, HALTED = 1, RETIRED = 2 };
+
+// What all threads did in a superstep.
+struct Counters {
+  unsigned long long ran, active, senders, sent_edges, retired;
+};
+
+// The superstep at hand; every thread reads the same.
+struct Plan {
+  int64_t superstep;
+  Direction direction;
+  Asking asking;
+  uint32_t has_bits;    // whether the senders are known as bits
+  uint32_t has_lists;   // ... and as lists
+  uint32_t any_retired; // whether a push has to ask
+  uint32_t ended;       // 1: nothing is active or in flight
+};
+
+struct Stats {
+  int64_t superstep;
+  uint64_t direction, ran, messages, nanoseconds;
+};
+
+struct Control {
+  Barrier barrier;
+  Plan plan;
+  Counters counters; // of this superstep; the last block empties them
+  uint64_t last_time;
+  uint64_t num_stats;
+  uint32_t num_senders, num_hubs, num_touched, num_new_senders, num_new_hubs;
+  uint32_t next_block_row, next_task; // what a pull has not begun yet
+  Counters last; // of the superstep before
+};
+
+// Of senders with more out-edges than this, each is pushed by whole blocks.
+constexpr uint32_t HUB_DEGREE = 2048;
+
+// n: owned vertices. The graph's arrays are read only; all others belong to the
+// engine. Two of a kind: one is read, the other written, by the superstep's
+// parity.
+struct Lease {
+  Job in;  // columns in the order of in_edges
+  Job out; // columns in the order of out_edges
+  Edges in_edges;
+  Edges out_edges;
+  uint32_t num_owned;
+  uint32_t num_block_rows; // rows of in_edges that take a block; those up to
+                           // num_heavy take a warp
+  uint32_t could_send;     // vertices with an out-edge
+  uint32_t forced;         // 0 none, 1 pull, 2 push
+  uint32_t push_gain;      // in-edges that a pull passes during one message
+  uint32_t persistent;     // bit i: aggregator i carries on
+  int64_t end;             // the superstep not to run any more
+  uint64_t num_in_edges;
+  uint8_t *status;      // [n]
+  uint32_t *sent[2];    // [n / 32 rounded up] bits
+  Record *records[2];   // [n]
+  Slots *inboxes;       // [n] neutral, but between the halves of a push
+  uint32_t *touched_in; // [n / 32 rounded up] bits: who has a message
+  uint32_t *touched;    // [n] the same as a list
+  uint32_t *senders[2]; // [n] lists of local ids
+  uint32_t *hubs[2];    // [n / ...] senders with over HUB_DEGREE out-edges
+  Totals *totals;       // [blocks]
+  void *aggregates;     // what job.aggregates points to
+  Stats *stats;         // [end - first superstep]
+  Control *control;
+};
+
+// What a thread did.
+struct Tally {
+  uint32_t ran, active, senders, retired;
+  unsigned long long sent_edges;
+  Totals totals;
+};
+
+__device__ inline Tally empty_tally() {
+  return {0, 0, 0, 0, 0, identity_totals()};
+}
+
+__device__ inline uint32_t thread_of_grid() {
+  return blockIdx.x * blockDim.x + threadIdx.x;
+}
+__device__ inline uint32_t threads_of_grid() { return gridDim.x * blockDim.x; }
+
+// Runs compute() of a vertex, and writes what it decided. Returns whether it
+// has a message to send along an edge.
+__device__ inline bool run_vertex(const Lease &lease, const Plan &plan, uint32_t v,
+                                  uint8_t status, const Inbox &inbox,
+                                  Tally &tally) {
+  Record *records = lease.records[(plan.superstep + 1) & 1];
+  Totals given;
+  uint32_t flags =
+      sigps_compute(&lease.in, plan.superstep, v, &inbox.slots, inbox.has,
+                    HAS_RECORD ? &records[v] : nullptr, &given);
+  uint8_t next = flags & RETIRE ? RETIRED : flags & HALT;
+  if (next != status)
+    lease.status[v] = next;
+  uint32_t degree = lease.in.out_degrees[v];
+  bool sends = (flags & SENT) && degree > 0;
+  tally.ran++;
+  tally.active += next == ACTIVE;
+  tally.retired += next == RETIRED;
+  if (sends) {
+    tally.senders++;
+    tally.sent_edges += degree;
+  }
+  if (HAS_AGGREGATES)
+    sigps_fold(&tally.totals, &given);
+  return sends;
+}
+
+} // namespace sigps
