@@ -4,10 +4,10 @@ from __future__ import annotations
 
 __all__ = ["BLOCKS_PER_SM", "THREADS", "num_blocks"]
 
-THREADS = 512
+THREADS = 256
 """Threads of a block."""
 
-BLOCKS_PER_SM = 3
+BLOCKS_PER_SM = 4
 """Blocks that a multiprocessor must be able to hold: what the compiler may spend registers for."""
 
 

@@ -11,7 +11,16 @@ from typing import Literal
 
 from sigps.kernels.cpu import EVERYBODY, MOST, NOBODY, SOME
 
-__all__ = ["PULL_GAIN", "PULL_GAIN_EARLY", "Direction", "choose_asking", "choose_direction", "choose_release"]
+__all__ = [
+    "GPU_PULL_GAIN",
+    "GPU_PULL_GAIN_EARLY",
+    "PULL_GAIN",
+    "PULL_GAIN_EARLY",
+    "Direction",
+    "choose_asking",
+    "choose_direction",
+    "choose_release",
+]
 
 Direction = Literal["push", "pull"]
 
@@ -20,6 +29,13 @@ PULL_GAIN = 6
 
 PULL_GAIN_EARLY = 16
 """The same where a pull may stop before it has seen all."""
+
+
+GPU_PULL_GAIN = 10
+"""The first on a GPU, where a push needs an atomic for each message."""
+
+GPU_PULL_GAIN_EARLY = 64
+"""The second on a GPU."""
 
 
 def choose_direction(

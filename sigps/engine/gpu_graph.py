@@ -28,7 +28,7 @@ class GpuGraph:
         num_hubs: Vertices with so many out-edges that the whole grid pushes for them.
     """
 
-    def __init__(self, subgraph: Subgraph, gpu: Gpu) -> None:
+    def __init__(self, subgraph: Subgraph, gpu: Gpu, *, sorts_rows: bool) -> None:
         import cupy
 
         self._subgraph, self._gpu = weakref.ref(subgraph), gpu
@@ -36,13 +36,14 @@ class GpuGraph:
         order = sorted_by_degree(cupy, degrees)
         self.places = cupy.empty(degrees.size, dtype=cupy.uint32)
         self.places[order] = cupy.arange(degrees.size, dtype=cupy.uint32)
-        self.incoming = _PlacedEdges(subgraph.incoming, place(cupy, degrees[order]), self.places, gpu)
+        rows = place(cupy, degrees[order])
+        self.incoming = _PlacedEdges(subgraph.incoming, rows, self.places, gpu, sorts_rows)
         self.is_symmetric = _is_same(subgraph.incoming, subgraph.pushed)
         self.outgoing = self.incoming
         if not self.is_symmetric:
             pushed = cupy.asarray(np.diff(subgraph.pushed.offsets).astype(np.uint32))
             rows = place(cupy, pushed[order], in_slices=False)
-            self.outgoing = _PlacedEdges(subgraph.pushed, rows, self.places, gpu)
+            self.outgoing = _PlacedEdges(subgraph.pushed, rows, self.places, gpu, False)
         self.out_degrees = self.outgoing.rows.degrees
         self.could_send = int((self.out_degrees > 0).sum())
         self.num_hubs = int((self.out_degrees > HUB_DEGREE).sum())
@@ -63,17 +64,27 @@ class GpuGraph:
 
 
 class _PlacedEdges:
-    """Edges at their places."""
+    """Edges at their places.
 
-    def __init__(self, edges: EdgeList, rows: Rows, places: Any, gpu: Gpu) -> None:
+    Sorted by the place of the other end, edges of neighbouring lanes read records that lie together, the often read
+    ones first. Where the order of in-edges means something, it is kept.
+    """
+
+    def __init__(self, edges: EdgeList, rows: Rows, places: Any, gpu: Gpu, sorts_rows: bool) -> None:
         import cupy
 
         self.rows = rows
-        self._edges, self._places, self._gpu = edges, places, gpu
-        self._offsets = cupy.asarray(edges.offsets)
+        self._edges, self._places, self._gpu, self._sorts_rows = edges, places, gpu, sorts_rows
         self.ends = cupy.zeros(max(rows.num_positions, 1), dtype=cupy.uint32)
-        self._place("place_ends", cupy.asarray(edges.ends.astype(np.uint32, copy=False)), self.ends)
         self._columns: dict[str, Any] = {}
+        ends = cupy.asarray(edges.ends.astype(np.uint32, copy=False))
+        if sorts_rows:
+            keys = self._keys(ends)
+            keys.sort()
+            self._place_sorted(32, keys.astype(cupy.uint32), self.ends)
+        else:
+            offsets = cupy.asarray(edges.offsets)
+            self._launch("place_ends", places, offsets, ends, self.ends)
 
     def column(self, name: str) -> Any:
         """Return an edge column, by position; laid out at its first use."""
@@ -84,8 +95,14 @@ class _PlacedEdges:
             placed = cupy.zeros(max(self.rows.num_positions, 1), dtype=values.dtype)
             if values.strides == (0,):
                 placed.fill(values[0] if values.size else 0)
+            elif self._sorts_rows:
+                ends = cupy.asarray(self._edges.ends.astype(np.uint32, copy=False))
+                order = cupy.argsort(self._keys(ends), kind="stable")
+                self._place_sorted(values.dtype.itemsize * 8, cupy.asarray(values)[order], placed)
             else:
-                self._place(f"place_column_{values.dtype.itemsize * 8}", cupy.asarray(values), placed)
+                offsets = cupy.asarray(self._edges.offsets)
+                what = f"place_column_{values.dtype.itemsize * 8}"
+                self._launch(what, self._places, offsets, cupy.asarray(values), placed)
             self._columns[name] = placed
         return self._columns[name]
 
@@ -99,10 +116,28 @@ class _PlacedEdges:
         filled["num_heavy"], filled["num_rows"] = rows.num_heavy, rows.degrees.size
         return filled
 
-    def _place(self, what: str, values: Any, placed: Any) -> None:
+    def _keys(self, ends: Any) -> Any:
+        """Return for each edge the place of its row, and of its other end, as one number."""
+        import cupy
+
+        keys = cupy.empty(ends.size, dtype=cupy.uint64)
+        self._launch("make_keys", self._places, cupy.asarray(self._edges.offsets), ends, keys)
+        return keys
+
+    def _place_sorted(self, bits: int, values: Any, placed: Any) -> None:
+        """Bring values that have the order of keys to their places."""
+        import cupy
+
+        degrees = self.rows.degrees
+        offsets = cupy.zeros(degrees.size + 1, dtype=cupy.uint64)
+        cupy.cumsum(degrees, out=offsets[1:], dtype=cupy.uint64)
+        places = cupy.arange(degrees.size, dtype=cupy.uint32)
+        self._launch(f"place_column_{bits}", places, offsets, values, placed)
+
+    def _launch(self, what: str, *arrays: Any) -> None:
         kernel = _layout_kernel(f"{what}_warp_mapped", self._gpu.arch)
         blocks = max(1, min(self._gpu.num_sms * 16, self.rows.degrees.size // 8))
-        kernel.launch(blocks, 256, (self.structure(), self._places, self._offsets, values, placed))
+        kernel.launch(blocks, 256, (self.structure(), *arrays))
 
 
 @functools.cache
@@ -121,14 +156,21 @@ def _is_same(a: EdgeList, b: EdgeList) -> bool:
     )
 
 
-_on_gpu: weakref.WeakKeyDictionary[Subgraph, GpuGraph] = weakref.WeakKeyDictionary()
+_on_gpu: weakref.WeakKeyDictionary[Subgraph, dict[bool, GpuGraph]] = weakref.WeakKeyDictionary()
 
 
-def graph_on_gpu(subgraph: Subgraph, gpu: Gpu) -> GpuGraph:
-    """Return a partition's edges on a GPU; laid out once, and dropped with the partition."""
-    if subgraph not in _on_gpu:
-        _on_gpu[subgraph] = GpuGraph(subgraph, gpu)
-    return _on_gpu[subgraph]
+def graph_on_gpu(subgraph: Subgraph, gpu: Gpu, *, sorts_rows: bool) -> GpuGraph:
+    """Return a partition's edges on a GPU; laid out once, and dropped with the partition.
+
+    Args:
+        subgraph: The partition.
+        gpu: The GPU; the current one.
+        sorts_rows: Whether the order of in-edges means nothing, so that the faster one may be taken.
+    """
+    known = _on_gpu.setdefault(subgraph, {})
+    if sorts_rows not in known:
+        known[sorts_rows] = GpuGraph(subgraph, gpu, sorts_rows=sorts_rows)
+    return known[sorts_rows]
 
 
 def ids_fit_32_bits(subgraph: Subgraph) -> bool:

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.compiler.cuda import CudaProgram, compile_for_cuda, link
-from sigps.compiler.program import Consumption, Delivery, VertexProgram
+from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
 from sigps.device.cuda import Gpu, Kernel
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.configuration import BLOCKS_PER_SM, THREADS, num_blocks
-from sigps.engine.direction import PULL_GAIN, PULL_GAIN_EARLY, Direction, choose_release
+from sigps.engine.direction import GPU_PULL_GAIN, GPU_PULL_GAIN_EARLY, Direction, choose_release
 from sigps.engine.gpu_graph import GpuGraph, graph_on_gpu, ids_fit_32_bits
 from sigps.engine.stats import Outcome, SuperstepStats
 from sigps.engine.subgraph import Subgraph
@@ -86,7 +86,8 @@ class GpuEngine:
         self.superstep = 0
         self.aggregates = Aggregates(native.program.aggregators, False, 0)
         self._gpu, self._program = native.gpu, native.program
-        self._graph = graph_on_gpu(subgraph, native.gpu)
+        in_order = native.program.early_exit is EarlyExit.LOWEST
+        self._graph = graph_on_gpu(subgraph, native.gpu, sorts_rows=not in_order)
         narrow = ids_fit_32_bits(subgraph)
         columns = _column_types(subgraph)
         self._form = _form(native.program, columns, narrow, native.gpu.arch)
@@ -130,7 +131,7 @@ class GpuEngine:
     def _launch(self, end: int, outcome: Outcome) -> Any:
         form = self._form
         self._lease["end"] = end
-        self._lease["push_gain"] = PULL_GAIN_EARLY if form.stops_early else PULL_GAIN
+        self._lease["push_gain"] = GPU_PULL_GAIN_EARLY if form.stops_early else GPU_PULL_GAIN
         blocks = num_blocks(
             self._gpu.num_sms * form.blocks_per_sm,
             self._graph.places.size,
@@ -269,7 +270,7 @@ class _Memory:
         size = int(compiled.defines["SIGPS_RECORD_BYTES"])
         scalar = compiled.record[0] if len(compiled.record) == 1 else np.dtype(np.uint8)
         self.records = [cupy.empty(max(16, n * size) // scalar.itemsize, dtype=scalar) for _ in range(2)]
-        self._control = cupy.zeros(CONTROL.itemsize + STATS.itemsize * _MOST_SUPERSTEPS, dtype=cupy.uint8)
+        self._control = cupy.empty(CONTROL.itemsize + STATS.itemsize * _MOST_SUPERSTEPS, dtype=cupy.uint8)
         self._aggregates = self._cells([a.field.dtype().type(a.identity) for a in program.aggregators])
         self.lease = np.zeros((), dtype=LEASE)
         self._fill(params, subgraph, narrow)
@@ -279,7 +280,7 @@ class _Memory:
         """Write the plan of a superstep whose senders are known as bits."""
         import cupy
 
-        gain = PULL_GAIN_EARLY if stops_early else PULL_GAIN
+        gain = GPU_PULL_GAIN_EARLY if stops_early else GPU_PULL_GAIN
         is_cheap = sent_edges * gain < int(self.lease["num_in_edges"]) + self._graph.places.size
         pushes = superstep > 0 and (is_cheap or self.lease["forced"] == 2) and self.lease["forced"] != 1
         control = np.zeros((), dtype=CONTROL)

@@ -62,7 +62,8 @@ __device__ inline Inbox combine_block(Inbox inbox) {
     of_warp[threadIdx.x / 32] = inbox;
   __syncthreads();
   if (threadIdx.x < 32) {
-    inbox = threadIdx.x < blockDim.x / 32 ? of_warp[threadIdx.x] : empty_inbox();
+    inbox =
+        threadIdx.x < blockDim.x / 32 ? of_warp[threadIdx.x] : empty_inbox();
     inbox = combine_warp(inbox);
   }
   __syncthreads();
@@ -89,8 +90,8 @@ __device__ inline Totals fold_block(Totals totals) {
     of_warp[threadIdx.x / 32] = totals;
   __syncthreads();
   if (threadIdx.x < 32) {
-    totals =
-        threadIdx.x < blockDim.x / 32 ? of_warp[threadIdx.x] : identity_totals();
+    totals = threadIdx.x < blockDim.x / 32 ? of_warp[threadIdx.x]
+                                           : identity_totals();
     totals = fold_warp(totals);
   }
   __syncthreads();
@@ -102,13 +103,13 @@ __device__ inline Totals fold_block(Totals totals) {
 template <class A, class B> constexpr bool is_same = false;
 template <class A> constexpr bool is_same<A, A> = true;
 
-template <class T> constexpr bool is_float = is_same<T, float> || is_same<T, double>;
+template <class T>
+constexpr bool is_float = is_same<T, float> || is_same<T, double>;
 
 // Whether the hardware combines this way.
 template <int OP, class T>
-constexpr bool is_native = OP == ANY || OP == ALL
-                               ? is_same<T, bool>
-                               : OP != USER && sizeof(T) >= 4;
+constexpr bool is_native =
+    OP == ANY || OP == ALL ? is_same<T, bool> : OP != USER && sizeof(T) >= 4;
 
 template <int BYTES> struct BitsOf {
   using Signed = int32_t;
@@ -157,8 +158,9 @@ __device__ inline void combine_native(void *place, const void *given) {
   }
 }
 
-#define SIGPS_AND_NATIVE(op, type, offset) && is_native<op, type>
-constexpr bool ALL_NATIVE = SIGPS_NUM_SLOTS > 0 SIGPS_EACH_SLOT(SIGPS_AND_NATIVE);
+#define SIGPS_AND_NATIVE(op, type, offset) &&is_native<op, type>
+constexpr bool ALL_NATIVE = SIGPS_NUM_SLOTS >
+                            0 SIGPS_EACH_SLOT(SIGPS_AND_NATIVE);
 
 // Whether one compare-and-swap takes a whole row.
 constexpr bool IS_SWAPPED = SIGPS_SLOTS_BYTES == 4 || SIGPS_SLOTS_BYTES == 8
@@ -171,7 +173,8 @@ constexpr bool IS_SWAPPED = SIGPS_SLOTS_BYTES == 4 || SIGPS_SLOTS_BYTES == 8
 constexpr bool HAS_PUSH = SIGPS_NEUTRAL && (ALL_NATIVE || IS_SWAPPED);
 
 #if SIGPS_NEUTRAL && !SIGPS_LISTED
-template <class Bits> __device__ inline Bits swap(Bits *at, Bits old, Bits next) {
+template <class Bits>
+__device__ inline Bits swap(Bits *at, Bits old, Bits next) {
   return atomicCAS(at, old, next);
 }
 
@@ -218,8 +221,8 @@ __device__ inline void combine_swapping(Slots *at, const Slots &value) {
 // Combines a value into a row that other threads combine into as well.
 __device__ inline void combine_in_memory(Slots *at, const Slots &value) {
   if constexpr (ALL_NATIVE) {
-#define SIGPS_COMBINE(op, type, offset)                                          \
-  combine_native<op, type>(reinterpret_cast<char *>(at) + offset,                \
+#define SIGPS_COMBINE(op, type, offset)                                        \
+  combine_native<op, type>(reinterpret_cast<char *>(at) + offset,              \
                            reinterpret_cast<const char *>(&value) + offset);
     SIGPS_EACH_SLOT(SIGPS_COMBINE)
   } else if constexpr (sizeof(Slots) == 4) {

@@ -54,19 +54,19 @@ __device__ inline void receive(const Lease &lease, const Plan &plan,
     if (SIGPS_EARLY_EXIT && inbox.has)
       return;
     Slots value;
-    if (sent[k] && sigps_deliver(&lease.in, plan.superstep - 1, &records[k],
-                                 sources[k], v, position + uint64_t(k) * step,
-                                 &value))
+    if (sent[k] &&
+        sigps_deliver(&lease.in, plan.superstep - 1, &records[k], sources[k], v,
+                      position + uint64_t(k) * step, &value))
       put(inbox, value);
   }
 }
 
-// The same for a whole row, or for the part of it that begins at `i` and goes on
-// every `stride` edges.
+// The same for a whole row, or for the part of it that begins at `i` and goes
+// on every `stride` edges.
 template <Asking ASKING>
 __device__ inline Inbox receive_all(const Lease &lease, const Plan &plan,
-                                    const RowOfEdges &row, uint32_t v, uint32_t i,
-                                    uint32_t stride) {
+                                    const RowOfEdges &row, uint32_t v,
+                                    uint32_t i, uint32_t stride) {
   Outbox outbox = outbox_of(lease, plan);
   Inbox inbox = empty_inbox();
   constexpr int COUNT = 4;
@@ -78,8 +78,8 @@ __device__ inline Inbox receive_all(const Lease &lease, const Plan &plan,
       return inbox;
   }
   for (; i < row.degree; i += stride) {
-    receive<ASKING, 1>(lease, plan, outbox, v, row.first + uint64_t(i) * row.step,
-                       step, inbox);
+    receive<ASKING, 1>(lease, plan, outbox, v,
+                       row.first + uint64_t(i) * row.step, step, inbox);
     if (SIGPS_EARLY_EXIT && inbox.has)
       return inbox;
   }
@@ -113,8 +113,8 @@ __device__ inline Inbox first_of_warp(Inbox inbox) {
   first.has = those != 0;
 #pragma unroll
   for (int i = 0; i < Slots::NUM_WORDS; i++)
-    first.slots.words[i] = typename Slots::Word(
-        __shfl_sync(ALL_LANES, inbox.slots.words[i], those ? __ffs(those) - 1 : 0));
+    first.slots.words[i] = typename Slots::Word(__shfl_sync(
+        ALL_LANES, inbox.slots.words[i], those ? __ffs(those) - 1 : 0));
   return first;
 }
 
@@ -186,8 +186,8 @@ __device__ inline void gather_row_by_block(const Lease &lease, const Plan &plan,
           hit = blockDim.x;
         __syncthreads();
         if (i + threadIdx.x < row.degree)
-          receive<ASKING, 1>(lease, plan, outbox, v, row.first + i + threadIdx.x, 1,
-                             inbox);
+          receive<ASKING, 1>(lease, plan, outbox, v,
+                             row.first + i + threadIdx.x, 1, inbox);
         if (inbox.has)
           atomicMin(&hit, threadIdx.x);
         __syncthreads();
@@ -201,8 +201,8 @@ __device__ inline void gather_row_by_block(const Lease &lease, const Plan &plan,
         }
       }
     } else {
-      inbox = combine_block(receive_all<ASKING>(lease, plan, row, v, threadIdx.x,
-                                                blockDim.x));
+      inbox = combine_block(
+          receive_all<ASKING>(lease, plan, row, v, threadIdx.x, blockDim.x));
     }
   }
   if (threadIdx.x == 0 && (inbox.has ? status != RETIRED : status == ACTIVE) &&
@@ -213,7 +213,8 @@ __device__ inline void gather_row_by_block(const Lease &lease, const Plan &plan,
 
 constexpr uint32_t SLICES_OF_TASK = 4;
 
-// Takes the next number, for a warp.
+// Takes the next number, for a warp. Taking one ahead would hide the wait, and
+// make the first warps hold two of the heaviest tasks each: it is slower.
 __device__ inline uint32_t take(uint32_t *numbers) {
   uint32_t number = 0;
   if (lane_id() == 0)
@@ -222,11 +223,12 @@ __device__ inline uint32_t take(uint32_t *numbers) {
 }
 
 template <Asking ASKING>
-__device__ inline void gather(const Lease &lease, const Plan &plan, Tally &tally) {
+__device__ inline void gather(const Lease &lease, const Plan &plan,
+                              Tally &tally) {
   __shared__ uint32_t next_row;
   while (lease.num_block_rows > 0) {
     if (threadIdx.x == 0)
-      next_row = atomicAdd(&lease.control->next_block_row, 1);
+      next_row = atomicAdd(&lease.control->next_block_row.value, 1);
     __syncthreads();
     uint32_t v = next_row;
     __syncthreads();
@@ -241,9 +243,10 @@ __device__ inline void gather(const Lease &lease, const Plan &plan, Tally &tally
   if (lease.num_owned < num_heavy)
     slices = 0;
   uint32_t tasks = groups + (slices + SLICES_OF_TASK - 1) / SLICES_OF_TASK;
-  uint32_t task = take(&lease.control->next_task);
+  uint32_t mine = spread_warp() % NUM_COUNTERS;
+  uint32_t *numbers = &lease.control->next_task[mine].value;
+  uint32_t task = take(numbers) * NUM_COUNTERS + mine;
   while (task < tasks) {
-    uint32_t following = take(&lease.control->next_task);
     if (task < groups) {
       gather_rows_by_warp<ASKING>(
           lease, plan, lease.num_block_rows + task * ROWS_OF_WARP, tally);
@@ -252,7 +255,7 @@ __device__ inline void gather(const Lease &lease, const Plan &plan, Tally &tally
       for (uint32_t k = 0; k < SLICES_OF_TASK && slice + k < slices; k++)
         gather_slice<ASKING>(lease, plan, num_heavy + (slice + k) * 32, tally);
     }
-    task = following;
+    task = take(numbers) * NUM_COUNTERS + mine;
   }
 }
 

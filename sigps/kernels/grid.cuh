@@ -7,14 +7,24 @@
 
 namespace sigps {
 
+// Who waits reads one line again and again; who arrives writes another.
 struct Barrier {
-  uint32_t arrived;
-  uint32_t generation;
+  alignas(128) uint32_t arrived;
+  alignas(128) uint32_t generation;
 };
 
 __device__ inline uint32_t load_acquire(const uint32_t *at) {
   uint32_t value;
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+               : "=r"(value)
+               : "l"(at)
+               : "memory");
+  return value;
+}
+
+__device__ inline uint32_t load_relaxed(const uint32_t *at) {
+  uint32_t value;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];"
                : "=r"(value)
                : "l"(at)
                : "memory");
@@ -35,34 +45,57 @@ __device__ inline uint32_t add_acquire_release(uint32_t *at, uint32_t value) {
   return old;
 }
 
+__device__ inline bool arrives_last(Barrier *barrier) {
+  return add_acquire_release(&barrier->arrived, 1) == gridDim.x - 1;
+}
+
+__device__ inline void let_go(Barrier *barrier, uint32_t generation) {
+  barrier->arrived = 0;
+  store_release(&barrier->generation, generation + 1);
+}
+
+// Looks without order until there is something to see: each acquire empties the
+// multiprocessor's cache, from which other blocks may still be reading.
+__device__ inline void wait_for_release(Barrier *barrier, uint32_t generation) {
+  while (load_relaxed(&barrier->generation) == generation)
+    ;
+  load_acquire(&barrier->generation);
+}
+
 // Waits for all blocks. What any thread wrote before is read by all after it.
-// `decide` is run by the whole block that arrived last, while the others wait.
-template <class Decide>
-__device__ inline void wait_for_all(Barrier *barrier, Decide decide) {
-  __shared__ uint32_t generation;
-  __shared__ bool is_last;
+// `generation` counts the barriers; every thread keeps it.
+__device__ inline void wait_for_all(Barrier *barrier, uint32_t &generation) {
   __syncthreads();
   if (threadIdx.x == 0) {
-    generation = load_acquire(&barrier->generation);
-    is_last = add_acquire_release(&barrier->arrived, 1) == gridDim.x - 1;
+    if (arrives_last(barrier))
+      let_go(barrier, generation);
+    else
+      wait_for_release(barrier, generation);
   }
+  generation++;
+  __syncthreads();
+}
+
+// The same; `decide` is run by the whole block that arrived last, while the
+// others wait.
+template <class Decide>
+__device__ inline void wait_for_all(Barrier *barrier, uint32_t &generation,
+                                    Decide decide) {
+  __shared__ bool is_last;
+  __syncthreads();
+  if (threadIdx.x == 0)
+    is_last = arrives_last(barrier);
   __syncthreads();
   if (is_last) {
     decide();
     __syncthreads();
-    if (threadIdx.x == 0) {
-      barrier->arrived = 0;
-      store_release(&barrier->generation, generation + 1);
-    }
+    if (threadIdx.x == 0)
+      let_go(barrier, generation);
   } else if (threadIdx.x == 0) {
-    while (load_acquire(&barrier->generation) == generation)
-      ;
+    wait_for_release(barrier, generation);
   }
+  generation++;
   __syncthreads();
-}
-
-__device__ inline void wait_for_all(Barrier *barrier) {
-  wait_for_all(barrier, [] {});
 }
 
 } // namespace sigps

@@ -29,7 +29,8 @@ __device__ void for_each_edge(const Edges &edges, const uint32_t *places,
 
 template <class T>
 __device__ void place_column(const Edges &edges, const uint32_t *places,
-                             const uint64_t *offsets, const T *column, T *placed) {
+                             const uint64_t *offsets, const T *column,
+                             T *placed) {
   for_each_edge(edges, places, offsets,
                 [&](uint64_t from, uint64_t to) { placed[to] = column[from]; });
 }
@@ -37,20 +38,34 @@ __device__ void place_column(const Edges &edges, const uint32_t *places,
 } // namespace
 
 extern "C" __global__ void
-place_ends_warp_mapped(const __grid_constant__ Edges edges, const uint32_t *places,
-                       const uint64_t *offsets, const uint32_t *ends,
-                       uint32_t *placed) {
+place_ends_warp_mapped(const __grid_constant__ Edges edges,
+                       const uint32_t *places, const uint64_t *offsets,
+                       const uint32_t *ends, uint32_t *placed) {
   for_each_edge(edges, places, offsets, [&](uint64_t from, uint64_t to) {
     placed[to] = places[ends[from]];
   });
 }
 
-#define SIGPS_PLACE_COLUMN(bits)                                                  \
-  extern "C" __global__ void place_column_##bits##_warp_mapped(                   \
-      const __grid_constant__ Edges edges, const uint32_t *places,                \
-      const uint64_t *offsets, const uint##bits##_t *column,                      \
-      uint##bits##_t *placed) {                                                   \
-    place_column(edges, places, offsets, column, placed);                         \
+// Makes what edges are sorted by, so that each row is in ascending order of
+// places.
+extern "C" __global__ void
+make_keys_warp_mapped(const __grid_constant__ Edges edges,
+                      const uint32_t *places, const uint64_t *offsets,
+                      const uint32_t *ends, uint64_t *keys) {
+  uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+  for (uint32_t lid = warp; lid < edges.num_rows;
+       lid += gridDim.x * blockDim.x / 32)
+    for (uint64_t e = offsets[lid] + threadIdx.x % 32; e < offsets[lid + 1];
+         e += 32)
+      keys[e] = uint64_t(places[lid]) << 32 | places[ends[e]];
+}
+
+#define SIGPS_PLACE_COLUMN(bits)                                               \
+  extern "C" __global__ void place_column_##bits##_warp_mapped(                \
+      const __grid_constant__ Edges edges, const uint32_t *places,             \
+      const uint64_t *offsets, const uint##bits##_t *column,                   \
+      uint##bits##_t *placed) {                                                \
+    place_column(edges, places, offsets, column, placed);                      \
   }
 SIGPS_PLACE_COLUMN(8)
 SIGPS_PLACE_COLUMN(16)

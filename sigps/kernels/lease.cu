@@ -20,10 +20,12 @@ __device__ uint64_t nanoseconds() {
   return now;
 }
 
-__device__ void add_where_any(unsigned long long *at, unsigned long long value) {
-  value = __reduce_add_sync(ALL_LANES, unsigned(value & 0xffffff)) +
-          ((unsigned long long)__reduce_add_sync(ALL_LANES, unsigned(value >> 24))
-           << 24);
+__device__ void add_where_any(unsigned long long *at,
+                              unsigned long long value) {
+  value =
+      __reduce_add_sync(ALL_LANES, unsigned(value & 0xffffff)) +
+      ((unsigned long long)__reduce_add_sync(ALL_LANES, unsigned(value >> 24))
+       << 24);
   if (lane_id() == 0 && value != 0)
     atomicAdd(at, value);
 }
@@ -32,14 +34,18 @@ __device__ void add_tally(const Lease &lease, const Tally &tally) {
   __shared__ Counters of_block;
   if (threadIdx.x == 0)
     of_block = Counters{};
-  __syncthreads();
+  if (!__syncthreads_or(tally.ran)) { // in a small superstep, most blocks
+    if (HAS_AGGREGATES && threadIdx.x == 0)
+      lease.totals[blockIdx.x] = identity_totals();
+    return;
+  }
   add_where_any(&of_block.ran, tally.ran);
   add_where_any(&of_block.active, tally.active);
   add_where_any(&of_block.senders, tally.senders);
   add_where_any(&of_block.retired, tally.retired);
   add_where_any(&of_block.sent_edges, tally.sent_edges);
   __syncthreads();
-  if (threadIdx.x == 0 && of_block.ran != 0) {
+  if (threadIdx.x == 0) {
     Counters *all = &lease.control->counters;
     atomicAdd(&all->ran, of_block.ran);
     atomicAdd(&all->active, of_block.active);
@@ -71,12 +77,14 @@ __device__ void fold_totals(const Lease &lease) {
   *now = next;
 }
 
-__device__ Direction choose_direction(const Lease &lease, const Counters &done) {
+__device__ Direction choose_direction(const Lease &lease,
+                                      const Counters &done) {
   if (!HAS_PUSH || SIGPS_LISTED || done.active > 0 || lease.forced == 1)
     return PULL;
   if (lease.forced == 2)
     return PUSH;
-  return done.sent_edges * lease.push_gain < lease.num_in_edges + lease.num_owned
+  return done.sent_edges * lease.push_gain <
+                 lease.num_in_edges + lease.num_owned
              ? PUSH
              : PULL;
 }
@@ -86,7 +94,9 @@ __device__ void plan_next(const Lease &lease, const Plan &plan) {
   Control *control = lease.control;
   Counters done = control->counters;
   control->counters = Counters{};
-  control->next_block_row = control->next_task = 0;
+  control->next_block_row.value = 0;
+  for (uint32_t i = 0; i < NUM_COUNTERS; i++)
+    control->next_task[i].value = 0;
   Plan next = plan;
   if (done.ran == 0) { // what nobody ran is no superstep
     next.ended = 1;
@@ -95,12 +105,15 @@ __device__ void plan_next(const Lease &lease, const Plan &plan) {
   }
   uint64_t now = nanoseconds();
   lease.stats[control->num_stats++] = {plan.superstep, plan.direction, done.ran,
-                                       done.sent_edges, now - control->last_time};
+                                       done.sent_edges,
+                                       now - control->last_time};
   control->last_time = now;
-  control->last = done;
-  control->num_senders = plan.direction == PUSH ? control->num_new_senders : 0;
-  control->num_hubs = plan.direction == PUSH ? control->num_new_hubs : 0;
-  control->num_new_senders = control->num_new_hubs = control->num_touched = 0;
+  next.num_senders = control->num_new_senders.value;
+  next.num_hubs = control->num_new_hubs.value;
+  next.mean_degree = float(done.sent_edges) / float(done.senders);
+  control->num_new_senders.value = control->num_new_hubs.value = 0;
+  control->num_senders.value = control->num_hubs.value = 0;
+  control->num_touched.value = 0;
   next.superstep++;
   next.has_bits = plan.direction == PULL;
   next.has_lists = plan.direction == PUSH;
@@ -113,12 +126,13 @@ __device__ void plan_next(const Lease &lease, const Plan &plan) {
   control->plan = next;
 }
 
-__device__ void pull(const Lease &lease, const Plan &plan, Tally &tally) {
+__device__ void pull(const Lease &lease, const Plan &plan, uint32_t &generation,
+                     Tally &tally) {
   if (!plan.has_bits) {
     clear_bits(lease.sent[plan.superstep & 1], lease.num_owned);
-    wait_for_all(&lease.control->barrier);
+    wait_for_all(&lease.control->barrier, generation);
     mark_senders(lease, plan);
-    wait_for_all(&lease.control->barrier);
+    wait_for_all(&lease.control->barrier, generation);
   }
   if (plan.asking == NOBODY)
     gather<NOBODY>(lease, plan, tally);
@@ -128,15 +142,19 @@ __device__ void pull(const Lease &lease, const Plan &plan, Tally &tally) {
     gather<EVERYBODY>(lease, plan, tally);
 }
 
-__device__ void push(const Lease &lease, const Plan &plan, Tally &tally) {
+__device__ void push(const Lease &lease, const Plan &plan, uint32_t &generation,
+                     Tally &tally) {
 #if SIGPS_NEUTRAL && !SIGPS_LISTED
   if constexpr (HAS_PUSH) {
+    uint32_t num_senders = plan.num_senders, num_hubs = plan.num_hubs;
     if (!plan.has_lists) {
       list_senders(lease, plan);
-      wait_for_all(&lease.control->barrier);
+      wait_for_all(&lease.control->barrier, generation);
+      num_senders = lease.control->num_senders.value;
+      num_hubs = lease.control->num_hubs.value;
     }
-    scatter(lease, plan);
-    wait_for_all(&lease.control->barrier);
+    scatter(lease, plan, num_senders, num_hubs);
+    wait_for_all(&lease.control->barrier, generation);
     compute_touched(lease, plan, tally);
   }
 #endif
@@ -147,6 +165,7 @@ __device__ void push(const Lease &lease, const Plan &plan, Tally &tally) {
 extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
     run_lease(const __grid_constant__ Lease lease) {
   __shared__ Plan plan;
+  uint32_t generation = load_acquire(&lease.control->barrier.generation);
   if (threadIdx.x == 0)
     plan = lease.control->plan;
   if (thread_of_grid() == 0)
@@ -155,16 +174,17 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
   while (!plan.ended && plan.superstep < lease.end) {
     Tally tally = empty_tally();
     if (HAS_PUSH && plan.direction == PUSH)
-      push(lease, plan, tally);
+      push(lease, plan, generation, tally);
     else
-      pull(lease, plan, tally);
+      pull(lease, plan, generation, tally);
     add_tally(lease, tally);
-    wait_for_all(&lease.control->barrier, [&] {
+    wait_for_all(&lease.control->barrier, generation, [&] {
       if (HAS_AGGREGATES && lease.control->counters.ran > 0)
         fold_totals(lease);
       __syncthreads();
       uint32_t *old = lease.sent[plan.superstep & 1];
-      for (uint32_t i = threadIdx.x; i * 32 < lease.num_block_rows; i += blockDim.x)
+      for (uint32_t i = threadIdx.x; i * 32 < lease.num_block_rows;
+           i += blockDim.x)
         old[i] = 0; // bits that the next pull sets one by one
       if (threadIdx.x == 0)
         plan_next(lease, plan);

@@ -30,6 +30,9 @@ struct Plan {
   uint32_t has_lists;   // ... and as lists
   uint32_t any_retired; // whether a push has to ask
   uint32_t ended;       // 1: nothing is active or in flight
+  uint32_t num_senders; // on the lists, where they are known
+  uint32_t num_hubs;
+  uint32_t mean_degree; // of the senders
 };
 
 struct Stats {
@@ -37,15 +40,26 @@ struct Stats {
   uint64_t direction, ran, messages, nanoseconds;
 };
 
+// Numbers that many warps count up at once lie in lines of their own.
+struct Counter {
+  alignas(128) uint32_t value;
+};
+
+// Warps draw their tasks from so many counters, each of which gives every
+// NUM_COUNTERS-th task: one alone could not answer them all.
+constexpr uint32_t NUM_COUNTERS = 16;
+
 struct Control {
   Barrier barrier;
-  Plan plan;
-  Counters counters; // of this superstep; the last block empties them
+  alignas(128) Plan plan;
+  alignas(
+      128) Counters counters; // of this superstep; the last block empties them
   uint64_t last_time;
   uint64_t num_stats;
-  uint32_t num_senders, num_hubs, num_touched, num_new_senders, num_new_hubs;
-  uint32_t next_block_row, next_task; // what a pull has not begun yet
-  Counters last; // of the superstep before
+  Counter num_senders, num_hubs; // listed from bits
+  Counter num_touched, num_new_senders, num_new_hubs;
+  Counter next_block_row; // what a pull has not begun yet
+  Counter next_task[NUM_COUNTERS];
 };
 
 // Of senders with more out-edges than this, each is pushed by whole blocks.
@@ -98,11 +112,17 @@ __device__ inline uint32_t thread_of_grid() {
 }
 __device__ inline uint32_t threads_of_grid() { return gridDim.x * blockDim.x; }
 
+// A number for each warp; neighbours are on different multiprocessors, so that
+// all of these get some of what little there is to do.
+__device__ inline uint32_t spread_warp() {
+  return threadIdx.x / 32 * gridDim.x + blockIdx.x;
+}
+
 // Runs compute() of a vertex, and writes what it decided. Returns whether it
 // has a message to send along an edge.
-__device__ inline bool run_vertex(const Lease &lease, const Plan &plan, uint32_t v,
-                                  uint8_t status, const Inbox &inbox,
-                                  Tally &tally) {
+__device__ inline bool run_vertex(const Lease &lease, const Plan &plan,
+                                  uint32_t v, uint8_t status,
+                                  const Inbox &inbox, Tally &tally) {
   Record *records = lease.records[(plan.superstep + 1) & 1];
   Totals given;
   uint32_t flags =

@@ -6,7 +6,17 @@ import numpy as np
 
 from sigps.kernels.abi import JOB
 
-__all__ = ["ASK_NOBODY", "ASK_SOME", "CONTROL", "EDGES", "HUB_DEGREE", "LEASE", "PULL", "PUSH", "STATS"]
+__all__ = [
+    "ASK_NOBODY",
+    "ASK_SOME",
+    "CONTROL",
+    "EDGES",
+    "HUB_DEGREE",
+    "LEASE",
+    "PULL",
+    "PUSH",
+    "STATS",
+]
 
 PULL, PUSH = 0, 1
 ASK_NOBODY, ASK_SOME = 0, 1
@@ -35,27 +45,40 @@ _PLAN = _structure(
     ("has_lists", _WORD),
     ("any_retired", _WORD),
     ("ended", _WORD),
+    ("num_senders", _WORD),
+    ("num_hubs", _WORD),
+    ("mean_degree", _WORD),
 )
 
 _COUNTERS = _structure(
     ("ran", _COUNT), ("active", _COUNT), ("senders", _COUNT), ("sent_edges", _COUNT), ("retired", _COUNT)
 )
 
-CONTROL = _structure(
-    ("barrier", _WORD, (2,)),
-    ("plan", _PLAN),
-    ("counters", _COUNTERS),
-    ("last_time", _COUNT),
-    ("num_stats", _COUNT),
-    ("num_senders", _WORD),
-    ("num_hubs", _WORD),
-    ("num_touched", _WORD),
-    ("num_new_senders", _WORD),
-    ("num_new_hubs", _WORD),
-    ("next_block_row", _WORD),
-    ("next_task", _WORD),
-    ("last", _COUNTERS),
-)
+NUM_COUNTERS = 16
+_LINE = 128
+
+
+def _control() -> np.dtype[np.void]:
+    """Return the control structure: what many write lies in lines of its own."""
+    lines = {"arrived": 0, "generation": 1, "plan": 2, "counters": 3, "num_senders": 4, "num_hubs": 5}
+    lines |= {"num_touched": 6, "num_new_senders": 7, "num_new_hubs": 8, "next_block_row": 9, "next_task": 10}
+    formats: dict[str, object] = dict.fromkeys(lines, _WORD)
+    formats |= {"plan": _PLAN, "counters": _COUNTERS, "next_task": (_WORD, (NUM_COUNTERS * _LINE // 4,))}
+    offsets = {name: line * _LINE for name, line in lines.items()}
+    after = offsets["counters"] + _COUNTERS.itemsize
+    formats |= {"last_time": _COUNT, "num_stats": _COUNT}
+    offsets |= {"last_time": after, "num_stats": after + 8}
+    return np.dtype(
+        {
+            "names": list(formats),
+            "formats": list(formats.values()),
+            "offsets": [offsets[name] for name in formats],
+            "itemsize": (10 + NUM_COUNTERS) * _LINE,
+        }
+    )  # type: ignore[call-overload, no-any-return]
+
+
+CONTROL = _control()
 
 STATS = _structure(
     ("superstep", np.int64),

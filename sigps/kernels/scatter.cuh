@@ -1,9 +1,9 @@
-// Push: the listed senders combine into their targets' inboxes; then whoever got
-// a message computes.
+// Push: the listed senders combine into their targets' inboxes; then whoever
+// got a message computes.
 //
-// Schedule: a sender with many edges by one or more blocks; of the others up to 32
-// by a warp, whose lanes divide all their edges evenly. Inboxes are combined by
-// atomics; the first message of a vertex lists it, once.
+// Schedule: a sender with many edges by one or more blocks; of the others up to
+// 32 by a warp, whose lanes divide all their edges evenly. Inboxes are combined
+// by atomics; the first message of a vertex lists it, once.
 
 #pragma once
 
@@ -36,8 +36,9 @@ __device__ inline void append_senders(const Lease &lease, int parity,
 
 #if SIGPS_NEUTRAL && !SIGPS_LISTED
 // Sends along one edge. Returns whether its target heard for the first time.
-__device__ inline bool send(const Lease &lease, const Plan &plan, uint32_t source,
-                            uint64_t position, uint32_t target) {
+__device__ inline bool send(const Lease &lease, const Plan &plan,
+                            uint32_t source, uint64_t position,
+                            uint32_t target) {
   if (plan.any_retired && lease.status[target] == RETIRED)
     return false;
   Slots value;
@@ -53,8 +54,8 @@ __device__ inline bool send(const Lease &lease, const Plan &plan, uint32_t sourc
   return !(atomicOr(word, bit) & bit);
 }
 
-__device__ inline void scatter_hubs(const Lease &lease, const Plan &plan) {
-  uint32_t count = lease.control->num_hubs;
+__device__ inline void scatter_hubs(const Lease &lease, const Plan &plan,
+                                    uint32_t count) {
   if (count == 0)
     return;
   uint32_t teams = max(1u, gridDim.x / count); // blocks that share a hub
@@ -71,19 +72,22 @@ __device__ inline void scatter_hubs(const Lease &lease, const Plan &plan) {
         target = lease.out_edges.ends[position];
         is_first = send(lease, plan, source, position, target);
       }
-      append(lease.touched, &lease.control->num_touched, is_first, target);
+      append(lease.touched, &lease.control->num_touched.value, is_first,
+             target);
     }
   }
 }
 
-// A warp takes `width` senders, a power of two, and its lanes divide their edges.
+// A warp takes `width` senders, a power of two, and its lanes divide their
+// edges.
 __device__ inline void scatter_tile(const Lease &lease, const Plan &plan,
                                     uint32_t begin, uint32_t width,
                                     uint32_t count) {
   uint32_t at = begin + lane_id();
   bool is_mine = lane_id() < width && at < count;
   uint32_t mine = is_mine ? lease.senders[plan.superstep & 1][at] : 0;
-  RowOfEdges row = is_mine ? row_of(lease.out_edges, mine) : RowOfEdges{0, 0, 0};
+  RowOfEdges row =
+      is_mine ? row_of(lease.out_edges, mine) : RowOfEdges{0, 0, 0};
   uint32_t upto = row.degree; // edges of this lane's sender and those before
 #pragma unroll
   for (uint32_t distance = 1; distance < 32; distance *= 2) {
@@ -109,16 +113,16 @@ __device__ inline void scatter_tile(const Lease &lease, const Plan &plan,
       target = lease.out_edges.ends[position];
       is_first = send(lease, plan, source, position, target);
     }
-    append(lease.touched, &lease.control->num_touched, is_first, target);
+    append(lease.touched, &lease.control->num_touched.value, is_first, target);
   }
 }
 
-__device__ inline void scatter(const Lease &lease, const Plan &plan) {
-  scatter_hubs(lease, plan);
-  uint32_t count = lease.control->num_senders;
-  uint32_t warp = thread_of_grid() / 32, warps = threads_of_grid() / 32;
-  uint32_t width = 1; // few senders: a warp each
-  while (width < 32 && width * warps < count)
+__device__ inline void scatter(const Lease &lease, const Plan &plan,
+                               uint32_t count, uint32_t num_hubs) {
+  scatter_hubs(lease, plan, num_hubs);
+  uint32_t warp = spread_warp(), warps = threads_of_grid() / 32;
+  uint32_t width = 1; // few senders with many edges: a warp each
+  while (width < 32 && (width * warps < count || width * plan.mean_degree < 8))
     width *= 2;
   for (uint64_t begin = uint64_t(warp) * width; begin < count;
        begin += uint64_t(warps) * width)
@@ -128,10 +132,10 @@ __device__ inline void scatter(const Lease &lease, const Plan &plan) {
 // Computes whoever got a message, and leaves the inboxes as they were before.
 __device__ inline void compute_touched(const Lease &lease, const Plan &plan,
                                        Tally &tally) {
-  uint32_t count = lease.control->num_touched;
+  uint32_t count = lease.control->num_touched.value;
   uint32_t rounds = (count + threads_of_grid() - 1) / threads_of_grid();
   for (uint32_t round = 0; round < rounds; round++) {
-    uint32_t i = round * threads_of_grid() + thread_of_grid();
+    uint32_t i = round * threads_of_grid() + spread_warp() * 32 + lane_id();
     bool sends = false;
     uint32_t v = 0;
     if (i < count) {
@@ -142,8 +146,8 @@ __device__ inline void compute_touched(const Lease &lease, const Plan &plan,
       sends = run_vertex(lease, plan, v, lease.status[v], inbox, tally);
     }
     append_senders(lease, (plan.superstep + 1) & 1,
-                   &lease.control->num_new_senders, &lease.control->num_new_hubs,
-                   sends, v);
+                   &lease.control->num_new_senders.value,
+                   &lease.control->num_new_hubs.value, sends, v);
   }
 }
 #endif
@@ -155,8 +159,9 @@ __device__ inline void list_senders(const Lease &lease, const Plan &plan) {
   uint32_t warp = thread_of_grid() / 32, warps = threads_of_grid() / 32;
   for (uint32_t word = warp; word < words; word += warps) {
     bool sends = bits[word] >> lane_id() & 1;
-    append_senders(lease, plan.superstep & 1, &lease.control->num_senders,
-                   &lease.control->num_hubs, sends, word * 32 + lane_id());
+    append_senders(lease, plan.superstep & 1, &lease.control->num_senders.value,
+                   &lease.control->num_hubs.value, sends,
+                   word * 32 + lane_id());
   }
 }
 
@@ -164,9 +169,10 @@ __device__ inline void list_senders(const Lease &lease, const Plan &plan) {
 __device__ inline void mark_senders(const Lease &lease, const Plan &plan) {
   int parity = plan.superstep & 1;
   const uint32_t *lists[2] = {lease.senders[parity], lease.hubs[parity]};
-  uint32_t counts[2] = {lease.control->num_senders, lease.control->num_hubs};
+  uint32_t counts[2] = {plan.num_senders, plan.num_hubs};
   for (int list = 0; list < 2; list++)
-    for (uint32_t i = thread_of_grid(); i < counts[list]; i += threads_of_grid()) {
+    for (uint32_t i = thread_of_grid(); i < counts[list];
+         i += threads_of_grid()) {
       uint32_t v = lists[list][i];
       atomicOr(&lease.sent[parity][v / 32], 1u << v % 32);
     }
