@@ -75,7 +75,7 @@ def _control() -> np.dtype[np.void]:
             "offsets": [offsets[name] for name in formats],
             "itemsize": (10 + NUM_COUNTERS) * _LINE,
         }
-    )  # type: ignore[call-overload, no-any-return]
+    )
 
 
 CONTROL = _control()
