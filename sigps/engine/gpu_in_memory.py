@@ -270,16 +270,19 @@ class _Memory:
         size = int(compiled.defines["SIGPS_RECORD_BYTES"])
         scalar = compiled.record[0] if len(compiled.record) == 1 else np.dtype(np.uint8)
         self.records = [cupy.empty(max(16, n * size) // scalar.itemsize, dtype=scalar) for _ in range(2)]
-        self._control = cupy.empty(CONTROL.itemsize + STATS.itemsize * _MOST_SUPERSTEPS, dtype=cupy.uint8)
-        self._aggregates = self._cells([a.field.dtype().type(a.identity) for a in program.aggregators])
+        identities = [a.field.dtype().type(a.identity) for a in program.aggregators]
+        cells = _cells(identities), _cells(params)
+        room = CONTROL.itemsize + STATS.itemsize * _MOST_SUPERSTEPS
+        self._head = cupy.empty(room + len(cells[0]) + len(cells[1]), dtype=cupy.uint8)
+        self._aggregates = self._head[room : room + len(cells[0])].view(cupy.uint64)
+        self._params = self._head[room + len(cells[0]) :].view(cupy.uint64)
+        self._head[room:].set(np.frombuffer(b"".join(cells), np.uint8))
         self.lease = np.zeros((), dtype=LEASE)
-        self._fill(params, subgraph, narrow)
+        self._fill(subgraph, narrow)
         self.plan(0, 0, False, has_retired=False)
 
     def plan(self, superstep: int, sent_edges: int, stops_early: bool, *, has_retired: bool) -> None:
         """Write the plan of a superstep whose senders are known as bits."""
-        import cupy
-
         gain = GPU_PULL_GAIN_EARLY if stops_early else GPU_PULL_GAIN
         is_cheap = sent_edges * gain < int(self.lease["num_in_edges"]) + self._graph.places.size
         pushes = superstep > 0 and (is_cheap or self.lease["forced"] == 2) and self.lease["forced"] != 1
@@ -289,21 +292,19 @@ class _Memory:
         plan["direction"] = PUSH if pushes and self._can_push else PULL
         plan["asking"] = ASK_SOME if superstep else ASK_NOBODY
         plan["has_bits"], plan["any_retired"] = 1, has_retired
-        self._control[: CONTROL.itemsize] = cupy.asarray(np.frombuffer(control.tobytes(), np.uint8))
+        self._head[: CONTROL.itemsize].set(np.frombuffer(control.tobytes(), np.uint8))
 
     def read_back(self) -> tuple[Any, Any]:
-        """Wait for the device; return its control structure and the statistics since the last time."""
+        """Wait for the device; return its control structure and the statistics of the last lease."""
         import cupy
 
         first = CONTROL.itemsize + _READ_AT_ONCE * STATS.itemsize
-        seen = cupy.asnumpy(self._control[:first])
+        seen = cupy.asnumpy(self._head[:first])
         control = seen[: CONTROL.itemsize].view(CONTROL)[0]
         count = int(control["num_stats"])
         if count > _READ_AT_ONCE:
-            seen = cupy.asnumpy(self._control[: CONTROL.itemsize + count * STATS.itemsize])
+            seen = cupy.asnumpy(self._head[: CONTROL.itemsize + count * STATS.itemsize])
         stats = seen[CONTROL.itemsize : CONTROL.itemsize + count * STATS.itemsize].view(STATS)
-        at = CONTROL.fields["num_stats"][1]  # type: ignore[index]
-        self._control[at : at + 8] = 0
         return control, stats
 
     def aggregate_values(self, like: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -318,16 +319,15 @@ class _Memory:
         """Whether `combine.cuh` can combine in memory; the device decides by the same rule."""
         return bool(self.lease["inboxes"])
 
-    def _fill(self, params: tuple[Any, ...], subgraph: Subgraph, narrow: bool) -> None:
+    def _fill(self, subgraph: Subgraph, narrow: bool) -> None:
         import cupy
 
         graph, compiled, lease = self._graph, self._compiled, self.lease
         n = graph.places.size
-        cells = self._cells(params)
         for name, edges in (("in_job", graph.incoming), ("out_job", graph.outgoing)):
             job = np.zeros((), dtype=JOB)
             job["num_vertices"], job["num_edges"] = subgraph.num_vertices, subgraph.num_edges
-            job["params"], job["aggregates"] = self._at(cells), self._at(self._aggregates)
+            job["params"], job["aggregates"] = self._at(self._params), self._at(self._aggregates)
             job["ids"] = self._at(graph.ids(narrow))
             job["out_degrees"] = self._at(graph.out_degrees)
             job["in_degrees"] = self._at(graph.incoming.rows.degrees)
@@ -337,7 +337,7 @@ class _Memory:
                 job["states"][i] = self._at(state)
             lease[name] = job
         lease["in_edges"], lease["out_edges"] = graph.incoming.structure(), graph.outgoing.structure()
-        lease["num_owned"], lease["num_block_rows"] = n, min(n, graph.incoming.rows.num_block_rows)
+        lease["num_owned"], lease["num_block_rows"] = n, graph.incoming.rows.num_block_rows
         lease["could_send"] = graph.could_send
         lease["num_in_edges"] = subgraph.incoming.ends.size
         for i, aggregator in enumerate(compiled.program.aggregators):
@@ -349,7 +349,7 @@ class _Memory:
             self._make_inboxes(compiled.neutral, n)
         lease["totals"] = self._at(cupy.empty(1 << 16, dtype=cupy.uint64))
         lease["aggregates"] = self._at(self._aggregates)
-        lease["control"] = self._at(self._control)
+        lease["control"] = self._at(self._head)
         lease["stats"] = lease["control"] + np.uint64(CONTROL.itemsize)
 
     def _make_inboxes(self, neutral: bytes, n: int) -> None:
@@ -357,8 +357,9 @@ class _Memory:
 
         width = max(w for w in (8, 4, 2, 1) if len(neutral) % w == 0)
         words = np.frombuffer(neutral, dtype=f"u{width}")
-        rows = cupy.empty((max(n, 1), words.size), dtype=words.dtype)
-        rows[:] = cupy.asarray(words)
+        rows = cupy.empty((n, words.size), dtype=words.dtype)
+        for i, word in enumerate(words):
+            rows[:, i] = word
         self.lease["inboxes"] = self._at(rows)
         self.lease["touched_in"] = self._at(cupy.zeros(-(-n // 32), dtype=cupy.uint32))
         self.lease["touched"] = self._at(cupy.empty(n, dtype=cupy.uint32))
@@ -367,13 +368,11 @@ class _Memory:
             hubs = cupy.empty(max(1, self._graph.num_hubs), dtype=cupy.uint32)
             self.lease["hubs"][i] = self._at(hubs)
 
-    def _cells(self, values: Any) -> Any:
-        """Return 8-byte cells on the device, a scalar in the low bytes of each."""
-        import cupy
-
-        cells = b"".join(value.tobytes().ljust(8, b"\0") for value in values)
-        return cupy.asarray(np.frombuffer(cells or bytes(8), dtype=np.uint64))
-
     def _at(self, array: Any) -> int:
         self._kept.append(array)
         return int(array.data.ptr)
+
+
+def _cells(values: Sequence[Any]) -> bytes:
+    """Return 8-byte cells, a scalar in the low bytes of each; at least one."""
+    return b"".join(value.tobytes().ljust(8, b"\0") for value in values) or bytes(8)

@@ -232,7 +232,7 @@ __device__ inline void gather(const Lease &lease, const Plan &plan,
     __syncthreads();
     uint32_t v = next_row;
     __syncthreads();
-    if (v >= lease.num_block_rows)
+    if (v >= lease.num_block_rows || v >= lease.num_owned)
       break;
     gather_row_by_block<ASKING>(lease, plan, v, tally);
   }

@@ -168,8 +168,10 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
   uint32_t generation = load_acquire(&lease.control->barrier.generation);
   if (threadIdx.x == 0)
     plan = lease.control->plan;
-  if (thread_of_grid() == 0)
+  if (thread_of_grid() == 0) { // no other thread comes near before a barrier
     lease.control->last_time = nanoseconds();
+    lease.control->num_stats = 0;
+  }
   __syncthreads();
   while (!plan.ended && plan.superstep < lease.end) {
     Tally tally = empty_tally();
