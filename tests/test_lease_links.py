@@ -1,0 +1,82 @@
+"""The kernels of the GPU engine link with every program that the engine takes; without a GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import test_equality
+from test_cuda_compiler import COLUMNS, PROGRAMS
+
+from sigps import Vertex
+from sigps.compiler.cuda import compile_for_cuda, link, link_plain
+from sigps.compiler.frontend import analyse
+from sigps.compiler.program import VertexProgram
+from sigps.engine.configuration import BLOCKS_PER_SM, THREADS
+from sigps.engine.gpu_in_memory import find_gpu_obstacle
+
+SIZES = {"SIGPS_THREADS": str(THREADS), "SIGPS_BLOCKS": str(BLOCKS_PER_SM)}
+
+APPS = ["BFS", "OutDegree", "PageRank", "PageRank_tolerance", "SSSP", "WCC"]
+
+TARGETS: list[tuple[str, Any]] = [("sm_80", "single"), ("sm_90", "double")]
+
+
+def made(name: str) -> Vertex:
+    """Return a program by its name, from either collection."""
+    program = test_equality.PROGRAMS[name] if name in test_equality.PROGRAMS else PROGRAMS[name]()
+    return program if isinstance(program, Vertex) else program(0)
+
+
+def taken() -> list[str]:
+    """Name the programs that the engine takes, the apps first; those of both collections once."""
+    others = [name for name in test_equality.PROGRAMS if name not in ("bfs", "sssp", "wcc", "pagerank")]
+    names = [*APPS, *(name for name in PROGRAMS if name not in APPS), *others]
+    return [n for n in dict.fromkeys(names) if find_gpu_obstacle(analyse(made(n)), False) is None]
+
+
+CASES = [
+    (name, *target)
+    for i, name in enumerate(taken())
+    for target in (TARGETS if name in APPS else [TARGETS[i % 2]])
+]
+"""The apps for both targets, the other programs for one of them in turn: half a second each."""
+
+
+def assert_links(program: VertexProgram, arch: str, narrow_ids: bool = True) -> None:
+    native = compile_for_cuda(program, COLUMNS, narrow_ids=narrow_ids, arch=arch)
+    cubin = link(native, "lease", arch, SIZES)
+    assert cubin[:4] == b"\x7fELF"
+    assert b"run_lease" in cubin
+
+
+@pytest.mark.parametrize(("name", "arch", "precision"), CASES)
+def test_a_lease_links(name: str, arch: str, precision: Any) -> None:
+    assert_links(analyse(made(name), precision), arch)
+
+
+@pytest.mark.parametrize("name", ["BFS", "WCC"])
+def test_a_lease_links_with_wide_ids(name: str) -> None:
+    assert_links(analyse(made(name)), "sm_90", narrow_ids=False)
+
+
+@pytest.mark.parametrize(("arch", "precision"), TARGETS)
+def test_the_best_first_form_links(arch: str, precision: Any) -> None:
+    forms = [analyse(made(name), precision).best_first for name in taken()]
+    found = [form for form in forms if form is not None]
+    assert found
+    for form in found[:1]:
+        assert find_gpu_obstacle(form, False) is None
+        assert_links(form, arch)
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_the_layout_kernels_link(arch: str) -> None:
+    cubin = link_plain("layout", arch)
+    assert cubin[:4] == b"\x7fELF"
+    names = ["place_ends", "make_keys", *(f"place_column_{bits}" for bits in (8, 16, 32, 64))]
+    assert [n for n in names if f"{n}_warp_mapped".encode() not in cubin] == []
+
+
+def test_every_app_is_taken() -> None:
+    assert set(APPS) <= set(taken())
