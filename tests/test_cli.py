@@ -147,7 +147,6 @@ def test_dry_run_reads_and_writes_nothing(run: Run, job: Path, tmp_path: Path) -
         (["--set", "graph={generator: {rmatt: {}}}"], 2, "did you mean 'rmat'?"),
         (["--set", "graph={generator: {rmat: {scale: 3, sed: 1}}}"], 2, "did you mean 'seed'?"),
         (["--set", "engine={device: cpu, trace: [10]}"], 2, "engine.trace needs engine.device: python"),
-        (["--set", "engine.device=cuda"], 1, "the CUDA engine is not built yet"),
     ],
 )
 def test_refused_in_plain_words(run: Run, job: Path, arguments: list[str], code: int, complaint: str) -> None:
@@ -155,6 +154,16 @@ def test_refused_in_plain_words(run: Run, job: Path, arguments: list[str], code:
     assert ended.code == code
     assert ended.err.startswith("error: ")
     assert complaint in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_a_device_that_cannot_run_is_refused_in_plain_words(run: Run, job: Path) -> None:
+    if is_available():
+        pytest.skip("a GPU is here")
+    ended = run("run", job, "--set", "engine.device=cuda")
+    assert ended.code == 1
+    assert ended.err.startswith("error: ")
+    assert "device='cuda' cannot be used: " in ended.err
     assert "Traceback" not in ended.err
 
 

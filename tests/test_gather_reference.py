@@ -80,8 +80,12 @@ class OnDevice:
             checked(driver.cuMemFree(memory))
 
 
+ORDERED = [name for name in PROGRAMS if name != "forward"]
+"""Without the program that sends what depends on the order of its messages, which BSP leaves open."""
+
+
 @pytest.mark.parametrize("narrow_ids", [False, True])
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", ORDERED)
 def test_the_reference_kernel_is_the_interpreters(name: str, narrow_ids: bool, device: Device) -> None:
     columns = {"weight": np.dtype(np.float64), "capacity": np.dtype(np.int32)}
 

@@ -32,6 +32,8 @@ __all__ = ["DeviceFields", "GpuEngine", "GpuProgram", "find_gpu_obstacle"]
 _MOST_SUPERSTEPS = 1 << 16
 """Supersteps of one launch: as many as there is room for statistics."""
 
+_DIRECTIONS = {PULL: "pull", PUSH: "push"}
+
 _READ_AT_ONCE = 256
 """Statistics that come back with the counters, in one copy."""
 
@@ -117,16 +119,12 @@ class GpuEngine:
 
     def state(self, name: str) -> NDArray[Any]:
         """Return the values of a state field, [num_owned], by local id; a copy on the host."""
-        import cupy
+        return self.fields()[name]
 
-        position = [f.name for f in self._program.states].index(name)
-        values: NDArray[Any] = cupy.asnumpy(self.device_state(name))
-        return values.astype(self._program.state_dtypes[position], copy=False)
-
-    def device_state(self, name: str) -> Any:
-        """Return the same as a CuPy array, of the type that the device keeps it in."""
-        position = [f.name for f in self._program.states].index(name)
-        return self._memory.states[position][self._graph.places]
+    def fields(self) -> DeviceFields:
+        """Return all state fields, which stay where they are; the rest of the run's memory may go."""
+        kept = zip(self._program.states, self._memory.states, self._program.state_dtypes, strict=True)
+        return DeviceFields({f.name: (values, dtype) for f, values, dtype in kept}, self._graph.places)
 
     def _launch(self, end: int, outcome: Outcome) -> Any:
         form = self._form
@@ -141,16 +139,8 @@ class GpuEngine:
         control, stats = self._memory.read_back()
         self.superstep = int(control["plan"]["superstep"])
         outcome.stats += [
-            SuperstepStats(
-                int(s["superstep"]),
-                "push" if s["direction"] == PUSH else "pull",
-                int(s["ran"]),
-                int(s["messages"]),
-                0,
-                int(s["nanoseconds"]) * 1e-9,
-                1.0,
-            )
-            for s in stats
+            SuperstepStats(superstep, _DIRECTIONS[direction], ran, messages, 0, nanoseconds * 1e-9, 1.0)
+            for superstep, direction, ran, messages, nanoseconds in stats.tolist()
         ]
         return control
 
@@ -196,27 +186,34 @@ class GpuEngine:
 
 
 class DeviceFields(Mapping[str, NDArray[Any]]):
-    """State fields that stay on the device until somebody asks for one."""
+    """State fields that stay on the device until somebody asks for one.
 
-    def __init__(self, engine: GpuEngine, names: Sequence[str]) -> None:
-        self._engine = engine
-        self._brought: dict[str, NDArray[Any] | None] = dict.fromkeys(names)
+    Args:
+        states: Each field's values by place, and its type on the host.
+        places: [num_owned]: the place of a local id.
+    """
+
+    def __init__(self, states: Mapping[str, tuple[Any, np.dtype[Any]]], places: Any) -> None:
+        self._states, self._places = states, places
+        self._brought: dict[str, NDArray[Any]] = {}
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        values = self._brought[name]
-        if values is None:
-            values = self._brought[name] = self._engine.state(name)
-        return values
+        import cupy
+
+        if name not in self._brought:
+            dtype = self._states[name][1]
+            self._brought[name] = cupy.asnumpy(self.on_device(name)).astype(dtype, copy=False)
+        return self._brought[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._brought)
+        return iter(self._states)
 
     def __len__(self) -> int:
-        return len(self._brought)
+        return len(self._states)
 
     def on_device(self, name: str) -> Any:
-        """Return a field as a CuPy array; nothing crosses to the host."""
-        return self._engine.device_state(name)
+        """Return a field as a CuPy array, of the type that the device keeps it in; nothing crosses to the host."""
+        return self._states[name][0][self._places]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sigps.compiler.cpu import NativeProgram
 from sigps.device.cpu import Threads, available_cores
 from sigps.engine.exchange import Exchange, NoExchange
-from sigps.engine.gpu_in_memory import DeviceFields, GpuEngine, GpuProgram
+from sigps.engine.gpu_in_memory import GpuEngine, GpuProgram
 from sigps.engine.interpreted import InterpretedEngine
 from sigps.engine.stats import SuperstepStats
 from sigps.engine.subgraph import Subgraph, build_subgraph
@@ -48,7 +48,7 @@ class Part:
         self._subgraph = worker.subgraph
         self.fields: Mapping[str, NDArray[Any]]
         if isinstance(worker.engine, GpuEngine):
-            self.fields = DeviceFields(worker.engine, names)
+            self.fields = worker.engine.fields()
         else:
             self.fields = {name: worker.engine.state(name) for name in names}
         if self._subgraph.gids is not None:
