@@ -14,6 +14,7 @@ import pyarrow.parquet
 import pytest
 
 from sigps import cli
+from sigps.device.cuda import is_available
 
 MPIRUN = Path(sys.executable).with_name("mpirun")
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"

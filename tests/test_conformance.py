@@ -17,6 +17,7 @@ from thread_group import ThreadGroup, run_ranks
 import sigps
 from sigps import Graph, Vertex
 from sigps.apps import BFS, SSSP, WCC, PageRank
+from sigps.device.cuda import is_available
 
 UNREACHED = 9223372036854775807
 TOLERANCE = 1e-4
@@ -121,6 +122,19 @@ def test_the_answer_is_that_of_the_benchmark(name: str, ranks: int, device: Any,
         return sigps.run(case.program, load(graphs_dir, case, group), device=device)
 
     case.check(graphs_dir, run_ranks(ranks, run_case)[0])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+@pytest.mark.parametrize("name", CASES)
+def test_the_answer_of_a_gpu_is_that_of_the_benchmark(name: str, direction: Any, graphs_dir: Path) -> None:
+    if not is_available():
+        pytest.skip("no GPU, or no CuPy, numba-cuda and cuda.core")
+    case = CASES[name]
+    graph = load(graphs_dir, case)
+    for asynchronous in (False, True):
+        options: dict[str, Any] = {"direction": direction, "asynchronous": asynchronous}
+        case.check(graphs_dir, sigps.run(case.program, graph, device="cuda", **options))
 
 
 def test_the_rules_of_comparison_refuse_wrong_answers(graphs_dir: Path) -> None:

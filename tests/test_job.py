@@ -27,6 +27,7 @@ from sigps import (
     run,
 )
 from sigps.apps import BFS, SSSP, WCC, OutDegree, PageRank
+from sigps.device.cuda import is_available
 from sigps.job import check_program, choose_device
 
 DEVICES = ["python", "cpu"]

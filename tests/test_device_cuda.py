@@ -1,0 +1,85 @@
+"""Whether there is a GPU, and what is said where there is none: decided by what is installed and what CUDA says."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sigps import Graph, run
+from sigps.apps import BFS
+from sigps.device import cuda
+from sigps.errors import DeviceError
+from sigps.job import choose_device
+
+
+@pytest.fixture(autouse=True)
+def _asked_anew() -> Iterator[None]:
+    cuda._missing.cache_clear()
+    yield
+    cuda._missing.cache_clear()
+
+
+class CUDARuntimeError(RuntimeError):
+    """What CuPy raises."""
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, absent: set[str], num_gpus: int | None = 0) -> None:
+    """Let packages be installed but for some, and CuPy see so many GPUs; None: it cannot ask."""
+
+    def count() -> int:
+        if num_gpus is None:
+            raise CUDARuntimeError("cudaErrorInsufficientDriver")
+        return num_gpus
+
+    real = importlib.util.find_spec
+    packages = {"cupy", "numba_cuda", "cuda"}
+
+    def find_spec(name: str, *rest: Any) -> Any:
+        return (None if name in absent else SimpleNamespace()) if name in packages else real(name, *rest)
+
+    runtime = SimpleNamespace(getDeviceCount=count, CUDARuntimeError=CUDARuntimeError)
+    monkeypatch.setattr(importlib.util, "find_spec", find_spec)
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=SimpleNamespace(runtime=runtime)))
+
+
+@pytest.mark.parametrize(
+    ("absent", "num_gpus", "says"),
+    [
+        ({"cupy", "numba_cuda", "cuda"}, 0, "cupy-cuda13x, numba-cuda, cuda-core not installed"),
+        ({"cupy"}, 1, "cupy-cuda13x not installed (pip install 'sigps[cu13]', or [cu12])"),
+        ({"numba_cuda"}, 1, "numba-cuda not installed"),
+        ({"cuda"}, 1, "cuda-core not installed"),
+        (set(), 0, "no GPU is found"),
+        (set(), None, "no GPU is found (cudaErrorInsufficientDriver)"),
+    ],
+)
+def test_what_is_missing_is_named(
+    absent: set[str], num_gpus: int | None, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretend(monkeypatch, absent, num_gpus)
+    assert not cuda.is_available()
+    for refused in (cuda.find_gpu, lambda: run(BFS(source=0), Graph.from_edges([0], [1]), device="cuda")):
+        with pytest.raises(DeviceError) as caught:
+            refused()
+        assert f"device='cuda' cannot be used: {says}" in str(caught.value)
+        assert "device='cpu' runs everywhere" in str(caught.value)
+
+
+def test_with_everything_there_it_is_available(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, set(), 1)
+    assert cuda.is_available()
+
+
+def test_several_ranks_are_refused_before_any_gpu_is_sought() -> None:
+    with pytest.raises(DeviceError, match="not built for several ranks yet, and this run has 3"):
+        choose_device("cuda", 1, 3)
+
+
+def test_auto_never_asks_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, set(), 1)
+    assert choose_device("auto") == "cpu"
