@@ -21,10 +21,13 @@ DEGREES: dict[str, list[int]] = {
     "all_equal": [7] * 100,
     "all_heavy": [WARP_DEGREE + 1] * 33,
     "no_edges": [0] * 65,
-    "heavy_rows_make_a_warp": [100] * 32 + [1] * 32,
-    "one_more_than_a_warp": [100] * 33 + [1] * 31,
+    "heavy_rows_make_a_warp": [WARP_DEGREE + 1] * 32 + [1] * 32,
+    "one_more_than_a_warp": [WARP_DEGREE + 1] * 33 + [1] * 31,
     "ascending": list(range(70)),
-    "every_kind": [BLOCK_DEGREE + 1] * 33 + [BLOCK_DEGREE] * 40 + [WARP_DEGREE + 1] * 9 + [48, 3, 0] * 50,
+    "every_kind": [BLOCK_DEGREE + 1] * 33
+    + [BLOCK_DEGREE] * 40
+    + [WARP_DEGREE + 1] * 9
+    + [WARP_DEGREE, 3, 0] * 50,
 }
 
 degree_lists = st.lists(

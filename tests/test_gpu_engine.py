@@ -58,7 +58,7 @@ def assert_as_judged(
             result = run(program, graph, **chosen)
             assert result.device == "cuda"
             assert_same(result, expected, exact=False, in_order=not way.asynchronous)
-            if not way.asynchronous:
+            if judge == "cpu" and not way.asynchronous:  # the interpreter leaves out what a filter held back
                 assert [s.messages for s in result.stats] == [s.messages for s in expected.stats]
         except Exception as error:
             error.add_note(f"{type(program).__name__} {program.params} on {way}")
@@ -129,7 +129,9 @@ def test_the_graph_has_rows_of_every_kind(directed: bool) -> None:
     result = run(Degrees(), rows_of_every_kind(directed), device="cuda")
     inward, outward = result["inward"], result["outward"]
     assert np.all(inward[:3] > BLOCK_DEGREE)
-    assert inward[[3, 4, 10, 59, 60, 109]].tolist() == [4096, 4097, 48, 48, 49, 49]
+    assert (inward[3], inward[4]) == (BLOCK_DEGREE, BLOCK_DEGREE + 1)
+    assert set(inward[10:60].tolist()) == {WARP_DEGREE}
+    assert set(inward[60:110].tolist()) == {WARP_DEGREE + 1}
     assert np.all(outward[[0, 2]] > HUB_DEGREE)
     assert inward[-1] == outward[-1] == 0
     if directed:
