@@ -44,7 +44,7 @@ def _findings() -> Iterator[tuple[str, str]]:
     yield "mpi", _mpi()
     yield "gpu", _gpu()
     yield "cache", f"{cache_dir()} ({_writable(cache_dir())}); SIGPS_CACHE_DIR moves it"
-    yield "device", f"auto is cpu, {max(1, num_cores // world().size)} threads a rank; cuda is not built yet"
+    yield "device", f"auto is cpu, {max(1, num_cores // world().size)} threads a rank; cuda {_cuda()}"
     ranks = world().size
     chosen = "MPI through host memory" if ranks > 1 else "none is needed"
     yield "transport", f"{ranks} rank{'s' * (ranks > 1)}: {chosen}"
@@ -92,6 +92,14 @@ def _gpu() -> str:
         return f"the NVIDIA driver does not answer: {error}"
     names = [line.strip() for line in found if line.strip()]
     return f"{len(names)}: {'; '.join(names)}" if names else "the NVIDIA driver shows none"
+
+
+def _cuda() -> str:
+    """Tell whether programs can run on a GPU."""
+    from sigps.device.cuda import what_is_missing
+
+    missing = what_is_missing()
+    return f"cannot be used: {missing}" if missing else "can be used, by one rank"
 
 
 def _writable(folder: Path) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from sigps.errors import DeviceError
 
-__all__ = ["Gpu", "Kernel", "find_gpu", "is_available"]
+__all__ = ["Gpu", "Kernel", "find_gpu", "is_available", "what_is_missing"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Gpu:
 
 def is_available() -> bool:
     """Tell whether programs can run on a GPU here: there is one, and CuPy, numba-cuda and cuda.core."""
-    return not _missing()
+    return not what_is_missing()
 
 
 def find_gpu(ordinal: int = 0) -> Gpu:
@@ -52,7 +52,7 @@ def find_gpu(ordinal: int = 0) -> Gpu:
     Raises:
         DeviceError: If there is none, or a package is missing; it says which.
     """
-    missing = _missing()
+    missing = what_is_missing()
     if missing:
         raise DeviceError(f"device='cuda' cannot be used: {missing}. device='cpu' runs everywhere", rank=0)
     return _gpu(ordinal)
@@ -76,7 +76,8 @@ def _gpu(ordinal: int) -> Gpu:
 
 
 @functools.cache
-def _missing() -> str:
+def what_is_missing() -> str:
+    """Tell what stands in the way of `device="cuda"` here; empty where nothing does."""
     import importlib.util
 
     packages = {"cupy": "cupy-cuda13x", "numba_cuda": "numba-cuda", "cuda": "cuda-core"}

@@ -17,6 +17,7 @@ from sigps.engine.in_memory import Engine as InMemoryEngine
 from sigps.engine.interpreted import InterpretedEngine
 from sigps.engine.stats import Outcome
 from sigps.engine.subgraph import Subgraph
+from sigps.errors import DeviceError
 from sigps.vertex import Vertex
 
 __all__ = ["RunOptions", "Worker"]
@@ -97,14 +98,21 @@ def _engine(
         field.dtype(options.precision).type(getattr(program, field.name)) for field in native.program.params
     )
     if isinstance(native, GpuProgram):
-        return GpuEngine(
-            native,
-            params,
-            subgraph,
-            deterministic=options.deterministic,
-            forced=options.forced,
-            asynchronous=options.asynchronous,
-        )
+        try:
+            return GpuEngine(
+                native,
+                params,
+                subgraph,
+                deterministic=options.deterministic,
+                forced=options.forced,
+                asynchronous=options.asynchronous,
+            )
+        except MemoryError as error:
+            raise DeviceError(
+                f"the GPU has too little memory for this graph: {error}. "
+                "precision='single' and fewer edge columns take less; device='cpu' uses the host's",
+                rank=exchange.rank,
+            ) from error
     return InMemoryEngine(
         native,
         params,
