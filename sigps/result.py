@@ -137,14 +137,19 @@ class Result:
             field: The field's name. Its type may be narrower than NumPy's copy has it: ids that fit take 32 bits.
 
         Raises:
-            ConfigError: If the program has no such field.
+            ConfigError: If the program has no such field, or it holds strings.
         """
         import cupy
 
         on_device = getattr(self._fields, "on_device", None)
         if field in self._fields and on_device is not None:
             return on_device(field)
-        return cupy.asarray(self[field])
+        values = self[field]
+        if values.dtype.kind not in "biuf":
+            raise ConfigError(
+                f"field {field!r} names vertices by strings, which no GPU array holds; use result[{field!r}]"
+            )
+        return cupy.asarray(values)
 
     def to_arrow(self, fields: Sequence[str] | None = None) -> pyarrow.Table:
         """Return a table: column `id`, then the fields (all, or those named)."""

@@ -32,6 +32,9 @@ __all__ = ["DeviceFields", "GpuEngine", "GpuProgram", "find_gpu_obstacle"]
 _MOST_SUPERSTEPS = 1 << 16
 """Supersteps of one launch: as many as there is room for statistics."""
 
+_MOST_BLOCKS = 1 << 14
+"""More than any GPU holds at once."""
+
 _DIRECTIONS = {PULL: "pull", PUSH: "push"}
 
 _READ_AT_ONCE = 256
@@ -313,7 +316,7 @@ class _Memory:
 
     @property
     def _can_push(self) -> bool:
-        """Whether `combine.cuh` can combine in memory; the device decides by the same rule."""
+        """Whether a push may be planned; where `combine.cuh` cannot combine in memory, the device pulls."""
         return bool(self.lease["inboxes"])
 
     def _fill(self, subgraph: Subgraph, narrow: bool) -> None:
@@ -344,7 +347,9 @@ class _Memory:
             lease["sent"][i], lease["records"][i] = self._at(self.sent[i]), self._at(self.records[i])
         if compiled.neutral:
             self._make_inboxes(compiled.neutral, n)
-        lease["totals"] = self._at(cupy.empty(1 << 16, dtype=cupy.uint64))
+        lease["totals"] = self._at(
+            cupy.empty(_MOST_BLOCKS * max(1, len(compiled.program.aggregators)), dtype=cupy.uint64)
+        )
         lease["aggregates"] = self._at(self._aggregates)
         lease["control"] = self._at(self._head)
         lease["stats"] = lease["control"] + np.uint64(CONTROL.itemsize)

@@ -243,9 +243,10 @@ __device__ inline void gather(const Lease &lease, const Plan &plan,
   if (lease.num_owned < num_heavy)
     slices = 0;
   uint32_t tasks = groups + (slices + SLICES_OF_TASK - 1) / SLICES_OF_TASK;
-  uint32_t mine = spread_warp() % NUM_COUNTERS;
+  uint32_t counters = min(NUM_COUNTERS, threads_of_grid() / 32);
+  uint32_t mine = spread_warp() % counters;
   uint32_t *numbers = &lease.control->next_task[mine].value;
-  uint32_t task = take(numbers) * NUM_COUNTERS + mine;
+  uint32_t task = take(numbers) * counters + mine;
   while (task < tasks) {
     if (task < groups) {
       gather_rows_by_warp<ASKING>(
@@ -255,7 +256,7 @@ __device__ inline void gather(const Lease &lease, const Plan &plan,
       for (uint32_t k = 0; k < SLICES_OF_TASK && slice + k < slices; k++)
         gather_slice<ASKING>(lease, plan, num_heavy + (slice + k) * 32, tally);
     }
-    task = take(numbers) * NUM_COUNTERS + mine;
+    task = take(numbers) * counters + mine;
   }
 }
 

@@ -110,7 +110,7 @@ __device__ void plan_next(const Lease &lease, const Plan &plan) {
   control->last_time = now;
   next.num_senders = control->num_new_senders.value;
   next.num_hubs = control->num_new_hubs.value;
-  next.mean_degree = float(done.sent_edges) / float(done.senders);
+  next.mean_degree = float(done.sent_edges) / float(max(done.senders, 1ull));
   control->num_new_senders.value = control->num_new_hubs.value = 0;
   control->num_senders.value = control->num_hubs.value = 0;
   control->num_touched.value = 0;
@@ -166,8 +166,11 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
     run_lease(const __grid_constant__ Lease lease) {
   __shared__ Plan plan;
   uint32_t generation = load_acquire(&lease.control->barrier.generation);
-  if (threadIdx.x == 0)
+  if (threadIdx.x == 0) {
     plan = lease.control->plan;
+    if (!HAS_PUSH) // the host does not know
+      plan.direction = PULL;
+  }
   if (thread_of_grid() == 0) { // no other thread comes near before a barrier
     lease.control->last_time = nanoseconds();
     lease.control->num_stats = 0;
@@ -175,7 +178,7 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
   __syncthreads();
   while (!plan.ended && plan.superstep < lease.end) {
     Tally tally = empty_tally();
-    if (HAS_PUSH && plan.direction == PUSH)
+    if (plan.direction == PUSH)
       push(lease, plan, generation, tally);
     else
       pull(lease, plan, generation, tally);

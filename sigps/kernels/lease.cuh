@@ -45,8 +45,8 @@ struct Counter {
   alignas(128) uint32_t value;
 };
 
-// Warps draw their tasks from so many counters, each of which gives every
-// NUM_COUNTERS-th task: one alone could not answer them all.
+// Warps draw their tasks from up to so many counters, each of which has tasks
+// of its own to give: one alone could not answer all.
 constexpr uint32_t NUM_COUNTERS = 16;
 
 struct Control {
