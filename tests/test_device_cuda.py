@@ -19,9 +19,9 @@ from sigps.job import choose_device
 
 @pytest.fixture(autouse=True)
 def _asked_anew() -> Iterator[None]:
-    cuda._missing.cache_clear()
+    cuda.what_is_missing.cache_clear()
     yield
-    cuda._missing.cache_clear()
+    cuda.what_is_missing.cache_clear()
 
 
 class CUDARuntimeError(RuntimeError):

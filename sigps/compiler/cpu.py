@@ -6,7 +6,6 @@ import functools
 import linecache
 import pickle
 import re
-import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from sigps.compiler import cache
+from sigps.compiler.dispatchers import compiled_names, summable
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
-from sigps.compiler.source import as_written, global_names
+from sigps.compiler.source import as_written
 from sigps.errors import CompileError
 from sigps.kernels import cpu as kernels
 
@@ -83,7 +83,7 @@ def compile_for_cpu(program: VertexProgram, columns: Mapping[str, np.dtype[Any]]
 @functools.lru_cache(maxsize=256)
 def _compile(program: VertexProgram, used: Dtypes, read: Dtypes) -> NativeProgram:
     key = f"types {program.key} {used} {read}"
-    names = _compiled_names(program)
+    names = compiled_names(program, _jit, __name__)
     kept = cache.read(key)
     if kept is None:
         slots, record = _infer(program, names, used, read)
@@ -97,14 +97,7 @@ def _compile(program: VertexProgram, used: Dtypes, read: Dtypes) -> NativeProgra
         return NativeProgram(form, slots, record, empty, best_first, functions)
 
     best = program.best_first
-    return native(program, names, native(best, _compiled_names(best), None) if best else None)
-
-
-def _summable(dtype: np.dtype[Any], op: str) -> np.dtype[Any]:
-    """Return the type of a slot: whole numbers add up in 64 bits, as they do in Python."""
-    if op != "sum" or dtype.kind not in "iu":
-        return dtype
-    return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
+    return native(program, names, native(best, compiled_names(best, _jit, __name__), None) if best else None)
 
 
 def _ops(program: VertexProgram) -> list[str]:
@@ -121,36 +114,6 @@ def _jit(function: Callable[..., Any], fastmath: bool | set[str] = False) -> Any
     import numba
 
     return numba.njit(nogil=True, error_model="numpy", _nrt=False, fastmath=fastmath)(function)
-
-
-def _compiled_names(program: VertexProgram) -> dict[str, Any]:
-    """Run the generated module once and put a dispatcher in the place of every function.
-
-    Every function is said to belong to this module: kept code looks its module up when it is read back.
-    """
-    names: dict[str, Any] = {n: _usable(v, {}) for n, v in program.namespace.items()}
-    names["__name__"] = __name__
-    exec(compile(program.module, program.file, "exec"), names)
-    for function in program.module.body:
-        name = function.name  # type: ignore[attr-defined]
-        names[name] = _jit(names[name])
-    return names
-
-
-def _usable(value: Any, done: dict[int, Any]) -> Any:
-    """Return a user's function with the functions that it calls compiled too; other values as they are."""
-    if not isinstance(value, types.FunctionType):
-        return value
-    if id(value) not in done:
-        names = {**value.__globals__, "__name__": __name__}
-        copied = types.FunctionType(
-            value.__code__, names, value.__name__, value.__defaults__, value.__closure__
-        )
-        done[id(value)] = _jit(copied)
-        for name, meaning in global_names(value).items():
-            if name in value.__code__.co_names and isinstance(meaning, types.FunctionType):
-                names[name] = _usable(meaning, done)
-    return done[id(value)]
 
 
 def _infer(
@@ -172,7 +135,7 @@ def _infer(
     inbox: Any = numba.types.Tuple([i64, i64, *[array(d) for d in slots]])
     if program.consumption is not Consumption.LISTED:
         lifted = _returned(program, names["lift"], (env, params, of(program.message_dtypes)))
-        slots = tuple(_summable(d, op) for d, op in zip(lifted, _ops(program), strict=True))
+        slots = tuple(summable(d, op) for d, op in zip(lifted, _ops(program), strict=True))
         inbox = of(slots)
     edges: Any = numba.types.Tuple([])
     if program.reads_edges:

@@ -19,12 +19,12 @@ from numba.cuda import dispatcher as numba_dispatcher
 from numba.cuda.core import errors as numba_cuda_errors
 from numba.cuda.cudadrv.error import CudaSupportError
 
-from sigps.compiler.cpu import _summable, compile_for_cpu
+from sigps.compiler.cpu import compile_for_cpu
 from sigps.compiler.cuda_adapters import Dtypes, Layout, Row, emit, write_adapters
 from sigps.compiler.cuda_memory import POINTER, Elements, accessors
 from sigps.compiler.cuda_ufuncs import complete_ufuncs
+from sigps.compiler.dispatchers import compiled_names, summable
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
-from sigps.compiler.source import global_names
 from sigps.errors import CompileError
 
 __all__ = ["Functions"]
@@ -52,7 +52,7 @@ class Functions:
         self._columns = columns
         complete_ufuncs()
         self._capability = _capability(arch)
-        self._names = _compiled_names(program)
+        self._names = compiled_names(program, _jit, __name__, _python_of)
 
     def infer(self) -> tuple[Dtypes, Dtypes]:
         """Find the types of the slots and of the outbox record, as `cpu.py` does.
@@ -69,7 +69,7 @@ class Functions:
         if program.consumption is not Consumption.LISTED:
             lifted = self._returned("lift", (env, params, _of(program.message_dtypes)))
             ops = [slot.op for slot in program.slots for _ in slot.names]
-            slots = tuple(_summable(_dtype(d), op) for d, op in zip(lifted, ops, strict=True))
+            slots = tuple(summable(_dtype(d), op) for d, op in zip(lifted, ops, strict=True))
             inbox = _of(slots)
         edges: Any = numba.types.Tuple([])
         if program.reads_edges:
@@ -194,34 +194,6 @@ def _jit(function: Callable[..., Any]) -> Any:
     return cuda.jit(device=True, forceinline=True)(function)
 
 
-def _compiled_names(program: VertexProgram) -> dict[str, Any]:
-    """Run the generated module once and put a dispatcher in the place of every function."""
-    done: dict[int, Any] = {}
-    names: dict[str, Any] = {n: _usable(v, done) for n, v in program.namespace.items()}
-    names["__name__"] = __name__
-    exec(compile(program.module, program.file, "exec"), names)
-    for function in program.module.body:
-        name = function.name  # type: ignore[attr-defined]
-        names[name] = _jit(names[name])
-    return names
-
-
-def _usable(value: Any, done: dict[int, Any]) -> Any:
-    """Return a user's function with the functions that it calls compiled too; other values as they are.
-
-    Of a function compiled for the CPU (`numba.njit`) the Python function is taken.
-    """
-    value = getattr(value, "py_func", value)
-    if not isinstance(value, types.FunctionType):
-        return value
-    if id(value) not in done:
-        names = {**value.__globals__, "__name__": __name__}
-        copied = types.FunctionType(
-            value.__code__, names, value.__name__, value.__defaults__, value.__closure__
-        )
-        done[id(value)] = _jit(copied)
-        for name, meaning in global_names(value).items():
-            meaning = getattr(meaning, "py_func", meaning)
-            if name in value.__code__.co_names and isinstance(meaning, types.FunctionType):
-                names[name] = _usable(meaning, done)
-    return done[id(value)]
+def _python_of(value: Any) -> Any:
+    """Return the Python function of one that is compiled for the CPU (`numba.njit`); other values as they are."""
+    return getattr(value, "py_func", value)

@@ -1,0 +1,68 @@
+"""A program's functions in the hands of a compiler: each name of the generated module a dispatcher."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sigps.compiler.program import VertexProgram
+from sigps.compiler.source import global_names
+
+__all__ = ["as_given", "compiled_names", "summable"]
+
+
+def as_given(value: Any) -> Any:
+    """Return a value as it is."""
+    return value
+
+
+def compiled_names(
+    program: VertexProgram,
+    jit: Callable[..., Any],
+    home: str,
+    unwrapped: Callable[[Any], Any] = as_given,
+) -> dict[str, Any]:
+    """Run the generated module once and put a dispatcher in the place of every function.
+
+    Args:
+        program: The program.
+        jit: Makes a function a dispatcher.
+        home: The module that all functions are said to belong to: kept code looks it up when it is read back.
+        unwrapped: Gives the Python function behind what another compiler made of it.
+    """
+    done: dict[int, Any] = {}
+
+    def usable(value: Any) -> Any:
+        """Return a user's function with the functions that it calls compiled too; other values as they are."""
+        value = unwrapped(value)
+        if not isinstance(value, types.FunctionType):
+            return value
+        if id(value) not in done:
+            names = {**value.__globals__, "__name__": home}
+            copied = types.FunctionType(
+                value.__code__, names, value.__name__, value.__defaults__, value.__closure__
+            )
+            done[id(value)] = jit(copied)
+            for name, meaning in global_names(value).items():
+                is_function = isinstance(unwrapped(meaning), types.FunctionType)
+                if name in value.__code__.co_names and is_function:
+                    names[name] = usable(meaning)
+        return done[id(value)]
+
+    found: dict[str, Any] = {name: usable(value) for name, value in program.namespace.items()}
+    found["__name__"] = home
+    exec(compile(program.module, program.file, "exec"), found)
+    for function in program.module.body:
+        name = function.name  # type: ignore[attr-defined]
+        found[name] = jit(found[name])
+    return found
+
+
+def summable(dtype: np.dtype[Any], op: str) -> np.dtype[Any]:
+    """Return the type of a slot: whole numbers add up in 64 bits, as they do in Python."""
+    if op != "sum" or dtype.kind not in "iu":
+        return dtype
+    return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
