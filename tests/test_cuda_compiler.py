@@ -33,7 +33,7 @@ for needed in ("numba_cuda", "cuda.core"):
     except ModuleNotFoundError:
         is_there = False
     if not is_there:
-        pytest.skip(f"{needed} is not installed: pip install 'sigps[cu13]'", allow_module_level=True)
+        pytest.skip(f"{needed} is not installed: pip install 'sigps[cuda-link]'", allow_module_level=True)
 
 PROGRAMS: dict[str, Any] = {
     "BFS": lambda: BFS(source=0),
