@@ -50,7 +50,8 @@ def run(
     Args:
         program: An instance of a `Vertex` subclass: the class and its parameters.
         graph: The graph.
-        device: `"python"` interprets the class unmodified, `"cpu"` compiles it, `"auto"` chooses and logs what.
+        device: `"python"` interprets the class unmodified, `"cpu"` compiles it, `"cuda"` compiles it for a GPU,
+            `"auto"` is the CPU, and logs it.
         max_supersteps: Stop after so many; None for no limit.
         deterministic: Whether sums of floats must not depend on ranks, threads and directions. Slower.
         partitioner: `"edges"`, `"vertices"`, `"hash"`, `"bfs"`, `"metis"`, or a function of an array of ids.
@@ -60,13 +61,14 @@ def run(
         direction: Force `"push"` or `"pull"`; the result is the same.
         precision: The array type of Python's `float`: float32 for `"single"`.
         asynchronous: Whether values may be sent out of turn where the result is provably the same: then the
-            supersteps are other ones, and fewer. Without effect with `max_supersteps` and on `"python"`.
+            supersteps are other ones, and cheaper. Without effect with `max_supersteps` and on `"python"`.
         threads: Threads of each rank; None for its share of the host's cores.
         progress: Called on rank 0 now and then with the statistics so far.
 
     Raises:
         CompileError: If compute() cannot be compiled.
         ConfigError: If an option is wrong.
+        DeviceError: If there is no GPU, it is not built for what the program does, or has too little memory.
         GraphError: If the graph is empty or lacks a vertex or column that the program names.
 
     >>> from sigps.apps import BFS

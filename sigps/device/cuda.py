@@ -22,23 +22,12 @@ class Gpu:
         ordinal: Its number among those that this process sees.
         arch: Its architecture, as in `sm_90`.
         num_sms: Its multiprocessors.
-        threads_per_sm: How many threads each holds at once.
     """
 
     ordinal: int
     name: str
     arch: str
     num_sms: int
-    threads_per_sm: int
-    num_bytes: int
-
-    def free_bytes(self) -> int:
-        """Return how much of its memory nobody has taken."""
-        import cupy
-
-        with cupy.cuda.Device(self.ordinal):
-            pool = cupy.get_default_memory_pool()
-            return int(cupy.cuda.runtime.memGetInfo()[0]) + int(pool.free_bytes())
 
 
 def is_available() -> bool:
@@ -70,8 +59,6 @@ def _gpu(ordinal: int) -> Gpu:
         name=seen["name"].decode(),
         arch=f"sm_{seen['major']}{seen['minor']}",
         num_sms=seen["multiProcessorCount"],
-        threads_per_sm=seen["maxThreadsPerMultiProcessor"],
-        num_bytes=seen["totalGlobalMem"],
     )
 
 
@@ -107,12 +94,6 @@ class Kernel:
         """Return how many blocks of so many threads a multiprocessor holds at once."""
         ask = self._driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
         return int(self._checked(ask(self._function, num_threads, 0)))
-
-    @property
-    def num_registers(self) -> int:
-        """The registers of each thread."""
-        attribute = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NUM_REGS
-        return int(self._checked(self._driver.cuFuncGetAttribute(attribute, self._function)))
 
     def launch(
         self, num_blocks: int, num_threads: int, parameters: Sequence[Any], *, cooperative: bool = False
