@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.engine.stats import SuperstepStats
+from sigps.engine.stats import StatsLog, SuperstepStats
 from sigps.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Result:
         fields: The names of the program's fields.
         reason: Why the run ended: "converged" (nothing active, nothing in flight) or "max_supersteps".
         supersteps: Supersteps that ran.
-        stats: One record a superstep.
+        stats: One record a superstep: `result.stats[3].messages`.
         aggregators: Each aggregator's final value.
         device: What ran it: "python", "cpu" or "cuda".
         trace: What `trace=` recorded, or None.
@@ -69,7 +69,7 @@ class Result:
         self._fields = fields
         self.reason = reason
         self.supersteps = supersteps
-        self.stats = list(stats)
+        self.stats = StatsLog(stats)
         self.aggregators = dict(aggregators)
         self.device = device
         self.trace = trace

@@ -21,7 +21,7 @@ from sigps.engine.aggregates import Aggregates
 from sigps.engine.configuration import BLOCKS_PER_SM, THREADS, num_blocks
 from sigps.engine.direction import GPU_PULL_GAIN, GPU_PULL_GAIN_EARLY, Direction, choose_release
 from sigps.engine.gpu_graph import GpuGraph, graph_on_gpu, ids_fit_32_bits
-from sigps.engine.stats import Outcome, SuperstepStats
+from sigps.engine.stats import Outcome
 from sigps.engine.subgraph import Subgraph
 from sigps.errors import DeviceError
 from sigps.kernels.abi import JOB
@@ -141,10 +141,7 @@ class GpuEngine:
         form.kernel.launch(blocks, THREADS, (self._lease,), cooperative=True)
         control, stats = self._memory.read_back()
         self.superstep = int(control["plan"]["superstep"])
-        outcome.stats += [
-            SuperstepStats(superstep, _DIRECTIONS[direction], ran, messages, 0, nanoseconds * 1e-9, 1.0)
-            for superstep, direction, ran, messages, nanoseconds in stats.tolist()
-        ]
+        outcome.stats.append_rows(stats, _DIRECTIONS)
         return control
 
     def _release(self) -> bool:

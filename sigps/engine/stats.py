@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import bisect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, overload
 
-__all__ = ["Outcome", "SuperstepStats"]
+from numpy.typing import NDArray
+
+__all__ = ["Outcome", "StatsLog", "SuperstepStats"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,106 @@ class SuperstepStats:
     imbalance: float
 
 
+class StatsLog(Sequence[SuperstepStats]):
+    """The supersteps of a run so far, in order; equal to a list of the same.
+
+    What an engine hands over as records is kept. What a device counted is kept as the array that it came in,
+    and a row of it becomes a `SuperstepStats` each time somebody looks: thousands of supersteps cost nothing
+    until then. A slice is a list.
+
+    Args:
+        records: What it begins with.
+
+    >>> log = StatsLog([SuperstepStats(0, "pull", 3, 4, 0, 0.5, 1.0)])
+    >>> len(log), log[-1].messages, [s.superstep for s in log]
+    (1, 4, [0])
+    """
+
+    def __init__(self, records: Iterable[SuperstepStats] = ()) -> None:
+        self._parts: list[list[SuperstepStats] | _Rows] = []
+        self._ends: list[int] = []  # [parts]: how many supersteps there are up to the end of each part
+        self.extend(records)
+
+    def append(self, record: SuperstepStats) -> None:
+        """Add one superstep."""
+        self.extend((record,))
+
+    def extend(self, records: Iterable[SuperstepStats]) -> None:
+        """Add supersteps; the rows of another log stay rows, and are shared."""
+        parts = list(records._parts) if isinstance(records, StatsLog) else [list(records)]
+        for part in parts:
+            last = self._parts[-1] if self._parts else None
+            if isinstance(part, list) and isinstance(last, list):
+                last += part
+                self._ends[-1] += len(part)
+            elif part:
+                self._add(list(part) if isinstance(part, list) else part)
+
+    def append_rows(self, rows: NDArray[Any], directions: Mapping[int, str]) -> None:
+        """Add what a device counted on one rank. O(1): the array is kept, so leave it as it is.
+
+        Args:
+            rows: [supersteps] of `kernels.lease.STATS`.
+            directions: What its numbers for directions are called.
+        """
+        if rows.size:
+            self._add(_Rows(rows, directions))
+
+    def _add(self, part: list[SuperstepStats] | _Rows) -> None:
+        self._ends.append(len(self) + len(part))
+        self._parts.append(part)
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    @overload
+    def __getitem__(self, index: int) -> SuperstepStats: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[SuperstepStats]: ...
+    def __getitem__(self, index: int | slice) -> SuperstepStats | list[SuperstepStats]:
+        wanted = range(len(self))[index]  # says what a list says where there is no such superstep
+        if isinstance(wanted, range):
+            return [self[i] for i in wanted]
+        where = bisect.bisect_right(self._ends, wanted)
+        return self._parts[where][wanted - self._ends[where]]  # counted from the part's end, below 0
+
+    def __iter__(self) -> Iterator[SuperstepStats]:
+        for part in self._parts:
+            yield from part
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (StatsLog, list)):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    def __repr__(self) -> str:
+        return f"<StatsLog: {len(self):,} superstep{'s' * (len(self) != 1)}>"
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows(Sequence[SuperstepStats]):
+    """Supersteps as a device counted them."""
+
+    rows: NDArray[Any]
+    directions: Mapping[int, str]
+
+    def __len__(self) -> int:
+        return int(self.rows.size)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._made(*self.rows[index].tolist())
+
+    def __iter__(self) -> Iterator[SuperstepStats]:
+        return (self._made(*row) for row in self.rows.tolist())
+
+    def _made(
+        self, superstep: int, direction: int, ran: int, messages: int, nanoseconds: int
+    ) -> SuperstepStats:
+        return SuperstepStats(
+            superstep, self.directions[direction], ran, messages, 0, nanoseconds * 1e-9, 1.0
+        )
+
+
 @dataclass
 class Outcome:
     """What a lease came to.
@@ -40,4 +145,4 @@ class Outcome:
     """
 
     ended: bool
-    stats: list[SuperstepStats] = field(default_factory=list)
+    stats: StatsLog = field(default_factory=StatsLog)

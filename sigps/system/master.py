@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from sigps.engine.stats import SuperstepStats
+from sigps.engine.stats import StatsLog, SuperstepStats
 
 __all__ = ["Master", "lease_size"]
 
@@ -31,7 +31,7 @@ class Master:
         on_progress: Callable[[Sequence[SuperstepStats]], None] | None,
     ) -> None:
         self.capacities = [float(r["cores"]) for r in registrations]
-        self.stats: list[SuperstepStats] = []
+        self.stats = StatsLog()
         self.reason: Reason | None = None
         self._max_supersteps = max_supersteps
         self._on_progress = on_progress
@@ -49,7 +49,7 @@ class Master:
 
     def hear(self, ended: bool, stats: Sequence[SuperstepStats]) -> None:
         """Take in what a lease came to."""
-        self.stats += stats
+        self.stats.extend(stats)
         if ended:
             self.reason = "converged"
         if self._on_progress is not None:

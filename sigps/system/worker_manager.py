@@ -14,7 +14,7 @@ from sigps.device.cpu import Threads, available_cores
 from sigps.engine.exchange import Exchange, NoExchange
 from sigps.engine.gpu_in_memory import GpuEngine, GpuProgram
 from sigps.engine.interpreted import InterpretedEngine
-from sigps.engine.stats import SuperstepStats
+from sigps.engine.stats import StatsLog, SuperstepStats
 from sigps.engine.subgraph import Subgraph, build_subgraph
 from sigps.graph.graph import Graph
 from sigps.graph.partition import Assignment, PartitionFunction, partition
@@ -42,9 +42,7 @@ class Part:
         trace: What was recorded of traced vertices on this rank.
     """
 
-    def __init__(
-        self, worker: Worker, names: Sequence[str], reason: str, stats: list[SuperstepStats]
-    ) -> None:
+    def __init__(self, worker: Worker, names: Sequence[str], reason: str, stats: StatsLog) -> None:
         self._subgraph = worker.subgraph
         self.fields: Mapping[str, NDArray[Any]]
         if isinstance(worker.engine, GpuEngine):
@@ -106,7 +104,7 @@ class WorkerManager:
         needs_rows = native is None or native.program.reads_edges
         assignment, subgraph = self._partition(method, tuple(plan["capacities"]), needs_rows)
         exchange = self._exchange(assignment, subgraph)
-        stats: list[SuperstepStats] = []
+        stats = StatsLog()
         with Threads(self._num_threads) as threads:
             worker = Worker(program, native, subgraph, exchange, threads, options)
             while True:
@@ -115,7 +113,7 @@ class WorkerManager:
                     names = [f.name for f in program.declaration.states]
                     return Part(worker, names, order["reason"], stats)
                 outcome = worker.lease(order["supersteps"])
-                stats += outcome.stats
+                stats.extend(outcome.stats)
                 if master is not None:
                     master.hear(outcome.ended, outcome.stats)
 
