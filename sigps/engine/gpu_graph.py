@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from sigps.device.cuda import Gpu, Kernel
 from sigps.engine.degree_sorted import Rows, place, sorted_by_degree
+from sigps.engine.gpu_memory import check_fits
 from sigps.engine.subgraph import EdgeList, Subgraph, columns_of
 from sigps.kernels.lease import EDGES, HUB_DEGREE
 
-__all__ = ["GpuGraph", "graph_on_gpu", "ids_fit_32_bits"]
+__all__ = ["GpuGraph", "graph_on_gpu"]
 
 
 class GpuGraph:
@@ -26,6 +28,8 @@ class GpuGraph:
         out_degrees: [num_owned], uint32.
         could_send: Vertices with an out-edge.
         num_hubs: Vertices with so many out-edges that the whole grid pushes for them.
+        has_narrow_ids: Whether every id that compute() sees fits an int32.
+        kept: What runs leave for later runs on the graph.
     """
 
     def __init__(self, subgraph: Subgraph, gpu: Gpu, *, sorts_rows: bool) -> None:
@@ -47,20 +51,98 @@ class GpuGraph:
         self.out_degrees = self.outgoing.rows.degrees
         self.could_send = int((self.out_degrees > 0).sum())
         self.num_hubs = int((self.out_degrees > HUB_DEGREE).sum())
-        self._order = order
-        self._ids: dict[str, Any] = {}
+        self.has_narrow_ids = _ids_fit_32_bits(subgraph)
+        self.kept: dict[Any, Any] = {}
+        self._arrays: dict[str, Any] = {}
 
     def ids(self, narrow: bool) -> Any:
         """Return the ids that compute() sees, in the order of places, as int32 or int64."""
         import cupy
 
         dtype = "int32" if narrow else "int64"
-        if dtype not in self._ids:
-            subgraph = self._subgraph()
-            assert subgraph is not None
-            ids = cupy.asarray(subgraph.ids)[self._order] if subgraph.ids.size else self._order
-            self._ids[dtype] = ids.astype(dtype)
-        return self._ids[dtype]
+
+        def make() -> Any:
+            ids = self._partition().ids
+            return (cupy.asarray(ids)[self._order()] if ids.size else self._order()).astype(dtype)
+
+        return self._once(f"ids {dtype}", make)
+
+    def sorted_ids(self) -> tuple[int, int]:
+        """Return where the ids that compute() sees lie, ascending, and the places they belong to; 0, 0 for lids."""
+        import cupy
+
+        if not self._partition().ids.size:
+            return 0, 0
+        ids = self.ids(narrow=False)
+        order = self._once("places by id", lambda: cupy.argsort(ids).astype(cupy.uint32))
+        return self._once("ids ascending", lambda: ids[order]).data.ptr, order.data.ptr
+
+    def list_offsets(self) -> Any:
+        """Return where each vertex's list of messages begins, one slot an in-edge, [num_owned + 1], uint64."""
+        return _offsets_of(self.incoming.rows.degrees)
+
+    def walked(self, what: str) -> Any:
+        """Return the out-edges as compute() walks them: `offsets`, `gids` or `ids` of targets, in order of places."""
+        import cupy
+
+        outgoing = self._partition().outgoing
+        assert outgoing is not None
+        if what == "offsets":
+            return self._once("walked offsets", lambda: _offsets_of(self.out_degrees))
+        values = outgoing.ends if what == "gids" else self._partition().outgoing_ids()
+        dtype = cupy.uint32 if what == "gids" else cupy.int64
+        return self._once(f"walked {what}", lambda: self._by_place(values).astype(dtype))
+
+    def walked_column(self, name: str) -> Any:
+        """Return a column of the out-edges as compute() walks them."""
+        outgoing = self._partition().outgoing
+        assert outgoing is not None
+        (values,) = columns_of(outgoing, (name,))
+        return self._once(f"walked column {name}", lambda: self._by_place(values))
+
+    def _by_place(self, values: Any) -> Any:
+        """Bring out-edges' values from the order of the partition's rows to that of places."""
+        import cupy
+
+        outgoing = self._partition().outgoing
+        assert outgoing is not None
+        before, after = cupy.asarray(outgoing.offsets).astype(cupy.int64)[:-1], self.walked("offsets")
+        moved = before[self._order()] - after[:-1].astype(cupy.int64)
+        positions = cupy.arange(values.size)
+        rows = cupy.searchsorted(after[1:].astype(cupy.int64), positions, side="right")
+        return cupy.asarray(np.ascontiguousarray(values))[positions + moved[rows]]
+
+    def _order(self) -> Any:
+        import cupy
+
+        order = cupy.empty(self.places.size, dtype=cupy.int64)
+        order[self.places] = cupy.arange(self.places.size)
+        return order
+
+    def _partition(self) -> Subgraph:
+        subgraph = self._subgraph()
+        assert subgraph is not None
+        return subgraph
+
+    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+        if name not in self._arrays:
+            self._arrays[name] = make()
+        return self._arrays[name]
+
+
+def _offsets_of(degrees: Any) -> Any:
+    import cupy
+
+    offsets = cupy.zeros(degrees.size + 1, dtype=cupy.uint64)
+    cupy.cumsum(degrees, out=offsets[1:], dtype=cupy.uint64)
+    return offsets
+
+
+_SORTING = 20
+"""Bytes an edge that sorting rows takes for a while: keys, as many again to sort them, and what came in."""
+
+_ORDERING = 48
+"""The same where an order is wanted, to bring a column along."""
 
 
 class _PlacedEdges:
@@ -75,16 +157,21 @@ class _PlacedEdges:
 
         self.rows = rows
         self._edges, self._places, self._gpu, self._sorts_rows = edges, places, gpu, sorts_rows
+        check_fits(
+            {
+                "edges": 4 * rows.num_positions,
+                "laying them out": edges.ends.size * (_SORTING if sorts_rows else 4) + edges.offsets.nbytes,
+            }
+        )
         self.ends = cupy.zeros(max(rows.num_positions, 1), dtype=cupy.uint32)
         self._columns: dict[str, Any] = {}
-        ends = cupy.asarray(edges.ends.astype(np.uint32, copy=False))
         if sorts_rows:
-            keys = self._keys(ends)
+            keys = self._keys()
             keys.sort()
             self._place_sorted(32, keys.astype(cupy.uint32), self.ends)
         else:
-            offsets = cupy.asarray(edges.offsets)
-            self._launch("place_ends", places, offsets, ends, self.ends)
+            ends = cupy.asarray(edges.ends.astype(np.uint32, copy=False))
+            self._launch("place_ends", places, cupy.asarray(edges.offsets), ends, self.ends)
 
     def column(self, name: str) -> Any:
         """Return an edge column, by position; laid out at its first use."""
@@ -92,12 +179,17 @@ class _PlacedEdges:
 
         if name not in self._columns:
             (values,) = columns_of(self._edges, (name,))
+            check_fits(
+                {
+                    f"edge column {name}": values.dtype.itemsize * self.rows.num_positions,
+                    "laying it out": values.size * (_ORDERING if self._sorts_rows else values.dtype.itemsize),
+                }
+            )
             placed = cupy.zeros(max(self.rows.num_positions, 1), dtype=values.dtype)
             if values.strides == (0,):
                 placed.fill(values[0] if values.size else 0)
             elif self._sorts_rows:
-                ends = cupy.asarray(self._edges.ends.astype(np.uint32, copy=False))
-                order = cupy.argsort(self._keys(ends), kind="stable")
+                order = cupy.argsort(self._keys(), kind="stable")
                 self._place_sorted(values.dtype.itemsize * 8, cupy.asarray(values)[order], placed)
             else:
                 offsets = cupy.asarray(self._edges.offsets)
@@ -116,10 +208,11 @@ class _PlacedEdges:
         filled["num_heavy"], filled["num_rows"] = rows.num_heavy, rows.degrees.size
         return filled
 
-    def _keys(self, ends: Any) -> Any:
+    def _keys(self) -> Any:
         """Return for each edge the place of its row, and of its other end, as one number."""
         import cupy
 
+        ends = cupy.asarray(self._edges.ends.astype(np.uint32, copy=False))
         keys = cupy.empty(ends.size, dtype=cupy.uint64)
         self._launch("make_keys", self._places, cupy.asarray(self._edges.offsets), ends, keys)
         return keys
@@ -128,11 +221,8 @@ class _PlacedEdges:
         """Bring values that have the order of keys to their places."""
         import cupy
 
-        degrees = self.rows.degrees
-        offsets = cupy.zeros(degrees.size + 1, dtype=cupy.uint64)
-        cupy.cumsum(degrees, out=offsets[1:], dtype=cupy.uint64)
-        places = cupy.arange(degrees.size, dtype=cupy.uint32)
-        self._launch(f"place_column_{bits}", places, offsets, values, placed)
+        places = cupy.arange(self.rows.degrees.size, dtype=cupy.uint32)
+        self._launch(f"place_column_{bits}", places, _offsets_of(self.rows.degrees), values, placed)
 
     def _launch(self, what: str, *arrays: Any) -> None:
         kernel = _layout_kernel(f"{what}_warp_mapped", self._gpu.arch)
@@ -173,8 +263,7 @@ def graph_on_gpu(subgraph: Subgraph, gpu: Gpu, *, sorts_rows: bool) -> GpuGraph:
     return known[sorts_rows]
 
 
-def ids_fit_32_bits(subgraph: Subgraph) -> bool:
-    """Tell whether every id that compute() sees fits an int32."""
+def _ids_fit_32_bits(subgraph: Subgraph) -> bool:
     if subgraph.ids.size == 0:
         return subgraph.num_owned <= 2**31
     return bool(subgraph.ids.min() >= -(2**31) and subgraph.ids.max() < 2**31)

@@ -11,11 +11,36 @@ constexpr uint32_t ALL_LANES = 0xffffffff;
 
 __device__ inline uint32_t lane_id() { return threadIdx.x % 32; }
 
+#if SIGPS_LISTED
+// The messages of a vertex: positions begin..end of the job's lists.
+struct Inbox {
+  int64_t begin, end;
+  uint32_t has;
+};
+
+__device__ inline Inbox listed(int64_t begin, int64_t end) {
+  return {begin, end, end > begin};
+}
+
+__device__ inline uint32_t compute(const Job &job, int64_t superstep,
+                                   uint32_t v, const Inbox &inbox,
+                                   Record *record, Totals *given) {
+  return sigps_compute_listed(&job, superstep, v, inbox.begin, inbox.end,
+                              record, given);
+}
+#else
 // What a vertex has heard so far.
 struct Inbox {
   Slots slots;
   uint32_t has;
 };
+
+__device__ inline uint32_t compute(const Job &job, int64_t superstep,
+                                   uint32_t v, const Inbox &inbox,
+                                   Record *record, Totals *given) {
+  return sigps_compute(&job, superstep, v, &inbox.slots, inbox.has, record,
+                       given);
+}
 
 __device__ inline Inbox empty_inbox() {
 #if SIGPS_NEUTRAL
@@ -69,6 +94,7 @@ __device__ inline Inbox combine_block(Inbox inbox) {
   __syncthreads();
   return inbox;
 }
+#endif
 
 __device__ inline Totals fold_warp(Totals totals) {
 #pragma unroll

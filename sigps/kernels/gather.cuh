@@ -13,10 +13,6 @@
 
 namespace sigps {
 
-__device__ inline bool is_set(const uint32_t *bits, uint32_t v) {
-  return bits[v / 32] >> (v % 32) & 1;
-}
-
 // What a pull reads; the same for every edge of a superstep.
 struct Outbox {
   const uint32_t *sent;

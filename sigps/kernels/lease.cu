@@ -1,14 +1,22 @@
 // A lease of supersteps: one cooperative launch that runs until nothing is
 // active and nothing in flight, or until lease.end. The host is not asked.
 //
-// A superstep is a pull (gather.cuh) or a push (scatter.cuh), and ends with a
-// barrier at which the last block counts, records, and plans the next one.
-// Which direction is cheaper is the rule of engine/direction.py.
+// A superstep is a pull (gather.cuh) or a push (scatter.cuh) where messages
+// combine along edges, a pull of lists (lists.cuh) where compute() reads them
+// one by one, or a reading of mail (mail.cuh). It ends with a barrier at which
+// the last block counts, records, and plans the next one. Which direction is
+// cheaper is the rule of engine/direction.py.
 //
 // Schedule: any number of blocks that are resident at once, of a multiple of 32
 // threads.
 
+#if SIGPS_MAILBOX
+#include "mail.cuh"
+#elif SIGPS_LISTED
+#include "lists.cuh"
+#else
 #include "scatter.cuh"
+#endif
 
 using namespace sigps;
 
@@ -60,14 +68,21 @@ __device__ void add_tally(const Lease &lease, const Tally &tally) {
   }
 }
 
-// Gives the aggregators their next values. By one whole block.
-__device__ void fold_totals(const Lease &lease) {
+// Gives the aggregators their next values, or keeps what they would be of for
+// the rest of the superstep. By one whole block.
+__device__ void fold_totals(const Lease &lease, bool is_complete) {
   Totals totals = identity_totals();
   for (uint32_t block = threadIdx.x; block < gridDim.x; block += blockDim.x)
     sigps_fold(&totals, &lease.totals[block]);
   totals = fold_block(totals);
   if (threadIdx.x != 0)
     return;
+  if (SIGPS_MAILBOX) {
+    sigps_fold(&totals, lease.carried);
+    *lease.carried = is_complete ? identity_totals() : totals;
+    if (!is_complete)
+      return;
+  }
   Totals *now = static_cast<Totals *>(lease.aggregates);
   Totals next = identity_totals();
   for (int i = 0; i < SIGPS_NUM_AGGREGATES; i++)
@@ -79,7 +94,7 @@ __device__ void fold_totals(const Lease &lease) {
 
 __device__ Direction choose_direction(const Lease &lease,
                                       const Counters &done) {
-  if (!HAS_PUSH || SIGPS_LISTED || done.active > 0 || lease.forced == 1)
+  if (!HAS_PUSH || done.active > 0 || lease.forced == 1)
     return PULL;
   if (lease.forced == 2)
     return PUSH;
@@ -89,17 +104,32 @@ __device__ Direction choose_direction(const Lease &lease,
              : PULL;
 }
 
+__device__ bool has_no_room(const Lease &lease) {
+  return SIGPS_MAILBOX && *lease.in.num_mails > lease.in.mail_room;
+}
+
 // Plans the next superstep by what this one did. By one thread.
 __device__ void plan_next(const Lease &lease, const Plan &plan) {
   Control *control = lease.control;
+  if (has_no_room(lease)) {
+    control->plan.ended = NO_ROOM;
+    return;
+  }
   Counters done = control->counters;
+  if (SIGPS_MAILBOX)
+    done.sent_edges = *lease.in.num_mails;
   control->counters = Counters{};
   control->next_block_row.value = 0;
   for (uint32_t i = 0; i < NUM_COUNTERS; i++)
     control->next_task[i].value = 0;
   Plan next = plan;
+  next.resumes = 0;
+  if (SIGPS_MAILBOX && control->is_lost) {
+    control->plan.ended = NOBODY_THERE;
+    return;
+  }
   if (done.ran == 0) { // what nobody ran is no superstep
-    next.ended = 1;
+    next.ended = NOTHING_LEFT;
     control->plan = next;
     return;
   }
@@ -118,7 +148,8 @@ __device__ void plan_next(const Lease &lease, const Plan &plan) {
   next.has_bits = plan.direction == PULL;
   next.has_lists = plan.direction == PUSH;
   next.any_retired |= done.retired > 0;
-  next.ended = done.active == 0 && done.sent_edges == 0;
+  next.ended =
+      done.active == 0 && done.sent_edges == 0 ? NOTHING_LEFT : NOT_YET;
   next.direction = choose_direction(lease, done);
   next.asking = done.senders == 0                  ? NOBODY
                 : done.senders == lease.could_send ? EVERYBODY
@@ -126,6 +157,17 @@ __device__ void plan_next(const Lease &lease, const Plan &plan) {
   control->plan = next;
 }
 
+#if SIGPS_MAILBOX
+__device__ void advance(const Lease &lease, const Plan &plan,
+                        uint32_t &generation, Tally &tally) {
+  read_and_compute(lease, plan, generation, tally);
+}
+#elif SIGPS_LISTED
+__device__ void advance(const Lease &lease, const Plan &plan, uint32_t &,
+                        Tally &tally) {
+  list_and_compute(lease, plan, tally);
+}
+#else
 __device__ void pull(const Lease &lease, const Plan &plan, uint32_t &generation,
                      Tally &tally) {
   if (!plan.has_bits) {
@@ -144,7 +186,7 @@ __device__ void pull(const Lease &lease, const Plan &plan, uint32_t &generation,
 
 __device__ void push(const Lease &lease, const Plan &plan, uint32_t &generation,
                      Tally &tally) {
-#if SIGPS_NEUTRAL && !SIGPS_LISTED
+#if SIGPS_NEUTRAL
   if constexpr (HAS_PUSH) {
     uint32_t num_senders = plan.num_senders, num_hubs = plan.num_hubs;
     if (!plan.has_lists) {
@@ -159,6 +201,15 @@ __device__ void push(const Lease &lease, const Plan &plan, uint32_t &generation,
   }
 #endif
 }
+
+__device__ void advance(const Lease &lease, const Plan &plan,
+                        uint32_t &generation, Tally &tally) {
+  if (plan.direction == PUSH)
+    push(lease, plan, generation, tally);
+  else
+    pull(lease, plan, generation, tally);
+}
+#endif
 
 } // namespace
 
@@ -178,14 +229,11 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
   __syncthreads();
   while (!plan.ended && plan.superstep < lease.end) {
     Tally tally = empty_tally();
-    if (plan.direction == PUSH)
-      push(lease, plan, generation, tally);
-    else
-      pull(lease, plan, generation, tally);
+    advance(lease, plan, generation, tally);
     add_tally(lease, tally);
     wait_for_all(&lease.control->barrier, generation, [&] {
       if (HAS_AGGREGATES && lease.control->counters.ran > 0)
-        fold_totals(lease);
+        fold_totals(lease, !has_no_room(lease));
       __syncthreads();
       uint32_t *old = lease.sent[plan.superstep & 1];
       for (uint32_t i = threadIdx.x; i * 32 < lease.num_block_rows;

@@ -16,6 +16,11 @@ enum Asking : uint32_t { NOBODY = 0, SOME = 1, EVERYBODY = 2 };
 
 enum Status : uint8_t { ACTIVE = 0, HALTED = 1, RETIRED = 2 };
 
+// NOTHING_LEFT: nothing is active or in flight. NO_ROOM: the mailbox is full;
+// the superstep goes on when there is more room. NOBODY_THERE: control.lost_id
+// got a message, and is no vertex.
+enum Ending : uint32_t { NOT_YET, NOTHING_LEFT, NO_ROOM, NOBODY_THERE };
+
 // What all threads did in a superstep.
 struct Counters {
   unsigned long long ran, active, senders, sent_edges, retired;
@@ -29,7 +34,8 @@ struct Plan {
   uint32_t has_bits;    // whether the senders are known as bits
   uint32_t has_lists;   // ... and as lists
   uint32_t any_retired; // whether a push has to ask
-  uint32_t ended;       // 1: nothing is active or in flight
+  uint32_t ended;       // why the lease ended before its time: an Ending
+  uint32_t resumes;     // 1: go on with whoever found no room for its mail
   uint32_t num_senders; // on the lists, where they are known
   uint32_t num_hubs;
   uint32_t mean_degree; // of the senders
@@ -56,6 +62,8 @@ struct Control {
       128) Counters counters; // of this superstep; the last block empties them
   uint64_t last_time;
   uint64_t num_stats;
+  uint64_t is_lost;
+  int64_t lost_id;
   Counter num_senders, num_hubs; // listed from bits
   Counter num_touched, num_new_senders, num_new_hubs;
   Counter next_block_row; // what a pull has not begun yet
@@ -64,6 +72,18 @@ struct Control {
 
 // Of senders with more out-edges than this, each is pushed by whole blocks.
 constexpr uint32_t HUB_DEGREE = 2048;
+
+// Messages on their way by name, not along edges: what compute() posted goes to
+// the lists, or to `messages`, in the order of targets.
+struct Mail {
+  const uint32_t *places;       // [n] where a local id went
+  const int64_t *ids;           // [n] user ids, ascending; null: local ids
+  const uint32_t *places_of;    // [n] where each of them went
+  Message *messages;            // [room] by target, where nothing is listed
+  uint32_t *counts;             // [n] 0, but while mail is sorted
+  unsigned long long *of_block; // [blocks] how much mail its vertices get
+  uint32_t *again;              // [n / 32 rounded up] bits: found no room
+};
 
 // n: owned vertices. The graph's arrays are read only; all others belong to the
 // engine. Two of a kind: one is read, the other written, by the superstep's
@@ -88,11 +108,14 @@ struct Lease {
   Slots *inboxes;       // [n] neutral, but between the halves of a push
   uint32_t *touched_in; // [n / 32 rounded up] bits: who has a message
   uint32_t *touched;    // [n] the same as a list
-  uint32_t *senders[2]; // [n] lists of local ids
-  uint32_t *hubs[2];    // [n / ...] senders with over HUB_DEGREE out-edges
-  Totals *totals;       // [blocks]
-  void *aggregates;     // what job.aggregates points to
-  Stats *stats;         // [end - first superstep]
+  uint32_t *senders;    // [n] list of local ids, read before it is written
+  uint32_t *hubs;       // [n / ...] senders with over HUB_DEGREE out-edges
+  uint64_t *offsets;    // [n + 1] where a vertex's list or mail begins
+  Mail mail;
+  Totals *totals;   // [blocks]
+  Totals *carried;  // what a superstep without room gave so far
+  void *aggregates; // what job.aggregates points to
+  Stats *stats;     // [end - first superstep]
   Control *control;
 };
 
@@ -118,6 +141,10 @@ __device__ inline uint32_t spread_warp() {
   return threadIdx.x / 32 * gridDim.x + blockIdx.x;
 }
 
+__device__ inline bool is_set(const uint32_t *bits, uint32_t v) {
+  return bits[v / 32] >> (v % 32) & 1;
+}
+
 // Runs compute() of a vertex, and writes what it decided. Returns whether it
 // has a message to send along an edge.
 __device__ inline bool run_vertex(const Lease &lease, const Plan &plan,
@@ -125,14 +152,17 @@ __device__ inline bool run_vertex(const Lease &lease, const Plan &plan,
                                   const Inbox &inbox, Tally &tally) {
   Record *records = lease.records[(plan.superstep + 1) & 1];
   Totals given;
-  uint32_t flags =
-      sigps_compute(&lease.in, plan.superstep, v, &inbox.slots, inbox.has,
-                    HAS_RECORD ? &records[v] : nullptr, &given);
+  uint32_t flags = compute(lease.in, plan.superstep, v, inbox,
+                           HAS_RECORD ? &records[v] : nullptr, &given);
+  if (SIGPS_MAILBOX && (flags & OVERFLOW)) {
+    atomicOr(&lease.mail.again[v / 32], 1u << v % 32);
+    return false;
+  }
   uint8_t next = flags & RETIRE ? RETIRED : flags & HALT;
   if (next != status)
     lease.status[v] = next;
   uint32_t degree = lease.in.out_degrees[v];
-  bool sends = (flags & SENT) && degree > 0;
+  bool sends = !SIGPS_MAILBOX && (flags & SENT) && degree > 0;
   tally.ran++;
   tally.active += next == ACTIVE;
   tally.retired += next == RETIRED;

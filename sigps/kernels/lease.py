@@ -13,6 +13,9 @@ __all__ = [
     "EDGES",
     "HUB_DEGREE",
     "LEASE",
+    "NOBODY_THERE",
+    "NOTHING_LEFT",
+    "NO_ROOM",
     "PULL",
     "PUSH",
     "STATS",
@@ -20,6 +23,7 @@ __all__ = [
 
 PULL, PUSH = 0, 1
 ASK_NOBODY, ASK_SOME = 0, 1
+NOTHING_LEFT, NO_ROOM, NOBODY_THERE = 1, 2, 3
 HUB_DEGREE = 2048
 _POINTER, _COUNT, _WORD = np.uint64, np.uint64, np.uint32
 
@@ -45,6 +49,7 @@ _PLAN = _structure(
     ("has_lists", _WORD),
     ("any_retired", _WORD),
     ("ended", _WORD),
+    ("resumes", _WORD),
     ("num_senders", _WORD),
     ("num_hubs", _WORD),
     ("mean_degree", _WORD),
@@ -66,8 +71,8 @@ def _control() -> np.dtype[np.void]:
     formats |= {"plan": _PLAN, "counters": _COUNTERS, "next_task": (_WORD, (NUM_COUNTERS * _LINE // 4,))}
     offsets = {name: line * _LINE for name, line in lines.items()}
     after = offsets["counters"] + _COUNTERS.itemsize
-    formats |= {"last_time": _COUNT, "num_stats": _COUNT}
-    offsets |= {"last_time": after, "num_stats": after + 8}
+    formats |= {"last_time": _COUNT, "num_stats": _COUNT, "is_lost": _COUNT, "lost_id": np.int64}
+    offsets |= {"last_time": after, "num_stats": after + 8, "is_lost": after + 16, "lost_id": after + 24}
     return np.dtype(
         {
             "names": list(formats),
@@ -86,6 +91,16 @@ STATS = _structure(
     ("ran", _COUNT),
     ("messages", _COUNT),
     ("nanoseconds", _COUNT),
+)
+
+_MAIL = _structure(
+    ("places", _POINTER),
+    ("ids", _POINTER),
+    ("places_of", _POINTER),
+    ("messages", _POINTER),
+    ("counts", _POINTER),
+    ("of_block", _POINTER),
+    ("again", _POINTER),
 )
 
 LEASE = _structure(
@@ -107,9 +122,12 @@ LEASE = _structure(
     ("inboxes", _POINTER),
     ("touched_in", _POINTER),
     ("touched", _POINTER),
-    ("senders", _POINTER, (2,)),
-    ("hubs", _POINTER, (2,)),
+    ("senders", _POINTER),
+    ("hubs", _POINTER),
+    ("offsets", _POINTER),
+    ("mail", _MAIL),
     ("totals", _POINTER),
+    ("carried", _POINTER),
     ("aggregates", _POINTER),
     ("stats", _POINTER),
     ("control", _POINTER),

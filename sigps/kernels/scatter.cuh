@@ -26,15 +26,15 @@ __device__ inline void append(uint32_t *list, uint32_t *count, bool appends,
 }
 
 // Lists the lanes' senders for the superstep that reads them.
-__device__ inline void append_senders(const Lease &lease, int parity,
-                                      uint32_t *num_senders, uint32_t *num_hubs,
-                                      bool sends, uint32_t v) {
+__device__ inline void append_senders(const Lease &lease, uint32_t *num_senders,
+                                      uint32_t *num_hubs, bool sends,
+                                      uint32_t v) {
   bool is_hub = sends && lease.in.out_degrees[v] > HUB_DEGREE;
-  append(lease.senders[parity], num_senders, sends && !is_hub, v);
-  append(lease.hubs[parity], num_hubs, is_hub, v);
+  append(lease.senders, num_senders, sends && !is_hub, v);
+  append(lease.hubs, num_hubs, is_hub, v);
 }
 
-#if SIGPS_NEUTRAL && !SIGPS_LISTED
+#if SIGPS_NEUTRAL
 // Sends along one edge. Returns whether its target heard for the first time.
 __device__ inline bool send(const Lease &lease, const Plan &plan,
                             uint32_t source, uint64_t position,
@@ -60,7 +60,7 @@ __device__ inline void scatter_hubs(const Lease &lease, const Plan &plan,
     return;
   uint32_t teams = max(1u, gridDim.x / count); // blocks that share a hub
   for (uint32_t k = blockIdx.x; k < count * teams; k += gridDim.x) {
-    uint32_t source = lease.hubs[plan.superstep & 1][k % count];
+    uint32_t source = lease.hubs[k % count];
     RowOfEdges row = row_of(lease.out_edges, source);
     uint32_t stride = teams * blockDim.x;
     for (uint32_t base = 0; base < row.degree; base += stride) {
@@ -85,7 +85,7 @@ __device__ inline void scatter_tile(const Lease &lease, const Plan &plan,
                                     uint32_t count) {
   uint32_t at = begin + lane_id();
   bool is_mine = lane_id() < width && at < count;
-  uint32_t mine = is_mine ? lease.senders[plan.superstep & 1][at] : 0;
+  uint32_t mine = is_mine ? lease.senders[at] : 0;
   RowOfEdges row =
       is_mine ? row_of(lease.out_edges, mine) : RowOfEdges{0, 0, 0};
   uint32_t upto = row.degree; // edges of this lane's sender and those before
@@ -145,8 +145,7 @@ __device__ inline void compute_touched(const Lease &lease, const Plan &plan,
       lease.touched_in[v / 32] = 0; // all that are set in it end here
       sends = run_vertex(lease, plan, v, lease.status[v], inbox, tally);
     }
-    append_senders(lease, (plan.superstep + 1) & 1,
-                   &lease.control->num_new_senders.value,
+    append_senders(lease, &lease.control->num_new_senders.value,
                    &lease.control->num_new_hubs.value, sends, v);
   }
 }
@@ -159,7 +158,7 @@ __device__ inline void list_senders(const Lease &lease, const Plan &plan) {
   uint32_t warp = thread_of_grid() / 32, warps = threads_of_grid() / 32;
   for (uint32_t word = warp; word < words; word += warps) {
     bool sends = bits[word] >> lane_id() & 1;
-    append_senders(lease, plan.superstep & 1, &lease.control->num_senders.value,
+    append_senders(lease, &lease.control->num_senders.value,
                    &lease.control->num_hubs.value, sends,
                    word * 32 + lane_id());
   }
@@ -168,7 +167,7 @@ __device__ inline void list_senders(const Lease &lease, const Plan &plan) {
 // Makes bits of lists; all bits are empty before.
 __device__ inline void mark_senders(const Lease &lease, const Plan &plan) {
   int parity = plan.superstep & 1;
-  const uint32_t *lists[2] = {lease.senders[parity], lease.hubs[parity]};
+  const uint32_t *lists[2] = {lease.senders, lease.hubs};
   uint32_t counts[2] = {plan.num_senders, plan.num_hubs};
   for (int list = 0; list < 2; list++)
     for (uint32_t i = thread_of_grid(); i < counts[list];

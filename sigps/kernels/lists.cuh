@@ -1,0 +1,95 @@
+// Lists: every owned vertex lists its in-neighbours' messages, in the order of
+// its in-edges, and computes. Writes the senders as bits.
+//
+// Schedule: heavy rows a warp each, of which one lane computes; light ones in
+// slices, a row a lane. Every vertex has its own part of the lists, and one
+// thread that computes it; words of bits have one writer, but those of heavy
+// rows, which are empty before and set by atomics.
+
+#pragma once
+
+#include "lease.cuh"
+
+namespace sigps {
+
+// Puts the message of one edge at a position of the lists, if there is one.
+__device__ inline bool receive_listed(const Lease &lease, const Plan &plan,
+                                      uint32_t v, uint64_t edge,
+                                      Message &message) {
+  int parity = plan.superstep & 1;
+  uint32_t source = lease.in_edges.ends[edge];
+  if (plan.asking != EVERYBODY && !is_set(lease.sent[parity], source))
+    return false;
+  return sigps_deliver(&lease.in, plan.superstep - 1,
+                       HAS_RECORD ? &lease.records[parity][source] : nullptr,
+                       source, v, edge, &message);
+}
+
+__device__ inline Inbox list_by_warp(const Lease &lease, const Plan &plan,
+                                     uint32_t v) {
+  RowOfEdges row = row_of(lease.in_edges, v);
+  int64_t begin = lease.offsets[v], end = begin;
+  for (uint32_t base = 0; base < row.degree; base += 32) {
+    uint32_t i = base + lane_id();
+    Message message;
+    bool passes = i < row.degree &&
+                  receive_listed(lease, plan, v,
+                                 row.first + uint64_t(i) * row.step, message);
+    uint32_t those = __ballot_sync(ALL_LANES, passes);
+    if (passes)
+      sigps_list(&lease.in, end + __popc(those & ((1u << lane_id()) - 1)),
+                 &message);
+    end += __popc(those);
+  }
+  __syncwarp();
+  return listed(begin, end);
+}
+
+__device__ inline Inbox list_by_lane(const Lease &lease, const Plan &plan,
+                                     uint32_t v) {
+  RowOfEdges row = row_of(lease.in_edges, v);
+  int64_t begin = lease.offsets[v], end = begin;
+  for (uint32_t i = 0; i < row.degree; i++) {
+    Message message;
+    if (receive_listed(lease, plan, v, row.first + uint64_t(i) * row.step,
+                       message))
+      sigps_list(&lease.in, end++, &message);
+  }
+  return listed(begin, end);
+}
+
+__device__ inline void list_and_compute(const Lease &lease, const Plan &plan,
+                                        Tally &tally) {
+  uint32_t *sent = lease.sent[(plan.superstep + 1) & 1];
+  uint32_t warps = threads_of_grid() / 32;
+  uint32_t num_heavy = min(lease.in_edges.num_heavy, lease.num_owned);
+  for (uint32_t v = spread_warp(); v < num_heavy; v += warps) {
+    uint8_t status = lease.status[v];
+    if (status == RETIRED)
+      continue;
+    Inbox inbox = listed(0, 0);
+    if (plan.asking != NOBODY)
+      inbox = list_by_warp(lease, plan, v);
+    if (lane_id() == 0 && (inbox.has || status == ACTIVE) &&
+        run_vertex(lease, plan, v, status, inbox, tally))
+      atomicOr(&sent[v / 32], 1u << v % 32);
+  }
+  uint32_t slices = (lease.num_owned - num_heavy + 31) / 32;
+  for (uint32_t slice = spread_warp(); slice < slices; slice += warps) {
+    uint32_t v = num_heavy + slice * 32 + lane_id();
+    bool sends = false;
+    if (v < lease.num_owned && lease.status[v] != RETIRED) {
+      uint8_t status = lease.status[v];
+      Inbox inbox = listed(0, 0);
+      if (plan.asking != NOBODY)
+        inbox = list_by_lane(lease, plan, v);
+      if (inbox.has || status == ACTIVE)
+        sends = run_vertex(lease, plan, v, status, inbox, tally);
+    }
+    uint32_t bits = __ballot_sync(ALL_LANES, sends);
+    if (lane_id() == 0)
+      sent[(num_heavy + slice * 32) / 32] = bits;
+  }
+}
+
+} // namespace sigps
