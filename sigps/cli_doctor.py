@@ -44,8 +44,8 @@ def _findings() -> Iterator[tuple[str, str]]:
     yield "mpi", _mpi()
     yield "gpu", _gpu()
     yield "cache", f"{cache_dir()} ({_writable(cache_dir())}); SIGPS_CACHE_DIR moves it"
-    yield "device", f"auto is cpu, {max(1, num_cores // world().size)} threads a rank; cuda {_cuda()}"
     ranks = world().size
+    yield "device", _device(max(1, num_cores // ranks), ranks)
     chosen = "MPI through host memory" if ranks > 1 else "none is needed"
     yield "transport", f"{ranks} rank{'s' * (ranks > 1)}: {chosen}"
 
@@ -94,12 +94,18 @@ def _gpu() -> str:
     return f"{len(names)}: {'; '.join(names)}" if names else "the NVIDIA driver shows none"
 
 
-def _cuda() -> str:
-    """Tell whether programs can run on a GPU."""
+def _device(num_threads: int, num_ranks: int) -> str:
+    """Tell which device a run would use."""
     from sigps.device.cuda import what_is_missing
+    from sigps.engine.device_choice import GPU_PAYS_FROM_EDGES
 
+    on_cpu = f"cpu, {num_threads} threads a rank"
     missing = what_is_missing()
-    return f"cannot be used: {missing}" if missing else "can be used, by one rank"
+    if missing:
+        return f"auto is {on_cpu}; cuda cannot be used: {missing}"
+    if num_ranks > 1:
+        return f"auto is {on_cpu}; cuda can be used, by one rank"
+    return f"auto is cuda from {GPU_PAYS_FROM_EDGES:,} edges where the program can run there, else {on_cpu}"
 
 
 def _writable(folder: Path) -> str:

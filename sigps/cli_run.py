@@ -118,11 +118,12 @@ def _check_fields(job: Job, program: Vertex) -> None:
 
 
 def _check_engine(job: Job, program: Vertex) -> None:
-    from sigps.job import check_program, choose_device
+    from sigps.job import check_device, check_program
 
-    device = choose_device(job.engine.device)
+    device = job.engine.device
+    check_device(device)
     if job.engine.trace is not None and device != "python":
-        raise ConfigError(f"engine.trace needs engine.device: python; this job runs on {device!r}")
+        raise ConfigError(f"engine.trace needs engine.device: python; this job has {device!r}")
     check_program(program, device, job.engine.precision)
 
 

@@ -11,14 +11,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.engine.device_choice import reason_against_gpu
 from sigps.engine.stats import SuperstepStats
-from sigps.errors import ConfigError, DeviceError, GraphError
+from sigps.errors import CompileError, ConfigError, DeviceError, GraphError
 from sigps.graph.graph import Graph
 from sigps.graph.partition import PartitionFunction
 from sigps.result import Result
 from sigps.vertex import Vertex
 
-__all__ = ["check_program", "choose_device", "run"]
+__all__ = ["check_device", "check_program", "choose_device", "run"]
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +52,8 @@ def run(
         program: An instance of a `Vertex` subclass: the class and its parameters.
         graph: The graph.
         device: `"python"` interprets the class unmodified, `"cpu"` compiles it, `"cuda"` compiles it for a GPU,
-            `"auto"` is the CPU, and logs it.
+            `"auto"` is the GPU where there is one, the graph is large enough for it to pay, the program can run
+            there, and there is one rank; else the CPU. It logs which and why.
         max_supersteps: Stop after so many; None for no limit.
         deterministic: Whether sums of floats must not depend on ranks, threads and directions. Slower.
         partitioner: `"edges"`, `"vertices"`, `"hash"`, `"bfs"`, `"metis"`, or a function of an array of ids.
@@ -62,7 +64,7 @@ def run(
         precision: The array type of Python's `float`: float32 for `"single"`.
         asynchronous: Whether values may be sent out of turn where the result is provably the same: then the
             supersteps are other ones, and cheaper. Without effect with `max_supersteps` and on `"python"`.
-        threads: Threads of each rank; None for its share of the host's cores.
+        threads: Threads of each rank on the CPU; None for its share of the host's cores.
         progress: Called on rank 0 now and then with the statistics so far.
 
     Raises:
@@ -84,10 +86,10 @@ def run(
     _check_kinds(
         graph, trace, progress, deterministic=deterministic, gather=gather, asynchronous=asynchronous
     )
-    chosen = choose_device(device, graph.group.rank, graph.group.size)
-    if trace is not None and chosen != "python":
-        raise ConfigError(f"trace= works on device='python'; this run is on {chosen!r}")
-    prepared = check_program(program, chosen, precision)
+    check_device(device, graph.group.rank, graph.group.size)
+    if trace is not None and device != "python":
+        raise ConfigError(f"trace= works on device='python'; this run has {device!r}")
+    prepared = check_program(program, device, precision)
     if graph.num_vertices == 0:
         raise GraphError(
             "the graph has no vertices, so nothing can run. Check the file or the vertices= option"
@@ -98,6 +100,7 @@ def run(
         )
         graph = graph.undirected()
     bound = _bind_ids(program, graph)
+    chosen = choose_device(device, prepared, graph, deterministic=deterministic)
     native = _compiled(prepared, graph, chosen)
     options = RunOptions(
         deterministic=deterministic,
@@ -130,10 +133,10 @@ def _compiled(prepared: Any, graph: Graph, device: Device) -> Any:
     from sigps.compiler.cpu import compile_for_cpu
 
     with _compiling:
-        return compile_for_cpu(prepared, {name: column.dtype for name, column in graph.columns.items()})
+        return compile_for_cpu(prepared, _column_types(graph))
 
 
-def check_program(program: Vertex, device: Device, precision: Precision = "double") -> Any:
+def check_program(program: Vertex, device: str, precision: Precision = "double") -> Any:
     """Compile what can be compiled before any graph is read; None for the interpreter.
 
     Raises:
@@ -153,18 +156,15 @@ def check_program(program: Vertex, device: Device, precision: Precision = "doubl
 _compiling = threading.Lock()  # syntax trees are not safe to make in several threads at once (CPython 3.11)
 
 
-def choose_device(device: str, rank: int = 0, size: int = 1) -> Device:
-    """Return the device to run on; `"auto"` is the CPU, and logs it once.
+def check_device(device: str, rank: int = 0, size: int = 1) -> None:
+    """Check that a device is known, and that programs can run on it where it is asked for by name.
 
     Raises:
         ConfigError: If there is no device of that name.
         DeviceError: If that device cannot run programs.
     """
-    if device in ("python", "cpu"):
-        return device  # type: ignore[return-value]
-    if device == "auto":
-        _log_once("device: cpu (a GPU is used where device='cuda' asks for it)")
-        return "cpu"
+    if device not in ("auto", "python", "cpu", "cuda"):
+        raise ConfigError(f"there is no device {device!r}; choose auto, python, cpu or cuda")
     if device == "cuda":
         from sigps.device.cuda import find_gpu
 
@@ -174,8 +174,57 @@ def choose_device(device: str, rank: int = 0, size: int = 1) -> Device:
                 rank=rank,
             )
         find_gpu()
-        return "cuda"
-    raise ConfigError(f"there is no device {device!r}; choose auto, python, cpu or cuda")
+
+
+def choose_device(device: str, prepared: Any, graph: Graph, *, deterministic: bool = False) -> Device:
+    """Return the device to run on; what `"auto"` is, and why, is logged once.
+
+    CUDA's libraries are loaded only where nothing else speaks against a GPU.
+
+    Args:
+        device: What was asked for; `check_device` has seen it.
+        prepared: What `check_program` made of the program.
+        graph: The graph that it runs on.
+        deterministic: As in `run`.
+    """
+    if device != "auto":
+        return device  # type: ignore[return-value]
+    from sigps.device.cuda import what_is_missing
+    from sigps.engine.gpu_in_memory import find_gpu_obstacle
+
+    known: dict[str, Any] = {
+        "num_ranks": graph.group.size,
+        "num_edges": graph.num_edges,
+        "obstacle": find_gpu_obstacle(prepared, deterministic),
+    }
+    against = (
+        reason_against_gpu(**known)
+        or reason_against_gpu(**known, missing=what_is_missing())
+        or _why_not_compiled(prepared, graph)
+    )
+    _log_once(f"device: cpu ({against})" if against else "device: cuda (the graph is large enough to pay)")
+    return "cpu" if against else "cuda"
+
+
+def _why_not_compiled(prepared: Any, graph: Graph) -> str:
+    """Compile for the GPU, and tell what CUDA lacks that other devices have; empty where it lacks nothing."""
+    from sigps.compiler.cuda import compile_for_cuda
+    from sigps.device.cuda import find_gpu
+
+    ends = np.array([0, graph.num_vertices - 1])
+    if graph.ids.kind != "strings":
+        ends = graph.ids.to_oids(ends)  # ascending, so these two bound all
+    is_narrow = bool(ends[0] >= -(2**31) and ends[1] < 2**31)
+    try:
+        with _compiling:
+            compile_for_cuda(prepared, _column_types(graph), narrow_ids=is_narrow, arch=find_gpu().arch)
+    except CompileError as error:
+        return str(error)
+    return ""
+
+
+def _column_types(graph: Graph) -> dict[str, np.dtype[Any]]:
+    return {name: column.dtype for name, column in graph.columns.items()}
 
 
 _logged: set[str] = set()

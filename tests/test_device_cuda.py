@@ -14,7 +14,7 @@ from sigps import Graph, run
 from sigps.apps import BFS
 from sigps.device import cuda
 from sigps.errors import DeviceError
-from sigps.job import choose_device
+from sigps.job import check_device
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,9 @@ class CUDARuntimeError(RuntimeError):
     """What CuPy raises."""
 
 
-def pretend(monkeypatch: pytest.MonkeyPatch, absent: set[str], num_gpus: int | None = 0) -> None:
+def pretend(
+    monkeypatch: pytest.MonkeyPatch, absent: set[str], num_gpus: int | None = 0, *, has_driver: bool = True
+) -> None:
     """Let packages be installed but for some, and CuPy see so many GPUs; None: it cannot ask."""
 
     def count() -> int:
@@ -44,6 +46,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, absent: set[str], num_gpus: int | N
 
     runtime = SimpleNamespace(getDeviceCount=count, CUDARuntimeError=CUDARuntimeError)
     monkeypatch.setattr(importlib.util, "find_spec", find_spec)
+    monkeypatch.setattr(cuda, "_has_driver", lambda: has_driver)
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=SimpleNamespace(runtime=runtime)))
 
 
@@ -77,9 +80,12 @@ def test_with_everything_there_it_is_available(monkeypatch: pytest.MonkeyPatch) 
 
 def test_several_ranks_are_refused_before_any_gpu_is_sought() -> None:
     with pytest.raises(DeviceError, match="not built for several ranks yet, and this run has 3"):
-        choose_device("cuda", 1, 3)
+        check_device("cuda", 1, 3)
 
 
-def test_auto_never_asks_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, set(), 1)
-    assert choose_device("auto") == "cpu"
+def test_without_a_driver_cupy_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, set(), 1, has_driver=False)
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    assert (
+        cuda.what_is_missing() == "no GPU is found (there is no NVIDIA driver: libcuda.so.1 cannot be loaded)"
+    )

@@ -28,7 +28,7 @@ from sigps import (
 )
 from sigps.apps import BFS, SSSP, WCC, OutDegree, PageRank
 from sigps.device.cuda import is_available
-from sigps.job import check_program, choose_device
+from sigps.job import check_program
 
 DEVICES = ["python", "cpu"]
 PATH = Graph.from_edges([0, 1], [1, 2], weights=[1.5, 2.5])
@@ -157,16 +157,6 @@ def test_a_device_that_cannot_run_says_so() -> None:
         pytest.skip("a GPU is here: test_gpu_engine.py runs on it")
     with pytest.raises(DeviceError, match=r"device='cuda' cannot be used: .*device='cpu' runs everywhere"):
         run(OutDegree(), PATH, device="cuda")
-
-
-def test_auto_chooses_the_cpu_and_says_it_once(caplog: pytest.LogCaptureFixture) -> None:
-    import sigps.job
-
-    sigps.job._logged.clear()
-    with caplog.at_level(logging.INFO, logger="sigps"):
-        assert choose_device("auto") == "cpu"
-        assert choose_device("auto") == "cpu"
-    assert [r.getMessage().split(" (")[0] for r in caplog.records] == ["device: cpu"]
 
 
 @pytest.mark.parametrize("program", [BFS, "BFS", None, 5])

@@ -1,0 +1,177 @@
+"""What `device="auto"` is: the whole table, what it asks before it decides, and a run of either kind."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from battery import BATTERY
+from thread_group import ThreadGroup, run_ranks
+
+from sigps import Graph, State, Vertex, run
+from sigps.apps import BFS, OutDegree, PageRank
+from sigps.compiler.frontend import analyse
+from sigps.device import cuda
+from sigps.device.cuda import Gpu, is_available
+from sigps.engine.device_choice import GPU_PAYS_FROM_EDGES, reason_against_gpu
+from sigps.job import choose_device
+
+ENOUGH = GPU_PAYS_FROM_EDGES
+
+
+@pytest.mark.parametrize(
+    ("num_ranks", "num_edges", "obstacle", "missing", "reason"),
+    [
+        (1, ENOUGH, None, "", ""),
+        (1, ENOUGH * 1000, None, "", ""),
+        (1, ENOUGH - 1, None, "", "a GPU pays from 10,000,000 edges"),
+        (1, 0, None, "", "a GPU pays from 10,000,000 edges"),
+        (2, ENOUGH, None, "", "a GPU works for one rank"),
+        (1, ENOUGH, "compute() that sings", "", "the GPU engine is not built for compute() that sings yet"),
+        (1, ENOUGH, None, "no GPU is found", "no GPU can be used: no GPU is found"),
+        # Of several reasons, the one that holds on any machine is said.
+        (2, ENOUGH, None, "no GPU is found", "a GPU works for one rank"),
+        (2, 5, "sums", "no GPU is found", "a GPU pays from 10,000,000 edges"),
+        (1, ENOUGH, "sums", "no GPU is found", "the GPU engine is not built for sums yet"),
+    ],
+)
+def test_the_table(num_ranks: int, num_edges: int, obstacle: str | None, missing: str, reason: str) -> None:
+    found = reason_against_gpu(num_ranks=num_ranks, num_edges=num_edges, obstacle=obstacle, missing=missing)
+    assert found == reason
+
+
+# --- what is asked, and said ------------------------------------------------
+
+
+class Asked:
+    """A machine that has what `missing` does not name, and counts who asks."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, missing: str = "") -> None:
+        self.times = 0
+        self._missing = missing
+        monkeypatch.setattr(cuda, "what_is_missing", self._answer)
+        monkeypatch.setattr(cuda, "find_gpu", lambda: Gpu(0, "any", "sm_90", 100))
+        monkeypatch.setattr("sigps.job._logged", set())
+
+    def _answer(self) -> str:
+        self.times += 1
+        return self._missing
+
+
+def chosen(program: Vertex, graph: Graph, **options: Any) -> str:
+    return choose_device("auto", analyse(program), graph, **options)
+
+
+@pytest.fixture
+def any_size_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sigps.engine.device_choice.GPU_PAYS_FROM_EDGES", 1)
+
+
+def test_a_small_graph_asks_for_no_gpu(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine = Asked(monkeypatch)
+    with caplog.at_level(logging.INFO, logger="sigps"):
+        for _ in range(2):
+            assert run(BFS(source=0), BATTERY["grid"].build()).device == "cpu"
+    assert machine.times == 0
+    assert [r.getMessage() for r in caplog.records] == ["device: cpu (a GPU pays from 10,000,000 edges)"]
+
+
+@pytest.mark.usefixtures("any_size_pays")
+def test_a_machine_without_a_gpu_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    Asked(monkeypatch, "no GPU is found")
+    with caplog.at_level(logging.INFO, logger="sigps"):
+        assert run(BFS(source=0), BATTERY["grid"].build()).device == "cpu"
+    assert [r.getMessage() for r in caplog.records] == ["device: cpu (no GPU can be used: no GPU is found)"]
+
+
+@pytest.mark.usefixtures("any_size_pays")
+@pytest.mark.parametrize("graph", ["grid", "sparse_ids", "string_ids"])
+def test_a_machine_with_a_gpu_uses_it(
+    graph: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("numba_cuda", reason="needs numba-cuda: pip install 'sigps[cuda-link]'")
+    machine = Asked(monkeypatch)
+    with caplog.at_level(logging.INFO, logger="sigps"):
+        assert chosen(OutDegree(), BATTERY[graph].build()) == "cuda"
+    assert machine.times == 1
+    assert [r.getMessage() for r in caplog.records] == ["device: cuda (the graph is large enough to pay)"]
+
+
+@pytest.mark.usefixtures("any_size_pays")
+def test_what_the_engine_is_not_built_for_asks_for_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Asked(monkeypatch)
+    monkeypatch.setattr("sigps.engine.gpu_in_memory.find_gpu_obstacle", lambda program, deterministic: "this")
+    assert chosen(PageRank(), BATTERY["grid"].build()) == "cpu"
+    assert machine.times == 0
+
+
+@pytest.mark.usefixtures("any_size_pays")
+def test_several_ranks_ask_for_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Asked(monkeypatch)
+
+    def run_shared(group: ThreadGroup) -> str:
+        return run(OutDegree(), BATTERY["grid"].build(group=group)).device
+
+    assert run_ranks(2, run_shared) == ["cpu", "cpu"]
+    assert machine.times == 0
+
+
+class CubeRoot(Vertex):
+    """Calls what CUDA lacks."""
+
+    value: State[float] = 0.0
+
+    def compute(self, messages):
+        self.value = np.cbrt(8.0 * self.id)
+        self.vote_to_halt()
+
+
+@pytest.mark.usefixtures("any_size_pays")
+def test_a_program_that_cuda_cannot_compile_runs_on_the_cpu(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("numba_cuda", reason="needs numba-cuda: pip install 'sigps[cuda-link]'")
+    Asked(monkeypatch)
+    with caplog.at_level(logging.INFO, logger="sigps"):
+        assert run(CubeRoot(), BATTERY["grid"].build()).device == "cpu"
+    (said,) = [r.getMessage() for r in caplog.records]
+    assert said.startswith("device: cpu (")
+    assert "cannot be compiled for a GPU, which lacks numpy.cbrt" in said
+
+
+def test_a_run_on_the_cpu_loads_nothing_of_cuda() -> None:
+    code = (
+        "import sys, sigps, sigps.job, sigps.engine.device_choice as choice; from sigps.apps import OutDegree; "
+        "choice.GPU_PAYS_FROM_EDGES = {}; sigps.run(OutDegree(), sigps.Graph.from_edges([0], [1])); "
+        "sys.exit(', '.join({{'cupy', 'cuda', 'numba_cuda'}} & set(sys.modules)) or 0)"
+    )
+    without_a_gpu = [10, 1] if cuda.what_is_missing() else [10]
+    for pays_from in without_a_gpu:
+        ended = subprocess.run(
+            [sys.executable, "-c", code.format(pays_from)], capture_output=True, text=True, check=False
+        )
+        assert (ended.returncode, ended.stderr) == (0, ""), pays_from
+
+
+# --- on a GPU ----------------------------------------------------------------
+
+
+@pytest.mark.gpu
+def test_large_graphs_go_to_the_gpu_and_small_ones_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not is_available():
+        pytest.skip("no GPU, or no CuPy, numba-cuda and cuda.core")
+    graph = BATTERY["skewed"].build()
+    small = run(BFS(source=0), graph)
+    monkeypatch.setattr("sigps.engine.device_choice.GPU_PAYS_FROM_EDGES", graph.num_edges)
+    large = run(BFS(source=0), graph)
+    assert (small.device, large.device) == ("cpu", "cuda")
+    np.testing.assert_array_equal(small["level"], large["level"])
+    assert run(CubeRoot(), graph).device == "cpu"
