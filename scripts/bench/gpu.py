@@ -1,28 +1,35 @@
-"""Time the apps on one GPU, beside cuGraph where `pylibcugraph` is importable.
+"""Time the apps on one GPU, beside CUDA written by hand, and cuGraph where `pylibcugraph` is importable.
 
     pip install -e '.[cu13]'
-    python scripts/bench/gpu.py --scales 22 24 --grid 4000
+    python scripts/bench/gpu.py --scales 22,24 --grid 4000
+    python scripts/bench/gpu.py --scales 22 --only pagerank,by-hand --output found.json
 
 Graphs are resident and code is compiled. A time of a whole run is that of `sigps.run(...)` with the device
 synchronised before and after, its result on the device; BFS and SSSP are means over 8 random sources with an edge
 (fixed seed). A superstep of PageRank is timed by the device. Times are medians of `--repeats`. Every answer is
-checked against the CPU engine, whose own are checked against others' by `cpu.py`. Writes a JSON file to
-`scripts/bench/results/` and prints a table.
+checked against the CPU engine, whose own are checked against others' by `cpu.py`. Prints a row as soon as it is
+measured, and writes the JSON file anew with it, by default in `scripts/bench/results/`.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import json
 import statistics
+import sys
 import time
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import by_hand
 import cupy
+import device_memory
 import numpy as np
+import peer_cugraph
 from facts import RESULTS, machine_facts
+from measuring import Case, Table, check, run, timed
+from roof import shares_of_roof
 
 import sigps
 from sigps.apps import BFS, SSSP, WCC, PageRank
@@ -39,182 +46,157 @@ WANTED = {
 }
 
 
-def main() -> None:
-    """Run the benchmark that the arguments describe."""
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--scales", type=int, nargs="*", default=[22, 24])
-    options.add_argument("--grid", type=int, default=4000, help="rows and columns; 0 for none")
-    options.add_argument("--repeats", type=int, default=5)
-    options.add_argument("--commit", help="where this is no checkout")
-    given = options.parse_args()
-    rows: list[dict[str, Any]] = []
-    for scale in given.scales:
-        rows += measure_kronecker(scale, given.repeats)
-    if given.grid:
-        rows.append(measure_grid(given.grid, given.repeats))
-    report(rows, given)
-
-
-def measure_kronecker(scale: int, repeats: int) -> list[dict[str, Any]]:
-    """Time all four apps on one Kronecker graph."""
-    graph = sigps.generate("rmat", scale=scale, weights="random")
-    name = f"kron-{scale}"
-    print(f"{name}: {graph.num_vertices:,} vertices, {graph.num_edges:,} edges", flush=True)
-    candidates = np.flatnonzero(np.diff(graph.offsets) > 0)
-    sources = np.random.default_rng(1).choice(candidates, 8).tolist()
-    rows = [measure_pagerank(graph, name, repeats)]
-    rows.append(measure_searches(graph, name, "BFS", BFS, "level", sources, repeats))
-    rows.append(measure_searches(graph, name, "SSSP", SSSP, "distance", sources, repeats))
-    whole, device, result = timed(lambda: run(WCC(), graph), repeats)
-    check(np.array_equal(result["component"], sigps.run(WCC(), graph, device="cpu")["component"]))
-    rows.append(row("WCC", name, whole, device))
-    for made in rows:
-        made["wanted_ms"] = WANTED.get((made["work"], scale))
-        show(made)
-    return rows + cugraph_rows(graph, name, sources, repeats)
-
-
-def run(program: sigps.Vertex, graph: sigps.Graph) -> sigps.Result:
-    """Run on the GPU in single precision, as the peers do."""
-    return sigps.run(program, graph, device="cuda", precision="single")
-
-
-def measure_pagerank(graph: sigps.Graph, name: str, repeats: int) -> dict[str, Any]:
+def measure_pagerank(case: Case, table: Table, repeats: int) -> None:
     """Time a superstep of 30, and check 10 of them."""
     program = PageRank(iterations=30)
-    run(program, graph)
-    seconds = [s.seconds for _ in range(repeats) for s in run(program, graph).stats[2:-1]]
-    judge = sigps.run(PageRank(iterations=10), graph, device="cpu")["rank"]
-    check(np.allclose(run(PageRank(iterations=10), graph)["rank"], judge, rtol=1e-3))
+    run(program, case.graph)
+    seconds = [s.seconds for _ in range(repeats) for s in list(run(program, case.graph).stats)[2:-1]]
+    judge = sigps.run(PageRank(iterations=10), case.graph, device="cpu")["rank"]
+    check(np.allclose(run(PageRank(iterations=10), case.graph)["rank"], judge, rtol=1e-3))
     superstep = statistics.median(seconds)
-    return row("PageRank, a superstep", name, superstep, superstep)
+    shares = shares_of_roof(case.graph.num_vertices, case.graph.num_edges, superstep)
+    add("PageRank, a superstep", case, table, superstep, superstep, **shares)
 
 
-def measure_searches(
-    graph: sigps.Graph, name: str, work: str, program: Any, field: str, sources: list[int], repeats: int
-) -> dict[str, Any]:
+def measure_bfs(case: Case, table: Table, repeats: int) -> None:
+    """Time breadth-first searches."""
+    measure_searches("BFS", BFS, "level", case, table, repeats)
+
+
+def measure_sssp(case: Case, table: Table, repeats: int) -> None:
+    """Time shortest paths with whole weights 1 to 255."""
+    measure_searches("SSSP", SSSP, "distance", case, table, repeats)
+
+
+def measure_searches(work: str, program: Any, field: str, case: Case, table: Table, repeats: int) -> None:
     """Time a search from each source, and check the last."""
-    found = [timed(lambda s=s: run(program(source=s), graph), repeats) for s in sources]  # type: ignore[misc]
-    judge = sigps.run(program(source=sources[-1]), graph, device="cpu", precision="single")
+    sources = case.sources
+    found = [timed(lambda s=s: run(program(source=s), case.graph), repeats) for s in sources]  # type: ignore[misc]
+    judge = sigps.run(program(source=sources[-1]), case.graph, device="cpu", precision="single")
     check(np.array_equal(found[-1][2][field], judge[field]))
-    return row(work, name, statistics.mean(f[0] for f in found), statistics.mean(f[1] for f in found))
+    add(work, case, table, statistics.mean(f[0] for f in found), statistics.mean(f[1] for f in found))
 
 
-def measure_grid(size: int, repeats: int) -> dict[str, Any]:
+def measure_wcc(case: Case, table: Table, repeats: int) -> None:
+    """Time connected components."""
+    whole, device, result = timed(lambda: run(WCC(), case.graph), repeats)
+    check(np.array_equal(result["component"], sigps.run(WCC(), case.graph, device="cpu")["component"]))
+    add("WCC", case, table, whole, device)
+
+
+def add(work: str, case: Case, table: Table, whole: float, device: float, **more: Any) -> None:
+    """Add a row with what is wanted of it."""
+    table.add_times(work, case.name, whole, device, wanted_ms=WANTED.get((work, case.scale)), **more)
+
+
+MEASURES: dict[str, Callable[[Case, Table, int], None]] = {
+    "pagerank": measure_pagerank,
+    "bfs": measure_bfs,
+    "sssp": measure_sssp,
+    "wcc": measure_wcc,
+    "by-hand": by_hand.compare,
+    "memory": device_memory.measure,
+    "cugraph": peer_cugraph.measure,
+}
+"""What `--only` chooses from, with `grid`; cuGraph comes last, which takes memory for itself."""
+
+
+def measure_grid(size: int, table: Table, repeats: int) -> None:
     """Time a breadth-first search through a grid from its corner: a level for each diagonal."""
     graph = sigps.generate("grid", rows=size, columns=size)
     whole, device, result = timed(lambda: run(BFS(source=0), graph), repeats)
     i, j = np.indices((size, size))
     check(np.array_equal(result["level"], (i + j).ravel()))
-    made = row("BFS", f"grid-{size}", whole, device) | {"wanted_ms": 60 if size == 4000 else None}
-    made["supersteps"] = result.supersteps
-    show(made)
-    return made
+    wanted = 60 if size == 4000 else None
+    more = {"wanted_ms": wanted, "supersteps": result.supersteps}
+    table.add_times("BFS", f"grid-{size}", whole, device, **more)
 
 
-def timed(work: Callable[[], sigps.Result], repeats: int) -> tuple[float, float, sigps.Result]:
-    """Return the median seconds of a call, of its supersteps on the device, and the last result."""
-    work()
-    whole, device = [], []
-    for _ in range(repeats):
-        cupy.cuda.Device().synchronize()
-        began = time.perf_counter()
-        result = work()
-        cupy.cuda.Device().synchronize()
-        whole.append(time.perf_counter() - began)
-        device.append(sum(s.seconds for s in result.stats))
-    return statistics.median(whole), statistics.median(device), result
+def make_kronecker(scale: int) -> Case:
+    """Generate a Kronecker graph with random weights."""
+    began = time.perf_counter()
+    graph = sigps.generate("rmat", scale=scale, weights="random")
+    size = f"{graph.num_vertices:,} vertices, {graph.num_edges:,} edges"
+    print(f"kron-{scale}: {size}, generated in {time.perf_counter() - began:.0f} s", flush=True)
+    candidates = np.flatnonzero(np.diff(graph.offsets) > 0)
+    sources = np.random.default_rng(1).choice(candidates, 8).tolist()
+    return Case(graph, f"kron-{scale}", scale, sources)
 
 
-def cugraph_rows(graph: sigps.Graph, name: str, sources: list[int], repeats: int) -> list[dict[str, Any]]:
-    """Time cuGraph on the same graph; nothing where it is not installed."""
-    if importlib.util.find_spec("pylibcugraph") is None:
-        return []
-    import pylibcugraph as peer
+def main() -> None:
+    """Run the benchmark that the arguments describe; exit with 1 where a measure failed."""
+    given = arguments()
+    table = Table(given.output, facts(given))
+    failed = []
+    for scale in given.scales if set(given.only) & set(MEASURES) else []:
+        case = make_kronecker(scale)
+        for name in given.only:
+            if name in MEASURES:
+                failed += attempt(f"{name} on {case.name}", MEASURES[name], case, table, given.repeats)
+    if given.grid and "grid" in given.only:
+        failed += attempt("grid", measure_grid, given.grid, table, given.repeats)
+    print(f"written to {given.output}")
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
 
-    handle = peer.ResourceHandle()
-    ends = (
-        cupy.repeat(cupy.arange(graph.num_vertices), np.diff(graph.offsets).tolist()),
-        cupy.asarray(graph.targets.astype(np.int64)),
+
+def attempt(name: str, measure: Callable[..., None], *given: Any) -> list[str]:
+    """Measure, and return what failed: one that does, or whose answer is wrong, leaves the others their turn."""
+    try:
+        measure(*given)
+    except Exception:
+        traceback.print_exc()
+        return [name]
+    return []
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--scales", type=numbers, default=[22, 24], help="as in 22,24")
+    options.add_argument("--grid", type=int, default=4000, help="rows and columns; 0 for none")
+    options.add_argument(
+        "--only", type=rows, default=[*MEASURES, "grid"], help=f"of {','.join(MEASURES)},grid"
     )
-    made = peer.SGGraph(
-        handle,
-        peer.GraphProperties(is_symmetric=True, is_multigraph=False),
-        *ends,
-        weight_array=cupy.asarray(graph.columns["weight"]),
-        renumber=True,
-        store_transposed=True,
-    )
+    options.add_argument("--repeats", type=int, default=5)
+    options.add_argument("--output", type=Path, help="the JSON file")
+    options.add_argument("--commit", help="where this is no checkout")
+    given = options.parse_args()
+    given.output = given.output or RESULTS / f"gpu-{gpu_name().lower().replace(' ', '-')}.json"
+    return given
 
-    def rounds(count: int) -> Any:
-        return peer.pagerank(
-            handle, made, None, None, None, None, 0.85, 0.0, count, False, fail_on_nonconvergence=False
+
+def numbers(text: str) -> list[int]:
+    """Read whole numbers with commas between them."""
+    return [int(part) for part in text.split(",") if part]
+
+
+def rows(text: str) -> list[str]:
+    """Read names of measures with commas between them, into the order in which they are measured."""
+    known, chosen = [*MEASURES, "grid"], text.split(",")
+    unknown = set(chosen) - set(known)
+    if unknown:
+        raise argparse.ArgumentTypeError(
+            f"there is no {', '.join(sorted(unknown))}; choose of {','.join(known)}"
         )
-
-    few, many = (median(lambda n=n: rounds(n), repeats) for n in (10, 60))  # type: ignore[misc]
-    works: dict[str, Callable[[int], Any]] = {
-        "BFS": lambda s: peer.bfs(handle, made, cupy.array([s]), True, -1, False, False),
-        "SSSP": lambda s: peer.sssp(handle, made, s, np.inf, True, False),
-        "WCC": lambda s: peer.weakly_connected_components(handle, made, None, None, None, None, False),
-    }
-    seconds = {"PageRank, a superstep": (many - few) / 50}
-    for work, call in works.items():
-        seconds[work] = statistics.mean(median(lambda s=s, c=call: c(s), repeats) for s in sources)  # type: ignore[misc]
-    rows = [row(work, name, s, s) | {"by": "cuGraph"} for work, s in seconds.items()]
-    for made_row in rows:
-        show(made_row)
-    return rows
+    return [name for name in known if name in chosen]
 
 
-def median(work: Callable[[], Any], repeats: int) -> float:
-    """Return the median seconds of a call on the device, after one that is not counted."""
-    work()
-    seconds = []
-    for _ in range(repeats):
-        cupy.cuda.Device().synchronize()
-        began = time.perf_counter()
-        work()
-        cupy.cuda.Device().synchronize()
-        seconds.append(time.perf_counter() - began)
-    return statistics.median(seconds)
-
-
-def check(is_right: Any) -> None:
-    """Stop where an answer that was timed is wrong."""
-    if not is_right:
-        raise SystemExit("the answer differs from the CPU engine's; no time is reported")
-
-
-def row(work: str, graph: str, whole: float, device: float) -> dict[str, Any]:
-    """Return one line of the result."""
-    times = {"whole_ms": round(whole * 1e3, 3), "device_ms": round(device * 1e3, 3)}
-    return {"work": work, "graph": graph, "by": "sigps", **times}
-
-
-def show(made: dict[str, Any]) -> None:
-    """Print one line of the table."""
-    wanted = f"(wanted {made['wanted_ms']})" if made.get("wanted_ms") else ""
-    print(
-        f"{made['graph']:<10} {made['work']:<22} {made['by']:<8} {made['whole_ms']:>9.3f} ms whole"
-        f" {made['device_ms']:>9.3f} ms on the device {wanted}",
-        flush=True,
-    )
-
-
-def report(rows: list[dict[str, Any]], given: Any) -> None:
-    """Keep the table with what it was measured on."""
+def facts(given: argparse.Namespace) -> dict[str, Any]:
+    """Return what the rows are measured on."""
     driver = cupy.cuda.runtime.driverGetVersion()
-    name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-    facts = machine_facts("numba-cuda", "cuda-core") | {
-        "gpu": name,
+    found = machine_facts("numba-cuda", "cuda-core") | {
+        "gpu": gpu_name(),
         "cuda_driver": f"{driver // 1000}.{driver % 1000 // 10}",
         "repeats": given.repeats,
-        "rows": rows,
     }
-    facts["commit"] = given.commit or facts["commit"]
-    target = RESULTS / f"gpu-{name.lower().replace(' ', '-')}.json"
-    target.write_text(json.dumps(facts, indent=2) + "\n")
-    print(f"written to {target}")
+    return found | {"commit": given.commit or found["commit"]}
+
+
+def gpu_name() -> str:
+    """Return what the first GPU is called."""
+    name: bytes = cupy.cuda.runtime.getDeviceProperties(0)["name"]
+    return name.decode()
 
 
 if __name__ == "__main__":
