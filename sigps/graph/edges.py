@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
+from sigps.graph.device_arrays import on_host
 from sigps.graph.ids import as_ids
 from sigps.graph.texts import Texts
 from sigps.group import Group
@@ -59,7 +60,8 @@ def edge_chunks(
 ) -> Iterator[EdgeChunk]:
     """Yield this rank's share of arrays in chunks, so that what is derived from them is small at any time."""
     names = ["sources", "targets", *columns]
-    arrays = [as_ids(sources, "sources"), as_ids(targets, "targets"), *map(np.asarray, columns.values())]
+    arrays = [as_ids(sources, "sources"), as_ids(targets, "targets")]
+    arrays += [np.asarray(on_host(column, name)) for name, column in columns.items()]
     shape = arrays[0].shape
     for name, array in zip(names, arrays, strict=True):
         if array.shape != shape or array.ndim != 1:

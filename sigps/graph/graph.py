@@ -104,6 +104,9 @@ class Graph:
     ) -> Graph:
         """Build a graph from arrays of edge ends. Collective; O(edges log degree).
 
+        An array may live on a GPU (CuPy, Numba, PyTorch, whatever has `__cuda_array_interface__` or DLPack); it is
+        copied to the host, where the graph is built, and that needs CuPy.
+
         Args:
             sources: [edges], whole numbers within int64 or strings.
             targets: [edges], of the same kind.
@@ -119,7 +122,7 @@ class Graph:
             group: The ranks that build together; None for those that the launcher started.
 
         Raises:
-            GraphError: If ids, weights, lengths or options are wrong.
+            GraphError: If ids, weights, lengths or options are wrong, or CuPy is missing for an array on a GPU.
 
         >>> graph = Graph.from_edges([10, 10, 30], [20, 30, 10])
         >>> graph.num_vertices, graph.offsets.tolist(), graph.targets.tolist()

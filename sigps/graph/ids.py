@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
+from sigps.graph.device_arrays import on_host
 from sigps.group import Alone, Group
 
 __all__ = ["Ids", "as_ids", "ask", "split_by_rank"]
@@ -168,12 +169,13 @@ def as_ids(values: ArrayLike, what: str) -> NDArray[Any]:
     """Return vertex ids as an integer (within int64) or str array, without a copy where they are one.
 
     Args:
-        values: Integers, whole floats or strings, one kind.
+        values: Integers, whole floats or strings, one kind; what lives on a GPU is copied to the host.
         what: How an error names them, such as `"sources"`.
 
     Raises:
         GraphError: If the values are neither whole numbers within int64 nor strings.
     """
+    values = on_host(values, what)
     array = np.asarray(values)
     if array.dtype.kind == "O" or (array.dtype.kind in "US" and isinstance(values, (list, tuple))):
         array = _as_plain(np.asarray(values, dtype=object), what)
