@@ -8,6 +8,7 @@ import linecache
 import re
 import types
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numba
@@ -22,12 +23,13 @@ from numba.cuda.cudadrv.error import CudaSupportError
 from sigps.compiler.cpu import compile_for_cpu
 from sigps.compiler.cuda_adapters import Dtypes, Layout, Row, emit, write_adapters
 from sigps.compiler.cuda_memory import POINTER, Elements, accessors
+from sigps.compiler.cuda_single import in_single, single_operations
 from sigps.compiler.cuda_ufuncs import complete_ufuncs
 from sigps.compiler.dispatchers import compiled_names, summable
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.errors import CompileError
 
-__all__ = ["Functions"]
+__all__ = ["Functions", "compiling_for"]
 
 _TYPES = {
     "p": POINTER,
@@ -52,7 +54,10 @@ class Functions:
         self._columns = columns
         complete_ufuncs()
         self._capability = _capability(arch)
-        self._names = compiled_names(program, _jit, __name__, _python_of)
+        is_single = program.precision == "single"
+        written = replace(program, module=in_single(program.module)) if is_single else program
+        self._names = compiled_names(written, _jit, __name__, _python_of)
+        self._names.update(single_operations())
 
     def infer(self) -> tuple[Dtypes, Dtypes]:
         """Find the types of the slots and of the outbox record, as `cpu.py` does.
@@ -129,7 +134,7 @@ class Functions:
     @contextlib.contextmanager
     def _explaining(self) -> Iterator[None]:
         try:
-            with _device_of(self._capability):
+            with compiling_for(self._capability):
                 yield
         except (numba_errors.NumbaError, numba_cuda_errors.NumbaError) as error:
             # Numba for the CPU tells where a mistake is; what it compiles is only missing here.
@@ -167,7 +172,7 @@ def _capability(arch: str) -> tuple[int, int]:
 
 
 @contextlib.contextmanager
-def _device_of(capability: tuple[int, int]) -> Iterator[None]:
+def compiling_for(capability: tuple[int, int]) -> Iterator[None]:
     """Let Numba compile functions that call each other where there is no GPU, or another one.
 
     It asks the current device what to compile a called function for, whatever was given for the caller.

@@ -231,8 +231,9 @@ def _lease(
     lease["in_edges"], lease["out_edges"] = graph.incoming.structure(), graph.outgoing.structure()
     lease["num_owned"] = graph.places.size
     rows = graph.incoming.rows
-    is_listed = program.consumption is Consumption.LISTED
-    lease["num_block_rows"] = rows.num_heavy if is_listed else rows.num_block_rows
+    if program.delivery is not Delivery.MAILBOX:  # whose vertices have no bits to set
+        is_listed = program.consumption is Consumption.LISTED
+        lease["num_block_rows"] = rows.num_heavy if is_listed else rows.num_block_rows
     lease["could_send"], lease["num_in_edges"] = graph.could_send, subgraph.incoming.ends.size
     for i, aggregator in enumerate(program.aggregators):
         lease["persistent"] |= np.uint32(aggregator.persistent << i)

@@ -94,7 +94,7 @@ __device__ void fold_totals(const Lease &lease, bool is_complete) {
 
 __device__ Direction choose_direction(const Lease &lease,
                                       const Counters &done) {
-  if (!HAS_PUSH || done.active > 0 || lease.forced == 1)
+  if (SIGPS_MAILBOX || !HAS_PUSH || done.active > 0 || lease.forced == 1)
     return PULL;
   if (lease.forced == 2)
     return PUSH;
