@@ -35,10 +35,12 @@ __all__ = [
     "HALTED",
     "MOST",
     "NOBODY",
+    "ONE",
     "PIECE",
     "RETIRED",
     "SOME",
     "Functions",
+    "Loop",
     "apply_bins",
     "best_of_withheld",
     "combine_mail",
@@ -64,7 +66,9 @@ class Functions(NamedTuple):
     """A program's functions and its arrays' loads and stores, compiled.
 
     `deliver(job, record, ids, source, target, columns)` gives (passes, slots); (passes, message) where they are
-    listed.
+    listed. Of an improving program the first slot is the key: `known(states, v)` is the best that v has heard,
+    `is_better(key, other)` is strict, and `matters(states, v, slots)` tells whether v would take a message;
+    messages of other programs always matter. `added` is the edge column that goes into the key, if one does.
     """
 
     compute: Loop
@@ -87,6 +91,11 @@ class Functions(NamedTuple):
     run: Loop
     commit: Loop
     stops_early: bool
+    may_retire: bool
+    known: Loop
+    is_better: Loop
+    matters: Loop
+    added: int | None
 
 
 def run(f: Functions) -> Loop:
@@ -265,7 +274,7 @@ def gather_listed(f: Functions) -> Loop:
 def scatter_direct(f: Functions) -> Loop:
     """Push on one thread: senders combine into their targets' inboxes; new targets are listed in `touched`."""
     deliver, merge, load_record, load_columns = f.deliver, f.merge, f.load_record, f.load_columns
-    load_slots, store_slots = f.load_slots, f.store_slots
+    load_slots, store_slots, matters, may_retire = f.load_slots, f.store_slots, f.matters, f.may_retire
 
     def scatter_direct(list_of_senders, job, push, own, fields, read, inbox, touched):
         offsets, targets, columns = push
@@ -276,10 +285,10 @@ def scatter_direct(f: Functions) -> Loop:
             record = load_record(read[1], s)
             for e in range(offsets[s], offsets[s + ONE]):
                 t = targets[e]
-                if fields[0][t] == 2:
+                if may_retire and fields[0][t] == 2:
                     continue
                 passes, value = deliver(job, record, own[0], s, t, load_columns(columns, e))
-                if passes:
+                if passes and matters(fields[1], t, value):
                     store_slots(slots, t, merge(load_slots(slots, t), has[t] != 0, value))
                     if has[t] == 0:
                         has[t] = 1
@@ -292,7 +301,8 @@ def scatter_direct(f: Functions) -> Loop:
 
 def scatter_binned(f: Functions) -> Loop:
     """Push, first half, one of many threads: senders write (target, value) into bins of nearby targets."""
-    deliver, load_record, load_columns, store_slots = f.deliver, f.load_record, f.load_columns, f.store_slots
+    deliver, load_record, load_columns = f.deliver, f.load_record, f.load_columns
+    store_slots, matters, may_retire = f.store_slots, f.matters, f.may_retire
 
     def scatter_binned(
         list_of_senders, job, push, own, fields, read, shift, counts, bin_targets, bin_slots, capacity
@@ -303,10 +313,10 @@ def scatter_binned(f: Functions) -> Loop:
             record = load_record(read[1], s)
             for e in range(offsets[s], offsets[s + ONE]):
                 t = targets[e]
-                if fields[0][t] == 2:
+                if may_retire and fields[0][t] == 2:
                     continue
                 passes, value = deliver(job, record, own[0], s, t, load_columns(columns, e))
-                if passes:
+                if passes and matters(fields[1], t, value):
                     b = t >> shift
                     at = b * capacity + counts[b]
                     bin_targets[at] = t

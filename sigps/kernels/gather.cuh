@@ -35,7 +35,7 @@ __device__ inline void receive(const Lease &lease, const Plan &plan,
   bool sent[COUNT];
 #pragma unroll
   for (int k = 0; k < COUNT; k++)
-    sources[k] = lease.in_edges.ends[position + uint64_t(k) * step];
+    sources[k] = end_at(lease.in_edges, position + uint64_t(k) * step);
 #pragma unroll
   for (int k = 0; k < COUNT; k++)
     sent[k] = ASKING == EVERYBODY || is_set(outbox.sent, sources[k]);

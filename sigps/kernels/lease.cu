@@ -53,13 +53,12 @@ __device__ void add_tally(const Lease &lease, const Tally &tally) {
   add_where_any(&of_block.retired, tally.retired);
   add_where_any(&of_block.sent_edges, tally.sent_edges);
   __syncthreads();
-  if (threadIdx.x == 0) {
-    Counters *all = &lease.control->counters;
-    atomicAdd(&all->ran, of_block.ran);
-    atomicAdd(&all->active, of_block.active);
-    atomicAdd(&all->senders, of_block.senders);
-    atomicAdd(&all->retired, of_block.retired);
-    atomicAdd(&all->sent_edges, of_block.sent_edges);
+  constexpr uint32_t COUNT = sizeof(Counters) / sizeof(unsigned long long);
+  if (threadIdx.x < COUNT) { // all of them are on their way at once
+    auto *mine = reinterpret_cast<unsigned long long *>(&of_block);
+    auto *all = reinterpret_cast<unsigned long long *>(&lease.control->counters);
+    if (mine[threadIdx.x] != 0)
+      atomicAdd(&all[threadIdx.x], mine[threadIdx.x]);
   }
   if (HAS_AGGREGATES) {
     Totals totals = fold_block(tally.totals);

@@ -36,22 +36,23 @@ __device__ inline void append_senders(const Lease &lease, uint32_t *num_senders,
 
 #if SIGPS_NEUTRAL
 // Sends along one edge. Returns whether its target heard for the first time.
+// What is far away is asked for at once, before it is known to be needed.
 __device__ inline bool send(const Lease &lease, const Plan &plan,
                             uint32_t source, uint64_t position,
                             uint32_t target) {
-  if (plan.any_retired && lease.status[target] == RETIRED)
-    return false;
-  Slots value;
-  if (!sigps_deliver(&lease.out, plan.superstep - 1,
-                     &lease.records[plan.superstep & 1][source], source, target,
-                     position, &value))
-    return false;
-  combine_in_memory(&lease.inboxes[target], value);
   uint32_t bit = 1u << target % 32;
   uint32_t *word = &lease.touched_in[target / 32];
-  if (*reinterpret_cast<volatile uint32_t *>(word) & bit)
+  uint32_t heard = *reinterpret_cast<volatile uint32_t *>(word) & bit;
+  bool has_retired = plan.any_retired && lease.status[target] == RETIRED;
+  Slots value;
+  bool passes = sigps_deliver(
+      &lease.out, plan.superstep - 1,
+      HAS_RECORD ? &lease.records[plan.superstep & 1][source] : nullptr, source,
+      target, position, &value);
+  if (has_retired || !passes)
     return false;
-  return !(atomicOr(word, bit) & bit);
+  combine_in_memory(&lease.inboxes[target], value);
+  return !heard && !(atomicOr(word, bit) & bit);
 }
 
 __device__ inline void scatter_hubs(const Lease &lease, const Plan &plan,
@@ -129,6 +130,10 @@ __device__ inline void scatter(const Lease &lease, const Plan &plan,
     scatter_tile(lease, plan, uint32_t(begin), width, count);
 }
 
+__device__ inline void prefetch(const void *at) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
+}
+
 // Computes whoever got a message, and leaves the inboxes as they were before.
 __device__ inline void compute_touched(const Lease &lease, const Plan &plan,
                                        Tally &tally) {
@@ -140,10 +145,14 @@ __device__ inline void compute_touched(const Lease &lease, const Plan &plan,
     uint32_t v = 0;
     if (i < count) {
       v = lease.touched[i];
+      prefetch(&lease.in.out_degrees[v]);
+      RowOfEdges row = row_of(lease.out_edges, v);
       Inbox inbox{lease.inboxes[v], 1};
       lease.inboxes[v] = neutral_slots();
       lease.touched_in[v / 32] = 0; // all that are set in it end here
       sends = run_vertex(lease, plan, v, lease.status[v], inbox, tally);
+      if (sends) // the next superstep walks them, if it is a push
+        prefetch(&lease.out_edges.ends[row.first]);
     }
     append_senders(lease, &lease.control->num_new_senders.value,
                    &lease.control->num_new_hubs.value, sends, v);
