@@ -14,12 +14,21 @@ from __future__ import annotations
 
 import ast
 import copy
-import functools
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from sigps.compiler.opaque import (
+    Casts,
+    Functions,
+    Superstep,
+    Unknown,
+    Value,
+    call_compute,
+    functions,
+    may_not_end,
+)
 from sigps.compiler.program import (
     HALT,
     RETIRE,
@@ -64,7 +73,7 @@ def find_obstacle(program: VertexProgram) -> str | None:
         return "a vertex keeps more than the best value it knows"
     if program.message_dtypes != program.state_dtypes or program.message_dtypes[0].kind not in "iu":
         return "the value is not a whole number, kept and sent in one type"
-    if _may_not_end(program.module):
+    if may_not_end(program.module):
         return "compute() has a loop"
     better = min if program.slots[0].op == "min" else max
     try:
@@ -74,114 +83,40 @@ def find_obstacle(program: VertexProgram) -> str | None:
     return None if holds else 'compute() does more than "take a better value and pass it on"'
 
 
-def _may_not_end(module: ast.Module) -> bool:
-    return any(isinstance(node, (ast.For, ast.While)) for node in ast.walk(module))
-
-
-@functools.total_ordering
-class _Value:
-    """A value of which only the order is known."""
-
-    def __init__(self, order: int) -> None:
-        self.order = order
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Value):
-            raise TypeError("compared with a constant")
-        return self.order == other.order
-
-    def __lt__(self, other: _Value) -> bool:
-        return self.order < other.order
-
-    def __hash__(self) -> int:
-        raise TypeError("values can only be compared")
-
-    def __bool__(self) -> bool:
-        raise TypeError("values can only be compared")
-
-
-class _Superstep:
-    """A superstep of which is only known whether it is the first."""
-
-    def __init__(self, is_first: bool) -> None:
-        self._sign = 0 if is_first else 1
-
-    def _compared(self, other: object, holds: bool) -> bool:
-        if type(other) is not int or other != 0:
-            raise TypeError("supersteps after the first are not told apart")
-        return holds
-
-    def __eq__(self, other: object) -> bool:
-        return self._compared(other, self._sign == 0)
-
-    def __ne__(self, other: object) -> bool:
-        return self._compared(other, self._sign != 0)
-
-    def __gt__(self, other: object) -> bool:
-        return self._compared(other, self._sign > 0)
-
-    def __le__(self, other: object) -> bool:
-        return self._compared(other, self._sign == 0)
-
-    def __hash__(self) -> int:
-        raise TypeError("supersteps can only be compared")
-
-    def __bool__(self) -> bool:
-        return self._sign > 0
-
-
-class _Unknown:
-    """Something that must not be touched, only handed on."""
-
-    def __eq__(self, other: object) -> bool:
-        raise TypeError("something unknown was compared")
-
-    def __hash__(self) -> int:
-        raise TypeError("something unknown was used")
-
-    def __bool__(self) -> bool:
-        raise TypeError("something unknown was tested")
-
-
-class _Casts:
-    """Stands for NumPy: a value that is only copied keeps its order in every type that holds it."""
-
-    def __getattr__(self, name: str) -> Callable[[Any], Any]:
-        return lambda value: value
-
-
-def _functions(program: VertexProgram) -> dict[str, Any]:
-    """Return the generated functions, with nothing in their reach but what is harmless and keeps the order."""
-    names: dict[str, Any] = {"__np": _Casts(), "__builtins__": {"min": min, "max": max}}
-    exec(compile(program.module, program.file, "exec"), names)
-    return names
+def _functions(program: VertexProgram) -> Functions:
+    return functions(program, Casts(), {})
 
 
 def _compute(
-    program: VertexProgram, superstep: _Superstep, vertex_id: _Value, state: Any, inbox: Any
+    program: VertexProgram, superstep: Superstep, vertex_id: Value, state: Any, inbox: Any
 ) -> tuple[Any, int, Any]:
-    unknown = _Unknown()
-    env = (superstep, unknown, unknown)
-    params = (unknown,) * len(program.params)
-    vertex = (vertex_id, unknown, unknown)
-    has = isinstance(inbox, _Value)
-    compute = _functions(program)["compute"]
-    (after,), flags, (record,), _ = compute(env, params, (), vertex, (state,), (inbox,), has, (), ())
+    unknown = Unknown()
+    has = isinstance(inbox, Value)
+    (after,), flags, (record,) = call_compute(
+        _functions(program),
+        program,
+        superstep,
+        (vertex_id, unknown, unknown),
+        (state,),
+        (inbox,),
+        has,
+        unknown,
+    )
     return after, flags, record
 
 
 def _starts_simply(program: VertexProgram) -> bool:
     """Tell whether a vertex halts in superstep 0, and sends nothing but what it then keeps."""
-    after, flags, record = _compute(program, _Superstep(True), _Value(0), _Unknown(), _Unknown())
+    after, flags, record = _compute(program, Superstep(True), Value(0), Unknown(), Unknown())
     if flags & SENT:
-        return flags == HALT | SENT and record is after and isinstance(after, _Value)
+        return flags == HALT | SENT and record is after and isinstance(after, Value)
     return flags == HALT
 
 
-def _passes_on_only_what_is_better(program: VertexProgram, better: Callable[..., _Value]) -> bool:
+def _passes_on_only_what_is_better(program: VertexProgram, better: Callable[..., Value]) -> bool:
     for orders in itertools.product(range(3), repeat=3):
-        vertex_id, state, heard = (_Value(o) for o in orders)
-        after, flags, record = _compute(program, _Superstep(False), vertex_id, state, heard)
+        vertex_id, state, heard = (Value(o) for o in orders)
+        after, flags, record = _compute(program, Superstep(False), vertex_id, state, heard)
         improves = better(heard, state) != state
         if after != better(heard, state) or flags != (HALT | SENT if improves else HALT):
             return False
@@ -192,10 +127,10 @@ def _passes_on_only_what_is_better(program: VertexProgram, better: Callable[...,
     return True
 
 
-def _edges_add_nothing(program: VertexProgram, said: _Value) -> bool:
-    unknown = _Unknown()
+def _edges_add_nothing(program: VertexProgram, said: Value) -> bool:
+    unknown = Unknown()
     names = _functions(program)
-    env = (_Superstep(False), unknown, unknown)
+    env = (Superstep(False), unknown, unknown)
     params = (unknown,) * len(program.params)
     columns = (unknown,) * len(program.edge_columns)
     passes, message = names["edge"](env, params, (said,), unknown, unknown, columns)

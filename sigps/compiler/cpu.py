@@ -7,7 +7,7 @@ import linecache
 import pickle
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgr
 from sigps.compiler.source import as_written
 from sigps.errors import CompileError
 from sigps.kernels import cpu as kernels
+from sigps.kernels import cpu_improving
 
 __all__ = ["NativeProgram", "compile_for_cpu", "rows"]
 
@@ -34,21 +35,24 @@ class NativeProgram:
         record: Types of the outbox record's fields.
         empty: The inbox of a vertex without messages.
         best_first: The form for supersteps in which only the best value is sent; None where there is none.
+        improving: The same program with loops that only look for better keys; None where it is no such program.
     """
 
     program: VertexProgram
     slots: Dtypes
     record: Dtypes
     empty: tuple[Any, ...]
-    best_first: NativeProgram | None
     _functions: Callable[[bool], kernels.Functions]
+    best_first: NativeProgram | None = None
+    improving: NativeProgram | None = None
     _loops: dict[tuple[str, bool], Callable[..., Any]] = field(default_factory=dict)
 
     def loop(self, name: str, deterministic: bool = False) -> Callable[..., Any]:
-        """Return a loop of `kernels/cpu.py`, compiled at its first call or read from the cache."""
+        """Return a loop of `kernels/cpu*.py`, compiled at its first call or read from the cache."""
         known = self._loops.get((name, deterministic))
         if known is None:
-            known = _jit(getattr(kernels, name)(self._functions(deterministic)))
+            home = kernels if hasattr(kernels, name) else cpu_improving
+            known = _jit(getattr(home, name)(self._functions(deterministic)))
             known._cache = cache.KernelCache(f"{self.program.key} {name} {deterministic}")
             self._loops[name, deterministic] = known
         return known
@@ -92,12 +96,27 @@ def _compile(program: VertexProgram, used: Dtypes, read: Dtypes) -> NativeProgra
         slots, record = kept
     empty = tuple(d.type(_empty(op)) for d, op in zip(slots, _ops(program), strict=True))
 
-    def native(form: VertexProgram, names: dict[str, Any], best_first: NativeProgram | None) -> NativeProgram:
+    def native(form: VertexProgram, names: dict[str, Any], **forms: Any) -> NativeProgram:
         functions = functools.partial(_functions, form, names, slots, record)
-        return NativeProgram(form, slots, record, empty, best_first, functions)
+        return NativeProgram(form, slots, record, empty, functions, **forms)
 
-    best = program.best_first
-    return native(program, names, native(best, compiled_names(best, _jit, __name__), None) if best else None)
+    best, plain = program.best_first, replace(program, improving=None)
+    only_better = replace(program, key=f"{program.key} improving")
+    return native(
+        plain,
+        names,
+        best_first=native(best, compiled_names(best, _jit, __name__)) if best else None,
+        improving=native(only_better, names) if _keeps_keys(program, slots, record) else None,
+    )
+
+
+def _keeps_keys(program: VertexProgram, slots: Dtypes, record: Dtypes) -> bool:
+    """Tell whether an improving program's keys stay as they are from record to slot to state."""
+    claim = program.improving
+    if claim is None or slots[0] != program.state_dtypes[claim.known]:
+        return False
+    said = record[claim.record]
+    return said == slots[0] or said.kind == slots[0].kind == "f"
 
 
 def _ops(program: VertexProgram) -> list[str]:
@@ -255,6 +274,8 @@ def _functions(
         run=None,  # type: ignore[arg-type]
         commit=None,  # type: ignore[arg-type]
         stops_early=program.early_exit in (EarlyExit.FIRST, EarlyExit.LOWEST),
+        may_retire=program.improving is None,
+        **_comparisons(program),
     )
     functions = functions._replace(run=_jit(kernels.run(functions)), commit=_jit(kernels.commit(functions)))
     return functions
@@ -323,6 +344,35 @@ def _deliver(names: dict[str, Any], lists: bool) -> Any:
     if edge is None:
         return _jit(deliver_nothing)
     return _jit(deliver_whole if lists else deliver)
+
+
+def _comparisons(program: VertexProgram) -> dict[str, Any]:
+    """Return what an improving program's loops ask of keys; for other programs every message matters."""
+    if program.improving is None:
+        return {"known": None, "is_better": None, "matters": _jit(_always), "added": None}
+    at, takes_min = program.improving.known, program.slots[0].op == "min"
+
+    def known(states, v):  # type: ignore[no-untyped-def]
+        return states[at][v]
+
+    def is_better(key, other):  # type: ignore[no-untyped-def]
+        return key < other if takes_min else key > other
+
+    better = _jit(is_better)
+
+    def matters(states, v, value):  # type: ignore[no-untyped-def]
+        return better(value[0], states[at][v])
+
+    return {
+        "known": _jit(known),
+        "is_better": better,
+        "matters": _jit(matters),
+        "added": program.improving.column,
+    }
+
+
+def _always(states, v, value):  # type: ignore[no-untyped-def]
+    return True
 
 
 def _contribute(fold: Any, store: Any, keeps_apart: bool) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sigps.compiler.best_first import find_obstacle
+from sigps.compiler import best_first, improving
 from sigps.compiler.frontend import analyse
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
 from sigps.vertex import Field, Vertex
@@ -72,7 +72,10 @@ def _derived(program: VertexProgram) -> str:
         rows.append(("forms", "pull" if lists else "pull and push, chosen each superstep"))
         prefix = "no: " if program.early_exit is EarlyExit.NEVER else ""
         rows.append(("early exit", prefix + program.early_exit.value))
-        obstacle = find_obstacle(program)
+        obstacle = improving.find_obstacle(program)
+        better = "a message that is not better than what a vertex knows is dropped on the way"
+        rows.append(("improving", better if obstacle is None else f"no: {obstacle}"))
+        obstacle = best_first.find_obstacle(program)
         best = "best value first: it spreads alone, and is final where it arrives"
         rows.append(("asynchronous", best if obstacle is None else f"no: {obstacle}"))
     return "derived\n" + "\n".join(f"  {name:<12} {value}" for name, value in rows)

@@ -15,6 +15,7 @@ from sigps.compiler.best_first import best_first
 from sigps.compiler.combine import emit, fold, lift, merge
 from sigps.compiler.edge_loops import EdgeLoops, rewrite_edge_loops
 from sigps.compiler.fields import LowerFields, unpack
+from sigps.compiler.improving import improving
 from sigps.compiler.messages import consume_messages
 from sigps.compiler.names import class_fingerprint, fingerprint
 from sigps.compiler.prepare import check_fields, prepare
@@ -108,7 +109,7 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
         obstacles=tuple(o for o in (messages.obstacle, sends.obstacle) if o),
         key=_key(subject, module, namespace, messages.slots, precision),
     )
-    return dataclasses.replace(derived, best_first=best_first(derived))
+    return dataclasses.replace(derived, best_first=best_first(derived), improving=improving(derived))
 
 
 def _compute(

@@ -42,6 +42,7 @@ __all__ = [
     "Consumption",
     "Delivery",
     "EarlyExit",
+    "Improving",
     "Slot",
     "VertexProgram",
 ]
@@ -95,6 +96,21 @@ class Slot:
         return self.op in ("min", "max", "any", "all")
 
 
+@dataclass(frozen=True)
+class Improving:
+    """A claim: after superstep 0 a vertex only takes better keys, as `improving.py` explains.
+
+    Attributes:
+        known: The state that holds the best key heard, by position.
+        record: The field of the outbox record that the key is made of.
+        column: Which of `edge_columns` is added to it; None where none is.
+    """
+
+    known: int
+    record: int
+    column: int | None
+
+
 @dataclass(frozen=True, eq=False)
 class VertexProgram:
     """A compiled class, independent of any engine. Immutable.
@@ -108,6 +124,7 @@ class VertexProgram:
         reads_edges: Whether compute() walks its out-edges (other than to send).
         reads_target: Whether a message or compute() needs the target's id.
         best_first: The form for supersteps in which only the best value is sent; None where there is none.
+        improving: Where keys are, in a program that only takes better ones; None in others.
         obstacles: What stopped a faster form, a sentence each.
         key: A hash of everything that the compiled code depends on, but the versions.
     """
@@ -134,6 +151,7 @@ class VertexProgram:
     obstacles: tuple[str, ...]
     key: str
     best_first: VertexProgram | None = None
+    improving: Improving | None = None
 
     def __hash__(self) -> int:
         return hash(self.key)

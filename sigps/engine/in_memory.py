@@ -15,6 +15,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +28,7 @@ from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.direction import Direction, choose_asking, choose_direction
 from sigps.engine.exchange import Exchange
+from sigps.engine.improving import Reach, has_order, keep_last, worst_records
 from sigps.engine.mailbox import Mailbox
 from sigps.engine.scatter import Scatter
 from sigps.engine.stats import Outcome, SuperstepStats
@@ -37,6 +39,7 @@ from sigps.kernels.cpu import ACTIVE, MOST, PIECE, SOME
 __all__ = ["Engine"]
 
 Arrays = tuple[NDArray[Any], ...]
+Span = tuple[np.uint64, np.uint64]
 
 
 @dataclass
@@ -86,11 +89,13 @@ class Engine:
         program = native.program
         n, reach = subgraph.num_owned, subgraph.num_owned + subgraph.num_ghosts
         self.superstep = 0
-        self._native, self._program, self._params = native, program, params
+        self._program, self._params = program, params
         self._plain, self._best_first = native, native.best_first or native
+        improving = None if asynchronous and native.best_first is not None else native.improving
         self._subgraph, self._exchange, self._threads = subgraph, exchange, threads
         self._forced = forced
         self._is_best_first = asynchronous and native.best_first is not None
+        self._native, self._improves = improving or native, improving is not None
         self._withheld: Withheld | None = None
         self._can_push = _can_push(native, deterministic)
         self._deterministic = deterministic
@@ -99,15 +104,17 @@ class Engine:
         initial = zip(program.states, program.state_dtypes, strict=True)
         states = tuple(np.full(n, field.default, dtype=dtype) for field, dtype in initial)
         self._fields = (self._status, states)
-        self._read, self._write = (
-            (np.zeros(reach, dtype=np.uint8), rows(native.record, reach)) for _ in range(2)
-        )
+        self._write = np.zeros(reach, dtype=np.uint8), rows(native.record, reach)
+        records = worst_records(improving, reach) if improving else rows(native.record, reach)
+        self._read = np.zeros(reach, dtype=np.uint8), records
         self._inbox: tuple[NDArray[np.uint8], Arrays] | None = None
         self._last = _Tally(active=n)
         self._senders: NDArray[Any] | None = None
         self._active: NDArray[Any] | None = None
         incoming, pushed = subgraph.incoming, subgraph.pushed
         self._pull_edges = (incoming.offsets, incoming.ends, columns_of(incoming, program.edge_columns))
+        self._reach = Reach(improving, self._pull_edges[2], n) if improving else None
+        self._has_order = improving is None or has_order(improving, params, self._pull_edges[2], threads)
         self._own = (subgraph.ids, incoming.offsets, subgraph.out_degrees, _out_edges(native, subgraph))
         push_edges = (pushed.offsets, pushed.ends, columns_of(pushed, program.edge_columns))
         self._scatter = Scatter(push_edges, self._own, n, threads)
@@ -134,11 +141,13 @@ class Engine:
             direction, tally, mail_bytes = self._advance(ghosts)
             seconds = time.perf_counter() - began
             everywhere = self._agree(tally, num_bytes + mail_bytes, seconds)
-            if everywhere.ran == 0 and not self._is_best_first:
+            if not everywhere.has_order and self._improves:
+                self._native, self._improves = self._plain, False
+            if everywhere.ran == 0 and not (self._is_best_first or self._improves):
                 outcome.ended = True
                 break
             messages, superstep = everywhere.messages, self.superstep
-            if everywhere.ran > 0:
+            if everywhere.ran > 0 or self._improves:
                 self._turn(tally)
                 outcome.stats.append(everywhere.as_stats(superstep, direction, time.perf_counter() - began))
             if self._is_best_first and (superstep == 0 or messages == 0):
@@ -182,6 +191,22 @@ class Engine:
         return env, self._params, self.aggregates.values
 
     def _pull(self, num_ghosts_sent: int, tally: _Tally) -> None:
+        wants_better = self._improves and self.superstep > 0
+        gather = self._gather_better() if wants_better else self._gather(num_ghosts_sent)
+        for counts, total in self._threads.map(gather, self._ranges):
+            tally.add(counts, total)
+        self._senders = None
+        self._active = None
+
+    def _gather_better(self) -> Callable[[Span], Any]:
+        assert self._reach is not None
+        name, reach = self._reach.next(*self._read)
+        loop = self._native.loop(name, self._deterministic)
+        job, zero, given = self._job(), self.aggregates.identity, self.aggregates.given
+        arrays = (self._pull_edges, self._own, self._fields, self._read[1], self._write)
+        return lambda span: loop(*span, job, *arrays, self._native.empty, reach, given, zero)
+
+    def _gather(self, num_ghosts_sent: int) -> Callable[[Span], Any]:
         lists = self._program.consumption is Consumption.LISTED
         loop = self._native.loop("gather_listed" if lists else "gather_combined", self._deterministic)
         mode = self._pull_mode(num_ghosts_sent)
@@ -191,17 +216,14 @@ class Engine:
         bits = np.packbits(self._read[0], bitorder="little") if asks else self._read[0][:0]
         read = (bits, self._read[1])
 
-        def work(span: tuple[np.uint64, np.uint64]) -> Any:
+        def work(span: Span) -> Any:
             combining = (self._native.empty, np.empty(int(PIECE), dtype=np.uint64))
             room = (self._scratch(span),) if lists else combining
             return loop(
                 *span, job, self._pull_edges, self._own, self._fields, read, write, *room, mode, given, zero
             )
 
-        for counts, total in self._threads.map(work, self._ranges):
-            tally.add(counts, total)
-        self._senders = None
-        self._active = None
+        return work
 
     def _pull_mode(self, num_ghosts_sent: int) -> int:
         return choose_asking(
@@ -212,7 +234,7 @@ class Engine:
             stops_early=self._native.program.early_exit is not EarlyExit.NEVER,
         )
 
-    def _scratch(self, span: tuple[np.uint64, np.uint64]) -> Arrays:
+    def _scratch(self, span: Span) -> Arrays:
         offsets = self._subgraph.incoming.offsets
         degrees = np.diff(offsets[int(span[0]) : int(span[1]) + 1])
         longest = int(degrees.max()) if degrees.size else 0
@@ -272,7 +294,14 @@ class Engine:
         return int((offsets[senders + 1] - offsets[senders]).sum())
 
     def _agree(self, tally: _Tally, num_bytes: int, seconds: float) -> _Everywhere:
-        counts = [tally.ran, tally.active, tally.sent_edges, num_bytes, int(seconds * 1e9)]
+        counts = [
+            tally.ran,
+            tally.active,
+            tally.sent_edges,
+            num_bytes,
+            int(seconds * 1e9),
+            not self._has_order,
+        ]
         packed = np.concatenate([np.array(counts, dtype=np.int64), self.aggregates.pack(tally.totals)])
         gathered = self._exchange.gather(packed)
         everywhere = _Everywhere.of(gathered[:, : len(counts)])
@@ -281,11 +310,14 @@ class Engine:
         return everywhere
 
     def _turn(self, tally: _Tally) -> None:
-        """Make what was written readable, and empty what was read."""
-        old = self._read
-        self._read, self._write = self._write, old
+        """Make what was written readable, and empty what was read; records of an improving program stay."""
+        (old_sent, kept), (sent, written) = self._read, self._write
+        if self._improves:
+            keep_last(kept, written, sent, self._senders)
+            kept, written = written, kept
+        self._read, self._write = (sent, written), (old_sent, kept)
         if self._last.senders or self._subgraph.num_ghosts:
-            old[0].fill(0)
+            old_sent.fill(0)
         self._last = tally
         self.superstep += 1
 
@@ -321,13 +353,14 @@ class _Everywhere:
     messages: int
     num_bytes: int
     imbalance: float
+    has_order: bool
 
     @staticmethod
     def of(counts: NDArray[np.int64]) -> _Everywhere:
-        ran, active, messages, num_bytes, _ = (int(c) for c in counts.sum(axis=0))
+        ran, active, messages, num_bytes, _, unordered = (int(c) for c in counts.sum(axis=0))
         busy = counts[:, 4]
         imbalance = float(busy.max() / busy.mean()) if busy.mean() > 0 else 1.0
-        return _Everywhere(ran, active, messages, num_bytes, imbalance)
+        return _Everywhere(ran, active, messages, num_bytes, imbalance, unordered == 0)
 
     def as_stats(self, superstep: int, direction: str, seconds: float) -> SuperstepStats:
         return SuperstepStats(

@@ -1,0 +1,128 @@
+"""Values of which a proof knows next to nothing, and a program's functions run on them.
+
+A function that does more with such a value than the value can bear raises, and then nothing is proven.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sigps.compiler.program import VertexProgram
+
+__all__ = ["Casts", "Functions", "Superstep", "Unknown", "Value", "call_compute", "functions", "may_not_end"]
+
+Functions = dict[str, Any]
+
+
+@functools.total_ordering
+class Value:
+    """A value of which only the order is known."""
+
+    def __init__(self, order: int) -> None:
+        self.order = order
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Value):
+            raise TypeError("compared with a constant")
+        return self.order == other.order
+
+    def __lt__(self, other: Value) -> bool:
+        return self.order < other.order
+
+    def __hash__(self) -> int:
+        raise TypeError("values can only be compared")
+
+    def __bool__(self) -> bool:
+        raise TypeError("values can only be compared")
+
+
+class Superstep:
+    """A superstep of which is only known whether it is the first."""
+
+    def __init__(self, is_first: bool) -> None:
+        self._sign = 0 if is_first else 1
+
+    def _compared(self, other: object, holds: bool) -> bool:
+        if type(other) is not int or other != 0:
+            raise TypeError("supersteps after the first are not told apart")
+        return holds
+
+    def __eq__(self, other: object) -> bool:
+        return self._compared(other, self._sign == 0)
+
+    def __ne__(self, other: object) -> bool:
+        return self._compared(other, self._sign != 0)
+
+    def __gt__(self, other: object) -> bool:
+        return self._compared(other, self._sign > 0)
+
+    def __le__(self, other: object) -> bool:
+        return self._compared(other, self._sign == 0)
+
+    def __hash__(self) -> int:
+        raise TypeError("supersteps can only be compared")
+
+    def __bool__(self) -> bool:
+        return self._sign > 0
+
+
+class Unknown:
+    """Something that must not be touched, only handed on."""
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("something unknown was compared")
+
+    def __hash__(self) -> int:
+        raise TypeError("something unknown was used")
+
+    def __bool__(self) -> bool:
+        raise TypeError("something unknown was tested")
+
+
+class Casts:
+    """Stands for NumPy: a value that is only copied keeps its order in every type that holds it."""
+
+    def __getattr__(self, name: str) -> Callable[[Any], Any]:
+        return lambda value: value
+
+
+def functions(program: VertexProgram, numpy: Any, meanings: Mapping[str, Any]) -> Functions:
+    """Return the generated functions, with nothing in their reach but what is harmless.
+
+    Args:
+        program: The program.
+        numpy: What stands for NumPy, and so for casts.
+        meanings: Global names that the functions may use.
+    """
+    names: Functions = {**meanings, "__np": numpy, "__builtins__": {"min": min, "max": max}}
+    exec(compile(program.module, program.file, "exec"), names)
+    return names
+
+
+def call_compute(
+    names: Functions,
+    program: VertexProgram,
+    superstep: Superstep,
+    vertex: tuple[Any, Any, Any],
+    states: tuple[Any, ...],
+    inbox: tuple[Any, ...],
+    has: bool,
+    given: Any,
+) -> tuple[tuple[Any, ...], int, tuple[Any, ...]]:
+    """Compute one vertex of a program without aggregators; `given` stands for parameters and counts.
+
+    Returns:
+        The states, the flags, and the record.
+    """
+    env = (superstep, given, given)
+    params = (given,) * len(program.params)
+    after, flags, record, _ = names["compute"](env, params, (), vertex, states, inbox, has, (), ())
+    return after, flags, record
+
+
+def may_not_end(module: ast.Module) -> bool:
+    """Tell whether running the functions might take forever."""
+    return any(isinstance(node, (ast.For, ast.While)) for node in ast.walk(module))
