@@ -347,10 +347,12 @@ def _deliver(names: dict[str, Any], lists: bool) -> Any:
 
 
 def _comparisons(program: VertexProgram) -> dict[str, Any]:
-    """Return what an improving program's loops ask of keys; for other programs every message matters."""
-    if program.improving is None:
-        return {"known": None, "is_better": None, "matters": _jit(_always), "added": None}
-    at, takes_min = program.improving.known, program.slots[0].op == "min"
+    """Return what an improving program's loops know of keys; for other programs every message matters."""
+    claim = program.improving
+    if claim is None:
+        nothing = dict.fromkeys(("known", "is_better", "said", "added"))
+        return {"matters": _jit(_always), **nothing}
+    at, takes_min = claim.known, program.slots[0].op == "min"
 
     def known(states, v):  # type: ignore[no-untyped-def]
         return states[at][v]
@@ -367,7 +369,8 @@ def _comparisons(program: VertexProgram) -> dict[str, Any]:
         "known": _jit(known),
         "is_better": better,
         "matters": _jit(matters),
-        "added": program.improving.column,
+        "said": claim.record,
+        "added": claim.column,
     }
 
 

@@ -1,10 +1,11 @@
-"""What an engine keeps for an improving program (`compiler/improving.py`): every vertex's last record, and its reach.
+"""What an engine keeps for an improving program (`compiler/improving.py`): every vertex's last record.
 
 Records are read as of the end of the last superstep, so those of its senders are brought over when it has ended.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from sigps.compiler.cpu import NativeProgram, rows
 from sigps.compiler.program import Improving
 from sigps.device.cpu import Threads
 
-__all__ = ["Reach", "has_order", "keep_last", "worst_records"]
+__all__ = ["Kept", "has_order"]
 
 Arrays = tuple[NDArray[Any], ...]
 
@@ -22,35 +23,66 @@ _PIECE = 1 << 16
 """So many numbers are looked at at a time: what is found out about them stays in cache."""
 
 
-class Reach:
-    """Which vertices the best that was said can improve: the others need not look at their in-edges.
+class Kept:
+    """Every vertex's last record, and which vertices the best of the last superstep's can improve.
 
-    A key is a record's and perhaps an edge's number added up, so none is better than the best of both would make.
+    A key is a record's and perhaps an edge's number added up, so none is better than the best of both would make:
+    vertices that know better need not look at their in-edges.
 
     Args:
         native: An improving program.
         columns: The in-edges' columns that messages need.
         num_owned: Vertices of the partition.
+        num_records: The same and ghosts.
     """
 
-    def __init__(self, native: NativeProgram, columns: Arrays, num_owned: int) -> None:
+    def __init__(self, native: NativeProgram, columns: Arrays, num_owned: int, num_records: int) -> None:
         self._native = native
-        column = _claim(native).column
+        self._worst = _worst_records(native, 1)
+        self._best: Any = _keys(native, self._worst)[0]
+        self.records = _worst_records(native, num_records)
         self._columns = tuple(np.zeros(num_owned, dtype=c.dtype) for c in columns)
+        column = _claim(native).column
+        self._is_known = column is None
         if column is not None:
             self._columns[column].fill(_worst(native, columns[column].dtype))
-        self._is_known = column is None
 
-    def next(self, sent: NDArray[np.uint8], records: Arrays) -> tuple[str, tuple[Arrays, Arrays]]:
-        """Return the loop that pulls what was sent, and what it calls `reach`; the first time it fills that in."""
-        best = worst_records(self._native, 1)
+    def keep(
+        self,
+        sent: NDArray[np.uint8],
+        written: Arrays,
+        senders: NDArray[Any] | None,
+        ranges: Sequence[tuple[np.uint64, np.uint64]],
+        threads: Threads,
+    ) -> None:
+        """Keep what owned vertices said, listed or not. O(senders) where they are listed."""
+        worst = _keys(self._native, self._worst)[0]
+        if senders is None:
+            loop = self._native.loop("keep_last")
+            said = threads.map(lambda span: loop(*span, sent, written, self.records, worst), ranges)
+        else:
+            for to, new in zip(self.records, written, strict=True):
+                to[senders] = new[senders]
+            said = _keys(self._native, self.records)[senders]
+        self._best = self._best_of(said, worst)
+
+    def pull(self, ghosts: NDArray[np.int64]) -> tuple[str, tuple[Arrays, Arrays]]:
+        """Return the loop that pulls what was kept last, and what it calls `reach`; the first one fills that in.
+
+        Args:
+            ghosts: Those whose records have just arrived.
+        """
         if not self._is_known:
             self._is_known = True
-            return "gather_better_first", (best, self._columns)
-        said = _keys(self._native, records)[sent.view(np.bool_)]
-        if said.size:
-            _keys(self._native, best)[0] = said.min() if _wants_min(self._native) else said.max()
+            return "gather_better_first", (self._worst, self._columns)
+        best = _worst_records(self._native, 1)
+        keys = _keys(self._native, best)
+        keys[0] = self._best_of(_keys(self._native, self.records)[ghosts], self._best)
         return "gather_better", (best, self._columns)
+
+    def _best_of(self, keys: Any, other: Any) -> Any:
+        said = np.asarray(keys, dtype=_keys(self._native, self._worst).dtype)
+        return said.min(initial=other) if _wants_min(self._native) else said.max(initial=other)
 
 
 def has_order(native: NativeProgram, params: tuple[Any, ...], columns: Arrays, threads: Threads) -> bool:
@@ -72,21 +104,12 @@ def _is_finite(column: NDArray[Any], threads: Threads) -> bool:
     return all(threads.map(check, np.array_split(column, threads.count)))
 
 
-def worst_records(native: NativeProgram, size: int) -> Arrays:
+def _worst_records(native: NativeProgram, size: int) -> Arrays:
     """Return records of vertices that said nothing: no key made of them is better than any."""
     records = rows(native.record, size)
     keys = _keys(native, records)
     keys.fill(_worst(native, keys.dtype))
     return records
-
-
-def keep_last(kept: Arrays, written: Arrays, sent: NDArray[np.uint8], senders: NDArray[Any] | None) -> None:
-    """Bring the records of those who sent, listed or not, to the records kept. O(senders) where they are listed."""
-    for to, new in zip(kept, written, strict=True):
-        if senders is not None:
-            to[senders] = new[senders]
-        else:
-            np.copyto(to, new, where=sent.view(np.bool_))
 
 
 def _keys(native: NativeProgram, records: Arrays) -> NDArray[Any]:

@@ -3,6 +3,7 @@
 `Engine.lease(k)` runs up to k supersteps without asking anybody but its `Exchange`. A superstep is one of
 
     pull     every owned vertex combines its in-neighbours' records and computes, in one loop
+             (in improving programs their last ones, for what is better than it knows: `improving.py`)
     push     last superstep's senders combine into inboxes; only who got a message, or is active, computes
     mailbox  messages that no record can express are written out, sorted by target, and read
 
@@ -28,7 +29,7 @@ from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.direction import Direction, choose_asking, choose_direction
 from sigps.engine.exchange import Exchange
-from sigps.engine.improving import Reach, has_order, keep_last, worst_records
+from sigps.engine.improving import Kept, has_order
 from sigps.engine.mailbox import Mailbox
 from sigps.engine.scatter import Scatter
 from sigps.engine.stats import Outcome, SuperstepStats
@@ -89,13 +90,12 @@ class Engine:
         program = native.program
         n, reach = subgraph.num_owned, subgraph.num_owned + subgraph.num_ghosts
         self.superstep = 0
-        self._program, self._params = program, params
+        self._is_best_first = asynchronous and native.best_first is not None
+        improving = None if self._is_best_first else native.improving
+        self._native, self._program, self._params = improving or native, program, params
         self._plain, self._best_first = native, native.best_first or native
-        improving = None if asynchronous and native.best_first is not None else native.improving
         self._subgraph, self._exchange, self._threads = subgraph, exchange, threads
         self._forced = forced
-        self._is_best_first = asynchronous and native.best_first is not None
-        self._native, self._improves = improving or native, improving is not None
         self._withheld: Withheld | None = None
         self._can_push = _can_push(native, deterministic)
         self._deterministic = deterministic
@@ -104,16 +104,16 @@ class Engine:
         initial = zip(program.states, program.state_dtypes, strict=True)
         states = tuple(np.full(n, field.default, dtype=dtype) for field, dtype in initial)
         self._fields = (self._status, states)
-        self._write = np.zeros(reach, dtype=np.uint8), rows(native.record, reach)
-        records = worst_records(improving, reach) if improving else rows(native.record, reach)
-        self._read = np.zeros(reach, dtype=np.uint8), records
+        self._read, self._write = (
+            (np.zeros(reach, dtype=np.uint8), rows(native.record, reach)) for _ in range(2)
+        )
         self._inbox: tuple[NDArray[np.uint8], Arrays] | None = None
         self._last = _Tally(active=n)
         self._senders: NDArray[Any] | None = None
         self._active: NDArray[Any] | None = None
         incoming, pushed = subgraph.incoming, subgraph.pushed
         self._pull_edges = (incoming.offsets, incoming.ends, columns_of(incoming, program.edge_columns))
-        self._reach = Reach(improving, self._pull_edges[2], n) if improving else None
+        self._kept = Kept(improving, self._pull_edges[2], n, reach) if improving else None
         self._has_order = improving is None or has_order(improving, params, self._pull_edges[2], threads)
         self._own = (subgraph.ids, incoming.offsets, subgraph.out_degrees, _out_edges(native, subgraph))
         push_edges = (pushed.offsets, pushed.ends, columns_of(pushed, program.edge_columns))
@@ -141,13 +141,13 @@ class Engine:
             direction, tally, mail_bytes = self._advance(ghosts)
             seconds = time.perf_counter() - began
             everywhere = self._agree(tally, num_bytes + mail_bytes, seconds)
-            if not everywhere.has_order and self._improves:
-                self._native, self._improves = self._plain, False
-            if everywhere.ran == 0 and not (self._is_best_first or self._improves):
+            if not everywhere.has_order:
+                self._native, self._kept = self._plain, None
+            if everywhere.ran == 0 and not (self._is_best_first or self._kept):
                 outcome.ended = True
                 break
             messages, superstep = everywhere.messages, self.superstep
-            if everywhere.ran > 0 or self._improves:
+            if everywhere.ran > 0 or self._kept:
                 self._turn(tally)
                 outcome.stats.append(everywhere.as_stats(superstep, direction, time.perf_counter() - began))
             if self._is_best_first and (superstep == 0 or messages == 0):
@@ -183,24 +183,22 @@ class Engine:
         if direction == "push":
             self._push(ghosts, sender_edges, tally)
         else:
-            self._pull(ghosts.size, tally)
+            self._pull(ghosts, tally)
         return direction, tally, 0
 
     def _job(self) -> tuple[Any, ...]:
         env = (self.superstep, self._subgraph.num_vertices, self._subgraph.num_edges)
         return env, self._params, self.aggregates.values
 
-    def _pull(self, num_ghosts_sent: int, tally: _Tally) -> None:
-        wants_better = self._improves and self.superstep > 0
-        gather = self._gather_better() if wants_better else self._gather(num_ghosts_sent)
+    def _pull(self, ghosts: NDArray[np.int64], tally: _Tally) -> None:
+        kept = self._kept if self.superstep > 0 else None
+        gather = self._gather_better(kept, ghosts) if kept else self._gather(ghosts.size)
         for counts, total in self._threads.map(gather, self._ranges):
             tally.add(counts, total)
-        self._senders = None
-        self._active = None
+        self._senders = self._active = None
 
-    def _gather_better(self) -> Callable[[Span], Any]:
-        assert self._reach is not None
-        name, reach = self._reach.next(*self._read)
+    def _gather_better(self, kept: Kept, ghosts: NDArray[np.int64]) -> Callable[[Span], Any]:
+        name, reach = kept.pull(ghosts)
         loop = self._native.loop(name, self._deterministic)
         job, zero, given = self._job(), self.aggregates.identity, self.aggregates.given
         arrays = (self._pull_edges, self._own, self._fields, self._read[1], self._write)
@@ -275,7 +273,7 @@ class Engine:
 
     def _last_senders(self) -> NDArray[Any]:
         if self._senders is None:
-            self._senders = np.flatnonzero(self._read[0][: self._subgraph.num_owned])
+            self._senders = np.flatnonzero(self._read[0][: self._subgraph.num_owned].view(np.bool_))
         return self._senders
 
     def _active_vertices(self) -> NDArray[Any]:
@@ -310,14 +308,14 @@ class Engine:
         return everywhere
 
     def _turn(self, tally: _Tally) -> None:
-        """Make what was written readable, and empty what was read; records of an improving program stay."""
-        (old_sent, kept), (sent, written) = self._read, self._write
-        if self._improves:
-            keep_last(kept, written, sent, self._senders)
-            kept, written = written, kept
-        self._read, self._write = (sent, written), (old_sent, kept)
+        """Make what was written readable, and empty what was read."""
+        old, (sent, written) = self._read, self._write
+        self._read, self._write = self._write, old
+        if self._kept:
+            self._kept.keep(sent, written, self._senders, self._ranges, self._threads)
+            self._read, self._write = (sent, self._kept.records), (old[0], written)
         if self._last.senders or self._subgraph.num_ghosts:
-            old_sent.fill(0)
+            old[0].fill(0)
         self._last = tally
         self.superstep += 1
 

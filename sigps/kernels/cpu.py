@@ -68,7 +68,8 @@ class Functions(NamedTuple):
     `deliver(job, record, ids, source, target, columns)` gives (passes, slots); (passes, message) where they are
     listed. Of an improving program the first slot is the key: `known(states, v)` is the best that v has heard,
     `is_better(key, other)` is strict, and `matters(states, v, slots)` tells whether v would take a message;
-    messages of other programs always matter. `added` is the edge column that goes into the key, if one does.
+    messages of other programs always matter. A key is made of the record's field `said`, and the edge column
+    `added` where one is.
     """
 
     compute: Loop
@@ -95,6 +96,7 @@ class Functions(NamedTuple):
     known: Loop
     is_better: Loop
     matters: Loop
+    said: int | None
     added: int | None
 
 

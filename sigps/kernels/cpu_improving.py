@@ -11,7 +11,7 @@ import numpy as np
 
 from sigps.kernels.cpu import ONE, Functions, Loop
 
-__all__ = ["gather_better", "gather_better_first"]
+__all__ = ["gather_better", "gather_better_first", "keep_last"]
 
 
 def gather_better(f: Functions) -> Loop:
@@ -73,3 +73,19 @@ def _gather(f: Functions, is_first: bool) -> Loop:
         return (ran, active, senders, sent_edges), total
 
     return gather_better
+
+
+def keep_last(f: Functions) -> Loop:
+    """Bring what vertices begin..end said from the records written to those kept; return the best key of all."""
+    load_record, store_record, is_better, said = f.load_record, f.store_record, f.is_better, f.said
+
+    def keep_last(begin, end, sent, written, kept, best):
+        for v in range(begin, end):
+            if sent[v] != 0:
+                record = load_record(written, v)
+                store_record(kept, v, record)
+                if is_better(record[said], best):
+                    best = record[said]
+        return best
+
+    return keep_last
