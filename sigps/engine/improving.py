@@ -19,7 +19,7 @@ __all__ = ["Kept", "has_order"]
 
 Arrays = tuple[NDArray[Any], ...]
 
-_PIECE = 1 << 16
+_PIECE = 1 << 18
 """So many numbers are looked at at a time: what is found out about them stays in cache."""
 
 

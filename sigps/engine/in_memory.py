@@ -104,9 +104,7 @@ class Engine:
         initial = zip(program.states, program.state_dtypes, strict=True)
         states = tuple(np.full(n, field.default, dtype=dtype) for field, dtype in initial)
         self._fields = (self._status, states)
-        self._read, self._write = (
-            (np.zeros(reach, dtype=np.uint8), rows(native.record, reach)) for _ in range(2)
-        )
+        self._read, self._write = native.outbox(reach), native.outbox(reach)
         self._inbox: tuple[NDArray[np.uint8], Arrays] | None = None
         self._last = _Tally(active=n)
         self._senders: NDArray[Any] | None = None
