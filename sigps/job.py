@@ -200,10 +200,21 @@ def choose_device(device: str, prepared: Any, graph: Graph, *, deterministic: bo
     against = (
         reason_against_gpu(**known)
         or reason_against_gpu(**known, missing=what_is_missing())
+        or reason_against_gpu(**known, **_memory(graph))
         or _why_not_compiled(prepared, graph)
     )
     _log_once(f"device: cpu ({against})" if against else "device: cuda (the graph is large enough to pay)")
     return "cpu" if against else "cuda"
+
+
+def _memory(graph: Graph) -> dict[str, Any]:
+    """Compare what a graph takes on the GPU with what that has."""
+    from sigps.engine import gpu_memory
+
+    columns = len(graph.columns)
+    directions = 2 if graph.directed else 1
+    needed = gpu_memory.bytes_while_laid_out(graph.num_vertices, graph.num_edges * directions, columns)
+    return {"needed_bytes": needed, "free_bytes": gpu_memory.free_bytes()}
 
 
 def _why_not_compiled(prepared: Any, graph: Graph) -> str:

@@ -1,10 +1,10 @@
-"""How many blocks a lease takes: the whole table."""
+"""The execution configuration: how many blocks a lease takes, of what shape, and what they copy."""
 
 from __future__ import annotations
 
 import pytest
 
-from sigps.engine.configuration import BLOCKS_PER_SM, THREADS, num_blocks
+from sigps.engine.configuration import NARROW, WIDE, Near, Shape, choose_near, choose_shape, num_blocks
 
 
 @pytest.mark.parametrize(
@@ -26,10 +26,60 @@ from sigps.engine.configuration import BLOCKS_PER_SM, THREADS, num_blocks
     ],
 )
 def test_num_blocks(resident: int, num_vertices: int, num_edges: int, blocks: int) -> None:
-    assert num_blocks(resident, num_vertices, num_edges) == blocks
+    assert num_blocks(resident, num_vertices, num_edges, 256) == blocks
 
 
-def test_a_block_is_made_of_warps_and_a_multiprocessor_holds_them() -> None:
-    assert THREADS % 32 == 0
-    assert THREADS <= 1024
-    assert THREADS * BLOCKS_PER_SM <= 1536, "what the smallest multiprocessors since sm_80 hold"
+def test_wide_blocks_are_fewer() -> None:
+    assert num_blocks(132, 1025, 0, 1024) == 2
+
+
+@pytest.mark.parametrize("shape", [NARROW, WIDE])
+def test_a_block_is_made_of_warps_and_a_multiprocessor_holds_them(shape: Shape) -> None:
+    assert shape.threads % 32 == 0
+    assert shape.threads <= 1024
+    assert shape.threads * shape.blocks_per_sm <= 1536, "what the smallest multiprocessors since sm_80 hold"
+
+
+@pytest.mark.parametrize(
+    ("record_bytes", "stops_early", "reads_columns", "shape"),
+    [
+        (4, False, False, WIDE),
+        (16, False, False, WIDE),
+        (0, False, False, NARROW),
+        (4, True, False, NARROW),
+        (4, False, True, NARROW),
+    ],
+)
+def test_choose_shape(record_bytes: int, stops_early: bool, reads_columns: bool, shape: Shape) -> None:
+    chosen = choose_shape(record_bytes=record_bytes, stops_early=stops_early, reads_columns=reads_columns)
+    assert chosen == shape
+
+
+@pytest.mark.parametrize(
+    ("record_bytes", "num_vertices", "num_edges", "near"),
+    [
+        (4, 31, 10**9, Near(0, 0, 0)),  # fewer than a word of bits
+        (4, 100, 10**9, Near(96, 96, 96 * 4 + 12)),
+        (4, 10**6, 100, Near(0, 0, 0)),  # hardly an edge for a block
+        (6, 10**6, 10**9, Near(0, 1 << 18, 1 << 15)),  # no whole words
+        (0, 10**6, 10**9, Near(0, 1 << 18, 1 << 15)),
+        (8, 10**6, 10**9, Near(15904, 1 << 18, 160_000)),  # 160,000 bytes, less 2**15 of bits
+    ],
+)
+def test_choose_near(record_bytes: int, num_vertices: int, num_edges: int, near: Near) -> None:
+    given = {"record_bytes": record_bytes, "num_vertices": num_vertices, "num_edges": num_edges}
+    assert choose_near(shared_bytes=200_000, num_blocks=132, **given) == near
+
+
+def test_what_is_near_fits_any_block() -> None:
+    for shared_bytes in (0, 1000, 48 * 1024, 99 * 1024, 163 * 1024, 227 * 1024):
+        for record_bytes in (0, 2, 4, 12, 16, 64):
+            near = choose_near(
+                shared_bytes=shared_bytes,
+                record_bytes=record_bytes,
+                num_vertices=2**30,
+                num_edges=2**33,
+                num_blocks=132,
+            )
+            assert near.num_bytes <= shared_bytes
+            assert near.num_records % 32 == near.num_bits % 32 == 0

@@ -44,6 +44,14 @@ def test_the_table(num_ranks: int, num_edges: int, obstacle: str | None, missing
     assert found == reason
 
 
+@pytest.mark.parametrize(("needed", "free", "fits"), [(10, 10, True), (11, 10, False), (0, 0, True)])
+def test_a_graph_that_does_not_fit_stays(needed: int, free: int, fits: bool) -> None:
+    found = reason_against_gpu(
+        num_ranks=1, num_edges=ENOUGH, obstacle=None, needed_bytes=needed, free_bytes=free
+    )
+    assert found == ("" if fits else "the GPU has 10 bytes free of 11")
+
+
 # --- what is asked, and said ------------------------------------------------
 
 
@@ -54,7 +62,8 @@ class Asked:
         self.times = 0
         self._missing = missing
         monkeypatch.setattr(cuda, "what_is_missing", self._answer)
-        monkeypatch.setattr(cuda, "find_gpu", lambda: Gpu(0, "any", "sm_90", 100))
+        monkeypatch.setattr("sigps.engine.gpu_memory.free_bytes", lambda: 1 << 40)
+        monkeypatch.setattr(cuda, "find_gpu", lambda: Gpu(0, "any", "sm_90", 100, 1 << 17))
         monkeypatch.setattr("sigps.job._logged", set())
 
     def _answer(self) -> str:

@@ -111,7 +111,13 @@ def assert_all_equal(program: Vertex, sample: Sample, ways: list[Way] = WAYS) ->
 
 
 def assert_same(
-    result: Result, expected: Result, *, exact: bool, in_order: bool = True, only_better: bool = False
+    result: Result,
+    expected: Result,
+    *,
+    exact: bool,
+    in_order: bool = True,
+    only_better: bool = False,
+    relative: float = RELATIVE,
 ) -> None:
     """Check that two runs gave the same: ids, fields, end, aggregators; in order, also the supersteps.
 
@@ -120,7 +126,7 @@ def assert_same(
     assert result.ids.tolist() == expected.ids.tolist()
     assert result.fields == expected.fields
     for name in expected.fields:
-        assert_same_array(result[name], expected[name], name, exact)
+        assert_same_array(result[name], expected[name], name, exact, relative)
     assert result.reason == expected.reason
     ran, should_run = ([s.active for s in r.stats] for r in (result, expected))
     if in_order and not only_better:
@@ -130,15 +136,17 @@ def assert_same(
         assert [s.messages for s in result.stats] == [s.messages for s in expected.stats]
     assert result.aggregators.keys() == expected.aggregators.keys()
     for name, value in expected.aggregators.items():
-        assert_same_array(np.array([result.aggregators[name]]), np.array([value]), name, exact)
+        assert_same_array(np.array([result.aggregators[name]]), np.array([value]), name, exact, relative)
 
 
-def assert_same_array(values: NDArray[Any], expected: NDArray[Any], name: str, exact: bool) -> None:
+def assert_same_array(
+    values: NDArray[Any], expected: NDArray[Any], name: str, exact: bool, relative: float = RELATIVE
+) -> None:
     assert values.dtype == expected.dtype, name
     if values.dtype.kind == "f" and exact:
         np.testing.assert_array_equal(values, expected, err_msg=name, strict=True)
     elif values.dtype.kind == "f":
-        relative = RELATIVE if values.dtype.itemsize == 8 else 1e-5
+        relative = relative if values.dtype.itemsize == 8 else 1e-5
         np.testing.assert_allclose(values, expected, rtol=relative, atol=0, err_msg=name)
     else:
         np.testing.assert_array_equal(values, expected, err_msg=name)

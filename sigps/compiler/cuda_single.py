@@ -27,7 +27,8 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 def in_single(module: ast.Module) -> ast.Module:
     """Return a program's functions with calls of `single_operations` in the place of operators."""
-    return ast.fix_missing_locations(_InSingle().visit(copy.deepcopy(module)))
+    written: ast.Module = _InSingle().visit(copy.deepcopy(module))
+    return ast.fix_missing_locations(written)
 
 
 @functools.cache

@@ -23,12 +23,14 @@ class Gpu:
         ordinal: Its number among those that this process sees.
         arch: Its architecture, as in `sm_90`.
         num_sms: Its multiprocessors.
+        shared_bytes: Shared memory that a block can have.
     """
 
     ordinal: int
     name: str
     arch: str
     num_sms: int
+    shared_bytes: int
 
 
 def is_available() -> bool:
@@ -60,6 +62,7 @@ def _gpu(ordinal: int) -> Gpu:
         name=seen["name"].decode(),
         arch=f"sm_{seen['major']}{seen['minor']}",
         num_sms=seen["multiProcessorCount"],
+        shared_bytes=seen["sharedMemPerBlockOptin"],
     )
 
 
@@ -105,13 +108,29 @@ class Kernel:
         self._module = self._checked(driver.cuModuleLoadData(cubin))
         self._function = self._checked(driver.cuModuleGetFunction(self._module, name.encode()))
 
-    def blocks_per_sm(self, num_threads: int) -> int:
+    def static_shared_bytes(self) -> int:
+        """Return the shared memory that a block takes by itself."""
+        what = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+        return int(self._checked(self._driver.cuFuncGetAttribute(what, self._function)))
+
+    def allow_shared_bytes(self, num_bytes: int) -> None:
+        """Let launches ask for up to so much more of it."""
+        what = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        self._checked(self._driver.cuFuncSetAttribute(self._function, what, num_bytes))
+
+    def blocks_per_sm(self, num_threads: int, shared_bytes: int = 0) -> int:
         """Return how many blocks of so many threads a multiprocessor holds at once."""
         ask = self._driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
-        return int(self._checked(ask(self._function, num_threads, 0)))
+        return int(self._checked(ask(self._function, num_threads, shared_bytes)))
 
     def launch(
-        self, num_blocks: int, num_threads: int, parameters: Sequence[Any], *, cooperative: bool = False
+        self,
+        num_blocks: int,
+        num_threads: int,
+        parameters: Sequence[Any],
+        *,
+        shared_bytes: int = 0,
+        cooperative: bool = False,
     ) -> None:
         """Start the kernel on CuPy's current stream, and do not wait.
 
@@ -119,6 +138,7 @@ class Kernel:
             num_blocks: Blocks.
             num_threads: Threads of each.
             parameters: NumPy scalars and structures by value, CuPy arrays by their address.
+            shared_bytes: Dynamic shared memory of a block.
             cooperative: Whether all blocks must be resident at once; else an error.
         """
         import cupy
@@ -132,7 +152,9 @@ class Kernel:
         grid, block = (num_blocks, 1, 1), (num_threads, 1, 1)
         stream = cupy.cuda.get_current_stream().ptr
         extra = () if cooperative else (0,)
-        self._checked(start(self._function, *grid, *block, 0, stream, pointers.ctypes.data, *extra))
+        self._checked(
+            start(self._function, *grid, *block, shared_bytes, stream, pointers.ctypes.data, *extra)
+        )
 
     def _checked(self, outcome: tuple[Any, ...]) -> Any:
         if outcome[0] != self._driver.CUresult.CUDA_SUCCESS:

@@ -2,25 +2,108 @@
 
 from __future__ import annotations
 
-__all__ = ["BLOCKS_PER_SM", "THREADS", "num_blocks"]
+from dataclasses import dataclass
 
-THREADS = 256
-"""Threads of a block."""
-
-BLOCKS_PER_SM = 4
-"""Blocks that a multiprocessor must be able to hold: what the compiler may spend registers for."""
+__all__ = ["NARROW", "WIDE", "Near", "Shape", "choose_near", "choose_shape", "num_blocks"]
 
 
-def num_blocks(resident: int, num_vertices: int, num_edges: int) -> int:
+@dataclass(frozen=True)
+class Shape:
+    """What a lease's kernel is compiled for.
+
+    Attributes:
+        threads: Threads of a block.
+        blocks_per_sm: Blocks that a multiprocessor must be able to hold: what the compiler may spend registers for.
+    """
+
+    threads: int
+    blocks_per_sm: int
+
+
+NARROW = Shape(256, 4)
+"""Blocks that share a multiprocessor: more of them where a program needs few registers."""
+
+WIDE = Shape(1024, 1)
+"""One block has all the shared memory, in which the records are kept that are read most often."""
+
+
+def choose_shape(*, record_bytes: int, stops_early: bool, reads_columns: bool) -> Shape:
+    """Choose the shape for a program.
+
+    Whoever gathers nothing but records is limited by how often these come from far away. Where a pull stops at the
+    first hit, or reads as much of each edge as of its source, that is not so.
+
+    Args:
+        record_bytes: The size of an outbox record; 0: none.
+        stops_early: Whether a pull may stop before it has seen all.
+        reads_columns: Whether messages need edge columns.
+
+    >>> choose_shape(record_bytes=4, stops_early=False, reads_columns=False) == WIDE
+    True
+    """
+    return WIDE if record_bytes > 0 and not stops_early and not reads_columns else NARROW
+
+
+_NEAR_SHARE = 0.8
+"""How much of the shared memory that a block can have is used: what is left of it caches what is far."""
+
+_NEAR_BITS = 1 << 18
+"""The most vertices whose bits are copied: more are hardly read, and copying takes time."""
+
+_EDGES_PER_COPY = 8
+"""Edges that a block must read for each vertex that it copies, or the copy does not pay."""
+
+
+@dataclass(frozen=True)
+class Near:
+    """What of the first vertices each block copies to its shared memory in a pull.
+
+    Attributes:
+        num_records: Records; a multiple of 32.
+        num_bits: Bits that tell who sent; a multiple of 32.
+        num_bytes: The shared memory that this takes.
+    """
+
+    num_records: int
+    num_bits: int
+    num_bytes: int
+
+
+def choose_near(
+    *, shared_bytes: int, record_bytes: int, num_vertices: int, num_edges: int, num_blocks: int
+) -> Near:
+    """Choose how many vertices' records and bits are worth a copy in every block.
+
+    Args:
+        shared_bytes: Dynamic shared memory that a block can have.
+        record_bytes: The size of a record; 0: none. Records that are no whole words stay far.
+        num_vertices: Vertices of the partition.
+        num_edges: Its in-edges.
+        num_blocks: Blocks of a lease.
+
+    >>> choose_near(shared_bytes=200_000, record_bytes=4, num_vertices=10**6, num_edges=10**8, num_blocks=132)
+    Near(num_records=37024, num_bits=94688, num_bytes=159932)
+    """
+    worth = min(num_vertices, num_edges // num_blocks // _EDGES_PER_COPY)
+    room = int(shared_bytes * _NEAR_SHARE)
+    num_bits = min(worth, _NEAR_BITS, room * 8) // 32 * 32
+    left = room - num_bits // 8
+    whole_words = record_bytes > 0 and record_bytes % 4 == 0
+    num_records = min(worth, left // record_bytes) // 32 * 32 if whole_words else 0
+    return Near(num_records, num_bits, num_records * record_bytes + num_bits // 8)
+
+
+def num_blocks(resident: int, num_vertices: int, num_edges: int, threads: int) -> int:
     """Return how many blocks a lease takes: all that fit at once, and fewer where they would only wait.
 
     Args:
         resident: Blocks that the device holds at once.
         num_vertices: Vertices of the partition.
         num_edges: Its in-edges.
+        threads: Threads of a block.
 
-    >>> num_blocks(396, 100, 1000), num_blocks(396, 4_000_000, 100_000_000)
+    >>> num_blocks(396, 100, 1000, 256), num_blocks(396, 4_000_000, 100_000_000, 256)
     (1, 396)
     """
     work = num_vertices + num_edges // 8
-    return max(1, min(resident, -(-work // THREADS)))
+    return max(1, min(resident, -(-work // threads)))

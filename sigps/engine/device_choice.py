@@ -12,7 +12,15 @@ edges some seventy times. A process that runs program after program gains from s
 """
 
 
-def reason_against_gpu(*, num_ranks: int, num_edges: int, obstacle: str | None, missing: str = "") -> str:
+def reason_against_gpu(
+    *,
+    num_ranks: int,
+    num_edges: int,
+    obstacle: str | None,
+    missing: str = "",
+    needed_bytes: int = 0,
+    free_bytes: int = 0,
+) -> str:
     """Tell why a run with `device="auto"` stays on the CPU; empty where it should go to the GPU.
 
     Args:
@@ -20,6 +28,8 @@ def reason_against_gpu(*, num_ranks: int, num_edges: int, obstacle: str | None, 
         num_edges: Edges of the graph as stored.
         obstacle: What of the program the GPU engine is not built for, or None (`find_gpu_obstacle`).
         missing: What the machine lacks (`what_is_missing`); empty for nothing, or while it has not been asked.
+        needed_bytes: What the graph takes on a GPU while it is laid out; 0 while there is nobody to ask.
+        free_bytes: What the GPU has.
 
     >>> reason_against_gpu(num_ranks=1, num_edges=50_000_000, obstacle=None)
     ''
@@ -31,5 +41,6 @@ def reason_against_gpu(*, num_ranks: int, num_edges: int, obstacle: str | None, 
         "a GPU works for one rank": num_ranks > 1,
         f"the GPU engine is not built for {obstacle} yet": obstacle is not None,
         f"no GPU can be used: {missing}": bool(missing),
+        f"the GPU has {free_bytes:,} bytes free of {needed_bytes:,}": needed_bytes > free_bytes,
     }
     return next((reason for reason, holds in against.items() if holds), "")

@@ -11,7 +11,7 @@ import numpy as np
 
 from sigps.device.cuda import Gpu, Kernel
 from sigps.engine.degree_sorted import Rows, place, sorted_by_degree
-from sigps.engine.gpu_memory import check_fits
+from sigps.engine.gpu_memory import ORDERING, SORTING, check_fits
 from sigps.engine.subgraph import EdgeList, Subgraph, columns_of
 from sigps.kernels.lease import EDGES, HUB_DEGREE
 
@@ -138,13 +138,6 @@ def _offsets_of(degrees: Any) -> Any:
     return offsets
 
 
-_SORTING = 20
-"""Bytes an edge that sorting rows takes for a while: keys, as many again to sort them, and what came in."""
-
-_ORDERING = 48
-"""The same where an order is wanted, to bring a column along."""
-
-
 class _PlacedEdges:
     """Edges at their places.
 
@@ -160,7 +153,7 @@ class _PlacedEdges:
         check_fits(
             {
                 "edges": 4 * rows.num_positions,
-                "laying them out": edges.ends.size * (_SORTING if sorts_rows else 4) + edges.offsets.nbytes,
+                "laying them out": edges.ends.size * (SORTING if sorts_rows else 4) + edges.offsets.nbytes,
             }
         )
         self.ends = cupy.zeros(max(rows.num_positions, 1), dtype=cupy.uint32)
@@ -182,7 +175,7 @@ class _PlacedEdges:
             check_fits(
                 {
                     f"edge column {name}": values.dtype.itemsize * self.rows.num_positions,
-                    "laying it out": values.size * (_ORDERING if self._sorts_rows else values.dtype.itemsize),
+                    "laying it out": values.size * (ORDERING if self._sorts_rows else values.dtype.itemsize),
                 }
             )
             placed = cupy.zeros(max(self.rows.num_positions, 1), dtype=values.dtype)

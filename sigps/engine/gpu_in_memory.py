@@ -18,7 +18,7 @@ from sigps.compiler.cuda import CudaProgram, compile_for_cuda, link
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
 from sigps.device.cuda import Gpu, Kernel
 from sigps.engine.aggregates import Aggregates
-from sigps.engine.configuration import BLOCKS_PER_SM, THREADS, num_blocks
+from sigps.engine.configuration import WIDE, Near, Shape, choose_near, choose_shape, num_blocks
 from sigps.engine.direction import GPU_PULL_GAIN, GPU_PULL_GAIN_EARLY, Direction, choose_release
 from sigps.engine.exchange import checked_gids
 from sigps.engine.gpu_graph import graph_on_gpu
@@ -122,10 +122,14 @@ class GpuEngine:
             self._gpu.num_sms * form.blocks_per_sm,
             self._graph.places.size,
             self._graph.incoming.rows.num_positions,
+            form.shape.threads,
         )
+        near = self._near(form, blocks)
         ending = NO_ROOM
         while ending == NO_ROOM:
-            form.kernel.launch(blocks, THREADS, (self._lease,), cooperative=True)
+            form.kernel.launch(
+                blocks, form.shape.threads, (self._lease,), shared_bytes=near.num_bytes, cooperative=True
+            )
             control, stats = self._memory.read_back()
             outcome.stats.append_rows(stats, self._directions)
             self.superstep, ending = int(control["plan"]["superstep"]), int(control["plan"]["ended"])
@@ -136,8 +140,23 @@ class GpuEngine:
             checked_gids(lost, np.array([-1]), 0, self.superstep - 1)
         return ending
 
+    def _near(self, form: _Form, num_blocks: int) -> Near:
+        """Choose what a pull copies to shared memory, and tell the kernel."""
+        program = form.compiled.program
+        if form.shape != WIDE or program.consumption is Consumption.LISTED:
+            return Near(0, 0, 0)
+        near = choose_near(
+            shared_bytes=form.shared_bytes,
+            record_bytes=int(form.compiled.defines["SIGPS_RECORD_BYTES"]),
+            num_vertices=self._graph.places.size,
+            num_edges=int(self._lease["num_in_edges"]),
+            num_blocks=num_blocks,
+        )
+        self._lease["num_near_records"], self._lease["num_near_bits"] = near.num_records, near.num_bits
+        return near
+
     def _compiled(self, program: VertexProgram) -> _Form:
-        return _form(program, self._columns, self._graph.has_narrow_ids, self._gpu.arch)
+        return _form(program, self._columns, self._graph.has_narrow_ids, self._gpu)
 
     def _release(self) -> bool:
         """Let the best value withheld spread alone, or all of them; tell whether there was one.
@@ -217,7 +236,9 @@ class _Form:
 
     compiled: CudaProgram
     kernel: Kernel
+    shape: Shape
     blocks_per_sm: int
+    shared_bytes: int
 
     @property
     def push_gain(self) -> int:
@@ -227,12 +248,19 @@ class _Form:
 
 @functools.lru_cache(maxsize=64)
 def _form(
-    program: VertexProgram, columns: tuple[tuple[str, np.dtype[Any]], ...], narrow: bool, arch: str
+    program: VertexProgram, columns: tuple[tuple[str, np.dtype[Any]], ...], narrow: bool, gpu: Gpu
 ) -> _Form:
-    compiled = compile_for_cuda(program, dict(columns), narrow_ids=narrow, arch=arch)
-    sizes = {"SIGPS_THREADS": str(THREADS), "SIGPS_BLOCKS": str(BLOCKS_PER_SM)}
-    kernel = Kernel(link(compiled, "lease", arch, sizes), "run_lease")
-    return _Form(compiled, kernel, kernel.blocks_per_sm(THREADS))
+    compiled = compile_for_cuda(program, dict(columns), narrow_ids=narrow, arch=gpu.arch)
+    shape = choose_shape(
+        record_bytes=int(compiled.defines["SIGPS_RECORD_BYTES"]),
+        stops_early=compiled.defines["SIGPS_EARLY_EXIT"] == "1",
+        reads_columns=bool(program.edge_columns),
+    )
+    sizes = {"SIGPS_THREADS": str(shape.threads), "SIGPS_BLOCKS": str(shape.blocks_per_sm)}
+    kernel = Kernel(link(compiled, "lease", gpu.arch, sizes), "run_lease")
+    shared_bytes = gpu.shared_bytes - kernel.static_shared_bytes() if shape == WIDE else 0
+    kernel.allow_shared_bytes(shared_bytes)
+    return _Form(compiled, kernel, shape, kernel.blocks_per_sm(shape.threads, shared_bytes), shared_bytes)
 
 
 def _column_types(subgraph: Subgraph) -> tuple[tuple[str, np.dtype[Any]], ...]:

@@ -24,7 +24,18 @@ if TYPE_CHECKING:
     from sigps.compiler.cuda import CudaProgram
     from sigps.engine.gpu_graph import GpuGraph
 
-__all__ = ["MOST_SUPERSTEPS", "RunMemory", "RunPlan", "Sizes", "check_fits", "plan_run"]
+__all__ = [
+    "MOST_SUPERSTEPS",
+    "ORDERING",
+    "SORTING",
+    "RunMemory",
+    "RunPlan",
+    "Sizes",
+    "bytes_while_laid_out",
+    "check_fits",
+    "free_bytes",
+    "plan_run",
+]
 
 MOST_SUPERSTEPS = 1 << 16
 """Supersteps of one launch: as many as there is room for statistics."""
@@ -39,6 +50,23 @@ _FIRST_MAILS = 1 << 12
 """Room for mail beside two messages a vertex, until a superstep needs more."""
 
 _ALIGNED = 256
+
+
+SORTING = 20
+"""Bytes an edge that sorting rows takes for a while: keys, as many again to sort them, and what came in."""
+
+ORDERING = 48
+"""The same where an order is wanted, to bring a column along."""
+
+
+def bytes_while_laid_out(num_vertices: int, num_edges: int, num_columns: int) -> int:
+    """Return about how much memory a graph takes on a GPU while it is brought there, which is when it takes most.
+
+    >>> bytes_while_laid_out(1000, 10_000, 0)
+    314000
+    """
+    kept = 5 * num_edges * (1 + num_columns) + 64 * num_vertices
+    return kept + num_edges * (ORDERING if num_columns else SORTING)
 
 
 @dataclass(frozen=True)
@@ -159,10 +187,10 @@ def check_fits(needed: Mapping[str, int]) -> None:
     """
     import cupy
 
-    pool, total = cupy.get_default_memory_pool(), sum(needed.values())
-    if total <= pool.free_bytes():
+    total = sum(needed.values())
+    if total <= cupy.get_default_memory_pool().free_bytes():
         return
-    free = cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes()
+    free = free_bytes()
     if total > free:
         parts = ", ".join(f"{size:,} for {what}" for what, size in needed.items())
         raise DeviceError(
@@ -170,6 +198,13 @@ def check_fits(needed: Mapping[str, int]) -> None:
             "precision='single' and fewer edge columns take less; device='cpu' uses the host's memory",
             rank=0,
         )
+
+
+def free_bytes() -> int:
+    """Return what the current GPU has free, CuPy's reserve among it."""
+    import cupy
+
+    return int(cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes())
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,28 +41,10 @@ __device__ inline RowOfEdges row_of(const Edges &edges, uint32_t v) {
   return {edges.slices[slice] + v % 32, 32, edges.degrees[v]};
 }
 
-// Reads the other end of an edge that is read once: what is read again and
-// again, as records are, stays in the caches.
+// The other end of an edge that is read once in a while: it makes no room for
+// itself in the caches, where records are, which are read again and again.
 __device__ inline uint32_t end_at(const Edges &edges, uint64_t position) {
-#if SIGPS_X == 1
   return __ldcs(&edges.ends[position]);
-#elif SIGPS_X == 2
-  uint32_t end;
-  asm volatile("ld.global.L1::no_allocate.u32 %0, [%1];"
-               : "=r"(end)
-               : "l"(&edges.ends[position]));
-  return end;
-#elif SIGPS_X == 3
-  uint32_t end;
-  uint64_t policy;
-  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-  asm volatile("ld.global.L1::no_allocate.L2::cache_hint.u32 %0, [%1], %2;"
-               : "=r"(end)
-               : "l"(&edges.ends[position]), "l"(policy));
-  return end;
-#else
-  return edges.ends[position];
-#endif
 }
 
 } // namespace sigps

@@ -7,21 +7,66 @@
 // has one thread that computes it; words and bytes of bits have one writer, but
 // those of block rows, which are empty before and set by atomics.
 
+//
+// Places are in descending order of in-degree, and where edges go both ways
+// that is how often a record is read: the first ones are copied to shared
+// memory, with as many of the senders' bits.
+
 #pragma once
 
 #include "lease.cuh"
 
 namespace sigps {
 
+extern __shared__ uint4 near_memory[]; // records, then bits
+
 // What a pull reads; the same for every edge of a superstep.
 struct Outbox {
   const uint32_t *sent;
   const Record *records;
+  uint32_t num_near_records; // of the first vertices, in near_memory
+  uint32_t num_near_bits;
 };
 
 __device__ inline Outbox outbox_of(const Lease &lease, const Plan &plan) {
   int parity = plan.superstep & 1;
-  return {lease.sent[parity], lease.records[parity]};
+  return {lease.sent[parity], lease.records[parity],
+          HAS_RECORD ? lease.num_near_records : 0, lease.num_near_bits};
+}
+
+__device__ inline const uint32_t *near_bits(const Outbox &outbox) {
+  return reinterpret_cast<const uint32_t *>(near_memory) +
+         outbox.num_near_records * (sizeof(Record) / 4);
+}
+
+__device__ inline bool has_sent(const Outbox &outbox, uint32_t v) {
+  uint32_t word;
+  if (v < outbox.num_near_bits)
+    word = near_bits(outbox)[v / 32];
+  else
+    word = outbox.sent[v / 32];
+  return word >> (v % 32) & 1;
+}
+
+__device__ inline Record record_of(const Outbox &outbox, uint32_t v) {
+  if (sizeof(Record) % 4 == 0 && v < outbox.num_near_records)
+    return reinterpret_cast<const Record *>(near_memory)[v];
+  return outbox.records[v];
+}
+
+// Copies the first records and bits near, once a superstep. By whole blocks.
+template <Asking ASKING>
+__device__ inline void bring_near(const Outbox &outbox) {
+  uint32_t words = outbox.num_near_records * (sizeof(Record) / 4);
+  const uint4 *records = reinterpret_cast<const uint4 *>(outbox.records);
+  for (uint32_t i = threadIdx.x; i < words / 4; i += blockDim.x)
+    near_memory[i] = records[i];
+  uint32_t *bits = reinterpret_cast<uint32_t *>(near_memory) + words;
+  if (ASKING == SOME)
+    for (uint32_t i = threadIdx.x; i < outbox.num_near_bits / 32;
+         i += blockDim.x)
+      bits[i] = outbox.sent[i];
+  __syncthreads();
 }
 
 // What COUNT edges of a row bring into an inbox, `step` positions apart. All
@@ -38,12 +83,12 @@ __device__ inline void receive(const Lease &lease, const Plan &plan,
     sources[k] = end_at(lease.in_edges, position + uint64_t(k) * step);
 #pragma unroll
   for (int k = 0; k < COUNT; k++)
-    sent[k] = ASKING == EVERYBODY || is_set(outbox.sent, sources[k]);
+    sent[k] = ASKING == EVERYBODY || has_sent(outbox, sources[k]);
   if (HAS_RECORD) {
 #pragma unroll
     for (int k = 0; k < COUNT; k++)
       if (sent[k])
-        records[k] = outbox.records[sources[k]];
+        records[k] = record_of(outbox, sources[k]);
   }
 #pragma unroll
   for (int k = 0; k < COUNT; k++) {
@@ -221,6 +266,8 @@ __device__ inline uint32_t take(uint32_t *numbers) {
 template <Asking ASKING>
 __device__ inline void gather(const Lease &lease, const Plan &plan,
                               Tally &tally) {
+  if (ASKING != NOBODY)
+    bring_near<ASKING>(outbox_of(lease, plan));
   __shared__ uint32_t next_row;
   while (lease.num_block_rows > 0) {
     if (threadIdx.x == 0)

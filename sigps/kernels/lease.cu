@@ -56,7 +56,8 @@ __device__ void add_tally(const Lease &lease, const Tally &tally) {
   constexpr uint32_t COUNT = sizeof(Counters) / sizeof(unsigned long long);
   if (threadIdx.x < COUNT) { // all of them are on their way at once
     auto *mine = reinterpret_cast<unsigned long long *>(&of_block);
-    auto *all = reinterpret_cast<unsigned long long *>(&lease.control->counters);
+    auto *all =
+        reinterpret_cast<unsigned long long *>(&lease.control->counters);
     if (mine[threadIdx.x] != 0)
       atomicAdd(&all[threadIdx.x], mine[threadIdx.x]);
   }

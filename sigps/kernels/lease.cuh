@@ -94,13 +94,15 @@ struct Lease {
   Edges in_edges;
   Edges out_edges;
   uint32_t num_owned;
-  uint32_t num_block_rows; // rows of in_edges that take a block; those up to
-                           // num_heavy take a warp
-  uint32_t could_send;     // vertices with an out-edge
-  uint32_t forced;         // 0 none, 1 pull, 2 push
-  uint32_t push_gain;      // in-edges that a pull passes during one message
-  uint32_t persistent;     // bit i: aggregator i carries on
-  int64_t end;             // the superstep not to run any more
+  uint32_t num_block_rows;   // rows of in_edges that take a block; those up to
+                             // num_heavy take a warp
+  uint32_t could_send;       // vertices with an out-edge
+  uint32_t forced;           // 0 none, 1 pull, 2 push
+  uint32_t push_gain;        // in-edges that a pull passes during one message
+  uint32_t persistent;       // bit i: aggregator i carries on
+  uint32_t num_near_records; // of the first vertices: copied to shared memory
+  uint32_t num_near_bits;    // the same; both are multiples of 32
+  int64_t end;               // the superstep not to run any more
   uint64_t num_in_edges;
   uint8_t *status;      // [n]
   uint32_t *sent[2];    // [n / 32 rounded up] bits

@@ -114,6 +114,8 @@ LEASE = _structure(
     ("forced", _WORD),
     ("push_gain", _WORD),
     ("persistent", _WORD),
+    ("num_near_records", _WORD),
+    ("num_near_bits", _WORD),
     ("end", np.int64),
     ("num_in_edges", _COUNT),
     ("status", _POINTER),

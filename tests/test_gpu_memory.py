@@ -1,0 +1,107 @@
+"""The plan of a run's memory on a GPU: nothing overlaps, what begins as zeros is in front, the sum is what it takes."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import numpy as np
+import pytest
+from test_cuda_compiler import PROGRAMS
+from test_equality import PROGRAMS as ENGINE_PROGRAMS
+
+try:
+    IS_THERE = all(importlib.util.find_spec(name) is not None for name in ("numba_cuda", "cuda.core"))
+except ModuleNotFoundError:
+    IS_THERE = False
+if not IS_THERE:
+    pytest.skip("numba-cuda is not installed: pip install 'sigps[cuda-link]'", allow_module_level=True)
+
+from sigps import Vertex
+from sigps.apps import BFS, PageRank
+from sigps.compiler.cuda import CudaProgram, compile_for_cuda
+from sigps.compiler.frontend import analyse
+from sigps.engine.gpu_memory import RunPlan, Sizes, plan_run
+
+COLUMNS = {"weight": np.dtype(np.float64), "capacity": np.dtype(np.int32)}
+MILLION = Sizes(num_owned=1_000_000, num_in_edges=16_000_000, num_hubs=100)
+KINDS: dict[str, Any] = {
+    "combined": ENGINE_PROGRAMS["pagerank"],
+    "searching": BFS(source=0),
+    "listed": ENGINE_PROGRAMS["coreness"],
+    "mail in lists": ENGINE_PROGRAMS["jump"],
+    "mail combined": ENGINE_PROGRAMS["two_letters"],
+    "silent": ENGINE_PROGRAMS["out_degree"],
+    "aggregating": ENGINE_PROGRAMS["totals"],
+}
+
+
+def compiled(program: Vertex, precision: Any = "single") -> CudaProgram:
+    return compile_for_cuda(analyse(program, precision), COLUMNS, narrow_ids=True, arch="sm_90")
+
+
+def per_vertex(plan: RunPlan, small: RunPlan) -> float:
+    """Return the bytes that a vertex more takes."""
+    return (plan.nbytes - small.nbytes) / (MILLION.num_owned - 1000)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_arrays_lie_one_after_another(kind: str) -> None:
+    plan = plan_run(compiled(KINDS[kind]), MILLION)
+    end = 0
+    for name in sorted(plan.offsets, key=plan.offsets.__getitem__):
+        assert plan.offsets[name] % 256 == 0
+        assert plan.offsets[name] >= end, f"{name} begins where the one before has not ended"
+        assert plan.offsets[name] - end < 256, f"there is a hole before {name}"
+        end = plan.offsets[name] + plan.sizes[name]
+    assert end <= plan.nbytes < end + 256
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_begins_as_zeros_is_in_front(kind: str) -> None:
+    plan = plan_run(compiled(KINDS[kind]), MILLION)
+    zeros = {"status", "sent0", "sent1", "touched_in", "again", "counts", "num_mails"}
+    for name, offset in plan.offsets.items():
+        if name in zeros:
+            assert offset + plan.sizes[name] <= plan.num_zeros, name
+        elif name != "offsets":  # of mail they begin as zeros, of lists they are given
+            assert offset >= plan.num_zeros, name
+
+
+def test_the_first_plan_and_small_values_lie_together() -> None:
+    """They are written, and read back, in one copy."""
+    plan = plan_run(compiled(ENGINE_PROGRAMS["totals"]), MILLION)  # type: ignore[arg-type]
+    at = [plan.offsets[name] for name in ("control", "aggregates", "params", "carried", "stats")]
+    assert at == sorted(at)
+    between = [n for n, offset in plan.offsets.items() if at[0] < offset < at[-1]]
+    assert sorted(between) == ["aggregates", "carried", "params"]
+
+
+def test_states_are_apart() -> None:
+    plan = plan_run(compiled(BFS(source=0)), MILLION)
+    assert plan.states == (0, 8_000_000 // 256 * 256)  # levels in 64 bits, parents in 32
+    assert plan.state_bytes == 8_000_000 + 4_000_000 + (-4_000_000) % 256
+
+
+@pytest.mark.parametrize(
+    ("program", "most"),
+    [
+        (BFS(source=0), 1 + 3 / 8 + 4 + 8),  # status, bits, an inbox, two lists
+        (PageRank(), 1 + 3 / 8 + 4 + 8 + 8),  # and two records
+    ],
+)
+def test_bytes_a_vertex(program: Vertex, most: float) -> None:
+    plans = [plan_run(compiled(program), s) for s in (MILLION, Sizes(1000, 16_000_000, 100))]
+    assert per_vertex(*plans) == pytest.approx(most, abs=0.01)
+
+
+def test_lists_have_a_slot_for_each_in_edge() -> None:
+    coreness = compiled(ENGINE_PROGRAMS["coreness"])  # type: ignore[arg-type]
+    few, many = (plan_run(coreness, Sizes(10, edges, 0)).nbytes for edges in (0, 1 << 20))
+    assert many - few == pytest.approx(8 << 20, abs=256)
+
+
+def test_every_program_has_a_plan() -> None:
+    for make in PROGRAMS.values():
+        plan = plan_run(compiled(make()), Sizes(0, 0, 0))
+        assert plan.nbytes > 0
