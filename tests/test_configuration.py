@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from sigps.engine.configuration import NARROW, WIDE, Near, Shape, choose_near, choose_shape, num_blocks
+from sigps.engine.configuration import (
+    MEDIUM,
+    NARROW,
+    WIDE,
+    Near,
+    Shape,
+    choose_near,
+    choose_shape,
+    num_blocks,
+)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +42,7 @@ def test_wide_blocks_are_fewer() -> None:
     assert num_blocks(132, 1025, 0, 1024) == 2
 
 
-@pytest.mark.parametrize("shape", [NARROW, WIDE])
+@pytest.mark.parametrize("shape", [NARROW, MEDIUM, WIDE])
 def test_a_block_is_made_of_warps_and_a_multiprocessor_holds_them(shape: Shape) -> None:
     assert shape.threads % 32 == 0
     assert shape.threads <= 1024
@@ -47,7 +56,8 @@ def test_a_block_is_made_of_warps_and_a_multiprocessor_holds_them(shape: Shape) 
         (16, False, False, WIDE),
         (0, False, False, NARROW),
         (4, True, False, NARROW),
-        (4, False, True, NARROW),
+        (4, False, True, MEDIUM),
+        (0, True, True, MEDIUM),
     ],
 )
 def test_choose_shape(record_bytes: int, stops_early: bool, reads_columns: bool, shape: Shape) -> None:

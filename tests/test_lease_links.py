@@ -12,7 +12,7 @@ from sigps import Vertex
 from sigps.compiler.cuda import compile_for_cuda, link, link_plain
 from sigps.compiler.frontend import analyse
 from sigps.compiler.program import VertexProgram
-from sigps.engine.configuration import NARROW, WIDE, Shape
+from sigps.engine.configuration import MEDIUM, NARROW, WIDE, Shape
 
 APPS = ["BFS", "OutDegree", "PageRank", "PageRank_tolerance", "SSSP", "WCC"]
 
@@ -39,7 +39,7 @@ CASES = [
 """The apps for both targets, the other programs for one of them in turn: half a second each."""
 
 
-def assert_links(program: VertexProgram, arch: str, narrow_ids: bool = True, shape: Shape = NARROW) -> None:
+def assert_links(program: VertexProgram, arch: str, narrow_ids: bool = True, shape: Shape = MEDIUM) -> None:
     native = compile_for_cuda(program, COLUMNS, narrow_ids=narrow_ids, arch=arch)
     sizes = {"SIGPS_THREADS": str(shape.threads), "SIGPS_BLOCKS": str(shape.blocks_per_sm)}
     cubin = link(native, "lease", arch, sizes)
@@ -58,8 +58,9 @@ def test_a_lease_links_with_wide_ids(name: str) -> None:
 
 
 @pytest.mark.parametrize(("arch", "precision"), TARGETS)
-def test_a_lease_links_in_wide_blocks(arch: str, precision: Any) -> None:
+def test_a_lease_links_in_other_shapes(arch: str, precision: Any) -> None:
     assert_links(analyse(made("PageRank"), precision), arch, shape=WIDE)
+    assert_links(analyse(made("BFS"), precision), arch, shape=NARROW)
 
 
 @pytest.mark.parametrize(("arch", "precision"), TARGETS)

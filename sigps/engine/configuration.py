@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["NARROW", "WIDE", "Near", "Shape", "choose_near", "choose_shape", "num_blocks"]
+__all__ = ["MEDIUM", "NARROW", "WIDE", "Near", "Shape", "choose_near", "choose_shape", "num_blocks"]
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,11 @@ class Shape:
     blocks_per_sm: int
 
 
-NARROW = Shape(256, 4)
-"""Blocks that share a multiprocessor: more of them where a program needs few registers."""
+NARROW = Shape(256, 6)
+"""Many small blocks: a search that stops at the first hit waits more than it computes."""
+
+MEDIUM = Shape(256, 4)
+"""Fewer, with more registers: an edge column beside each record."""
 
 WIDE = Shape(1024, 1)
 """One block has all the shared memory, in which the records are kept that are read most often."""
@@ -30,8 +33,9 @@ WIDE = Shape(1024, 1)
 def choose_shape(*, record_bytes: int, stops_early: bool, reads_columns: bool) -> Shape:
     """Choose the shape for a program.
 
-    Whoever gathers nothing but records is limited by how often these come from far away. Where a pull stops at the
-    first hit, or reads as much of each edge as of its source, that is not so.
+    Whoever gathers nothing but records is limited by how often these come from far away, and takes the shape that
+    keeps some of them near. Where a pull stops at the first hit, or reads as much of each edge as of its source,
+    that is not so.
 
     Args:
         record_bytes: The size of an outbox record; 0: none.
@@ -41,7 +45,9 @@ def choose_shape(*, record_bytes: int, stops_early: bool, reads_columns: bool) -
     >>> choose_shape(record_bytes=4, stops_early=False, reads_columns=False) == WIDE
     True
     """
-    return WIDE if record_bytes > 0 and not stops_early and not reads_columns else NARROW
+    if reads_columns:
+        return MEDIUM
+    return NARROW if stops_early or record_bytes == 0 else WIDE
 
 
 _NEAR_SHARE = 0.8

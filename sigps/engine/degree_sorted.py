@@ -13,7 +13,7 @@ import numpy as np
 
 __all__ = ["BLOCK_DEGREE", "WARP_DEGREE", "Rows", "place", "sorted_by_degree"]
 
-WARP_DEGREE = 256
+WARP_DEGREE = 192
 """Rows of more edges than this are walked by a warp each, the others by a lane."""
 
 BLOCK_DEGREE = 4096

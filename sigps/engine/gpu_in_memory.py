@@ -143,15 +143,15 @@ class GpuEngine:
     def _near(self, form: _Form, num_blocks: int) -> Near:
         """Choose what a pull copies to shared memory, and tell the kernel."""
         program = form.compiled.program
-        if form.shape != WIDE or program.consumption is Consumption.LISTED:
-            return Near(0, 0, 0)
-        near = choose_near(
-            shared_bytes=form.shared_bytes,
-            record_bytes=int(form.compiled.defines["SIGPS_RECORD_BYTES"]),
-            num_vertices=self._graph.places.size,
-            num_edges=int(self._lease["num_in_edges"]),
-            num_blocks=num_blocks,
-        )
+        near = Near(0, 0, 0)
+        if form.shape == WIDE and program.consumption is not Consumption.LISTED:
+            near = choose_near(
+                shared_bytes=form.shared_bytes,
+                record_bytes=int(form.compiled.defines["SIGPS_RECORD_BYTES"]),
+                num_vertices=self._graph.places.size,
+                num_edges=int(self._lease["num_in_edges"]),
+                num_blocks=num_blocks,
+            )
         self._lease["num_near_records"], self._lease["num_near_bits"] = near.num_records, near.num_bits
         return near
 
