@@ -277,6 +277,41 @@ def test_pushes_and_pulls_in_turn() -> None:
     assert {"push", "pull"} == set(turns)
 
 
+class Simmer(Vertex, message=float):
+    """Whoever is reached passes it on at once, and stays active for some supersteps more."""
+
+    left: State[int] = -1
+    heat: State[float] = 0.0
+    heard: State[int] = 0
+
+    def compute(self, messages):
+        best = max(messages, default=-1.0)
+        if self.superstep == 0 and self.id == 0:
+            best = 5.0
+        if best > self.heat:
+            self.heat = best
+            self.left = 3
+            for edge in self.out_edges:
+                self.send(edge, best + edge.weight / 1024 - 0.25)
+        elif self.left > 0:
+            self.left -= 1
+            self.heard += 1
+        if self.left <= 0 or self.id % 2 == 0:
+            self.vote_to_halt()
+
+
+@pytest.mark.parametrize("graph", ["skewed", "grid", "isolated", "path", "star_out", "two_components"])
+def test_messages_on_their_way_while_others_are_active(graph: str) -> None:
+    assert_as_judged(Simmer(), BATTERY[graph].build())
+    assert_as_judged(Simmer(), BATTERY[graph].build(), judge="cpu", max_supersteps=3)
+
+
+def test_messages_on_their_way_between_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    for direction in ("auto", "push"):
+        assert_same_in_leases(Simmer(), BATTERY["grid"].build(), 1, monkeypatch, direction=direction)
+        assert_same_in_leases(BFS(source=0), fans(40, HUB_DEGREE + 1), 1, monkeypatch, direction=direction)
+
+
 # --- results ---------------------------------------------------------------
 
 

@@ -18,11 +18,11 @@ from sigps.compiler.cuda import CudaProgram, compile_for_cuda, link
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
 from sigps.device.cuda import Gpu, Kernel
 from sigps.engine.aggregates import Aggregates
-from sigps.engine.configuration import WIDE, Near, Shape, choose_near, choose_shape, num_blocks
+from sigps.engine.configuration import WIDE, Near, Shape, choose_near, num_blocks
 from sigps.engine.direction import GPU_PULL_GAIN, GPU_PULL_GAIN_EARLY, Direction, choose_release
 from sigps.engine.exchange import checked_gids
 from sigps.engine.gpu_graph import graph_on_gpu
-from sigps.engine.gpu_memory import MOST_SUPERSTEPS, RunMemory
+from sigps.engine.gpu_memory import MOST_SUPERSTEPS, RunMemory, shape_of
 from sigps.engine.stats import Outcome
 from sigps.engine.subgraph import Subgraph
 from sigps.errors import DeviceError
@@ -251,11 +251,7 @@ def _form(
     program: VertexProgram, columns: tuple[tuple[str, np.dtype[Any]], ...], narrow: bool, gpu: Gpu
 ) -> _Form:
     compiled = compile_for_cuda(program, dict(columns), narrow_ids=narrow, arch=gpu.arch)
-    shape = choose_shape(
-        record_bytes=int(compiled.defines["SIGPS_RECORD_BYTES"]),
-        stops_early=compiled.defines["SIGPS_EARLY_EXIT"] == "1",
-        reads_columns=bool(program.edge_columns),
-    )
+    shape = shape_of(compiled)
     sizes = {"SIGPS_THREADS": str(shape.threads), "SIGPS_BLOCKS": str(shape.blocks_per_sm)}
     kernel = Kernel(link(compiled, "lease", gpu.arch, sizes), "run_lease")
     shared_bytes = gpu.shared_bytes - kernel.static_shared_bytes() if shape == WIDE else 0

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.compiler.program import Consumption, Delivery
+from sigps.engine.configuration import WIDE, Shape, choose_shape
 from sigps.engine.subgraph import Subgraph
 from sigps.errors import DeviceError
 from sigps.kernels.abi import JOB
@@ -35,6 +36,7 @@ __all__ = [
     "check_fits",
     "free_bytes",
     "plan_run",
+    "shape_of",
 ]
 
 MOST_SUPERSTEPS = 1 << 16
@@ -148,10 +150,28 @@ def _arrays(compiled: CudaProgram, sizes: Sizes) -> tuple[dict[str, int], dict[s
     if program.consumption is Consumption.LISTED:
         others |= {"offsets": 8 * (n + 1), **_list_arrays(compiled, sizes.num_in_edges)}
     elif compiled.neutral:
-        zeros |= {"touched_in": bits}
-        others |= {"inboxes": n * len(compiled.neutral), "touched": 4 * n, "senders": 4 * n}
-        others |= {"hubs": 4 * max(1, sizes.num_hubs)}
+        for i in range(2 if _relays(compiled) else 1):
+            zeros |= {f"touched{i}": bits}
+            others |= {f"inboxes{i}": n * len(compiled.neutral)}
+        others |= {"lists0": 4 * n, "lists1": 4 * n, "hubs": 4 * max(1, sizes.num_hubs)}
     return zeros, others
+
+
+def _relays(compiled: CudaProgram) -> bool:
+    """Tell whether small supersteps may push as they compute, into inboxes of their own.
+
+    Who gathers records in wide blocks has many senders in nearly every superstep, and is spared the memory.
+    """
+    return bool(compiled.neutral) and shape_of(compiled) != WIDE
+
+
+def shape_of(compiled: CudaProgram) -> Shape:
+    """Return the execution configuration of a compiled program."""
+    return choose_shape(
+        record_bytes=int(compiled.defines["SIGPS_RECORD_BYTES"]),
+        stops_early=compiled.defines["SIGPS_EARLY_EXIT"] == "1",
+        reads_columns=bool(compiled.program.edge_columns),
+    )
 
 
 def _list_arrays(compiled: CudaProgram, room: int) -> dict[str, int]:
@@ -272,10 +292,11 @@ def _lease(
     lease["could_send"], lease["num_in_edges"] = graph.could_send, subgraph.incoming.ends.size
     for i, aggregator in enumerate(program.aggregators):
         lease["persistent"] |= np.uint32(aggregator.persistent << i)
+    lease["relays"] = "inboxes1" in plan.offsets
     for i in range(2):
-        lease["sent"][i], lease["records"][i] = at(f"sent{i}"), at(f"records{i}")
-    same = ("status", "inboxes", "touched_in", "touched", "senders", "hubs", "offsets", "totals", "carried")
-    for name in (*same, "aggregates", "control", "stats"):
+        for name in ("sent", "records", "inboxes", "touched", "lists"):
+            lease[name][i] = at(f"{name}{i}")
+    for name in ("status", "hubs", "offsets", "totals", "carried", "aggregates", "control", "stats"):
         lease[name] = at(name)
     mail = lease["mail"]
     mail["places"] = graph.places.data.ptr
@@ -322,8 +343,9 @@ class RunMemory:
         self.states = self._filled_states()
         identities = [a.field.dtype().type(a.identity) for a in compiled.program.aggregators]
         self._begin(_cells(identities), _cells(params))
-        if "inboxes" in plan.offsets:
-            self._empty_inboxes(compiled.neutral or b"")
+        for name in ("inboxes0", "inboxes1"):
+            if name in plan.offsets:
+                self._empty(name, compiled.neutral or b"")
         if compiled.program.consumption is Consumption.LISTED and "counts" not in plan.offsets:
             self.array("offsets", np.uint64)[:] = graph.list_offsets()
 
@@ -350,7 +372,7 @@ class RunMemory:
         forced, edges = int(self.lease["forced"]), int(self.lease["num_in_edges"])
         is_cheap = sent_edges * gain < edges + self._graph.places.size
         pushes = (
-            superstep > 0 and (is_cheap or forced == 2) and forced != 1 and "inboxes" in self._plan.offsets
+            superstep > 0 and (is_cheap or forced == 2) and forced != 1 and "inboxes0" in self._plan.offsets
         )
         control = np.zeros((), dtype=CONTROL)
         plan = control["plan"]
@@ -454,10 +476,10 @@ class RunMemory:
             head[at : at + len(values)] = np.frombuffer(values, np.uint8)
         self._block[first : offsets["stats"]].set(head)
 
-    def _empty_inboxes(self, neutral: bytes) -> None:
+    def _empty(self, name: str, neutral: bytes) -> None:
         width = max(w for w in (8, 4, 2, 1) if len(neutral) % w == 0)
         words = np.frombuffer(neutral, dtype=f"u{width}")
-        rows = self.array("inboxes", words.dtype).reshape(-1, words.size)
+        rows = self.array(name, words.dtype).reshape(-1, words.size)
         for i, word in enumerate(words):
             rows[:, i] = word
 

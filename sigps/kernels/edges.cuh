@@ -34,6 +34,8 @@ struct RowOfEdges {
   uint32_t degree;
 };
 
+constexpr RowOfEdges EMPTY_ROW = {0, 0, 0};
+
 __device__ inline RowOfEdges row_of(const Edges &edges, uint32_t v) {
   if (v < edges.num_heavy)
     return {edges.offsets[v], 1, edges.degrees[v]};

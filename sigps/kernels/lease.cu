@@ -38,7 +38,19 @@ __device__ void add_where_any(unsigned long long *at,
     atomicAdd(at, value);
 }
 
-__device__ void add_tally(const Lease &lease, const Tally &tally) {
+__device__ void add_tally(const Lease &lease, const Plan &plan,
+                          const Tally &tally) {
+  Counters *all = &lease.control->counters;
+  if (plan.relays && !HAS_AGGREGATES) { // few warps ran: no block has to meet
+    if (__any_sync(ALL_LANES, tally.ran)) {
+      add_where_any(&all->ran, tally.ran);
+      add_where_any(&all->active, tally.active);
+      add_where_any(&all->senders, tally.senders);
+      add_where_any(&all->retired, tally.retired);
+      add_where_any(&all->sent_edges, tally.sent_edges);
+    }
+    return;
+  }
   __shared__ Counters of_block;
   if (threadIdx.x == 0)
     of_block = Counters{};
@@ -138,19 +150,27 @@ __device__ void plan_next(const Lease &lease, const Plan &plan) {
                                        done.sent_edges,
                                        now - control->last_time};
   control->last_time = now;
-  next.num_senders = control->num_new_senders.value;
+  bool pushed = plan.direction == PUSH && !plan.sweeps;
+  uint32_t from = plan.delivered ? plan.list_at : 1 - plan.list_at;
+  next.num_listed = control->num_new.value;
   next.num_hubs = control->num_new_hubs.value;
   next.mean_degree = float(done.sent_edges) / float(max(done.senders, 1ull));
-  control->num_new_senders.value = control->num_new_hubs.value = 0;
+  control->num_new.value = control->num_new_hubs.value = 0;
   control->num_senders.value = control->num_hubs.value = 0;
-  control->num_touched.value = 0;
   next.superstep++;
-  next.has_bits = plan.direction == PULL;
-  next.has_lists = plan.direction == PUSH;
+  next.has_bits = !pushed;
+  next.has_lists = pushed;
+  next.list_at = pushed ? 1 - from : 0;
+  next.delivered = pushed && plan.relays;
+  next.inbox_at = next.delivered ? 1 - plan.inbox_at : plan.inbox_at;
+  control->num_touched.value = next.delivered ? next.num_listed : 0;
   next.any_retired |= done.retired > 0;
   next.ended =
       done.active == 0 && done.sent_edges == 0 ? NOTHING_LEFT : NOT_YET;
-  next.direction = choose_direction(lease, done);
+  next.direction = next.delivered ? PUSH : choose_direction(lease, done);
+  next.sweeps = next.delivered && done.active > 0;
+  next.relays = lease.relays && next.direction == PUSH && !next.sweeps &&
+                done.sent_edges <= RELAY_EDGES;
   next.asking = done.senders == 0                  ? NOBODY
                 : done.senders == lease.could_send ? EVERYBODY
                                                    : SOME;
@@ -188,16 +208,32 @@ __device__ void push(const Lease &lease, const Plan &plan, uint32_t &generation,
                      Tally &tally) {
 #if SIGPS_NEUTRAL
   if constexpr (HAS_PUSH) {
-    uint32_t num_senders = plan.num_senders, num_hubs = plan.num_hubs;
-    if (!plan.has_lists) {
+    Control *control = lease.control;
+    uint32_t from = plan.delivered ? plan.list_at : 1 - plan.list_at;
+    uint32_t *touched = lease.lists[from], *next = lease.lists[1 - from];
+    Route route{plan.superstep, plan.inbox_at, touched,
+                &control->num_touched.value};
+    uint32_t count = plan.num_listed, num_hubs = plan.num_hubs;
+    if (!plan.delivered && !plan.has_lists) {
       list_senders(lease, plan);
-      wait_for_all(&lease.control->barrier, generation);
-      num_senders = lease.control->num_senders.value;
-      num_hubs = lease.control->num_hubs.value;
+      wait_for_all(&control->barrier, generation);
+      count = control->num_senders.value;
+      num_hubs = control->num_hubs.value;
     }
-    scatter(lease, plan, num_senders, num_hubs);
-    wait_for_all(&lease.control->barrier, generation);
-    compute_touched(lease, plan, tally);
+    if (!plan.delivered)
+      scatter(lease, plan, route, count, num_hubs);
+    else
+      scatter_hubs(lease, plan, route, num_hubs);
+    if (!plan.delivered || num_hubs > 0) {
+      wait_for_all(&control->barrier, generation);
+      count = control->num_touched.value;
+    }
+    if (plan.sweeps)
+      sweep(lease, plan, tally);
+    else if (plan.relays)
+      relay(lease, plan, touched, count, next, tally);
+    else
+      compute_touched(lease, plan, touched, count, next, tally);
   }
 #endif
 }
@@ -230,7 +266,7 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
   while (!plan.ended && plan.superstep < lease.end) {
     Tally tally = empty_tally();
     advance(lease, plan, generation, tally);
-    add_tally(lease, tally);
+    add_tally(lease, plan, tally);
     wait_for_all(&lease.control->barrier, generation, [&] {
       if (HAS_AGGREGATES && lease.control->counters.ran > 0)
         fold_totals(lease, !has_no_room(lease));

@@ -36,9 +36,14 @@ struct Plan {
   uint32_t any_retired; // whether a push has to ask
   uint32_t ended;       // why the lease ended before its time: an Ending
   uint32_t resumes;     // 1: go on with whoever found no room for its mail
-  uint32_t num_senders; // on the lists, where they are known
-  uint32_t num_hubs;
+  uint32_t num_listed;  // senders, or targets where messages were delivered
+  uint32_t num_hubs;    // senders with over HUB_DEGREE out-edges
   uint32_t mean_degree; // of the senders
+  uint32_t list_at;     // which list they are on
+  uint32_t inbox_at;    // which inboxes this superstep reads
+  uint32_t delivered;   // 1: the last superstep pushed its own messages
+  uint32_t relays;      // 1: this one does
+  uint32_t sweeps;      // 1: messages are delivered, and others active
 };
 
 struct Stats {
@@ -65,13 +70,17 @@ struct Control {
   uint64_t is_lost;
   int64_t lost_id;
   Counter num_senders, num_hubs; // listed from bits
-  Counter num_touched, num_new_senders, num_new_hubs;
+  Counter num_touched, num_new, num_new_hubs;
   Counter next_block_row; // what a pull has not begun yet
   Counter next_task[NUM_COUNTERS];
 };
 
 // Of senders with more out-edges than this, each is pushed by whole blocks.
 constexpr uint32_t HUB_DEGREE = 2048;
+
+// With no more edges than this, who computes also pushes: one barrier less is
+// worth more than an even division of the work.
+constexpr unsigned long long RELAY_EDGES = 1 << 16;
 
 // Messages on their way by name, not along edges: what compute() posted goes to
 // the lists, or to `messages`, in the order of targets.
@@ -94,12 +103,13 @@ struct Lease {
   Edges in_edges;
   Edges out_edges;
   uint32_t num_owned;
-  uint32_t num_block_rows;   // rows of in_edges that take a block; those up to
-                             // num_heavy take a warp
-  uint32_t could_send;       // vertices with an out-edge
-  uint32_t forced;           // 0 none, 1 pull, 2 push
-  uint32_t push_gain;        // in-edges that a pull passes during one message
-  uint32_t persistent;       // bit i: aggregator i carries on
+  uint32_t num_block_rows; // rows of in_edges that take a block; those up to
+                           // num_heavy take a warp
+  uint32_t could_send;     // vertices with an out-edge
+  uint32_t forced;         // 0 none, 1 pull, 2 push
+  uint32_t relays;     // whether there are inboxes for who computes and pushes
+  uint32_t push_gain;  // in-edges that a pull passes during one message
+  uint32_t persistent; // bit i: aggregator i carries on
   uint32_t num_near_records; // of the first vertices: copied to shared memory
   uint32_t num_near_bits;    // the same; both are multiples of 32
   int64_t end;               // the superstep not to run any more
@@ -107,11 +117,10 @@ struct Lease {
   uint8_t *status;      // [n]
   uint32_t *sent[2];    // [n / 32 rounded up] bits
   Record *records[2];   // [n]
-  Slots *inboxes;       // [n] neutral, but between the halves of a push
-  uint32_t *touched_in; // [n / 32 rounded up] bits: who has a message
-  uint32_t *touched;    // [n] the same as a list
-  uint32_t *senders;    // [n] list of local ids, read before it is written
-  uint32_t *hubs;       // [n / ...] senders with over HUB_DEGREE out-edges
+  Slots *inboxes[2];    // [n] neutral, but for messages on their way
+  uint32_t *touched[2]; // [n / 32 rounded up] bits: whose inbox is not
+  uint32_t *lists[2];   // [n] local ids of senders, or of their targets
+  uint32_t *hubs;       // [n / ...] senders that are on no list
   uint64_t *offsets;    // [n + 1] where a vertex's list or mail begins
   Mail mail;
   Totals *totals;   // [blocks]

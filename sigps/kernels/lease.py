@@ -50,9 +50,14 @@ _PLAN = _structure(
     ("any_retired", _WORD),
     ("ended", _WORD),
     ("resumes", _WORD),
-    ("num_senders", _WORD),
+    ("num_listed", _WORD),
     ("num_hubs", _WORD),
     ("mean_degree", _WORD),
+    ("list_at", _WORD),
+    ("inbox_at", _WORD),
+    ("delivered", _WORD),
+    ("relays", _WORD),
+    ("sweeps", _WORD),
 )
 
 _COUNTERS = _structure(
@@ -66,7 +71,7 @@ _LINE = 128
 def _control() -> np.dtype[np.void]:
     """Return the control structure: what many write lies in lines of its own."""
     lines = {"arrived": 0, "generation": 1, "plan": 2, "counters": 3, "num_senders": 4, "num_hubs": 5}
-    lines |= {"num_touched": 6, "num_new_senders": 7, "num_new_hubs": 8, "next_block_row": 9, "next_task": 10}
+    lines |= {"num_touched": 6, "num_new": 7, "num_new_hubs": 8, "next_block_row": 9, "next_task": 10}
     formats: dict[str, object] = dict.fromkeys(lines, _WORD)
     formats |= {"plan": _PLAN, "counters": _COUNTERS, "next_task": (_WORD, (NUM_COUNTERS * _LINE // 4,))}
     offsets = {name: line * _LINE for name, line in lines.items()}
@@ -112,6 +117,7 @@ LEASE = _structure(
     ("num_block_rows", _WORD),
     ("could_send", _WORD),
     ("forced", _WORD),
+    ("relays", _WORD),
     ("push_gain", _WORD),
     ("persistent", _WORD),
     ("num_near_records", _WORD),
@@ -121,10 +127,9 @@ LEASE = _structure(
     ("status", _POINTER),
     ("sent", _POINTER, (2,)),
     ("records", _POINTER, (2,)),
-    ("inboxes", _POINTER),
-    ("touched_in", _POINTER),
-    ("touched", _POINTER),
-    ("senders", _POINTER),
+    ("inboxes", _POINTER, (2,)),
+    ("touched", _POINTER, (2,)),
+    ("lists", _POINTER, (2,)),
     ("hubs", _POINTER),
     ("offsets", _POINTER),
     ("mail", _MAIL),

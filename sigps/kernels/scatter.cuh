@@ -1,5 +1,6 @@
 // Push: the listed senders combine into their targets' inboxes; then whoever
-// got a message computes.
+// got a message computes. Where there is little to do, who computes pushes at
+// once, into other inboxes, and the next superstep only computes: a relay.
 //
 // Schedule: a sender with many edges by one or more blocks; of the others up to
 // 32 by a warp, whose lanes divide all their edges evenly. Inboxes are combined
@@ -26,37 +27,53 @@ __device__ inline void append(uint32_t *list, uint32_t *count, bool appends,
 }
 
 // Lists the lanes' senders for the superstep that reads them.
-__device__ inline void append_senders(const Lease &lease, uint32_t *num_senders,
-                                      uint32_t *num_hubs, bool sends,
-                                      uint32_t v) {
+__device__ inline void append_senders(const Lease &lease, uint32_t *list,
+                                      uint32_t *num_senders, uint32_t *num_hubs,
+                                      bool sends, uint32_t v) {
   bool is_hub = sends && lease.in.out_degrees[v] > HUB_DEGREE;
-  append(lease.senders, num_senders, sends && !is_hub, v);
+  append(list, num_senders, sends && !is_hub, v);
   append(lease.hubs, num_hubs, is_hub, v);
 }
 
 #if SIGPS_NEUTRAL
+__device__ inline void prefetch(const void *at) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
+}
+
+// Where messages go: the superstep that reads them, its inboxes, and the list
+// of those who got one.
+struct Route {
+  int64_t arrival;
+  uint32_t inbox;
+  uint32_t *list;
+  uint32_t *count;
+};
+
 // Sends along one edge. Returns whether its target heard for the first time.
 // What is far away is asked for at once, before it is known to be needed.
 __device__ inline bool send(const Lease &lease, const Plan &plan,
-                            uint32_t source, uint64_t position,
-                            uint32_t target) {
+                            const Route &route, uint32_t source,
+                            uint64_t position, uint32_t target) {
   uint32_t bit = 1u << target % 32;
-  uint32_t *word = &lease.touched_in[target / 32];
+  uint32_t *word = &lease.touched[route.inbox][target / 32];
   uint32_t heard = *reinterpret_cast<volatile uint32_t *>(word) & bit;
   bool has_retired = plan.any_retired && lease.status[target] == RETIRED;
   Slots value;
   bool passes = sigps_deliver(
-      &lease.out, plan.superstep - 1,
-      HAS_RECORD ? &lease.records[plan.superstep & 1][source] : nullptr, source,
+      &lease.out, route.arrival - 1,
+      HAS_RECORD ? &lease.records[route.arrival & 1][source] : nullptr, source,
       target, position, &value);
   if (has_retired || !passes)
     return false;
-  combine_in_memory(&lease.inboxes[target], value);
-  return !heard && !(atomicOr(word, bit) & bit);
+  combine_in_memory(&lease.inboxes[route.inbox][target], value);
+  if (heard)
+    return false;
+  prefetch(&lease.in.out_degrees[target]); // it will compute
+  return !(atomicOr(word, bit) & bit);
 }
 
 __device__ inline void scatter_hubs(const Lease &lease, const Plan &plan,
-                                    uint32_t count) {
+                                    const Route &route, uint32_t count) {
   if (count == 0)
     return;
   uint32_t teams = max(1u, gridDim.x / count); // blocks that share a hub
@@ -71,24 +88,18 @@ __device__ inline void scatter_hubs(const Lease &lease, const Plan &plan,
       if (i < row.degree) {
         uint64_t position = row.first + uint64_t(i) * row.step;
         target = lease.out_edges.ends[position];
-        is_first = send(lease, plan, source, position, target);
+        is_first = send(lease, plan, route, source, position, target);
       }
-      append(lease.touched, &lease.control->num_touched.value, is_first,
-             target);
+      append(route.list, route.count, is_first, target);
     }
   }
 }
 
-// A warp takes `width` senders, a power of two, and its lanes divide their
+// Lanes of a warp have a sender each, or an empty row; all of them divide the
 // edges.
 __device__ inline void scatter_tile(const Lease &lease, const Plan &plan,
-                                    uint32_t begin, uint32_t width,
-                                    uint32_t count) {
-  uint32_t at = begin + lane_id();
-  bool is_mine = lane_id() < width && at < count;
-  uint32_t mine = is_mine ? lease.senders[at] : 0;
-  RowOfEdges row =
-      is_mine ? row_of(lease.out_edges, mine) : RowOfEdges{0, 0, 0};
+                                    const Route &route, uint32_t mine,
+                                    const RowOfEdges &row) {
   uint32_t upto = row.degree; // edges of this lane's sender and those before
 #pragma unroll
   for (uint32_t distance = 1; distance < 32; distance *= 2) {
@@ -112,72 +123,139 @@ __device__ inline void scatter_tile(const Lease &lease, const Plan &plan,
     if (i < total) {
       uint64_t position = first + uint64_t(i - of_earlier) * step;
       target = lease.out_edges.ends[position];
-      is_first = send(lease, plan, source, position, target);
+      is_first = send(lease, plan, route, source, position, target);
     }
-    append(lease.touched, &lease.control->num_touched.value, is_first, target);
+    append(route.list, route.count, is_first, target);
   }
 }
 
-__device__ inline void scatter(const Lease &lease, const Plan &plan,
-                               uint32_t count, uint32_t num_hubs) {
-  scatter_hubs(lease, plan, num_hubs);
-  uint32_t warp = spread_warp(), warps = threads_of_grid() / 32;
-  uint32_t width = 1; // few senders with many edges: a warp each
-  while (width < 32 && (width * warps < count || width * plan.mean_degree < 8))
+// How many vertices a warp takes, a power of two: few with many edges get a
+// warp each, and others so many that a warp has `least` edges.
+__device__ inline uint32_t width_of_tiles(const Plan &plan, uint32_t count,
+                                          uint32_t least) {
+  uint32_t warps = threads_of_grid() / 32, width = 1;
+  while (width < 32 &&
+         (width * warps < count || width * plan.mean_degree < least))
     width *= 2;
+  return width;
+}
+
+__device__ inline void scatter(const Lease &lease, const Plan &plan,
+                               const Route &route, uint32_t count,
+                               uint32_t num_hubs) {
+  scatter_hubs(lease, plan, route, num_hubs);
+  const uint32_t *senders = lease.lists[plan.list_at];
+  uint32_t warp = spread_warp(), warps = threads_of_grid() / 32;
+  uint32_t width = width_of_tiles(plan, count, 8);
   for (uint64_t begin = uint64_t(warp) * width; begin < count;
-       begin += uint64_t(warps) * width)
-    scatter_tile(lease, plan, uint32_t(begin), width, count);
+       begin += uint64_t(warps) * width) {
+    uint64_t at = begin + lane_id();
+    bool is_mine = lane_id() < width && at < count;
+    uint32_t mine = is_mine ? senders[at] : 0;
+    scatter_tile(lease, plan, route, mine,
+                 is_mine ? row_of(lease.out_edges, mine) : EMPTY_ROW);
+  }
 }
 
-__device__ inline void prefetch(const void *at) {
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
+// Takes a vertex's message out of its inbox, which is left as it was before,
+// and computes.
+__device__ inline bool open_and_run(const Lease &lease, const Plan &plan,
+                                    uint32_t v, Tally &tally) {
+  Slots *at = &lease.inboxes[plan.inbox_at][v];
+  uint8_t status = lease.status[v];
+  Inbox inbox{*at, 1};
+  *at = neutral_slots();
+  lease.touched[plan.inbox_at][v / 32] = 0; // all that are set in it end here
+  return status != RETIRED && run_vertex(lease, plan, v, status, inbox, tally);
 }
 
-// Computes whoever got a message, and leaves the inboxes as they were before.
+// Computes whoever got a message, and lists who sends.
 __device__ inline void compute_touched(const Lease &lease, const Plan &plan,
-                                       Tally &tally) {
-  uint32_t count = lease.control->num_touched.value;
+                                       const uint32_t *touched, uint32_t count,
+                                       uint32_t *senders, Tally &tally) {
   uint32_t rounds = (count + threads_of_grid() - 1) / threads_of_grid();
   for (uint32_t round = 0; round < rounds; round++) {
     uint32_t i = round * threads_of_grid() + spread_warp() * 32 + lane_id();
     bool sends = false;
     uint32_t v = 0;
     if (i < count) {
-      v = lease.touched[i];
-      prefetch(&lease.in.out_degrees[v]);
+      v = touched[i];
       RowOfEdges row = row_of(lease.out_edges, v);
-      Inbox inbox{lease.inboxes[v], 1};
-      lease.inboxes[v] = neutral_slots();
-      lease.touched_in[v / 32] = 0; // all that are set in it end here
-      sends = run_vertex(lease, plan, v, lease.status[v], inbox, tally);
+      sends = open_and_run(lease, plan, v, tally);
       if (sends) // the next superstep walks them, if it is a push
         prefetch(&lease.out_edges.ends[row.first]);
     }
-    append_senders(lease, &lease.control->num_new_senders.value,
+    append_senders(lease, senders, &lease.control->num_new.value,
                    &lease.control->num_new_hubs.value, sends, v);
+  }
+}
+
+// Computes whoever got a message, and pushes what it sends; hubs have to wait.
+__device__ inline void relay(const Lease &lease, const Plan &plan,
+                             const uint32_t *touched, uint32_t count,
+                             uint32_t *targets, Tally &tally) {
+  Route route{plan.superstep + 1, 1 - plan.inbox_at, targets,
+              &lease.control->num_new.value};
+  uint32_t warp = spread_warp(), warps = threads_of_grid() / 32;
+  uint32_t width = width_of_tiles(plan, count, 32); // fewer warps that count
+  for (uint64_t begin = uint64_t(warp) * width; begin < count;
+       begin += uint64_t(warps) * width) {
+    uint64_t at = begin + lane_id();
+    bool sends = false;
+    uint32_t v = 0;
+    RowOfEdges row = EMPTY_ROW;
+    if (lane_id() < width && at < count) {
+      v = touched[at];
+      row = row_of(lease.out_edges, v); // on its way while the vertex computes
+      sends = open_and_run(lease, plan, v, tally);
+    }
+    bool is_hub = sends && row.degree > HUB_DEGREE;
+    append(lease.hubs, &lease.control->num_new_hubs.value, is_hub, v);
+    __syncwarp(); // records that other lanes read
+    scatter_tile(lease, plan, route, v, sends && !is_hub ? row : EMPTY_ROW);
+  }
+}
+
+// Computes whoever got a message or is active, all vertices in turn; writes the
+// senders as bits.
+__device__ inline void sweep(const Lease &lease, const Plan &plan,
+                             Tally &tally) {
+  uint32_t words = (lease.num_owned + 31) / 32;
+  uint32_t warp = thread_of_grid() / 32, warps = threads_of_grid() / 32;
+  for (uint32_t word = warp; word < words; word += warps) {
+    uint32_t v = word * 32 + lane_id();
+    uint32_t touched = lease.touched[plan.inbox_at][word];
+    __syncwarp();
+    bool sends = false;
+    if (touched >> lane_id() & 1)
+      sends = open_and_run(lease, plan, v, tally);
+    else if (v < lease.num_owned && lease.status[v] == ACTIVE)
+      sends = run_vertex(lease, plan, v, ACTIVE, empty_inbox(), tally);
+    uint32_t bits = __ballot_sync(ALL_LANES, sends);
+    if (lane_id() == 0)
+      lease.sent[(plan.superstep + 1) & 1][word] = bits;
   }
 }
 #endif
 
-// Makes lists of bits: the superstep before was a pull, this one is a push.
+// Makes a list of bits: the superstep before was a pull, this one is a push.
 __device__ inline void list_senders(const Lease &lease, const Plan &plan) {
   const uint32_t *bits = lease.sent[plan.superstep & 1];
   uint32_t words = (lease.num_owned + 31) / 32;
   uint32_t warp = thread_of_grid() / 32, warps = threads_of_grid() / 32;
   for (uint32_t word = warp; word < words; word += warps) {
     bool sends = bits[word] >> lane_id() & 1;
-    append_senders(lease, &lease.control->num_senders.value,
-                   &lease.control->num_hubs.value, sends,
-                   word * 32 + lane_id());
+    append_senders(
+        lease, lease.lists[plan.list_at], &lease.control->num_senders.value,
+        &lease.control->num_hubs.value, sends, word * 32 + lane_id());
   }
 }
 
-// Makes bits of lists; all bits are empty before.
+// Makes bits of a list; all bits are empty before.
 __device__ inline void mark_senders(const Lease &lease, const Plan &plan) {
   int parity = plan.superstep & 1;
-  const uint32_t *lists[2] = {lease.senders, lease.hubs};
-  uint32_t counts[2] = {plan.num_senders, plan.num_hubs};
+  const uint32_t *lists[2] = {lease.lists[plan.list_at], lease.hubs};
+  uint32_t counts[2] = {plan.num_listed, plan.num_hubs};
   for (int list = 0; list < 2; list++)
     for (uint32_t i = thread_of_grid(); i < counts[list];
          i += threads_of_grid()) {
