@@ -28,6 +28,7 @@ class GpuGraph:
         out_degrees: [num_owned], uint32.
         could_send: Vertices with an out-edge.
         num_hubs: Vertices with so many out-edges that the whole grid pushes for them.
+        most_out_edges: The most that a vertex has.
         has_narrow_ids: Whether every id that compute() sees fits an int32.
         kept: What runs leave for later runs on the graph.
     """
@@ -51,6 +52,7 @@ class GpuGraph:
         self.out_degrees = self.outgoing.rows.degrees
         self.could_send = int((self.out_degrees > 0).sum())
         self.num_hubs = int((self.out_degrees > HUB_DEGREE).sum())
+        self.most_out_edges = int(self.out_degrees.max()) if self.out_degrees.size else 0
         self.has_narrow_ids = _ids_fit_32_bits(subgraph)
         self.kept: dict[Any, Any] = {}
         self._arrays: dict[str, Any] = {}

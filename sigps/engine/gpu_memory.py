@@ -51,6 +51,9 @@ _READ_AT_ONCE = 256
 _FIRST_MAILS = 1 << 12
 """Room for mail beside two messages a vertex, until a superstep needs more."""
 
+_RELAY_DEGREE = 64
+"""The most out-edges that a vertex may have where vertices push as soon as they have computed."""
+
 _ALIGNED = 256
 
 
@@ -79,11 +82,13 @@ class Sizes:
         num_owned: Vertices of the partition.
         num_in_edges: Their in-edges.
         num_hubs: Vertices with so many out-edges that the whole grid pushes for them.
+        most_out_edges: The most that a vertex has.
     """
 
     num_owned: int
     num_in_edges: int
     num_hubs: int
+    most_out_edges: int
 
     @property
     def mail_room(self) -> int:
@@ -150,19 +155,20 @@ def _arrays(compiled: CudaProgram, sizes: Sizes) -> tuple[dict[str, int], dict[s
     if program.consumption is Consumption.LISTED:
         others |= {"offsets": 8 * (n + 1), **_list_arrays(compiled, sizes.num_in_edges)}
     elif compiled.neutral:
-        for i in range(2 if _relays(compiled) else 1):
+        for i in range(2 if _relays(compiled, sizes) else 1):
             zeros |= {f"touched{i}": bits}
             others |= {f"inboxes{i}": n * len(compiled.neutral)}
         others |= {"lists0": 4 * n, "lists1": 4 * n, "hubs": 4 * max(1, sizes.num_hubs)}
     return zeros, others
 
 
-def _relays(compiled: CudaProgram) -> bool:
-    """Tell whether small supersteps may push as they compute, into inboxes of their own.
+def _relays(compiled: CudaProgram, sizes: Sizes) -> bool:
+    """Tell whether small supersteps push as they compute, into inboxes of their own.
 
-    Who gathers records in wide blocks has many senders in nearly every superstep, and is spared the memory.
+    That pays in meshes and road networks, which take thousands of supersteps: no vertex has many edges. Who gathers
+    records in wide blocks has many senders in nearly every superstep, and is spared the memory.
     """
-    return bool(compiled.neutral) and shape_of(compiled) != WIDE
+    return sizes.most_out_edges <= _RELAY_DEGREE and shape_of(compiled) != WIDE
 
 
 def shape_of(compiled: CudaProgram) -> Shape:
@@ -243,7 +249,7 @@ _FAR = 1 << 40
 def _template(compiled: CudaProgram, graph: GpuGraph, subgraph: Subgraph) -> _Template:
     known: dict[Any, _Template] = graph.kept
     if compiled not in known:
-        sizes = Sizes(graph.places.size, subgraph.incoming.ends.size, graph.num_hubs)
+        sizes = Sizes(graph.places.size, subgraph.incoming.ends.size, graph.num_hubs, graph.most_out_edges)
         plan = plan_run(compiled, sizes)
         here, run, states = (
             _lease(compiled, graph, subgraph, plan, *bases).reshape(1).view(np.uint64)
@@ -279,7 +285,7 @@ def _lease(
             job["lists"][i] = at(f"list{i}")
         for kind in ("num_mails", "mail_kinds", "mail_targets", "mail_senders", "mail_messages"):
             job[kind] = at(kind)
-        job["mail_room"] = Sizes(graph.places.size, 0, 0).mail_room
+        job["mail_room"] = Sizes(graph.places.size, 0, 0, 0).mail_room
         if program.reads_edges:
             _fill_walked(job, graph, program.read_columns)
         lease[name] = job

@@ -163,7 +163,7 @@ __device__ void plan_next(const Lease &lease, const Plan &plan) {
   next.list_at = pushed ? 1 - from : 0;
   next.delivered = pushed && plan.relays;
   next.inbox_at = next.delivered ? 1 - plan.inbox_at : plan.inbox_at;
-  control->num_touched.value = next.delivered ? next.num_listed : 0;
+  control->num_touched.value = 0;
   next.any_retired |= done.retired > 0;
   next.ended =
       done.active == 0 && done.sent_edges == 0 ? NOTHING_LEFT : NOT_YET;
@@ -220,11 +220,8 @@ __device__ void push(const Lease &lease, const Plan &plan, uint32_t &generation,
       count = control->num_senders.value;
       num_hubs = control->num_hubs.value;
     }
-    if (!plan.delivered)
+    if (!plan.delivered) {
       scatter(lease, plan, route, count, num_hubs);
-    else
-      scatter_hubs(lease, plan, route, num_hubs);
-    if (!plan.delivered || num_hubs > 0) {
       wait_for_all(&control->barrier, generation);
       count = control->num_touched.value;
     }

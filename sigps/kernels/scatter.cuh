@@ -190,7 +190,9 @@ __device__ inline void compute_touched(const Lease &lease, const Plan &plan,
   }
 }
 
-// Computes whoever got a message, and pushes what it sends; hubs have to wait.
+// Computes whoever got a message, and pushes what it sends. Only where no
+// vertex has many edges: what a warp's vertices will send is not known when it
+// takes them.
 __device__ inline void relay(const Lease &lease, const Plan &plan,
                              const uint32_t *touched, uint32_t count,
                              uint32_t *targets, Tally &tally) {
@@ -209,10 +211,8 @@ __device__ inline void relay(const Lease &lease, const Plan &plan,
       row = row_of(lease.out_edges, v); // on its way while the vertex computes
       sends = open_and_run(lease, plan, v, tally);
     }
-    bool is_hub = sends && row.degree > HUB_DEGREE;
-    append(lease.hubs, &lease.control->num_new_hubs.value, is_hub, v);
     __syncwarp(); // records that other lanes read
-    scatter_tile(lease, plan, route, v, sends && !is_hub ? row : EMPTY_ROW);
+    scatter_tile(lease, plan, route, v, sends ? row : EMPTY_ROW);
   }
 }
 
