@@ -61,7 +61,7 @@ def run(
             several ranks each keeps what it recorded of its own vertices.
         gather: Whether rank 0 gets the whole result; otherwise every rank keeps its part.
         direction: Force `"push"` or `"pull"`; the result is the same.
-        precision: The array type of Python's `float`: float32 for `"single"`.
+        precision: The array type of Python's `float`: float32 for `"single"`, in which a GPU also computes.
         asynchronous: Whether values may be sent out of turn where the result is provably the same: then the
             supersteps are other ones, and cheaper. Without effect with `max_supersteps` and on `"python"`.
         threads: Threads of each rank on the CPU; None for its share of the host's cores.
