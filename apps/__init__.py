@@ -1,9 +1,10 @@
 """The algorithms that come with sigps: one file each, written with its public names only."""
 
 from sigps.apps.bfs import BFS
+from sigps.apps.cdlp import CDLP
 from sigps.apps.out_degree import OutDegree
 from sigps.apps.pagerank import PageRank
 from sigps.apps.sssp import SSSP
 from sigps.apps.wcc import WCC
 
-__all__ = ["BFS", "SSSP", "WCC", "OutDegree", "PageRank"]
+__all__ = ["BFS", "CDLP", "SSSP", "WCC", "OutDegree", "PageRank"]

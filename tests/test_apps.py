@@ -12,32 +12,13 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from battery import BATTERY, Sample
+from app_runs import DEVICES, NAMES, as_networkx, by_id, first_id
+from battery import BATTERY
 from scipy.sparse import csgraph
 
 import sigps
-from sigps import ConfigError, Graph, GraphError, Result, run
+from sigps import ConfigError, Graph, GraphError, run
 from sigps.apps import BFS, SSSP, WCC, OutDegree, PageRank
-
-NAMES = [name for name in BATTERY if name != "empty"]
-DEVICES = ["python", "cpu"]
-
-
-def as_networkx(sample: Sample) -> Any:
-    """Return the same multigraph, every edge with its weight (1 without weights)."""
-    graph = nx.MultiDiGraph() if sample.directed else nx.MultiGraph()
-    graph.add_nodes_from([*(sample.vertices or []), *sample.sources, *sample.targets])
-    weights = sample.weights or [1.0] * len(sample.sources)
-    graph.add_weighted_edges_from(zip(sample.sources, sample.targets, weights, strict=True))
-    return graph
-
-
-def by_id(result: Result, field: str) -> dict[Any, Any]:
-    return dict(zip(result.ids.tolist(), result[field].tolist(), strict=True))
-
-
-def first_id(sample: Sample) -> Any:
-    return (sample.sources or sample.vertices)[0]
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -221,7 +202,7 @@ def test_every_app_has_a_screenful_a_doctest_and_public_imports_only() -> None:
     import sigps.apps
 
     modules = [name for _, name, _ in pkgutil.iter_modules(sigps.apps.__path__)]
-    assert modules == sorted(["bfs", "out_degree", "pagerank", "sssp", "wcc"])
+    assert modules == ["bfs", "cdlp", "out_degree", "pagerank", "sssp", "wcc"]
     for name in modules:
         module = importlib.import_module(f"sigps.apps.{name}")
         source = inspect.getsource(module)
@@ -233,4 +214,4 @@ def test_every_app_has_a_screenful_a_doctest_and_public_imports_only() -> None:
 
 
 def test_the_package_lists_its_apps() -> None:
-    assert sigps.apps.__all__ == ["BFS", "SSSP", "WCC", "OutDegree", "PageRank"]
+    assert sigps.apps.__all__ == ["BFS", "CDLP", "SSSP", "WCC", "OutDegree", "PageRank"]

@@ -310,6 +310,7 @@ TINY = {
     "bfs": "grid: {rows: 4, columns: 4}",
     "sssp": "grid: {rows: 4, columns: 4, weights: random}",
     "wcc": "erdos_renyi: {n: 40, m: 30}",
+    "cdlp": "rmat: {scale: 5}",
     "out_degree": "rmat: {scale: 5, directed: true}",
 }
 

@@ -1,0 +1,59 @@
+"""What the tests of the apps share: samples as plain arcs and as NetworkX graphs, and the ways to run them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import networkx as nx
+from battery import BATTERY, Sample
+from hypothesis import HealthCheck, settings
+from ways import Way
+
+from sigps import Result
+
+NAMES = [name for name in BATTERY if name != "empty"]
+DEVICES = ["python", "cpu"]
+
+RUNS = [
+    Way(device="python"),
+    Way(direction="push"),
+    Way(direction="pull", threads=2),
+    Way(2, partitioner="hash"),
+    Way(3, device="python", partitioner="bfs"),
+    Way(3, partitioner="vertices", direction="push"),
+]
+"""Both devices, one to three ranks, both directions."""
+
+RANDOM = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+
+
+def vertices_of(sample: Sample) -> list[Any]:
+    """Return the ids in ascending order, as results have them."""
+    return sorted({*(sample.vertices or []), *sample.sources, *sample.targets})
+
+
+def arcs_of(sample: Sample, directed: bool | None = None) -> list[tuple[Any, Any, float]]:
+    """Return source, target and weight of each arc; an undirected edge is two, a loop one."""
+    weights = sample.weights or [1.0] * len(sample.sources)
+    arcs = list(zip(sample.sources, sample.targets, weights, strict=True))
+    if not (sample.directed if directed is None else directed):
+        arcs += [(t, s, w) for s, t, w in arcs if s != t]
+    return arcs
+
+
+def as_networkx(sample: Sample) -> Any:
+    """Return the same multigraph, every edge with its weight (1 without weights)."""
+    graph = nx.MultiDiGraph() if sample.directed else nx.MultiGraph()
+    graph.add_nodes_from(vertices_of(sample))
+    graph.add_weighted_edges_from(arcs_of(sample, directed=True))
+    return graph
+
+
+def by_id(result: Result, field: str) -> dict[Any, Any]:
+    return dict(zip(result.ids.tolist(), result[field].tolist(), strict=True))
+
+
+def first_id(sample: Sample) -> Any:
+    return (sample.sources or sample.vertices)[0]
