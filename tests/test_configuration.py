@@ -65,6 +65,11 @@ def test_choose_shape(record_bytes: int, stops_early: bool, reads_columns: bool,
     assert chosen == shape
 
 
+def test_what_the_kernel_is_compiled_with() -> None:
+    assert WIDE.macros() == {"SIGPS_THREADS": "1024", "SIGPS_BLOCKS": "1", "SIGPS_RELAYS": "0"}
+    assert NARROW.macros()["SIGPS_RELAYS"] == MEDIUM.macros()["SIGPS_RELAYS"] == "1"
+
+
 @pytest.mark.parametrize(
     ("record_bytes", "num_vertices", "num_edges", "near"),
     [

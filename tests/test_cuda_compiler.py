@@ -24,6 +24,7 @@ from sigps.compiler.cpu import compile_for_cpu
 from sigps.compiler.cuda import CudaProgram, compile_for_cuda, link
 from sigps.compiler.frontend import analyse
 from sigps.compiler.program import Consumption
+from sigps.engine.gpu_memory import shape_of
 from sigps.errors import DeviceError
 from sigps.kernels.abi import HALT, JOB, OVERFLOW, RETIRE, SENT
 
@@ -96,11 +97,13 @@ def nvdisasm() -> str:
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("kernel", ["gather_reference", "lease"])
 @pytest.mark.parametrize("name", ["BFS", "PageRank", "SSSP", "WCC", "listed", "forward"])
-def test_no_call_is_left_in_machine_code(name: str, arch: str, tmp_path: Path) -> None:
+def test_no_call_is_left_in_machine_code(name: str, kernel: str, arch: str, tmp_path: Path) -> None:
     tool = nvdisasm()
     file = tmp_path / "program.cubin"
-    file.write_bytes(link(compiled(name, arch=arch), "gather_reference", arch))
+    program = compiled(name, arch=arch)
+    file.write_bytes(link(program, kernel, arch, shape_of(program).macros()))
     code = subprocess.run([tool, "-c", str(file)], capture_output=True, text=True, check=True).stdout
     called = re.findall(r"CALL\.\S+ `\(([^)]*)\)", code)
     # Division of doubles has a slow path out of line; a jump to the end is written as a call of a label.

@@ -41,8 +41,7 @@ CASES = [
 
 def assert_links(program: VertexProgram, arch: str, narrow_ids: bool = True, shape: Shape = MEDIUM) -> None:
     native = compile_for_cuda(program, COLUMNS, narrow_ids=narrow_ids, arch=arch)
-    sizes = {"SIGPS_THREADS": str(shape.threads), "SIGPS_BLOCKS": str(shape.blocks_per_sm)}
-    cubin = link(native, "lease", arch, sizes)
+    cubin = link(native, "lease", arch, shape.macros())
     assert cubin[:4] == b"\x7fELF"
     assert b"run_lease" in cubin
 

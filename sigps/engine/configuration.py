@@ -19,6 +19,19 @@ class Shape:
     threads: int
     blocks_per_sm: int
 
+    @property
+    def relays(self) -> bool:
+        """Whether small supersteps may push as they compute.
+
+        Who gathers records in wide blocks has many senders in nearly every superstep.
+        """
+        return self.blocks_per_sm > 1
+
+    def macros(self) -> dict[str, str]:
+        """Return what `kernels/lease.cu` is compiled with."""
+        numbers = {"THREADS": self.threads, "BLOCKS": self.blocks_per_sm, "RELAYS": int(self.relays)}
+        return {f"SIGPS_{name}": str(number) for name, number in numbers.items()}
+
 
 NARROW = Shape(256, 6)
 """Many small blocks: a search that stops at the first hit waits more than it computes."""

@@ -252,7 +252,7 @@ def _form(
 ) -> _Form:
     compiled = compile_for_cuda(program, dict(columns), narrow_ids=narrow, arch=gpu.arch)
     shape = shape_of(compiled)
-    sizes = {"SIGPS_THREADS": str(shape.threads), "SIGPS_BLOCKS": str(shape.blocks_per_sm)}
+    sizes = shape.macros()
     kernel = Kernel(link(compiled, "lease", gpu.arch, sizes), "run_lease")
     shared_bytes = gpu.shared_bytes - kernel.static_shared_bytes() if shape == WIDE else 0
     kernel.allow_shared_bytes(shared_bytes)

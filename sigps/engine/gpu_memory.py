@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.compiler.program import Consumption, Delivery
-from sigps.engine.configuration import WIDE, Shape, choose_shape
+from sigps.engine.configuration import Shape, choose_shape
 from sigps.engine.subgraph import Subgraph
 from sigps.errors import DeviceError
 from sigps.kernels.abi import JOB
@@ -165,10 +165,9 @@ def _arrays(compiled: CudaProgram, sizes: Sizes) -> tuple[dict[str, int], dict[s
 def _relays(compiled: CudaProgram, sizes: Sizes) -> bool:
     """Tell whether small supersteps push as they compute, into inboxes of their own.
 
-    That pays in meshes and road networks, which take thousands of supersteps: no vertex has many edges. Who gathers
-    records in wide blocks has many senders in nearly every superstep, and is spared the memory.
+    That pays in meshes and road networks, which take thousands of supersteps: no vertex has many edges.
     """
-    return sizes.most_out_edges <= _RELAY_DEGREE and shape_of(compiled) != WIDE
+    return sizes.most_out_edges <= _RELAY_DEGREE and shape_of(compiled).relays
 
 
 def shape_of(compiled: CudaProgram) -> Shape:

@@ -9,6 +9,10 @@
 //
 // Schedule: any number of blocks that are resident at once, of a multiple of 32
 // threads.
+//
+//   SIGPS_THREADS, SIGPS_BLOCKS  threads of a block, and how many of these a
+//                                multiprocessor must be able to hold
+//   SIGPS_RELAYS                 0: no superstep pushes as it computes
 
 #if SIGPS_MAILBOX
 #include "mail.cuh"
@@ -225,9 +229,9 @@ __device__ void push(const Lease &lease, const Plan &plan, uint32_t &generation,
       wait_for_all(&control->barrier, generation);
       count = control->num_touched.value;
     }
-    if (plan.sweeps)
+    if (SIGPS_RELAYS && plan.sweeps)
       sweep(lease, plan, tally);
-    else if (plan.relays)
+    else if (SIGPS_RELAYS && plan.relays)
       relay(lease, plan, touched, count, next, tally);
     else
       compute_touched(lease, plan, touched, count, next, tally);
