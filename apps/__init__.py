@@ -2,9 +2,10 @@
 
 from sigps.apps.bfs import BFS
 from sigps.apps.cdlp import CDLP
+from sigps.apps.kcore import KCore
 from sigps.apps.out_degree import OutDegree
 from sigps.apps.pagerank import PageRank
 from sigps.apps.sssp import SSSP
 from sigps.apps.wcc import WCC
 
-__all__ = ["BFS", "CDLP", "SSSP", "WCC", "OutDegree", "PageRank"]
+__all__ = ["BFS", "CDLP", "SSSP", "WCC", "KCore", "OutDegree", "PageRank"]

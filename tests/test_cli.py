@@ -312,6 +312,7 @@ TINY = {
     "wcc": "erdos_renyi: {n: 40, m: 30}",
     "cdlp": "rmat: {scale: 5}",
     "out_degree": "rmat: {scale: 5, directed: true}",
+    "kcore": "rmat: {scale: 5}",
 }
 
 

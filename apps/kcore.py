@@ -1,0 +1,43 @@
+"""Core numbers: how dense a part of the graph each vertex belongs to.
+
+The k-core is the largest part of the graph in which every vertex has at least k neighbours; a vertex's core number
+is the largest k whose core it is in. Round by round, those go that have too few neighbours left for more than the
+core at hand, and when none went, the core at hand becomes the lowest number of neighbours that anyone has left.
+
+    left(v) = |{ (u, v) an edge : u has not gone }|,   core(v) = max { min { left(u) : u } in a round until v goes }
+
+The graph is taken as undirected; each parallel edge is a neighbour, a loop is none. A superstep for each round and
+each core that is not empty: at most twice the number of vertices, some hundreds on skewed graphs. Edges are crossed
+once.
+
+V. Batagelj, M. Zaversnik, "An O(m) algorithm for cores decomposition of networks", 2003.
+
+>>> import sigps
+>>> graph = sigps.Graph.from_edges([0, 0, 1, 2, 3], [1, 2, 2, 3, 4], directed=False)
+>>> sigps.run(KCore(), graph)["core"].tolist()
+[2, 2, 2, 1, 1]
+"""
+
+from sigps import Aggregator, State, Vertex
+
+
+class KCore(Vertex, message=int, directed=False):
+    """Core numbers, and how many neighbours each vertex had left when it went."""
+
+    core: State[int] = 0
+    left: State[int] = 0
+    lowest = Aggregator.min(int)
+
+    def compute(self, messages):
+        """Count the neighbours that are left, and go if there are too few."""
+        if self.superstep == 0:
+            self.left = sum(1 for edge in self.out_edges if edge.target != self.id)
+        else:
+            self.left -= sum(messages)
+            self.core = max(self.core, self.lowest)
+            if self.left <= self.core:
+                for edge in self.out_edges:
+                    if edge.target != self.id:
+                        self.send(edge, 1)
+                self.retire()
+        self.lowest += self.left  # of those who go too: until their neighbours know, the core at hand stays
