@@ -64,7 +64,7 @@ def declare(
         if STATE in marks:
             states[name] = _state(cls, name, written.__origin__, default, VERTEX_ID in marks)
         else:
-            params[name] = _param(cls, name, written.__origin__, default, VERTEX_ID in marks)
+            params[name] = _param(cls, name, written.__origin__, default, _names_a_vertex(written))
     aggregators = {a.name: a for a in inherited.aggregators}
     aggregators |= {name: a for name, a in vars(cls).items() if isinstance(a, Aggregator)}
     message_type, fields = inherited.message_type, inherited.message
@@ -103,6 +103,12 @@ def _check_name(cls: type[Vertex], name: str) -> None:
         raise CompileError(
             f"{cls.__name__}.{name}: names that begin with two underscores are kept: choose another"
         )
+
+
+def _names_a_vertex(written: Any) -> bool:
+    """Tell whether a type is `VertexId`, or `VertexId | None`."""
+    parts = (written, *typing.get_args(written.__origin__))
+    return any(VERTEX_ID in getattr(part, "__metadata__", ()) for part in parts)
 
 
 def _state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -> Field:

@@ -280,10 +280,10 @@ def _bind_ids(program: Vertex, graph: Graph) -> Vertex:
     """Return the program with its vertex ids as compute() sees them, each checked to be in the graph."""
     bound = copy.copy(program)
     for field in program.declaration.params:
-        if field.is_vertex_id:
-            seen = _seen_ids(
-                graph, [getattr(program, field.name)], f"{type(program).__name__}({field.name}=)"
-            )
+        value = getattr(program, field.name)
+        may_be_none = field.type is None
+        if field.is_vertex_id and not (may_be_none and value is None):
+            seen = _seen_ids(graph, [value], f"{type(program).__name__}({field.name}=)")
             object.__setattr__(bound, field.name, int(seen[0]))
     return bound
 

@@ -20,6 +20,7 @@ from sigps import (
     ExchangeError,
     Graph,
     GraphError,
+    Param,
     PartitionError,
     State,
     Vertex,
@@ -202,6 +203,34 @@ def test_a_source_that_is_no_string_id_is_refused(source: Any) -> None:
 @pytest.mark.parametrize("source", [1, np.int32(1), 1.0, np.uint8(1)])
 def test_a_source_may_be_any_whole_number(source: Any) -> None:
     assert run(BFS(source=source), PATH)["level"].tolist() == [-1, 0, 1]
+
+
+class Optional(Vertex, message=int):
+    """Marks a vertex, where one is given."""
+
+    source: Param[VertexId | None] = None
+    is_it: State[bool] = False
+
+    def compute(self, messages):
+        if self.source is not None and self.id == self.source:
+            self.is_it = True
+        self.vote_to_halt()
+
+
+@pytest.mark.parametrize("device", ["python", "cpu"])
+def test_a_vertex_that_may_be_left_out(device: Any) -> None:
+    named = Graph.from_edges(["a", "b"], ["b", "c"])
+    numbered = Graph.from_edges([70, 5], [5, 9])
+    assert run(Optional(source="b"), named, device=device)["is_it"].tolist() == [False, True, False]
+    marked = run(Optional(source=70), numbered, device=device)
+    assert dict(zip(marked.ids.tolist(), marked["is_it"].tolist(), strict=True)) == {
+        5: False,
+        9: False,
+        70: True,
+    }
+    assert not run(Optional(), named, device=device)["is_it"].any()
+    with pytest.raises(GraphError, match="there is no vertex 6 in the graph"):
+        run(Optional(source=6), numbered, device=device)
 
 
 def test_a_missing_source_is_refused_on_every_rank() -> None:

@@ -53,6 +53,8 @@ class Subject:
             value = getattr(program, field.name)
             if field.type is not None:
                 self.params[field.name] = field
+            elif field.is_vertex_id and value is not None:  # `VertexId | None`, of any graph
+                self.params[field.name] = Field(field.name, int, value, True)
             elif isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
                 kind = float if isinstance(value, (float, np.floating)) else int
                 self.params[field.name] = Field(field.name, kind, value, field.is_vertex_id)
