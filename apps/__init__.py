@@ -5,7 +5,8 @@ from sigps.apps.cdlp import CDLP
 from sigps.apps.kcore import KCore
 from sigps.apps.out_degree import OutDegree
 from sigps.apps.pagerank import PageRank
+from sigps.apps.personalised_pagerank import PersonalisedPageRank
 from sigps.apps.sssp import SSSP
 from sigps.apps.wcc import WCC
 
-__all__ = ["BFS", "CDLP", "SSSP", "WCC", "KCore", "OutDegree", "PageRank"]
+__all__ = ["BFS", "CDLP", "SSSP", "WCC", "KCore", "OutDegree", "PageRank", "PersonalisedPageRank"]

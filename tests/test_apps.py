@@ -202,7 +202,16 @@ def test_every_app_has_a_screenful_a_doctest_and_public_imports_only() -> None:
     import sigps.apps
 
     modules = [name for _, name, _ in pkgutil.iter_modules(sigps.apps.__path__)]
-    assert modules == ["bfs", "cdlp", "kcore", "out_degree", "pagerank", "sssp", "wcc"]
+    assert modules == [
+        "bfs",
+        "cdlp",
+        "kcore",
+        "out_degree",
+        "pagerank",
+        "personalised_pagerank",
+        "sssp",
+        "wcc",
+    ]
     for name in modules:
         module = importlib.import_module(f"sigps.apps.{name}")
         source = inspect.getsource(module)
@@ -214,4 +223,13 @@ def test_every_app_has_a_screenful_a_doctest_and_public_imports_only() -> None:
 
 
 def test_the_package_lists_its_apps() -> None:
-    assert sigps.apps.__all__ == ["BFS", "CDLP", "SSSP", "WCC", "KCore", "OutDegree", "PageRank"]
+    assert sigps.apps.__all__ == [
+        "BFS",
+        "CDLP",
+        "SSSP",
+        "WCC",
+        "KCore",
+        "OutDegree",
+        "PageRank",
+        "PersonalisedPageRank",
+    ]

@@ -313,6 +313,7 @@ TINY = {
     "cdlp": "rmat: {scale: 5}",
     "out_degree": "rmat: {scale: 5, directed: true}",
     "kcore": "rmat: {scale: 5}",
+    "personalised_pagerank": "rmat: {scale: 5}",
 }
 
 
