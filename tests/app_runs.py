@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import networkx as nx
+import numpy as np
 from battery import BATTERY, Sample
 from hypothesis import HealthCheck, settings
+from numpy.typing import NDArray
 from ways import Way
 
 from sigps import Result
@@ -57,3 +59,12 @@ def by_id(result: Result, field: str) -> dict[Any, Any]:
 
 def first_id(sample: Sample) -> Any:
     return (sample.sources or sample.vertices)[0]
+
+
+def adjacency_of(sample: Sample) -> NDArray[np.float64]:
+    """Return the number of arcs from each vertex, by rows, to each vertex; ids ascend."""
+    index = {v: i for i, v in enumerate(vertices_of(sample))}
+    matrix = np.zeros((len(index), len(index)))
+    for s, t, _ in arcs_of(sample):
+        matrix[index[s], index[t]] += 1.0
+    return matrix

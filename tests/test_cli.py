@@ -314,6 +314,7 @@ TINY = {
     "out_degree": "rmat: {scale: 5, directed: true}",
     "kcore": "rmat: {scale: 5}",
     "personalised_pagerank": "rmat: {scale: 5}",
+    "katz": "grid: {rows: 4, columns: 4}",
 }
 
 
