@@ -2,6 +2,7 @@
 
 from sigps.apps.bfs import BFS
 from sigps.apps.cdlp import CDLP
+from sigps.apps.eigenvector import EigenvectorCentrality
 from sigps.apps.katz import Katz
 from sigps.apps.kcore import KCore
 from sigps.apps.out_degree import OutDegree
@@ -10,4 +11,15 @@ from sigps.apps.personalised_pagerank import PersonalisedPageRank
 from sigps.apps.sssp import SSSP
 from sigps.apps.wcc import WCC
 
-__all__ = ["BFS", "CDLP", "SSSP", "WCC", "KCore", "Katz", "OutDegree", "PageRank", "PersonalisedPageRank"]
+__all__ = [
+    "BFS",
+    "CDLP",
+    "SSSP",
+    "WCC",
+    "EigenvectorCentrality",
+    "KCore",
+    "Katz",
+    "OutDegree",
+    "PageRank",
+    "PersonalisedPageRank",
+]

@@ -205,6 +205,7 @@ def test_every_app_has_a_screenful_a_doctest_and_public_imports_only() -> None:
     assert modules == [
         "bfs",
         "cdlp",
+        "eigenvector",
         "katz",
         "kcore",
         "out_degree",
@@ -229,6 +230,7 @@ def test_the_package_lists_its_apps() -> None:
         "CDLP",
         "SSSP",
         "WCC",
+        "EigenvectorCentrality",
         "KCore",
         "Katz",
         "OutDegree",

@@ -315,6 +315,7 @@ TINY = {
     "kcore": "rmat: {scale: 5}",
     "personalised_pagerank": "rmat: {scale: 5}",
     "katz": "grid: {rows: 4, columns: 4}",
+    "eigenvector": "rmat: {scale: 5}",
 }
 
 
