@@ -3,6 +3,7 @@
 from sigps.apps.bfs import BFS
 from sigps.apps.cdlp import CDLP
 from sigps.apps.eigenvector import EigenvectorCentrality
+from sigps.apps.hits import HITS
 from sigps.apps.katz import Katz
 from sigps.apps.kcore import KCore
 from sigps.apps.out_degree import OutDegree
@@ -14,6 +15,7 @@ from sigps.apps.wcc import WCC
 __all__ = [
     "BFS",
     "CDLP",
+    "HITS",
     "SSSP",
     "WCC",
     "EigenvectorCentrality",

@@ -206,6 +206,7 @@ def test_every_app_has_a_screenful_a_doctest_and_public_imports_only() -> None:
         "bfs",
         "cdlp",
         "eigenvector",
+        "hits",
         "katz",
         "kcore",
         "out_degree",
@@ -228,6 +229,7 @@ def test_the_package_lists_its_apps() -> None:
     assert sigps.apps.__all__ == [
         "BFS",
         "CDLP",
+        "HITS",
         "SSSP",
         "WCC",
         "EigenvectorCentrality",

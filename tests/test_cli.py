@@ -316,6 +316,7 @@ TINY = {
     "personalised_pagerank": "rmat: {scale: 5}",
     "katz": "grid: {rows: 4, columns: 4}",
     "eigenvector": "rmat: {scale: 5}",
+    "hits": "rmat: {scale: 5, directed: true}",
 }
 
 
