@@ -6,6 +6,7 @@ from sigps.apps.eigenvector import EigenvectorCentrality
 from sigps.apps.hits import HITS
 from sigps.apps.katz import Katz
 from sigps.apps.kcore import KCore
+from sigps.apps.maximal_independent_set import MaximalIndependentSet
 from sigps.apps.out_degree import OutDegree
 from sigps.apps.pagerank import PageRank
 from sigps.apps.personalised_pagerank import PersonalisedPageRank
@@ -21,6 +22,7 @@ __all__ = [
     "EigenvectorCentrality",
     "KCore",
     "Katz",
+    "MaximalIndependentSet",
     "OutDegree",
     "PageRank",
     "PersonalisedPageRank",

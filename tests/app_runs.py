@@ -68,3 +68,12 @@ def adjacency_of(sample: Sample) -> NDArray[np.float64]:
     for s, t, _ in arcs_of(sample):
         matrix[index[s], index[t]] += 1.0
     return matrix
+
+
+def neighbours_of(sample: Sample) -> dict[Any, set[Any]]:
+    """Return the neighbours of each vertex, whichever the direction of the edge, without itself."""
+    neighbours: dict[Any, set[Any]] = {v: set() for v in vertices_of(sample)}
+    for s, t, _ in arcs_of(sample, directed=False):
+        if s != t:
+            neighbours[t].add(s)
+    return neighbours

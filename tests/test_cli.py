@@ -317,6 +317,7 @@ TINY = {
     "katz": "grid: {rows: 4, columns: 4}",
     "eigenvector": "rmat: {scale: 5}",
     "hits": "rmat: {scale: 5, directed: true}",
+    "maximal_independent_set": "erdos_renyi: {n: 40, m: 30}",
 }
 
 
