@@ -3,6 +3,7 @@
 from sigps.apps.bfs import BFS
 from sigps.apps.cdlp import CDLP
 from sigps.apps.eigenvector import EigenvectorCentrality
+from sigps.apps.greedy_colouring import GreedyColouring
 from sigps.apps.hits import HITS
 from sigps.apps.katz import Katz
 from sigps.apps.kcore import KCore
@@ -20,6 +21,7 @@ __all__ = [
     "SSSP",
     "WCC",
     "EigenvectorCentrality",
+    "GreedyColouring",
     "KCore",
     "Katz",
     "MaximalIndependentSet",

@@ -318,6 +318,7 @@ TINY = {
     "eigenvector": "rmat: {scale: 5}",
     "hits": "rmat: {scale: 5, directed: true}",
     "maximal_independent_set": "erdos_renyi: {n: 40, m: 30}",
+    "greedy_colouring": "erdos_renyi: {n: 40, m: 30}",
 }
 
 
