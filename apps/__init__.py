@@ -7,6 +7,7 @@ from sigps.apps.greedy_colouring import GreedyColouring
 from sigps.apps.hits import HITS
 from sigps.apps.katz import Katz
 from sigps.apps.kcore import KCore
+from sigps.apps.khop import KHop
 from sigps.apps.maximal_independent_set import MaximalIndependentSet
 from sigps.apps.out_degree import OutDegree
 from sigps.apps.pagerank import PageRank
@@ -23,6 +24,7 @@ __all__ = [
     "EigenvectorCentrality",
     "GreedyColouring",
     "KCore",
+    "KHop",
     "Katz",
     "MaximalIndependentSet",
     "OutDegree",

@@ -319,6 +319,7 @@ TINY = {
     "hits": "rmat: {scale: 5, directed: true}",
     "maximal_independent_set": "erdos_renyi: {n: 40, m: 30}",
     "greedy_colouring": "erdos_renyi: {n: 40, m: 30}",
+    "khop": "grid: {rows: 4, columns: 4}",
 }
 
 
