@@ -320,6 +320,7 @@ TINY = {
     "maximal_independent_set": "erdos_renyi: {n: 40, m: 30}",
     "greedy_colouring": "erdos_renyi: {n: 40, m: 30}",
     "khop": "grid: {rows: 4, columns: 4}",
+    "heat_diffusion": "grid: {rows: 4, columns: 4}",
 }
 
 
