@@ -4,6 +4,7 @@ from sigps.apps.bfs import BFS
 from sigps.apps.cdlp import CDLP
 from sigps.apps.eigenvector import EigenvectorCentrality
 from sigps.apps.greedy_colouring import GreedyColouring
+from sigps.apps.harmonic_labels import HarmonicLabels
 from sigps.apps.heat_diffusion import HeatDiffusion
 from sigps.apps.hits import HITS
 from sigps.apps.katz import Katz
@@ -24,6 +25,7 @@ __all__ = [
     "WCC",
     "EigenvectorCentrality",
     "GreedyColouring",
+    "HarmonicLabels",
     "HeatDiffusion",
     "KCore",
     "KHop",

@@ -321,6 +321,7 @@ TINY = {
     "greedy_colouring": "erdos_renyi: {n: 40, m: 30}",
     "khop": "grid: {rows: 4, columns: 4}",
     "heat_diffusion": "grid: {rows: 4, columns: 4}",
+    "harmonic_labels": "grid: {rows: 4, columns: 4, weights: random}",
 }
 
 
