@@ -16,6 +16,7 @@ from sigps.apps.pagerank import PageRank
 from sigps.apps.personalised_pagerank import PersonalisedPageRank
 from sigps.apps.sssp import SSSP
 from sigps.apps.wcc import WCC
+from sigps.apps.weighted_labels import WeightedLabels
 
 __all__ = [
     "BFS",
@@ -34,4 +35,5 @@ __all__ = [
     "OutDegree",
     "PageRank",
     "PersonalisedPageRank",
+    "WeightedLabels",
 ]

@@ -219,6 +219,7 @@ def test_every_app_has_a_screenful_a_doctest_and_public_imports_only() -> None:
         "personalised_pagerank",
         "sssp",
         "wcc",
+        "weighted_labels",
     ]
     for name in modules:
         module = importlib.import_module(f"sigps.apps.{name}")
@@ -248,4 +249,5 @@ def test_the_package_lists_its_apps() -> None:
         "OutDegree",
         "PageRank",
         "PersonalisedPageRank",
+        "WeightedLabels",
     ]

@@ -322,6 +322,7 @@ TINY = {
     "khop": "grid: {rows: 4, columns: 4}",
     "heat_diffusion": "grid: {rows: 4, columns: 4}",
     "harmonic_labels": "grid: {rows: 4, columns: 4, weights: random}",
+    "weighted_labels": "grid: {rows: 4, columns: 4, weights: random}",
 }
 
 
