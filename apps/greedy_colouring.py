@@ -50,6 +50,6 @@ class GreedyColouring(Vertex, message=Claim, directed=False):
 
 def priority(vertex, seed):
     """Return 32 bits that look random; nothing on the way exceeds 64."""
-    x = (vertex ^ (vertex >> 32) ^ (seed * 0x3C6EF35F)) & 0xFFFFFFFF
+    x = (vertex ^ (vertex >> 32) ^ ((seed & 0xFFFFFFFF) * 0x3C6EF35F)) & 0xFFFFFFFF
     x = ((x ^ (x >> 16)) * 0x45D9F3B) & 0xFFFFFFFF
     return ((x ^ (x >> 16)) * 0x45D9F3B) & 0xFFFFFFFF
