@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import subprocess
 import sys
 import time
 import traceback
@@ -188,9 +189,19 @@ def facts(given: argparse.Namespace) -> dict[str, Any]:
     found = machine_facts("numba-cuda", "cuda-core") | {
         "gpu": gpu_name(),
         "cuda_driver": f"{driver // 1000}.{driver % 1000 // 10}",
+        "driver": driver_version(),
         "repeats": given.repeats,
     }
     return found | {"commit": given.commit or found["commit"]}
+
+
+def driver_version() -> str:
+    """Return the driver's own version, as in 580.159; empty where nothing tells it."""
+    ask = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader", "--id=0"]
+    try:
+        return subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def gpu_name() -> str:
