@@ -101,7 +101,6 @@ def example_cases() -> list[Case]:
 
 
 CASES = {case.name: case for case in [*validation_cases(), *example_cases()]}
-GPU_CASES = [name for name, case in CASES.items() if case.field != "label"]  # no lists of messages there
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +129,7 @@ def test_the_answer_is_that_of_the_benchmark(name: str, ranks: int, device: Any,
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("direction", ["auto", "push", "pull"])
-@pytest.mark.parametrize("name", GPU_CASES)
+@pytest.mark.parametrize("name", CASES)
 def test_the_answer_of_a_gpu_is_that_of_the_benchmark(name: str, direction: Any, graphs_dir: Path) -> None:
     if not is_available():
         pytest.skip("no GPU, or no CuPy, numba-cuda and cuda.core")
