@@ -134,7 +134,8 @@ class Engine:
         """
         outcome = Outcome(ended=False)
         if self.superstep == 0 and self._mailbox is None:
-            self._gather(0)((np.uint64(0), np.uint64(0)))  # of no vertices: what has to be compiled is no work
+            # Over no vertices: what has to be compiled is no superstep's time.
+            self._gather(0)((np.uint64(0), np.uint64(0)))
         while not outcome.ended and len(outcome.stats) < num_supersteps:
             began = time.perf_counter()
             ghosts, num_bytes = self._exchange_records()
