@@ -274,7 +274,8 @@ class Engine:
 
     def _last_senders(self) -> NDArray[Any]:
         if self._senders is None:
-            self._senders = np.flatnonzero(self._read[0][: self._subgraph.num_owned].view(np.bool_))
+            sent = self._read[0][: self._subgraph.num_owned].view(np.bool_)
+            self._senders = np.flatnonzero(sent).astype(np.uint32)
         return self._senders
 
     def _active_vertices(self) -> NDArray[Any]:

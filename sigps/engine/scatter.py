@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,21 @@ __all__ = ["Scatter"]
 
 _DIRECT_EDGES = 1 << 15
 """With fewer edges than this, one thread is done before many have met."""
+
+_ROUND_EDGES = 1 << 18
+"""About so many messages are in bins at a time: they stay in cache, and take no memory that grows with the graph."""
+
+_PIECE = 1 << 16
+"""Senders whose rows are looked up at a time."""
+
+
+def _edges_upto(offsets: NDArray[np.uint64], senders: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """Return how many edges each sender and those before it have."""
+    upto = np.empty(senders.size, dtype=np.int64)
+    for begin in range(0, senders.size, _PIECE):
+        part = senders[begin : begin + _PIECE].astype(np.int64)
+        upto[begin : begin + _PIECE] = offsets[part + 1] - offsets[part]
+    return np.cumsum(upto, out=upto)
 
 
 class Scatter:
@@ -48,22 +64,29 @@ class Scatter:
             loop = native.loop("scatter_direct")
             count = loop(senders, job, self._edges, self._own, fields, read, inbox, touched)
             return [touched[:count]]
-        return self._binned(native, senders, job, fields, read, inbox)
+        upto = _edges_upto(self._edges[0], senders)
+        ends = np.unique(np.searchsorted(upto, np.arange(_ROUND_EDGES, num_edges, _ROUND_EDGES)))
+        heard: list[NDArray[np.uint32]] = []
+        for first, last in itertools.pairwise([0, *ends.tolist(), senders.size]):
+            if first < last:
+                work = upto[first:last] - (upto[first - 1] if first else 0)
+                heard += self._binned(native, senders[first:last], work, job, fields, read, inbox)
+        return heard
 
     def _binned(
         self,
         native: NativeProgram,
         senders: NDArray[np.uint32],
+        work: NDArray[np.int64],
         job: tuple[Any, ...],
         fields: tuple[Any, ...],
         read: tuple[Any, ...],
         inbox: tuple[Any, ...],
     ) -> list[NDArray[np.uint32]]:
+        """Send by way of bins; `work` counts the edges of each sender and those before."""
         n, threads = self._num_owned, self._threads.count
         shift = max(0, (n - 1).bit_length() - (threads * 4 - 1).bit_length())
         num_bins = (n - 1 >> shift) + 1
-        offsets = self._edges[0]
-        work = np.cumsum((offsets[senders.astype(np.int64) + 1] - offsets[senders]).view(np.int64))
         cuts = np.searchsorted(work, np.linspace(0, work[-1], threads + 1)[1:-1])
         parts = np.split(senders, cuts)
         ends = np.concatenate([[0], work])[np.concatenate([[0], cuts, [senders.size]])]
