@@ -189,6 +189,7 @@ def _end_all_ranks(
     print(f"rank {group.rank} of {group.size} failed:", file=sys.stderr)
     report(kind, error, trace)
     sys.stderr.flush()
+    time.sleep(0.1)  # the launcher passes on what was written, and an abort may overtake it
     group.abort(1)
 
 
