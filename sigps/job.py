@@ -209,11 +209,11 @@ def choose_device(device: str, prepared: Any, graph: Graph, *, deterministic: bo
 
 def _memory(graph: Graph) -> dict[str, Any]:
     """Compare what a graph takes on the GPU with what that has."""
-    from sigps.engine import gpu_memory
+    from sigps.engine import gpu_memory, gpu_plan
 
     columns = len(graph.columns)
     directions = 2 if graph.directed else 1
-    needed = gpu_memory.bytes_while_laid_out(graph.num_vertices, graph.num_edges * directions, columns)
+    needed = gpu_plan.bytes_while_laid_out(graph.num_vertices, graph.num_edges * directions, columns)
     return {"needed_bytes": needed, "free_bytes": gpu_memory.free_bytes()}
 
 

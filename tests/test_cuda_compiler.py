@@ -24,7 +24,7 @@ from sigps.compiler.cpu import compile_for_cpu
 from sigps.compiler.cuda import CudaProgram, compile_for_cuda, link
 from sigps.compiler.frontend import analyse
 from sigps.compiler.program import Consumption
-from sigps.engine.gpu_memory import shape_of
+from sigps.engine.gpu_plan import shape_of
 from sigps.errors import DeviceError
 from sigps.kernels.abi import HALT, JOB, OVERFLOW, RETIRE, SENT
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from sigps.device.cuda import Gpu, Kernel
 from sigps.engine.degree_sorted import Rows, place, sorted_by_degree
-from sigps.engine.gpu_memory import ORDERING, SORTING, check_fits
+from sigps.engine.gpu_memory import check_fits
+from sigps.engine.gpu_plan import ORDERING, SORTING
 from sigps.engine.subgraph import EdgeList, Subgraph, columns_of
 from sigps.kernels.lease import EDGES, HUB_DEGREE
 

@@ -22,7 +22,8 @@ from sigps.engine.configuration import WIDE, Near, Shape, choose_near, num_block
 from sigps.engine.direction import GPU_PULL_GAIN, GPU_PULL_GAIN_EARLY, Direction, choose_release
 from sigps.engine.exchange import checked_gids
 from sigps.engine.gpu_graph import graph_on_gpu
-from sigps.engine.gpu_memory import MOST_SUPERSTEPS, RunMemory, shape_of
+from sigps.engine.gpu_memory import RunMemory
+from sigps.engine.gpu_plan import MOST_SUPERSTEPS, shape_of
 from sigps.engine.stats import Outcome
 from sigps.engine.subgraph import Subgraph
 from sigps.errors import DeviceError

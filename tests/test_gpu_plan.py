@@ -21,7 +21,7 @@ from sigps import Vertex
 from sigps.apps import BFS, PageRank
 from sigps.compiler.cuda import CudaProgram, compile_for_cuda
 from sigps.compiler.frontend import analyse
-from sigps.engine.gpu_memory import RunPlan, Sizes, plan_run
+from sigps.engine.gpu_plan import RunPlan, Sizes, plan_run
 
 COLUMNS = {"weight": np.dtype(np.float64), "capacity": np.dtype(np.int32)}
 MILLION = Sizes(num_owned=1_000_000, num_in_edges=16_000_000, num_hubs=100, most_out_edges=5000)
