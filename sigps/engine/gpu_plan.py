@@ -1,0 +1,183 @@
+"""What a run takes of a GPU's memory, and a graph while it is brought there: pure functions of counts and types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sigps.compiler.program import Consumption, Delivery
+from sigps.engine.configuration import Shape, choose_shape
+from sigps.kernels.lease import CONTROL, STATS
+
+if TYPE_CHECKING:
+    from sigps.compiler.cuda import CudaProgram
+
+__all__ = [
+    "MOST_SUPERSTEPS",
+    "ORDERING",
+    "SORTING",
+    "RunPlan",
+    "Sizes",
+    "bytes_while_laid_out",
+    "mail_arrays",
+    "plan_run",
+    "shape_of",
+]
+
+MOST_SUPERSTEPS = 1 << 16
+"""Supersteps of one launch: as many as there is room for statistics."""
+
+_MOST_BLOCKS = 1 << 14
+"""More than any GPU holds at once."""
+
+_FIRST_MAILS = 1 << 12
+"""Room for mail beside two messages a vertex, until a superstep needs more."""
+
+_RELAY_DEGREE = 64
+"""The most out-edges that a vertex may have where vertices push as soon as they have computed."""
+
+_ALIGNED = 256
+
+SORTING = 20
+"""Bytes an edge that sorting rows takes for a while: keys, as many again to sort them, and what came in."""
+
+ORDERING = 48
+"""The same where an order is wanted, to bring a column along."""
+
+
+def bytes_while_laid_out(num_vertices: int, num_edges: int, num_columns: int) -> int:
+    """Return about how much memory a graph takes on a GPU while it is brought there, which is when it takes most.
+
+    >>> bytes_while_laid_out(1000, 10_000, 0)
+    314000
+    """
+    kept = 5 * num_edges * (1 + num_columns) + 64 * num_vertices
+    return kept + num_edges * (ORDERING if num_columns else SORTING)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the room for a run follows from.
+
+    Attributes:
+        num_owned: Vertices of the partition.
+        num_in_edges: Their in-edges.
+        num_hubs: Vertices with so many out-edges that the whole grid pushes for them.
+        most_out_edges: The most that a vertex has.
+    """
+
+    num_owned: int
+    num_in_edges: int
+    num_hubs: int
+    most_out_edges: int
+
+    @property
+    def mail_room(self) -> int:
+        return 2 * self.num_owned + _FIRST_MAILS
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """Where a run's arrays lie.
+
+    Attributes:
+        offsets: Where each array begins in the run's block, in bytes.
+        sizes: The bytes of each.
+        num_zeros: The bytes at the front that are zero when the run begins.
+        nbytes: The whole block.
+        states: Where each state field begins in the block of states.
+        state_bytes: That block.
+    """
+
+    offsets: Mapping[str, int]
+    sizes: Mapping[str, int]
+    num_zeros: int
+    nbytes: int
+    states: tuple[int, ...]
+    state_bytes: int
+
+
+def plan_run(compiled: CudaProgram, sizes: Sizes) -> RunPlan:
+    """Tell what a run of a program takes; exact, and known before any of it is taken."""
+    zeros, others = _arrays(compiled, sizes)
+    at, offsets = 0, {}
+    for name, size in (*zeros.items(), *others.items()):
+        offsets[name] = at
+        at += _up(size)
+    num_zeros = sum(map(_up, zeros.values()))
+    states, end = [], 0
+    for dtype in compiled.states:
+        states.append(end)
+        end += _up(sizes.num_owned * dtype.itemsize)
+    return RunPlan(offsets, zeros | others, num_zeros, at, tuple(states), end)
+
+
+def _arrays(compiled: CudaProgram, sizes: Sizes) -> tuple[dict[str, int], dict[str, int]]:
+    """Name the arrays and their bytes: those that begin as zeros, and the others."""
+    program, n = compiled.program, sizes.num_owned
+    bits = -(-n // 32) * 4
+    cells = 8 * max(1, len(program.aggregators))
+    zeros = {"status": n}
+    others = {
+        "control": CONTROL.itemsize,
+        "aggregates": cells,
+        "params": 8 * max(1, len(program.params)),
+        "carried": cells,
+        "stats": STATS.itemsize * MOST_SUPERSTEPS,
+        "totals": _MOST_BLOCKS * cells,
+    }
+    if program.delivery is Delivery.MAILBOX:
+        zeros |= {"again": bits, "counts": 4 * n, "offsets": 8 * (n + 1), "num_mails": 8}
+        others |= {"of_block": 8 * _MOST_BLOCKS, **mail_arrays(compiled, sizes.mail_room)}
+        return zeros, others
+    zeros |= {"sent0": bits, "sent1": bits}
+    record = int(compiled.defines["SIGPS_RECORD_BYTES"])
+    others |= {"records0": max(16, n * record), "records1": max(16, n * record)}
+    if program.consumption is Consumption.LISTED:
+        others |= {"offsets": 8 * (n + 1), **_list_arrays(compiled, sizes.num_in_edges)}
+    elif compiled.neutral:
+        for i in range(2 if _relays(compiled, sizes) else 1):
+            zeros |= {f"touched{i}": bits}
+            others |= {f"inboxes{i}": n * len(compiled.neutral)}
+        others |= {"lists0": 4 * n, "lists1": 4 * n, "hubs": 4 * max(1, sizes.num_hubs)}
+    return zeros, others
+
+
+def _relays(compiled: CudaProgram, sizes: Sizes) -> bool:
+    """Tell whether small supersteps push as they compute, into inboxes of their own.
+
+    That pays in meshes and road networks, which take thousands of supersteps: no vertex has many edges.
+    """
+    return sizes.most_out_edges <= _RELAY_DEGREE and shape_of(compiled).relays
+
+
+def shape_of(compiled: CudaProgram) -> Shape:
+    """Return the execution configuration of a compiled program."""
+    return choose_shape(
+        record_bytes=int(compiled.defines["SIGPS_RECORD_BYTES"]),
+        stops_early=compiled.defines["SIGPS_EARLY_EXIT"] == "1",
+        reads_columns=bool(compiled.program.edge_columns),
+    )
+
+
+def _list_arrays(compiled: CudaProgram, room: int) -> dict[str, int]:
+    return {f"list{i}": max(1, room) * dtype.itemsize for i, dtype in enumerate(compiled.message)}
+
+
+def mail_arrays(compiled: CudaProgram, room: int) -> dict[str, int]:
+    """Name what grows with the mail: what is posted, and what is sorted of it."""
+    message = max(1, int(compiled.defines["SIGPS_MESSAGE_BYTES"]))
+    arrays = {
+        "mail_kinds": room,
+        "mail_targets": 8 * room,
+        "mail_senders": 4 * room,
+        "mail_messages": message * room,
+    }
+    if compiled.program.consumption is Consumption.LISTED:
+        return arrays | _list_arrays(compiled, room)
+    return arrays | {"messages": message * room}
+
+
+def _up(size: int) -> int:
+    return -(-size // _ALIGNED) * _ALIGNED
