@@ -8,19 +8,32 @@ import pytest
 import test_equality
 from test_cuda_compiler import COLUMNS, PROGRAMS
 
+import sigps.apps
 from sigps import Vertex
 from sigps.compiler.cuda import compile_for_cuda, link, link_plain
 from sigps.compiler.frontend import analyse
 from sigps.compiler.program import VertexProgram
 from sigps.engine.configuration import MEDIUM, NARROW, WIDE, Shape
 
-APPS = ["BFS", "OutDegree", "PageRank", "PageRank_tolerance", "SSSP", "WCC"]
+APPS = [*sigps.apps.__all__, "PageRank_tolerance"]
+
+REQUIRED = {
+    "HarmonicLabels": {"one": 0, "zero": 1},
+    "HeatDiffusion": {"source": 0, "rate": 0.1},
+    "KHop": {"source": 0},
+    "Katz": {"attenuation": 0.1},
+    "PersonalisedPageRank": {"source": 0},
+}
+"""What must be given to apps that are in no other collection."""
 
 TARGETS: list[tuple[str, Any]] = [("sm_80", "single"), ("sm_90", "double")]
 
 
 def made(name: str) -> Vertex:
-    """Return a program by its name, from either collection."""
+    """Return a program by its name, from either collection, or an app."""
+    if name in sigps.apps.__all__ and name not in PROGRAMS:
+        app: Vertex = getattr(sigps.apps, name)(**REQUIRED.get(name, {}))
+        return app
     program = test_equality.PROGRAMS[name] if name in test_equality.PROGRAMS else PROGRAMS[name]()
     return program if isinstance(program, Vertex) else program(0)
 
