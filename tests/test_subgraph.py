@@ -10,7 +10,8 @@ from battery import BATTERY, Sample
 from thread_group import ThreadGroup, run_ranks
 from ways import by_size
 
-from sigps import Graph, GraphError
+from sigps import Graph, GraphError, run
+from sigps.apps import PageRank
 from sigps.engine.subgraph import EdgeList, Subgraph, build_subgraph, columns_of
 from sigps.graph.partition import Assignment, partition
 
@@ -172,3 +173,13 @@ def test_columns_come_in_the_programs_order() -> None:
         columns_of(edges, ("price",))
     with pytest.raises(GraphError, match="they have: none"):
         columns_of(EdgeList(edges.offsets, edges.ends, {}), ("price",))
+
+
+@pytest.mark.parametrize("direction", ["pull", "auto"])
+def test_a_part_that_is_only_pulled_keeps_its_edges_once(direction: Any) -> None:
+    def edges_kept(group: ThreadGroup) -> list[bool]:
+        graph = BATTERY["skewed"].build(group=group)
+        run(PageRank(iterations=3), graph, device="cpu", direction=direction)
+        return ["pushed" in part.__dict__ for _, part in graph.__dict__["_partitions"].values()]
+
+    assert run_ranks(2, edges_kept) == [[False], [False]]

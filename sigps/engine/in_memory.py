@@ -18,6 +18,7 @@ import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,7 @@ class Engine:
         self._subgraph, self._exchange, self._threads = subgraph, exchange, threads
         self._forced = forced
         self._withheld: Withheld | None = None
-        self._can_push = _can_push(native, deterministic)
+        self._can_push = _can_push(native, deterministic) and forced != "pull"
         self._deterministic = deterministic
         self.aggregates = Aggregates(program.aggregators, deterministic, n)
         self._status = np.full(n, ACTIVE, dtype=np.uint8)
@@ -109,13 +110,11 @@ class Engine:
         self._last = _Tally(active=n)
         self._senders: NDArray[Any] | None = None
         self._active: NDArray[Any] | None = None
-        incoming, pushed = subgraph.incoming, subgraph.pushed
+        incoming = subgraph.incoming
         self._pull_edges = (incoming.offsets, incoming.ends, columns_of(incoming, program.edge_columns))
         self._kept = Kept(improving, self._pull_edges[2], n, reach) if improving else None
         self._has_order = improving is None or has_order(improving, params, self._pull_edges[2], threads)
         self._own = (subgraph.ids, incoming.offsets, subgraph.out_degrees, _out_edges(native, subgraph))
-        push_edges = (pushed.offsets, pushed.ends, columns_of(pushed, program.edge_columns))
-        self._scatter = Scatter(push_edges, self._own, n, threads)
         self._ranges = _cut(incoming.offsets, threads.count * 8 if threads.count > 1 else 1)
         self._num_out_edges = int(subgraph.out_degrees.sum(dtype=np.int64))
         self._num_with_out_edges = int(np.count_nonzero(subgraph.out_degrees))
@@ -272,6 +271,12 @@ class Engine:
         self._senders = np.concatenate([nothing, *[r[2] for r in results]])
         self._active = np.concatenate([nothing, *[r[3] for r in results]])
 
+    @cached_property
+    def _scatter(self) -> Scatter:
+        pushed = self._subgraph.pushed
+        edges = (pushed.offsets, pushed.ends, columns_of(pushed, self._program.edge_columns))
+        return Scatter(edges, self._own, self._subgraph.num_owned, self._threads)
+
     def _last_senders(self) -> NDArray[Any]:
         if self._senders is None:
             sent = self._read[0][: self._subgraph.num_owned].view(np.bool_)
@@ -287,8 +292,8 @@ class Engine:
         """Count the edges from the last senders into this partition; all edges where the senders are too many."""
         if self._exchange.size == 1:
             return self._last.sent_edges
-        if self._last.senders * 4 > self._subgraph.num_owned:
-            return self._subgraph.pushed.ends.size
+        if not self._can_push or self.superstep == 0 or self._last.senders * 4 > self._subgraph.num_owned:
+            return self._subgraph.incoming.ends.size
         offsets = self._subgraph.pushed.offsets
         senders = np.concatenate([self._last_senders().astype(np.int64), ghosts])
         return int((offsets[senders + 1] - offsets[senders]).sum())

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,8 +45,7 @@ class Subgraph:
         gids: [num_owned + num_ghosts], int64; None where local id and gid are the same.
         ids: [num_owned + num_ghosts], int64: the id that compute() sees; empty where it is the local id.
         incoming: In-edges of owned vertices; ends are local ids of sources.
-        pushed: The same edges by source, owned and ghosts; ends are local ids of owned targets.
-        outgoing: Out-edges of owned vertices; ends are gids. None unless a program walks them.
+        outgoing: Out-edges of owned vertices; ends are gids. In a part of a graph None unless a program walks them.
         out_degrees: [num_owned], uint32 or uint64, counted in the whole graph.
         halo: For each rank, the owned local ids that it holds as ghosts, in the order of its slots.
         ghost_bounds: [size + 1]: rank r's vertices are the ghosts ghost_bounds[r] : ghost_bounds[r + 1].
@@ -58,12 +58,23 @@ class Subgraph:
     gids: NDArray[np.int64] | None
     ids: NDArray[np.int64]
     incoming: EdgeList
-    pushed: EdgeList
     outgoing: EdgeList | None
     out_degrees: NDArray[Any]
     halo: tuple[NDArray[np.int64], ...] = ()
     ghost_bounds: NDArray[np.int64] | None = None
     outgoing_oids: NDArray[np.int64] | None = None
+
+    @cached_property
+    def pushed(self) -> EdgeList:
+        """In-edges by source, owned and ghosts; ends are local ids of owned targets.
+
+        The whole graph has them as it is. A part lays them out when somebody first asks, since many programs never push
+        and they take as much memory as the in-edges.
+        """
+        if self.gids is None:
+            assert self.outgoing is not None
+            return self.outgoing
+        return _by_source(self.incoming, self.num_owned + self.num_ghosts)
 
     @property
     def owned_gids(self) -> NDArray[np.int64]:
@@ -146,7 +157,6 @@ def _whole(graph: Graph, with_outgoing: bool) -> Subgraph:
         gids=None,
         ids=seen_ids(graph, None),
         incoming=EdgeList(inward.offsets, inward.sources, inward.columns),
-        pushed=rows,
         outgoing=rows,
         out_degrees=_narrow(degrees),
         outgoing_oids=_target_oids(graph, graph.targets) if with_outgoing else None,
@@ -191,7 +201,6 @@ def _part(graph: Graph, assignment: Assignment, with_outgoing: bool) -> Subgraph
         gids=gids,
         ids=seen_ids(graph, gids),
         incoming=incoming,
-        pushed=_by_source(incoming, owned.size + ghosts.size),
         outgoing=outgoing,
         out_degrees=_out_degrees(graph, assignment, local_of, owned.size),
         halo=tuple(local_of[part].astype(np.int64) for part in asked),

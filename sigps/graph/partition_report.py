@@ -25,7 +25,7 @@ class PartitionReport:
         cut_edges: Those of the in-edges that come from another part.
         ghosts: Distinct sources of the cut edges.
         num_bytes: Bytes of the part's graph, estimated: 4 an edge and direction and its columns, 40 a vertex,
-            16 a ghost. An undirected graph keeps one direction.
+            16 a ghost. An undirected graph keeps one direction, on several parts until a program pushes.
     """
 
     vertices: NDArray[np.int64]
