@@ -74,6 +74,10 @@ class Aggregates:
             values.append(dtype.type(value))
         self.values = tuple(values)
 
+    def restore(self, values: tuple[Any, ...]) -> None:
+        """Read these in the next superstep."""
+        self.values = tuple(d.type(v) for d, v in zip(self._dtypes, values, strict=True))
+
     def by_name(self) -> dict[str, Any]:
         """Return the values as Python numbers."""
         return {a.name: v.item() for a, v in zip(self._aggregators, self.values, strict=True)}

@@ -17,7 +17,6 @@ import bisect
 import itertools
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -28,13 +27,16 @@ from sigps.compiler.cpu import NativeProgram, rows
 from sigps.compiler.program import Consumption, Delivery, EarlyExit
 from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
+from sigps.engine.arrivals import combine_into, list_by_target
 from sigps.engine.direction import Direction, choose_asking, choose_direction
 from sigps.engine.exchange import Exchange
 from sigps.engine.improving import Kept, has_order
 from sigps.engine.mailbox import Mailbox
 from sigps.engine.scatter import Scatter
-from sigps.engine.stats import Outcome, SuperstepStats
+from sigps.engine.snapshot import Snapshot, as_columns, fill_rows
+from sigps.engine.stats import Outcome
 from sigps.engine.subgraph import Subgraph, columns_of
+from sigps.engine.tally import Everywhere, Tally
 from sigps.engine.withheld import Withheld
 from sigps.kernels.cpu import ACTIVE, MOST, PIECE, SOME
 
@@ -42,24 +44,6 @@ __all__ = ["Engine"]
 
 Arrays = tuple[NDArray[Any], ...]
 Span = tuple[np.uint64, np.uint64]
-
-
-@dataclass
-class _Tally:
-    """What one partition did in one superstep."""
-
-    ran: int = 0
-    active: int = 0
-    senders: int = 0
-    sent_edges: int = 0
-    totals: list[tuple[Any, ...]] = field(default_factory=list)
-
-    def add(self, counts: tuple[int, int, int, int], total: tuple[Any, ...]) -> None:
-        self.ran += counts[0]
-        self.active += counts[1]
-        self.senders += counts[2]
-        self.sent_edges += counts[3]
-        self.totals.append(total)
 
 
 class Engine:
@@ -106,8 +90,8 @@ class Engine:
         states = tuple(np.full(n, field.default, dtype=dtype) for field, dtype in initial)
         self._fields = (self._status, states)
         self._read, self._write = native.outbox(reach), native.outbox(reach)
-        self._inbox: tuple[NDArray[np.uint8], Arrays] | None = None
-        self._last = _Tally(active=n)
+        self._last = Tally(active=n)
+        self._arrived: tuple[NDArray[np.int64], Arrays] | None = None
         self._senders: NDArray[Any] | None = None
         self._active: NDArray[Any] | None = None
         incoming = subgraph.incoming
@@ -124,6 +108,41 @@ class Engine:
         """Return the values of a state field, [num_owned]; the engine's own array."""
         names = [f.name for f in self._program.states]
         return self._fields[1][names.index(name)]
+
+    def save(self) -> Snapshot:
+        """Return what this partition needs to go on; between leases, and in no best-first run."""
+        assert not self._is_best_first
+        owned = self._subgraph.owned_gids
+        if self._mailbox is not None:
+            flying = self._mailbox.save()
+        else:
+            senders = self._last_senders()
+            flying = "records", owned[senders], as_columns(self._read[1], senders)
+        states = tuple(s.copy() for s in self._fields[1])
+        return Snapshot(
+            self.superstep, owned.copy(), self._status.copy(), states, *flying, self.aggregates.values
+        )
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on from there: this partition's part of a snapshot of all, before the first superstep."""
+        lids = self._subgraph.local_ids(snapshot.gids)
+        self._status[lids] = snapshot.status
+        for state, values in zip(self._fields[1], snapshot.states, strict=True):
+            state[lids] = values
+        self.aggregates.restore(snapshot.aggregates)
+        tally = Tally(active=int(np.count_nonzero(self._status == ACTIVE)))
+        ends = self._subgraph.local_ids(snapshot.ends)
+        if snapshot.in_flight == "records":
+            self._write[0][ends] = 1
+            fill_rows(self._write[1], ends, snapshot.values)
+            tally.senders = ends.size
+            tally.sent_edges = int(self._subgraph.out_degrees[ends].sum(dtype=np.int64))
+        self.superstep = snapshot.superstep - 1
+        self._turn(tally)
+        if self._mailbox is not None:
+            self._mailbox.restore(snapshot.in_flight, ends, snapshot.values, self._job())
+        elif snapshot.in_flight == "messages":
+            self._arrived = ends, snapshot.values
 
     def lease(self, num_supersteps: int) -> Outcome:
         """Run until the end, or for so many supersteps. Collective among the partitions.
@@ -161,15 +180,19 @@ class Engine:
         self._exchange.publish(*self._read)
         return self._exchange.collect(*self._read)
 
-    def _advance(self, ghosts: NDArray[np.int64]) -> tuple[str, _Tally, int]:
+    def _advance(self, ghosts: NDArray[np.int64]) -> tuple[str, Tally, int]:
         """Compute one superstep of this partition."""
-        tally = _Tally()
+        tally = Tally()
         if self._mailbox is not None:
             job = self._job()
             moved = self._mailbox.step(
                 job, self._own, self._fields, self._write, self._threads, self.aggregates, tally
             )
             return "mailbox", tally, moved
+        if self._arrived is not None:
+            (targets, messages), self._arrived = self._arrived, None
+            self._read_arrived(targets, messages, tally)
+            return "push", tally, 0
         sender_edges = self._local_sender_edges(ghosts)
         direction = choose_direction(
             sender_edges=sender_edges,
@@ -190,7 +213,7 @@ class Engine:
         env = (self.superstep, self._subgraph.num_vertices, self._subgraph.num_edges)
         return env, self._params, self.aggregates.values
 
-    def _pull(self, ghosts: NDArray[np.int64], tally: _Tally) -> None:
+    def _pull(self, ghosts: NDArray[np.int64], tally: Tally) -> None:
         kept = self._kept if self.superstep > 0 else None
         gather = self._gather_better(kept, ghosts) if kept else self._gather(ghosts.size)
         for counts, total in self._threads.map(gather, self._ranges):
@@ -238,10 +261,7 @@ class Engine:
         longest = int(degrees.max()) if degrees.size else 0
         return tuple(np.empty(longest, dtype=d) for d in self._program.message_dtypes)
 
-    def _push(self, ghosts: NDArray[np.int64], sender_edges: int, tally: _Tally) -> None:
-        n = self._subgraph.num_owned
-        if self._inbox is None:
-            self._inbox = np.zeros(n, dtype=np.uint8), rows(self._native.slots, n)
+    def _push(self, ghosts: NDArray[np.int64], sender_edges: int, tally: Tally) -> None:
         senders = self._last_senders()
         if ghosts.size:
             senders = np.concatenate([senders, ghosts])
@@ -249,6 +269,27 @@ class Engine:
             self._native, senders.astype(np.uint32, copy=False), sender_edges, self._job(), self._fields, self._read,
             self._inbox,
         )  # fmt: skip
+        self._compute_listed(touched, tally)
+
+    def _read_arrived(self, targets: NDArray[np.int64], messages: Arrays, tally: Tally) -> None:
+        """Compute from messages instead of records, in the first superstep after an interpreter's."""
+        job, n = self._job(), self._subgraph.num_owned
+        if self._program.consumption is not Consumption.LISTED:
+            self._compute_listed([combine_into(self._inbox, self._native, targets, messages, job)], tally)
+            return
+        boxes = list_by_target(targets, messages, n)
+        no_mail = np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.int64)
+        _, (ran, active, _, _), total = self._native.loop("read_mailbox", self._deterministic)(
+            np.uint64(0), np.uint64(n), job, self._own, self._fields, boxes, self._native.empty, self._write,
+            (*no_mail, np.empty(0, dtype=np.uint32)), self.aggregates.given, self.aggregates.identity,
+        )  # fmt: skip
+        senders = np.flatnonzero(self._write[0][:n])
+        sent_edges = int(self._subgraph.out_degrees[senders].sum(dtype=np.int64))
+        tally.add((ran, active, senders.size, sent_edges), total)
+        self._senders = self._active = None
+
+    def _compute_listed(self, touched: list[NDArray[np.uint32]], tally: Tally) -> None:
+        """Compute those whose inbox was filled, and those who are active."""
         waiting = self._active_vertices()
         if waiting.size:
             touched = [*touched, waiting[self._inbox[0][waiting] == 0].astype(np.uint32)]
@@ -270,6 +311,11 @@ class Engine:
         nothing = np.empty(0, dtype=np.uint32)
         self._senders = np.concatenate([nothing, *[r[2] for r in results]])
         self._active = np.concatenate([nothing, *[r[3] for r in results]])
+
+    @cached_property
+    def _inbox(self) -> tuple[NDArray[np.uint8], Arrays]:
+        n = self._subgraph.num_owned
+        return np.zeros(n, dtype=np.uint8), rows(self._native.slots, n)
 
     @cached_property
     def _scatter(self) -> Scatter:
@@ -298,7 +344,7 @@ class Engine:
         senders = np.concatenate([self._last_senders().astype(np.int64), ghosts])
         return int((offsets[senders + 1] - offsets[senders]).sum())
 
-    def _agree(self, tally: _Tally, num_bytes: int, seconds: float) -> _Everywhere:
+    def _agree(self, tally: Tally, num_bytes: int, seconds: float) -> Everywhere:
         counts = [
             tally.ran,
             tally.active,
@@ -309,12 +355,12 @@ class Engine:
         ]
         packed = np.concatenate([np.array(counts, dtype=np.int64), self.aggregates.pack(tally.totals)])
         gathered = self._exchange.gather(packed)
-        everywhere = _Everywhere.of(gathered[:, : len(counts)])
+        everywhere = Everywhere.of(gathered[:, : len(counts)])
         if everywhere.ran > 0:  # what nobody ran is no superstep, and leaves the values as they were
             self.aggregates.advance(gathered[:, len(counts) :])
         return everywhere
 
-    def _turn(self, tally: _Tally) -> None:
+    def _turn(self, tally: Tally) -> None:
         """Make what was written readable, and empty what was read."""
         old, (sent, written) = self._read, self._write
         self._read, self._write = self._write, old
@@ -343,34 +389,10 @@ class Engine:
         sent[next_.senders] = 1
         records[next_.senders] = values[next_.senders]
         self._senders = next_.senders
-        self._last = _Tally(senders=next_.senders.size, sent_edges=next_.num_edges)
+        self._last = Tally(senders=next_.senders.size, sent_edges=next_.num_edges)
         self._native = self._plain if next_.is_last else self._best_first
         self._is_best_first = not next_.is_last
         return next_.num_edges_everywhere
-
-
-@dataclass(frozen=True)
-class _Everywhere:
-    """What all partitions did in one superstep."""
-
-    ran: int
-    active: int
-    messages: int
-    num_bytes: int
-    imbalance: float
-    has_order: bool
-
-    @staticmethod
-    def of(counts: NDArray[np.int64]) -> _Everywhere:
-        ran, active, messages, num_bytes, _, unordered = (int(c) for c in counts.sum(axis=0))
-        busy = counts[:, 4]
-        imbalance = float(busy.max() / busy.mean()) if busy.mean() > 0 else 1.0
-        return _Everywhere(ran, active, messages, num_bytes, imbalance, unordered == 0)
-
-    def as_stats(self, superstep: int, direction: str, seconds: float) -> SuperstepStats:
-        return SuperstepStats(
-            superstep, direction, self.ran, self.messages, self.num_bytes, seconds, self.imbalance
-        )
 
 
 def _can_push(native: NativeProgram, deterministic: bool) -> bool:

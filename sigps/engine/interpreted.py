@@ -18,9 +18,12 @@ from numpy.typing import NDArray
 
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.exchange import Exchange
+from sigps.engine.expansion import messages_of
+from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome, SuperstepStats
 from sigps.engine.subgraph import Subgraph, columns_of
-from sigps.errors import ExchangeError
+from sigps.errors import DeviceError, ExchangeError
+from sigps.kernels.cpu import ACTIVE, HALTED, RETIRED
 from sigps.vertex import Edge, Field, Vertex
 
 __all__ = ["InterpretedEngine"]
@@ -70,6 +73,59 @@ class InterpretedEngine:
     def state(self, name: str) -> NDArray[Any]:
         """Return the values of a state field, [num_owned]; the engine's own array."""
         return self._states[name]
+
+    def save(self) -> Snapshot:
+        """Return what this partition needs to go on; between leases."""
+        owned = self._subgraph.owned_gids
+        status = np.where(self._retired, RETIRED, np.where(self._halted, HALTED, ACTIVE)).astype(np.uint8)
+        boxes = [(lid, box) for lid, box in self._inbox.items() if not self._retired[lid]]
+        ends = np.repeat([lid for lid, _ in boxes], [len(box) for _, box in boxes]).astype(np.int64)
+        messages = [_as_row(self._program, message) for _, box in boxes for message in box]
+        return Snapshot(
+            self.superstep,
+            owned.copy(),
+            status,
+            tuple(values.copy() for values in self._states.values()),
+            "messages",
+            owned[ends],
+            self._as_arrays(messages),
+            self.aggregates.values,
+        )
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on from there: this partition's part of a snapshot of all. Collective.
+
+        Raises:
+            DeviceError: If messages by name were combined already: plain Python would read them one by one.
+        """
+        lids = self._subgraph.local_ids(snapshot.gids)
+        self._halted[lids] = snapshot.status == HALTED
+        self._retired[lids] = snapshot.status == RETIRED
+        for state, values in zip(self._states.values(), snapshot.states, strict=True):
+            state[lids] = values
+        self.aggregates.restore(snapshot.aggregates)
+        self.superstep = snapshot.superstep
+        if snapshot.in_flight == "slots":
+            raise DeviceError(
+                "device='python' cannot go on from here: the messages of send_to() were combined when this was "
+                "saved, and compute() would read them one by one. Use the device that saved it",
+                rank=self._exchange.rank,
+            )
+        if snapshot.in_flight == "records":
+            self._deliver(self._expanded(snapshot))
+        else:
+            ends = self._subgraph.local_ids(snapshot.ends)
+            self._put(ends, snapshot.values)
+
+    def _expanded(self, snapshot: Snapshot) -> _Mail:
+        from sigps.compiler.frontend import analyse
+
+        program = analyse(self._program, self._precision)
+        params = tuple(f.dtype(self._precision).type(getattr(self._program, f.name)) for f in program.params)
+        mail = _Mail()
+        for gid, sender, message in messages_of(program, params, snapshot, self._subgraph, self._columns):
+            mail.add(gid, sender, message)
+        return mail
 
     def lease(self, num_supersteps: int) -> Outcome:
         """Run until the end, or for so many supersteps. Collective among the partitions."""
@@ -164,14 +220,21 @@ class InterpretedEngine:
         gids = np.array(mail.gids, dtype=np.int64)
         by_id = np.array(mail.by_id, dtype=bool)
         gids[by_id] = self._exchange.find(gids[by_id], self.superstep)
-        fields = self._program.declaration.message
-        parts = list(zip(*mail.messages, strict=True)) if mail.messages else [()] * len(fields)
-        arrays = tuple(self._as_array(p, f) for p, f in zip(parts, fields, strict=True))
+        arrays = self._as_arrays(mail.messages)
         lids, arrived, num_bytes = self._exchange.post(gids, np.array(mail.senders, dtype=np.int64), arrays)
+        self._put(lids, arrived)
+        return num_bytes
+
+    def _put(self, lids: NDArray[np.int64], arrived: tuple[NDArray[Any], ...]) -> None:
+        """Lay messages into their targets' inboxes, in their order."""
         plain = [[_Float(x) for x in a.tolist()] if a.dtype.kind == "f" else a.tolist() for a in arrived]
         for lid, *values in zip(lids.tolist(), *plain, strict=True):
             self._inbox.setdefault(lid, []).append(_as_message(self._program, values))
-        return num_bytes
+
+    def _as_arrays(self, messages: Sequence[Sequence[Any]]) -> tuple[NDArray[Any], ...]:
+        fields = self._program.declaration.message
+        parts = list(zip(*messages, strict=True)) if messages else [()] * len(fields)
+        return tuple(self._as_array(p, f) for p, f in zip(parts, fields, strict=True))
 
     def _as_array(self, values: Sequence[Any], field: Field) -> NDArray[Any]:
         dtype = field.dtype(self._precision)
@@ -199,6 +262,10 @@ def _as_message(program: Vertex, values: Any) -> Any:
     return values[0] if isinstance(values, list) else values
 
 
+def _as_row(program: Vertex, message: Any) -> Sequence[Any]:
+    return (message,) if program.declaration.message_type is None else tuple(message)
+
+
 class _Mail:
     """Messages sent in a superstep: targets (gids, or ids where `by_id`), senders' gids, and fields."""
 
@@ -207,6 +274,12 @@ class _Mail:
         self.by_id: list[bool] = []
         self.senders: list[int] = []
         self.messages: list[Sequence[Any]] = []
+
+    def add(self, target: int, sender: int, message: Sequence[Any], by_id: bool = False) -> None:
+        self.gids.append(target)
+        self.by_id.append(by_id)
+        self.senders.append(sender)
+        self.messages.append(message)
 
 
 class _View:
@@ -260,10 +333,6 @@ class _View:
         self.contributions[name] = aggregator.combine(so_far, value)
 
     def _post(self, target: int, by_id: bool, message: Any) -> None:
-        declared = self._engine._program.declaration
-        self._mail.gids.append(target)
-        self._mail.by_id.append(by_id)
-        self._mail.senders.append(self._gid)
-        self._mail.messages.append((message,) if declared.message_type is None else tuple(message))
+        self._mail.add(target, self._gid, _as_row(self._engine._program, message), by_id)
         if self.id in self._engine._trace:
             self.sent.append(message)

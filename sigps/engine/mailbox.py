@@ -11,7 +11,9 @@ from sigps.compiler.cpu import NativeProgram, rows
 from sigps.compiler.program import TO_ID, Consumption
 from sigps.device.cpu import Threads, available_memory
 from sigps.engine.aggregates import Aggregates
+from sigps.engine.arrivals import combine_into, list_by_target
 from sigps.engine.exchange import Exchange
+from sigps.engine.snapshot import InFlight, as_columns, fill_rows
 from sigps.engine.subgraph import Subgraph
 from sigps.errors import ExchangeError
 
@@ -63,6 +65,26 @@ class Mailbox:
         mail = tuple(np.concatenate(columns) for columns in zip(*[r[1] for r in results], strict=True))
         tally.sent_edges = mail[0].size
         return self._deliver(mail, job)
+
+    def save(self) -> tuple[InFlight, NDArray[np.int64], Arrays]:
+        """Return copies of what arrived for the next superstep: what it is, targets (gids), values."""
+        gids = self._subgraph.owned_gids
+        if self._lists:
+            offsets, messages = self._boxes
+            return "messages", np.repeat(gids, np.diff(offsets)), tuple(m.copy() for m in messages)
+        has, slots = self._boxes
+        targets = np.flatnonzero(has)
+        return "slots", gids[targets], as_columns(slots, targets)
+
+    def restore(self, in_flight: InFlight, lids: NDArray[np.int64], values: Arrays, job: Any) -> None:
+        """Put in place what has arrived for the superstep of `job`."""
+        if self._lists:
+            self._boxes = list_by_target(lids, values, self._subgraph.num_owned)
+        elif in_flight == "slots":
+            self._boxes[0][lids] = 1
+            fill_rows(self._boxes[1], lids, values)
+        else:
+            combine_into(self._boxes, self._native, lids, values, job)
 
     def _write(
         self,
@@ -133,7 +155,7 @@ class Mailbox:
             targets, messages = self._combined(targets, messages, job)
         lids, messages, num_bytes = self._exchange.post(targets, senders, messages)
         if self._lists:
-            self._sort(lids, messages)
+            self._boxes = list_by_target(lids, messages, self._subgraph.num_owned)
         else:
             self._merge(lids, messages)
         return num_bytes
@@ -154,12 +176,6 @@ class Mailbox:
         reader = ((superstep + 1, *sizes), *rest)
         count = loop(order, keys, messages, reader, self._native.empty, room, slots)
         return targets if self._in_order else room[:count], tuple(s[:count] for s in slots)
-
-    def _sort(self, lids: NDArray[np.int64], messages: Arrays) -> None:
-        order = np.argsort(lids, kind="stable")
-        offsets = np.zeros(self._subgraph.num_owned + 1, dtype=np.int64)
-        np.cumsum(np.bincount(lids, minlength=self._subgraph.num_owned), out=offsets[1:])
-        self._boxes = offsets, tuple(m[order] for m in messages)
 
     def _merge(self, lids: NDArray[np.int64], slots: Arrays) -> None:
         self._boxes[0].fill(0)

@@ -1,0 +1,55 @@
+"""What one partition did in a superstep, and what all of them did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.engine.stats import SuperstepStats
+
+__all__ = ["Everywhere", "Tally"]
+
+
+@dataclass
+class Tally:
+    """What one partition did in one superstep."""
+
+    ran: int = 0
+    active: int = 0
+    senders: int = 0
+    sent_edges: int = 0
+    totals: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def add(self, counts: tuple[int, int, int, int], total: tuple[Any, ...]) -> None:
+        self.ran += counts[0]
+        self.active += counts[1]
+        self.senders += counts[2]
+        self.sent_edges += counts[3]
+        self.totals.append(total)
+
+
+@dataclass(frozen=True)
+class Everywhere:
+    """What all partitions did in one superstep."""
+
+    ran: int
+    active: int
+    messages: int
+    num_bytes: int
+    imbalance: float
+    has_order: bool
+
+    @staticmethod
+    def of(counts: NDArray[np.int64]) -> Everywhere:
+        ran, active, messages, num_bytes, _, unordered = (int(c) for c in counts.sum(axis=0))
+        busy = counts[:, 4]
+        imbalance = float(busy.max() / busy.mean()) if busy.mean() > 0 else 1.0
+        return Everywhere(ran, active, messages, num_bytes, imbalance, unordered == 0)
+
+    def as_stats(self, superstep: int, direction: str, seconds: float) -> SuperstepStats:
+        return SuperstepStats(
+            superstep, direction, self.ran, self.messages, self.num_bytes, seconds, self.imbalance
+        )

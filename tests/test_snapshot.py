@@ -1,0 +1,65 @@
+"""A run that is saved, and continued by another engine, ends as if nothing had happened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import test_equality
+from battery import BATTERY
+from engines import compiled, interpreted
+
+from sigps import DeviceError, Vertex
+from sigps.compiler.frontend import analyse
+from sigps.compiler.program import Consumption, Delivery
+
+GRAPHS = ["skewed", "grid", "parallel_edges_undirected", "self_loop_undirected", "weight_ties"]
+MAKERS = {"python": interpreted, "cpu": compiled}
+LAST = 12
+
+
+def made(name: str) -> Vertex:
+    program = test_equality.PROGRAMS[name]
+    return program if isinstance(program, Vertex) else program(0)
+
+
+def combines_mail(program: Vertex) -> bool:
+    derived = analyse(program)
+    return derived.delivery is Delivery.MAILBOX and derived.consumption is not Consumption.LISTED
+
+
+def ending(engine: Any, program: Vertex, left: int) -> tuple[dict[str, Any], dict[str, Any], list[int], bool]:
+    """Run to the end, or to superstep LAST; return fields, aggregators, who ran by superstep, and whether it ended."""
+    outcome = engine.lease(left)
+    fields = {f.name: np.array(engine.state(f.name)) for f in program.declaration.states}
+    return fields, engine.aggregates.by_name(), [s.active for s in outcome.stats], outcome.ended
+
+
+@pytest.mark.parametrize("name", test_equality.PROGRAMS)
+@pytest.mark.parametrize(
+    ("first", "second"), [("cpu", "cpu"), ("cpu", "python"), ("python", "cpu"), ("python", "python")]
+)
+def test_another_engine_goes_on_where_one_stopped(name: str, first: str, second: str) -> None:
+    program = made(name)
+    for which in GRAPHS:
+        graph = BATTERY[which].build()
+        whole = ending(interpreted(program, graph, deterministic=True), program, LAST)
+        for stop in range(1, min(len(whole[2]), 5)):
+            before = MAKERS[first](program, graph, deterministic=True)
+            before.lease(stop)
+            after = MAKERS[second](program, graph, deterministic=True)
+            snapshot = before.save()
+            before.lease(1)  # what was saved is no longer the engine's
+            if (first, second) == ("cpu", "python") and combines_mail(program):
+                with pytest.raises(DeviceError, match="send_to"):
+                    after.restore(snapshot)
+                return
+            after.restore(snapshot)
+            fields, aggregators, ran, ended = ending(after, program, LAST - stop)
+            note = f"{which}, saved after superstep {stop - 1}"
+            for field, values in fields.items():
+                np.testing.assert_array_equal(values, whole[0][field], err_msg=f"{field}, {note}")
+            assert (aggregators, ended) == (whole[1], whole[3]), note
+            if analyse(program).improving is None:
+                assert ran == whole[2][stop:], note
