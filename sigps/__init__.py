@@ -12,6 +12,7 @@ from sigps.errors import (
     GraphError,
     PartitionError,
     SigpsError,
+    StateLogError,
 )
 from sigps.vertex import Aggregator, Param, State, Vertex, VertexId, inf
 
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
     from sigps.graph.load import load
     from sigps.job import run
     from sigps.result import Result
+    from sigps.system.state_log import Checkpoint
 
 __all__ = [
     "Aggregator",
+    "Checkpoint",
     "CompileError",
     "ConfigError",
     "DeviceError",
@@ -35,6 +38,7 @@ __all__ = [
     "Result",
     "SigpsError",
     "State",
+    "StateLogError",
     "Vertex",
     "VertexId",
     "generate",
@@ -46,6 +50,7 @@ __all__ = [
 __version__ = "0.1.0.dev0"
 
 _LATE = {
+    "Checkpoint": "sigps.system.state_log",
     "Graph": "sigps.graph.graph",
     "Result": "sigps.result",
     "generate": "sigps.graph.generate",

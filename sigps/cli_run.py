@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sigps.graph import Graph
     from sigps.group import Group
     from sigps.result import Result
+    from sigps.system.state_log import Checkpoint
     from sigps.vertex import Vertex
 
 __all__ = ["explain", "load_graph", "prepare", "run"]
@@ -29,7 +30,7 @@ __all__ = ["explain", "load_graph", "prepare", "run"]
 )
 @click.option("-o", "--output", metavar="PATH", help="Write the result here: a .parquet or .csv file.")
 @click.option("--dry-run", is_flag=True, help="Check everything, then stop before the graph is read.")
-@click.option("--resume", is_flag=True, help="Continue from a checkpoint (not built yet).")
+@click.option("--resume", is_flag=True, help="Go on from the newest state log in checkpoint.dir.")
 def run(job_file: str, assignments: tuple[str, ...], output: str | None, dry_run: bool, resume: bool) -> None:
     """Run a job: load the graph, run the program, print and write the result.
 
@@ -40,9 +41,9 @@ def run(job_file: str, assignments: tuple[str, ...], output: str | None, dry_run
     from sigps.group import world
     from sigps.report import console
 
-    if resume:
-        raise ConfigError("--resume: checkpoints are not built yet: leave the option out")
     job = load_job(job_file, assignments, output=output)
+    if resume and job.checkpoint is None:
+        raise ConfigError(f"--resume: {job.name} has no section 'checkpoint' that says where its logs are")
     group = world()
     out = console(rank=group.rank)
     program = prepare(job, group_size=group.size)
@@ -51,7 +52,7 @@ def run(job_file: str, assignments: tuple[str, ...], output: str | None, dry_run
         return
     graph = load_graph(job, group)
     out.print(str(graph.report), markup=False)
-    result = _run(job, program, graph)
+    result = _run(job, program, graph, resume=resume)
     _print_result(job, result, group, out)
     if job.output.path is not None:
         result.write(job.output.path, job.output.fields)
@@ -118,10 +119,11 @@ def _check_fields(job: Job, program: Vertex) -> None:
 
 
 def _check_engine(job: Job, program: Vertex) -> None:
-    from sigps.job import check_device, check_program
+    from sigps.job import check_checkpoint, check_device, check_program
 
     device = job.engine.device
     check_device(device)
+    check_checkpoint(_checkpoint(job), False, device, traces=job.engine.trace is not None)
     if job.engine.trace is not None and device != "python":
         raise ConfigError(f"engine.trace needs engine.device: python; this job has {device!r}")
     check_program(program, device, job.engine.precision)
@@ -152,7 +154,7 @@ def _check_output(job: Job, group_size: int) -> None:
     check_output(job.output.path or "", group_size=group_size)
 
 
-def _run(job: Job, program: Vertex, graph: Graph) -> Result:
+def _run(job: Job, program: Vertex, graph: Graph, *, resume: bool) -> Result:
     from sigps.job import run as run_program
     from sigps.report import progress_line
 
@@ -172,7 +174,15 @@ def _run(job: Job, program: Vertex, graph: Graph) -> Result:
             asynchronous=engine.asynchronous,
             threads=engine.threads,
             progress=progress,
+            checkpoint=_checkpoint(job),
+            resume=resume,
         )
+
+
+def _checkpoint(job: Job) -> Checkpoint | None:
+    from sigps.system.state_log import Checkpoint
+
+    return None if job.checkpoint is None else Checkpoint(**job.checkpoint.model_dump())
 
 
 def _print_job(job: Job, out: Console) -> None:

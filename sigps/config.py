@@ -131,10 +131,11 @@ class ExchangeSection(_Section):
 
 
 class CheckpointSection(_Section):
-    """When the state is saved. Read, and refused: checkpoints are not built yet."""
+    """When the state is saved, and where: the arguments of `sigps.Checkpoint`."""
 
-    every: Count
     dir: str
+    every: Count | None = None
+    seconds: Annotated[float, Field(gt=0)] | None = None
     keep: Count = 2
 
 
@@ -234,8 +235,11 @@ def check_job(source: Source, folder: Path) -> Job:
 
 def _contradictions(data: Mapping[str, Any], source: Source) -> Iterator[str]:
     """Yield the problems that are between keys; what has the wrong type is somebody else's to report."""
-    if "checkpoint" in data:
-        yield _located(source, ("checkpoint",), "is not built yet: leave this section out")
+    checkpoint = data.get("checkpoint")
+    if isinstance(checkpoint, dict) and not {"every", "seconds"} & checkpoint.keys():
+        yield _located(
+            source, ("checkpoint",), "says not when: give 'every' (supersteps), 'seconds', or both"
+        )
     graph = data.get("graph")
     if not isinstance(graph, dict):
         return
@@ -292,6 +296,7 @@ _WORDS = [
     ("a valid string", "text"),
     ("a valid list", "a list"),
     ("greater than or equal to", "at least"),
+    ("greater than", "above"),
 ]
 
 
@@ -354,7 +359,10 @@ def _rooted(job: Job, source: Source, folder: Path) -> Job:
         graph = graph.model_copy(update={"path": absolute(graph.path, "graph", "path")})
     if output.path is not None:
         output = output.model_copy(update={"path": absolute(output.path, "output", "path")})
-    rooted = job.model_copy(update={"graph": graph, "output": output})
+    checkpoint = job.checkpoint
+    if checkpoint is not None:
+        checkpoint = checkpoint.model_copy(update={"dir": absolute(checkpoint.dir, "checkpoint", "dir")})
+    rooted = job.model_copy(update={"graph": graph, "output": output, "checkpoint": checkpoint})
     rooted._folder = Path.cwd() if source.origin(("program",)).startswith("--") else folder
     rooted._name = source.name
     return rooted

@@ -6,7 +6,8 @@
     ├── PartitionError   a graph cannot be divided as asked
     ├── CompileError     compute() cannot be compiled: file, line, source text
     ├── DeviceError      a device lacks what the run needs: rank
-    └── ExchangeError    ranks could not exchange messages: rank, superstep
+    ├── ExchangeError    ranks could not exchange messages: rank, superstep
+    └── StateLogError    a state log is missing, damaged, or of another job
 
 A message says what was wrong, the value, the rule, and the next step.
 """
@@ -21,6 +22,7 @@ __all__ = [
     "GraphError",
     "PartitionError",
     "SigpsError",
+    "StateLogError",
 ]
 
 
@@ -84,3 +86,7 @@ class ExchangeError(SigpsError):
         super().__init__(f"rank {rank}, superstep {superstep}: {problem}")
         self.rank = rank
         self.superstep = superstep
+
+
+class StateLogError(SigpsError):
+    """A state log is missing, damaged, or was written by another job or of another graph."""

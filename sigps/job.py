@@ -6,10 +6,9 @@ import copy
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sigps.engine.device_choice import reason_against_gpu
 from sigps.engine.stats import SuperstepStats
@@ -19,7 +18,10 @@ from sigps.graph.partition import PartitionFunction
 from sigps.result import Result
 from sigps.vertex import Vertex
 
-__all__ = ["check_device", "check_program", "choose_device", "run"]
+if TYPE_CHECKING:
+    from sigps.system.state_log import Checkpoint
+
+__all__ = ["check_checkpoint", "check_device", "check_program", "choose_device", "run"]
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +44,8 @@ def run(
     asynchronous: bool = True,
     threads: int | None = None,
     progress: Callable[[Sequence[SuperstepStats]], None] | None = None,
+    checkpoint: Checkpoint | None = None,
+    resume: bool = False,
 ) -> Result:
     """Run a vertex program on a graph until it ends. Collective under `mpirun`.
 
@@ -66,26 +70,39 @@ def run(
             supersteps are other ones, and cheaper. Without effect with `max_supersteps` and on `"python"`.
         threads: Threads of each rank on the CPU; None for its share of the host's cores.
         progress: Called on rank 0 now and then with the statistics so far.
+        checkpoint: When the state is saved, and where: `Checkpoint("log", every=10)`. Then nothing is sent out
+            of turn. What `trace` recorded is written there too, as Parquet.
+        resume: Whether to go on from the newest log in `checkpoint.dir`, on any number of ranks, with any
+            partitioner and device; where there is none the run begins at superstep 0.
 
     Raises:
         CompileError: If compute() cannot be compiled.
         ConfigError: If an option is wrong.
         DeviceError: If there is no GPU, it is not built for what the program does, or has too little memory.
         GraphError: If the graph is empty or lacks a vertex or column that the program names.
+        StateLogError: If there are logs, and all are damaged or another job's.
 
     >>> from sigps.apps import BFS
     >>> result = run(BFS(source=0), Graph.from_edges([0, 1], [1, 2]), device="python")
     >>> result["level"].tolist(), result.reason
     ([0, 1, 2], 'converged')
     """
+    from sigps.collect import collect
     from sigps.system.communicator import Communicator
     from sigps.system.worker import RunOptions
-    from sigps.system.worker_manager import WorkerManager
+    from sigps.system.worker_manager import Logging, WorkerManager
 
     _check_options(device, max_supersteps, direction, precision, threads)
     _check_kinds(
-        graph, trace, progress, deterministic=deterministic, gather=gather, asynchronous=asynchronous
+        graph,
+        trace,
+        progress,
+        deterministic=deterministic,
+        gather=gather,
+        asynchronous=asynchronous,
+        resume=resume,
     )
+    check_checkpoint(checkpoint, resume, device, traces=trace is not None)
     check_device(device, graph.group.rank, graph.group.size)
     if trace is not None and device != "python":
         raise ConfigError(f"trace= works on device='python'; this run has {device!r}")
@@ -100,13 +117,13 @@ def run(
         )
         graph = graph.undirected()
     bound = _bind_ids(program, graph)
-    chosen = choose_device(device, prepared, graph, deterministic=deterministic)
+    chosen = choose_device(device, prepared, graph, deterministic=deterministic, saves=checkpoint is not None)
     native = _compiled(prepared, graph, chosen)
     options = RunOptions(
         deterministic=deterministic,
         forced=None if direction == "auto" else direction,
         precision=precision,
-        asynchronous=asynchronous and max_supersteps is None,
+        asynchronous=asynchronous and max_supersteps is None and checkpoint is None,
         trace=tuple(_seen_ids(graph, list(trace or ()), "trace=")),
     )
     manager = WorkerManager(Communicator(graph.group), graph, threads)
@@ -117,8 +134,9 @@ def run(
         options=options,
         max_supersteps=max_supersteps,
         on_progress=progress,
+        logging=Logging(checkpoint, program, precision, chosen, resume) if checkpoint else None,
     )
-    return _result(part, program, graph, chosen, gather)
+    return collect(part, program, graph, chosen, gather=gather)
 
 
 def _compiled(prepared: Any, graph: Graph, device: Device) -> Any:
@@ -176,7 +194,32 @@ def check_device(device: str, rank: int = 0, size: int = 1) -> None:
         find_gpu()
 
 
-def choose_device(device: str, prepared: Any, graph: Graph, *, deterministic: bool = False) -> Device:
+def check_checkpoint(checkpoint: Checkpoint | None, resume: bool, device: str, *, traces: bool) -> None:
+    """Check that the state can be saved as asked for.
+
+    Raises:
+        ConfigError: If there is nothing to resume from, or the folder cannot be written.
+        DeviceError: If the device is not built to save.
+    """
+    from sigps.system.state_log import Checkpoint, check_folder
+    from sigps.system.trace_file import check_writable
+
+    if checkpoint is None:
+        if resume:
+            raise ConfigError("resume: there is nothing to go on from without a checkpoint and its folder")
+        return
+    if not isinstance(checkpoint, Checkpoint):
+        raise ConfigError(f"checkpoint={checkpoint!r} must be a sigps.Checkpoint, or None")
+    if device == "cuda":
+        raise DeviceError("device='cuda' is not built to save its state yet; use device='cpu'")
+    check_folder(checkpoint.folder)
+    if traces:
+        check_writable()
+
+
+def choose_device(
+    device: str, prepared: Any, graph: Graph, *, deterministic: bool = False, saves: bool = False
+) -> Device:
     """Return the device to run on; what `"auto"` is, and why, is logged once.
 
     CUDA's libraries are loaded only where nothing else speaks against a GPU.
@@ -186,6 +229,7 @@ def choose_device(device: str, prepared: Any, graph: Graph, *, deterministic: bo
         prepared: What `check_program` made of the program.
         graph: The graph that it runs on.
         deterministic: As in `run`.
+        saves: Whether the state is saved now and then.
     """
     if device != "auto":
         return device  # type: ignore[return-value]
@@ -195,7 +239,7 @@ def choose_device(device: str, prepared: Any, graph: Graph, *, deterministic: bo
     known: dict[str, Any] = {
         "num_ranks": graph.group.size,
         "num_edges": graph.num_edges,
-        "obstacle": find_gpu_obstacle(prepared, deterministic),
+        "obstacle": "checkpoints" if saves else find_gpu_obstacle(prepared, deterministic),
     }
     against = (
         reason_against_gpu(**known)
@@ -312,70 +356,3 @@ def _id_range(graph: Graph) -> str:
     if graph.ids.kind in ("identity", "range"):
         return f" {graph.ids.base} to {graph.ids.base + graph.num_vertices - 1}"
     return ""
-
-
-def _result(part: Any, program: Vertex, graph: Graph, device: Device, gather: bool) -> Result:
-    group = graph.group
-    fields = part.fields
-    if group.size == 1:
-        ids = _all_ids(graph)
-    else:
-        gids = part.gids
-        if gather:
-            gids, fields = _gathered(gids, fields, graph)
-        ids = graph.ids.to_oids(gids)
-    if graph.ids.kind == "strings":
-        are_ids = {field.name for field in program.declaration.states if field.is_vertex_id}
-        fields = {n: _named(values, graph) if n in are_ids else values for n, values in fields.items()}
-    if part.trace is not None and graph.ids.kind == "strings":
-        names = graph.ids.to_oids(np.array([entry["id"] for entry in part.trace], dtype=np.int64))
-        for entry, name in zip(part.trace, names.tolist(), strict=True):
-            entry["id"] = name
-    return Result(
-        ids=ids,
-        fields=fields,
-        reason=part.reason,
-        supersteps=len(part.stats),
-        stats=part.stats,
-        aggregators=part.aggregators,
-        device=device,
-        trace=part.trace,
-        group_rank=group.rank,
-        group_size=1 if gather else group.size,
-    )
-
-
-def _all_ids(graph: Graph) -> NDArray[Any]:
-    """Return the ids of a graph in one process, made once; the array cannot be written."""
-    if "_oids" not in graph.__dict__:
-        made = graph.ids.to_oids(np.arange(graph.num_vertices))
-        made.flags.writeable = False
-        graph.__dict__["_oids"] = made
-    ids: NDArray[Any] = graph.__dict__["_oids"]
-    return ids
-
-
-def _gathered(
-    gids: NDArray[np.int64], fields: dict[str, NDArray[Any]], graph: Graph
-) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
-    """Bring everything to rank 0 in gid order; the other ranks keep their own part."""
-    group = graph.group
-
-    def brought(values: NDArray[Any]) -> NDArray[Any]:
-        parts = [values if r == 0 else values[:0] for r in range(group.size)]
-        return np.concatenate(group.all_to_all(parts))
-
-    all_gids = brought(gids)
-    all_fields = {name: brought(values) for name, values in fields.items()}
-    if group.rank != 0:
-        return gids, fields
-    order = np.argsort(all_gids)
-    return all_gids[order], {name: values[order] for name, values in all_fields.items()}
-
-
-def _named(gids: NDArray[np.int64], graph: Graph) -> NDArray[Any]:
-    """Return string ids; None where there is no vertex."""
-    known = gids >= 0
-    names = np.full(gids.size, None, dtype=object)
-    names[known] = graph.ids.to_oids(gids[known])
-    return names

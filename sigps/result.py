@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.engine.stats import StatsLog, SuperstepStats
+from sigps.engine.stats import SaveStats, StatsLog, SuperstepStats
 from sigps.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class Result:
         aggregators: Each aggregator's final value.
         device: What ran it: "python", "cpu" or "cuda".
         trace: What `trace=` recorded, or None.
+        saves: One record a state log that was written on the way.
         group_rank: This rank.
         group_size: Ranks that each write their part; 1 where rank 0 holds all vertices and writes alone.
         num_vertices: Vertices in this result.
@@ -62,6 +63,7 @@ class Result:
         aggregators: Mapping[str, Any],
         device: str,
         trace: list[Any] | None = None,
+        saves: Sequence[SaveStats] = (),
         group_rank: int = 0,
         group_size: int = 1,
     ) -> None:
@@ -73,6 +75,7 @@ class Result:
         self.aggregators = dict(aggregators)
         self.device = device
         self.trace = trace
+        self.saves = tuple(saves)
         self.group_rank = group_rank
         self.group_size = group_size
 
@@ -114,7 +117,11 @@ class Result:
         seconds = sum(s.seconds for s in self.stats)
         messages = sum(s.messages for s in self.stats)
         supersteps = "1 superstep" if self.supersteps == 1 else f"{self.supersteps:,} supersteps"
-        return f"{why}, after {supersteps} ({messages:,} messages, {seconds:.3g} s) on device {self.device}"
+        work = f"{messages:,} messages, {seconds:.3g} s"
+        if self.saves:
+            waited = sum(s.seconds for s in self.saves)
+            work += f", {waited:.2g} s more for {len(self.saves)} state log{'s' * (len(self.saves) > 1)}"
+        return f"{why}, after {supersteps} ({work}) on device {self.device}"
 
     def top(self, field: str, k: int = 10) -> list[tuple[Any, Any]]:
         """Return the k highest values with their ids, highest first, ties by smaller id; NaN comes last.

@@ -128,8 +128,9 @@ def test_dry_run_reads_and_writes_nothing(run: Run, job: Path, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("arguments", "code", "complaint"),
     [
-        (["--resume"], 2, "checkpoints are not built yet"),
-        (["--set", "checkpoint={every: 1, dir: d}"], 2, "checkpoint is not built yet"),
+        (["--resume"], 2, "has no section 'checkpoint' that says where its logs are"),
+        (["--set", "checkpoint={dir: d}"], 2, "checkpoint says not when"),
+        (["--set", "checkpoint={dir: graph.txt, every: 1}"], 2, "graph.txt: Not a directory"),
         (["--set", "engine.devise=cpu"], 2, "did you mean 'device'?"),
         (["--set", "program=sigps.apps:SSP"], 2, "did you mean 'SSSP'?"),
         (["--set", "program=absent.py:SSSP"], 2, "there is no file"),

@@ -200,7 +200,12 @@ def test_all_mistakes_at_once_with_their_places(write: Write) -> None:
             "output.fields is 'rank', but it must be a list",
         ),
         ("program: a:B\ngraph: {path: x}\noutput: {top: -1}", "output.top is -1, but it must be at least 0"),
-        ("program: a:B\ngraph: {path: x}\ncheckpoint: {every: 1, dir: d}", "checkpoint is not built yet"),
+        ("program: a:B\ngraph: {path: x}\ncheckpoint: {every: 1}", "checkpoint.dir is missing"),
+        ("program: a:B\ngraph: {path: x}\ncheckpoint: {dir: d}", "checkpoint says not when"),
+        (
+            "program: a:B\ngraph: {path: x}\ncheckpoint: {dir: d, seconds: 0}",
+            "checkpoint.seconds is 0, but it must be above 0",
+        ),
         ("program: a:B\ngraph: {path: x}\n1: 2", "must be"),
     ],
 )

@@ -4,6 +4,7 @@ import pytest
 
 from sigps.engine.stats import SuperstepStats
 from sigps.system.master import UNLIMITED, Master, lease_size
+from sigps.system.state_log import Checkpoint
 
 
 def stats(first: int, count: int, seconds: float = 0.01) -> list[SuperstepStats]:
@@ -11,20 +12,22 @@ def stats(first: int, count: int, seconds: float = 0.01) -> list[SuperstepStats]
 
 
 @pytest.mark.parametrize(
-    ("left", "wants_progress", "last_seconds", "size"),
+    ("left", "pause", "last_seconds", "size"),
     [
-        (None, False, None, UNLIMITED),
-        (7, False, None, 7),
-        (7, False, 100.0, 7),
-        (None, True, None, 1),  # nothing is known of the speed yet
-        (None, True, 0.05, 5),
-        (3, True, 0.05, 3),
-        (None, True, 10.0, 1),
-        (100, True, 0.0, 100),
+        (UNLIMITED, None, None, UNLIMITED),
+        (7, None, None, 7),
+        (7, None, 100.0, 7),
+        (UNLIMITED, 0.25, None, 1),  # nothing is known of the speed yet
+        (UNLIMITED, 0.25, 0.05, 5),
+        (3, 0.25, 0.05, 3),
+        (UNLIMITED, 0.25, 10.0, 1),
+        (UNLIMITED, 30.0, 10.0, 3),
+        (100, 0.25, 0.0, 100),
+        (100, 0.0, 0.1, 1),
     ],
 )
-def test_the_size_of_a_lease(left: int | None, wants_progress: bool, last_seconds: float, size: int) -> None:
-    assert lease_size(left, wants_progress, last_seconds) == size
+def test_the_size_of_a_lease(left: int, pause: float | None, last_seconds: float, size: int) -> None:
+    assert lease_size(left, pause, last_seconds) == size
 
 
 def test_a_run_to_its_end_is_one_lease() -> None:
@@ -61,3 +64,47 @@ def test_progress_divides_the_run_into_leases() -> None:
     assert master.next_order()["reason"] == "max_supersteps"
     assert told == [1, 6, 10]
     assert [s.superstep for s in master.stats] == list(range(10))
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def orders(master: Master, seconds: float = 0.01, count: int = 9) -> list[str]:
+    """Follow a master for a while: `L5` is a lease of five supersteps, S a save."""
+    heard = []
+    for _ in range(count):
+        order = master.next_order()
+        heard.append({"lease": f"L{order.get('supersteps')}", "save": "S", "stop": "end"}[order["verb"]])
+        if order["verb"] == "stop":
+            break
+        if order["verb"] == "lease":
+            master._clock.now += seconds * order["supersteps"]  # type: ignore[attr-defined]
+            master.hear(False, stats(len(master.stats), order["supersteps"], seconds))
+    return heard
+
+
+def test_the_state_is_saved_every_so_many_supersteps() -> None:
+    master = Master([{"cores": 1}], 12, None, Checkpoint("log", every=5), clock=Clock())
+    assert orders(master) == ["L5", "S", "L5", "S", "L2", "end"]
+
+
+def test_the_state_is_saved_every_so_many_seconds() -> None:
+    master = Master([{"cores": 1}], 12, None, Checkpoint("log", seconds=4.0), clock=Clock())
+    assert orders(master, seconds=1.0) == ["L1", "L3", "S", "L4", "S", "L4", "end"]
+
+
+def test_the_state_is_saved_by_whichever_comes_first() -> None:
+    master = Master([{"cores": 1}], 7, None, Checkpoint("log", every=5, seconds=3.0), clock=Clock())
+    assert orders(master, seconds=1.0) == ["L1", "L2", "S", "L2", "S", "L2", "end"]
+
+
+def test_a_run_that_goes_on_counts_from_its_log() -> None:
+    master = Master([{"cores": 1}], 12, None, Checkpoint("log", every=5), stats=stats(0, 5), clock=Clock())
+    assert orders(master) == ["L5", "S", "L2", "end"]
+    assert len(master.stats) == 12

@@ -24,6 +24,7 @@ from sigps.engine.exchange import checked_gids
 from sigps.engine.gpu_graph import graph_on_gpu
 from sigps.engine.gpu_memory import RunMemory
 from sigps.engine.gpu_plan import MOST_SUPERSTEPS, shape_of
+from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
 from sigps.engine.subgraph import Subgraph
 from sigps.errors import DeviceError
@@ -109,6 +110,14 @@ class GpuEngine:
     def state(self, name: str) -> NDArray[Any]:
         """Return the values of a state field, [num_owned], by local id; a copy on the host."""
         return self.fields()[name]
+
+    def save(self) -> Snapshot:
+        """Say that this is not built yet: `run` refuses it before it comes to that."""
+        raise DeviceError("device='cuda' is not built to save its state yet; use device='cpu'")
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Say that this is not built yet."""
+        raise DeviceError("device='cuda' is not built to go on from a state log yet; use device='cpu'")
 
     def fields(self) -> DeviceFields:
         """Return all state fields, which stay where they are; the rest of the run's memory may go."""

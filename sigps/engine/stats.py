@@ -9,7 +9,7 @@ from typing import Any, overload
 
 from numpy.typing import NDArray
 
-__all__ = ["Outcome", "StatsLog", "SuperstepStats"]
+__all__ = ["Outcome", "SaveStats", "StatsLog", "SuperstepStats"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,21 @@ class SuperstepStats:
     bytes_moved: int
     seconds: float
     imbalance: float
+
+
+@dataclass(frozen=True)
+class SaveStats:
+    """One state log of a run.
+
+    Attributes:
+        superstep: The superstep that came next.
+        seconds: How long supersteps waited for it, on the slowest rank. Most of the writing goes on beside them.
+        num_bytes: What all ranks wrote.
+    """
+
+    superstep: int
+    seconds: float
+    num_bytes: int
 
 
 class StatsLog(Sequence[SuperstepStats]):

@@ -15,6 +15,7 @@ from sigps.engine.exchange import Exchange
 from sigps.engine.gpu_in_memory import GpuEngine, GpuProgram
 from sigps.engine.in_memory import Engine as InMemoryEngine
 from sigps.engine.interpreted import InterpretedEngine
+from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
 from sigps.engine.subgraph import Subgraph
 from sigps.errors import DeviceError
@@ -49,6 +50,8 @@ class Engine(Protocol):
     aggregates: Aggregates
 
     def lease(self, num_supersteps: int) -> Outcome: ...
+    def save(self) -> Snapshot: ...
+    def restore(self, snapshot: Snapshot) -> None: ...
     def state(self, name: str) -> NDArray[Any]: ...
 
 
@@ -67,6 +70,7 @@ class Worker:
         self.subgraph = subgraph
         self.engine = _engine(program, native, subgraph, exchange, threads, options)
         self._rank = exchange.rank
+        self._traces = bool(options.trace)
 
     def lease(self, num_supersteps: int) -> Outcome:
         """Run until the end, or for so many supersteps. A failure says where it happened."""
@@ -75,6 +79,19 @@ class Worker:
         except Exception as error:
             error.add_note(f"rank {self._rank}, superstep {self.engine.superstep}")
             raise
+
+    @property
+    def traced(self) -> list[dict[str, Any]] | None:
+        """What the interpreter recorded; None where nothing is traced."""
+        return self.engine.traced if self._traces and isinstance(self.engine, InterpretedEngine) else None
+
+    def save(self) -> Snapshot:
+        """Return what this partition needs to go on."""
+        return self.engine.save()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on from there. Collective."""
+        self.engine.restore(snapshot)
 
 
 def _engine(

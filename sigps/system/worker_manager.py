@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging as python_logging
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +16,23 @@ from sigps.device.cpu import Threads, available_cores
 from sigps.engine.exchange import Exchange, NoExchange
 from sigps.engine.gpu_in_memory import GpuEngine, GpuProgram
 from sigps.engine.interpreted import InterpretedEngine
-from sigps.engine.stats import StatsLog, SuperstepStats
+from sigps.engine.stats import SaveStats, StatsLog, SuperstepStats
 from sigps.engine.subgraph import Subgraph, build_subgraph
 from sigps.graph.graph import Graph
 from sigps.graph.partition import Assignment, PartitionFunction, partition
 from sigps.system.communicator import Communicator
 from sigps.system.data_locator import DataLocator
-from sigps.system.master import Master
+from sigps.system.log_files import Manifest
+from sigps.system.master import Master, Reason
 from sigps.system.message_center import MessageCenter
+from sigps.system.resume import find_log, read_snapshot, stats_of
+from sigps.system.state_log import Checkpoint, Identity, StateLog
 from sigps.system.worker import RunOptions, Worker
 from sigps.vertex import Vertex
 
-__all__ = ["Part", "WorkerManager"]
+__all__ = ["Logging", "Part", "WorkerManager"]
+
+log = python_logging.getLogger(__name__)
 
 
 _KEPT_PARTITIONS = 4
@@ -40,9 +47,17 @@ class Part:
         stats: One entry a superstep; the same supersteps on all ranks.
         aggregators: The values after the last superstep.
         trace: What was recorded of traced vertices on this rank.
+        saves: One entry a state log.
     """
 
-    def __init__(self, worker: Worker, names: Sequence[str], reason: str, stats: StatsLog) -> None:
+    def __init__(
+        self,
+        worker: Worker,
+        names: Sequence[str],
+        reason: Reason,
+        stats: StatsLog,
+        saves: Sequence[SaveStats] = (),
+    ) -> None:
         self._subgraph = worker.subgraph
         self.fields: Mapping[str, NDArray[Any]]
         if isinstance(worker.engine, GpuEngine):
@@ -52,8 +67,9 @@ class Part:
         if self._subgraph.gids is not None:
             order = np.argsort(self._subgraph.owned_gids)
             self.fields = {name: values[order] for name, values in self.fields.items()}
-        self.reason = reason
+        self.reason: Reason = reason
         self.stats = stats
+        self.saves = tuple(saves)
         self.aggregators = worker.engine.aggregates.by_name()
         self.trace = worker.engine.traced if isinstance(worker.engine, InterpretedEngine) else None
 
@@ -61,6 +77,25 @@ class Part:
     def gids(self) -> NDArray[np.int64]:
         """[num_owned], ascending."""
         return np.sort(self._subgraph.owned_gids)
+
+
+@dataclass(frozen=True)
+class Logging:
+    """How a run saves its state.
+
+    Attributes:
+        checkpoint: When, and where.
+        program: The program as the user made it: its vertex ids are the user's.
+        precision: The array type of Python's `float`.
+        device: What runs it.
+        resumes: Whether the run goes on from the newest log.
+    """
+
+    checkpoint: Checkpoint
+    program: Vertex
+    precision: Literal["single", "double"]
+    device: str
+    resumes: bool
 
 
 class WorkerManager:
@@ -87,8 +122,9 @@ class WorkerManager:
         options: RunOptions,
         max_supersteps: int | None,
         on_progress: Callable[[Sequence[SuperstepStats]], None] | None,
+        logging: Logging | None = None,
     ) -> Part:
-        """Run a program from superstep 0 to its end. Collective.
+        """Run a program from superstep 0, or from a log, to its end. Collective.
 
         Args:
             program: The program, vertex ids in it as compute() sees them.
@@ -97,25 +133,62 @@ class WorkerManager:
             options: How the run goes.
             max_supersteps: Where it stops at the latest.
             on_progress: For the master: called now and then with the statistics so far.
+            logging: How its state is saved; None where it is not.
         """
+        state_log, found = self._logs(logging)
+        stats = StatsLog(stats_of(found) if found else ())
         registrations = self._communicator.report({"cores": self._num_threads, "device": "cpu"})
-        master = Master(registrations, max_supersteps, on_progress) if self._communicator.is_master else None
+        master = None
+        if self._communicator.is_master:
+            checkpoint = logging.checkpoint if logging else None
+            master = Master(registrations, max_supersteps, on_progress, checkpoint, stats)
         plan = self._communicator.order({"capacities": master.capacities} if master else None)
         needs_rows = native is None or native.program.reads_edges
         assignment, subgraph = self._partition(method, tuple(plan["capacities"]), needs_rows)
         exchange = self._exchange(assignment, subgraph)
-        stats = StatsLog()
         with Threads(self._num_threads) as threads:
             worker = Worker(program, native, subgraph, exchange, threads, options)
-            while True:
-                order = self._communicator.order(master.next_order() if master else None)
-                if order["verb"] == "stop":
-                    names = [f.name for f in program.declaration.states]
-                    return Part(worker, names, order["reason"], stats)
-                outcome = worker.lease(order["supersteps"])
-                stats.extend(outcome.stats)
-                if master is not None:
-                    master.hear(outcome.ended, outcome.stats)
+            if found and logging:
+                folder = logging.checkpoint.folder
+                worker.restore(read_snapshot(folder, found, self._communicator.group, assignment))
+            reason = self._follow(worker, master, stats, state_log)
+            names = [f.name for f in program.declaration.states]
+            return Part(worker, names, reason, stats, state_log.saves if state_log else ())
+
+    def _logs(self, logging: Logging | None) -> tuple[StateLog | None, Manifest | None]:
+        """Return what this run writes to, and the log that it goes on from."""
+        if logging is None:
+            return None, None
+        identity = Identity.of(logging.program, self._graph, logging.precision)
+        checkpoint, found = logging.checkpoint, None
+        if logging.resumes:
+            found = find_log(checkpoint.folder, identity, self._communicator.group)
+        if logging.resumes and self._communicator.is_master:
+            where = (
+                f"from {checkpoint.folder / found.name}" if found else "at superstep 0: there is no state log"
+            )
+            log.info("the run goes on %s", where)
+        return StateLog(checkpoint, identity, self._graph, logging.program, logging.device), found
+
+    def _follow(
+        self, worker: Worker, master: Master | None, stats: StatsLog, state_log: StateLog | None
+    ) -> Reason:
+        """Do what the master orders until the run is over; return why it is."""
+        while True:
+            order = self._communicator.order(master.next_order() if master else None)
+            if order["verb"] == "stop":
+                if state_log is not None:
+                    state_log.close(worker.traced)
+                reason: Reason = order["reason"]
+                return reason
+            if order["verb"] == "save":
+                assert state_log is not None
+                state_log.save(worker.save, stats, worker.traced)
+                continue
+            outcome = worker.lease(order["supersteps"])
+            stats.extend(outcome.stats)
+            if master is not None:
+                master.hear(outcome.ended, outcome.stats)
 
     def _partition(
         self, method: str | PartitionFunction, capacities: tuple[float, ...], needs_rows: bool

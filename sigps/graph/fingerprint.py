@@ -1,0 +1,73 @@
+"""A hash of a whole graph that does not depend on how its rows lie on ranks."""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.graph.graph import Graph
+from sigps.graph.random_bits import splitmix64
+
+__all__ = ["fingerprint"]
+
+_PIECE_EDGES = 1 << 20
+
+
+def fingerprint(graph: Graph) -> str:
+    """Return a hash of the ids, the edges and their columns: 16 hexadecimal digits. Collective.
+
+    Every edge and every id is hashed by itself, and what they come to is added up, so it costs one pass and no order.
+    Computed once a graph.
+    """
+    if "_fingerprint" not in graph.__dict__:
+        own = np.array([_of_edges(graph), _of_ids(graph)], dtype=np.uint64)
+        edges, ids = graph.group.all_reduce(own, "sum").tolist()
+        counts = f"{graph.num_vertices} {graph.num_edges} {graph.directed} {graph.ids.kind} {graph.ids.base}"
+        text = f"{edges} {ids} {counts} {[(n, c.dtype.str) for n, c in graph.columns.items()]}".encode()
+        graph.__dict__["_fingerprint"] = f"{zlib.crc32(text):08x}{(edges ^ ids) & 0xFFFFFFFF:08x}"
+    found: str = graph.__dict__["_fingerprint"]
+    return found
+
+
+def _of_edges(graph: Graph) -> np.uint64:
+    total = np.uint64(0)
+    bounds = np.searchsorted(graph.offsets, np.arange(0, graph.targets.size, _PIECE_EDGES, dtype=np.uint64))
+    rows = [*np.unique(bounds).tolist(), graph.num_rows]
+    for first, last in itertools.pairwise(rows):
+        edges = slice(int(graph.offsets[first]), int(graph.offsets[last]))
+        degrees = np.diff(graph.offsets[first : last + 1]).view(np.int64)
+        sources = np.repeat(np.arange(graph.first_row + first, graph.first_row + last), degrees)
+        words = splitmix64(sources.view(np.uint64)) + graph.targets[edges]
+        for column in graph.columns.values():
+            words = splitmix64(words) + _bits(column[edges])
+        total = _sum(total, words)
+    return total
+
+
+def _of_ids(graph: Graph) -> np.uint64:
+    table = graph.ids.table
+    if table is None:
+        return np.uint64(0)
+    words = np.arange(graph.ids.first_row, graph.ids.first_row + table.size, dtype=np.uint64)
+    if table.dtype.kind == "U":
+        letters = np.ascontiguousarray(table).view(np.uint32).reshape(table.size, -1)
+        for place in range(letters.shape[1]):  # the width of the longest id
+            words = np.where(letters[:, place] > 0, splitmix64(words) + letters[:, place], words)
+    else:
+        words = splitmix64(words) + _bits(table)
+    return _sum(np.uint64(0), words)
+
+
+def _bits(values: NDArray[np.generic]) -> NDArray[np.uint64]:
+    if values.dtype.kind == "b":
+        return values.astype(np.uint64)
+    unsigned = np.dtype(f"u{values.dtype.itemsize}")
+    return np.ascontiguousarray(values).view(unsigned).astype(np.uint64)
+
+
+def _sum(total: np.uint64, words: NDArray[np.uint64]) -> np.uint64:
+    both = np.array([total, splitmix64(words).sum(dtype=np.uint64)], dtype=np.uint64)
+    return both.sum(dtype=np.uint64)  # type: ignore[no-any-return]

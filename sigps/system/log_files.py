@@ -1,0 +1,219 @@
+"""The files of a state log: written under temporary names, synced, checksummed, renamed; the manifest comes last.
+
+    log/
+      20261121T190102Z-3f9a-00000040/     one log: a run's start, four random digits, the superstep that comes next
+        part-00000.npz                    one rank's arrays
+        manifest.msgpack                  what the log is, and size and checksums of every part
+
+A log without its manifest was not finished, and is no log.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.engine.snapshot import InFlight
+from sigps.errors import StateLogError
+
+__all__ = [
+    "FORMAT_VERSION",
+    "Manifest",
+    "described",
+    "find_logs",
+    "part_name",
+    "read_manifest",
+    "read_part",
+    "remove_log",
+    "verify_part",
+    "write_part",
+]
+
+FORMAT_VERSION = 1
+_MANIFEST = "manifest.msgpack"
+_MAGIC = b"sigps state log\n"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a log is.
+
+    Attributes:
+        run: The run that wrote it: when it started, and four digits.
+        superstep: The superstep that comes next.
+        program: The program's name.
+        program_key: A hash of its source, its parameters and the types of its fields.
+        graph_key: A hash of the graph, whatever ranks it lies on.
+        num_vertices: The graph's.
+        num_edges: The graph's.
+        id_kind: As in `Ids.kind`: whether parts hold the vertices' ids.
+        id_base: The smallest id, where they are consecutive.
+        device: What wrote it.
+        in_flight: What the parts hold of messages, as in `engine.snapshot`.
+        states: Each field's name.
+        aggregators: Each aggregator's value.
+        dtypes: The type of each array of a part.
+        stats: The supersteps so far, a row each.
+        versions: Of sigps, NumPy and Python.
+        saved_at: Seconds since 1970.
+        parts: Of each rank's file: its bytes, and the CRC-32 of each array.
+    """
+
+    run: str
+    superstep: int
+    program: str
+    program_key: str
+    graph_key: str
+    num_vertices: int
+    num_edges: int
+    id_kind: str
+    id_base: int
+    device: str
+    in_flight: InFlight
+    states: list[str]
+    aggregators: dict[str, Any]
+    dtypes: dict[str, str]
+    stats: list[list[Any]]
+    versions: dict[str, str]
+    saved_at: float
+    parts: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The folder's name; names ascend with the run and the superstep."""
+        return f"{self.run}-{self.superstep:08}"
+
+    @property
+    def num_bytes(self) -> int:
+        return sum(int(part["bytes"]) for part in self.parts)
+
+    def write(self, folder: Path) -> None:
+        """Finish the log in `folder`."""
+        body = msgpack.packb(asdict(self))
+        content = _MAGIC + msgpack.packb([FORMAT_VERSION, zlib.crc32(body), body])
+        write_whole(folder / _MANIFEST, lambda file: file.write(content))
+
+
+def part_name(rank: int) -> str:
+    """Return the name of a rank's file in a log."""
+    return f"part-{rank:05}.npz"
+
+
+def write_part(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write one rank's arrays.
+
+    Raises:
+        OSError: If the disk is full, or the folder gone.
+    """
+    write_whole(path, lambda file: np.savez(file, **arrays))  # type: ignore[arg-type]
+
+
+def described(path: Path) -> dict[str, Any]:
+    """Return a part's size and its arrays' checksums, as its directory gives them. Reads no array."""
+    with zipfile.ZipFile(path) as file:
+        crcs = {info.filename: info.CRC for info in file.infolist()}
+    return {"bytes": path.stat().st_size, "crcs": crcs}
+
+
+def write_whole(path: Path, write: Any) -> None:
+    """Write a file under a temporary name, sync it, and rename it; after a crash it is whole or not there."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    with open(temporary, "wb") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def find_logs(folder: Path) -> list[Path]:
+    """Return the finished logs in a folder, the newest first; none where there is no folder."""
+    if not folder.is_dir():
+        return []
+    return sorted((path.parent for path in folder.glob(f"*-*-*/{_MANIFEST}")), reverse=True)
+
+
+def remove_log(folder: Path) -> None:
+    """Remove a log, its manifest first, so that it is never taken for a whole one."""
+    (folder / _MANIFEST).unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read what a log is.
+
+    Raises:
+        StateLogError: If the manifest is missing, damaged, or of another version.
+    """
+    path = folder / _MANIFEST
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise StateLogError(f"{folder} is no state log: {error.strerror or error}") from None
+    try:
+        if not raw.startswith(_MAGIC):
+            raise ValueError(f"it begins with {raw[:16]!r}")
+        version, crc, body = msgpack.unpackb(raw[len(_MAGIC) :])
+        if version != FORMAT_VERSION:
+            raise StateLogError(
+                f"{folder} has format version {version}, and this sigps reads version {FORMAT_VERSION}"
+            )
+        if zlib.crc32(body) != crc:
+            raise ValueError("it does not match its checksum")
+        values = msgpack.unpackb(body)
+        return Manifest(**{f.name: values[f.name] for f in fields(Manifest)})
+    except (ValueError, TypeError, KeyError, msgpack.UnpackException) as error:
+        raise StateLogError(f"{path} is damaged: {error}") from None
+
+
+def verify_part(folder: Path, manifest: Manifest, rank: int) -> None:
+    """Read one part whole, and compare it with the manifest.
+
+    Raises:
+        StateLogError: If it is missing, cut short, changed, or of another log.
+    """
+    path, expected = folder / part_name(rank), manifest.parts[rank]
+    try:
+        if path.stat().st_size != expected["bytes"]:
+            raise StateLogError(
+                f"{path} has {path.stat().st_size:,} bytes, and {expected['bytes']:,} were written"
+            )
+        with zipfile.ZipFile(path) as file:
+            crcs = {info.filename: info.CRC for info in file.infolist()}
+            wrong = file.testzip()
+    except OSError as error:
+        raise StateLogError(f"{path}: {error.strerror or error}") from None
+    except zipfile.BadZipFile as error:
+        raise StateLogError(f"{path} is damaged: {error}") from None
+    if wrong is not None:
+        raise StateLogError(f"{path} is damaged: {wrong} does not match its checksum")
+    if crcs != expected["crcs"]:
+        raise StateLogError(f"{path} belongs to another log: its checksums are not those of the manifest")
+
+
+def read_part(folder: Path, rank: int) -> dict[str, NDArray[Any]]:
+    """Return one rank's arrays.
+
+    Raises:
+        StateLogError: If the file cannot be read.
+    """
+    path = folder / part_name(rank)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise StateLogError(f"{path} cannot be read: {error}") from None
