@@ -49,13 +49,13 @@ class Master:
     def next_order(self) -> dict[str, Any]:
         """Return the next lease, that the state is saved now, or the end of the run and why."""
         done = len(self.stats)
+        if self.reason is None and self._is_save_due(done):
+            self._saved, self._saved_at = done, self._clock()
+            return {"verb": "save"}
         if self.reason is None and self._max_supersteps is not None and done >= self._max_supersteps:
             self.reason = "max_supersteps"
         if self.reason is not None:
             return {"verb": "stop", "reason": self.reason, "supersteps": done}
-        if self._is_save_due(done):
-            self._saved, self._saved_at = done, self._clock()
-            return {"verb": "save"}
         return {"verb": "lease", "supersteps": self._lease_size(done)}
 
     def _is_save_due(self, done: int) -> bool:

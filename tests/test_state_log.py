@@ -1,0 +1,291 @@
+"""State logs: written beside the run, and gone on from by any number of ranks, partitioner and device."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import rank_programs as programs
+import test_equality
+from battery import BATTERY, Sample
+from test_snapshot import combines_mail, made
+from thread_group import ThreadGroup, run_ranks
+from ways import assert_same, by_size
+
+from sigps import Checkpoint, ConfigError, DeviceError, Graph, Result, StateLogError, Vertex, run
+from sigps.apps import BFS, SSSP, WCC, PageRank
+from sigps.compiler.frontend import analyse
+from sigps.engine.stats import SuperstepStats
+from sigps.system import log_files
+
+SKEWED = BATTERY["skewed"]
+
+
+def run_on(ranks: int, program: Vertex, sample: Sample, **options: Any) -> Result:
+    def run_rank(group: ThreadGroup) -> Result:
+        return run(program, sample.build(group=group), **options)
+
+    return run_ranks(ranks, run_rank)[0]
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name[-8:] for path in log_files.find_logs(folder))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((1, "cpu", "edges"), (1, "cpu", "edges")),
+        ((3, "cpu", "edges"), (2, "cpu", "hash")),
+        ((1, "cpu", "edges"), (4, "cpu", "metis")),
+        ((2, "cpu", "hash"), (3, "python", "bfs")),
+        ((4, "python", "function"), (1, "cpu", "edges")),
+        ((2, "python", "edges"), (3, "python", "vertices")),
+    ],
+)
+@pytest.mark.parametrize("name", test_equality.PROGRAMS)
+def test_another_run_goes_on_from_a_log(name: str, first: Any, second: Any, tmp_path: Path) -> None:
+    program = made(name)
+
+    def options(way: Any) -> dict[str, Any]:
+        ranks, device, partitioner = way
+        method = by_size(ranks) if partitioner == "function" else partitioner
+        return {"device": device, "partitioner": method, "deterministic": True, "threads": 1}
+
+    whole = run_on(1, program, SKEWED, **options((1, "python", "edges")))
+    begun = run_on(
+        first[0],
+        program,
+        SKEWED,
+        **options(first),
+        max_supersteps=3,
+        checkpoint=Checkpoint(tmp_path, every=2),
+    )
+    if len(whole.stats) <= 2:
+        assert names(tmp_path) == []
+        return
+    assert [s.superstep for s in begun.saves] == [2]
+    goes_on = {**options(second), "checkpoint": Checkpoint(tmp_path, every=100), "resume": True}
+    if (first[1], second[1]) == ("cpu", "python") and combines_mail(program):
+        with pytest.raises(DeviceError, match="were combined when this was saved"):
+            run_on(second[0], program, SKEWED, **goes_on)
+        return
+    result = run_on(second[0], program, SKEWED, **goes_on)
+    assert_same(result, whole, exact=True, only_better=analyse(program).improving is not None)
+    assert [s.superstep for s in result.stats] == list(range(len(whole.stats)))
+
+
+@pytest.mark.parametrize("name", [n for n in BATTERY if n != "empty"])
+def test_every_graph_goes_on(name: str, tmp_path: Path) -> None:
+    sample = BATTERY[name]
+    source = (sample.sources or sample.vertices)[0]
+    for program in (BFS(source=source), SSSP(source=source), WCC(), programs.Jump(), programs.Coreness()):
+        folder = tmp_path / type(program).__name__
+        whole = run_on(1, program, sample, device="python")
+        run_on(2, program, sample, device="cpu", max_supersteps=2, checkpoint=Checkpoint(folder, every=1))
+        result = run_on(3, program, sample, device="cpu", checkpoint=Checkpoint(folder, every=1), resume=True)
+        assert_same(result, whole, exact=True, only_better=analyse(program).improving is not None)
+
+
+def logged(folder: Path, supersteps: int = 6, every: int = 2, **options: Any) -> Result:
+    given = {"device": "cpu", "max_supersteps": supersteps, "checkpoint": Checkpoint(folder, every=every)}
+    return run_on(2, PageRank(iterations=8), SKEWED, **(given | options))
+
+
+def resumed(folder: Path, program: Vertex | None = None, sample: Sample = SKEWED) -> Result:
+    options: dict[str, Any] = {"device": "cpu", "checkpoint": Checkpoint(folder, every=50), "resume": True}
+    return run_on(2, program or PageRank(iterations=8), sample, **options)
+
+
+def newest(folder: Path) -> Path:
+    return log_files.find_logs(folder)[0]
+
+
+def first_new_superstep(result: Result, begun: Result) -> int:
+    """Return how many supersteps were taken from a log: their times were measured by the run that wrote it."""
+    mine, theirs = [[s.seconds for s in r.stats] for r in (result, begun)]
+    return next(i for i, (a, b) in enumerate(zip(mine, [*theirs, -1.0], strict=False)) if a != b)
+
+
+def flip_a_byte(path: Path, at: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[at] ^= 0xFF
+    path.write_bytes(content)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+DAMAGES: dict[str, Any] = {
+    "a part is cut short": (lambda log: cut(log / "part-00001.npz"), "bytes, and"),
+    "a part is changed": (lambda log: flip_a_byte(log / "part-00000.npz", 900), "part-00000.npz"),
+    "a part is gone": (lambda log: (log / "part-00000.npz").unlink(), "No such file"),
+    "a part is another's": (
+        lambda log: (log / "part-00001.npz").write_bytes((log / "part-00000.npz").read_bytes()),
+        "part-00001.npz",
+    ),
+    "the manifest is changed": (lambda log: flip_a_byte(log / "manifest.msgpack", 200), "is damaged"),
+    "the manifest is cut short": (lambda log: cut(log / "manifest.msgpack"), "is damaged"),
+    "the manifest is junk": (lambda log: (log / "manifest.msgpack").write_bytes(b"PK\3\4"), "is damaged"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_log_is_named_and_the_one_before_it_used(
+    damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun = logged(tmp_path)
+    break_it, complaint = DAMAGES[damage]
+    broken = newest(tmp_path)
+    break_it(broken)
+    result = resumed(tmp_path)
+    assert f"{broken} is not used" in caplog.text
+    assert complaint in caplog.text
+    assert first_new_superstep(result, begun) == 4
+    assert_same(result, run_on(1, PageRank(iterations=8), SKEWED, device="python"), exact=False)
+
+
+def test_where_all_logs_are_damaged_nothing_runs(tmp_path: Path) -> None:
+    logged(tmp_path)
+    for log in log_files.find_logs(tmp_path):
+        cut(log / "part-00000.npz")
+    with pytest.raises(StateLogError, match=r"none of the 2 state logs in .* Leave --resume out"):
+        resumed(tmp_path)
+
+
+def test_a_log_without_its_manifest_is_none(tmp_path: Path) -> None:
+    begun = logged(tmp_path)
+    (newest(tmp_path) / "manifest.msgpack").unlink()
+    assert first_new_superstep(resumed(tmp_path), begun) == 4
+
+
+def test_without_a_log_a_run_that_resumes_begins_at_superstep_0(tmp_path: Path) -> None:
+    result = resumed(tmp_path / "absent")
+    assert_same(result, run_on(1, PageRank(iterations=8), SKEWED, device="python"), exact=False)
+
+
+def heavier() -> Sample:
+    weights = list(SKEWED.weights)
+    weights[0] += 1.0
+    return Sample(SKEWED.sources, SKEWED.targets, weights, SKEWED.directed, SKEWED.vertices)
+
+
+@pytest.mark.parametrize(
+    ("program", "sample", "complaint"),
+    [
+        (PageRank(iterations=9), SKEWED, "another source, parameters or precision"),
+        (WCC(), SKEWED, "of the program PageRank"),
+        (PageRank(iterations=8), BATTERY["grid"], "of another graph"),
+        (PageRank(iterations=8), heavier(), "of another graph"),
+    ],
+)
+def test_a_foreign_log_is_refused(program: Vertex, sample: Sample, complaint: str, tmp_path: Path) -> None:
+    logged(tmp_path)
+    with pytest.raises(StateLogError, match=complaint):
+        resumed(tmp_path, program, sample)
+
+
+def test_a_program_that_was_edited_is_another(tmp_path: Path) -> None:
+    def edition(step: int) -> Any:
+        lines = f"""
+class Edited(Vertex, message=int):
+    total: State[int] = 0
+
+    def compute(self, messages):
+        self.total += sum(messages) + {step}
+        self.send_to_neighbors(1)
+"""
+        path = tmp_path / f"edition_{step}.py"
+        path.write_text("from sigps import State, Vertex\n" + lines)
+        found: dict[str, Any] = {"__name__": path.stem}
+        exec(compile(path.read_text(), str(path), "exec"), found)
+        return found["Edited"]()
+
+    options: dict[str, Any] = {"device": "python", "max_supersteps": 3}
+    graph, checkpoint = SKEWED.build(), Checkpoint(tmp_path / "log", every=2)
+    run(edition(1), graph, checkpoint=checkpoint, **options)
+    run(edition(1), graph, checkpoint=checkpoint, resume=True, **options)
+    with pytest.raises(StateLogError, match="another source"):
+        run(edition(2), graph, checkpoint=checkpoint, resume=True, **options)
+
+
+def test_so_many_logs_are_kept(tmp_path: Path) -> None:
+    logged(tmp_path, supersteps=8, every=1)
+    assert names(tmp_path) == ["00000007", "00000008"]
+    logged(tmp_path, supersteps=5, checkpoint=Checkpoint(tmp_path, every=1, keep=3))
+    assert names(tmp_path) == ["00000003", "00000004", "00000005"]  # the newer run's, though it is not as far
+
+
+def test_the_newest_run_is_gone_on_from(tmp_path: Path) -> None:
+    logged(tmp_path, supersteps=6)
+    begun = logged(tmp_path, supersteps=2)
+    assert [log.name[-8:] for log in log_files.find_logs(tmp_path)] == ["00000002", "00000006"]
+    assert first_new_superstep(resumed(tmp_path), begun) == 2
+
+
+def test_a_log_that_cannot_be_written_costs_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    written = log_files.write_part
+
+    def full(path: Path, arrays: Any) -> None:
+        if "00000004" in str(path) and "00001" in path.name:
+            raise OSError(28, "No space left on device")
+        written(path, arrays)
+
+    monkeypatch.setattr(log_files, "write_part", full)
+    result = logged(tmp_path, supersteps=8)
+    assert "part-00001.npz cannot be written: No space left on device" in caplog.text
+    assert names(tmp_path) == ["00000006", "00000008"]
+    assert not list(tmp_path.glob("*-00000004"))
+    assert_same(result, logged(tmp_path / "other", supersteps=8), exact=True)
+
+
+def test_what_may_not_be_asked_for() -> None:
+    graph = SKEWED.build()
+    with pytest.raises(ConfigError, match="give every= "):
+        Checkpoint("log")
+    with pytest.raises(ConfigError, match="keep=0"):
+        Checkpoint("log", every=1, keep=0)
+    with pytest.raises(ConfigError, match="seconds=-1"):
+        Checkpoint("log", seconds=-1)
+    with pytest.raises(ConfigError, match="nothing to go on from"):
+        run(WCC(), graph, resume=True)
+    with pytest.raises(ConfigError, match=r"must be a sigps\.Checkpoint"):
+        run(WCC(), graph, checkpoint="log")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="cannot write in /proc"):
+        run(WCC(), graph, checkpoint=Checkpoint("/proc/log", every=1))
+
+
+def test_a_traced_run_writes_its_history(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow.parquet")
+    graph = Graph.from_edges(["a", "b", "c"], ["b", "c", "d"])
+    program = SSSP(source="a")
+    run(program, graph, device="python", trace=["c"], checkpoint=Checkpoint(tmp_path, every=2))
+    (path,) = tmp_path.glob("trace-*.parquet")
+    rows = pyarrow.read_table(path).to_pylist()
+    assert [row["id"] for row in rows] == ["c", "c"]
+    assert [row["superstep"] for row in rows] == [0, 2]
+    assert [row["distance_before"] for row in rows] == [np.inf, np.inf]
+    assert [row["distance"] for row in rows] == [np.inf, 2.0]
+    assert [message["distance"] for message in rows[1]["sent"]] == [3.0]
+    assert rows[1]["halted"]
+
+
+def test_the_cost_is_told(tmp_path: Path) -> None:
+    result = logged(tmp_path)
+    assert [s.superstep for s in result.saves] == [2, 4, 6]
+    assert all(s.num_bytes > 8 * result.num_vertices for s in result.saves)
+    assert "more for 3 state logs" in result.summary()
+    assert isinstance(result.stats[0], SuperstepStats)
+
+
+def test_logs_are_written_where_python_logs_them(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    logged(tmp_path)
+    with caplog.at_level(logging.INFO):
+        resumed(tmp_path)
+    assert f"goes on from {newest(tmp_path)}" in caplog.text
