@@ -272,7 +272,7 @@ def test_a_traced_run_writes_its_history(tmp_path: Path) -> None:
     assert [row["superstep"] for row in rows] == [0, 2]
     assert [row["distance_before"] for row in rows] == [np.inf, np.inf]
     assert [row["distance"] for row in rows] == [np.inf, 2.0]
-    assert [message["distance"] for message in rows[1]["sent"]] == [3.0]
+    assert [message["length"] for message in rows[1]["sent"]] == [3.0]
     assert rows[1]["halted"]
 
 
