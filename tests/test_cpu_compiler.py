@@ -10,7 +10,7 @@ import pytest
 from cells import program_of
 from programs import CASES, kite
 
-from sigps import CompileError, Result, run
+from sigps import Aggregator, CompileError, Graph, Result, State, Vertex, run
 
 
 @cache
@@ -71,3 +71,30 @@ def test_a_mistake_in_a_helper_points_at_the_class_and_names_the_helper() -> Non
     with pytest.raises(CompileError) as caught:
         run(program, kite(), device="cpu")
     assert caught.value.source in ("self.x = helper(self.x)", "return a.missing")
+
+
+class Begins(Vertex):
+    x: State[int] = 0
+    total = Aggregator.sum(int)
+    seen: State[int] = 0
+
+    def compute(self, messages):
+        self.total += 1
+        self.seen = self.total
+        if self.superstep == 2:
+            self.vote_to_halt()
+
+
+class Continues(Begins):
+    x: State[int] = 5
+    total = Aggregator.sum(int, persistent=True)
+
+
+def test_what_is_declared_otherwise_is_another_program() -> None:
+    # One name and one compute(), as when a class is edited and defined again.
+    Continues.__name__ = Continues.__qualname__ = "Begins"
+    graph = Graph.from_edges([0, 1], [1, 2])
+    for program, begins, seen in ((Begins(), 0, 3), (Continues(), 5, 6), (Begins(), 0, 3)):
+        result = run(program, graph, device="cpu")
+        assert result["x"].tolist() == [begins] * 3
+        assert result["seen"].tolist() == [seen] * 3

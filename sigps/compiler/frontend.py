@@ -264,6 +264,9 @@ def _key(
     text = [ast.unparse(module), repr(slots), precision, subject.name]
     for group in (subject.states.values(), subject.params.values(), subject.message):
         text += [f"{f.name} {f.type} {f.is_vertex_id}" for f in group]
-    text += [f"{a.name} {a.kind} {a.field.type} {a.identity}" for a in subject.aggregators.values()]
+    text += [repr(f.default) for f in subject.states.values()]
+    text += [
+        f"{a.name} {a.kind} {a.field.type} {a.identity} {a.persistent}" for a in subject.aggregators.values()
+    ]
     text += [f"{name}={fingerprint(value, set())}" for name, value in sorted(namespace.items())]
     return hashlib.sha256("\n".join(text).encode()).hexdigest()[:32]
