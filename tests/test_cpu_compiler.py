@@ -85,16 +85,24 @@ class Begins(Vertex):
             self.vote_to_halt()
 
 
-class Continues(Begins):
+class BeginsAt5(Begins):
     x: State[int] = 5
+
+
+class Persists(Begins):
     total = Aggregator.sum(int, persistent=True)
 
 
 def test_what_is_declared_otherwise_is_another_program() -> None:
-    # One name and one compute(), as when a class is edited and defined again.
-    Continues.__name__ = Continues.__qualname__ = "Begins"
+    for edited in (BeginsAt5, Persists):  # as when a class is edited and defined again
+        edited.__name__ = edited.__qualname__ = "Begins"
     graph = Graph.from_edges([0, 1], [1, 2])
-    for program, begins, seen in ((Begins(), 0, 3), (Continues(), 5, 6), (Begins(), 0, 3)):
+    for program, begins, seen in (
+        (Begins(), 0, 3),
+        (BeginsAt5(), 5, 3),
+        (Persists(), 0, 6),
+        (Begins(), 0, 3),
+    ):
         result = run(program, graph, device="cpu")
         assert result["x"].tolist() == [begins] * 3
         assert result["seen"].tolist() == [seen] * 3
