@@ -14,7 +14,7 @@ from sigps.errors import (
     SigpsError,
     StateLogError,
 )
-from sigps.vertex import Aggregator, Param, State, Vertex, VertexId, inf
+from sigps.vertex import Aggregator, Param, Shared, State, Vertex, VertexId, inf
 
 if TYPE_CHECKING:
     from sigps.graph.generate import generate
@@ -36,6 +36,7 @@ __all__ = [
     "Param",
     "PartitionError",
     "Result",
+    "Shared",
     "SigpsError",
     "State",
     "StateLogError",

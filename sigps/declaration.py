@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sigps.errors import CompileError, ConfigError
-from sigps.fields import PARAM, STATE, TYPES, VERTEX_ID, Aggregator, Field, is_number_type
+from sigps.fields import PARAM, SHARED, STATE, TYPES, VERTEX_ID, Aggregator, Field, is_number_type
 
 if TYPE_CHECKING:
     from sigps.vertex import Vertex
@@ -25,6 +25,7 @@ class Declaration:
         message_type: The `NamedTuple` class of its messages; None for scalar messages or none at all.
         message: The fields of a message: one for a scalar, none for a program that sends nothing.
         combiner: The explicit combiner, or None.
+        has_master: Whether `master()` runs between supersteps.
         directed: Whether messages follow the edges' direction; otherwise the graph is taken as undirected.
     """
 
@@ -35,6 +36,7 @@ class Declaration:
     message: tuple[Field, ...]
     combiner: Callable[[Any, Any], Any] | None
     directed: bool = True
+    has_master: bool = False
 
 
 def declare(
@@ -57,11 +59,13 @@ def declare(
         while isinstance(written, str):
             written = _evaluate(cls, written, scope)
         marks = getattr(written, "__metadata__", ())
-        if STATE not in marks and PARAM not in marks:
+        if not {STATE, PARAM, SHARED} & set(marks):
             continue
         _check_name(cls, name)
         default = cls.__dict__.get(name, Field.REQUIRED)
-        if STATE in marks:
+        if SHARED in marks:
+            _share(cls, name, written.__origin__, default, VERTEX_ID in marks)
+        elif STATE in marks:
             states[name] = _state(cls, name, written.__origin__, default, VERTEX_ID in marks)
         else:
             params[name] = _param(cls, name, written.__origin__, default, _names_a_vertex(written))
@@ -80,6 +84,7 @@ def declare(
         fields,
         combiner,
         inherited.directed if directed is None else directed,
+        inherited.has_master or "master" in vars(cls),
     )
 
 
@@ -122,6 +127,23 @@ def _state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -
             f"{cls.__name__}.{name}: State[{_shown(type_)}] cannot begin as {default!r}: {error}"
         ) from None
     return Field(name, type_, value, is_vertex_id)
+
+
+def _share(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -> None:
+    """Put what reads and sets a shared value in its place in the class."""
+    if not is_number_type(type_) or is_vertex_id:
+        shown = "VertexId" if is_vertex_id else _shown(type_)
+        raise CompileError(
+            f"{cls.__name__}.{name}: Shared[{shown}] is not supported: use {TYPES}".replace(", VertexId", "")
+        )
+    try:
+        shared = Aggregator.shared(type_, type_(0) if default is Field.REQUIRED else default)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise CompileError(
+            f"{cls.__name__}.{name}: Shared[{_shown(type_)}] cannot begin as {default!r}: {error}"
+        ) from None
+    shared.__set_name__(cls, name)
+    setattr(cls, name, shared)
 
 
 def _shown(type_: Any) -> str:

@@ -15,7 +15,7 @@ from sigps.errors import CompileError
 if TYPE_CHECKING:
     from sigps.vertex import Vertex
 
-__all__ = ["Aggregator", "Field", "Param", "State", "VertexId", "extreme", "inf", "is_number_type"]
+__all__ = ["Aggregator", "Field", "Param", "Shared", "State", "VertexId", "extreme", "inf", "is_number_type"]
 
 inf = math.inf
 
@@ -30,7 +30,7 @@ class Marker:
         return self._name
 
 
-STATE, PARAM, VERTEX_ID = Marker("State"), Marker("Param"), Marker("VertexId")
+STATE, PARAM, SHARED, VERTEX_ID = Marker("State"), Marker("Param"), Marker("Shared"), Marker("VertexId")
 
 State = Annotated[T, STATE]
 """A field of every vertex: `rank: State[float] = 0.0`. It becomes one array."""
@@ -41,6 +41,9 @@ Param = Annotated[T, PARAM]
 A parameter of type `str`, `bool | None` and the like (anything but one number) is fixed when the program
 is compiled, so a test of it costs nothing at run time.
 """
+
+Shared = Annotated[T, SHARED]
+"""A value of the run that `master()` sets between supersteps and every vertex reads: `phase: Shared[int] = 0`."""
 
 VertexId = Annotated[int, VERTEX_ID]
 """The type of a parameter, state or message that holds a vertex id.
@@ -123,6 +126,12 @@ class Aggregator(Generic[T]):
     Declare one as a class attribute: `dangling = Aggregator.sum(float)`. `+=` gives a contribution,
     whatever the operation. A persistent one also keeps what earlier supersteps gave. Before anything
     was given it reads as its identity.
+
+    A `Shared` value is one too, which nobody contributes to: it keeps what `master()` set.
+
+    Attributes:
+        start: What it reads as before anything was given.
+        is_shared: Whether it is a `Shared` value.
     """
 
     def __init__(
@@ -141,6 +150,17 @@ class Aggregator(Generic[T]):
         self.kind = kind
         self.function = function
         self.persistent = persistent
+        self.start = self.field.default
+        self.is_shared = False
+
+    @staticmethod
+    def shared(type: type, start: Any) -> Aggregator[Any]:
+        """Make the value behind a `Shared` field."""
+        made = Aggregator.any(persistent=True)
+        if np.dtype(type).kind != "b":
+            made = Aggregator("max", type, extreme("max", type), persistent=True)
+        made.start, made.is_shared = made.field.exactly(start), True
+        return made
 
     @staticmethod
     def sum(type: type = float, *, persistent: bool = False) -> Aggregator[Any]:
@@ -201,6 +221,9 @@ class Aggregator(Generic[T]):
         return _readable(vertex.view.aggregate(self.name))
 
     def __set__(self, vertex: Vertex, value: T) -> None:
+        if self.is_shared:
+            vertex.view.share(self.name, self.field.exactly(value))
+            return
         if not isinstance(value, _Contribution):
             raise AttributeError(
                 f"aggregator {self.name!r} cannot be assigned: contribute with 'self.{self.name} += x'"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "Result", "check_output", "highest"]
 
-Reason = Literal["converged", "max_supersteps"]
+Reason = Literal["converged", "max_supersteps", "stopped"]
 FORMATS = (".parquet", ".csv")
 
 
@@ -40,7 +40,8 @@ class Result:
     Attributes:
         ids: The user's ids, ascending.
         fields: The names of the program's fields.
-        reason: Why the run ended: "converged" (nothing active, nothing in flight) or "max_supersteps".
+        reason: Why the run ended: "converged" (nothing active, nothing in flight), "stopped" (by the program's
+            `master()`), or "max_supersteps".
         supersteps: Supersteps that ran.
         stats: One record a superstep: `result.stats[3].messages`.
         aggregators: Each aggregator's final value.
@@ -112,6 +113,7 @@ class Result:
         """Say in one line why the run ended, after how much work."""
         why = {
             "converged": "converged: no vertex is active and no message is in flight",
+            "stopped": "stopped by the program's master()",
             "max_supersteps": "stopped at max_supersteps",
         }[self.reason]
         seconds = sum(s.seconds for s in self.stats)

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Protocol
 
 from sigps.declaration import Declaration, checked, declare
 from sigps.errors import ConfigError
-from sigps.fields import Aggregator, Field, Param, State, VertexId, extreme, inf
+from sigps.fields import Aggregator, Field, Param, Shared, State, VertexId, extreme, inf
 
 __all__ = [
     "Aggregator",
@@ -35,6 +35,7 @@ __all__ = [
     "Edge",
     "Field",
     "Param",
+    "Shared",
     "State",
     "Vertex",
     "VertexId",
@@ -81,6 +82,9 @@ class View(Protocol):
     def retire(self) -> None: ...
     def aggregate(self, name: str) -> Any: ...
     def contribute(self, name: str, value: Any) -> None: ...
+    def share(self, name: str, value: Any) -> None: ...
+    def stop(self) -> None: ...
+    def wake_all(self) -> None: ...
 
 
 class Vertex:
@@ -133,6 +137,21 @@ class Vertex:
     def compute(self, messages: Any) -> None:
         """Run one superstep of one vertex. Subclasses write this."""
         raise NotImplementedError(f"{type(self).__name__} has no compute()")
+
+    def master(self) -> None:
+        """Run once after every superstep. Subclasses may write this, in any Python: it is never compiled.
+
+        It reads parameters, aggregators (what this superstep gave), shared values, `superstep`, `num_vertices` and
+        `num_edges`; it sets shared values, and may call `stop()` and `wake_all()`. Under `mpirun` it runs on rank 0.
+        """
+
+    def stop(self) -> None:
+        """End the run; for `master()`."""
+        self.view.stop()
+
+    def wake_all(self) -> None:
+        """Make every vertex active again that has not retired; for `master()`."""
+        self.view.wake_all()
 
     @property
     def params(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from sigps.compiler import best_first, improving
 from sigps.compiler.frontend import analyse
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
-from sigps.vertex import Field, Vertex
+from sigps.vertex import Aggregator, Field, Vertex
 
 __all__ = ["explain"]
 
@@ -45,10 +45,14 @@ def _declared(program: VertexProgram) -> str:
     rows = {
         "states": ", ".join(f"{f.name}: {_type_name(f)}" for f in program.states) or "none",
         "params": ", ".join(f"{f.name}: {_type_name(f)}" for f in program.params) or "none",
-        "aggregators": ", ".join(f"{a.name}: {a.kind}" for a in program.aggregators) or "none",
+        "aggregators": ", ".join(f"{a.name}: {_kind(a)}" for a in program.aggregators) or "none",
         "message": message,
     }
     return "\n".join(lines + [f"  {name:<12} {value}" for name, value in rows.items()])
+
+
+def _kind(aggregator: Aggregator[Any]) -> str:
+    return "shared, set by master()" if aggregator.is_shared else aggregator.kind
 
 
 def _type_name(field: Field) -> str:

@@ -56,6 +56,7 @@ class LowerFields(ast.NodeTransformer):
         for target in stored:
             if target.attr in self._subject.aggregators:
                 name = target.attr
+                self._reject_shared(node, name)
                 reject(node, f"an aggregator cannot be assigned: contribute with 'self.{name} += x'")
         self.generic_visit(node)
         return at([node, *[self._typed(target.attr) for target in stored]], node)
@@ -68,6 +69,7 @@ class LowerFields(ast.NodeTransformer):
         if name not in self._subject.aggregators:
             self.generic_visit(node)
             return at([node, self._typed(name)], node)
+        self._reject_shared(node, name)
         if not isinstance(node.op, ast.Add):
             reject(
                 node,
@@ -76,6 +78,10 @@ class LowerFields(ast.NodeTransformer):
         aggregator = self._subject.aggregators[name]
         combined = cast(aggregator.field.dtype(), expression(_CONTRIBUTE[aggregator.kind].format(name)))
         return at([assign("__value", self.visit(node.value)), assign(f"__c_{name}", combined)], node)
+
+    def _reject_shared(self, node: ast.AST, name: str) -> None:
+        if self._subject.aggregators[name].is_shared:
+            reject(node, f"self.{name} is a shared value: master() sets it, compute() reads it")
 
     def visit_Call(self, node: ast.Call) -> Any:
         if not isinstance(node.func, ast.Attribute) or not is_self(node.func):

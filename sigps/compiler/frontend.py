@@ -108,7 +108,10 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
         namespace=namespace,
         obstacles=tuple(o for o in (messages.obstacle, sends.obstacle) if o),
         key=_key(subject, module, namespace, messages.slots, precision),
+        has_master=subject.has_master,
     )
+    if derived.has_master:  # it sees every superstep, so these must be the ones that were written
+        return derived
     return dataclasses.replace(derived, best_first=best_first(derived), improving=improving(derived))
 
 
@@ -261,12 +264,13 @@ def _early_exit(subject: Subject, sends: Sends, messages: Messages) -> EarlyExit
 def _key(
     subject: Subject, module: ast.Module, namespace: dict[str, Any], slots: list[Slot], precision: str
 ) -> str:
-    text = [ast.unparse(module), repr(slots), precision, subject.name]
+    text = [ast.unparse(module), repr(slots), precision, subject.name, repr(subject.has_master)]
     for group in (subject.states.values(), subject.params.values(), subject.message):
         text += [f"{f.name} {f.type} {f.is_vertex_id}" for f in group]
     text += [repr(f.default) for f in subject.states.values()]
     text += [
-        f"{a.name} {a.kind} {a.field.type} {a.identity} {a.persistent}" for a in subject.aggregators.values()
+        f"{a.name} {a.kind} {a.field.type} {a.identity} {a.start} {a.persistent}"
+        for a in subject.aggregators.values()
     ]
     text += [f"{name}={fingerprint(value, set())}" for name, value in sorted(namespace.items())]
     return hashlib.sha256("\n".join(text).encode()).hexdigest()[:32]

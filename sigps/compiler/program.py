@@ -124,6 +124,7 @@ class VertexProgram:
         reads_edges: Whether compute() walks its out-edges (other than to send).
         reads_target: Whether a message or compute() needs the target's id.
         best_first: The form for supersteps in which only the best value is sent; None where there is none.
+        has_master: Whether the class's `master()` runs between supersteps.
         improving: Where keys are, in a program that only takes better ones; None in others.
         obstacles: What stopped a faster form, a sentence each.
         key: A hash of everything that the compiled code depends on, but the versions.
@@ -152,6 +153,7 @@ class VertexProgram:
     key: str
     best_first: VertexProgram | None = None
     improving: Improving | None = None
+    has_master: bool = False
 
     def __hash__(self) -> int:
         return hash(self.key)

@@ -43,6 +43,7 @@ class Subject:
         self.message = declared.message
         self.message_dtypes = [f.dtype(precision) for f in declared.message]
         self.combiner = declared.combiner
+        self.has_master = declared.has_master
         self.states = {f.name: f for f in declared.states}
         self.aggregators = {a.name: a for a in declared.aggregators}
         self.params: dict[str, Field] = {}
@@ -206,6 +207,8 @@ class Subject:
     def reject_unknown(self, node: ast.Attribute) -> None:
         """Say why `self.x` means nothing to the compiler."""
         name = node.attr
+        if name in ("stop", "wake_all"):
+            reject(node, f"{name}() is for master(): compute() of one vertex cannot call it")
         value = inspect.getattr_static(self.cls, name, NotImplemented)
         if isinstance(value, classmethod):
             reject(

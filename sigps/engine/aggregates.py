@@ -32,7 +32,7 @@ class Aggregates:
         self.identity = tuple(
             d.type(a.identity) for a, d in zip(self._aggregators, self._dtypes, strict=True)
         )
-        self.values = self.identity
+        self.values = tuple(d.type(a.start) for a, d in zip(self._aggregators, self._dtypes, strict=True))
         has_floats = any(d.kind == "f" for d in self._dtypes)
         self.given: tuple[NDArray[Any], ...] = ()
         if deterministic and has_floats:
@@ -73,6 +73,11 @@ class Aggregates:
                 value = aggregator.combine(self.values[i], value)
             values.append(dtype.type(value))
         self.values = tuple(values)
+
+    def share(self, values: dict[str, Any]) -> None:
+        """Read these shared values from now on."""
+        now = dict(zip([a.name for a in self._aggregators], self.values, strict=True)) | values
+        self.restore(tuple(now.values()))
 
     def restore(self, values: tuple[Any, ...]) -> None:
         """Read these in the next superstep."""

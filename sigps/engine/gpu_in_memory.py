@@ -46,6 +46,8 @@ def find_gpu_obstacle(program: VertexProgram, deterministic: bool) -> str | None
     floats = [*program.message_dtypes, *program.aggregate_dtypes]
     if deterministic and any(d.kind == "f" for d in floats):
         return "deterministic sums of floats"
+    if program.has_master:
+        return "master compute"
     return None
 
 

@@ -32,13 +32,14 @@ from sigps.engine.direction import Direction, choose_asking, choose_direction
 from sigps.engine.exchange import Exchange
 from sigps.engine.improving import Kept, has_order
 from sigps.engine.mailbox import Mailbox
+from sigps.engine.master_compute import MasterCompute
 from sigps.engine.scatter import Scatter
 from sigps.engine.snapshot import Snapshot, as_columns, fill_rows
 from sigps.engine.stats import Outcome
 from sigps.engine.subgraph import Subgraph, columns_of
 from sigps.engine.tally import Everywhere, Tally
 from sigps.engine.withheld import Withheld
-from sigps.kernels.cpu import ACTIVE, MOST, PIECE, SOME
+from sigps.kernels.cpu import ACTIVE, HALTED, MOST, PIECE, SOME
 
 __all__ = ["Engine"]
 
@@ -58,6 +59,7 @@ class Engine:
         deterministic: Whether floating-point results must not depend on the number of ranks and threads.
         forced: A direction to use always, or None.
         asynchronous: Whether values may be sent out of turn where the result is provably the same.
+        master: The program's master compute, or None.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Engine:
         deterministic: bool = False,
         forced: Direction | None = None,
         asynchronous: bool = False,
+        master: MasterCompute | None = None,
     ) -> None:
         program = native.program
         n, reach = subgraph.num_owned, subgraph.num_owned + subgraph.num_ghosts
@@ -80,7 +83,7 @@ class Engine:
         self._native, self._program, self._params = improving or native, program, params
         self._plain, self._best_first = native, native.best_first or native
         self._subgraph, self._exchange, self._threads = subgraph, exchange, threads
-        self._forced = forced
+        self._forced, self._master = forced, master
         self._withheld: Withheld | None = None
         self._can_push = _can_push(native, deterministic) and forced != "pull"
         self._deterministic = deterministic
@@ -172,7 +175,18 @@ class Engine:
             if self._is_best_first and (superstep == 0 or messages == 0):
                 messages = self._release()
             outcome.ended = everywhere.active == 0 and messages == 0
+            if self._master is not None:
+                decision = self._master.run(superstep, self.aggregates, self._exchange)
+                if decision.wakes:
+                    self._wake_all()
+                outcome.stopped = decision.stops
+                outcome.ended = decision.stops or (outcome.ended and not decision.wakes)
         return outcome
+
+    def _wake_all(self) -> None:
+        self._status[self._status == HALTED] = ACTIVE
+        self._last.active = int(np.count_nonzero(self._status == ACTIVE))
+        self._active = None
 
     def _exchange_records(self) -> tuple[NDArray[np.int64], int]:
         if self.superstep == 0 or self._program.delivery is not Delivery.RECORD:

@@ -11,7 +11,7 @@ import functools
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.exchange import Exchange
 from sigps.engine.expansion import messages_of
+from sigps.engine.master_compute import MasterCompute
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome, SuperstepStats
 from sigps.engine.subgraph import Subgraph, columns_of
@@ -57,6 +58,9 @@ class InterpretedEngine:
         declared = program.declaration
         self.superstep = 0
         self._program, self._subgraph, self._exchange = program, subgraph, exchange
+        self._master = None
+        if declared.has_master:
+            self._master = MasterCompute(program, subgraph.num_vertices, subgraph.num_edges)
         self._precision = precision
         self._trace = frozenset(trace)
         self.traced: list[dict[str, Any]] = []
@@ -152,6 +156,12 @@ class InterpretedEngine:
             )
             self.superstep += 1
             outcome.ended = active == 0 and sent == 0
+            if self._master is not None:
+                decision = self._master.run(self.superstep - 1, self.aggregates, self._exchange)
+                if decision.wakes:
+                    self._halted[:] = False
+                outcome.stopped = decision.stops
+                outcome.ended = decision.stops or (outcome.ended and not decision.wakes)
         return outcome
 
     def _compute_all(self, mail: _Mail) -> tuple[tuple[Any, ...], int]:
@@ -331,6 +341,15 @@ class _View:
         aggregator = next(a for a in self._engine._program.declaration.aggregators if a.name == name)
         so_far = self.contributions.get(name, aggregator.identity)
         self.contributions[name] = aggregator.combine(so_far, value)
+
+    def share(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"self.{name} is a shared value: master() sets it, compute() reads it")
+
+    def stop(self) -> NoReturn:
+        raise AttributeError("stop() is for master(): compute() of one vertex cannot end the run")
+
+    def wake_all(self) -> NoReturn:
+        raise AttributeError("wake_all() is for master(): compute() of one vertex cannot wake the others")
 
     def _post(self, target: int, by_id: bool, message: Any) -> None:
         self._mail.add(target, self._gid, _as_row(self._engine._program, message), by_id)

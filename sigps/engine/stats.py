@@ -158,7 +158,9 @@ class Outcome:
     Attributes:
         ended: Whether nothing is active and nothing is in flight.
         stats: One entry a superstep.
+        stopped: Whether the program's `master()` ended it.
     """
 
     ended: bool
     stats: StatsLog = field(default_factory=StatsLog)
+    stopped: bool = False

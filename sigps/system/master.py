@@ -14,7 +14,7 @@ from sigps.system.state_log import Checkpoint
 
 __all__ = ["Master", "lease_size"]
 
-Reason = Literal["converged", "max_supersteps"]
+Reason = Literal["converged", "max_supersteps", "stopped"]
 
 
 class Master:
@@ -76,11 +76,11 @@ class Master:
             pause = to_save if pause is None else min(pause, to_save)
         return lease_size(left, pause, self.stats[-1].seconds if self.stats else None)
 
-    def hear(self, ended: bool, stats: Sequence[SuperstepStats]) -> None:
+    def hear(self, ended: bool, stats: Sequence[SuperstepStats], *, stopped: bool = False) -> None:
         """Take in what a lease came to."""
         self.stats.extend(stats)
         if ended:
-            self.reason = "converged"
+            self.reason = "stopped" if stopped else "converged"
         if self._on_progress is not None:
             self._on_progress(self.stats)
 

@@ -108,7 +108,7 @@ class Identity:
         declared = program.declaration
         parts = [repr(program.params), *_sources(type(program))]
         parts += [f"{f.name} {f.dtype(precision)} {f.default}" for f in (*declared.states, *declared.message)]
-        parts += [f"{a.name} {a.kind} {a.identity} {a.persistent}" for a in declared.aggregators]
+        parts += [f"{a.name} {a.kind} {a.identity} {a.start} {a.persistent}" for a in declared.aggregators]
         key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
         return cls(type(program).__qualname__, key, fingerprint(graph))
 

@@ -15,6 +15,7 @@ from sigps.engine.exchange import Exchange
 from sigps.engine.gpu_in_memory import GpuEngine, GpuProgram
 from sigps.engine.in_memory import Engine as InMemoryEngine
 from sigps.engine.interpreted import InterpretedEngine
+from sigps.engine.master_compute import MasterCompute
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
 from sigps.engine.subgraph import Subgraph
@@ -130,6 +131,7 @@ def _engine(
                 "precision='single' and fewer edge columns take less; device='cpu' uses the host's",
                 rank=exchange.rank,
             ) from error
+    has_master = program.declaration.has_master
     return InMemoryEngine(
         native,
         params,
@@ -139,4 +141,5 @@ def _engine(
         deterministic=options.deterministic,
         forced=options.forced,
         asynchronous=options.asynchronous,
+        master=MasterCompute(program, subgraph.num_vertices, subgraph.num_edges) if has_master else None,
     )

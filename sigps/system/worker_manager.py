@@ -43,7 +43,7 @@ class Part:
 
     Attributes:
         fields: [num_owned] each, aligned with `gids`.
-        reason: `"converged"` or `"max_supersteps"`.
+        reason: `"converged"`, `"stopped"` or `"max_supersteps"`.
         stats: One entry a superstep; the same supersteps on all ranks.
         aggregators: The values after the last superstep.
         trace: What was recorded of traced vertices on this rank.
@@ -188,7 +188,7 @@ class WorkerManager:
             outcome = worker.lease(order["supersteps"])
             stats.extend(outcome.stats)
             if master is not None:
-                master.hear(outcome.ended, outcome.stats)
+                master.hear(outcome.ended, outcome.stats, stopped=outcome.stopped)
 
     def _partition(
         self, method: str | PartitionFunction, capacities: tuple[float, ...], needs_rows: bool

@@ -1,0 +1,106 @@
+"""Master compute: a program's `master()`, run once after each superstep, and what it decides for everybody."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from sigps.engine.aggregates import Aggregates
+from sigps.engine.exchange import Exchange
+from sigps.vertex import Vertex
+
+__all__ = ["Decision", "MasterCompute"]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What `master()` wants done.
+
+    Attributes:
+        stops: End the run.
+        wakes: Make all vertices active again.
+    """
+
+    stops: bool
+    wakes: bool
+
+
+class MasterCompute:
+    """A program's `master()`. It runs on rank 0, and the others take over what it set.
+
+    Args:
+        program: The program with its parameters.
+        num_vertices: The whole graph's.
+        num_edges: The whole graph's.
+    """
+
+    def __init__(self, program: Vertex, num_vertices: int, num_edges: int) -> None:
+        self._program, self._sizes = program, (num_vertices, num_edges)
+        self._shared = [a for a in program.declaration.aggregators if a.is_shared]
+
+    def run(self, superstep: int, aggregates: Aggregates, exchange: Exchange) -> Decision:
+        """Run it after a superstep; shared values are set when this returns. Collective."""
+        words = np.zeros(2 + len(self._shared), dtype=np.int64)
+        if exchange.rank == 0:
+            view = MasterView(superstep, *self._sizes, aggregates.by_name())
+            program = copy.copy(self._program)
+            program.view = view  # type: ignore[assignment]
+            try:
+                program.master()
+            except Exception as error:
+                error.add_note(f"in master(), after superstep {superstep}")
+                raise
+            words[:2] = view.stops, view.wakes
+            for i, shared in enumerate(self._shared, start=2):
+                words[i] = _as_word(view.values[shared.name], shared.field.dtype())
+        words = exchange.gather(words)[0]
+        aggregates.share(
+            {a.name: _from_word(words[i], a.field.dtype()) for i, a in enumerate(self._shared, start=2)}
+        )
+        return Decision(bool(words[0]), bool(words[1]))
+
+
+class MasterView:
+    """What `master()` sees and sets; whatever else a vertex has belongs to compute()."""
+
+    def __init__(self, superstep: int, num_vertices: int, num_edges: int, values: dict[str, Any]) -> None:
+        self.superstep, self.num_vertices, self.num_edges = superstep, num_vertices, num_edges
+        self.values = values
+        self.stops = self.wakes = False
+
+    def aggregate(self, name: str) -> Any:
+        return self.values[name]
+
+    def share(self, name: str, value: Any) -> None:
+        self.values[name] = value
+
+    def stop(self) -> None:
+        self.stops = True
+
+    def wake_all(self) -> None:
+        self.wakes = True
+
+    def contribute(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(
+            f"vertices contribute to the aggregator {name!r}, in compute(); master() reads it"
+        )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(
+            f"{name!r} belongs to a vertex, and so to compute(): master() runs for all of them"
+        )
+
+
+def _as_word(value: Any, dtype: np.dtype[Any]) -> Any:
+    return np.array([value], dtype=dtype).astype(_wide(dtype)).view(np.int64)[0]
+
+
+def _from_word(word: np.int64, dtype: np.dtype[Any]) -> Any:
+    return np.array([word]).view(_wide(dtype)).astype(dtype)[0]
+
+
+def _wide(dtype: np.dtype[Any]) -> type[np.generic]:
+    return {"f": np.float64, "u": np.uint64}.get(dtype.kind, np.int64)

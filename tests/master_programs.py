@@ -1,0 +1,78 @@
+"""Programs with a `master()`, written only for tests."""
+
+from __future__ import annotations
+
+from sigps import Aggregator, Param, Shared, State, Vertex
+
+
+class Waves(Vertex, message=int):
+    """Phases: labels spread until nothing changes, then the next wave begins with another rule."""
+
+    waves: Param[int] = 3
+    wave: Shared[int] = 0
+    step: Shared[float] = 0.5
+    first: Shared[bool] = True
+    changed = Aggregator.any()
+    reached: State[int] = 0
+    weight: State[float] = 0.0
+
+    def compute(self, messages):
+        best = max(messages, default=-1)
+        if self.first:
+            best = (self.id % 23 * 7 + self.wave) % 23
+        if self.first or best > self.reached:
+            self.reached = best
+            self.changed += True
+            self.weight += self.step
+            self.send_to_neighbors(best)
+        self.vote_to_halt()
+
+    def master(self):
+        self.first = False
+        if self.changed:
+            return
+        if self.wave + 1 == self.waves:
+            self.stop()
+            return
+        self.wave += 1
+        self.step = 1.0 / (1 + self.wave)
+        self.first = True
+        self.wake_all()
+
+
+class Budget(Vertex, message=float):
+    """Stops when the vertices have spent enough; nobody ever halts, some retire."""
+
+    limit: Param[float] = 40.0
+    spent = Aggregator.sum(float, persistent=True)
+    rounds: Shared[int] = -5
+    own: State[float] = 0.0
+
+    def compute(self, messages):
+        self.own += sum(messages) + 1.0
+        self.spent += 0.5 * (1 + self.id % 3)
+        if self.superstep == 1 and self.id % 4 == 1:
+            self.retire()
+        if self.rounds < -3:
+            self.send_to_neighbors(0.25)
+
+    def master(self):
+        self.rounds = self.superstep - 4
+        if self.spent > self.limit or self.superstep == 9:
+            self.stop()
+
+
+class Sleeper(Vertex):
+    """Nobody sends; the master wakes everybody twice, then lets them sleep."""
+
+    runs: State[int] = 0
+
+    def compute(self, messages):
+        self.runs += 1
+        if self.superstep == 1 and self.id == 0:
+            self.retire()
+        self.vote_to_halt()
+
+    def master(self):
+        if self.superstep < 2:
+            self.wake_all()

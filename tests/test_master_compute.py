@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from battery import BATTERY
+from master_programs import Budget, Sleeper, Waves
+from thread_group import ThreadGroup, run_ranks
+from ways import WAYS, assert_all_equal
+
+from sigps import Aggregator, Checkpoint, CompileError, Graph, Result, Shared, State, Vertex, run
+from sigps.compiler import explain
+from sigps.compiler.frontend import analyse
+from sigps.engine.gpu_in_memory import find_gpu_obstacle
+
+GRAPHS = [name for name in BATTERY if name != "empty"]
+DEVICES = ["python", "cpu"]
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("program", [Waves(), Budget(), Sleeper()])
+def test_all_ways_agree(program: Vertex, name: str) -> None:
+    assert_all_equal(program, BATTERY[name], WAYS if name == "skewed" else WAYS[GRAPHS.index(name) % 3 :: 3])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_master_switches_phases_and_stops(device: Any) -> None:
+    graph = Graph.from_edges([0, 1, 2], [1, 2, 3])
+    result = run(Waves(waves=2), graph, device=device)
+    assert result.reason == "stopped"
+    assert "stopped by the program's master()" in result.summary()
+    # Wave 0 has labels 0 7 14 21 and wave 1 1 8 15 22: along the path nothing is ever better.
+    assert result["reached"].tolist() == [1, 8, 15, 22]
+    assert result["weight"].tolist() == [0.5 + 0.5] * 4
+    assert result.aggregators == {"changed": False, "wave": 1, "step": 0.5, "first": False}
+    # Each wave is a superstep in which all speak and one in which nobody changes.
+    assert [s.active for s in result.stats] == [4, 3, 4, 3]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_master_wakes_all_but_the_retired(device: Any) -> None:
+    result = run(Sleeper(), Graph.from_edges([0, 1], [1, 2]), device=device)
+    assert [s.active for s in result.stats] == [3, 3, 2]
+    assert result["runs"].tolist() == [2, 3, 3]
+    assert result.reason == "converged"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_shared_values_are_what_was_set_last(device: Any) -> None:
+    result = run(Budget(limit=3.9), Graph.from_edges([0, 1], [1, 2]), device=device)
+    # Each superstep spends 0.5 (1 + 2 + 3) = 3.
+    assert result.aggregators == {"spent": 6.0, "rounds": -3}
+    assert result.supersteps == 2
+
+
+@pytest.mark.parametrize("first", DEVICES)
+@pytest.mark.parametrize("second", DEVICES)
+def test_a_log_keeps_shared_values(first: str, second: str, tmp_path: Path) -> None:
+    whole = run(Waves(), BATTERY["grid"].build(), device="python")
+
+    def run_rank(group: ThreadGroup, device: str, **options: Any) -> Result:
+        checkpoint = Checkpoint(tmp_path, every=3)
+        return run(
+            Waves(), BATTERY["grid"].build(group=group), device=device, checkpoint=checkpoint, **options
+        )  # type: ignore[arg-type]
+
+    run_ranks(2, lambda group: run_rank(group, first, max_supersteps=7))
+    result = run_ranks(3, lambda group: run_rank(group, second, resume=True))[0]
+    assert result.aggregators == whole.aggregators
+    assert result["reached"].tolist() == whole["reached"].tolist()
+    assert [s.active for s in result.stats] == [s.active for s in whole.stats]
+
+
+class Random(Vertex):
+    """A master that would say another thing on every rank."""
+
+    number: Shared[float] = 0.0
+    heard: State[float] = 0.0
+
+    def compute(self, messages):
+        self.heard = self.number
+
+    def master(self):
+        self.number = float(np.random.default_rng().random())
+        if self.superstep == 2:
+            self.stop()
+
+
+def test_all_ranks_hear_the_same() -> None:
+    result = run_ranks(3, lambda group: run(Random(), BATTERY["grid"].build(group=group), device="cpu"))[0]
+    assert len(set(result["heard"].tolist())) == 1
+    assert result["heard"][0] > 0
+
+
+class Wrong(Vertex):
+    phase: Shared[int] = 0
+    x: State[int] = 0
+
+    def compute(self, messages):
+        if self.superstep == 1:
+            self.vote_to_halt()
+
+
+def sets_in_compute(self: Any, messages: Any) -> None:
+    self.phase = 1
+
+
+def adds_in_compute(self: Any, messages: Any) -> None:
+    self.phase += 1
+
+
+def stops_in_compute(self: Any, messages: Any) -> None:
+    self.stop()
+
+
+@pytest.mark.parametrize(
+    ("compute", "complaint"),
+    [
+        (sets_in_compute, r"master\(\) sets it, compute\(\) reads it"),
+        (adds_in_compute, r"master\(\) sets it, compute\(\) reads it"),
+        (stops_in_compute, r"stop\(\) is for master\(\)"),
+    ],
+)
+def test_compute_may_not_do_what_the_master_does(compute: Any, complaint: str) -> None:
+    program = type("Edited", (Wrong,), {"compute": compute})()
+    graph = Graph.from_edges([0], [1])
+    with pytest.raises(CompileError, match=complaint):
+        run(program, graph, device="cpu")
+    with pytest.raises(AttributeError, match=complaint):
+        run(program, graph, device="python")
+
+
+def sends(self: Any) -> None:
+    self.send_to(0, 1)
+
+
+def contributes(self: Any) -> None:
+    self.total += 1
+
+
+def sets_a_fraction(self: Any) -> None:
+    self.phase = 0.5
+
+
+@pytest.mark.parametrize(
+    ("master", "error", "complaint"),
+    [
+        (sends, AttributeError, r"'send_to' belongs to a vertex"),
+        (contributes, AttributeError, "vertices contribute to the aggregator 'total'"),
+        (sets_a_fraction, ValueError, "0.5 is no whole number"),
+    ],
+)
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_master_may_not_do_what_a_vertex_does(master: Any, error: Any, complaint: str, device: Any) -> None:
+    program = type("Edited", (Wrong,), {"master": master, "total": Aggregator.sum(int)})()
+    with pytest.raises(error, match=complaint) as raised:
+        run(program, Graph.from_edges([0], [1]), device=device)
+    assert "in master(), after superstep 0" in raised.value.__notes__
+
+
+def test_a_shared_value_has_a_number_type() -> None:
+    with pytest.raises(CompileError, match=r"Shared\[str\] is not supported"):
+        type("Bad", (Vertex,), {"__annotations__": {"name": Shared[str]}})
+    with pytest.raises(CompileError, match=r"cannot begin as 1\.5"):
+        type("Bad", (Vertex,), {"__annotations__": {"phase": Shared[int]}, "phase": 1.5})
+
+
+def test_explain_names_shared_values() -> None:
+    assert "wave: shared, set by master()" in explain(Waves)
+
+
+def test_a_gpu_refuses_it_by_name() -> None:
+    assert find_gpu_obstacle(analyse(Sleeper()), deterministic=False) == "master compute"
