@@ -21,6 +21,7 @@ import click
 
 from sigps.cli_doctor import doctor
 from sigps.cli_graph import convert, generate, info, partition
+from sigps.cli_log import log
 from sigps.cli_plan import plan
 from sigps.cli_run import explain, run
 from sigps.errors import ConfigError, SigpsError
@@ -39,7 +40,7 @@ def sigps(verbose: int) -> None:
     logging.basicConfig(level=level, format="%(name)s: %(message)s", stream=sys.stderr)
 
 
-for command in (run, plan, explain, generate, convert, info, partition, doctor):
+for command in (run, log, plan, explain, generate, convert, info, partition, doctor):
     sigps.add_command(command)
 
 
