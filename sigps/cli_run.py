@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,19 +32,58 @@ __all__ = ["explain", "load_graph", "prepare", "run"]
 @click.option("-o", "--output", metavar="PATH", help="Write the result here: a .parquet or .csv file.")
 @click.option("--dry-run", is_flag=True, help="Check everything, then stop before the graph is read.")
 @click.option("--resume", is_flag=True, help="Go on from the newest state log in checkpoint.dir.")
-def run(job_file: str, assignments: tuple[str, ...], output: str | None, dry_run: bool, resume: bool) -> None:
+@click.option("--ranks", type=click.IntRange(min=1), metavar="N", help="Start N ranks, as mpirun -n N does.")
+@click.option(
+    "--retries",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="R",
+    help="After a failure go on from the newest log, up to R times.",
+)
+@click.option("--launcher", metavar="COMMAND", help="What starts the ranks, with options.  [default: mpirun]")
+def run(
+    job_file: str,
+    assignments: tuple[str, ...],
+    output: str | None,
+    dry_run: bool,
+    resume: bool,
+    ranks: int | None,
+    retries: int,
+    launcher: str | None,
+) -> int:
     """Run a job: load the graph, run the program, print and write the result.
 
     Paths in the job file start at its folder, paths typed here start at the current directory. With
-    several ranks (mpirun -n N sigps run JOB.yaml) the output is a folder with one part a rank.
+    several ranks (--ranks N, or mpirun -n N sigps run JOB.yaml) the output is a folder with one part a rank.
     """
     from sigps.config import load_job
+
+    if launcher is not None and ranks is None:
+        raise ConfigError(f"--launcher {launcher!r} is for several ranks: say how many with --ranks N")
+    job = load_job(job_file, assignments, output=output)
+    for option in ["--resume"] * resume + ["--retries"] * (retries > 0):
+        if job.checkpoint is None:
+            raise ConfigError(
+                f"{option}: {job.name} has no section 'checkpoint' that says where its logs are"
+            )
+    if ranks is None and not retries:
+        _run_here(job, dry_run=dry_run, resume=resume)
+        return 0
+    from sigps.relaunch import Launch, command_of, relaunch
+
+    verbose = click.get_current_context().find_root().params.get("verbose", 0)
+    words = command_of(job_file, assignments, output, dry_run, verbose)
+    command = [*Launch(ranks, "mpirun" if launcher is None else launcher).command(), *words]
+    logs = None if job.checkpoint is None else Path(job.checkpoint.dir)
+    tell = partial(click.echo, err=True)
+    return relaunch(command, retries, logs, resume=resume, name=job.name, tell=tell)
+
+
+def _run_here(job: Job, *, dry_run: bool, resume: bool) -> None:
+    """Run a job in this process, a rank of whoever started it."""
     from sigps.group import world
     from sigps.report import console
 
-    job = load_job(job_file, assignments, output=output)
-    if resume and job.checkpoint is None:
-        raise ConfigError(f"--resume: {job.name} has no section 'checkpoint' that says where its logs are")
     group = world()
     out = console(rank=group.rank)
     program = prepare(job, group_size=group.size)
