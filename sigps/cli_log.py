@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -42,7 +43,8 @@ def log(folder: str, verify: bool, ids: tuple[str, ...]) -> int:
 
 
 def _listing(folder: str, verify: bool) -> tuple[int, list[str]]:
-    from sigps.system.log_history import damages, history, unfinished
+    from sigps.system.log_files import find_unfinished
+    from sigps.system.log_history import damages, history
 
     rows: list[Row] = [
         ["run", "superstep", "program", "ranks", "device", "size", "saved", *["parts"] * verify]
@@ -55,7 +57,7 @@ def _listing(folder: str, verify: bool) -> tuple[int, list[str]]:
         rows.append(_row(kept) + ["damaged" if wrong else "whole"] * verify)
         problems += wrong
     lines = [*_table(rows, left=(0, 2, 4, 6, 7)), *problems]
-    begun = unfinished(folder)
+    begun = find_unfinished(Path(folder))
     if begun:
         names = ", ".join(path.name for path in begun)
         lines.append(f"begun and not finished, so never gone on from: {names}")

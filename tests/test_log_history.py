@@ -10,7 +10,8 @@ from thread_group import ThreadGroup, run_ranks
 
 from sigps import Checkpoint, Graph, GraphError, State, StateLogError, Vertex, run
 from sigps.system import log_files
-from sigps.system.log_history import KeptLog, damages, follow, history, unfinished, vertex_states
+from sigps.system.log_files import find_unfinished
+from sigps.system.log_history import KeptLog, damages, follow, history, vertex_states
 
 IDS = {
     "identity": [0, 1, 2, 3],
@@ -120,11 +121,11 @@ def test_any_damage_of_what_is_read_is_noticed(tmp_path: Path) -> None:
 def test_what_is_no_finished_log(tmp_path: Path) -> None:
     with pytest.raises(StateLogError, match="absent: there is no such folder"):
         history(tmp_path / "absent")
-    (tmp_path / "20260101T000000Z-0000-00000005").mkdir()
+    (tmp_path / "29990101T000000Z-0000-00000005").mkdir()
     with pytest.raises(StateLogError, match=r"no finished state log lies here \(1 begun and not finished\)"):
         history(tmp_path)
     save(tmp_path, IDS["identity"])
-    assert [path.name[-1] for path in unfinished(tmp_path)] == ["5"]
+    assert [path.name[-1] for path in find_unfinished(tmp_path)] == ["5"]
     assert [log.path.name[-1] for log in history(tmp_path)] == ["1", "2", "3"]
 
 

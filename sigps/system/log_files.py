@@ -10,11 +10,12 @@ A log without its manifest was not finished, and is no log.
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ __all__ = [
     "Manifest",
     "described",
     "find_logs",
+    "find_unfinished",
     "part_name",
     "read_manifest",
     "read_part",
@@ -42,6 +44,8 @@ __all__ = [
 FORMAT_VERSION = 1
 _MANIFEST = "manifest.msgpack"
 _MAGIC = b"sigps state log\n"
+_DAMAGED = (OSError, EOFError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error)
+"""What reading a damaged archive raises: NotImplementedError is a RuntimeError."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,12 @@ def find_logs(folder: Path) -> list[Path]:
     return sorted((path.parent for path in folder.glob(f"*-*-*/{_MANIFEST}")), reverse=True)
 
 
+def find_unfinished(folder: Path) -> list[Path]:
+    """Return the logs that were begun and not finished, the oldest first; a run may be writing the newest."""
+    finished = set(find_logs(folder))
+    return sorted(path for path in folder.glob("*-*-*") if path.is_dir() and path not in finished)
+
+
 def remove_log(folder: Path) -> None:
     """Remove a log, its manifest first, so that it is never taken for a whole one."""
     (folder / _MANIFEST).unlink(missing_ok=True)
@@ -188,32 +198,34 @@ def verify_part(folder: Path, manifest: Manifest, rank: int) -> None:
     """
     path, expected = folder / part_name(rank), manifest.parts[rank]
     try:
-        if path.stat().st_size != expected["bytes"]:
-            raise StateLogError(
-                f"{path} has {path.stat().st_size:,} bytes, and {expected['bytes']:,} were written"
-            )
+        num_bytes = path.stat().st_size
+        if num_bytes != expected["bytes"]:
+            raise StateLogError(f"{path} has {num_bytes:,} bytes, and {expected['bytes']:,} were written")
         with zipfile.ZipFile(path) as file:
             crcs = {info.filename: info.CRC for info in file.infolist()}
             wrong = file.testzip()
-    except OSError as error:
-        raise StateLogError(f"{path}: {error.strerror or error}") from None
-    except zipfile.BadZipFile as error:
-        raise StateLogError(f"{path} is damaged: {error}") from None
+    except _DAMAGED as error:
+        raise StateLogError(f"{path} is damaged: {_said(error)}") from None
     if wrong is not None:
         raise StateLogError(f"{path} is damaged: {wrong} does not match its checksum")
     if crcs != expected["crcs"]:
         raise StateLogError(f"{path} belongs to another log: its checksums are not those of the manifest")
 
 
-def read_part(folder: Path, rank: int) -> dict[str, NDArray[Any]]:
-    """Return one rank's arrays.
+def read_part(folder: Path, rank: int, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Return some of one rank's arrays; each is compared with its checksum before it is believed.
 
     Raises:
         StateLogError: If the file cannot be read.
     """
     path = folder / part_name(rank)
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise StateLogError(f"{path} cannot be read: {error}") from None
+        with zipfile.ZipFile(path) as file:
+            raw = {name: io.BytesIO(file.read(f"{name}.npy")) for name in names}
+        return {name: np.lib.format.read_array(data, allow_pickle=False) for name, data in raw.items()}
+    except _DAMAGED as error:
+        raise StateLogError(f"{path} cannot be read: {_said(error)}") from None
+
+
+def _said(error: BaseException) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -9,28 +9,23 @@ Reads files and changes none; needs neither the job nor its graph.
 
 from __future__ import annotations
 
-import io
-import zipfile
-import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sigps.errors import GraphError, StateLogError
 from sigps.kernels.cpu import ACTIVE, HALTED, RETIRED
 from sigps.system import log_files
 from sigps.system.log_files import Manifest
 
-__all__ = ["KeptLog", "VertexState", "damages", "follow", "history", "unfinished", "vertex_states"]
+__all__ = ["KeptLog", "VertexState", "damages", "follow", "history", "vertex_states"]
 
 VertexId = int | str
 
 _STATUS = {ACTIVE: "active", HALTED: "halted", RETIRED: "retired"}
-_DAMAGED = (OSError, EOFError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 @dataclass(frozen=True)
@@ -79,20 +74,13 @@ def history(folder: str | Path) -> list[KeptLog]:
         raise StateLogError(f"{folder}: there is no such folder; name the checkpoint.dir of a job")
     found = log_files.find_logs(folder)
     if not found:
-        begun = len(unfinished(folder))
+        begun = len(log_files.find_unfinished(folder))
         rest = f" ({begun} begun and not finished)" if begun else ""
         raise StateLogError(
             f"{folder}: no finished state log lies here{rest}; name the checkpoint.dir of a job that has saved "
             "its state, the folder that the logs lie in"
         )
     return [_opened(path) for path in reversed(found)]
-
-
-def unfinished(folder: str | Path) -> list[Path]:
-    """Return the logs of a folder that were begun and not finished; a run may be writing the newest."""
-    folder = Path(folder)
-    finished = set(log_files.find_logs(folder))
-    return sorted(path for path in folder.glob("*-*-*") if path.is_dir() and path not in finished)
 
 
 def damages(log: Path, manifest: Manifest) -> list[str]:
@@ -156,11 +144,10 @@ def vertex_states(log: Path, manifest: Manifest, ids: Sequence[VertexId]) -> dic
     fields = ["status", *(f"state.{field}" for field in manifest.states)]
     found = {}
     for rank in range(len(manifest.parts)):
-        path = log / log_files.part_name(rank)
-        (here,) = _arrays(path, [name])
+        here = log_files.read_part(log, rank, [name])[name]
         rows = {vertex: row for vertex, key in keys.items() for row in np.flatnonzero(here == key)}
         if rows:
-            status, *values = _arrays(path, fields)
+            status, *values = log_files.read_part(log, rank, fields).values()
         for vertex, row in rows.items():
             fields_of = dict(zip(manifest.states, (array[row] for array in values), strict=True))
             found[vertex] = VertexState(
@@ -188,16 +175,6 @@ def _key(vertex: VertexId, manifest: Manifest) -> VertexId | None:
         return number if -(2**63) <= number < 2**63 else None
     gid = number - manifest.id_base
     return gid if 0 <= gid < manifest.num_vertices else None
-
-
-def _arrays(path: Path, names: list[str]) -> list[NDArray[Any]]:
-    """Return some of a part's arrays; each is compared with its checksum before it is believed."""
-    try:
-        with zipfile.ZipFile(path) as file:
-            raw = [file.read(f"{name}.npy") for name in names]
-        return [np.lib.format.read_array(io.BytesIO(data), allow_pickle=False) for data in raw]
-    except _DAMAGED as error:
-        raise StateLogError(f"{path} cannot be read: {error or type(error).__name__}") from None
 
 
 def _missing(missing: list[VertexId], manifest: Manifest, num_problems: int) -> str:

@@ -102,12 +102,12 @@ def read_snapshot(folder: Path, manifest: Manifest, group: Group, assignment: As
     Raises:
         StateLogError: If a part cannot be read.
     """
-    parts = [
-        log_files.read_part(folder / manifest.name, rank)
-        for rank in range(group.rank, len(manifest.parts), group.size)
-    ]
     of_vertices = ["gids", "status", *(f"state.{name}" for name in manifest.states)]
     in_flight = ["ends", *(name for name in manifest.dtypes if name.startswith("value."))]
+    parts = [
+        log_files.read_part(folder / manifest.name, rank, [*of_vertices, *in_flight])
+        for rank in range(group.rank, len(manifest.parts), group.size)
+    ]
     vertices = _routed(parts, of_vertices, manifest.dtypes, group, assignment)
     messages = _routed(parts, in_flight, manifest.dtypes, group, assignment)
     return Snapshot(

@@ -346,3 +346,6 @@ class _Keeper:
             return
         for old in log_files.find_logs(self._checkpoint.folder)[self._checkpoint.keep :]:
             log_files.remove_log(old)
+        for begun in log_files.find_unfinished(self._checkpoint.folder):
+            if begun.name < folder.name:  # left by a run that died
+                log_files.remove_log(begun)
