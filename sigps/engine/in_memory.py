@@ -13,8 +13,6 @@ crosses partitions is the changed outbox records either way.
 
 from __future__ import annotations
 
-import bisect
-import itertools
 import time
 from collections.abc import Callable
 from functools import cached_property
@@ -39,6 +37,7 @@ from sigps.engine.stats import Outcome
 from sigps.engine.subgraph import Subgraph, columns_of
 from sigps.engine.tally import Everywhere, Tally
 from sigps.engine.withheld import Withheld
+from sigps.engine.work import can_push, cut_vertices, split_list, walked_edges
 from sigps.kernels.cpu import ACTIVE, HALTED, MOST, PIECE, SOME
 
 __all__ = ["Engine"]
@@ -85,7 +84,7 @@ class Engine:
         self._subgraph, self._exchange, self._threads = subgraph, exchange, threads
         self._forced, self._master = forced, master
         self._withheld: Withheld | None = None
-        self._can_push = _can_push(native, deterministic) and forced != "pull"
+        self._can_push = can_push(native, deterministic) and forced != "pull"
         self._deterministic = deterministic
         self.aggregates = Aggregates(program.aggregators, deterministic, n)
         self._status = np.full(n, ACTIVE, dtype=np.uint8)
@@ -101,11 +100,20 @@ class Engine:
         self._pull_edges = (incoming.offsets, incoming.ends, columns_of(incoming, program.edge_columns))
         self._kept = Kept(improving, self._pull_edges[2], n, reach) if improving else None
         self._has_order = improving is None or has_order(improving, params, self._pull_edges[2], threads)
-        self._own = (subgraph.ids, incoming.offsets, subgraph.out_degrees, _out_edges(native, subgraph))
-        self._ranges = _cut(incoming.offsets, threads.count * 8 if threads.count > 1 else 1)
+        self._own = (
+            subgraph.ids,
+            incoming.offsets,
+            subgraph.out_degrees,
+            walked_edges(native.program, subgraph),
+        )
+        self._ranges = cut_vertices(incoming.offsets, threads.count * 8 if threads.count > 1 else 1)
         self._num_out_edges = int(subgraph.out_degrees.sum(dtype=np.int64))
         self._num_with_out_edges = int(np.count_nonzero(subgraph.out_degrees))
-        self._mailbox = Mailbox(native, subgraph, exchange, deterministic) if _uses_mail(native) else None
+        self._mailbox = (
+            Mailbox(native, subgraph, exchange, deterministic)
+            if native.program.delivery is Delivery.MAILBOX
+            else None
+        )
 
     def state(self, name: str) -> NDArray[Any]:
         """Return the values of a state field, [num_owned]; the engine's own array."""
@@ -309,7 +317,7 @@ class Engine:
             touched = [*touched, waiting[self._inbox[0][waiting] == 0].astype(np.uint32)]
         loop = self._native.loop("compute_listed", self._deterministic)
         job, zero, given = self._job(), self.aggregates.identity, self.aggregates.given
-        lists = [part for whole in touched for part in _split(whole, self._threads.count)]
+        lists = [part for whole in touched for part in split_list(whole, self._threads.count)]
 
         def work(vertices: NDArray[np.uint32]) -> Any:
             new_senders, new_active = np.empty_like(vertices), np.empty_like(vertices)
@@ -407,37 +415,3 @@ class Engine:
         self._native = self._plain if next_.is_last else self._best_first
         self._is_best_first = not next_.is_last
         return next_.num_edges_everywhere
-
-
-def _can_push(native: NativeProgram, deterministic: bool) -> bool:
-    program = native.program
-    if program.delivery is not Delivery.RECORD or program.consumption is Consumption.LISTED:
-        return False
-    in_order = deterministic and any(s.op in ("sum", "user") for s in program.slots)
-    return not (in_order and any(d.kind == "f" for d in native.slots))
-
-
-def _uses_mail(native: NativeProgram) -> bool:
-    return native.program.delivery is Delivery.MAILBOX
-
-
-def _out_edges(native: NativeProgram, subgraph: Subgraph) -> tuple[Any, ...]:
-    if not native.program.reads_edges:
-        return ()
-    edges = subgraph.outgoing
-    assert edges is not None
-    return edges.offsets, edges.ends, subgraph.outgoing_ids(), columns_of(edges, native.program.read_columns)
-
-
-def _cut(offsets: NDArray[np.uint64], parts: int) -> list[tuple[np.uint64, np.uint64]]:
-    """Cut vertices into ranges of about equal work: edges plus vertices."""
-    n = offsets.size - 1
-    goals = np.linspace(0, int(offsets[-1]) + n, parts + 1)[1:-1]
-    cuts = [bisect.bisect_left(range(n + 1), goal, key=lambda v: int(offsets[v]) + v) for goal in goals]
-    return [(np.uint64(a), np.uint64(b)) for a, b in itertools.pairwise([0, *cuts, n]) if a < b]
-
-
-def _split(vertices: NDArray[np.uint32], threads: int) -> list[NDArray[np.uint32]]:
-    if vertices.size == 0:
-        return []
-    return np.array_split(vertices, threads) if vertices.size > 4096 else [vertices]
