@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sigps.job import run
     from sigps.result import Result
     from sigps.system.state_log import Checkpoint
+    from sigps.system.watch import Faults
 
 __all__ = [
     "Aggregator",
@@ -31,6 +32,7 @@ __all__ = [
     "ConfigError",
     "DeviceError",
     "ExchangeError",
+    "Faults",
     "Graph",
     "GraphError",
     "Param",
@@ -52,6 +54,7 @@ __version__ = "0.1.0.dev0"
 
 _LATE = {
     "Checkpoint": "sigps.system.state_log",
+    "Faults": "sigps.system.watch",
     "Graph": "sigps.graph.graph",
     "Result": "sigps.result",
     "generate": "sigps.graph.generate",

@@ -197,6 +197,7 @@ def _check_output(job: Job, group_size: int) -> None:
 def _run(job: Job, program: Vertex, graph: Graph, *, resume: bool) -> Result:
     from sigps.job import run as run_program
     from sigps.report import progress_line
+    from sigps.system.watch import Faults
 
     engine = job.engine
     with progress_line(engine.max_supersteps, rank=graph.group.rank) as progress:
@@ -216,6 +217,7 @@ def _run(job: Job, program: Vertex, graph: Graph, *, resume: bool) -> Result:
             progress=progress,
             checkpoint=_checkpoint(job),
             resume=resume,
+            faults=Faults(**job.faults.model_dump()),
         )
 
 

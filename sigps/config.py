@@ -13,6 +13,7 @@ the command line (`--set`, `-o`) start at the current directory.
 from __future__ import annotations
 
 import difflib
+import math
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ __all__ = [
     "CheckpointSection",
     "EngineSection",
     "ExchangeSection",
+    "FaultsSection",
     "GraphSection",
     "Job",
     "OutputSection",
@@ -139,6 +141,13 @@ class CheckpointSection(_Section):
     keep: Count = 2
 
 
+class FaultsSection(_Section):
+    """When a rank counts as lost: the arguments of `sigps.Faults`; `.inf` is no limit."""
+
+    silent_seconds: Annotated[float, Field(gt=0)] = 20.0
+    superstep_seconds: Annotated[float, Field(gt=0)] = math.inf
+
+
 class OutputSection(_Section):
     """Where the result goes: a `.parquet` or `.csv` file, and how many of the highest values are printed."""
 
@@ -163,6 +172,7 @@ class Job(_Section):
     partition: PartitionSection = PartitionSection()
     exchange: ExchangeSection = ExchangeSection()
     checkpoint: CheckpointSection | None = None
+    faults: FaultsSection = FaultsSection()
     output: OutputSection = OutputSection()
 
     _folder: Path = PrivateAttr(default_factory=Path.cwd)

@@ -20,6 +20,7 @@ from sigps.vertex import Vertex
 
 if TYPE_CHECKING:
     from sigps.system.state_log import Checkpoint
+    from sigps.system.watch import Faults
 
 __all__ = ["check_checkpoint", "check_device", "check_program", "choose_device", "run"]
 
@@ -46,6 +47,7 @@ def run(
     progress: Callable[[Sequence[SuperstepStats]], None] | None = None,
     checkpoint: Checkpoint | None = None,
     resume: bool = False,
+    faults: Faults | None = None,
 ) -> Result:
     """Run a vertex program on a graph until it ends. Collective under `mpirun`.
 
@@ -74,6 +76,8 @@ def run(
             of turn. What `trace` recorded is written there too, as Parquet.
         resume: Whether to go on from the newest log in `checkpoint.dir`, on any number of ranks, with any
             partitioner and device; where there is none the run begins at superstep 0.
+        faults: When a rank counts as lost, so that the run ends instead of waiting for it; None for the defaults
+            of `sigps.Faults`.
 
     Raises:
         CompileError: If compute() cannot be compiled.
@@ -89,6 +93,7 @@ def run(
     """
     from sigps.collect import collect
     from sigps.system.communicator import Communicator
+    from sigps.system.watch import Faults
     from sigps.system.worker import RunOptions
     from sigps.system.worker_manager import Logging, WorkerManager
 
@@ -103,6 +108,8 @@ def run(
         resume=resume,
     )
     check_checkpoint(checkpoint, resume, device, traces=trace is not None)
+    if not isinstance(faults, (Faults, type(None))):
+        raise ConfigError(f"faults={faults!r} must be a sigps.Faults, or None")
     check_device(device, graph.group.rank, graph.group.size)
     if trace is not None and device != "python":
         raise ConfigError(f"trace= works on device='python'; this run has {device!r}")
@@ -134,6 +141,7 @@ def run(
         options=options,
         max_supersteps=max_supersteps,
         on_progress=progress,
+        faults=faults or Faults(),
         logging=Logging(checkpoint, program, precision, chosen, resume) if checkpoint else None,
     )
     return collect(part, program, graph, chosen, gather=gather)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import signal
@@ -46,7 +47,7 @@ def run(way: str, victims: list[int]) -> None:
                 go_wrong(way)
             detector.waiting()
             group.barrier()
-            detector.last_log = f"log/{superstep}"
+            detector.last_log = functools.partial("log/{}".format, superstep)
 
 
 def main(way: str, victims: list[int]) -> None:

@@ -99,7 +99,7 @@ class FaultDetector:
         on_fault: Called at most once on each rank, from the detector's thread. None for `end_run`.
 
     Attributes:
-        last_log: The log from which the run can continue; what writes logs sets it, on every rank.
+        last_log: Gives the log from which the run can continue; what writes logs sets it, on every rank.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class FaultDetector:
         superstep_seconds: float | None = None,
         on_fault: Callable[[Fault], None] | None = None,
     ) -> None:
-        self.last_log: str | None = None
+        self.last_log: Callable[[], str | None] = lambda: None
         self._group, self._interval = group, interval
         self._silent_seconds, self._on_fault = silent_seconds, on_fault
         self._superstep_seconds = (
@@ -166,7 +166,7 @@ class FaultDetector:
                 return
             pass_on = functools.partial(self._tell, {"kind": "fault", "fault": vars(fault)})
             if self._on_fault is None:
-                end_run(self._group, fault, self.last_log, pass_on)
+                end_run(self._group, fault, self.last_log(), pass_on)
             else:
                 pass_on()
                 self._on_fault(fault)

@@ -149,12 +149,23 @@ class StateLog:
         graph: The graph, for the vertices' ids.
         program: The program, for the names of its fields.
         device: What runs it.
+        last_log: The log that the run goes on from, if any.
+
+    Attributes:
+        saves: One record a log.
+        last_log: The newest log that is known to be whole.
     """
 
     def __init__(
-        self, checkpoint: Checkpoint, identity: Identity, graph: Graph, program: Vertex, device: str
+        self,
+        checkpoint: Checkpoint,
+        identity: Identity,
+        graph: Graph,
+        program: Vertex,
+        device: str,
+        last_log: Path | None = None,
     ) -> None:
-        self._checkpoint, self._identity, self._graph, self._device = checkpoint, identity, graph, device
+        self.checkpoint, self._identity, self._graph, self._device = checkpoint, identity, graph, device
         self._states = [f.name for f in program.declaration.states]
         self._aggregators = [a.name for a in program.declaration.aggregators]
         self._group = graph.group
@@ -162,6 +173,7 @@ class StateLog:
         self._writer: _Writer | None = None
         self._oids: NDArray[Any] | None = None
         self.saves: list[SaveStats] = []
+        self.last_log = last_log
 
     def save(
         self, snapshot_of: Callable[[], Snapshot], stats: Sequence[SuperstepStats], traced: Traced = None
@@ -179,7 +191,7 @@ class StateLog:
         snapshot = snapshot_of()
         arrays = self._arrays(snapshot)
         manifest = self._manifest(snapshot, arrays, stats)
-        folder = self._checkpoint.folder / manifest.name
+        folder = self.checkpoint.folder / manifest.name
         problem = ""
         if self._group.rank == 0:
             try:
@@ -191,7 +203,7 @@ class StateLog:
         if problem:
             self._warn(problem)
         else:
-            keeper = _Keeper(manifest, self._group.size, self._checkpoint) if self._group.rank == 0 else None
+            keeper = _Keeper(manifest, self._group.size, self) if self._group.rank == 0 else None
             self._writer = _Writer(folder / part_name(self._group.rank), arrays, keeper)
         mine = np.array([time.perf_counter() - began, num_bytes])
         everyone = np.stack(self._group.all_gather_array(mine))
@@ -207,7 +219,7 @@ class StateLog:
     def _write_trace(self, traced: Traced) -> None:
         if traced is None:
             return
-        path = self._checkpoint.folder / f"trace-{self._run}-{self._group.rank:05}.parquet"
+        path = self.checkpoint.folder / f"trace-{self._run}-{self._group.rank:05}.parquet"
         try:
             write_trace(path, traced, self._graph)
         except OSError as error:
@@ -221,9 +233,11 @@ class StateLog:
         if self._writer is not None:
             problem = self._writer.end(gives_up=bool(problems))
             problems += [problem] if problem else []
-        self._writer = None
         if problems:
             self._warn(f"the log {name} is not whole: {problems[0]}")
+        elif self._writer is not None:
+            self.last_log = self._writer.path.parent
+        self._writer = None
 
     def _warn(self, problem: str) -> None:
         if self._group.rank == 0:
@@ -324,8 +338,9 @@ class _Writer:
 class _Keeper:
     """Rank 0's last steps of a log: wait for all parts, write the manifest, remove what is too old."""
 
-    def __init__(self, manifest: Manifest, num_parts: int, checkpoint: Checkpoint) -> None:
-        self._manifest, self._num_parts, self._checkpoint = manifest, num_parts, checkpoint
+    def __init__(self, manifest: Manifest, num_parts: int, state_log: StateLog) -> None:
+        self._manifest, self._num_parts, self._log = manifest, num_parts, state_log
+        self._checkpoint = state_log.checkpoint
         self.given_up = threading.Event()
         self.problem = ""
 
@@ -344,6 +359,7 @@ class _Keeper:
         except OSError as error:
             self.problem = f"{folder} cannot be finished: {error.strerror or error}"
             return
+        self._log.last_log = folder
         for old in log_files.find_logs(self._checkpoint.folder)[self._checkpoint.keep :]:
             log_files.remove_log(old)
         for begun in log_files.find_unfinished(self._checkpoint.folder):

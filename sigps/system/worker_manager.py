@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging as python_logging
 import platform
 from collections.abc import Callable, Mapping, Sequence
@@ -22,11 +23,13 @@ from sigps.graph.graph import Graph
 from sigps.graph.partition import Assignment, PartitionFunction, partition
 from sigps.system.communicator import Communicator
 from sigps.system.data_locator import DataLocator
+from sigps.system.fault_detector import FaultDetector
 from sigps.system.log_files import Manifest
 from sigps.system.master import Master, Reason
 from sigps.system.message_center import MessageCenter
 from sigps.system.resume import find_log, read_snapshot, stats_of
 from sigps.system.state_log import Checkpoint, Identity, StateLog
+from sigps.system.watch import Faults, WatchedExchange, watch
 from sigps.system.worker import RunOptions, Worker
 from sigps.vertex import Vertex
 
@@ -123,6 +126,7 @@ class WorkerManager:
         max_supersteps: int | None,
         on_progress: Callable[[Sequence[SuperstepStats]], None] | None,
         logging: Logging | None = None,
+        faults: Faults | None = None,
     ) -> Part:
         """Run a program from superstep 0, or from a log, to its end. Collective.
 
@@ -134,6 +138,7 @@ class WorkerManager:
             max_supersteps: Where it stops at the latest.
             on_progress: For the master: called now and then with the statistics so far.
             logging: How its state is saved; None where it is not.
+            faults: When a rank counts as lost; None where ranks are not watched.
         """
         state_log, found = self._logs(logging)
         stats = StatsLog(stats_of(found) if found else ())
@@ -146,12 +151,19 @@ class WorkerManager:
         needs_rows = native is None or native.program.reads_edges
         assignment, subgraph = self._partition(method, tuple(plan["capacities"]), needs_rows)
         exchange = self._exchange(assignment, subgraph)
-        with Threads(self._num_threads) as threads:
+        with contextlib.ExitStack() as stack:
+            threads = stack.enter_context(Threads(self._num_threads))
+            detector = watch(self._communicator.group, faults) if faults else None
+            if detector is not None:
+                stack.enter_context(detector)
+                if state_log is not None:
+                    detector.last_log = lambda: str(state_log.last_log or "") or None
+                exchange = WatchedExchange(exchange, detector, lambda: worker.engine.superstep)
             worker = Worker(program, native, subgraph, exchange, threads, options)
             if found and logging:
                 folder = logging.checkpoint.folder
                 worker.restore(read_snapshot(folder, found, self._communicator.group, assignment))
-            reason = self._follow(worker, master, stats, state_log)
+            reason = self._follow(worker, master, stats, state_log, detector)
             names = [f.name for f in program.declaration.states]
             return Part(worker, names, reason, stats, state_log.saves if state_log else ())
 
@@ -168,10 +180,16 @@ class WorkerManager:
                 f"from {checkpoint.folder / found.name}" if found else "at superstep 0: there is no state log"
             )
             log.info("the run goes on %s", where)
-        return StateLog(checkpoint, identity, self._graph, logging.program, logging.device), found
+        last = checkpoint.folder / found.name if found else None
+        return StateLog(checkpoint, identity, self._graph, logging.program, logging.device, last), found
 
     def _follow(
-        self, worker: Worker, master: Master | None, stats: StatsLog, state_log: StateLog | None
+        self,
+        worker: Worker,
+        master: Master | None,
+        stats: StatsLog,
+        state_log: StateLog | None,
+        detector: FaultDetector | None,
     ) -> Reason:
         """Do what the master orders until the run is over; return why it is."""
         while True:
@@ -185,7 +203,11 @@ class WorkerManager:
                 assert state_log is not None
                 state_log.save(worker.save, stats, worker.traced)
                 continue
+            if detector is not None:
+                detector.computing(worker.engine.superstep)
             outcome = worker.lease(order["supersteps"])
+            if detector is not None:
+                detector.waiting()
             stats.extend(outcome.stats)
             if master is not None:
                 master.hear(outcome.ended, outcome.stats, stopped=outcome.stopped)
