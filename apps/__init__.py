@@ -1,7 +1,9 @@
 """The algorithms that come with sigps: one file each, written with its public names only."""
 
+from sigps.apps.betweenness import Betweenness
 from sigps.apps.bfs import BFS
 from sigps.apps.cdlp import CDLP
+from sigps.apps.closeness import Closeness
 from sigps.apps.eigenvector import EigenvectorCentrality
 from sigps.apps.greedy_colouring import GreedyColouring
 from sigps.apps.harmonic_labels import HarmonicLabels
@@ -24,6 +26,8 @@ __all__ = [
     "HITS",
     "SSSP",
     "WCC",
+    "Betweenness",
+    "Closeness",
     "EigenvectorCentrality",
     "GreedyColouring",
     "HarmonicLabels",

@@ -317,6 +317,8 @@ TINY = {
     "personalised_pagerank": "rmat: {scale: 5}",
     "katz": "grid: {rows: 4, columns: 4}",
     "eigenvector": "rmat: {scale: 5}",
+    "betweenness": "grid: {rows: 4, columns: 4}",
+    "closeness": "erdos_renyi: {n: 40, m: 30}",
     "hits": "rmat: {scale: 5, directed: true}",
     "maximal_independent_set": "erdos_renyi: {n: 40, m: 30}",
     "greedy_colouring": "erdos_renyi: {n: 40, m: 30}",
