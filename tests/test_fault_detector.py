@@ -26,8 +26,9 @@ from test_mpirun import end_of, wait_until_gone
 from thread_group import ThreadGroup
 
 from sigps.group import Alone
-from sigps.system import fault_detector
-from sigps.system.fault_detector import Fault, FaultDetector, accept_ranks, connect_to_master
+from sigps.system import fault_detector, rendezvous
+from sigps.system.fault_detector import Fault, FaultDetector
+from sigps.system.rendezvous import accept_ranks, connect_to_master
 
 SECONDS = 60
 LONG = 3600.0
@@ -219,7 +220,7 @@ def test_without_a_listening_socket_the_run_goes_on(
 def test_a_rank_that_cannot_connect_is_left_out(
     run_ranks: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(fault_detector, "_PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr(rendezvous, "_PATIENCE_SECONDS", 1.0)
     connect = fault_detector.connect_to_master
     monkeypatch.setattr(
         fault_detector,
@@ -272,7 +273,7 @@ def test_only_ranks_with_the_token_are_accepted() -> None:
 def test_a_stranger_who_answers_is_not_the_master(
     answer: bytes | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fault_detector, "_PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(rendezvous, "_PATIENCE_SECONDS", 0.5)
     done = threading.Event()
 
     def serve(listener: socket.socket) -> None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hmac
 import logging
 import math
 import os
@@ -26,22 +25,23 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgpack
 
 from sigps.group import Group
+from sigps.system.rendezvous import TOKEN_BYTES, accept_ranks, addresses_of, connect_to_master
 
 __all__ = ["Fault", "FaultDetector", "end_run"]
 
 log = logging.getLogger(__name__)
 
-_PATIENCE_SECONDS = 5.0  # to connect, and to take leave
+_PATIENCE_SECONDS = 5.0  # to take leave
 _ABORT_SECONDS = 2.0
-_TOKEN_BYTES = 32
 
+Superstep = int | Callable[[], int]
 What = Literal["died", "is silent", "hangs", "failed"]
 
 
@@ -118,7 +118,7 @@ class FaultDetector:
             math.inf if superstep_seconds is None or group.rank > 0 else superstep_seconds
         )
         # (superstep, computing since or None): the main thread replaces it whole, the detector's reads it whole.
-        self._own: tuple[int | None, float | None] = (None, None)
+        self._own: tuple[Superstep | None, float | None] = (None, None)
         self._failed: dict[int, tuple[float, int | None]] = {}  # rank -> (when it left, superstep)
         self._is_closing, self._has_failed, self._resumed_at = False, False, 0.0
         self._thread: threading.Thread | None = None
@@ -131,9 +131,13 @@ class FaultDetector:
             self._thread = threading.Thread(target=self._run, name="fault detector", daemon=True)
             self._thread.start()
 
-    def computing(self, superstep: int) -> None:
-        """Say that this rank computes from now on, and in which superstep."""
+    def computing(self, superstep: Superstep) -> None:
+        """Say that this rank computes from now on, and in which superstep, or what tells it."""
         self._own = (superstep, time.monotonic())
+
+    def _superstep(self) -> int | None:
+        superstep = self._own[0]
+        return superstep() if callable(superstep) else superstep
 
     def waiting(self) -> None:
         """Say that this rank waits for others from now on: in a collective, however long it takes."""
@@ -162,7 +166,9 @@ class FaultDetector:
         try:
             fault = self._watch()
             if fault is None:
-                self._tell({"kind": "goodbye", "has_failed": self._has_failed, "superstep": self._own[0]})
+                self._tell(
+                    {"kind": "goodbye", "has_failed": self._has_failed, "superstep": self._superstep()}
+                )
                 return
             pass_on = functools.partial(self._tell, {"kind": "fault", "fault": vars(fault)})
             if self._on_fault is None:
@@ -184,7 +190,7 @@ class FaultDetector:
         fault, now, beat_at = None, time.monotonic(), 0.0
         while fault is None and not self._is_closing:
             if now >= beat_at:
-                self._tell({"kind": "beat", "superstep": self._own[0], "seconds": self._computed(now)})
+                self._tell({"kind": "beat", "superstep": self._superstep(), "seconds": self._computed(now)})
                 beat_at = now + self._interval
             wake_at = min([beat_at, *(link.heard_at + self._silent_seconds for link in self._links.values())])
             arrived = self._ready.select(max(wake_at - now, 1e-3))
@@ -249,14 +255,14 @@ class FaultDetector:
             if now - left_at > self._silent_seconds:
                 return Fault(rank, self._hosts[rank], superstep, "failed", now - left_at)
         reports = [(link.computing_seconds, link.rank, link.superstep) for link in self._links.values()]
-        reports.append((self._computed(now), 0, self._own[0]))
+        reports.append((self._computed(now), 0, self._superstep()))
         seconds, rank, superstep = max(reports, key=lambda report: report[0])
         is_over = seconds > self._superstep_seconds
         return Fault(rank, self._hosts[rank], superstep, "hangs", seconds) if is_over else None
 
     def _fault(self, rank: int, what: What, seconds: float) -> Fault:
         """Heartbeats may be old; but all ranks come as far as the one at fault, and none gets past it."""
-        heard = [self._own[0], *(link.superstep for link in self._links.values())]
+        heard = [self._superstep(), *(link.superstep for link in self._links.values())]
         superstep = max((s for s in heard if s is not None), default=None)
         return Fault(rank, self._hosts[rank], superstep, what, seconds)
 
@@ -327,8 +333,8 @@ def _open_links(group: Group) -> tuple[dict[int, _Link], list[str]]:
             if group.rank == 0:
                 address = "127.0.0.1" if len(set(hosts)) == 1 else ""
                 listener = listening.enter_context(socket.create_server((address, 0), backlog=group.size))
-                token = secrets.token_bytes(2 * _TOKEN_BYTES)
-                door = {"addresses": _addresses(hosts), "port": listener.getsockname()[1], "token": token}
+                token = secrets.token_bytes(2 * TOKEN_BYTES)
+                door = {"addresses": addresses_of(hosts), "port": listener.getsockname()[1], "token": token}
         except OSError as error:
             problem = f"rank 0 cannot listen: {error}"
         door = group.broadcast(door)
@@ -346,54 +352,3 @@ def _open_links(group: Group) -> tuple[dict[int, _Link], list[str]]:
         text = "ranks cannot watch each other: %s; the launcher alone notices a dead rank"
         log.warning(text, next(filter(None, problems)))
     return {rank: _Link(rank, connection) for rank, connection in sockets.items()}, hosts
-
-
-def _addresses(hosts: Sequence[str]) -> list[str]:
-    """Where to find rank 0: on the one host there is, or by its routed address, or by name."""
-    if len(set(hosts)) == 1:
-        return ["127.0.0.1"]
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError):
-        probe.connect(("10.255.255.255", 9))  # UDP: chooses a route and sends nothing
-        return [probe.getsockname()[0], hosts[0]]
-    return [hosts[0]]
-
-
-def accept_ranks(listener: socket.socket, token: bytes, size: int) -> dict[int, socket.socket]:
-    """Accept connections that show the token until all ranks but 0 are there or the time is over."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    accepted: dict[int, socket.socket] = {}
-    while len(accepted) < size - 1 and (left := deadline - time.monotonic()) > 0:
-        with contextlib.suppress(OSError), contextlib.ExitStack() as refused:
-            listener.settimeout(left)
-            connection = refused.enter_context(listener.accept()[0])
-            connection.settimeout(min(1.0, left))
-            hello = connection.recv(_TOKEN_BYTES + 4)
-            is_known = hmac.compare_digest(hello[:_TOKEN_BYTES], token[:_TOKEN_BYTES])
-            rank = int.from_bytes(hello[_TOKEN_BYTES:], "big")
-            if is_known and rank not in accepted and 0 < rank < size:
-                connection.sendall(token[_TOKEN_BYTES:])
-                accepted[rank] = connection
-                refused.pop_all()
-    return accepted
-
-
-def connect_to_master(addresses: Sequence[str], port: int, token: bytes, rank: int) -> socket.socket:
-    """Connect with rank 0 at the first address where somebody answers who knows the token.
-
-    Raises:
-        OSError: If there is none within the time.
-    """
-    problems = []
-    for address in addresses:
-        try:
-            with contextlib.ExitStack() as refused:
-                seconds = _PATIENCE_SECONDS / len(addresses)
-                connection = refused.enter_context(socket.create_connection((address, port), timeout=seconds))
-                connection.sendall(token[:_TOKEN_BYTES] + rank.to_bytes(4, "big"))
-                if hmac.compare_digest(connection.recv(_TOKEN_BYTES), token[_TOKEN_BYTES:]):
-                    refused.pop_all()
-                    return connection
-                raise ConnectionRefusedError("no answer, or one without the token")
-        except OSError as error:
-            problems.append(f"{address}:{port}: {error}")
-    raise OSError("; ".join(problems))

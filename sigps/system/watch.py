@@ -89,4 +89,4 @@ class WatchedExchange:
         try:
             return exchange()
         finally:
-            self._detector.computing(self._superstep())
+            self._detector.computing(self._superstep)
