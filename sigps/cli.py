@@ -61,7 +61,8 @@ def execute(arguments: Sequence[str]) -> int:
         usage = error.ctx.get_usage() + "\n" if isinstance(error, click.UsageError) and error.ctx else ""
         return _end(error.exit_code, f"{usage}error: {error.format_message()}")
     except SigpsError as error:
-        return _end(2 if isinstance(error, ConfigError) else 1, f"error: {error}")
+        text = "\n".join([f"error: {error}", *getattr(error, "__notes__", ())])
+        return _end(2 if isinstance(error, ConfigError) else 1, text)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

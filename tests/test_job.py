@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import platform
 import warnings
 from typing import Any
 
@@ -32,6 +33,7 @@ from sigps.device.cuda import is_available
 from sigps.job import check_program
 
 DEVICES = ["python", "cpu"]
+HOST = platform.node()
 PATH = Graph.from_edges([0, 1], [1, 2], weights=[1.5, 2.5])
 
 
@@ -322,14 +324,14 @@ def test_a_message_to_a_missing_vertex_ends_the_run(device: Any) -> None:
 def test_an_exception_in_compute_names_vertex_superstep_and_rank() -> None:
     with pytest.raises(ValueError, match="no ones here") as caught:
         run(Raises(), PATH, device="python")
-    assert caught.value.__notes__ == ["while computing vertex 1 in superstep 2", "rank 0, superstep 2"]
+    assert caught.value.__notes__ == ["while computing vertex 1 in superstep 2", f"rank 0 on host {HOST}, superstep 2"]
 
     def run_raises(group: ThreadGroup) -> None:
         run(Raises(), Graph.from_edges([0, 1], [1, 2], group=group), device="python", partitioner="vertices")
 
     with pytest.raises(ValueError, match="no ones here") as caught:
         run_ranks(3, run_raises)
-    assert caught.value.__notes__[-1] == "rank 1, superstep 2"
+    assert caught.value.__notes__[-1] == f"rank 1 on host {HOST}, superstep 2"
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -15,7 +15,7 @@ from test_snapshot import combines_mail, made
 from thread_group import ThreadGroup, run_ranks
 from ways import assert_same, by_size
 
-from sigps import Checkpoint, ConfigError, DeviceError, Graph, Result, StateLogError, Vertex, run
+from sigps import Checkpoint, ConfigError, DeviceError, Graph, Result, State, StateLogError, Vertex, run
 from sigps.apps import BFS, SSSP, WCC, PageRank
 from sigps.compiler.frontend import analyse
 from sigps.engine.stats import SuperstepStats
@@ -309,6 +309,25 @@ def test_a_traced_run_writes_its_history(tmp_path: Path) -> None:
     assert [row["distance"] for row in rows] == [np.inf, 2.0]
     assert [message["length"] for message in rows[1]["sent"]] == [3.0]
     assert rows[1]["halted"]
+
+
+class Breaks(Vertex, message=int):
+    """Vertex 3 has enough in superstep 5."""
+
+    seen: State[int] = 0
+
+    def compute(self, messages):
+        self.seen += sum(messages)
+        if self.superstep == 5 and self.id == 3:
+            raise ValueError("enough")
+        self.send_to_neighbors(1)
+
+
+def test_a_failure_names_the_log_to_go_on_from(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="enough") as raised:
+        run(Breaks(), BATTERY["grid"].build(), device="python", checkpoint=Checkpoint(tmp_path, every=2))
+    assert raised.value.__notes__[-1] == f"The last log is {newest(tmp_path)}: continue with --resume"
+    assert newest(tmp_path).name.endswith("-00000004")
 
 
 def test_the_cost_is_told(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import platform
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ def test_a_failure_says_where_it_happened(compiled: bool) -> None:
     assert len(one.lease(2).stats) == 2
     with pytest.raises(ExchangeError, match=r"send_to\(99\)") as caught:
         one.lease(5)
-    assert caught.value.__notes__ == ["rank 0, superstep 2"]
+    assert caught.value.__notes__ == [f"rank 0 on host {platform.node()}, superstep 2"]
 
 
 def test_the_interpreter_records_what_is_traced() -> None:

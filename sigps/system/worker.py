@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -78,7 +79,7 @@ class Worker:
         try:
             return self.engine.lease(num_supersteps)
         except Exception as error:
-            error.add_note(f"rank {self._rank}, superstep {self.engine.superstep}")
+            error.add_note(f"rank {self._rank} on host {platform.node()}, superstep {self.engine.superstep}")
             raise
 
     @property

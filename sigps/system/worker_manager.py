@@ -163,7 +163,12 @@ class WorkerManager:
             if found and logging:
                 folder = logging.checkpoint.folder
                 worker.restore(read_snapshot(folder, found, self._communicator.group, assignment))
-            reason = self._follow(worker, master, stats, state_log, detector)
+            try:
+                reason = self._follow(worker, master, stats, state_log, detector)
+            except Exception as error:
+                if state_log is not None and state_log.last_log is not None:
+                    error.add_note(f"The last log is {state_log.last_log}: continue with --resume")
+                raise
             names = [f.name for f in program.declaration.states]
             return Part(worker, names, reason, stats, state_log.saves if state_log else ())
 
