@@ -324,7 +324,10 @@ def test_a_message_to_a_missing_vertex_ends_the_run(device: Any) -> None:
 def test_an_exception_in_compute_names_vertex_superstep_and_rank() -> None:
     with pytest.raises(ValueError, match="no ones here") as caught:
         run(Raises(), PATH, device="python")
-    assert caught.value.__notes__ == ["while computing vertex 1 in superstep 2", f"rank 0 on host {HOST}, superstep 2"]
+    assert caught.value.__notes__ == [
+        "while computing vertex 1 in superstep 2",
+        f"rank 0 on host {HOST}, superstep 2",
+    ]
 
     def run_raises(group: ThreadGroup) -> None:
         run(Raises(), Graph.from_edges([0, 1], [1, 2], group=group), device="python", partitioner="vertices")

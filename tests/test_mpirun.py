@@ -5,9 +5,9 @@ Every command has a time limit, so that what hangs fails.
 
 from __future__ import annotations
 
-import platform
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -173,7 +173,8 @@ def test_an_exception_in_compute_ends_all_ranks(ranks: int, mpirun: str, tmp_pat
     assert "after the run" not in out
     assert err.count("Traceback (most recent call last)") == 1, err
     assert "ValueError: nine is unwanted" in err
-    assert f"rank {ranks - 1} on host {platform.node()}, superstep 2" in err, err  # contiguous parts: the last rank has vertex 9
+    # Contiguous parts: the last rank has vertex 9.
+    assert f"rank {ranks - 1} on host {platform.node()}, superstep 2" in err, err
 
 
 def test_a_message_to_a_missing_vertex_ends_all_ranks(mpirun: str, tmp_path: Path) -> None:

@@ -40,6 +40,8 @@ __all__ = ["Checkpoint", "Identity", "StateLog", "check_folder"]
 
 log = logging.getLogger(__name__)
 
+_SETTLE_SECONDS = 5.0
+
 Traced = list[dict[str, Any]] | None
 
 
@@ -216,6 +218,11 @@ class StateLog:
         self._finish()
         self._write_trace(traced)
 
+    def settle(self) -> None:
+        """Let what is being written be finished, as far as this rank can; for a run that failed. Not collective."""
+        if self._writer is not None:
+            self._writer.wait(_SETTLE_SECONDS)
+
     def _write_trace(self, traced: Traced) -> None:
         if traced is None:
             return
@@ -312,6 +319,12 @@ class _Writer:
         if keeper is not None:
             self._rest = threading.Thread(target=keeper.run, name="sigps state log", daemon=True)
             self._rest.start()
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the threads, but not for ever: other ranks' parts may never come."""
+        self._part.join(seconds)
+        if self._rest is not None:
+            self._rest.join(seconds)
 
     def part_written(self) -> str:
         """Wait for this rank's part; return what went wrong, or nothing."""

@@ -166,8 +166,10 @@ class WorkerManager:
             try:
                 reason = self._follow(worker, master, stats, state_log, detector)
             except Exception as error:
-                if state_log is not None and state_log.last_log is not None:
-                    error.add_note(f"The last log is {state_log.last_log}: continue with --resume")
+                if state_log is not None:
+                    state_log.settle()
+                    if state_log.last_log is not None:
+                        error.add_note(f"The last log is {state_log.last_log}: continue with --resume")
                 raise
             names = [f.name for f in program.declaration.states]
             return Part(worker, names, reason, stats, state_log.saves if state_log else ())
