@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,16 +43,26 @@ class Faults:
                 raise ConfigError(f"faults: {name}={value!r} must be a number above 0; inf is no limit")
 
 
-def watch(group: Group, faults: Faults) -> FaultDetector | None:
-    """Begin to watch the ranks; None where there is nobody to watch. Collective."""
-    if group.size == 1 or faults.silent_seconds == math.inf:
-        return None
-    return FaultDetector(
+def watch(
+    group: Group, faults: Faults | None, last_log: Callable[[], str | None]
+) -> contextlib.AbstractContextManager[FaultDetector | None]:
+    """Begin to watch the ranks. Collective; gives None where nobody is to be watched.
+
+    Args:
+        group: The ranks.
+        faults: The limits; None for none.
+        last_log: Gives the log from which the run could go on.
+    """
+    if group.size == 1 or faults is None or faults.silent_seconds == math.inf:
+        return contextlib.nullcontext()
+    detector = FaultDetector(
         group,
         interval=min(1.0, faults.silent_seconds / 4),
         silent_seconds=faults.silent_seconds,
         superstep_seconds=faults.superstep_seconds,
     )
+    detector.last_log = last_log
+    return detector
 
 
 class WatchedExchange:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging as python_logging
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -151,26 +152,19 @@ class WorkerManager:
         needs_rows = native is None or native.program.reads_edges
         assignment, subgraph = self._partition(method, tuple(plan["capacities"]), needs_rows)
         exchange = self._exchange(assignment, subgraph)
-        with contextlib.ExitStack() as stack:
-            threads = stack.enter_context(Threads(self._num_threads))
-            detector = watch(self._communicator.group, faults) if faults else None
+        last_log = functools.partial(_last_log, state_log)
+        with (
+            Threads(self._num_threads) as threads,
+            watch(self._communicator.group, faults, last_log) as detector,
+            _naming_the_log(state_log),
+        ):
             if detector is not None:
-                stack.enter_context(detector)
-                if state_log is not None:
-                    detector.last_log = lambda: str(state_log.last_log or "") or None
                 exchange = WatchedExchange(exchange, detector, lambda: worker.engine.superstep)
             worker = Worker(program, native, subgraph, exchange, threads, options)
             if found and logging:
                 folder = logging.checkpoint.folder
                 worker.restore(read_snapshot(folder, found, self._communicator.group, assignment))
-            try:
-                reason = self._follow(worker, master, stats, state_log, detector)
-            except Exception as error:
-                if state_log is not None:
-                    state_log.settle()
-                    if state_log.last_log is not None:
-                        error.add_note(f"The last log is {state_log.last_log}: continue with --resume")
-                raise
+            reason = self._follow(worker, master, stats, state_log, detector)
             names = [f.name for f in program.declaration.states]
             return Part(worker, names, reason, stats, state_log.saves if state_log else ())
 
@@ -239,3 +233,20 @@ class WorkerManager:
         if self._communicator.size == 1:
             return NoExchange(locator.gids)
         return MessageCenter(self._communicator.group, subgraph, locator)
+
+
+def _last_log(state_log: StateLog | None) -> str | None:
+    return str(state_log.last_log) if state_log and state_log.last_log else None
+
+
+@contextlib.contextmanager
+def _naming_the_log(state_log: StateLog | None) -> Iterator[None]:
+    """Let a failure say from where the run can go on, when what is being written has been finished."""
+    try:
+        yield
+    except Exception as error:
+        if state_log is not None:
+            state_log.settle()
+        if name := _last_log(state_log):
+            error.add_note(f"The last log is {name}: continue with --resume")
+        raise
