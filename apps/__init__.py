@@ -13,6 +13,7 @@ from sigps.apps.katz import Katz
 from sigps.apps.kcore import KCore
 from sigps.apps.khop import KHop
 from sigps.apps.maximal_independent_set import MaximalIndependentSet
+from sigps.apps.maximal_matching import MaximalMatching
 from sigps.apps.out_degree import OutDegree
 from sigps.apps.pagerank import PageRank
 from sigps.apps.personalised_pagerank import PersonalisedPageRank
@@ -36,6 +37,7 @@ __all__ = [
     "KHop",
     "Katz",
     "MaximalIndependentSet",
+    "MaximalMatching",
     "OutDegree",
     "PageRank",
     "PersonalisedPageRank",

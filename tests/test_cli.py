@@ -321,6 +321,7 @@ TINY = {
     "closeness": "erdos_renyi: {n: 40, m: 30}",
     "hits": "rmat: {scale: 5, directed: true}",
     "maximal_independent_set": "erdos_renyi: {n: 40, m: 30}",
+    "maximal_matching": "erdos_renyi: {n: 40, m: 30}",
     "greedy_colouring": "erdos_renyi: {n: 40, m: 30}",
     "khop": "grid: {rows: 4, columns: 4}",
     "heat_diffusion": "grid: {rows: 4, columns: 4}",
