@@ -17,6 +17,7 @@ from sigps.apps.maximal_matching import MaximalMatching
 from sigps.apps.out_degree import OutDegree
 from sigps.apps.pagerank import PageRank
 from sigps.apps.personalised_pagerank import PersonalisedPageRank
+from sigps.apps.radius import Radius
 from sigps.apps.sssp import SSSP
 from sigps.apps.wcc import WCC
 from sigps.apps.weighted_labels import WeightedLabels
@@ -41,5 +42,6 @@ __all__ = [
     "OutDegree",
     "PageRank",
     "PersonalisedPageRank",
+    "Radius",
     "WeightedLabels",
 ]

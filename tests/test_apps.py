@@ -220,6 +220,7 @@ def test_every_app_has_a_screenful_a_doctest_and_public_imports_only() -> None:
         "out_degree",
         "pagerank",
         "personalised_pagerank",
+        "radius",
         "source_by_source",
         "sssp",
         "wcc",
@@ -257,5 +258,6 @@ def test_the_package_lists_its_apps() -> None:
         "OutDegree",
         "PageRank",
         "PersonalisedPageRank",
+        "Radius",
         "WeightedLabels",
     ]
