@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ways import Way, assert_all_equal
 
 from sigps import Graph, run
-from sigps.apps import BFS, SSSP, WCC, PageRank
+from sigps.apps import BFS, SSSP, WCC, MaximalMatching, PageRank
 from sigps.compiler.explain import explain
 from sigps.compiler.frontend import analyse
 from sigps.compiler.improving import find_obstacle
@@ -294,3 +294,9 @@ def test_the_last_superstep_counts_though_nobody_heard_anything_better() -> None
 def test_explain_tells_which_programs_they_are() -> None:
     assert "improving    a message that is not better than what a vertex knows is dropped" in explain(SSSP)
     assert "improving    no: there is not one min or max of messages" in explain(PageRank)
+
+
+def test_explain_says_what_an_edge_adds_to_a_message() -> None:
+    assert "edge reads   weight\n" in explain(SSSP)
+    assert "edge reads   the target's id\n" in explain(MaximalMatching)
+    assert "edge reads   nothing: the message is the sender's alone\n" in explain(PageRank)

@@ -69,9 +69,8 @@ def _derived(program: VertexProgram) -> str:
     if program.delivery is Delivery.RECORD:
         size = len(program.record)
         rows.append(("outbox", f"{size} value{'s' * (size != 1)} a vertex"))
-        rows.append(
-            ("edge reads", ", ".join(program.edge_columns) or "nothing: the message is the sender's alone")
-        )
+        read = [*program.edge_columns, *["the target's id"] * program.reads_target]
+        rows.append(("edge reads", ", ".join(read) or "nothing: the message is the sender's alone"))
         lists = program.consumption is Consumption.LISTED
         rows.append(("forms", "pull" if lists else "pull and push, chosen each superstep"))
         prefix = "no: " if program.early_exit is EarlyExit.NEVER else ""

@@ -109,6 +109,7 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
         obstacles=tuple(o for o in (messages.obstacle, sends.obstacle) if o),
         key=_key(subject, module, namespace, messages.slots, precision),
         has_master=subject.has_master,
+        reads_target=sends.reads_target,
     )
     if derived.has_master:  # it sees every superstep, so these must be the ones that were written
         return derived

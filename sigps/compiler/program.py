@@ -122,7 +122,7 @@ class VertexProgram:
         edge_columns: Edge columns that messages need, in the order the edge function takes them.
         read_columns: Edge columns that compute() itself reads.
         reads_edges: Whether compute() walks its out-edges (other than to send).
-        reads_target: Whether a message or compute() needs the target's id.
+        reads_target: Whether a message is made of its target's id.
         best_first: The form for supersteps in which only the best value is sent; None where there is none.
         has_master: Whether the class's `master()` runs between supersteps.
         improving: Where keys are, in a program that only takes better ones; None in others.
@@ -154,6 +154,7 @@ class VertexProgram:
     best_first: VertexProgram | None = None
     improving: Improving | None = None
     has_master: bool = False
+    reads_target: bool = False
 
     def __hash__(self) -> int:
         return hash(self.key)
