@@ -194,6 +194,11 @@ class Aggregator(Generic[T]):
         """Combine with `function`, which must be associative and commutative and leave `identity` unseen."""
         return Aggregator("custom", type, identity, function, persistent)
 
+    def __repr__(self) -> str:
+        kept = ", persistent" if self.persistent else ""
+        kind = "shared" if self.is_shared else self.kind
+        return f"<Aggregator {self.name!r}: {kind} of {self.field.type}, from {self.start!r}{kept}>"
+
     def combine(self, a: Any, b: Any) -> Any:
         """Combine two values as the aggregator does."""
         if self.function is not None:

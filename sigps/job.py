@@ -13,6 +13,7 @@ import numpy as np
 from sigps.engine.device_choice import reason_against_gpu
 from sigps.engine.stats import SuperstepStats
 from sigps.errors import CompileError, ConfigError, DeviceError, GraphError
+from sigps.graph.agreement import together
 from sigps.graph.graph import Graph
 from sigps.graph.partition import PartitionFunction
 from sigps.result import Result
@@ -107,7 +108,7 @@ def run(
         asynchronous=asynchronous,
         resume=resume,
     )
-    check_checkpoint(checkpoint, resume, device, traces=trace is not None)
+    together(lambda: check_checkpoint(checkpoint, resume, device, traces=trace is not None), graph.group)
     if not isinstance(faults, (Faults, type(None))):
         raise ConfigError(f"faults={faults!r} must be a sigps.Faults, or None")
     check_device(device, graph.group.rank, graph.group.size)
@@ -175,11 +176,10 @@ def check_program(program: Vertex, device: str, precision: Precision = "double")
         return None
     from sigps.compiler.frontend import analyse
 
-    with _compiling:
-        return analyse(program, precision)
+    return analyse(program, precision)
 
 
-_compiling = threading.Lock()  # syntax trees are not safe to make in several threads at once (CPython 3.11)
+_compiling = threading.Lock()  # so that ranks that are threads compile a program once
 
 
 def check_device(device: str, rank: int = 0, size: int = 1) -> None:

@@ -55,3 +55,10 @@ def test_ids_count_where_edges_are_the_same() -> None:
         for scale, base in [(1, 0), (1, 5), (7, 0), (9, 0)]
     }
     assert len(keys) == 4
+
+
+def test_a_rank_may_have_no_ids() -> None:
+    def of(group: ThreadGroup) -> str:
+        return fingerprint(Graph.from_edges(["a"], ["b"], group=group))
+
+    assert run_ranks(4, of) == [fingerprint(Graph.from_edges(["a"], ["b"]))] * 4

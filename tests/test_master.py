@@ -57,12 +57,14 @@ def test_progress_divides_the_run_into_leases() -> None:
     master = Master([{"cores": 1}], 10, lambda so_far: told.append(len(so_far)))
     assert master.next_order() == {"verb": "lease", "supersteps": 1}
     master.hear(False, stats(0, 1, seconds=0.05))
-    assert master.next_order() == {"verb": "lease", "supersteps": 5}
-    master.hear(False, stats(1, 5, seconds=0.05))
+    assert master.next_order() == {"verb": "lease", "supersteps": 2}
+    master.hear(False, stats(1, 2, seconds=0.05))
     assert master.next_order() == {"verb": "lease", "supersteps": 4}
-    master.hear(False, stats(6, 4))
+    master.hear(False, stats(3, 4, seconds=0.05))
+    assert master.next_order() == {"verb": "lease", "supersteps": 3}
+    master.hear(False, stats(7, 3))
     assert master.next_order()["reason"] == "max_supersteps"
-    assert told == [1, 6, 10]
+    assert told == [1, 3, 7, 10]
     assert [s.superstep for s in master.stats] == list(range(10))
 
 
@@ -75,7 +77,7 @@ class Clock:
         return self.now
 
 
-def orders(master: Master, seconds: float = 0.01, count: int = 9) -> list[str]:
+def orders(master: Master, seconds: float = 0.01, count: int = 12) -> list[str]:
     """Follow a master for a while: `L5` is a lease of five supersteps, S a save."""
     heard = []
     for _ in range(count):
@@ -98,12 +100,24 @@ def test_the_state_is_saved_every_so_many_supersteps() -> None:
 
 def test_the_state_is_saved_every_so_many_seconds() -> None:
     master = Master([{"cores": 1}], 12, None, Checkpoint("log", seconds=4.0), clock=Clock())
-    assert orders(master, seconds=1.0) == ["L1", "L3", "S", "L4", "S", "L4", "S", "end"]
+    assert orders(master, seconds=1.0) == ["L1", "L2", "L1", "S", "L2", "L2", "S", "L4", "S", "end"]
 
 
 def test_the_state_is_saved_by_whichever_comes_first() -> None:
     master = Master([{"cores": 1}], 7, None, Checkpoint("log", every=5, seconds=3.0), clock=Clock())
     assert orders(master, seconds=1.0) == ["L1", "L2", "S", "L2", "S", "L2", "end"]
+
+
+def test_a_cheap_superstep_does_not_buy_a_lease_without_end() -> None:
+    master = Master([{"cores": 1}], None, None, Checkpoint("log", seconds=300.0), clock=Clock())
+    sizes = []
+    for seconds in (0.0002, 0.0002, 50.0, 50.0, 50.0):
+        order = master.next_order()
+        sizes.append(order.get("supersteps", "save"))
+        if order["verb"] == "lease":
+            master._clock.now += seconds * order["supersteps"]  # type: ignore[attr-defined]
+            master.hear(False, stats(len(master.stats), order["supersteps"], seconds))
+    assert sizes == [1, 2, 4, 2, "save"]
 
 
 def test_a_run_that_goes_on_counts_from_its_log() -> None:

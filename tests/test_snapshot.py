@@ -10,7 +10,8 @@ import test_equality
 from battery import BATTERY
 from engines import compiled, interpreted
 
-from sigps import DeviceError, Vertex
+from sigps import DeviceError, Graph, Vertex
+from sigps.apps import SSSP
 from sigps.compiler.frontend import analyse
 from sigps.compiler.program import Consumption, Delivery
 
@@ -63,3 +64,21 @@ def test_another_engine_goes_on_where_one_stopped(name: str, first: str, second:
             assert (aggregators, ended) == (whole[1], whole[3]), note
             if analyse(program).improving is None:
                 assert ran == whole[2][stop:], note
+
+
+@pytest.mark.parametrize("first", ["cpu", "python"])
+def test_keys_without_an_order_go_on_in_plain_supersteps(first: str) -> None:
+    graph = BATTERY["weight_ties"].build()
+    weights = np.where(np.arange(graph.num_edges) % 3 == 0, np.inf, 1.0)
+    weights[1] = -np.inf
+    rows = np.repeat(np.arange(graph.num_vertices), np.diff(graph.offsets.astype(np.int64)))
+    unordered = Graph.from_edges(rows, graph.targets, weights)
+    program = SSSP(source=0)
+    whole = ending(interpreted(program, unordered), program, LAST)
+    for stop in range(1, len(whole[2])):
+        before, after = MAKERS[first](program, unordered), compiled(program, unordered)
+        before.lease(stop)
+        after.restore(before.save())
+        fields, _, ran, _ = ending(after, program, LAST - stop)
+        np.testing.assert_array_equal(fields["distance"], whole[0]["distance"])
+        assert ran == whole[2][stop:], stop

@@ -15,11 +15,22 @@ from test_snapshot import combines_mail, made
 from thread_group import ThreadGroup, run_ranks
 from ways import assert_same, by_size
 
-from sigps import Checkpoint, ConfigError, DeviceError, Graph, Result, State, StateLogError, Vertex, run
+from sigps import (
+    Checkpoint,
+    ConfigError,
+    DeviceError,
+    Graph,
+    Param,
+    Result,
+    State,
+    StateLogError,
+    Vertex,
+    run,
+)
 from sigps.apps import BFS, SSSP, WCC, PageRank
 from sigps.compiler.frontend import analyse
 from sigps.engine.stats import SuperstepStats
-from sigps.system import log_files
+from sigps.system import log_files, log_writer
 
 SKEWED = BATTERY["skewed"]
 
@@ -224,41 +235,59 @@ def test_a_foreign_log_is_refused(program: Vertex, sample: Sample, complaint: st
         resumed(tmp_path, program, sample)
 
 
-def test_a_program_that_was_edited_is_another(tmp_path: Path) -> None:
-    def edition(step: int) -> Any:
-        lines = f"""
+EDITED = """
+from sigps import State, Vertex
+
+STEP = {step}
+
+
+def grown(x):
+    return x * {factor}
+
+
 class Edited(Vertex, message=int):
-    total: State[int] = 0
+    LEAST = {least}
+    total: State[int] = {begins}
 
     def compute(self, messages):
-        self.total += sum(messages) + {step}
+        self.total += grown(sum(messages)) + STEP + self.LEAST + {written}
         self.send_to_neighbors(1)
 """
-        path = tmp_path / f"edition_{step}.py"
-        path.write_text("from sigps import State, Vertex\n" + lines)
+
+
+@pytest.mark.parametrize("edit", ["step", "factor", "least", "begins", "written"])
+@pytest.mark.parametrize("has_source", [True, False])
+def test_a_program_that_was_edited_is_another(edit: str, has_source: bool, tmp_path: Path) -> None:
+    def edition(**changed: int) -> Any:
+        text = EDITED.format(**({"step": 1, "factor": 1, "least": 1, "begins": 1, "written": 1} | changed))
+        path = tmp_path / f"edition_{len(list(tmp_path.glob('*.py')))}.py"
+        path.write_text(text)
         found: dict[str, Any] = {"__name__": path.stem}
-        exec(compile(path.read_text(), str(path), "exec"), found)
+        exec(compile(text, str(path) if has_source else "<somewhere>", "exec"), found)
         return found["Edited"]()
 
     options: dict[str, Any] = {"device": "python", "max_supersteps": 3}
     graph, checkpoint = SKEWED.build(), Checkpoint(tmp_path / "log", every=2)
-    run(edition(1), graph, checkpoint=checkpoint, **options)
-    run(edition(1), graph, checkpoint=checkpoint, resume=True, **options)
+    run(edition(), graph, checkpoint=checkpoint, **options)
+    run(edition(), graph, checkpoint=checkpoint, resume=True, **options)
     with pytest.raises(StateLogError, match="another source"):
-        run(edition(2), graph, checkpoint=checkpoint, resume=True, **options)
+        run(edition(**{edit: 2}), graph, checkpoint=checkpoint, resume=True, **options)
 
 
 def test_so_many_logs_are_kept(tmp_path: Path) -> None:
     logged(tmp_path, supersteps=8, every=1)
     assert names(tmp_path) == ["00000007", "00000008"]
     logged(tmp_path, supersteps=5, checkpoint=Checkpoint(tmp_path, every=1, keep=3))
-    assert names(tmp_path) == ["00000003", "00000004", "00000005"]  # the newer run's, though it is not as far
+    # A run that begins anew takes nothing from one that was further.
+    assert names(tmp_path) == ["00000003", "00000004", "00000005", "00000007", "00000008"]
+    logged(tmp_path, supersteps=8, checkpoint=Checkpoint(tmp_path, every=4, keep=1))
+    assert names(tmp_path) == ["00000008"]
 
 
 def test_the_newest_run_is_gone_on_from(tmp_path: Path) -> None:
     logged(tmp_path, supersteps=6)
     begun = logged(tmp_path, supersteps=2)
-    assert [log.name[-8:] for log in log_files.find_logs(tmp_path)] == ["00000002", "00000006"]
+    assert [log.name[-8:] for log in log_files.find_logs(tmp_path)] == ["00000002", "00000006", "00000004"]
     assert first_new_superstep(resumed(tmp_path), begun) == 2
 
 
@@ -280,6 +309,76 @@ def test_a_log_that_cannot_be_written_costs_a_warning(
     assert_same(result, logged(tmp_path / "other", supersteps=8), exact=True)
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+def test_whatever_a_writing_thread_raises_ends_nothing(
+    rank: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(path: Path, arrays: Any) -> None:
+        if f"{rank:05}" in path.name:
+            raise MemoryError
+        written(path, arrays)
+
+    written = log_files.write_part
+    monkeypatch.setattr(log_files, "write_part", fail)
+    result = logged(tmp_path)
+    assert "cannot be written: MemoryError" in caplog.text
+    assert (names(tmp_path), log_files.find_unfinished(tmp_path), result.saves) == ([], [], ())
+
+
+def test_a_log_that_vanishes_while_it_is_written_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def vanish(path: Path, arrays: Any) -> None:
+        if "00001" not in path.name:
+            written(path, arrays)
+
+    written = log_files.write_part
+    monkeypatch.setattr(log_files, "write_part", vanish)
+    monkeypatch.setattr(log_writer, "_PATIENCE_SECONDS", 0.2)
+    logged(tmp_path)
+    assert "do all ranks see one folder under this name?" in caplog.text
+    assert names(tmp_path) == []
+
+
+def test_what_is_no_log_is_left_alone(tmp_path: Path) -> None:
+    for name in ("10-fold-cv", "2026-01-15", "good-20260101T000000Z-0000-00000002"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "manifest.msgpack").write_text("mine")
+    begun = tmp_path / "20260101T000000Z-0000-00000005"
+    begun.mkdir()
+    (begun / "notes.txt").write_text("mine")
+    logged(tmp_path)
+    assert resumed(tmp_path).reason == "converged"
+    assert len(list(tmp_path.glob("*/manifest.msgpack"))) == 3 + 2
+    assert (begun / "notes.txt").read_text() == "mine"
+
+
+def test_another_jobs_logs_stay(tmp_path: Path) -> None:
+    logged(tmp_path)
+    checkpoint = Checkpoint(tmp_path, every=1, keep=1)
+    run_on(2, WCC(), SKEWED, device="cpu", max_supersteps=6, checkpoint=checkpoint)
+    assert resumed(tmp_path).reason == "converged"
+
+
+def test_a_log_beyond_max_supersteps_is_not_used(tmp_path: Path) -> None:
+    begun = logged(tmp_path)
+    options: dict[str, Any] = {"checkpoint": Checkpoint(tmp_path, every=50), "resume": True}
+    result = logged(tmp_path, supersteps=5, **options)
+    assert first_new_superstep(result, begun) == 4
+    assert result.supersteps == 5
+    with pytest.raises(StateLogError, match="it is 6 supersteps far, and max_supersteps is 3"):
+        logged(tmp_path, supersteps=3, **options)
+
+
+def test_more_ranks_than_vertices_with_names(tmp_path: Path) -> None:
+    sample = Sample(["a", "b"], ["b", "a"])
+    options: dict[str, Any] = {"device": "cpu", "checkpoint": Checkpoint(tmp_path, every=1)}
+    run_on(4, PageRank(iterations=5), sample, max_supersteps=3, **options)
+    result = run_on(3, PageRank(iterations=5), sample, resume=True, **options)
+    assert result["rank"].tolist() == [0.5, 0.5]
+    assert len(log_files.find_logs(tmp_path)) == 2
+
+
 def test_what_may_not_be_asked_for() -> None:
     graph = SKEWED.build()
     with pytest.raises(ConfigError, match="give every= "):
@@ -288,6 +387,8 @@ def test_what_may_not_be_asked_for() -> None:
         Checkpoint("log", every=1, keep=0)
     with pytest.raises(ConfigError, match="seconds=-1"):
         Checkpoint("log", seconds=-1)
+    with pytest.raises(ConfigError, match="seconds=inf must be a finite number"):
+        Checkpoint("log", seconds=np.inf)
     with pytest.raises(ConfigError, match="nothing to go on from"):
         run(WCC(), graph, resume=True)
     with pytest.raises(ConfigError, match=r"must be a sigps\.Checkpoint"):
@@ -305,20 +406,21 @@ def test_a_traced_run_writes_its_history(tmp_path: Path) -> None:
     rows = pyarrow.read_table(path).to_pylist()
     assert [row["id"] for row in rows] == ["c", "c"]
     assert [row["superstep"] for row in rows] == [0, 2]
-    assert [row["distance_before"] for row in rows] == [np.inf, np.inf]
-    assert [row["distance"] for row in rows] == [np.inf, 2.0]
+    assert [row["before.distance"] for row in rows] == [np.inf, np.inf]
+    assert [row["after.distance"] for row in rows] == [np.inf, 2.0]
     assert [message["length"] for message in rows[1]["sent"]] == [3.0]
     assert rows[1]["halted"]
 
 
 class Breaks(Vertex, message=int):
-    """Vertex 3 has enough in superstep 5."""
+    """One vertex has enough in superstep 5."""
 
+    vertex: Param[int] = 3
     seen: State[int] = 0
 
     def compute(self, messages):
         self.seen += sum(messages)
-        if self.superstep == 5 and self.id == 3:
+        if self.superstep == 5 and self.id == self.vertex:
             raise ValueError("enough")
         self.send_to_neighbors(1)
 
@@ -326,6 +428,19 @@ class Breaks(Vertex, message=int):
 def test_a_failure_names_the_log_to_go_on_from(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="enough") as raised:
         run(Breaks(), BATTERY["grid"].build(), device="python", checkpoint=Checkpoint(tmp_path, every=2))
+    assert raised.value.__notes__[-1] == f"The last log is {newest(tmp_path)}: continue with --resume"
+    assert newest(tmp_path).name.endswith("-00000004")
+
+
+def test_every_rank_knows_the_log_to_go_on_from(tmp_path: Path) -> None:
+    def run_rank(group: ThreadGroup) -> None:
+        graph = BATTERY["grid"].build(group=group)
+        checkpoint = Checkpoint(tmp_path, every=2, keep=1)
+        run(Breaks(vertex=19), graph, device="python", partitioner="vertices", checkpoint=checkpoint)
+
+    with pytest.raises(ValueError, match="enough") as raised:
+        run_ranks(2, run_rank)
+    assert "while computing vertex 19 in superstep 5" in raised.value.__notes__
     assert raised.value.__notes__[-1] == f"The last log is {newest(tmp_path)}: continue with --resume"
     assert newest(tmp_path).name.endswith("-00000004")
 

@@ -6,6 +6,7 @@ import ast
 import copy
 import dataclasses
 import hashlib
+import threading
 import weakref
 from typing import Any
 
@@ -43,9 +44,13 @@ def analyse(program: Vertex, precision: Precision = "double") -> VertexProgram:
         raise CompileError(f"{type(program).__name__} has no compute(): write 'def compute(self, messages)'")
     known = _analysed.setdefault(type(program), {})
     key = (precision, _fixed_params(program), class_fingerprint(type(program)))
-    if key not in known:
-        known[key] = _analyse(program, Subject(program, precision), precision)
+    with _analysing:
+        if key not in known:
+            known[key] = _analyse(program, Subject(program, precision), precision)
     return known[key]
+
+
+_analysing = threading.Lock()  # syntax trees are not safe to make in several threads at once (CPython 3.11)
 
 
 _analysed: weakref.WeakKeyDictionary[type[Vertex], dict[Any, VertexProgram]] = weakref.WeakKeyDictionary()

@@ -135,7 +135,7 @@ class Engine:
         )
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Go on from there: this partition's part of a snapshot of all, before the first superstep."""
+        """Go on from there: this partition's part of a snapshot of all. Collective, before the first superstep."""
         lids = self._subgraph.local_ids(snapshot.gids)
         self._status[lids] = snapshot.status
         for state, values in zip(self._fields[1], snapshot.states, strict=True):
@@ -149,6 +149,8 @@ class Engine:
             tally.senders = ends.size
             tally.sent_edges = int(self._subgraph.out_degrees[ends].sum(dtype=np.int64))
         self.superstep = snapshot.superstep - 1
+        if self._exchange.gather(np.array([not self._has_order])).any():
+            self._native, self._kept = self._plain, None
         self._turn(tally)
         if self._mailbox is not None:
             self._mailbox.restore(snapshot.in_flight, ends, snapshot.values, self._job())

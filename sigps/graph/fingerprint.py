@@ -49,7 +49,7 @@ def _of_edges(graph: Graph) -> np.uint64:
 
 def _of_ids(graph: Graph) -> np.uint64:
     table = graph.ids.table
-    if table is None:
+    if table is None or table.size == 0:
         return np.uint64(0)
     words = np.arange(graph.ids.first_row, graph.ids.first_row + table.size, dtype=np.uint64)
     if table.dtype.kind == "U":

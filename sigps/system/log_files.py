@@ -10,9 +10,10 @@ A log without its manifest was not finished, and is no log.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
-import shutil
+import re
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -33,17 +34,22 @@ __all__ = [
     "described",
     "find_logs",
     "find_unfinished",
+    "is_finished",
     "part_name",
     "read_manifest",
     "read_part",
     "remove_log",
+    "remove_old",
+    "run_of",
     "verify_part",
     "write_part",
+    "write_whole",
 ]
 
 FORMAT_VERSION = 1
 _MANIFEST = "manifest.msgpack"
 _MAGIC = b"sigps state log\n"
+_NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{4}-\d{8,}")
 _DAMAGED = (OSError, EOFError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error)
 """What reading a damaged archive raises: NotImplementedError is a RuntimeError."""
 
@@ -106,6 +112,7 @@ class Manifest:
         body = msgpack.packb(asdict(self))
         content = _MAGIC + msgpack.packb([FORMAT_VERSION, zlib.crc32(body), body])
         write_whole(folder / _MANIFEST, lambda file: file.write(content))
+        _sync(folder.parent)
 
 
 def part_name(rank: int) -> str:
@@ -137,30 +144,76 @@ def write_whole(path: Path, write: Any) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)
-    folder = os.open(path.parent, os.O_RDONLY)
+    _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    """Make sure that what a folder lists is on the disk."""
+    opened = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(opened)
     finally:
-        os.close(folder)
+        os.close(opened)
 
 
 def find_logs(folder: Path) -> list[Path]:
     """Return the finished logs in a folder, the newest first; none where there is no folder."""
-    if not folder.is_dir():
-        return []
-    return sorted((path.parent for path in folder.glob(f"*-*-*/{_MANIFEST}")), reverse=True)
+    return sorted((path for path in _named_as_logs(folder) if is_finished(path)), reverse=True)
 
 
 def find_unfinished(folder: Path) -> list[Path]:
     """Return the logs that were begun and not finished, the oldest first; a run may be writing the newest."""
-    finished = set(find_logs(folder))
-    return sorted(path for path in folder.glob("*-*-*") if path.is_dir() and path not in finished)
+    return sorted(path for path in _named_as_logs(folder) if not is_finished(path))
+
+
+def is_finished(log: Path) -> bool:
+    """Tell whether a log has its manifest, and so all its parts."""
+    return (log / _MANIFEST).is_file()
+
+
+def _named_as_logs(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    return [path for path in folder.iterdir() if _NAME.fullmatch(path.name) and path.is_dir()]
+
+
+def run_of(log: Path) -> str:
+    """Return the run that wrote a log, by its name."""
+    return log.name.rpartition("-")[0]
 
 
 def remove_log(folder: Path) -> None:
-    """Remove a log, its manifest first, so that it is never taken for a whole one."""
-    (folder / _MANIFEST).unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
+    """Remove a log, its manifest first, so that it is never taken for a whole one; nothing else that lies there."""
+    with contextlib.suppress(OSError):
+        (folder / _MANIFEST).unlink(missing_ok=True)
+        for path in (*folder.glob("part-*.npz"), *folder.glob(".*.tmp")):
+            path.unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def remove_old(newest: Path, manifest: Manifest, keep: int) -> None:
+    """Remove what a log that was just finished makes needless.
+
+    That is logs of the same job beyond `keep` that are no further than this one, so that a run which begins anew
+    never takes what an older one has reached; and what earlier runs began and never finished.
+
+    Args:
+        newest: The log.
+        manifest: What it is.
+        keep: How many logs to keep, this one among them.
+    """
+    same_job = []
+    for path in find_logs(newest.parent):
+        with contextlib.suppress(StateLogError):
+            other = read_manifest(path)
+            is_same = (other.program_key, other.graph_key) == (manifest.program_key, manifest.graph_key)
+            if is_same and other.superstep <= manifest.superstep:
+                same_job.append(path)
+    for path in same_job[keep:]:
+        remove_log(path)
+    for path in find_unfinished(newest.parent):
+        if run_of(path) < manifest.run:
+            remove_log(path)
 
 
 def read_manifest(folder: Path) -> Manifest:

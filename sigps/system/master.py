@@ -43,6 +43,7 @@ class Master:
         self.reason: Reason | None = None
         self._checkpoint, self._clock = checkpoint, clock
         self._saved, self._saved_at = len(self.stats), clock()
+        self._last_lease = 1
         self._max_supersteps = max_supersteps
         self._on_progress = on_progress
 
@@ -74,7 +75,11 @@ class Master:
         if plan is not None and plan.seconds is not None:
             to_save = max(self._saved_at + plan.seconds - self._clock(), 0.0)
             pause = to_save if pause is None else min(pause, to_save)
-        return lease_size(left, pause, self.stats[-1].seconds if self.stats else None)
+        size = lease_size(left, pause, self.stats[-1].seconds if self.stats else None)
+        if pause is not None:  # the next supersteps may cost a thousand times what the last one did
+            size = min(size, 2 * self._last_lease)
+            self._last_lease = size
+        return size
 
     def hear(self, ended: bool, stats: Sequence[SuperstepStats], *, stopped: bool = False) -> None:
         """Take in what a lease came to."""

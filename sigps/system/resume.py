@@ -16,8 +16,8 @@ from sigps.graph.ids import split_by_rank
 from sigps.graph.partition import Assignment
 from sigps.group import Group
 from sigps.system import log_files
+from sigps.system.identity import Identity
 from sigps.system.log_files import Manifest
-from sigps.system.state_log import Identity
 
 __all__ = ["find_log", "read_snapshot", "stats_of"]
 
@@ -26,7 +26,9 @@ log = logging.getLogger(__name__)
 Arrays = dict[str, NDArray[Any]]
 
 
-def find_log(folder: Path, identity: Identity, group: Group) -> Manifest | None:
+def find_log(
+    folder: Path, identity: Identity, group: Group, max_supersteps: int | None = None
+) -> Manifest | None:
     """Return the newest log that this run can go on from; None where nothing was ever logged. Collective.
 
     Every part is read and compared with its checksums. A log that is damaged, or another job's, is named in a
@@ -36,6 +38,7 @@ def find_log(folder: Path, identity: Identity, group: Group) -> Manifest | None:
         folder: Where logs are.
         identity: What the run is.
         group: The ranks of this run; the log may have been written by any number of them.
+        max_supersteps: Where this run ends at the latest; logs beyond that are of no use.
 
     Raises:
         StateLogError: If there are logs, and none can be used.
@@ -43,7 +46,7 @@ def find_log(folder: Path, identity: Identity, group: Group) -> Manifest | None:
     names = group.broadcast([path.name for path in log_files.find_logs(folder)] if group.rank == 0 else [])
     problems = []
     for name in names:
-        manifest, problem = _looked_at(folder / name, identity, group)
+        manifest, problem = _looked_at(folder / name, identity, group, max_supersteps)
         told = [text for text in group.all_gather(problem) if text]
         if not told:
             return manifest
@@ -58,15 +61,17 @@ def find_log(folder: Path, identity: Identity, group: Group) -> Manifest | None:
     return None
 
 
-def _looked_at(folder: Path, identity: Identity, group: Group) -> tuple[Manifest | None, str]:
+def _looked_at(
+    folder: Path, identity: Identity, group: Group, max_supersteps: int | None
+) -> tuple[Manifest | None, str]:
     """Return a log's manifest, or what is wrong with it as far as this rank sees."""
     try:
-        return _checked(folder, identity, group), ""
+        return _checked(folder, identity, group, max_supersteps), ""
     except StateLogError as error:
         return None, str(error)
 
 
-def _checked(folder: Path, identity: Identity, group: Group) -> Manifest:
+def _checked(folder: Path, identity: Identity, group: Group, max_supersteps: int | None) -> Manifest:
     """Return a log's manifest; this rank verifies its share of the parts."""
     manifest = log_files.read_manifest(folder)
     if manifest.program != identity.program:
@@ -79,6 +84,10 @@ def _checked(folder: Path, identity: Identity, group: Group) -> Manifest:
     if manifest.program_key != identity.program_key:
         raise StateLogError(
             f"it is of {manifest.program} with another source, parameters or precision than this one"
+        )
+    if max_supersteps is not None and manifest.superstep > max_supersteps:
+        raise StateLogError(
+            f"it is {manifest.superstep} supersteps far, and max_supersteps is {max_supersteps}"
         )
     for rank in range(group.rank, len(manifest.parts), group.size):
         log_files.verify_part(folder, manifest, rank)

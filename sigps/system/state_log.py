@@ -4,22 +4,19 @@
     log.save(engine.save, stats)     # collective; copies are made, a thread writes them
     log.close()                      # collective; waits for what is being written
 
-A rank's thread writes its part; rank 0's waits until all parts are there, writes the manifest, and removes what is
-older than the logs to keep. A log that cannot be written costs a warning, not the run.
+A log that cannot be written costs a warning, not the run.
 """
 
 from __future__ import annotations
 
 import datetime
-import hashlib
-import inspect
 import logging
+import math
 import platform
 import secrets
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,18 +26,19 @@ from numpy.typing import NDArray
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import SaveStats, SuperstepStats
 from sigps.errors import ConfigError
-from sigps.graph.fingerprint import fingerprint
 from sigps.graph.graph import Graph
 from sigps.system import log_files
-from sigps.system.log_files import Manifest, part_name
+from sigps.system.identity import Identity
+from sigps.system.log_files import Manifest
+from sigps.system.log_writer import LogWriter
 from sigps.system.trace_file import write_trace
 from sigps.vertex import Vertex
 
-__all__ = ["Checkpoint", "Identity", "StateLog", "check_folder"]
+__all__ = ["Checkpoint", "StateLog", "check_folder"]
 
 log = logging.getLogger(__name__)
 
-_SETTLE_SECONDS = 5.0
+_SETTLE_SECONDS = 2.0
 
 Traced = list[dict[str, Any]] | None
 
@@ -76,55 +74,12 @@ class Checkpoint:
             if value is not None and not is_count:
                 raise ConfigError(f"checkpoint: {name}={value!r} must be a whole number, at least 1")
         is_time = isinstance(self.seconds, (int, float)) and not isinstance(self.seconds, bool)
-        if self.seconds is not None and not (is_time and self.seconds > 0):
-            raise ConfigError(f"checkpoint: seconds={self.seconds!r} must be a number above 0")
+        if self.seconds is not None and not (is_time and 0 < self.seconds < math.inf):
+            raise ConfigError(f"checkpoint: seconds={self.seconds!r} must be a finite number above 0")
 
     @property
     def folder(self) -> Path:
         return Path(self.dir)
-
-
-@dataclass(frozen=True)
-class Identity:
-    """What a run must have in common with a log to go on from it.
-
-    Attributes:
-        program: The program's name.
-        program_key: A hash of its source, its parameters and the types of its fields.
-        graph_key: A hash of the graph.
-    """
-
-    program: str
-    program_key: str
-    graph_key: str
-
-    @classmethod
-    def of(cls, program: Vertex, graph: Graph, precision: Any) -> Identity:
-        """Return a run's. Collective; O(edges) once a graph.
-
-        Args:
-            program: As the user made it: its vertex ids are the user's.
-            graph: The graph that it runs on.
-            precision: The array type of Python's `float`.
-        """
-        declared = program.declaration
-        parts = [repr(program.params), *_sources(type(program))]
-        parts += [f"{f.name} {f.dtype(precision)} {f.default}" for f in (*declared.states, *declared.message)]
-        parts += [f"{a.name} {a.kind} {a.identity} {a.start} {a.persistent}" for a in declared.aggregators]
-        key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-        return cls(type(program).__qualname__, key, fingerprint(graph))
-
-
-def _sources(cls: type) -> Iterator[str]:
-    """Yield what is written in a program's methods; where that cannot be read, what Python made of it."""
-    for base in cls.__mro__[: cls.__mro__.index(Vertex)]:
-        for name, member in sorted(vars(base).items()):
-            member = getattr(member, "fget", None) or getattr(member, "__func__", member)
-            if inspect.isfunction(member):
-                try:
-                    yield inspect.getsource(member)
-                except (OSError, TypeError):
-                    yield f"{name} {member.__code__.co_code!r} {member.__code__.co_consts!r}"
 
 
 def check_folder(folder: Path) -> None:
@@ -143,7 +98,7 @@ def check_folder(folder: Path) -> None:
 
 
 class StateLog:
-    """What one rank of a run writes. Every method is collective.
+    """What one rank of a run writes. `save` and `close` are collective.
 
     Args:
         checkpoint: Where, and how many to keep.
@@ -151,11 +106,10 @@ class StateLog:
         graph: The graph, for the vertices' ids.
         program: The program, for the names of its fields.
         device: What runs it.
-        last_log: The log that the run goes on from, if any.
+        resumed: The run whose log this one goes on from, if any.
 
     Attributes:
-        saves: One record a log.
-        last_log: The newest log that is known to be whole.
+        saves: One record a log that is whole.
     """
 
     def __init__(
@@ -165,17 +119,18 @@ class StateLog:
         graph: Graph,
         program: Vertex,
         device: str,
-        last_log: Path | None = None,
+        resumed: str | None = None,
     ) -> None:
         self.checkpoint, self._identity, self._graph, self._device = checkpoint, identity, graph, device
         self._states = [f.name for f in program.declaration.states]
         self._aggregators = [a.name for a in program.declaration.aggregators]
         self._group = graph.group
         self._run = self._group.broadcast(_next_run(checkpoint.folder) if self._group.rank == 0 else "")
-        self._writer: _Writer | None = None
+        self._writer: LogWriter | None = None
         self._oids: NDArray[Any] | None = None
         self.saves: list[SaveStats] = []
-        self.last_log = last_log
+        self._begun: SaveStats | None = None
+        self._resumed = resumed
 
     def save(
         self, snapshot_of: Callable[[], Snapshot], stats: Sequence[SuperstepStats], traced: Traced = None
@@ -205,13 +160,13 @@ class StateLog:
         if problem:
             self._warn(problem)
         else:
-            keeper = _Keeper(manifest, self._group.size, self) if self._group.rank == 0 else None
-            self._writer = _Writer(folder / part_name(self._group.rank), arrays, keeper)
+            rank, size = self._group.rank, self._group.size
+            own = manifest if rank == 0 else None
+            self._writer = LogWriter(folder, rank, arrays, own, size, self.checkpoint.keep)
         mine = np.array([time.perf_counter() - began, num_bytes])
         everyone = np.stack(self._group.all_gather_array(mine))
-        self.saves.append(
-            SaveStats(snapshot.superstep, float(everyone[:, 0].max()), int(everyone[:, 1].sum()))
-        )
+        seconds, num_bytes = float(everyone[:, 0].max()), int(everyone[:, 1].sum())
+        self._begun = SaveStats(snapshot.superstep, seconds, num_bytes)
 
     def close(self, traced: Traced = None) -> None:
         """Wait until the last log is whole."""
@@ -219,7 +174,7 @@ class StateLog:
         self._write_trace(traced)
 
     def settle(self) -> None:
-        """Let what is being written be finished, as far as this rank can; for a run that failed. Not collective."""
+        """Let what is being written be finished, as far as this rank can; for a run that failed."""
         if self._writer is not None:
             self._writer.wait(_SETTLE_SECONDS)
 
@@ -229,26 +184,30 @@ class StateLog:
         path = self.checkpoint.folder / f"trace-{self._run}-{self._group.rank:05}.parquet"
         try:
             write_trace(path, traced, self._graph)
-        except OSError as error:
-            self._warn(f"{path} cannot be written: {error.strerror or error}")
+        except (OSError, ValueError, TypeError) as error:  # pyarrow's are among these
+            self._warn(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}")
 
     def _finish(self) -> None:
-        problem, name = "", ""
-        if self._writer is not None:
-            problem, name = self._writer.part_written(), self._writer.path.parent.name
-        problems = [p for p in self._group.all_gather(problem) if p]
-        if self._writer is not None:
-            problem = self._writer.end(gives_up=bool(problems))
-            problems += [problem] if problem else []
-        if problems:
-            self._warn(f"the log {name} is not whole: {problems[0]}")
-        elif self._writer is not None:
-            self.last_log = self._writer.path.parent
-        self._writer = None
+        writer, self._writer = self._writer, None
+        if writer is None:
+            return
+        problems = [p for p in self._group.all_gather(writer.part_written()) if p]
+        problem = writer.end(gives_up=bool(problems))
+        problem = self._group.broadcast(problems[0] if problems else problem)
+        if problem:
+            self._warn(f"the log {writer.folder.name} is not whole: {problem}")
+        elif self._begun is not None:
+            self.saves.append(self._begun)
+
+    def find_last(self) -> Path | None:
+        """Return the newest log from which this run can go on, as the folder has it. Not collective."""
+        mine = {self._run, self._resumed}
+        logs = log_files.find_logs(self.checkpoint.folder)
+        return next((path for path in logs if log_files.run_of(path) in mine), None)
 
     def _warn(self, problem: str) -> None:
         if self._group.rank == 0:
-            log.warning("%s. The run goes on; the log before it stays", problem)
+            log.warning("%s. The run goes on; older logs stay as they are", problem)
 
     def _arrays(self, snapshot: Snapshot) -> dict[str, NDArray[Any]]:
         arrays: dict[str, NDArray[Any]] = {
@@ -304,77 +263,3 @@ def _next_run(folder: Path) -> str:
 
 
 _STAMP = "%Y%m%dT%H%M%SZ"
-
-
-class _Writer:
-    """Writes one rank's part on a thread; rank 0's, the manifest too."""
-
-    def __init__(self, path: Path, arrays: dict[str, NDArray[Any]], keeper: _Keeper | None) -> None:
-        self.path = path
-        self._arrays, self._keeper = arrays, keeper
-        self._problem = ""
-        self._part = threading.Thread(target=self._write, name="sigps state log", daemon=True)
-        self._part.start()
-        self._rest: threading.Thread | None = None
-        if keeper is not None:
-            self._rest = threading.Thread(target=keeper.run, name="sigps state log", daemon=True)
-            self._rest.start()
-
-    def wait(self, seconds: float) -> None:
-        """Wait for the threads, but not for ever: other ranks' parts may never come."""
-        self._part.join(seconds)
-        if self._rest is not None:
-            self._rest.join(seconds)
-
-    def part_written(self) -> str:
-        """Wait for this rank's part; return what went wrong, or nothing."""
-        self._part.join()
-        return self._problem
-
-    def end(self, gives_up: bool) -> str:
-        """Wait for the manifest, unless a part will never come; return what went wrong, or nothing."""
-        if self._keeper is None or self._rest is None:
-            return ""
-        if gives_up:
-            self._keeper.given_up.set()
-        self._rest.join()
-        return self._keeper.problem
-
-    def _write(self) -> None:
-        try:
-            log_files.write_part(self.path, self._arrays)
-        except OSError as error:
-            self._problem = f"{self.path} cannot be written: {error.strerror or error}"
-        self._arrays = {}
-
-
-class _Keeper:
-    """Rank 0's last steps of a log: wait for all parts, write the manifest, remove what is too old."""
-
-    def __init__(self, manifest: Manifest, num_parts: int, state_log: StateLog) -> None:
-        self._manifest, self._num_parts, self._log = manifest, num_parts, state_log
-        self._checkpoint = state_log.checkpoint
-        self.given_up = threading.Event()
-        self.problem = ""
-
-    def run(self) -> None:
-        folder = self._checkpoint.folder / self._manifest.name
-        paths = [folder / part_name(rank) for rank in range(self._num_parts)]
-        pause = 0.001
-        while not all(path.exists() for path in paths):
-            if self.given_up.wait(pause):
-                log_files.remove_log(folder)
-                return
-            pause = min(2 * pause, 0.1)
-        try:
-            parts = [log_files.described(path) for path in paths]
-            replace(self._manifest, parts=parts).write(folder)
-        except OSError as error:
-            self.problem = f"{folder} cannot be finished: {error.strerror or error}"
-            return
-        self._log.last_log = folder
-        for old in log_files.find_logs(self._checkpoint.folder)[self._checkpoint.keep :]:
-            log_files.remove_log(old)
-        for begun in log_files.find_unfinished(self._checkpoint.folder):
-            if begun.name < folder.name:  # left by a run that died
-                log_files.remove_log(begun)

@@ -54,8 +54,8 @@ def write_trace(path: Path, traced: list[dict[str, Any]], graph: Graph) -> None:
 def _row(record: dict[str, Any]) -> dict[str, Any]:
     """Return a record flat: one column a field and moment."""
     row = {"superstep": record["superstep"], "id": record["id"]}
-    row |= {f"{name}_before": value for name, value in record["before"].items()}
-    row |= {name: value for name, value in record["after"].items()}
+    row |= {f"before.{name}": value for name, value in record["before"].items()}
+    row |= {f"after.{name}": value for name, value in record["after"].items()}
     row["messages"] = [_message(m) for m in record["messages"]]
     row["sent"] = [_message(m) for m in record["sent"]]
     row["halted"] = bool(record["halted"])

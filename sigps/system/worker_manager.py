@@ -25,11 +25,12 @@ from sigps.graph.partition import Assignment, PartitionFunction, partition
 from sigps.system.communicator import Communicator
 from sigps.system.data_locator import DataLocator
 from sigps.system.fault_detector import FaultDetector
+from sigps.system.identity import Identity
 from sigps.system.log_files import Manifest
 from sigps.system.master import Master, Reason
 from sigps.system.message_center import MessageCenter
 from sigps.system.resume import find_log, read_snapshot, stats_of
-from sigps.system.state_log import Checkpoint, Identity, StateLog
+from sigps.system.state_log import Checkpoint, StateLog
 from sigps.system.watch import Faults, WatchedExchange, watch
 from sigps.system.worker import RunOptions, Worker
 from sigps.vertex import Vertex
@@ -141,7 +142,7 @@ class WorkerManager:
             logging: How its state is saved; None where it is not.
             faults: When a rank counts as lost; None where ranks are not watched.
         """
-        state_log, found = self._logs(logging)
+        state_log, found = self._logs(logging, max_supersteps)
         stats = StatsLog(stats_of(found) if found else ())
         registrations = self._communicator.report({"cores": self._num_threads, "device": "cpu"})
         master = None
@@ -164,25 +165,29 @@ class WorkerManager:
             if found and logging:
                 folder = logging.checkpoint.folder
                 worker.restore(read_snapshot(folder, found, self._communicator.group, assignment))
+                if detector is not None:
+                    detector.waiting()
             reason = self._follow(worker, master, stats, state_log, detector)
             names = [f.name for f in program.declaration.states]
             return Part(worker, names, reason, stats, state_log.saves if state_log else ())
 
-    def _logs(self, logging: Logging | None) -> tuple[StateLog | None, Manifest | None]:
+    def _logs(
+        self, logging: Logging | None, max_supersteps: int | None
+    ) -> tuple[StateLog | None, Manifest | None]:
         """Return what this run writes to, and the log that it goes on from."""
         if logging is None:
             return None, None
         identity = Identity.of(logging.program, self._graph, logging.precision)
         checkpoint, found = logging.checkpoint, None
         if logging.resumes:
-            found = find_log(checkpoint.folder, identity, self._communicator.group)
+            found = find_log(checkpoint.folder, identity, self._communicator.group, max_supersteps)
         if logging.resumes and self._communicator.is_master:
             where = (
                 f"from {checkpoint.folder / found.name}" if found else "at superstep 0: there is no state log"
             )
             log.info("the run goes on %s", where)
-        last = checkpoint.folder / found.name if found else None
-        return StateLog(checkpoint, identity, self._graph, logging.program, logging.device, last), found
+        resumed = found.run if found else None
+        return StateLog(checkpoint, identity, self._graph, logging.program, logging.device, resumed), found
 
     def _follow(
         self,
@@ -236,7 +241,8 @@ class WorkerManager:
 
 
 def _last_log(state_log: StateLog | None) -> str | None:
-    return str(state_log.last_log) if state_log and state_log.last_log else None
+    found = state_log.find_last() if state_log is not None else None
+    return None if found is None else str(found)
 
 
 @contextlib.contextmanager
