@@ -96,7 +96,7 @@ def run(
     from sigps.system.communicator import Communicator
     from sigps.system.watch import Faults
     from sigps.system.worker import RunOptions
-    from sigps.system.worker_manager import Logging, WorkerManager
+    from sigps.system.worker_manager import Saving, WorkerManager
 
     _check_options(device, max_supersteps, direction, precision, threads)
     _check_kinds(
@@ -143,7 +143,7 @@ def run(
         max_supersteps=max_supersteps,
         on_progress=progress,
         faults=faults or Faults(),
-        logging=Logging(checkpoint, program, precision, chosen, resume) if checkpoint else None,
+        saving=Saving(checkpoint, program, precision, chosen, resume) if checkpoint else None,
     )
     return collect(part, program, graph, chosen, gather=gather)
 

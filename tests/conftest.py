@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,6 +44,16 @@ def sample(request: pytest.FixtureRequest) -> Sample:
 def battery() -> dict[str, Sample]:
     """Return the battery: name to the arguments of `Graph.from_edges`."""
     return BATTERY
+
+
+@pytest.fixture(scope="session")
+def mpirun() -> str:
+    """Return the launcher beside this Python or on the path, or skip where there is none."""
+    beside = Path(sys.executable).with_name("mpirun")
+    found = str(beside) if beside.exists() else shutil.which("mpirun")
+    if found is None:
+        pytest.skip("no mpirun beside this Python or on the path: pip install 'sigps[mpi]'")
+    return found
 
 
 def _folder(variable: str, name: str) -> Path:

@@ -10,10 +10,8 @@ import logging
 import os
 import queue
 import re
-import shutil
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -318,15 +316,6 @@ def test_a_fault_in_words(fault: Fault, text: str) -> None:
     assert str(fault) == text
     assert fault.describe(None) == f"{text}. No log was written."
     assert fault.describe("log/40") == f"{text}. The last log is log/40: continue with --resume"
-
-
-@pytest.fixture(scope="module")
-def mpirun() -> str:
-    beside = Path(sys.executable).parent / "mpirun"
-    found = str(beside) if beside.exists() else shutil.which("mpirun")
-    if found is None:
-        pytest.skip("no mpirun beside this Python or on the path: pip install 'sigps[mpi]'")
-    return found
 
 
 @pytest.mark.mpi

@@ -9,12 +9,10 @@ import re
 from pathlib import Path
 
 import pytest
-from test_relaunch import JOB, end_of, mpirun, start
+from test_relaunch import JOB, end_of, start
 
 from sigps import ConfigError, Faults, Graph, run
 from sigps.apps import WCC
-
-__all__ = ["mpirun"]
 
 pytestmark = pytest.mark.mpi
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import shutil
 import signal
 import subprocess
 import sys
@@ -112,15 +111,6 @@ def tell(stats):
 open(f"rank-{rank}-{os.getpid()}", "w").close()
 sigps.run(Forever(), Graph.from_edges(range(9), range(1, 10)), progress=tell)
 """
-
-
-@pytest.fixture(scope="module")
-def mpirun() -> str:
-    beside = Path(sys.executable).parent / "mpirun"
-    found = str(beside) if beside.exists() else shutil.which("mpirun")
-    if found is None:
-        pytest.skip("no mpirun beside this Python or on the path: pip install 'sigps[mpi]'")
-    return found
 
 
 def start(mpirun: str, folder: Path, script: str, ranks: int) -> subprocess.Popen[str]:

@@ -84,15 +84,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def mpirun() -> str:
-    beside = Path(sys.executable).with_name("mpirun")
-    found = str(beside) if beside.exists() else shutil.which("mpirun")
-    if found is None:
-        pytest.skip("no mpirun beside this Python or on the path: pip install 'sigps[mpi]'")
-    return found
-
-
 def start(folder: Path, *arguments: object, under: tuple[str, ...] = ()) -> subprocess.Popen[str]:
     command = [*under, sys.executable, "-P", "-m", "sigps", "run", "job.yaml", *map(str, arguments)]
     pipe = subprocess.PIPE

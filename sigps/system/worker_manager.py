@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import logging as python_logging
+import logging
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,9 +35,9 @@ from sigps.system.watch import Faults, WatchedExchange, watch
 from sigps.system.worker import RunOptions, Worker
 from sigps.vertex import Vertex
 
-__all__ = ["Logging", "Part", "WorkerManager"]
+__all__ = ["Part", "Saving", "WorkerManager"]
 
-log = python_logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 _KEPT_PARTITIONS = 4
@@ -85,7 +85,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Logging:
+class Saving:
     """How a run saves its state.
 
     Attributes:
@@ -127,7 +127,7 @@ class WorkerManager:
         options: RunOptions,
         max_supersteps: int | None,
         on_progress: Callable[[Sequence[SuperstepStats]], None] | None,
-        logging: Logging | None = None,
+        saving: Saving | None = None,
         faults: Faults | None = None,
     ) -> Part:
         """Run a program from superstep 0, or from a log, to its end. Collective.
@@ -139,15 +139,15 @@ class WorkerManager:
             options: How the run goes.
             max_supersteps: Where it stops at the latest.
             on_progress: For the master: called now and then with the statistics so far.
-            logging: How its state is saved; None where it is not.
+            saving: How its state is saved; None where it is not.
             faults: When a rank counts as lost; None where ranks are not watched.
         """
-        state_log, found = self._logs(logging, max_supersteps)
+        state_log, found = self._logs(saving, max_supersteps)
         stats = StatsLog(stats_of(found) if found else ())
         registrations = self._communicator.report({"cores": self._num_threads, "device": "cpu"})
         master = None
         if self._communicator.is_master:
-            checkpoint = logging.checkpoint if logging else None
+            checkpoint = saving.checkpoint if saving else None
             master = Master(registrations, max_supersteps, on_progress, checkpoint, stats)
         plan = self._communicator.order({"capacities": master.capacities} if master else None)
         needs_rows = native is None or native.program.reads_edges
@@ -162,8 +162,8 @@ class WorkerManager:
             if detector is not None:
                 exchange = WatchedExchange(exchange, detector, lambda: worker.engine.superstep)
             worker = Worker(program, native, subgraph, exchange, threads, options)
-            if found and logging:
-                folder = logging.checkpoint.folder
+            if found and saving:
+                folder = saving.checkpoint.folder
                 worker.restore(read_snapshot(folder, found, self._communicator.group, assignment))
                 if detector is not None:
                     detector.waiting()
@@ -172,22 +172,22 @@ class WorkerManager:
             return Part(worker, names, reason, stats, state_log.saves if state_log else ())
 
     def _logs(
-        self, logging: Logging | None, max_supersteps: int | None
+        self, saving: Saving | None, max_supersteps: int | None
     ) -> tuple[StateLog | None, Manifest | None]:
         """Return what this run writes to, and the log that it goes on from."""
-        if logging is None:
+        if saving is None:
             return None, None
-        identity = Identity.of(logging.program, self._graph, logging.precision)
-        checkpoint, found = logging.checkpoint, None
-        if logging.resumes:
+        identity = Identity.of(saving.program, self._graph, saving.precision)
+        checkpoint, found = saving.checkpoint, None
+        if saving.resumes:
             found = find_log(checkpoint.folder, identity, self._communicator.group, max_supersteps)
-        if logging.resumes and self._communicator.is_master:
+        if saving.resumes and self._communicator.is_master:
             where = (
                 f"from {checkpoint.folder / found.name}" if found else "at superstep 0: there is no state log"
             )
             log.info("the run goes on %s", where)
         resumed = found.run if found else None
-        return StateLog(checkpoint, identity, self._graph, logging.program, logging.device, resumed), found
+        return StateLog(checkpoint, identity, self._graph, saving.program, saving.device, resumed), found
 
     def _follow(
         self,
