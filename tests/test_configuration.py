@@ -7,9 +7,11 @@ import pytest
 from sigps.engine.configuration import (
     MEDIUM,
     NARROW,
+    NO_CREW,
     WIDE,
     Near,
     Shape,
+    choose_crew,
     choose_near,
     choose_shape,
     num_blocks,
@@ -66,8 +68,15 @@ def test_choose_shape(record_bytes: int, stops_early: bool, reads_columns: bool,
 
 
 def test_what_the_kernel_is_compiled_with() -> None:
-    assert WIDE.macros() == {"SIGPS_THREADS": "1024", "SIGPS_BLOCKS": "1", "SIGPS_RELAYS": "0"}
-    assert NARROW.macros()["SIGPS_RELAYS"] == MEDIUM.macros()["SIGPS_RELAYS"] == "1"
+    assert WIDE.macros() == {"SIGPS_THREADS": "1024", "SIGPS_BLOCKS": "1"}
+    assert NO_CREW.macros() == {"SIGPS_CREW_THREADS": "0"}
+
+
+@pytest.mark.parametrize(
+    ("arch", "has_one"), [("sm_75", False), ("sm_89", False), ("sm_90", True), ("sm_120", True)]
+)
+def test_a_crew_needs_clusters(arch: str, has_one: bool) -> None:
+    assert (choose_crew(arch) != NO_CREW) is has_one
 
 
 @pytest.mark.parametrize(

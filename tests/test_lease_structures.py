@@ -83,6 +83,8 @@ def test_counters_have_a_line_each() -> None:
 def test_constants_are_those_of_cpp() -> None:
     names = {
         "HUB_DEGREE": lease.HUB_DEGREE,
+        "FEW_IN_A_ROW": lease.FEW_IN_A_ROW,
+        "NOT_YET": lease.NOT_YET,
         "NUM_COUNTERS": lease.NUM_COUNTERS,
         "PULL": lease.PULL,
         "PUSH": lease.PUSH,

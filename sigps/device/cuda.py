@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sigps.errors import DeviceError
 
-__all__ = ["Gpu", "Kernel", "find_gpu", "is_available", "what_is_missing"]
+__all__ = ["Gpu", "Kernel", "Module", "find_gpu", "is_available", "what_is_missing"]
 
 
 @dataclass(frozen=True)
@@ -98,30 +99,70 @@ def _has_driver() -> bool:
     return True
 
 
-class Kernel:
-    """One kernel of a cubin, loaded into the current GPU."""
+class Module:
+    """A cubin, loaded into the current GPU."""
 
-    def __init__(self, cubin: bytes, name: str) -> None:
+    def __init__(self, cubin: bytes) -> None:
         from cuda.bindings import driver
 
-        self._driver = driver
-        self._module = self._checked(driver.cuModuleLoadData(cubin))
-        self._function = self._checked(driver.cuModuleGetFunction(self._module, name.encode()))
+        self._module = _checked(driver.cuModuleLoadData(cubin))
+
+    def kernel(self, name: str) -> Kernel:
+        """Return one of its kernels.
+
+        Raises:
+            DeviceError: If it has none of that name.
+        """
+        from cuda.bindings import driver
+
+        return Kernel(_checked(driver.cuModuleGetFunction(self._module, name.encode())))
+
+
+class Kernel:
+    """A kernel on the current GPU."""
+
+    def __init__(self, function: Any) -> None:
+        from cuda.bindings import driver
+
+        self._driver, self._function = driver, function
 
     def static_shared_bytes(self) -> int:
         """Return the shared memory that a block takes by itself."""
         what = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
-        return int(self._checked(self._driver.cuFuncGetAttribute(what, self._function)))
+        return int(_checked(self._driver.cuFuncGetAttribute(what, self._function)))
 
     def allow_shared_bytes(self, num_bytes: int) -> None:
         """Let launches ask for up to so much more of it."""
         what = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        self._checked(self._driver.cuFuncSetAttribute(self._function, what, num_bytes))
+        _checked(self._driver.cuFuncSetAttribute(self._function, what, num_bytes))
 
     def blocks_per_sm(self, num_threads: int, shared_bytes: int = 0) -> int:
         """Return how many blocks of so many threads a multiprocessor holds at once."""
         ask = self._driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
-        return int(self._checked(ask(self._function, num_threads, shared_bytes)))
+        return int(_checked(ask(self._function, num_threads, shared_bytes)))
+
+    def largest_cluster(self, num_threads: int, shared_bytes: int = 0) -> int:
+        """Return how many blocks a cluster can have, and let launches ask for it."""
+        what = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+        _checked(self._driver.cuFuncSetAttribute(self._function, what, 1))
+        config = _launch_config(16, num_threads, shared_bytes)
+        return int(_checked(self._driver.cuOccupancyMaxPotentialClusterSize(self._function, config)))
+
+    def launch_cluster(
+        self, num_blocks: int, num_threads: int, parameters: Sequence[Any], *, shared_bytes: int = 0
+    ) -> None:
+        """Start the kernel on CuPy's current stream as one cluster of blocks, and do not wait."""
+        import cupy
+
+        attribute = self._driver.CUlaunchAttribute()
+        attribute.id = self._driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        size = attribute.value.clusterDim
+        size.x, size.y, size.z = num_blocks, 1, 1
+        config = _launch_config(num_blocks, num_threads, shared_bytes)
+        config.hStream = cupy.cuda.get_current_stream().ptr
+        config.attrs, config.numAttrs = [attribute], 1
+        _values, pointers = _packed(parameters)
+        _checked(self._driver.cuLaunchKernelEx(config, self._function, pointers.ctypes.data, 0))
 
     def launch(
         self,
@@ -143,20 +184,36 @@ class Kernel:
         """
         import cupy
 
-        values = [
-            np.array(p.data.ptr, np.uint64) if isinstance(p, cupy.ndarray) else np.asarray(p)
-            for p in parameters
-        ]
-        pointers = np.array([value.ctypes.data for value in values], dtype=np.uint64)
+        _values, pointers = _packed(parameters)
         start = self._driver.cuLaunchCooperativeKernel if cooperative else self._driver.cuLaunchKernel
         grid, block = (num_blocks, 1, 1), (num_threads, 1, 1)
         stream = cupy.cuda.get_current_stream().ptr
         extra = () if cooperative else (0,)
-        self._checked(
-            start(self._function, *grid, *block, shared_bytes, stream, pointers.ctypes.data, *extra)
-        )
+        _checked(start(self._function, *grid, *block, shared_bytes, stream, pointers.ctypes.data, *extra))
 
-    def _checked(self, outcome: tuple[Any, ...]) -> Any:
-        if outcome[0] != self._driver.CUresult.CUDA_SUCCESS:
-            raise DeviceError(f"the CUDA driver says {outcome[0].name}")
-        return outcome[1] if len(outcome) > 1 else None
+
+def _launch_config(num_blocks: int, num_threads: int, shared_bytes: int) -> Any:
+    from cuda.bindings import driver
+
+    config = driver.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = num_blocks, 1, 1
+    config.blockDimX, config.blockDimY, config.blockDimZ = num_threads, 1, 1
+    config.sharedMemBytes = shared_bytes
+    return config
+
+
+def _packed(parameters: Sequence[Any]) -> tuple[list[NDArray[Any]], NDArray[np.uint64]]:
+    """Return parameters in memory, which a launch reads, and where each of them lies."""
+    import cupy
+
+    values = [
+        np.array(p.data.ptr, np.uint64) if isinstance(p, cupy.ndarray) else np.asarray(p) for p in parameters
+    ]
+    return values, np.array([value.ctypes.data for value in values], dtype=np.uint64)
+
+
+def _checked(outcome: tuple[Any, ...]) -> Any:
+    """Return what a call of the driver gives, if it went well."""
+    if int(outcome[0]) != 0:
+        raise DeviceError(f"the CUDA driver says {outcome[0].name}")
+    return outcome[1] if len(outcome) > 1 else None

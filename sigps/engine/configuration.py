@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-__all__ = ["MEDIUM", "NARROW", "WIDE", "Near", "Shape", "choose_near", "choose_shape", "num_blocks"]
+__all__ = [
+    "MEDIUM",
+    "NARROW",
+    "NO_CREW",
+    "WIDE",
+    "Crew",
+    "Near",
+    "Shape",
+    "choose_crew",
+    "choose_near",
+    "choose_shape",
+    "fit_crew",
+    "num_blocks",
+]
 
 
 @dataclass(frozen=True)
@@ -19,18 +32,9 @@ class Shape:
     threads: int
     blocks_per_sm: int
 
-    @property
-    def relays(self) -> bool:
-        """Whether small supersteps may push as they compute.
-
-        Who gathers records in wide blocks has many senders in nearly every superstep.
-        """
-        return self.blocks_per_sm > 1
-
     def macros(self) -> dict[str, str]:
         """Return what `kernels/lease.cu` is compiled with."""
-        numbers = {"THREADS": self.threads, "BLOCKS": self.blocks_per_sm, "RELAYS": int(self.relays)}
-        return {f"SIGPS_{name}": str(number) for name, number in numbers.items()}
+        return {"SIGPS_THREADS": str(self.threads), "SIGPS_BLOCKS": str(self.blocks_per_sm)}
 
 
 NARROW = Shape(256, 6)
@@ -61,6 +65,62 @@ def choose_shape(*, record_bytes: int, stops_early: bool, reads_columns: bool) -
     if reads_columns:
         return MEDIUM
     return NARROW if stops_early or record_bytes == 0 else WIDE
+
+
+@dataclass(frozen=True)
+class Crew:
+    """Blocks of one cluster, which do small supersteps by themselves.
+
+    Attributes:
+        blocks: How many they are.
+        threads: Threads of each; 0: there is no crew.
+        most_messages: The messages of the largest superstep that is left to them.
+    """
+
+    blocks: int
+    threads: int
+    most_messages: int
+
+    def macros(self) -> dict[str, str]:
+        """Return what `kernels/lease.cu` is compiled with."""
+        return {"SIGPS_CREW_THREADS": str(self.threads)}
+
+    @property
+    def shared_bytes(self) -> int:
+        """What each block lists: targets of two supersteps, all of which it may find."""
+        return 2 * 4 * self.most_messages
+
+
+NO_CREW = Crew(0, 0, 0)
+"""Blocks of this GPU cannot meet in clusters."""
+
+
+def choose_crew(arch: str) -> Crew:
+    """Choose the crew for small supersteps: the largest cluster that there is.
+
+    >>> choose_crew("sm_80") == NO_CREW
+    True
+    """
+    return Crew(16, 768, 1 << 14) if int(arch.removeprefix("sm_")) >= 90 else NO_CREW
+
+
+def fit_crew(crew: Crew, most_blocks: int, shared_bytes: int) -> Crew:
+    """Make a crew as small as a GPU wants it.
+
+    Args:
+        crew: The crew that was chosen.
+        most_blocks: The largest cluster that the GPU has room for.
+        shared_bytes: Dynamic shared memory that a block can have.
+
+    >>> fit_crew(Crew(16, 512, 1 << 14), 8, 200_000)
+    Crew(blocks=8, threads=512, most_messages=16384)
+    >>> fit_crew(Crew(16, 512, 1 << 14), 8, 100_000).most_messages
+    8192
+    """
+    fitted = replace(crew, blocks=min(crew.blocks, most_blocks))
+    while fitted.shared_bytes > shared_bytes:
+        fitted = replace(fitted, most_messages=fitted.most_messages // 2)
+    return fitted
 
 
 _NEAR_SHARE = 0.8

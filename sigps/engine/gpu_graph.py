@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sigps.device.cuda import Gpu, Kernel
+from sigps.device.cuda import Gpu, Kernel, Module
 from sigps.engine.degree_sorted import Rows, place, sorted_by_degree
 from sigps.engine.gpu_memory import check_fits
 from sigps.engine.gpu_plan import ORDERING, SORTING
@@ -230,7 +230,7 @@ class _PlacedEdges:
 def _layout_kernel(name: str, arch: str) -> Kernel:
     from sigps.compiler.cuda import link_plain
 
-    return Kernel(link_plain("layout", arch), name)
+    return Module(link_plain("layout", arch)).kernel(name)
 
 
 def _is_same(a: EdgeList, b: EdgeList) -> bool:

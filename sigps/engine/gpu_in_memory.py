@@ -16,19 +16,29 @@ from numpy.typing import NDArray
 
 from sigps.compiler.cuda import CudaProgram, compile_for_cuda, link
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
-from sigps.device.cuda import Gpu, Kernel
+from sigps.device.cuda import Gpu, Kernel, Module
 from sigps.engine.aggregates import Aggregates
-from sigps.engine.configuration import WIDE, Near, Shape, choose_near, num_blocks
+from sigps.engine.configuration import (
+    NO_CREW,
+    WIDE,
+    Crew,
+    Near,
+    Shape,
+    choose_crew,
+    choose_near,
+    fit_crew,
+    num_blocks,
+)
 from sigps.engine.direction import GPU_PULL_GAIN, GPU_PULL_GAIN_EARLY, Direction, choose_release
 from sigps.engine.exchange import checked_gids
 from sigps.engine.gpu_graph import graph_on_gpu
 from sigps.engine.gpu_memory import RunMemory
-from sigps.engine.gpu_plan import MOST_SUPERSTEPS, shape_of
+from sigps.engine.gpu_plan import MOST_SUPERSTEPS, can_push, shape_of
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
 from sigps.engine.subgraph import Subgraph
 from sigps.errors import DeviceError
-from sigps.kernels.lease import NO_ROOM, NOBODY_THERE, NOTHING_LEFT, PULL, PUSH
+from sigps.kernels.lease import FEW_IN_A_ROW, NO_ROOM, NOBODY_THERE, NOT_YET, NOTHING_LEFT, PULL, PUSH
 
 __all__ = ["DeviceFields", "GpuEngine", "GpuProgram", "find_gpu_obstacle"]
 
@@ -85,7 +95,7 @@ class GpuEngine:
         self._columns = _column_types(subgraph)
         self._form = self._compiled(native.program)
         self._is_best_first = asynchronous and native.program.best_first is not None
-        self._rounds = 0
+        self._rounds = self._few = 0
         self._withheld: Any = None
         posts = native.program.delivery is Delivery.MAILBOX
         self._directions = {PULL: "mailbox" if posts else "pull", PUSH: "push"}
@@ -127,9 +137,13 @@ class GpuEngine:
         return DeviceFields({f.name: (values, dtype) for f, values, dtype in kept}, self._graph.places)
 
     def _launch(self, end: int, outcome: Outcome) -> int:
-        """Run up to a superstep; return how it ended, once there was room for all mail."""
+        """Run up to a superstep; return how it ended, once there was room for all mail.
+
+        Launches follow each other where mail found no room, and where supersteps become small, or large again.
+        """
         form = self._form
         self._lease["end"], self._lease["push_gain"] = end, form.push_gain
+        self._lease["few_messages"] = form.crew.most_messages if self._memory.has_crew else 0
         blocks = num_blocks(
             self._gpu.num_sms * form.blocks_per_sm,
             self._graph.places.size,
@@ -137,14 +151,22 @@ class GpuEngine:
             form.shape.threads,
         )
         near = self._near(form, blocks)
-        ending = NO_ROOM
-        while ending == NO_ROOM:
-            form.kernel.launch(
-                blocks, form.shape.threads, (self._lease,), shared_bytes=near.num_bytes, cooperative=True
-            )
+        ending = NOT_YET
+        while ending in (NOT_YET, NO_ROOM) and self.superstep < end:
+            if self._few < FEW_IN_A_ROW:
+                form.run_lease.launch(
+                    blocks, form.shape.threads, (self._lease,), shared_bytes=near.num_bytes, cooperative=True
+                )
+            else:
+                crew = form.crew
+                assert form.run_few is not None
+                form.run_few.launch_cluster(
+                    crew.blocks, crew.threads, (self._lease,), shared_bytes=crew.shared_bytes
+                )
             control, stats = self._memory.read_back()
             outcome.stats.append_rows(stats, self._directions)
-            self.superstep, ending = int(control["plan"]["superstep"]), int(control["plan"]["ended"])
+            plan = control["plan"]
+            self.superstep, ending, self._few = int(plan["superstep"]), int(plan["ended"]), int(plan["few"])
             if ending == NO_ROOM:
                 self._memory.make_mail_room(control)
         if ending == NOBODY_THERE:
@@ -208,6 +230,7 @@ class GpuEngine:
         self._form = self._compiled(form)
         self._is_best_first = choice == "best"
         memory.plan(self.superstep, edges, self._form.push_gain, has_retired=True)
+        self._few = 0
         return edges > 0
 
 
@@ -244,11 +267,13 @@ class DeviceFields(Mapping[str, NDArray[Any]]):
 
 @dataclass(frozen=True, eq=False)
 class _Form:
-    """A compiled program and its kernel, loaded."""
+    """A compiled program and its kernels, loaded."""
 
     compiled: CudaProgram
-    kernel: Kernel
+    run_lease: Kernel
     shape: Shape
+    run_few: Kernel | None
+    crew: Crew
     blocks_per_sm: int
     shared_bytes: int
 
@@ -264,11 +289,24 @@ def _form(
 ) -> _Form:
     compiled = compile_for_cuda(program, dict(columns), narrow_ids=narrow, arch=gpu.arch)
     shape = shape_of(compiled)
-    sizes = shape.macros()
-    kernel = Kernel(link(compiled, "lease", gpu.arch, sizes), "run_lease")
+    crew = choose_crew(gpu.arch) if can_push(compiled) else NO_CREW
+    module = Module(link(compiled, "lease", gpu.arch, shape.macros() | crew.macros()))
+    kernel = module.kernel("run_lease")
     shared_bytes = gpu.shared_bytes - kernel.static_shared_bytes() if shape == WIDE else 0
     kernel.allow_shared_bytes(shared_bytes)
-    return _Form(compiled, kernel, shape, kernel.blocks_per_sm(shape.threads, shared_bytes), shared_bytes)
+    blocks_per_sm = kernel.blocks_per_sm(shape.threads, shared_bytes)
+    few, crew = _crew(module, crew, gpu)
+    return _Form(compiled, kernel, shape, few, crew, blocks_per_sm, shared_bytes)
+
+
+def _crew(module: Module, crew: Crew, gpu: Gpu) -> tuple[Kernel | None, Crew]:
+    """Return the kernel of a crew, and the crew that the GPU has room for."""
+    if crew == NO_CREW:
+        return None, crew
+    kernel = module.kernel("run_few")
+    shared_bytes = gpu.shared_bytes - kernel.static_shared_bytes()
+    kernel.allow_shared_bytes(shared_bytes)
+    return kernel, fit_crew(crew, kernel.largest_cluster(crew.threads, crew.shared_bytes), shared_bytes)
 
 
 def _column_types(subgraph: Subgraph) -> tuple[tuple[str, np.dtype[Any]], ...]:

@@ -74,6 +74,11 @@ class _Template:
 
 _FAR = 1 << 40
 
+_SINGLE = (
+    *("status", "targets", "senders", "hubs", "offsets"),
+    *("totals", "carried", "aggregates", "control", "stats"),
+)
+
 
 def _template(compiled: CudaProgram, graph: GpuGraph, subgraph: Subgraph) -> _Template:
     known: dict[Any, _Template] = graph.kept
@@ -127,11 +132,10 @@ def _lease(
     lease["could_send"], lease["num_in_edges"] = graph.could_send, subgraph.incoming.ends.size
     for i, aggregator in enumerate(program.aggregators):
         lease["persistent"] |= np.uint32(aggregator.persistent << i)
-    lease["relays"] = "inboxes1" in plan.offsets
     for i in range(2):
-        for name in ("sent", "records", "inboxes", "touched", "lists"):
+        for name in ("sent", "records", "inboxes", "touched"):
             lease[name][i] = at(f"{name}{i}")
-    for name in ("status", "hubs", "offsets", "totals", "carried", "aggregates", "control", "stats"):
+    for name in _SINGLE:
         lease[name] = at(name)
     mail = lease["mail"]
     mail["places"] = graph.places.data.ptr
@@ -156,6 +160,7 @@ class RunMemory:
     Attributes:
         lease: A `kernels.lease.LEASE`.
         states: [num_owned] each, by place.
+        has_crew: Whether there are the inboxes that a crew needs.
     """
 
     def __init__(
@@ -173,6 +178,7 @@ class RunMemory:
         words[template.in_run] += np.uint64(self._block.data.ptr)
         words[template.in_states] += np.uint64(self._state_block.data.ptr)
         self.lease = words.view(LEASE).reshape(())
+        self.has_crew = "inboxes1" in plan.offsets
         self._more: list[Any] = []
         self._block.data.memset_async(0, plan.num_zeros)
         self.states = self._filled_states()

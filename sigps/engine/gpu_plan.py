@@ -14,12 +14,15 @@ if TYPE_CHECKING:
     from sigps.compiler.cuda import CudaProgram
 
 __all__ = [
+    "CREW_DEGREE",
     "MOST_SUPERSTEPS",
     "ORDERING",
     "SORTING",
     "RunPlan",
     "Sizes",
     "bytes_while_laid_out",
+    "can_push",
+    "has_crew",
     "mail_arrays",
     "plan_run",
     "shape_of",
@@ -34,8 +37,8 @@ _MOST_BLOCKS = 1 << 14
 _FIRST_MAILS = 1 << 12
 """Room for mail beside two messages a vertex, until a superstep needs more."""
 
-_RELAY_DEGREE = 64
-"""The most out-edges that a vertex may have where vertices push as soon as they have computed."""
+CREW_DEGREE = 64
+"""The most out-edges that a vertex may have where a crew pushes as soon as it has computed."""
 
 _ALIGNED = 256
 
@@ -136,20 +139,27 @@ def _arrays(compiled: CudaProgram, sizes: Sizes) -> tuple[dict[str, int], dict[s
     others |= {"records0": max(16, n * record), "records1": max(16, n * record)}
     if program.consumption is Consumption.LISTED:
         others |= {"offsets": 8 * (n + 1), **_list_arrays(compiled, sizes.num_in_edges)}
-    elif compiled.neutral:
-        for i in range(2 if _relays(compiled, sizes) else 1):
+    elif can_push(compiled):
+        for i in range(2 if has_crew(compiled, sizes) else 1):
             zeros |= {f"touched{i}": bits}
-            others |= {f"inboxes{i}": n * len(compiled.neutral)}
-        others |= {"lists0": 4 * n, "lists1": 4 * n, "hubs": 4 * max(1, sizes.num_hubs)}
+            others |= {f"inboxes{i}": n * len(compiled.neutral or b"")}
+        others |= {"targets": 4 * n, "senders": 4 * n, "hubs": 4 * max(1, sizes.num_hubs)}
     return zeros, others
 
 
-def _relays(compiled: CudaProgram, sizes: Sizes) -> bool:
-    """Tell whether small supersteps push as they compute, into inboxes of their own.
+def can_push(compiled: CudaProgram) -> bool:
+    """Tell whether messages can be combined in inboxes, in any order; a GPU must also have the atomics for it."""
+    program = compiled.program
+    along_edges = program.delivery is not Delivery.MAILBOX and program.consumption is not Consumption.LISTED
+    return along_edges and bool(compiled.neutral)
+
+
+def has_crew(compiled: CudaProgram, sizes: Sizes) -> bool:
+    """Tell whether a crew may do small supersteps, which needs inboxes of its own.
 
     That pays in meshes and road networks, which take thousands of supersteps: no vertex has many edges.
     """
-    return sizes.most_out_edges <= _RELAY_DEGREE and shape_of(compiled).relays
+    return can_push(compiled) and sizes.most_out_edges <= CREW_DEGREE
 
 
 def shape_of(compiled: CudaProgram) -> Shape:

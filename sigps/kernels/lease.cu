@@ -12,7 +12,10 @@
 //
 //   SIGPS_THREADS, SIGPS_BLOCKS  threads of a block, and how many of these a
 //                                multiprocessor must be able to hold
-//   SIGPS_RELAYS                 0: no superstep pushes as it computes
+//   SIGPS_CREW_THREADS           threads of a block of run_few; 0: there is
+//   none
+
+#include "plan.cuh"
 
 #if SIGPS_MAILBOX
 #include "mail.cuh"
@@ -21,40 +24,15 @@
 #else
 #include "scatter.cuh"
 #endif
+#if SIGPS_CREW_THREADS
+#include "crew.cuh"
+#endif
 
 using namespace sigps;
 
 namespace {
 
-__device__ uint64_t nanoseconds() {
-  uint64_t now;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-  return now;
-}
-
-__device__ void add_where_any(unsigned long long *at,
-                              unsigned long long value) {
-  value =
-      __reduce_add_sync(ALL_LANES, unsigned(value & 0xffffff)) +
-      ((unsigned long long)__reduce_add_sync(ALL_LANES, unsigned(value >> 24))
-       << 24);
-  if (lane_id() == 0 && value != 0)
-    atomicAdd(at, value);
-}
-
-__device__ void add_tally(const Lease &lease, const Plan &plan,
-                          const Tally &tally) {
-  Counters *all = &lease.control->counters;
-  if (plan.relays && !HAS_AGGREGATES) { // few warps ran: no block has to meet
-    if (__any_sync(ALL_LANES, tally.ran)) {
-      add_where_any(&all->ran, tally.ran);
-      add_where_any(&all->active, tally.active);
-      add_where_any(&all->senders, tally.senders);
-      add_where_any(&all->retired, tally.retired);
-      add_where_any(&all->sent_edges, tally.sent_edges);
-    }
-    return;
-  }
+__device__ void add_tally(const Lease &lease, const Tally &tally) {
   __shared__ Counters of_block;
   if (threadIdx.x == 0)
     of_block = Counters{};
@@ -63,10 +41,10 @@ __device__ void add_tally(const Lease &lease, const Plan &plan,
       lease.totals[blockIdx.x] = identity_totals();
     return;
   }
-  add_where_any(&of_block.ran, tally.ran);
-  add_where_any(&of_block.active, tally.active);
-  add_where_any(&of_block.senders, tally.senders);
-  add_where_any(&of_block.retired, tally.retired);
+  add_where_any(&of_block.ran, 0ull + tally.ran);
+  add_where_any(&of_block.active, 0ull + tally.active);
+  add_where_any(&of_block.senders, 0ull + tally.senders);
+  add_where_any(&of_block.retired, 0ull + tally.retired);
   add_where_any(&of_block.sent_edges, tally.sent_edges);
   __syncthreads();
   constexpr uint32_t COUNT = sizeof(Counters) / sizeof(unsigned long long);
@@ -87,37 +65,15 @@ __device__ void add_tally(const Lease &lease, const Plan &plan,
 // Gives the aggregators their next values, or keeps what they would be of for
 // the rest of the superstep. By one whole block.
 __device__ void fold_totals(const Lease &lease, bool is_complete) {
-  Totals totals = identity_totals();
-  for (uint32_t block = threadIdx.x; block < gridDim.x; block += blockDim.x)
-    sigps_fold(&totals, &lease.totals[block]);
-  totals = fold_block(totals);
+  Totals totals = fold_blocks(lease);
   if (threadIdx.x != 0)
     return;
   if (SIGPS_MAILBOX) {
     sigps_fold(&totals, lease.carried);
     *lease.carried = is_complete ? identity_totals() : totals;
-    if (!is_complete)
-      return;
   }
-  Totals *now = static_cast<Totals *>(lease.aggregates);
-  Totals next = identity_totals();
-  for (int i = 0; i < SIGPS_NUM_AGGREGATES; i++)
-    if (lease.persistent >> i & 1)
-      next.cells[i] = now->cells[i];
-  sigps_fold(&next, &totals);
-  *now = next;
-}
-
-__device__ Direction choose_direction(const Lease &lease,
-                                      const Counters &done) {
-  if (SIGPS_MAILBOX || !HAS_PUSH || done.active > 0 || lease.forced == 1)
-    return PULL;
-  if (lease.forced == 2)
-    return PUSH;
-  return done.sent_edges * lease.push_gain <
-                 lease.num_in_edges + lease.num_owned
-             ? PUSH
-             : PULL;
+  if (is_complete)
+    set_aggregates(lease, totals);
 }
 
 __device__ bool has_no_room(const Lease &lease) {
@@ -138,47 +94,19 @@ __device__ void plan_next(const Lease &lease, const Plan &plan) {
   control->next_block_row.value = 0;
   for (uint32_t i = 0; i < NUM_COUNTERS; i++)
     control->next_task[i].value = 0;
-  Plan next = plan;
-  next.resumes = 0;
   if (SIGPS_MAILBOX && control->is_lost) {
     control->plan.ended = NOBODY_THERE;
     return;
   }
-  if (done.ran == 0) { // what nobody ran is no superstep
-    next.ended = NOTHING_LEFT;
-    control->plan = next;
-    return;
-  }
-  uint64_t now = nanoseconds();
-  lease.stats[control->num_stats++] = {plan.superstep, plan.direction, done.ran,
-                                       done.sent_edges,
-                                       now - control->last_time};
-  control->last_time = now;
-  bool pushed = plan.direction == PUSH && !plan.sweeps;
-  uint32_t from = plan.delivered ? plan.list_at : 1 - plan.list_at;
-  next.num_listed = control->num_new.value;
-  next.num_hubs = control->num_new_hubs.value;
-  next.mean_degree = float(done.sent_edges) / float(max(done.senders, 1ull));
-  control->num_new.value = control->num_new_hubs.value = 0;
-  control->num_senders.value = control->num_hubs.value = 0;
-  next.superstep++;
-  next.has_bits = !pushed;
-  next.has_lists = pushed;
-  next.list_at = pushed ? 1 - from : 0;
-  next.delivered = pushed && plan.relays;
-  next.inbox_at = next.delivered ? 1 - plan.inbox_at : plan.inbox_at;
-  control->num_touched.value = 0;
-  next.any_retired |= done.retired > 0;
-  next.ended =
-      done.active == 0 && done.sent_edges == 0 ? NOTHING_LEFT : NOT_YET;
-  next.direction = next.delivered ? PUSH : choose_direction(lease, done);
-  next.sweeps = next.delivered && done.active > 0;
-  next.relays = lease.relays && next.direction == PUSH && !next.sweeps &&
-                done.sent_edges <= RELAY_EDGES;
-  next.asking = done.senders == 0                  ? NOBODY
-                : done.senders == lease.could_send ? EVERYBODY
-                                                   : SOME;
-  control->plan = next;
+  if (done.ran > 0)
+    lease.stats[control->num_stats++] =
+        stats_of(plan.superstep, plan.direction, done, control->last_time);
+  control->plan = planned(lease, plan, done, control->num_new.value,
+                          control->num_new_hubs.value);
+  for (Counter *counter :
+       {&control->num_senders, &control->num_hubs, &control->num_targets,
+        &control->num_new, &control->num_new_hubs})
+    counter->value = 0;
 }
 
 #if SIGPS_MAILBOX
@@ -213,28 +141,24 @@ __device__ void push(const Lease &lease, const Plan &plan, uint32_t &generation,
 #if SIGPS_NEUTRAL
   if constexpr (HAS_PUSH) {
     Control *control = lease.control;
-    uint32_t from = plan.delivered ? plan.list_at : 1 - plan.list_at;
-    uint32_t *touched = lease.lists[from], *next = lease.lists[1 - from];
-    Route route{plan.superstep, plan.inbox_at, touched,
-                &control->num_touched.value};
-    uint32_t count = plan.num_listed, num_hubs = plan.num_hubs;
-    if (!plan.delivered && !plan.has_lists) {
-      list_senders(lease, plan);
-      wait_for_all(&control->barrier, generation);
-      count = control->num_senders.value;
-      num_hubs = control->num_hubs.value;
-    }
+    uint32_t num_targets = plan.num_listed;
     if (!plan.delivered) {
-      scatter(lease, plan, route, count, num_hubs);
+      uint32_t count = plan.num_listed, num_hubs = plan.num_hubs;
+      if (!plan.has_lists) {
+        list_senders(lease, plan);
+        wait_for_all(&control->barrier, generation);
+        count = control->num_senders.value;
+        num_hubs = control->num_hubs.value;
+      }
+      scatter(lease, plan, &control->num_targets.value, count, num_hubs);
       wait_for_all(&control->barrier, generation);
-      count = control->num_touched.value;
+      num_targets = control->num_targets.value;
     }
-    if (SIGPS_RELAYS && plan.sweeps)
+    if (plan.sweeps)
       sweep(lease, plan, tally);
-    else if (SIGPS_RELAYS && plan.relays)
-      relay(lease, plan, touched, count, next, tally);
     else
-      compute_touched(lease, plan, touched, count, next, tally);
+      compute_targets(lease, plan, num_targets, &control->num_new.value,
+                      &control->num_new_hubs.value, tally);
   }
 #endif
 }
@@ -264,10 +188,10 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
     lease.control->num_stats = 0;
   }
   __syncthreads();
-  while (!plan.ended && plan.superstep < lease.end) {
+  while (!plan.ended && plan.superstep < lease.end && plan.few < FEW_IN_A_ROW) {
     Tally tally = empty_tally();
     advance(lease, plan, generation, tally);
-    add_tally(lease, plan, tally);
+    add_tally(lease, tally);
     wait_for_all(&lease.control->barrier, generation, [&] {
       if (HAS_AGGREGATES && lease.control->counters.ran > 0)
         fold_totals(lease, !has_no_room(lease));
@@ -284,3 +208,13 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
     __syncthreads();
   }
 }
+
+#if SIGPS_CREW_THREADS
+// Goes on where run_lease stopped since there is little to do, and stops where
+// there is more.
+extern "C" __global__ void __launch_bounds__(SIGPS_CREW_THREADS, 1)
+    run_few(const __grid_constant__ Lease lease) {
+  if constexpr (HAS_PUSH)
+    run_crew(lease);
+}
+#endif

@@ -36,14 +36,13 @@ struct Plan {
   uint32_t any_retired; // whether a push has to ask
   uint32_t ended;       // why the lease ended before its time: an Ending
   uint32_t resumes;     // 1: go on with whoever found no room for its mail
-  uint32_t num_listed;  // senders, or targets where messages were delivered
+  uint32_t num_listed;  // senders on the list, or targets if delivered
   uint32_t num_hubs;    // senders with over HUB_DEGREE out-edges
   uint32_t mean_degree; // of the senders
-  uint32_t list_at;     // which list they are on
   uint32_t inbox_at;    // which inboxes this superstep reads
-  uint32_t delivered;   // 1: the last superstep pushed its own messages
-  uint32_t relays;      // 1: this one does
-  uint32_t sweeps;      // 1: messages are delivered, and others active
+  uint32_t delivered;   // 1: its messages are there, a crew has pushed them
+  uint32_t sweeps;      // 1: and others are active
+  uint32_t few; // supersteps in a row, this one too, that a crew could do
 };
 
 struct Stats {
@@ -70,7 +69,7 @@ struct Control {
   uint64_t is_lost;
   int64_t lost_id;
   Counter num_senders, num_hubs; // listed from bits
-  Counter num_touched, num_new, num_new_hubs;
+  Counter num_targets, num_new, num_new_hubs;
   Counter next_block_row; // what a pull has not begun yet
   Counter next_task[NUM_COUNTERS];
 };
@@ -78,9 +77,10 @@ struct Control {
 // Of senders with more out-edges than this, each is pushed by whole blocks.
 constexpr uint32_t HUB_DEGREE = 2048;
 
-// With no more edges than this, who computes also pushes: one barrier less is
-// worth more than an even division of the work.
-constexpr unsigned long long RELAY_EDGES = 1 << 16;
+// So many supersteps with few messages in a row, and the lease goes on with a
+// crew (crew.cuh). By then all blocks have lost as much time as two launches
+// cost.
+constexpr uint32_t FEW_IN_A_ROW = 8;
 
 // Messages on their way by name, not along edges: what compute() posted goes to
 // the lists, or to `messages`, in the order of targets.
@@ -107,9 +107,9 @@ struct Lease {
                            // num_heavy take a warp
   uint32_t could_send;     // vertices with an out-edge
   uint32_t forced;         // 0 none, 1 pull, 2 push
-  uint32_t relays;     // whether there are inboxes for who computes and pushes
-  uint32_t push_gain;  // in-edges that a pull passes during one message
-  uint32_t persistent; // bit i: aggregator i carries on
+  uint32_t few_messages;   // the most that are left to a crew; 0: there is none
+  uint32_t push_gain;      // in-edges that a pull passes during one message
+  uint32_t persistent;     // bit i: aggregator i carries on
   uint32_t num_near_records; // of the first vertices: copied to shared memory
   uint32_t num_near_bits;    // the same; both are multiples of 32
   int64_t end;               // the superstep not to run any more
@@ -119,8 +119,9 @@ struct Lease {
   Record *records[2];   // [n]
   Slots *inboxes[2];    // [n] neutral, but for messages on their way
   uint32_t *touched[2]; // [n / 32 rounded up] bits: whose inbox is not
-  uint32_t *lists[2];   // [n] local ids of senders, or of their targets
-  uint32_t *hubs;       // [n / ...] senders that are on no list
+  uint32_t *targets;    // [n] local ids of those, in any order
+  uint32_t *senders;    // [n] local ids of who sends along few edges
+  uint32_t *hubs;       // [n / ...] and of who does along many
   uint64_t *offsets;    // [n + 1] where a vertex's list or mail begins
   Mail mail;
   Totals *totals;   // [blocks]

@@ -11,10 +11,12 @@ __all__ = [
     "ASK_SOME",
     "CONTROL",
     "EDGES",
+    "FEW_IN_A_ROW",
     "HUB_DEGREE",
     "LEASE",
     "NOBODY_THERE",
     "NOTHING_LEFT",
+    "NOT_YET",
     "NO_ROOM",
     "PULL",
     "PUSH",
@@ -23,8 +25,9 @@ __all__ = [
 
 PULL, PUSH = 0, 1
 ASK_NOBODY, ASK_SOME = 0, 1
-NOTHING_LEFT, NO_ROOM, NOBODY_THERE = 1, 2, 3
+NOT_YET, NOTHING_LEFT, NO_ROOM, NOBODY_THERE = 0, 1, 2, 3
 HUB_DEGREE = 2048
+FEW_IN_A_ROW = 8
 _POINTER, _COUNT, _WORD = np.uint64, np.uint64, np.uint32
 
 
@@ -53,11 +56,10 @@ _PLAN = _structure(
     ("num_listed", _WORD),
     ("num_hubs", _WORD),
     ("mean_degree", _WORD),
-    ("list_at", _WORD),
     ("inbox_at", _WORD),
     ("delivered", _WORD),
-    ("relays", _WORD),
     ("sweeps", _WORD),
+    ("few", _WORD),
 )
 
 _COUNTERS = _structure(
@@ -71,7 +73,7 @@ _LINE = 128
 def _control() -> np.dtype[np.void]:
     """Return the control structure: what many write lies in lines of its own."""
     lines = {"arrived": 0, "generation": 1, "plan": 2, "counters": 3, "num_senders": 4, "num_hubs": 5}
-    lines |= {"num_touched": 6, "num_new": 7, "num_new_hubs": 8, "next_block_row": 9, "next_task": 10}
+    lines |= {"num_targets": 6, "num_new": 7, "num_new_hubs": 8, "next_block_row": 9, "next_task": 10}
     formats: dict[str, object] = dict.fromkeys(lines, _WORD)
     formats |= {"plan": _PLAN, "counters": _COUNTERS, "next_task": (_WORD, (NUM_COUNTERS * _LINE // 4,))}
     offsets = {name: line * _LINE for name, line in lines.items()}
@@ -117,7 +119,7 @@ LEASE = _structure(
     ("num_block_rows", _WORD),
     ("could_send", _WORD),
     ("forced", _WORD),
-    ("relays", _WORD),
+    ("few_messages", _WORD),
     ("push_gain", _WORD),
     ("persistent", _WORD),
     ("num_near_records", _WORD),
@@ -129,7 +131,8 @@ LEASE = _structure(
     ("records", _POINTER, (2,)),
     ("inboxes", _POINTER, (2,)),
     ("touched", _POINTER, (2,)),
-    ("lists", _POINTER, (2,)),
+    ("targets", _POINTER),
+    ("senders", _POINTER),
     ("hubs", _POINTER),
     ("offsets", _POINTER),
     ("mail", _MAIL),

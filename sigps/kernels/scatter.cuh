@@ -1,6 +1,5 @@
 // Push: the listed senders combine into their targets' inboxes; then whoever
-// got a message computes. Where there is little to do, who computes pushes at
-// once, into other inboxes, and the next superstep only computes: a relay.
+// got a message computes.
 //
 // Schedule: a sender with many edges by one or more blocks; of the others up to
 // 32 by a warp, whose lanes divide all their edges evenly. Inboxes are combined
@@ -12,9 +11,10 @@
 
 namespace sigps {
 
-// Appends the lanes' vertices to a list.
-__device__ inline void append(uint32_t *list, uint32_t *count, bool appends,
-                              uint32_t v) {
+// Appends what the lanes have to a list.
+template <class T>
+__device__ inline void append(T *list, uint32_t *count, bool appends,
+                              const T &value) {
   uint32_t those = __ballot_sync(ALL_LANES, appends);
   if (those == 0)
     return;
@@ -23,15 +23,15 @@ __device__ inline void append(uint32_t *list, uint32_t *count, bool appends,
     first = atomicAdd(count, __popc(those));
   first = __shfl_sync(ALL_LANES, first, 0);
   if (appends)
-    list[first + __popc(those & ((1u << lane_id()) - 1))] = v;
+    list[first + __popc(those & ((1u << lane_id()) - 1))] = value;
 }
 
 // Lists the lanes' senders for the superstep that reads them.
-__device__ inline void append_senders(const Lease &lease, uint32_t *list,
-                                      uint32_t *num_senders, uint32_t *num_hubs,
-                                      bool sends, uint32_t v) {
+__device__ inline void append_senders(const Lease &lease, uint32_t *num_senders,
+                                      uint32_t *num_hubs, bool sends,
+                                      uint32_t v) {
   bool is_hub = sends && lease.in.out_degrees[v] > HUB_DEGREE;
-  append(list, num_senders, sends && !is_hub, v);
+  append(lease.senders, num_senders, sends && !is_hub, v);
   append(lease.hubs, num_hubs, is_hub, v);
 }
 
@@ -40,23 +40,24 @@ __device__ inline void prefetch(const void *at) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
 }
 
-// Where messages go: the superstep that reads them, its inboxes, and the list
-// of those who got one.
+// Where messages go: the superstep that reads them, and its inboxes.
 struct Route {
   int64_t arrival;
   uint32_t inbox;
-  uint32_t *list;
-  uint32_t *count;
 };
 
 // Sends along one edge. Returns whether its target heard for the first time.
 // What is far away is asked for at once, before it is known to be needed.
+// LOOKS: looks before it sets a bit that may be set already, which is worth the
+// time where there are many messages.
+template <bool LOOKS>
 __device__ inline bool send(const Lease &lease, const Plan &plan,
                             const Route &route, uint32_t source,
                             uint64_t position, uint32_t target) {
   uint32_t bit = 1u << target % 32;
   uint32_t *word = &lease.touched[route.inbox][target / 32];
-  uint32_t heard = *reinterpret_cast<volatile uint32_t *>(word) & bit;
+  uint32_t heard =
+      LOOKS ? *reinterpret_cast<volatile uint32_t *>(word) & bit : 0;
   bool has_retired = plan.any_retired && lease.status[target] == RETIRED;
   Slots value;
   bool passes = sigps_deliver(
@@ -73,9 +74,10 @@ __device__ inline bool send(const Lease &lease, const Plan &plan,
 }
 
 __device__ inline void scatter_hubs(const Lease &lease, const Plan &plan,
-                                    const Route &route, uint32_t count) {
+                                    uint32_t *num_targets, uint32_t count) {
   if (count == 0)
     return;
+  Route route{plan.superstep, plan.inbox_at};
   uint32_t teams = max(1u, gridDim.x / count); // blocks that share a hub
   for (uint32_t k = blockIdx.x; k < count * teams; k += gridDim.x) {
     uint32_t source = lease.hubs[k % count];
@@ -88,18 +90,19 @@ __device__ inline void scatter_hubs(const Lease &lease, const Plan &plan,
       if (i < row.degree) {
         uint64_t position = row.first + uint64_t(i) * row.step;
         target = lease.out_edges.ends[position];
-        is_first = send(lease, plan, route, source, position, target);
+        is_first = send<true>(lease, plan, route, source, position, target);
       }
-      append(route.list, route.count, is_first, target);
+      append(lease.targets, num_targets, is_first, target);
     }
   }
 }
 
 // Lanes of a warp have a sender each, or an empty row; all of them divide the
-// edges.
+// edges. Calls list(is_first, target) with all lanes.
+template <bool LOOKS, class List>
 __device__ inline void scatter_tile(const Lease &lease, const Plan &plan,
                                     const Route &route, uint32_t mine,
-                                    const RowOfEdges &row) {
+                                    const RowOfEdges &row, List list) {
   uint32_t upto = row.degree; // edges of this lane's sender and those before
 #pragma unroll
   for (uint32_t distance = 1; distance < 32; distance *= 2) {
@@ -123,9 +126,9 @@ __device__ inline void scatter_tile(const Lease &lease, const Plan &plan,
     if (i < total) {
       uint64_t position = first + uint64_t(i - of_earlier) * step;
       target = lease.out_edges.ends[position];
-      is_first = send(lease, plan, route, source, position, target);
+      is_first = send<LOOKS>(lease, plan, route, source, position, target);
     }
-    append(route.list, route.count, is_first, target);
+    list(is_first, target);
   }
 }
 
@@ -140,21 +143,32 @@ __device__ inline uint32_t width_of_tiles(const Plan &plan, uint32_t count,
   return width;
 }
 
-__device__ inline void scatter(const Lease &lease, const Plan &plan,
-                               const Route &route, uint32_t count,
-                               uint32_t num_hubs) {
-  scatter_hubs(lease, plan, route, num_hubs);
-  const uint32_t *senders = lease.lists[plan.list_at];
+// What the listed senders send. Calls list(is_first, target) with all lanes.
+template <bool LOOKS, class List>
+__device__ inline void scatter_listed(const Lease &lease, const Plan &plan,
+                                      uint32_t count, List list) {
+  Route route{plan.superstep, plan.inbox_at};
   uint32_t warp = spread_warp(), warps = threads_of_grid() / 32;
   uint32_t width = width_of_tiles(plan, count, 8);
   for (uint64_t begin = uint64_t(warp) * width; begin < count;
        begin += uint64_t(warps) * width) {
     uint64_t at = begin + lane_id();
     bool is_mine = lane_id() < width && at < count;
-    uint32_t mine = is_mine ? senders[at] : 0;
-    scatter_tile(lease, plan, route, mine,
-                 is_mine ? row_of(lease.out_edges, mine) : EMPTY_ROW);
+    uint32_t mine = is_mine ? lease.senders[at] : 0;
+    scatter_tile<LOOKS>(lease, plan, route, mine,
+                        is_mine ? row_of(lease.out_edges, mine) : EMPTY_ROW,
+                        list);
   }
+}
+
+__device__ inline void scatter(const Lease &lease, const Plan &plan,
+                               uint32_t *num_targets, uint32_t count,
+                               uint32_t num_hubs) {
+  scatter_hubs(lease, plan, num_targets, num_hubs);
+  auto list = [&](bool is_first, uint32_t target) {
+    append(lease.targets, num_targets, is_first, target);
+  };
+  scatter_listed<true>(lease, plan, count, list);
 }
 
 // Takes a vertex's message out of its inbox, which is left as it was before,
@@ -170,49 +184,22 @@ __device__ inline bool open_and_run(const Lease &lease, const Plan &plan,
 }
 
 // Computes whoever got a message, and lists who sends.
-__device__ inline void compute_touched(const Lease &lease, const Plan &plan,
-                                       const uint32_t *touched, uint32_t count,
-                                       uint32_t *senders, Tally &tally) {
+__device__ inline void compute_targets(const Lease &lease, const Plan &plan,
+                                       uint32_t count, uint32_t *num_senders,
+                                       uint32_t *num_hubs, Tally &tally) {
   uint32_t rounds = (count + threads_of_grid() - 1) / threads_of_grid();
   for (uint32_t round = 0; round < rounds; round++) {
     uint32_t i = round * threads_of_grid() + spread_warp() * 32 + lane_id();
     bool sends = false;
     uint32_t v = 0;
     if (i < count) {
-      v = touched[i];
+      v = lease.targets[i];
       RowOfEdges row = row_of(lease.out_edges, v);
       sends = open_and_run(lease, plan, v, tally);
       if (sends) // the next superstep walks them, if it is a push
         prefetch(&lease.out_edges.ends[row.first]);
     }
-    append_senders(lease, senders, &lease.control->num_new.value,
-                   &lease.control->num_new_hubs.value, sends, v);
-  }
-}
-
-// Computes whoever got a message, and pushes what it sends. Only where no
-// vertex has many edges: what a warp's vertices will send is not known when it
-// takes them.
-__device__ inline void relay(const Lease &lease, const Plan &plan,
-                             const uint32_t *touched, uint32_t count,
-                             uint32_t *targets, Tally &tally) {
-  Route route{plan.superstep + 1, 1 - plan.inbox_at, targets,
-              &lease.control->num_new.value};
-  uint32_t warp = spread_warp(), warps = threads_of_grid() / 32;
-  uint32_t width = width_of_tiles(plan, count, 32); // fewer warps that count
-  for (uint64_t begin = uint64_t(warp) * width; begin < count;
-       begin += uint64_t(warps) * width) {
-    uint64_t at = begin + lane_id();
-    bool sends = false;
-    uint32_t v = 0;
-    RowOfEdges row = EMPTY_ROW;
-    if (lane_id() < width && at < count) {
-      v = touched[at];
-      row = row_of(lease.out_edges, v); // on its way while the vertex computes
-      sends = open_and_run(lease, plan, v, tally);
-    }
-    __syncwarp(); // records that other lanes read
-    scatter_tile(lease, plan, route, v, sends ? row : EMPTY_ROW);
+    append_senders(lease, num_senders, num_hubs, sends, v);
   }
 }
 
@@ -245,16 +232,16 @@ __device__ inline void list_senders(const Lease &lease, const Plan &plan) {
   uint32_t warp = thread_of_grid() / 32, warps = threads_of_grid() / 32;
   for (uint32_t word = warp; word < words; word += warps) {
     bool sends = bits[word] >> lane_id() & 1;
-    append_senders(
-        lease, lease.lists[plan.list_at], &lease.control->num_senders.value,
-        &lease.control->num_hubs.value, sends, word * 32 + lane_id());
+    append_senders(lease, &lease.control->num_senders.value,
+                   &lease.control->num_hubs.value, sends,
+                   word * 32 + lane_id());
   }
 }
 
 // Makes bits of a list; all bits are empty before.
 __device__ inline void mark_senders(const Lease &lease, const Plan &plan) {
   int parity = plan.superstep & 1;
-  const uint32_t *lists[2] = {lease.lists[plan.list_at], lease.hubs};
+  const uint32_t *lists[2] = {lease.senders, lease.hubs};
   uint32_t counts[2] = {plan.num_listed, plan.num_hubs};
   for (int list = 0; list < 2; list++)
     for (uint32_t i = thread_of_grid(); i < counts[list];

@@ -1,0 +1,294 @@
+// Supersteps with few messages in a row, as meshes have them by the thousand:
+// one cluster of blocks, the crew, does them by itself, since it meets in a
+// fraction of the time that all blocks need. Whoever computes pushes at once,
+// into inboxes of the next superstep, so they meet once a superstep.
+//
+// Schedule: a cluster of up to 16 blocks, each on a multiprocessor of its own.
+// A warp takes some vertices that got a message, computes them, and its lanes
+// divide the edges of those that send. That is for graphs where no vertex has
+// many edges, since what vertices will send is not known when they are taken.
+// Whom a block sends the first message it lists in its shared memory, where all
+// blocks read it. At the end every block reports to every other, and each warp
+// plans the next superstep for itself.
+
+#pragma once
+
+#include "plan.cuh"
+#include "scatter.cuh"
+
+namespace sigps {
+
+constexpr uint32_t MOST_BLOCKS = 16;
+
+// What a warp, a block or all did in a superstep. Messages are few, so two
+// numbers share a word.
+struct alignas(16) Report {
+  uint32_t num_targets; // of the next superstep
+  uint32_t ran, active; // and senders, and retired, 16 bits each
+  uint32_t sent_edges;
+};
+
+// A block's shared memory; two lists of targets follow. Two of a kind: one for
+// supersteps of each parity.
+struct CrewMemory {
+  uint32_t num_targets[2];
+  Report of_warps[32];
+  Report of_blocks[2][MOST_BLOCKS]; // zeros of blocks that are not there
+};
+
+extern __shared__ uint4 crew_lists[];
+
+// Those who got a message, [few_messages], by the parity of the superstep.
+__device__ inline uint32_t *listed_targets(const Lease &lease,
+                                           int64_t superstep) {
+  return reinterpret_cast<uint32_t *>(crew_lists) +
+         (superstep & 1) * lease.few_messages;
+}
+
+// Where another block of the cluster has what this one has at `mine`.
+template <class T> __device__ inline T *of_block(T *mine, uint32_t block) {
+  T *there;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(mine), "r"(block));
+  return there;
+}
+
+__device__ inline void wait_for_crew() {
+  asm volatile("barrier.cluster.arrive.relaxed;\n\t"
+               "barrier.cluster.wait.acquire;" ::
+                   : "memory");
+}
+
+// But for the targets, which a block counts up.
+__device__ inline Report sum_over_warp(Report report) {
+  return {0, __reduce_add_sync(ALL_LANES, report.ran),
+          __reduce_add_sync(ALL_LANES, report.active),
+          __reduce_add_sync(ALL_LANES, report.sent_edges)};
+}
+
+// Tells all blocks what this one did for superstep `next`, and waits for all
+// threads of the cluster. What any of them wrote before is read by all after
+// it; one warp fences for its block.
+__device__ inline void report_and_wait(CrewMemory &memory, const Tally &tally,
+                                       int64_t next) {
+  Report mine = sum_over_warp({0, tally.ran | tally.senders << 16,
+                               tally.active | tally.retired << 16,
+                               uint32_t(tally.sent_edges)});
+  if (lane_id() == 0)
+    memory.of_warps[threadIdx.x / 32] = mine;
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    mine = Report{};
+    if (threadIdx.x < blockDim.x / 32)
+      mine = memory.of_warps[threadIdx.x];
+    mine = sum_over_warp(mine);
+    mine.num_targets = memory.num_targets[next & 1];
+    if (threadIdx.x < gridDim.x)
+      *of_block(&memory.of_blocks[next & 1][blockIdx.x], threadIdx.x) = mine;
+    __threadfence();
+  }
+  wait_for_crew();
+}
+
+// The lists of all blocks, one after another, as a warp sees them.
+struct Joined {
+  uint32_t total;
+  uint32_t upto; // how long the list of block lane_id() is, and those before
+};
+
+__device__ inline Joined join(uint32_t length) {
+  uint32_t upto = length;
+#pragma unroll
+  for (uint32_t distance = 1; distance < MOST_BLOCKS; distance *= 2) {
+    uint32_t before = __shfl_up_sync(ALL_LANES, upto, distance);
+    upto += lane_id() >= distance ? before : 0;
+  }
+  return {__shfl_sync(ALL_LANES, upto, MOST_BLOCKS - 1), upto};
+}
+
+// Where entry i of them is. By whole warps; beyond the end the answer means
+// nothing.
+template <class T>
+__device__ inline T *entry(const Joined &lists, T *mine, uint32_t i) {
+  uint32_t block = 0;
+#pragma unroll
+  for (uint32_t step = MOST_BLOCKS / 2; step > 0; step /= 2)
+    block +=
+        __shfl_sync(ALL_LANES, lists.upto, block + step - 1) <= i ? step : 0;
+  uint32_t before = __shfl_sync(ALL_LANES, lists.upto, block - 1);
+  return of_block(&mine[i - (block > 0 ? before : 0)],
+                  min(block, gridDim.x - 1));
+}
+
+// Lists the lanes' targets. More than were expected go to the list of all
+// blocks, with which the next superstep goes on.
+__device__ inline void list_targets(const Lease &lease, CrewMemory &memory,
+                                    int64_t superstep, bool is_first,
+                                    uint32_t target) {
+  uint32_t those = __ballot_sync(ALL_LANES, is_first);
+  if (those == 0)
+    return;
+  uint32_t at = 0;
+  if (lane_id() == 0)
+    at = atomicAdd(&memory.num_targets[superstep & 1], __popc(those));
+  at = __shfl_sync(ALL_LANES, at, 0) + __popc(those & ((1u << lane_id()) - 1));
+  if (is_first && at < lease.few_messages)
+    listed_targets(lease, superstep)[at] = target;
+  else if (is_first)
+    lease.targets[atomicAdd(&lease.control->num_targets.value, 1)] = target;
+}
+
+// Goes on where all blocks stopped: with senders, or with messages delivered.
+__device__ inline void take_over(const Lease &lease, const Plan &plan,
+                                 CrewMemory &memory) {
+  auto list = [&](bool is_first, uint32_t target) {
+    list_targets(lease, memory, plan.superstep, is_first, target);
+  };
+  if (!plan.delivered) {
+    scatter_listed<false>(lease, plan, plan.num_listed, list);
+    return;
+  }
+  uint32_t count = plan.num_listed;
+  uint32_t rounds = (count + threads_of_grid() - 1) / threads_of_grid();
+  for (uint32_t round = 0; round < rounds; round++) {
+    uint32_t i = round * threads_of_grid() + thread_of_grid();
+    list(i < count, i < count ? lease.targets[i] : 0);
+  }
+}
+
+// And back: messages are delivered. Of each block there is a list for the
+// superstep at hand.
+__device__ inline void hand_back(const Lease &lease, const Plan &plan,
+                                 CrewMemory &memory) {
+  const uint32_t *targets = listed_targets(lease, plan.superstep);
+  uint32_t count =
+      min(memory.num_targets[plan.superstep & 1], lease.few_messages);
+  uint32_t rounds = (count + blockDim.x - 1) / blockDim.x;
+  for (uint32_t round = 0; round < rounds; round++) {
+    uint32_t i = round * blockDim.x + threadIdx.x;
+    append(lease.targets, &lease.control->num_targets.value, i < count,
+           i < count ? targets[i] : 0);
+  }
+}
+
+// Computes whoever got a message, and pushes what it sends.
+__device__ inline void compute_and_push(const Lease &lease, const Plan &plan,
+                                        CrewMemory &memory, Tally &tally) {
+  const Report *reports = memory.of_blocks[plan.superstep & 1];
+  Joined lists = join(reports[lane_id() % MOST_BLOCKS].num_targets);
+  Route route{plan.superstep + 1, 1 - plan.inbox_at};
+  uint32_t *mine = listed_targets(lease, plan.superstep);
+  auto list = [&](bool is_first, uint32_t target) {
+    list_targets(lease, memory, plan.superstep + 1, is_first, target);
+  };
+  uint32_t warp = spread_warp(), warps = threads_of_grid() / 32;
+  uint32_t width = width_of_tiles(plan, lists.total, 8);
+  for (uint32_t begin = warp * width; begin < lists.total;
+       begin += warps * width) {
+    uint32_t i = begin + lane_id();
+    const uint32_t *at = entry(lists, mine, i);
+    bool sends = false;
+    uint32_t v = 0;
+    RowOfEdges row = EMPTY_ROW;
+    if (lane_id() < width && i < lists.total) {
+      v = *at;
+      row = row_of(lease.out_edges, v); // on its way while the vertex computes
+      sends = open_and_run(lease, plan, v, tally);
+    }
+    __syncwarp(); // records that other lanes read
+    scatter_tile<false>(lease, plan, route, v, sends ? row : EMPTY_ROW, list);
+  }
+}
+
+// What all blocks did. By whole warps.
+__device__ inline Counters add_up(const CrewMemory &memory, int64_t next,
+                                  uint32_t &num_targets) {
+  Report all{};
+  if (lane_id() < MOST_BLOCKS)
+    all = memory.of_blocks[next & 1][lane_id()];
+  num_targets = __reduce_add_sync(ALL_LANES, all.num_targets);
+  all = sum_over_warp(all);
+  return {all.ran & 0xffff, all.active & 0xffff, all.ran >> 16, all.sent_edges,
+          all.active >> 16};
+}
+
+// Plans the next superstep, which finds its messages delivered. Returns whether
+// it is for the crew: then only what changes is written.
+__device__ inline bool goes_on(const Lease &lease, const Counters &done,
+                               uint32_t num_targets, Plan &plan) {
+  uint32_t inbox_at = 1 - plan.inbox_at;
+  if (done.ran > 0 && done.active == 0 && done.sent_edges > 0 &&
+      done.sent_edges <= lease.few_messages && plan.superstep + 1 < lease.end) {
+    plan.superstep++;
+    plan.inbox_at = inbox_at;
+    plan.any_retired |= done.retired > 0;
+    plan.mean_degree = __fdividef(done.sent_edges, done.senders);
+    plan.few++;
+    return true;
+  }
+  uint32_t few = plan.few;
+  plan = planned(lease, plan, done, num_targets, 0);
+  plan.inbox_at = inbox_at;
+  plan.delivered = 1;
+  plan.direction = PUSH;
+  plan.sweeps = done.active > 0;
+  plan.few =
+      done.active == 0 && done.sent_edges <= lease.few_messages ? few + 1 : 0;
+  return false;
+}
+
+__device__ inline void give_aggregates(const Lease &lease, bool is_superstep) {
+  if (blockIdx.x == 0 && is_superstep) {
+    Totals totals = fold_blocks(lease);
+    if (threadIdx.x == 0)
+      set_aggregates(lease, totals);
+  }
+  __threadfence();
+  wait_for_crew();
+}
+
+// Runs supersteps until lease.end, or until they are over, or no longer small.
+__device__ inline void run_crew(const Lease &lease) {
+  __shared__ CrewMemory memory;
+  bool records = thread_of_grid() == blockDim.x - 1;
+  uint64_t last_time = nanoseconds(), num_stats = 0;
+  for (uint32_t i = threadIdx.x; i < sizeof(memory) / 4; i += blockDim.x)
+    reinterpret_cast<uint32_t *>(&memory)[i] = 0;
+  Plan plan = lease.control->plan;
+  __syncthreads();
+  wait_for_crew(); // nobody writes into memory that is not empty yet
+  if (plan.ended || plan.superstep >= lease.end || plan.few == 0)
+    return;
+  take_over(lease, plan, memory);
+  report_and_wait(memory, empty_tally(), plan.superstep);
+  bool is_mine = true;
+  while (is_mine) {
+    if (threadIdx.x == 0) // reported; counted up again in the next superstep
+      memory.num_targets[plan.superstep & 1] = 0;
+    Tally tally = empty_tally();
+    compute_and_push(lease, plan, memory, tally);
+    if (HAS_AGGREGATES) {
+      Totals totals = fold_block(tally.totals);
+      if (threadIdx.x == 0)
+        lease.totals[blockIdx.x] = totals;
+    }
+    int64_t superstep = plan.superstep;
+    report_and_wait(memory, tally, superstep + 1);
+    uint32_t num_targets;
+    Counters done = add_up(memory, superstep + 1, num_targets);
+    if (HAS_AGGREGATES)
+      give_aggregates(lease, done.ran > 0);
+    is_mine = goes_on(lease, done, num_targets, plan);
+    if (records && done.ran > 0)
+      lease.stats[num_stats++] = stats_of(superstep, PUSH, done, last_time);
+  }
+  hand_back(lease, plan, memory);
+  __syncthreads();
+  wait_for_crew(); // nobody leaves while others read its memory
+  if (records) {
+    lease.control->num_stats = num_stats;
+    lease.control->plan = plan;
+    lease.control->num_targets.value = 0;
+  }
+}
+
+} // namespace sigps

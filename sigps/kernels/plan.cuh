@@ -1,0 +1,100 @@
+// What a superstep is to be, by what the one before did.
+
+#pragma once
+
+#include "lease.cuh"
+
+namespace sigps {
+
+__device__ inline uint64_t nanoseconds() {
+  uint64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+// Which is cheaper: the rule of engine/direction.py.
+__device__ inline Direction choose_direction(const Lease &lease,
+                                             const Counters &done) {
+  if (SIGPS_MAILBOX || !HAS_PUSH || done.active > 0 || lease.forced == 1)
+    return PULL;
+  if (lease.forced == 2)
+    return PUSH;
+  return done.sent_edges * lease.push_gain <
+                 lease.num_in_edges + lease.num_owned
+             ? PUSH
+             : PULL;
+}
+
+// `num_listed` and `num_hubs`: those who send next, where this was a push.
+__device__ inline Plan planned(const Lease &lease, const Plan &plan,
+                               const Counters &done, uint32_t num_listed,
+                               uint32_t num_hubs) {
+  Plan next = plan;
+  next.resumes = 0;
+  if (done.ran == 0) { // what nobody ran is no superstep
+    next.ended = NOTHING_LEFT;
+    return next;
+  }
+  next.superstep++;
+  next.delivered = 0;
+  next.has_lists = plan.direction == PUSH && !plan.sweeps;
+  next.sweeps = 0;
+  next.has_bits = !next.has_lists;
+  next.num_listed = num_listed;
+  next.num_hubs = num_hubs;
+  next.mean_degree = float(done.sent_edges) / float(max(done.senders, 1ull));
+  next.any_retired |= done.retired > 0;
+  next.ended =
+      done.active == 0 && done.sent_edges == 0 ? NOTHING_LEFT : NOT_YET;
+  next.direction = choose_direction(lease, done);
+  next.asking = done.senders == 0                  ? NOBODY
+                : done.senders == lease.could_send ? EVERYBODY
+                                                   : SOME;
+  bool is_few = next.direction == PUSH && next.has_lists &&
+                done.sent_edges <= lease.few_messages;
+  next.few = is_few ? plan.few + 1 : 0;
+  return next;
+}
+
+// What a superstep did, which began when the one before was over.
+__device__ inline Stats stats_of(int64_t superstep, Direction direction,
+                                 const Counters &done, uint64_t &last_time) {
+  uint64_t began = last_time;
+  last_time = nanoseconds();
+  return {superstep, direction, done.ran, done.sent_edges, last_time - began};
+}
+
+// Gives the aggregators their next values, of what these had and a superstep's
+// totals. By one thread of all.
+__device__ inline void set_aggregates(const Lease &lease,
+                                      const Totals &totals) {
+  Totals *now = static_cast<Totals *>(lease.aggregates);
+  Totals next = identity_totals();
+  for (int i = 0; i < SIGPS_NUM_AGGREGATES; i++)
+    if (lease.persistent >> i & 1)
+      next.cells[i] = now->cells[i];
+  sigps_fold(&next, &totals);
+  *now = next;
+}
+
+// Thread 0 gets what all blocks gave. By one whole block.
+__device__ inline Totals fold_blocks(const Lease &lease) {
+  Totals totals = identity_totals();
+  for (uint32_t block = threadIdx.x; block < gridDim.x; block += blockDim.x)
+    sigps_fold(&totals, &lease.totals[block]);
+  return fold_block(totals);
+}
+
+// Adds up over a warp; lane 0 adds it to what is counted.
+template <class Number>
+__device__ inline void add_where_any(Number *at, Number value) {
+  if constexpr (sizeof(Number) == 4)
+    value = __reduce_add_sync(ALL_LANES, value);
+  else
+    value = __reduce_add_sync(ALL_LANES, unsigned(value & 0xffffff)) +
+            (Number(__reduce_add_sync(ALL_LANES, unsigned(value >> 24))) << 24);
+  if (lane_id() == 0 && value != 0)
+    atomicAdd(at, value);
+}
+
+} // namespace sigps
