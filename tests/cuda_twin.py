@@ -17,6 +17,7 @@ from sigps import Graph, Vertex
 from sigps.compiler import cuda
 from sigps.compiler.cpu import compile_for_cpu
 from sigps.compiler.cuda_adapters import Layout, emit, write_adapters
+from sigps.compiler.cuda_stores import telling_changes, tells_changes
 from sigps.compiler.frontend import analyse
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.kernels.abi import HALT, JOB, OVERFLOW, RETIRE, SENT
@@ -77,13 +78,15 @@ class Interpreted:
     def __init__(self, program: VertexProgram, layout: Layout) -> None:
         self._program = program
         names: dict[str, Any] = dict(program.namespace)
-        exec(compile(program.module, program.file, "exec"), names)
+        tells = tells_changes(program.module)
+        module = telling_changes(program.module) if tells else program.module
+        exec(compile(module, program.file, "exec"), names)
         access = {"__np": np, **_accessors()}
         if program.delivery is Delivery.MAILBOX:
             exec(emit(layout.message), access)
             names["emit"] = access["emit"]
         self._f = {**access, **names, "edge_function": names.get("edge")}
-        for _, text in write_adapters(program, layout, cuda._empty(program, layout.slots)).values():
+        for _, text in write_adapters(program, layout, cuda._empty(program, layout.slots), tells).values():
             exec(text, self._f)
 
     def __call__(self, memory: Memory, superstep: int) -> None:

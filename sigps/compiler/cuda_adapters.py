@@ -58,7 +58,7 @@ class Layout:
 
 
 def write_adapters(
-    program: VertexProgram, layout: Layout, empty: Sequence[str]
+    program: VertexProgram, layout: Layout, empty: Sequence[str], tells_changes: bool
 ) -> dict[str, tuple[str, str]]:
     """Write every adapter that a program needs, and what they share.
 
@@ -66,6 +66,7 @@ def write_adapters(
         program: The program.
         layout: Where its data lie.
         empty: The slots of a vertex without messages, as expressions.
+        tells_changes: Whether compute() also returns which state fields it assigned (`cuda_stores.py`).
 
     Returns:
         By name: the types of result and arguments (`u4 p i8` and so on, `v` for nothing), or "" for what only
@@ -77,10 +78,13 @@ def write_adapters(
         "sigps_fold": ("v p p", _fold(layout)),
     }
     if program.consumption is Consumption.LISTED:
-        adapters["sigps_compute_listed"] = ("u4 p i8 u4 i8 i8 p p", _compute(program, layout, empty))
+        adapters["sigps_compute_listed"] = (
+            "u4 p i8 u4 i8 i8 p p",
+            _compute(program, layout, empty, tells_changes),
+        )
         adapters["sigps_list"] = ("v p i8 p", _list(layout))
     else:
-        adapters["sigps_compute"] = ("u4 p i8 u4 p u4 p p", _compute(program, layout, empty))
+        adapters["sigps_compute"] = ("u4 p i8 u4 p u4 p p", _compute(program, layout, empty, tells_changes))
         adapters["sigps_lift"] = ("v p i8 p p", _lift(layout))
         adapters["sigps_merge"] = ("v p u4 p", _merge(layout))
     return adapters
@@ -105,7 +109,7 @@ def emit(message: Row) -> str:
     return "\n".join(lines)
 
 
-def _compute(program: VertexProgram, layout: Layout, empty: Sequence[str]) -> str:
+def _compute(program: VertexProgram, layout: Layout, empty: Sequence[str], tells_changes: bool) -> str:
     listed = program.consumption is Consumption.LISTED
     messages = "begin, end" if listed else "inbox, has"
     inbox = _tuple(_slots_or(layout.slots, empty))
@@ -133,17 +137,22 @@ def _compute(program: VertexProgram, layout: Layout, empty: Sequence[str]) -> st
         f"    outcome = compute({_env('superstep')}, params, aggregates, (id_of(job, v), out_degree, in_degree), "
         f"state, messages, {'end > begin' if listed else 'has != 0'}, edges, mail)",
         *_indented(_refusal() if posts else []),
-        *[
-            f"    store_{_code(d)}(load_pointer(job, {offset_of('states', i)}), v * {d.itemsize}, "
-            f"{_narrowed(f'outcome[0][{i}]', d)})"
-            for i, d in enumerate(layout.states.stored)
-        ],
+        *_indented(_store_states(layout, tells_changes)),
         f"    if outcome[1] & {SENT}:",
         *_indented(_stores("record", layout.record, "outcome[2]") or ["pass"], 2),
         *_indented(_store_cells("given", layout.aggregates, "outcome[3]")),
         "    return __np.uint32(outcome[1])",
     ]
     return "\n".join(line for line in lines if line)
+
+
+def _store_states(layout: Layout, tells_changes: bool) -> list[str]:
+    lines = []
+    for i, d in enumerate(layout.states.stored):
+        array, value = f"load_pointer(job, {offset_of('states', i)})", _narrowed(f"outcome[0][{i}]", d)
+        store = f"store_{_code(d)}({array}, v * {d.itemsize}, {value})"
+        lines += [f"if outcome[4][{i}]:", f"    {store}"] if tells_changes else [store]
+    return lines
 
 
 def _refusal() -> list[str]:

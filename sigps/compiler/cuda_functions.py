@@ -24,6 +24,7 @@ from sigps.compiler.cpu import compile_for_cpu
 from sigps.compiler.cuda_adapters import Dtypes, Layout, Row, emit, write_adapters
 from sigps.compiler.cuda_memory import POINTER, Elements, accessors
 from sigps.compiler.cuda_single import in_single, single_operations
+from sigps.compiler.cuda_stores import telling_changes, tells_changes
 from sigps.compiler.cuda_ufuncs import complete_ufuncs
 from sigps.compiler.dispatchers import compiled_names, summable
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
@@ -55,8 +56,10 @@ class Functions:
         complete_ufuncs()
         self._capability = _capability(arch)
         is_single = program.precision == "single"
-        written = replace(program, module=in_single(program.module)) if is_single else program
-        self._names = compiled_names(written, _jit, __name__, _python_of)
+        self._tells_changes = tells_changes(program.module)
+        module = telling_changes(program.module) if self._tells_changes else program.module
+        module = in_single(module) if is_single else module
+        self._names = compiled_names(replace(program, module=module), _jit, __name__, _python_of)
         self._names.update(single_operations())
 
     def infer(self) -> tuple[Dtypes, Dtypes]:
@@ -101,7 +104,9 @@ class Functions:
         names: dict[str, Any] = {"__np": np, **accessors(), **self._names}
         names["edge_function"] = self._names.get("edge")
         modules = []
-        for name, (signature, text) in write_adapters(self._program, layout, empty).items():
+        for name, (signature, text) in write_adapters(
+            self._program, layout, empty, self._tells_changes
+        ).items():
             exec(text, names)
             if not signature:
                 names[name] = _jit(names[name])

@@ -33,27 +33,32 @@ using namespace sigps;
 namespace {
 
 __device__ void add_tally(const Lease &lease, const Tally &tally) {
-  __shared__ Counters of_block;
+  // In the order of Counters; a block has few of all but edges, and there are
+  // native atomics for 32 bits.
+  __shared__ uint32_t of_block[5];
+  __shared__ unsigned long long edges_of_block;
+  if (threadIdx.x < 5)
+    of_block[threadIdx.x] = 0;
   if (threadIdx.x == 0)
-    of_block = Counters{};
+    edges_of_block = 0;
   if (!__syncthreads_or(tally.ran)) { // in a small superstep, most blocks
     if (HAS_AGGREGATES && threadIdx.x == 0)
       lease.totals[blockIdx.x] = identity_totals();
     return;
   }
-  add_where_any(&of_block.ran, 0ull + tally.ran);
-  add_where_any(&of_block.active, 0ull + tally.active);
-  add_where_any(&of_block.senders, 0ull + tally.senders);
-  add_where_any(&of_block.retired, 0ull + tally.retired);
-  add_where_any(&of_block.sent_edges, tally.sent_edges);
+  add_where_any(&of_block[0], tally.ran);
+  add_where_any(&of_block[1], tally.active);
+  add_where_any(&of_block[2], tally.senders);
+  add_where_any(&edges_of_block, tally.sent_edges);
+  add_where_any(&of_block[4], tally.retired);
   __syncthreads();
-  constexpr uint32_t COUNT = sizeof(Counters) / sizeof(unsigned long long);
-  if (threadIdx.x < COUNT) { // all of them are on their way at once
-    auto *mine = reinterpret_cast<unsigned long long *>(&of_block);
+  if (threadIdx.x < 5) { // all of them are on their way at once
+    unsigned long long mine =
+        threadIdx.x == 3 ? edges_of_block : of_block[threadIdx.x];
     auto *all =
         reinterpret_cast<unsigned long long *>(&lease.control->counters);
-    if (mine[threadIdx.x] != 0)
-      atomicAdd(&all[threadIdx.x], mine[threadIdx.x]);
+    if (mine != 0)
+      atomicAdd(&all[threadIdx.x], mine);
   }
   if (HAS_AGGREGATES) {
     Totals totals = fold_block(tally.totals);
