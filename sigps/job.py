@@ -108,7 +108,7 @@ def run(
         asynchronous=asynchronous,
         resume=resume,
     )
-    together(lambda: check_checkpoint(checkpoint, resume, device, traces=trace is not None), graph.group)
+    together(lambda: check_checkpoint(checkpoint, resume, traces=trace is not None), graph.group)
     if not isinstance(faults, (Faults, type(None))):
         raise ConfigError(f"faults={faults!r} must be a sigps.Faults, or None")
     check_device(device, graph.group.rank, graph.group.size)
@@ -125,7 +125,7 @@ def run(
         )
         graph = graph.undirected()
     bound = _bind_ids(program, graph)
-    chosen = choose_device(device, prepared, graph, deterministic=deterministic, saves=checkpoint is not None)
+    chosen = choose_device(device, prepared, graph, deterministic=deterministic)
     native = _compiled(prepared, graph, chosen)
     options = RunOptions(
         deterministic=deterministic,
@@ -133,6 +133,7 @@ def run(
         precision=precision,
         asynchronous=asynchronous and max_supersteps is None and checkpoint is None,
         trace=tuple(_seen_ids(graph, list(trace or ()), "trace=")),
+        saves=checkpoint is not None,
     )
     manager = WorkerManager(Communicator(graph.group), graph, threads)
     part = manager.run(
@@ -202,12 +203,11 @@ def check_device(device: str, rank: int = 0, size: int = 1) -> None:
         find_gpu()
 
 
-def check_checkpoint(checkpoint: Checkpoint | None, resume: bool, device: str, *, traces: bool) -> None:
+def check_checkpoint(checkpoint: Checkpoint | None, resume: bool, *, traces: bool) -> None:
     """Check that the state can be saved as asked for.
 
     Raises:
         ConfigError: If there is nothing to resume from, or the folder cannot be written.
-        DeviceError: If the device is not built to save.
     """
     from sigps.system.state_log import Checkpoint, check_folder
     from sigps.system.trace_file import check_writable
@@ -218,16 +218,12 @@ def check_checkpoint(checkpoint: Checkpoint | None, resume: bool, device: str, *
         return
     if not isinstance(checkpoint, Checkpoint):
         raise ConfigError(f"checkpoint={checkpoint!r} must be a sigps.Checkpoint, or None")
-    if device == "cuda":
-        raise DeviceError("device='cuda' is not built to save its state yet; use device='cpu'")
     check_folder(checkpoint.folder)
     if traces:
         check_writable()
 
 
-def choose_device(
-    device: str, prepared: Any, graph: Graph, *, deterministic: bool = False, saves: bool = False
-) -> Device:
+def choose_device(device: str, prepared: Any, graph: Graph, *, deterministic: bool = False) -> Device:
     """Return the device to run on; what `"auto"` is, and why, is logged once.
 
     CUDA's libraries are loaded only where nothing else speaks against a GPU.
@@ -237,7 +233,6 @@ def choose_device(
         prepared: What `check_program` made of the program.
         graph: The graph that it runs on.
         deterministic: As in `run`.
-        saves: Whether the state is saved now and then.
     """
     if device != "auto":
         return device  # type: ignore[return-value]
@@ -247,7 +242,7 @@ def choose_device(
     known: dict[str, Any] = {
         "num_ranks": graph.group.size,
         "num_edges": graph.num_edges,
-        "obstacle": "checkpoints" if saves else find_gpu_obstacle(prepared, deterministic),
+        "obstacle": find_gpu_obstacle(prepared, deterministic),
     }
     against = (
         reason_against_gpu(**known)

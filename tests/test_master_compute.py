@@ -12,8 +12,6 @@ from ways import WAYS, assert_all_equal
 
 from sigps import Aggregator, Checkpoint, CompileError, Graph, Result, Shared, State, Vertex, run
 from sigps.compiler import explain
-from sigps.compiler.frontend import analyse
-from sigps.engine.gpu_in_memory import find_gpu_obstacle
 
 GRAPHS = [name for name in BATTERY if name != "empty"]
 DEVICES = ["python", "cpu"]
@@ -169,7 +167,3 @@ def test_a_shared_value_has_a_number_type() -> None:
 
 def test_explain_names_shared_values() -> None:
     assert "wave: shared, set by master()" in explain(Waves)
-
-
-def test_a_gpu_refuses_it_by_name() -> None:
-    assert find_gpu_obstacle(analyse(Sleeper()), deterministic=False) == "master compute"

@@ -101,7 +101,7 @@ def choose_crew(arch: str) -> Crew:
     >>> choose_crew("sm_80") == NO_CREW
     True
     """
-    return Crew(16, 768, 1 << 14) if int(arch.removeprefix("sm_")) >= 90 else NO_CREW
+    return Crew(16, 1024, 1 << 14) if int(arch.removeprefix("sm_")) >= 90 else NO_CREW
 
 
 def fit_crew(crew: Crew, most_blocks: int, shared_bytes: int) -> Crew:

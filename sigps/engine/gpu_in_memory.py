@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sigps.compiler.cuda import CudaProgram, compile_for_cuda, link
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
 from sigps.device.cuda import Gpu, Kernel, Module
+from sigps.engine import gpu_snapshot
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.configuration import (
     NO_CREW,
@@ -30,15 +31,25 @@ from sigps.engine.configuration import (
     num_blocks,
 )
 from sigps.engine.direction import GPU_PULL_GAIN, GPU_PULL_GAIN_EARLY, Direction, choose_release
-from sigps.engine.exchange import checked_gids
+from sigps.engine.exchange import Exchange, checked_gids
 from sigps.engine.gpu_graph import graph_on_gpu
 from sigps.engine.gpu_memory import RunMemory
 from sigps.engine.gpu_plan import MOST_SUPERSTEPS, can_push, shape_of
+from sigps.engine.master_compute import MasterCompute
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
 from sigps.engine.subgraph import Subgraph
 from sigps.errors import DeviceError
-from sigps.kernels.lease import FEW_IN_A_ROW, NO_ROOM, NOBODY_THERE, NOT_YET, NOTHING_LEFT, PULL, PUSH
+from sigps.kernels.lease import (
+    FEW_IN_A_ROW,
+    NO_ROOM,
+    NOBODY_THERE,
+    NOT_YET,
+    NOTHING_LEFT,
+    PULL,
+    PUSH,
+    RETIRED,
+)
 
 __all__ = ["DeviceFields", "GpuEngine", "GpuProgram", "find_gpu_obstacle"]
 
@@ -56,8 +67,6 @@ def find_gpu_obstacle(program: VertexProgram, deterministic: bool) -> str | None
     floats = [*program.message_dtypes, *program.aggregate_dtypes]
     if deterministic and any(d.kind == "f" for d in floats):
         return "deterministic sums of floats"
-    if program.has_master:
-        return "master compute"
     return None
 
 
@@ -71,6 +80,8 @@ class GpuEngine:
         deterministic: Whether floating-point results must not depend on how the work is divided.
         forced: A direction to use always, or None.
         asynchronous: Whether values may be sent out of turn where the result is provably the same.
+        master: The program's master compute, or None. It runs on the host, so a lease is one superstep.
+        saves: Whether `save` is called now and then: then what is in flight are records, always.
     """
 
     def __init__(
@@ -78,10 +89,13 @@ class GpuEngine:
         native: GpuProgram,
         params: tuple[Any, ...],
         subgraph: Subgraph,
+        exchange: Exchange,
         *,
         deterministic: bool = False,
         forced: Direction | None = None,
         asynchronous: bool = False,
+        master: MasterCompute | None = None,
+        saves: bool = False,
     ) -> None:
         obstacle = find_gpu_obstacle(native.program, deterministic)
         if obstacle is not None:
@@ -89,6 +103,10 @@ class GpuEngine:
         self.superstep = 0
         self.aggregates = Aggregates(native.program.aggregators, False, 0)
         self._gpu, self._program = native.gpu, native.program
+        self._params, self._subgraph, self._exchange = params, subgraph, exchange
+        self._master, self._control = master, None
+        self._has_crew = not saves and master is None
+        self._arrived: Snapshot | None = None
         is_listed = native.program.consumption is Consumption.LISTED
         in_order = is_listed or native.program.early_exit is EarlyExit.LOWEST
         self._graph = graph_on_gpu(subgraph, native.gpu, sorts_rows=not in_order)
@@ -107,29 +125,93 @@ class GpuEngine:
         """Run until the end, or for so many supersteps."""
         outcome = Outcome(ended=False)
         last = self.superstep + num_supersteps
+        if self._arrived is not None:
+            self._read_arrived(outcome)
         while not outcome.ended and self.superstep < last:
             end = min(last, self.superstep + MOST_SUPERSTEPS)
-            if self._is_best_first and self.superstep == 0:
+            before = self.superstep
+            if self._is_best_first and before == 0:
                 end = 1
+            if self._master is not None:
+                end = before + 1
             ending = self._launch(end, outcome)
             outcome.ended = ending == NOTHING_LEFT
+            if self._master is not None and self.superstep > before:
+                self._run_master(self._master, before, outcome)
             if self._is_best_first and (outcome.ended or self.superstep == 1):
                 outcome.ended = not self._release()
+        self._read_aggregates()
+        return outcome
+
+    def _read_aggregates(self) -> None:
         if self.aggregates.values:
             self.aggregates.values = self._memory.aggregate_values(self.aggregates.values)
-        return outcome
+
+    def _run_master(self, master: MasterCompute, superstep: int, outcome: Outcome) -> None:
+        self._read_aggregates()
+        decision = master.run(superstep, self.aggregates, self._exchange)
+        self._memory.set_aggregates(self.aggregates.values)
+        if decision.wakes:
+            self._memory.wake_all(self._control)
+        outcome.stopped = decision.stops
+        outcome.ended = decision.stops or (outcome.ended and not decision.wakes)
+
+    def _read_arrived(self, outcome: Outcome) -> None:
+        """Run the superstep that reads an interpreter's messages on the CPU: edges have no records of them."""
+        from sigps.compiler.cpu import compile_for_cpu
+        from sigps.device.cpu import Threads
+        from sigps.engine.in_memory import Engine
+
+        arrived, self._arrived = self._arrived, None
+        assert arrived is not None
+        native = compile_for_cpu(self._program, dict(self._columns))
+        with Threads(1) as threads:
+            engine = Engine(
+                native, self._params, self._subgraph, self._exchange, threads, master=self._master
+            )
+            engine.restore(arrived)
+            done = engine.lease(1)
+            snapshot = engine.save()
+        outcome.stats.extend(done.stats)
+        outcome.ended, outcome.stopped = done.ended, done.stopped
+        self._put(snapshot)
 
     def state(self, name: str) -> NDArray[Any]:
         """Return the values of a state field, [num_owned], by local id; a copy on the host."""
         return self.fields()[name]
 
     def save(self) -> Snapshot:
-        """Say that this is not built yet: `run` refuses it before it comes to that."""
-        raise DeviceError("device='cuda' is not built to save its state yet; use device='cpu'")
+        """Return copies of what this partition needs to go on; between leases, and in no best-first run."""
+        assert not self._is_best_first
+        assert not self._has_crew
+        assert self._control is not None
+        return gpu_snapshot.save(
+            self._memory,
+            self._form.compiled,
+            self._graph,
+            self._control,
+            self.aggregates.values,
+            self._subgraph.owned_gids,
+            lambda ids: self._exchange.find(ids, self.superstep),
+        )
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Say that this is not built yet."""
-        raise DeviceError("device='cuda' is not built to go on from a state log yet; use device='cpu'")
+        """Go on from there, before the first superstep.
+
+        Raises:
+            DeviceError: If what is in flight is in a form that a GPU cannot read.
+        """
+        if snapshot.in_flight == "messages" and self._program.delivery is not Delivery.MAILBOX:
+            self._arrived = snapshot
+            self.superstep = snapshot.superstep
+        else:
+            self._put(snapshot)
+
+    def _put(self, snapshot: Snapshot) -> None:
+        form = self._form
+        gpu_snapshot.restore(snapshot, self._memory, form.compiled, self._graph, form.push_gain)
+        self.aggregates.restore(snapshot.aggregates)
+        self.superstep = snapshot.superstep
 
     def fields(self) -> DeviceFields:
         """Return all state fields, which stay where they are; the rest of the run's memory may go."""
@@ -143,7 +225,8 @@ class GpuEngine:
         """
         form = self._form
         self._lease["end"], self._lease["push_gain"] = end, form.push_gain
-        self._lease["few_messages"] = form.crew.most_messages if self._memory.has_crew else 0
+        has_crew = self._has_crew and self._memory.has_crew
+        self._lease["few_messages"] = form.crew.most_messages if has_crew else 0
         blocks = num_blocks(
             self._gpu.num_sms * form.blocks_per_sm,
             self._graph.places.size,
@@ -165,7 +248,7 @@ class GpuEngine:
                 )
             control, stats = self._memory.read_back()
             outcome.stats.append_rows(stats, self._directions)
-            plan = control["plan"]
+            self._control, plan = control, control["plan"]
             self.superstep, ending, self._few = int(plan["superstep"]), int(plan["ended"]), int(plan["few"])
             if ending == NO_ROOM:
                 self._memory.make_mail_room(control)
@@ -205,7 +288,7 @@ class GpuEngine:
         sent = memory.array(f"sent{parity}", np.uint8)
         if self._withheld is None:
             self._withheld = cupy.unpackbits(sent, bitorder="little")[:n].view(cupy.bool_)
-        self._withheld &= status != 2
+        self._withheld &= status != RETIRED
         degrees = self._graph.out_degrees
         withheld_edges = int(cupy.where(self._withheld, degrees, 0).sum(dtype=cupy.uint64))
         choice = choose_release(

@@ -19,7 +19,18 @@ from sigps.engine.gpu_plan import RunPlan, Sizes, mail_arrays, plan_run
 from sigps.engine.subgraph import Subgraph
 from sigps.errors import DeviceError
 from sigps.kernels.abi import JOB
-from sigps.kernels.lease import ASK_NOBODY, ASK_SOME, CONTROL, LEASE, PULL, PUSH, STATS
+from sigps.kernels.lease import (
+    ACTIVE,
+    ASK_NOBODY,
+    ASK_SOME,
+    CONTROL,
+    HALTED,
+    LEASE,
+    NOT_YET,
+    PULL,
+    PUSH,
+    STATS,
+)
 
 if TYPE_CHECKING:
     from sigps.compiler.cuda import CudaProgram
@@ -201,7 +212,9 @@ class RunMemory:
         (dtype,) = self._compiled.record
         return self.array(f"records{parity}", dtype)[: self._graph.places.size]
 
-    def plan(self, superstep: int, sent_edges: int, gain: int, *, has_retired: bool) -> None:
+    def plan(
+        self, superstep: int, sent_edges: int, gain: int, *, has_retired: bool, has_active: bool = False
+    ) -> None:
         """Write the plan of a superstep whose senders are known as bits.
 
         Args:
@@ -209,12 +222,12 @@ class RunMemory:
             sent_edges: Out-edges of the senders.
             gain: How many in-edges a pull passes while a push delivers one message.
             has_retired: Whether a push has to ask who has retired.
+            has_active: Whether vertices are active, all of which only a pull finds.
         """
         forced, edges = int(self.lease["forced"]), int(self.lease["num_in_edges"])
         is_cheap = sent_edges * gain < edges + self._graph.places.size
-        pushes = (
-            superstep > 0 and (is_cheap or forced == 2) and forced != 1 and "inboxes0" in self._plan.offsets
-        )
+        can_push = superstep > 0 and not has_active and "inboxes0" in self._plan.offsets
+        pushes = can_push and (is_cheap or forced == 2) and forced != 1
         control = np.zeros((), dtype=CONTROL)
         plan = control["plan"]
         plan["superstep"], plan["direction"] = superstep, PUSH if pushes else PULL
@@ -242,6 +255,28 @@ class RunMemory:
         cells = cupy.asnumpy(self.array("aggregates", np.uint64))
         return tuple(cells[i : i + 1].view(value.dtype)[0] for i, value in enumerate(like))
 
+    def set_aggregates(self, values: tuple[Any, ...]) -> None:
+        """Let compute() read these in the next superstep."""
+        cells = np.frombuffer(_cells(values), np.uint8)
+        self.array("aggregates", np.uint8)[: cells.size].set(cells)
+
+    def wake_all(self, control: Any) -> None:
+        """Make halted vertices active, after a superstep and whether or not it was the last.
+
+        Args:
+            control: The device's control structure, as `read_back` returned it.
+        """
+        status = self.array("status", np.uint8)
+        status[status == HALTED] = ACTIVE
+        self._go_on(control, direction=PULL, few=0)
+
+    def _go_on(self, control: Any, **changes: int) -> None:
+        """Let a lease go on that ended, with a plan that says something else."""
+        resumed = control.copy()
+        for name, value in {"ended": NOT_YET, **changes}.items():
+            resumed["plan"][name] = value
+        self.array("control", np.uint8).set(np.frombuffer(resumed.tobytes(), np.uint8))
+
     def make_mail_room(self, control: Any) -> None:
         """Give a superstep that ran out of room for mail more of it, and let it go on.
 
@@ -253,16 +288,16 @@ class RunMemory:
         import cupy
 
         job, n = self.lease["in_job"], self._graph.places.size
-        room, wanted = int(job["mail_room"]), int(self._mail("num_mails", np.uint64)[0])
+        room, wanted = int(job["mail_room"]), int(self.mail("num_mails", np.uint64)[0])
         larger = max(2 * room, wanted + wanted // 4)
         arrays = mail_arrays(self._compiled, larger)
         check_fits({f"the mail of superstep {int(control['plan']['superstep'])}": sum(arrays.values())})
         again = cupy.unpackbits(self.array("again", np.uint8), bitorder="little")[:n].view(cupy.bool_)
-        senders = self._mail("mail_senders", np.uint32)[:room]
+        senders = self.mail("mail_senders", np.uint32)[:room]
         stays = ~again[senders]
         kept = int(stays.sum())
         for name, size in arrays.items():
-            old = self._mail(name, np.uint8)
+            old = self.mail(name, np.uint8)
             new = cupy.empty(size, dtype=cupy.uint8)
             width = size // larger
             if name.startswith("mail_"):
@@ -270,13 +305,24 @@ class RunMemory:
             else:
                 new[: old.size] = old
             self._use(name, new)
-        self._mail("num_mails", np.uint64)[0] = kept
+        self.mail("num_mails", np.uint64)[0] = kept
         job["mail_room"] = larger
-        resumed = control.copy()
-        resumed["plan"]["ended"], resumed["plan"]["resumes"] = 0, 1
-        self.array("control", np.uint8).set(np.frombuffer(resumed.tobytes(), np.uint8))
+        self._go_on(control, resumes=1)
 
-    def _mail(self, name: str, dtype: Any) -> Any:
+    def make_room_for(self, num_mails: int) -> None:
+        """Give the mailbox room for so much mail, before there is any."""
+        import cupy
+
+        if num_mails <= int(self.lease["in_job"]["mail_room"]):
+            return
+        arrays = mail_arrays(self._compiled, num_mails)
+        check_fits({"mail": sum(arrays.values())})
+        for name, size in arrays.items():
+            self._use(name, cupy.empty(size, dtype=cupy.uint8))
+        self.lease["in_job"]["mail_room"] = num_mails
+
+    def mail(self, name: str, dtype: Any) -> Any:
+        """Return one of the arrays that grow with the mail."""
         grown = [array for known, array in self._more if known == name]
         return grown[-1].view(dtype) if grown else self.array(name, dtype)
 

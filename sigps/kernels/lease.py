@@ -7,11 +7,13 @@ import numpy as np
 from sigps.kernels.abi import JOB
 
 __all__ = [
+    "ACTIVE",
     "ASK_NOBODY",
     "ASK_SOME",
     "CONTROL",
     "EDGES",
     "FEW_IN_A_ROW",
+    "HALTED",
     "HUB_DEGREE",
     "LEASE",
     "NOBODY_THERE",
@@ -20,10 +22,12 @@ __all__ = [
     "NO_ROOM",
     "PULL",
     "PUSH",
+    "RETIRED",
     "STATS",
 ]
 
 PULL, PUSH = 0, 1
+ACTIVE, HALTED, RETIRED = 0, 1, 2
 ASK_NOBODY, ASK_SOME = 0, 1
 NOT_YET, NOTHING_LEFT, NO_ROOM, NOBODY_THERE = 0, 1, 2, 3
 HUB_DEGREE = 2048

@@ -36,6 +36,7 @@ class RunOptions:
         precision: The array type of Python's `float`.
         asynchronous: Whether values may be sent out of turn where the result is provably the same.
         trace: Ids, as compute() sees them, of vertices to record (interpreter only).
+        saves: Whether the state is saved now and then.
     """
 
     deterministic: bool = False
@@ -43,6 +44,7 @@ class RunOptions:
     precision: Literal["single", "double"] = "double"
     asynchronous: bool = False
     trace: tuple[int, ...] = ()
+    saves: bool = False
 
 
 class Engine(Protocol):
@@ -116,15 +118,20 @@ def _engine(
     params = tuple(
         field.dtype(options.precision).type(getattr(program, field.name)) for field in native.program.params
     )
+    has_master = program.declaration.has_master
+    master = MasterCompute(program, subgraph.num_vertices, subgraph.num_edges) if has_master else None
     if isinstance(native, GpuProgram):
         try:
             return GpuEngine(
                 native,
                 params,
                 subgraph,
+                exchange,
                 deterministic=options.deterministic,
                 forced=options.forced,
                 asynchronous=options.asynchronous,
+                master=master,
+                saves=options.saves,
             )
         except MemoryError as error:
             raise DeviceError(
@@ -132,7 +139,6 @@ def _engine(
                 "precision='single' and fewer edge columns take less; device='cpu' uses the host's",
                 rank=exchange.rank,
             ) from error
-    has_master = program.declaration.has_master
     return InMemoryEngine(
         native,
         params,
@@ -142,5 +148,5 @@ def _engine(
         deterministic=options.deterministic,
         forced=options.forced,
         asynchronous=options.asynchronous,
-        master=MasterCompute(program, subgraph.num_vertices, subgraph.num_edges) if has_master else None,
+        master=master,
     )

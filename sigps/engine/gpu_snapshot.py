@@ -1,0 +1,229 @@
+"""A run on a GPU between two supersteps: copied for a state log, and a state log put in its place.
+
+Arrays are copied where they are, which takes as long as a superstep's writing, and brought to the host by whoever
+writes them, while the next supersteps run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.compiler.cuda_adapters import Row
+from sigps.compiler.program import Delivery
+from sigps.engine.gpu_memory import RunMemory, free_bytes
+from sigps.engine.snapshot import Snapshot
+from sigps.errors import DeviceError
+from sigps.kernels.lease import ACTIVE
+
+if TYPE_CHECKING:
+    from sigps.compiler.cuda import CudaProgram
+    from sigps.engine.gpu_graph import GpuGraph
+
+__all__ = ["Copied", "restore", "save"]
+
+Find = Callable[[NDArray[np.int64]], NDArray[np.int64]]
+
+
+class Copied:
+    """A copy of a device's array. It crosses to the host when NumPy asks for it, on whatever thread that is.
+
+    Args:
+        array: The copy, on the device; nobody else has it.
+
+    Attributes:
+        dtype: Its type.
+        nbytes: Its size.
+    """
+
+    def __init__(self, array: Any) -> None:
+        import cupy
+
+        self.dtype, self.nbytes = np.dtype(array.dtype.name), int(array.nbytes)
+        self._array, self._host = array, np.empty(0, dtype=self.dtype)
+        self._is_made = cupy.cuda.Event(disable_timing=True)
+        self._is_made.record()
+        if free_bytes() < 2 * self.nbytes:  # the run needs it more
+            self._bring()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if self._array is not None:
+            self._bring()
+        return self._host if dtype is None else self._host.astype(dtype, copy=bool(copy))
+
+    def _bring(self) -> None:
+        import cupy
+
+        with self._array.device:
+            stream = cupy.cuda.Stream(non_blocking=True)  # a lease that runs does not hold it up
+            stream.wait_event(self._is_made)
+            self._host = cupy.asnumpy(self._array, stream=stream)
+            stream.synchronize()
+        self._array = None
+
+
+def save(
+    memory: RunMemory,
+    compiled: CudaProgram,
+    graph: GpuGraph,
+    control: Any,
+    aggregates: tuple[Any, ...],
+    gids: NDArray[np.int64],
+    find: Find,
+) -> Snapshot:
+    """Copy what the run has.
+
+    Args:
+        memory: The run's.
+        compiled: Its program.
+        graph: Its graph.
+        control: The device's control structure after the last superstep.
+        aggregates: The aggregators' values.
+        gids: [num_owned]: the vertices, by local id.
+        find: Finds the gids of ids, as compute() names them.
+    """
+    program, places = compiled.program, graph.places
+    states = [
+        Copied(values[places].astype(dtype, copy=False))
+        for values, dtype in zip(memory.states, program.state_dtypes, strict=True)
+    ]
+    if program.delivery is Delivery.MAILBOX:
+        in_flight, ends, values = "messages", *_mail(memory, compiled, find)
+    else:
+        in_flight, ends, values = "records", *_records(memory, compiled, graph, control)
+    return Snapshot(
+        superstep=int(control["plan"]["superstep"]),
+        gids=gids,
+        status=Copied(memory.array("status", np.uint8)[places]),  # type: ignore[arg-type]
+        states=tuple(states),  # type: ignore[arg-type]
+        in_flight=in_flight,  # type: ignore[arg-type]
+        ends=ends,
+        values=values,
+        aggregates=aggregates,
+    )
+
+
+def restore(
+    snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram, graph: GpuGraph, push_gain: int
+) -> None:
+    """Put a snapshot in the place of what a run begins with; local ids are gids.
+
+    Args:
+        snapshot: What to go on from: records along edges, or mail.
+        memory: The run's.
+        compiled: Its program.
+        graph: Its graph.
+        push_gain: How many in-edges a pull passes while a push delivers one message.
+
+    Raises:
+        DeviceError: If mail was combined by another device, and cannot be read as messages again.
+    """
+    import cupy
+
+    program = compiled.program
+    at = graph.places[cupy.asarray(snapshot.gids)]
+    status = memory.array("status", np.uint8)
+    status[at] = cupy.asarray(snapshot.status)
+    for values, given in zip(memory.states, snapshot.states, strict=True):
+        values[at] = cupy.asarray(given).astype(values.dtype, copy=False)
+    memory.set_aggregates(snapshot.aggregates)
+    has_active = bool((status == ACTIVE).any())
+    sent_edges = 0
+    if program.delivery is not Delivery.MAILBOX:
+        sent_edges = _put_records(snapshot, memory, compiled, graph)
+    elif snapshot.in_flight == "slots":
+        raise DeviceError(
+            "device='cuda' cannot go on from here: the messages of send_to() were combined when this was "
+            "saved, and a GPU reads them one by one. Use the device that saved it"
+        )
+    else:
+        _put_mail(snapshot, memory, compiled)
+    memory.plan(snapshot.superstep, sent_edges, push_gain, has_retired=True, has_active=has_active)
+
+
+def _records(memory: RunMemory, compiled: CudaProgram, graph: GpuGraph, control: Any) -> tuple[Any, Any]:
+    import cupy
+
+    plan, n = control["plan"], graph.places.size
+    parity = int(plan["superstep"]) & 1
+    if plan["has_lists"]:
+        sent = cupy.zeros(n, dtype=cupy.bool_)
+        for name, count in (("senders", plan["num_listed"]), ("hubs", plan["num_hubs"])):
+            sent[memory.array(name, np.uint32)[: int(count)]] = True
+    else:
+        sent = cupy.unpackbits(memory.array(f"sent{parity}", np.uint8), bitorder="little")[:n].view(
+            cupy.bool_
+        )
+    lids = cupy.flatnonzero(sent[graph.places])
+    row = Row(compiled.record, compiled.record)
+    values = _columns(memory.array(f"records{parity}", np.uint8), row, n, graph.places[lids])
+    return Copied(lids.astype(cupy.int64, copy=False)), values
+
+
+def _put_records(snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram, graph: GpuGraph) -> int:
+    """Return how many messages the records stand for."""
+    import cupy
+
+    n, parity = graph.places.size, snapshot.superstep & 1
+    at = graph.places[cupy.asarray(snapshot.ends)]
+    row = Row(compiled.record, compiled.record)
+    _fill(memory.array(f"records{parity}", np.uint8), row, n, at, snapshot.values)
+    sent = cupy.zeros(n, dtype=cupy.bool_)
+    sent[at] = True
+    packed = cupy.packbits(sent, bitorder="little")
+    memory.array(f"sent{parity}", np.uint8)[: packed.size] = packed
+    return int(graph.out_degrees[at].sum(dtype=cupy.uint64))
+
+
+def _mail(memory: RunMemory, compiled: CudaProgram, find: Find) -> tuple[Any, Any]:
+    import cupy
+
+    count = int(memory.mail("num_mails", np.uint64)[0])
+    targets = memory.mail("mail_targets", np.int64)[:count].copy()
+    by_id = cupy.flatnonzero(memory.mail("mail_kinds", np.uint8)[:count])
+    if by_id.size:
+        targets[by_id] = cupy.asarray(find(cupy.asnumpy(targets[by_id])))
+    row = Row(compiled.message, compiled.message)
+    values = _columns(memory.mail("mail_messages", np.uint8), row, count, slice(None))
+    return Copied(targets), values
+
+
+def _put_mail(snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram) -> None:
+    import cupy
+
+    count = snapshot.ends.size
+    memory.make_room_for(count)
+    memory.mail("mail_targets", np.int64)[:count] = cupy.asarray(snapshot.ends)
+    memory.mail("mail_kinds", np.uint8)[:count] = 0
+    memory.mail("mail_senders", np.uint32)[:count] = 0  # who sent it matters while it is posted, no longer
+    row = Row(compiled.message, compiled.message)
+    rows = memory.mail("mail_messages", np.uint8)
+    _fill(rows, row, count, slice(None), snapshot.values)
+    memory.mail("num_mails", np.uint64)[0] = count
+
+
+def _columns(raw: Any, row: Row, count: int, at: Any) -> tuple[Any, ...]:
+    """Return copies of some of the first `count` rows, an array a field, as wide as the CPU has them."""
+    import cupy
+
+    size = row.structure.itemsize
+    rows = raw[: count * size].reshape(count, max(1, size))[at] if size else raw[:0]
+    columns = []
+    for dtype, offset in zip(row.stored, row.offsets, strict=True):
+        column = cupy.ascontiguousarray(rows[:, offset : offset + dtype.itemsize]).view(dtype).ravel()
+        columns.append(Copied(column.astype(np.int64) if dtype.kind == "i" else column))
+    return tuple(columns)
+
+
+def _fill(raw: Any, row: Row, count: int, at: Any, columns: tuple[NDArray[Any], ...]) -> None:
+    """Write columns, as `_columns` returns them, into rows."""
+    import cupy
+
+    size = row.structure.itemsize
+    for dtype, offset, column in zip(row.stored, row.offsets, columns, strict=True):
+        values = cupy.ascontiguousarray(cupy.asarray(column).astype(dtype, copy=False))
+        bytes_of = values.view(np.uint8).reshape(values.size, dtype.itemsize)
+        raw[: count * size].reshape(count, size)[at, offset : offset + dtype.itemsize] = bytes_of

@@ -1,0 +1,179 @@
+"""Runs on a GPU that are saved, and go on there or elsewhere; and programs with a master, which runs on the host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from battery import BATTERY
+from engines import compiled, interpreted, laid_out
+from master_programs import Budget, Sleeper, Waves
+from test_equality import PROGRAMS
+from test_gpu_engine import assert_as_judged, fans
+from test_snapshot import GRAPHS, LAST, combines_mail, ending, made
+from ways import RELATIVE, Way, assert_same
+
+from sigps import Checkpoint, Graph, Vertex, run
+from sigps.apps import BFS, SSSP, PageRank
+from sigps.compiler.frontend import analyse
+from sigps.device.cuda import find_gpu
+from sigps.engine import gpu_snapshot
+from sigps.engine.gpu_in_memory import GpuEngine, GpuProgram
+from sigps.errors import DeviceError
+from sigps.kernels.lease import HUB_DEGREE
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _gpu() -> None:
+    try:
+        find_gpu()
+    except DeviceError as error:
+        pytest.skip(str(error))
+
+
+def on_gpu(program: Vertex, graph: Graph, **options: Any) -> GpuEngine:
+    native = GpuProgram(analyse(program), find_gpu())
+    params = tuple(f.dtype("double").type(getattr(program, f.name)) for f in native.program.params)
+    return GpuEngine(native, params, *laid_out(graph), saves=True, **options)
+
+
+MAKERS = {"cuda": on_gpu, "cpu": compiled, "python": interpreted}
+
+
+def assert_near(found: Any, expected: Any, note: str) -> None:
+    if expected.dtype.kind == "f":
+        np.testing.assert_allclose(found, expected, rtol=RELATIVE, err_msg=note)
+    else:
+        np.testing.assert_array_equal(found, expected, err_msg=note)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("cuda", "cuda"), ("cuda", "cpu"), ("cuda", "python"), ("cpu", "cuda"), ("python", "cuda")],
+)
+def test_another_engine_goes_on_where_one_stopped(name: str, first: str, second: str) -> None:
+    program = made(name)
+    for which in GRAPHS:
+        graph = BATTERY[which].build()
+        whole = ending(interpreted(program, graph), program, LAST)
+        for stop in range(1, min(len(whole[2]), 5)):
+            before, after = MAKERS[first](program, graph), MAKERS[second](program, graph)
+            before.lease(stop)
+            snapshot = before.save()
+            before.lease(1)  # what was saved is no longer the engine's
+            if (first, second) == ("cpu", "cuda") and combines_mail(program):
+                with pytest.raises(DeviceError, match="were combined when this was saved"):
+                    after.restore(snapshot)
+                return
+            after.restore(snapshot)
+            fields, aggregators, ran, ended = ending(after, program, LAST - stop)
+            note = f"{which}, saved after superstep {stop - 1}"
+            for field, values in fields.items():
+                assert_near(values, whole[0][field], f"{field}, {note}")
+            for aggregator, value in aggregators.items():
+                assert value == pytest.approx(whole[1][aggregator], rel=RELATIVE), note
+            assert ended == whole[3], note
+            if analyse(program).improving is None or second != "cpu":
+                assert ran == whole[2][stop:], note
+
+
+@pytest.mark.parametrize("direction", ["push", "pull"])
+def test_senders_are_known_as_lists_and_as_bits(direction: Any) -> None:
+    graph = fans(40, HUB_DEGREE + 1)  # the hubs are on a list of their own
+    for program in (BFS(source=0), SSSP(source=0)):
+        whole = ending(compiled(program, graph), program, LAST)
+        for stop in range(1, len(whole[2])):
+            before, after = (on_gpu(program, graph, forced=direction) for _ in range(2))
+            before.lease(stop)
+            after.restore(before.save())
+            fields, *_ = ending(after, program, LAST)
+            for field, values in fields.items():
+                assert_near(values, whole[0][field], field)
+
+
+def test_more_mail_is_restored_than_there_is_room_for() -> None:
+    program, graph = made("jump"), BATTERY["skewed"].build()
+    before, after = interpreted(program, graph), on_gpu(program, graph)
+    before.lease(1)
+    snapshot = before.save()
+    after._memory.lease["in_job"]["mail_room"] = 1
+    after.restore(snapshot)
+    assert int(after._memory.lease["in_job"]["mail_room"]) == snapshot.ends.size > 1
+    whole = ending(interpreted(program, graph), program, LAST)
+    for field, values in ending(after, program, LAST - 1)[0].items():
+        assert_near(values, whole[0][field], field)
+
+
+@pytest.mark.parametrize(("first", "second"), [("cuda", "cuda"), ("cuda", "cpu"), ("cpu", "cuda")])
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_a_log_goes_on_on_another_device(first: str, second: str, precision: Any, tmp_path: Path) -> None:
+    graph = BATTERY["skewed"].build()
+    for program in (PageRank(iterations=9), SSSP(source=BATTERY["skewed"].sources[0])):
+        folder = tmp_path / type(program).__name__
+        options: dict[str, Any] = {"precision": precision}
+        whole = run(program, graph, device="cpu", asynchronous=False, **options)
+        log = Checkpoint(folder, every=2)
+        begun = run(program, graph, device=first, max_supersteps=3, checkpoint=log, **options)
+        assert [save.superstep for save in begun.saves] == [2]
+        assert begun.saves[0].num_bytes > graph.num_vertices * 9
+        result = run(program, graph, device=second, checkpoint=log, resume=True, **options)
+        relative = 1e-5 if precision == "single" else RELATIVE
+        assert_same(whole, result, exact=False, only_better=True, relative=relative)
+        assert [s.superstep for s in result.stats] == list(range(whole.supersteps))
+
+
+def test_saved_in_every_superstep_of_a_mesh(tmp_path: Path) -> None:
+    """Where a crew would deliver messages before the superstep is over."""
+    graph = BATTERY["grid"].build()
+    program = BFS(source=BATTERY["grid"].vertices[0])
+    result = run(program, graph, device="cuda", checkpoint=Checkpoint(tmp_path, every=1, keep=1000))
+    assert_same(result, run(program, graph, device="python"), exact=True)
+    assert len(result.saves) == result.supersteps - 1
+
+
+def test_where_there_is_no_memory_for_copies_they_are_brought_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program, graph = made("sssp"), BATTERY["skewed"].build()
+    monkeypatch.setattr(gpu_snapshot, "free_bytes", lambda: 0)
+    before, after = on_gpu(program, graph), on_gpu(program, graph)
+    before.lease(2)
+    snapshot = before.save()
+    assert snapshot.status._array is None  # type: ignore[attr-defined]
+    after.restore(snapshot)
+    whole = ending(interpreted(program, graph), program, LAST)
+    np.testing.assert_array_equal(ending(after, program, LAST)[0]["distance"], whole[0]["distance"])
+
+
+# --- master compute --------------------------------------------------------
+
+CUDA = [Way(device="cuda", direction=direction) for direction in ("auto", "push", "pull")]
+
+
+@pytest.mark.parametrize("name", ["skewed", "grid", "isolated", "path", "two_components", "single_vertex"])
+@pytest.mark.parametrize("program", [Waves(), Budget(), Sleeper()])
+def test_masters(program: Vertex, name: str) -> None:
+    assert_as_judged(program, BATTERY[name].build(), ways=CUDA)
+
+
+def test_a_master_wakes_all_but_the_retired() -> None:
+    result = run(Sleeper(), Graph.from_edges([0, 1], [1, 2]), device="cuda")
+    assert [s.active for s in result.stats] == [3, 3, 2]
+    assert result["runs"].tolist() == [2, 3, 3]
+    assert result.reason == "converged"
+
+
+@pytest.mark.parametrize(("first", "second"), [("cuda", "cpu"), ("cpu", "cuda"), ("python", "cuda")])
+def test_a_log_keeps_shared_values(first: Any, second: Any, tmp_path: Path) -> None:
+    graph = BATTERY["grid"].build()
+    whole = run(Waves(), graph, device="python")
+    run(Waves(), graph, device=first, checkpoint=Checkpoint(tmp_path, every=3), max_supersteps=7)
+    result = run(Waves(), graph, device=second, checkpoint=Checkpoint(tmp_path, every=3), resume=True)
+    assert result.aggregators == whole.aggregators
+    assert result["reached"].tolist() == whole["reached"].tolist()
+    assert [s.active for s in result.stats] == [s.active for s in whole.stats]
