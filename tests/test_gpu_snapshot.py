@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from sigps.compiler.frontend import analyse
 from sigps.device.cuda import find_gpu
 from sigps.engine import gpu_snapshot
 from sigps.engine.gpu_in_memory import GpuEngine, GpuProgram
+from sigps.engine.snapshot import Snapshot
 from sigps.errors import DeviceError
 from sigps.kernels.lease import HUB_DEGREE
 
@@ -44,6 +46,16 @@ def on_gpu(program: Vertex, graph: Graph, **options: Any) -> GpuEngine:
 MAKERS = {"cuda": on_gpu, "cpu": compiled, "python": interpreted}
 
 
+def written(snapshot: Snapshot) -> Snapshot:
+    """Return what a log would have of it."""
+    on_host = {
+        name: tuple(map(np.asarray, value)) if name in ("states", "values") else np.asarray(value)
+        for name, value in vars(snapshot).items()
+        if name in ("status", "states", "ends", "values")
+    }
+    return replace(snapshot, **on_host)
+
+
 def assert_near(found: Any, expected: Any, note: str) -> None:
     if expected.dtype.kind == "f":
         np.testing.assert_allclose(found, expected, rtol=RELATIVE, err_msg=note)
@@ -58,14 +70,15 @@ def assert_near(found: Any, expected: Any, note: str) -> None:
 )
 def test_another_engine_goes_on_where_one_stopped(name: str, first: str, second: str) -> None:
     program = made(name)
-    for which in GRAPHS:
+    for which in ("skewed", GRAPHS[1 + list(PROGRAMS).index(name) % 4]):
         graph = BATTERY[which].build()
         whole = ending(interpreted(program, graph), program, LAST)
-        for stop in range(1, min(len(whole[2]), 5)):
+        for stop in range(1, min(len(whole[2]), 4)):
             before, after = MAKERS[first](program, graph), MAKERS[second](program, graph)
             before.lease(stop)
             snapshot = before.save()
             before.lease(1)  # what was saved is no longer the engine's
+            snapshot = written(snapshot)
             if (first, second) == ("cpu", "cuda") and combines_mail(program):
                 with pytest.raises(DeviceError, match="were combined when this was saved"):
                     after.restore(snapshot)
@@ -90,7 +103,7 @@ def test_senders_are_known_as_lists_and_as_bits(direction: Any) -> None:
         for stop in range(1, len(whole[2])):
             before, after = (on_gpu(program, graph, forced=direction) for _ in range(2))
             before.lease(stop)
-            after.restore(before.save())
+            after.restore(written(before.save()))
             fields, *_ = ending(after, program, LAST)
             for field, values in fields.items():
                 assert_near(values, whole[0][field], field)
@@ -145,7 +158,7 @@ def test_where_there_is_no_memory_for_copies_they_are_brought_at_once(
     before.lease(2)
     snapshot = before.save()
     assert snapshot.status._array is None  # type: ignore[attr-defined]
-    after.restore(snapshot)
+    after.restore(written(snapshot))
     whole = ending(interpreted(program, graph), program, LAST)
     np.testing.assert_array_equal(ending(after, program, LAST)[0]["distance"], whole[0]["distance"])
 

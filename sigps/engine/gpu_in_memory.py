@@ -211,6 +211,7 @@ class GpuEngine:
         form = self._form
         gpu_snapshot.restore(snapshot, self._memory, form.compiled, self._graph, form.push_gain)
         self.aggregates.restore(snapshot.aggregates)
+        self._memory.set_aggregates(self.aggregates.values)
         self.superstep = snapshot.superstep
 
     def fields(self) -> DeviceFields:

@@ -194,7 +194,8 @@ class RunMemory:
         self._block.data.memset_async(0, plan.num_zeros)
         self.states = self._filled_states()
         identities = [a.field.dtype().type(a.identity) for a in compiled.program.aggregators]
-        self._begin(_cells(identities), _cells(params))
+        starts = [a.field.dtype().type(a.start) for a in compiled.program.aggregators]
+        self._begin(_cells(starts), _cells(identities), _cells(params))
         for name in ("inboxes0", "inboxes1"):
             if name in plan.offsets:
                 self._empty(name, compiled.neutral or b"")
@@ -345,7 +346,7 @@ class RunMemory:
             states.append(values)
         return states
 
-    def _begin(self, identities: bytes, params: bytes) -> None:
+    def _begin(self, starts: bytes, identities: bytes, params: bytes) -> None:
         """Write what a run begins with: the first plan, and small values; they lie together."""
         offsets = self._plan.offsets
         first = offsets["control"]
@@ -354,7 +355,7 @@ class RunMemory:
         control["plan"]["has_bits"] = 1
         named = {
             "control": control.tobytes(),
-            "aggregates": identities,
+            "aggregates": starts,
             "params": params,
             "carried": identities,
         }

@@ -109,7 +109,7 @@ def save(
 def restore(
     snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram, graph: GpuGraph, push_gain: int
 ) -> None:
-    """Put a snapshot in the place of what a run begins with; local ids are gids.
+    """Put a snapshot, but for its aggregates, in the place of what a run begins with; local ids are gids.
 
     Args:
         snapshot: What to go on from: records along edges, or mail.
@@ -129,7 +129,6 @@ def restore(
     status[at] = cupy.asarray(snapshot.status)
     for values, given in zip(memory.states, snapshot.states, strict=True):
         values[at] = cupy.asarray(given).astype(values.dtype, copy=False)
-    memory.set_aggregates(snapshot.aggregates)
     has_active = bool((status == ACTIVE).any())
     sent_edges = 0
     if program.delivery is not Delivery.MAILBOX:
