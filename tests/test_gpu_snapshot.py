@@ -143,7 +143,7 @@ def test_a_log_goes_on_on_another_device(first: str, second: str, precision: Any
 def test_saved_in_every_superstep_of_a_mesh(tmp_path: Path) -> None:
     """Where a crew would deliver messages before the superstep is over."""
     graph = BATTERY["grid"].build()
-    program = BFS(source=BATTERY["grid"].vertices[0])
+    program = BFS(source=BATTERY["grid"].sources[0])
     result = run(program, graph, device="cuda", checkpoint=Checkpoint(tmp_path, every=1, keep=1000))
     assert_same(result, run(program, graph, device="python"), exact=True)
     assert len(result.saves) == result.supersteps - 1
@@ -168,7 +168,7 @@ def test_where_there_is_no_memory_for_copies_they_are_brought_at_once(
 CUDA = [Way(device="cuda", direction=direction) for direction in ("auto", "push", "pull")]
 
 
-@pytest.mark.parametrize("name", ["skewed", "grid", "isolated", "path", "two_components", "single_vertex"])
+@pytest.mark.parametrize("name", ["skewed", "grid", "isolated", "path", "two_components", "self_loop"])
 @pytest.mark.parametrize("program", [Waves(), Budget(), Sleeper()])
 def test_masters(program: Vertex, name: str) -> None:
     assert_as_judged(program, BATTERY[name].build(), ways=CUDA)

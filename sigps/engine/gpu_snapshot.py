@@ -209,10 +209,11 @@ def _columns(raw: Any, row: Row, count: int, at: Any) -> tuple[Any, ...]:
     import cupy
 
     size = row.structure.itemsize
-    rows = raw[: count * size].reshape(count, max(1, size))[at] if size else raw[:0]
+    rows = raw[: count * size].reshape(count, max(1, size)) if size else raw[:0]
     columns = []
     for dtype, offset in zip(row.stored, row.offsets, strict=True):
-        column = cupy.ascontiguousarray(rows[:, offset : offset + dtype.itemsize]).view(dtype).ravel()
+        field = rows[at, offset : offset + dtype.itemsize].copy()  # a slice would only look at it
+        column = cupy.ascontiguousarray(field).view(dtype).ravel()
         columns.append(Copied(column.astype(np.int64) if dtype.kind == "i" else column))
     return tuple(columns)
 

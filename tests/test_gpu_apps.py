@@ -1,0 +1,54 @@
+"""Every app on a GPU gives what it gives on CPU cores, whose results have referees of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from app_runs import first_id
+from battery import BATTERY
+
+import sigps.apps
+from sigps import run
+from sigps.device.cuda import find_gpu
+from sigps.errors import DeviceError
+
+pytestmark = pytest.mark.gpu
+
+REQUIRED: dict[str, dict[str, Any]] = {
+    "BFS": {"source": None},
+    "HarmonicLabels": {"one": None, "zero": 7},
+    "HeatDiffusion": {"source": None, "rate": 0.001},
+    "KHop": {"source": None},
+    "Katz": {"attenuation": 0.001},
+    "PersonalisedPageRank": {"source": None},
+    "SSSP": {"source": None},
+}
+"""What must be given; None: the sample's first vertex."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _gpu() -> None:
+    try:
+        find_gpu()
+    except DeviceError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("graph", ["skewed", "grid", "sparse_ids", "weight_ties"])
+@pytest.mark.parametrize("name", sigps.apps.__all__)
+def test_as_on_the_cpu(name: str, graph: str) -> None:
+    sample = BATTERY[graph]
+    given = {k: first_id(sample) if v is None else v for k, v in REQUIRED.get(name, {}).items()}
+    if name == "HarmonicLabels":
+        given["zero"] = sample.targets[-1]
+    program = getattr(sigps.apps, name)(**given)
+    expected, found = (run(program, sample.build(), device=device) for device in ("cpu", "cuda"))
+    assert found.device == "cuda"
+    for field in expected.fields:
+        if expected[field].dtype.kind == "f":
+            np.testing.assert_allclose(found[field], expected[field], rtol=1e-8, atol=1e-12, err_msg=field)
+        else:
+            np.testing.assert_array_equal(found[field], expected[field], err_msg=field)
+    assert found.reason == expected.reason
