@@ -14,6 +14,7 @@ from sigps.apps.kcore import KCore
 from sigps.apps.khop import KHop
 from sigps.apps.maximal_independent_set import MaximalIndependentSet
 from sigps.apps.maximal_matching import MaximalMatching
+from sigps.apps.minimum_spanning_forest import MinimumSpanningForest
 from sigps.apps.out_degree import OutDegree
 from sigps.apps.pagerank import PageRank
 from sigps.apps.personalised_pagerank import PersonalisedPageRank
@@ -39,6 +40,7 @@ __all__ = [
     "Katz",
     "MaximalIndependentSet",
     "MaximalMatching",
+    "MinimumSpanningForest",
     "OutDegree",
     "PageRank",
     "PersonalisedPageRank",
