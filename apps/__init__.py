@@ -12,6 +12,7 @@ from sigps.apps.hits import HITS
 from sigps.apps.katz import Katz
 from sigps.apps.kcore import KCore
 from sigps.apps.khop import KHop
+from sigps.apps.lcc import LCC
 from sigps.apps.maximal_independent_set import MaximalIndependentSet
 from sigps.apps.maximal_matching import MaximalMatching
 from sigps.apps.minimum_spanning_forest import MinimumSpanningForest
@@ -20,6 +21,7 @@ from sigps.apps.pagerank import PageRank
 from sigps.apps.personalised_pagerank import PersonalisedPageRank
 from sigps.apps.radius import Radius
 from sigps.apps.sssp import SSSP
+from sigps.apps.triangles import Triangles
 from sigps.apps.wcc import WCC
 from sigps.apps.weighted_labels import WeightedLabels
 
@@ -27,6 +29,7 @@ __all__ = [
     "BFS",
     "CDLP",
     "HITS",
+    "LCC",
     "SSSP",
     "WCC",
     "Betweenness",
@@ -45,5 +48,6 @@ __all__ = [
     "PageRank",
     "PersonalisedPageRank",
     "Radius",
+    "Triangles",
     "WeightedLabels",
 ]

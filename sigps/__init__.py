@@ -14,6 +14,7 @@ from sigps.errors import (
     SigpsError,
     StateLogError,
 )
+from sigps.fields import neighbor_links, num_neighbors
 from sigps.vertex import Aggregator, Param, Shared, State, Vertex, VertexId, inf
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ __all__ = [
     "generate",
     "inf",
     "load",
+    "neighbor_links",
+    "num_neighbors",
     "run",
 ]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sigps.errors import CompileError, ConfigError
-from sigps.fields import PARAM, SHARED, STATE, TYPES, VERTEX_ID, Aggregator, Field, is_number_type
+from sigps.fields import PARAM, SHARED, STATE, TYPES, VERTEX_ID, Aggregator, Field, Measure, is_number_type
 
 if TYPE_CHECKING:
     from sigps.vertex import Vertex
@@ -119,6 +119,10 @@ def _names_a_vertex(written: Any) -> bool:
 def _state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -> Field:
     if not is_number_type(type_):
         raise CompileError(f"{cls.__name__}.{name}: State[{_shown(type_)}] is not supported: use {TYPES}")
+    if isinstance(default, Measure):
+        if type_ is not int:
+            raise CompileError(f"{cls.__name__}.{name}: {default!r} counts, so it must be a State[int]")
+        return Field(name, type_, 0, measure=default)
     field = Field(name, type_, None, is_vertex_id)
     try:
         value = field.exactly(type_(0) if default is Field.REQUIRED else default)

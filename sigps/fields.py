@@ -15,7 +15,20 @@ from sigps.errors import CompileError
 if TYPE_CHECKING:
     from sigps.vertex import Vertex
 
-__all__ = ["Aggregator", "Field", "Param", "Shared", "State", "VertexId", "extreme", "inf", "is_number_type"]
+__all__ = [
+    "Aggregator",
+    "Field",
+    "Measure",
+    "Param",
+    "Shared",
+    "State",
+    "VertexId",
+    "extreme",
+    "inf",
+    "is_number_type",
+    "neighbor_links",
+    "num_neighbors",
+]
 
 inf = math.inf
 
@@ -63,6 +76,21 @@ def is_number_type(type_: Any) -> bool:
     return type_ in (int, float, bool) or (isinstance(type_, type) and type_ in _NUMPY_TYPES)
 
 
+class Measure(Marker):
+    """What a graph looks like around each vertex: a state may begin with it. See `neighbor_links`."""
+
+
+num_neighbors = Measure("num_neighbors")
+"""How many other vertices a vertex has an edge to or from: `friends: State[int] = num_neighbors`."""
+
+neighbor_links = Measure("neighbor_links")
+"""How many arcs there are between two neighbours of a vertex: `links: State[int] = neighbor_links`.
+
+An undirected edge is two arcs; loops and all but one of parallel edges do not count. So in an undirected graph a vertex
+has `links // 2` triangles. Counted once a graph, before superstep 0, by every rank with all edges in its memory.
+"""
+
+
 @dataclass(frozen=True)
 class Field:
     """One declared state, parameter, or part of a message.
@@ -70,8 +98,9 @@ class Field:
     Attributes:
         type: What the user wrote: `int`, `float`, `bool` or a NumPy scalar type; None for a parameter that
             is fixed when the program is compiled.
-        default: The initial value; `Field.REQUIRED` for a parameter that must be given.
+        default: The initial value; `Field.REQUIRED` for a parameter that must be given; 0 where there is a measure.
         is_vertex_id: Whether it was declared as `VertexId`.
+        measure: What a state begins with in each vertex, where that is no constant; or None.
     """
 
     REQUIRED: ClassVar[object] = Marker("REQUIRED")
@@ -80,6 +109,7 @@ class Field:
     type: type | None
     default: Any
     is_vertex_id: bool = False
+    measure: Measure | None = None
 
     def dtype(self, precision: Literal["single", "double"] = "double") -> np.dtype[Any]:
         """Return the array type; Python's `float` follows the run's precision."""

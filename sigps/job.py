@@ -125,7 +125,7 @@ def run(
         )
         graph = graph.undirected()
     bound = _bind_ids(program, graph)
-    chosen = choose_device(device, prepared, graph, deterministic=deterministic)
+    chosen = choose_device(device, prepared, graph, deterministic=deterministic, resumes=resume)
     native = _compiled(prepared, graph, chosen)
     options = RunOptions(
         deterministic=deterministic,
@@ -223,7 +223,9 @@ def check_checkpoint(checkpoint: Checkpoint | None, resume: bool, *, traces: boo
         check_writable()
 
 
-def choose_device(device: str, prepared: Any, graph: Graph, *, deterministic: bool = False) -> Device:
+def choose_device(
+    device: str, prepared: Any, graph: Graph, *, deterministic: bool = False, resumes: bool = False
+) -> Device:
     """Return the device to run on; what `"auto"` is, and why, is logged once.
 
     CUDA's libraries are loaded only where nothing else speaks against a GPU.
@@ -233,6 +235,7 @@ def choose_device(device: str, prepared: Any, graph: Graph, *, deterministic: bo
         prepared: What `check_program` made of the program.
         graph: The graph that it runs on.
         deterministic: As in `run`.
+        resumes: Whether the run goes on from a state log, which a CPU may have written.
     """
     if device != "auto":
         return device  # type: ignore[return-value]
@@ -242,7 +245,7 @@ def choose_device(device: str, prepared: Any, graph: Graph, *, deterministic: bo
     known: dict[str, Any] = {
         "num_ranks": graph.group.size,
         "num_edges": graph.num_edges,
-        "obstacle": find_gpu_obstacle(prepared, deterministic),
+        "obstacle": find_gpu_obstacle(prepared, deterministic, resumes=resumes),
     }
     against = (
         reason_against_gpu(**known)

@@ -328,6 +328,9 @@ TINY = {
     "heat_diffusion": "grid: {rows: 4, columns: 4}",
     "harmonic_labels": "grid: {rows: 4, columns: 4, weights: random}",
     "weighted_labels": "grid: {rows: 4, columns: 4, weights: random}",
+    "lcc": "rmat: {scale: 5}",
+    "triangles": "rmat: {scale: 5}",
+    "minimum_spanning_forest": "grid: {rows: 4, columns: 4, weights: random}",
 }
 
 

@@ -1,6 +1,6 @@
 """LDBC Graphalytics: the validation graphs and the example graphs, for the algorithms that are here.
 
-BFS and CDLP are compared exactly, components up to renaming (both ways), PageRank and distances within 1e-4 relative.
+BFS and CDLP are compared exactly, components up to renaming (both ways), the other floats within 1e-4 relative.
 The sets of vertices are compared first: a missing vertex is a failure.
 """
 
@@ -16,7 +16,7 @@ from thread_group import ThreadGroup, run_ranks
 
 import sigps
 from sigps import Graph, Vertex
-from sigps.apps import BFS, CDLP, SSSP, WCC, PageRank
+from sigps.apps import BFS, CDLP, LCC, SSSP, WCC, PageRank
 from sigps.device.cuda import is_available
 
 UNREACHED = 9223372036854775807
@@ -60,6 +60,7 @@ class Case:
             "component": check_up_to_renaming,
             "rank": check_nearly,
             "distance": check_nearly,
+            "coefficient": check_nearly,
         }
         rules[self.field](expected, found)
 
@@ -75,6 +76,7 @@ def validation_cases() -> list[Case]:
             ("pr", PageRank(damping=0.85, iterations=iterations), "rank", "-input"),
             ("wcc", WCC(), "component", "-input"),
             ("sssp", SSSP(source=1), "distance", "-input.e"),
+            ("lcc", LCC(), "coefficient", "-input"),
         ):
             paths = f"{name}/{kind}{suffix}", f"{name}/{kind}-output"
             cases.append(Case(f"{name}-{kind}", program, field, *paths, directed))
@@ -92,6 +94,7 @@ def example_cases() -> list[Case]:
             ("PR", PageRank(damping=0.85, iterations=2), "rank"),
             ("WCC", WCC(), "component"),
             ("SSSP", SSSP(source=source), "distance"),
+            ("LCC", LCC(), "coefficient"),
         ):
             cases.append(Case(f"{stem[8:]}-{name}", program, field, f"{stem}.e", f"{stem}-{name}", directed))
             if name != "SSSP":  # the lists of neighbours have no weights

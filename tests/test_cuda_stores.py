@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from sigps import State, Vertex
 from sigps.compiler.cuda_stores import telling_changes, tells_changes
+from sigps.compiler.frontend import analyse
 
 BODIES: dict[str, tuple[str, tuple[bool, bool]]] = {
     "nothing": ("pass", (False, False)),
@@ -43,6 +45,32 @@ def test_what_was_assigned_is_told(case: str) -> None:
     state, *_, told = outcome_of(body)
     assert told == changed
     assert [a == b or c for a, b, c in zip(state, (1, 2), changed, strict=True)] == [True, True]
+
+
+class Returns(Vertex):
+    """Three ways out of compute()."""
+
+    a: State[int] = 0
+    b: State[int] = 0
+
+    def compute(self, messages):
+        self.vote_to_halt()
+        if self.id == 1:
+            self.a = 1
+            return
+        if self.id == 2:
+            return
+        self.b = 2
+
+
+def test_each_return_tells_once() -> None:
+    module = telling_changes(analyse(Returns()).module)
+    function = next(n for n in module.body if isinstance(n, ast.FunctionDef) and n.name == "compute")
+    returned = [n.value for n in ast.walk(function) if isinstance(n, ast.Return)]
+    assert len(returned) == 3
+    for value in returned:
+        assert isinstance(value, ast.Tuple)
+        assert len(value.elts) == 5
 
 
 def test_state_that_is_handed_on_is_not_looked_into() -> None:

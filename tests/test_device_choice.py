@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from battery import BATTERY
+from rank_programs import Jump, TwoLetters
 from thread_group import ThreadGroup, run_ranks
 
 from sigps import Graph, State, Vertex, run
@@ -18,6 +19,7 @@ from sigps.compiler.frontend import analyse
 from sigps.device import cuda
 from sigps.device.cuda import Gpu, is_available
 from sigps.engine.device_choice import GPU_PAYS_FROM_EDGES, reason_against_gpu
+from sigps.engine.gpu_in_memory import find_gpu_obstacle
 from sigps.job import choose_device
 
 ENOUGH = GPU_PAYS_FROM_EDGES
@@ -117,9 +119,17 @@ def test_a_machine_with_a_gpu_uses_it(
 @pytest.mark.usefixtures("any_size_pays")
 def test_what_the_engine_is_not_built_for_asks_for_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Asked(monkeypatch)
-    monkeypatch.setattr("sigps.engine.gpu_in_memory.find_gpu_obstacle", lambda program, deterministic: "this")
+    monkeypatch.setattr("sigps.engine.gpu_in_memory.find_gpu_obstacle", lambda *program, **options: "this")
     assert chosen(PageRank(), BATTERY["grid"].build()) == "cpu"
     assert machine.times == 0
+
+
+def test_logs_that_only_a_cpu_can_go_on_from_stay_there() -> None:
+    """A CPU's log of what send_to() sent may hold it combined."""
+    obstacle = "state logs of a CPU that combined what send_to() sent"
+    for program, expected in ((TwoLetters(), obstacle), (Jump(), None), (PageRank(), None)):
+        assert find_gpu_obstacle(analyse(program), False, resumes=True) == expected
+        assert find_gpu_obstacle(analyse(program), False) is None
 
 
 @pytest.mark.usefixtures("any_size_pays")

@@ -15,8 +15,7 @@ from sigps import Aggregator, Graph, Param, State, Vertex, run
 from sigps.apps import BFS, SSSP, WCC
 from sigps.device.cuda import Module, find_gpu
 from sigps.engine import gpu_in_memory
-from sigps.engine.configuration import NO_CREW, Crew, choose_crew
-from sigps.engine.gpu_plan import CREW_DEGREE
+from sigps.engine.configuration import CREW_DEGREE, NO_CREW, Crew, choose_crew
 from sigps.errors import DeviceError
 from sigps.kernels.lease import FEW_IN_A_ROW
 

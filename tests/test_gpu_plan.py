@@ -24,7 +24,7 @@ from sigps.compiler.frontend import analyse
 from sigps.engine.gpu_plan import RunPlan, Sizes, plan_run
 
 COLUMNS = {"weight": np.dtype(np.float64), "capacity": np.dtype(np.int32)}
-MILLION = Sizes(num_owned=1_000_000, num_in_edges=16_000_000, num_hubs=100, most_out_edges=5000)
+MILLION = Sizes(num_owned=1_000_000, num_in_edges=16_000_000, num_hubs=100)
 KINDS: dict[str, Any] = {
     "combined": ENGINE_PROGRAMS["pagerank"],
     "searching": BFS(source=0),
@@ -91,24 +91,25 @@ def test_states_are_apart() -> None:
     ],
 )
 def test_bytes_a_vertex(program: Vertex, most: float) -> None:
-    plans = [plan_run(compiled(program), s) for s in (MILLION, Sizes(1000, 16_000_000, 100, 5000))]
+    plans = [plan_run(compiled(program), s) for s in (MILLION, Sizes(1000, 16_000_000, 100))]
     assert per_vertex(*plans) == pytest.approx(most, abs=0.01)
 
 
-def test_meshes_have_inboxes_for_a_crew() -> None:
-    def names(program: Vertex, most_out_edges: int) -> set[str]:
-        return set(plan_run(compiled(program), Sizes(1000, 4000, 0, most_out_edges)).offsets)
-
-    assert names(BFS(source=0), 64) - names(BFS(source=0), 65) == {"inboxes1", "touched1"}
+def test_a_crew_has_inboxes_of_its_own() -> None:
+    with_crew, without = (
+        set(plan_run(compiled(BFS(source=0)), Sizes(1000, 4000, 0), has_crew=has_crew).offsets)
+        for has_crew in (True, False)
+    )
+    assert with_crew - without == {"inboxes1", "touched1"}
 
 
 def test_lists_have_a_slot_for_each_in_edge() -> None:
     coreness = compiled(ENGINE_PROGRAMS["coreness"])  # type: ignore[arg-type]
-    few, many = (plan_run(coreness, Sizes(10, edges, 0, 0)).nbytes for edges in (0, 1 << 20))
+    few, many = (plan_run(coreness, Sizes(10, edges, 0)).nbytes for edges in (0, 1 << 20))
     assert many - few == pytest.approx(8 << 20, abs=256)
 
 
 def test_every_program_has_a_plan() -> None:
     for make in PROGRAMS.values():
-        plan = plan_run(compiled(make()), Sizes(0, 0, 0, 0))
+        plan = plan_run(compiled(make()), Sizes(0, 0, 0))
         assert plan.nbytes > 0

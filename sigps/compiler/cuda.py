@@ -39,6 +39,7 @@ class CudaProgram:
         slots: Types of the inbox fields.
         record: Types of the outbox record's fields.
         message: Types of the message's fields.
+        record_types: What compute() makes of the record's: those of the CPU.
         neutral: The slots that change no others, as a row's bytes; None where there are no such.
         functions: The functions of `abi.cuh`, as modules of LTO-IR.
         defines: The macros that `abi.cuh` asks for.
@@ -49,6 +50,7 @@ class CudaProgram:
     slots: Dtypes
     record: Dtypes
     message: Dtypes
+    record_types: Dtypes
     neutral: bytes | None
     functions: tuple[bytes, ...]
     defines: Mapping[str, str]
@@ -140,6 +142,7 @@ def _compiled(
         "slots": layout.slots.stored,
         "record": layout.record.stored,
         "message": layout.message.stored,
+        "record_types": layout.record.dtypes,
         "neutral": neutral,
         "functions": functions.compile(layout, _empty(program, layout.slots)),
         "defines": _defines(program, layout, neutral),

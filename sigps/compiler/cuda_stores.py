@@ -58,9 +58,9 @@ class _Telling(ast.NodeTransformer):
         return node
 
     def visit_Return(self, node: ast.Return) -> ast.AST:
-        assert isinstance(node.value, ast.Tuple)
+        assert isinstance(node.value, ast.Tuple)  # which all returns share
         flags: list[ast.expr] = [ast.Name(_flag(name), ast.Load()) for name in self._names]
-        node.value.elts.append(ast.Tuple(flags, ast.Load()))
+        node.value = ast.Tuple([*node.value.elts, ast.Tuple(flags, ast.Load())], ast.Load())
         return node
 
     def _flags(self, *targets: ast.expr) -> list[ast.stmt]:

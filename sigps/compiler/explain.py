@@ -43,7 +43,7 @@ def _declared(program: VertexProgram) -> str:
     lines = [f"{program.name}  ({program.file}:{program.line})"]
     message = ", ".join(f"{f.name}: {_type_name(f)}" for f in program.message) or "none"
     rows = {
-        "states": ", ".join(f"{f.name}: {_type_name(f)}" for f in program.states) or "none",
+        "states": ", ".join(f"{f.name}: {_type_name(f)}{_begins(f)}" for f in program.states) or "none",
         "params": ", ".join(f"{f.name}: {_type_name(f)}" for f in program.params) or "none",
         "aggregators": ", ".join(f"{a.name}: {_kind(a)}" for a in program.aggregators) or "none",
         "message": message,
@@ -53,6 +53,10 @@ def _declared(program: VertexProgram) -> str:
 
 def _kind(aggregator: Aggregator[Any]) -> str:
     return "shared, set by master()" if aggregator.is_shared else aggregator.kind
+
+
+def _begins(field: Field) -> str:
+    return f" from {field.measure}" if field.measure else ""
 
 
 def _type_name(field: Field) -> str:

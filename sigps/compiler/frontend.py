@@ -273,7 +273,7 @@ def _key(
     text = [ast.unparse(module), repr(slots), precision, subject.name, repr(subject.has_master)]
     for group in (subject.states.values(), subject.params.values(), subject.message):
         text += [f"{f.name} {f.type} {f.is_vertex_id}" for f in group]
-    text += [repr(f.default) for f in subject.states.values()]
+    text += [f"{f.default!r} {f.measure}" for f in subject.states.values()]
     text += [
         f"{a.name} {a.kind} {a.field.type} {a.identity} {a.start} {a.persistent}"
         for a in subject.aggregators.values()

@@ -202,7 +202,7 @@ def _starts_simply(program: VertexProgram, names: Functions, known: int, key: in
     """Tell whether every vertex halts in superstep 0, however it decides, and no NaN can come of it."""
     for oracle in _all_answers():
         vertex = (_Guess(oracle), _Guess(oracle), _Guess(oracle))
-        states = tuple(field.default for field in program.states)
+        states = tuple(Unknown() if field.measure else field.default for field in program.states)
         inbox = tuple(Unknown() for _ in program.slots[0].names)
         after, flags, record = call_compute(
             names, program, Superstep(True), vertex, states, inbox, False, _Guess(oracle)

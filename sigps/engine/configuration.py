@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 __all__ = [
+    "CREW_DEGREE",
     "MEDIUM",
     "NARROW",
     "NO_CREW",
@@ -91,6 +92,12 @@ class Crew:
         return 2 * 4 * self.most_messages
 
 
+CREW_DEGREE = 64
+"""The most out-edges that a vertex may have where a crew works, which pushes as soon as it has computed.
+
+That pays in meshes and road networks, which take thousands of supersteps.
+"""
+
 NO_CREW = Crew(0, 0, 0)
 """Blocks of this GPU cannot meet in clusters."""
 
@@ -104,23 +111,15 @@ def choose_crew(arch: str) -> Crew:
     return Crew(16, 1024, 1 << 14) if int(arch.removeprefix("sm_")) >= 90 else NO_CREW
 
 
-def fit_crew(crew: Crew, most_blocks: int, shared_bytes: int) -> Crew:
-    """Make a crew as small as a GPU wants it.
+def fit_crew(crew: Crew, shared_bytes: int) -> Crew:
+    """Leave less to a crew whose lists take more shared memory than a block can have.
 
-    Args:
-        crew: The crew that was chosen.
-        most_blocks: The largest cluster that the GPU has room for.
-        shared_bytes: Dynamic shared memory that a block can have.
-
-    >>> fit_crew(Crew(16, 512, 1 << 14), 8, 200_000)
-    Crew(blocks=8, threads=512, most_messages=16384)
-    >>> fit_crew(Crew(16, 512, 1 << 14), 8, 100_000).most_messages
-    8192
+    >>> [fit_crew(Crew(16, 1024, 1 << 14), room).most_messages for room in (200_000, 100_000)]
+    [16384, 8192]
     """
-    fitted = replace(crew, blocks=min(crew.blocks, most_blocks))
-    while fitted.shared_bytes > shared_bytes:
-        fitted = replace(fitted, most_messages=fitted.most_messages // 2)
-    return fitted
+    while crew.shared_bytes > shared_bytes:
+        crew = replace(crew, most_messages=crew.most_messages // 2)
+    return crew
 
 
 _NEAR_SHARE = 0.8

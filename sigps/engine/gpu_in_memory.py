@@ -1,14 +1,14 @@
 """Supersteps of one partition in the memory of a GPU.
 
-`GpuEngine.lease(k)` is one launch of `kernels/lease.cu`: the device counts, decides and ends by itself, and the
-host reads what happened when the lease is over.
+`GpuEngine.lease(k)` is a launch of `kernels/lease.cu`, or a few: the device counts, decides and ends by itself, and
+the host reads what happened when a launch is over.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from sigps.device.cuda import Gpu, Kernel, Module
 from sigps.engine import gpu_snapshot
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.configuration import (
+    CREW_DEGREE,
     NO_CREW,
     WIDE,
     Crew,
@@ -62,11 +63,20 @@ class GpuProgram:
     gpu: Gpu
 
 
-def find_gpu_obstacle(program: VertexProgram, deterministic: bool) -> str | None:
-    """Tell what of a program the GPU engine is not built for yet; None where it can run."""
+def find_gpu_obstacle(program: VertexProgram, deterministic: bool, *, resumes: bool = False) -> str | None:
+    """Tell what of a program the GPU engine is not built for yet; None where it can run.
+
+    Args:
+        program: The program.
+        deterministic: Whether sums of floats must not depend on how the work is divided.
+        resumes: Whether the run goes on from any device's state log.
+    """
     floats = [*program.message_dtypes, *program.aggregate_dtypes]
     if deterministic and any(d.kind == "f" for d in floats):
         return "deterministic sums of floats"
+    combines = program.consumption is not Consumption.LISTED
+    if resumes and combines and program.delivery is Delivery.MAILBOX:
+        return "state logs of a CPU that combined what send_to() sent"
     return None
 
 
@@ -77,11 +87,12 @@ class GpuEngine:
         native: The program and the GPU.
         params: The values of its parameters, in its order.
         subgraph: The partition.
+        exchange: The way to the users' ids; there are no other partitions yet.
         deterministic: Whether floating-point results must not depend on how the work is divided.
         forced: A direction to use always, or None.
         asynchronous: Whether values may be sent out of turn where the result is provably the same.
-        master: The program's master compute, or None. It runs on the host, so a lease is one superstep.
-        saves: Whether `save` is called now and then: then what is in flight are records, always.
+        master: The program's master compute, or None. It runs on the host, after launches of one superstep.
+        saves: Whether `save` is called now and then: then no crew delivers what is in flight.
     """
 
     def __init__(
@@ -105,7 +116,6 @@ class GpuEngine:
         self._gpu, self._program = native.gpu, native.program
         self._params, self._subgraph, self._exchange = params, subgraph, exchange
         self._master, self._control = master, None
-        self._has_crew = not saves and master is None
         self._arrived: Snapshot | None = None
         is_listed = native.program.consumption is Consumption.LISTED
         in_order = is_listed or native.program.early_exit is EarlyExit.LOWEST
@@ -117,7 +127,9 @@ class GpuEngine:
         self._withheld: Any = None
         posts = native.program.delivery is Delivery.MAILBOX
         self._directions = {PULL: "mailbox" if posts else "pull", PUSH: "push"}
-        self._memory = RunMemory(self._form.compiled, self._graph, params, subgraph)
+        may_have_crew = not saves and master is None and self._graph.most_out_edges <= CREW_DEGREE
+        self._has_crew = may_have_crew and self._form.crew != NO_CREW
+        self._memory = RunMemory(self._form.compiled, self._graph, params, subgraph, has_crew=self._has_crew)
         self._lease = self._memory.lease
         self._lease["forced"] = {None: 0, "pull": 1, "push": 2}[forced]
 
@@ -180,6 +192,13 @@ class GpuEngine:
         """Return the values of a state field, [num_owned], by local id; a copy on the host."""
         return self.fields()[name]
 
+    def begin(self, name: str, values: NDArray[Any]) -> None:
+        """Let a state field begin with these values, [num_owned] by local id; before superstep 0."""
+        import cupy
+
+        state = self._memory.states[[f.name for f in self._program.states].index(name)]
+        state[self._graph.places] = cupy.asarray(values).astype(state.dtype, copy=False)
+
     def save(self) -> Snapshot:
         """Return copies of what this partition needs to go on; between leases, and in no best-first run."""
         assert not self._is_best_first
@@ -192,7 +211,7 @@ class GpuEngine:
             self._control,
             self.aggregates.values,
             self._subgraph.owned_gids,
-            lambda ids: self._exchange.find(ids, self.superstep),
+            lambda ids: self._exchange.find(ids, self.superstep - 1),
         )
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -209,7 +228,9 @@ class GpuEngine:
 
     def _put(self, snapshot: Snapshot) -> None:
         form = self._form
-        gpu_snapshot.restore(snapshot, self._memory, form.compiled, self._graph, form.push_gain)
+        self._control = gpu_snapshot.restore(
+            snapshot, self._memory, form.compiled, self._graph, form.push_gain
+        )
         self.aggregates.restore(snapshot.aggregates)
         self._memory.set_aggregates(self.aggregates.values)
         self.superstep = snapshot.superstep
@@ -226,8 +247,7 @@ class GpuEngine:
         """
         form = self._form
         self._lease["end"], self._lease["push_gain"] = end, form.push_gain
-        has_crew = self._has_crew and self._memory.has_crew
-        self._lease["few_messages"] = form.crew.most_messages if has_crew else 0
+        self._lease["few_messages"] = form.crew.most_messages if self._has_crew else 0
         blocks = num_blocks(
             self._gpu.num_sms * form.blocks_per_sm,
             self._graph.places.size,
@@ -390,7 +410,9 @@ def _crew(module: Module, crew: Crew, gpu: Gpu) -> tuple[Kernel | None, Crew]:
     kernel = module.kernel("run_few")
     shared_bytes = gpu.shared_bytes - kernel.static_shared_bytes()
     kernel.allow_shared_bytes(shared_bytes)
-    return kernel, fit_crew(crew, kernel.largest_cluster(crew.threads, crew.shared_bytes), shared_bytes)
+    crew = fit_crew(crew, shared_bytes)
+    blocks = min(crew.blocks, kernel.largest_cluster(crew.threads, crew.shared_bytes))
+    return (kernel, replace(crew, blocks=blocks)) if blocks > 1 else (None, NO_CREW)
 
 
 def _column_types(subgraph: Subgraph) -> tuple[tuple[str, np.dtype[Any]], ...]:

@@ -91,17 +91,18 @@ _SINGLE = (
 )
 
 
-def _template(compiled: CudaProgram, graph: GpuGraph, subgraph: Subgraph) -> _Template:
+def _template(compiled: CudaProgram, graph: GpuGraph, subgraph: Subgraph, has_crew: bool) -> _Template:
     known: dict[Any, _Template] = graph.kept
-    if compiled not in known:
-        sizes = Sizes(graph.places.size, subgraph.incoming.ends.size, graph.num_hubs, graph.most_out_edges)
-        plan = plan_run(compiled, sizes)
+    key = compiled, has_crew
+    if key not in known:
+        sizes = Sizes(graph.places.size, subgraph.incoming.ends.size, graph.num_hubs)
+        plan = plan_run(compiled, sizes, has_crew=has_crew)
         here, run, states = (
             _lease(compiled, graph, subgraph, plan, *bases).reshape(1).view(np.uint64)
             for bases in ((0, 0), (_FAR, 0), (0, _FAR))
         )
-        known[compiled] = _Template(plan, here, np.flatnonzero(run != here), np.flatnonzero(states != here))
-    return known[compiled]
+        known[key] = _Template(plan, here, np.flatnonzero(run != here), np.flatnonzero(states != here))
+    return known[key]
 
 
 def _lease(
@@ -130,7 +131,7 @@ def _lease(
             job["lists"][i] = at(f"list{i}")
         for kind in ("num_mails", "mail_kinds", "mail_targets", "mail_senders", "mail_messages"):
             job[kind] = at(kind)
-        job["mail_room"] = Sizes(graph.places.size, 0, 0, 0).mail_room
+        job["mail_room"] = Sizes(graph.places.size, 0, 0).mail_room
         if program.reads_edges:
             _fill_walked(job, graph, program.read_columns)
         lease[name] = job
@@ -171,16 +172,21 @@ class RunMemory:
     Attributes:
         lease: A `kernels.lease.LEASE`.
         states: [num_owned] each, by place.
-        has_crew: Whether there are the inboxes that a crew needs.
     """
 
     def __init__(
-        self, compiled: CudaProgram, graph: GpuGraph, params: tuple[Any, ...], subgraph: Subgraph
+        self,
+        compiled: CudaProgram,
+        graph: GpuGraph,
+        params: tuple[Any, ...],
+        subgraph: Subgraph,
+        *,
+        has_crew: bool,
     ) -> None:
         import cupy
 
         self._compiled, self._graph = compiled, graph
-        template = _template(compiled, graph, subgraph)
+        template = _template(compiled, graph, subgraph, has_crew)
         self._plan = plan = template.plan
         check_fits({"messages and work": plan.nbytes, "state fields": plan.state_bytes})
         self._block = cupy.empty(max(1, plan.nbytes), dtype=cupy.uint8)
@@ -189,7 +195,6 @@ class RunMemory:
         words[template.in_run] += np.uint64(self._block.data.ptr)
         words[template.in_states] += np.uint64(self._state_block.data.ptr)
         self.lease = words.view(LEASE).reshape(())
-        self.has_crew = "inboxes1" in plan.offsets
         self._more: list[Any] = []
         self._block.data.memset_async(0, plan.num_zeros)
         self.states = self._filled_states()
@@ -215,8 +220,8 @@ class RunMemory:
 
     def plan(
         self, superstep: int, sent_edges: int, gain: int, *, has_retired: bool, has_active: bool = False
-    ) -> None:
-        """Write the plan of a superstep whose senders are known as bits.
+    ) -> Any:
+        """Write the plan of a superstep whose senders are known as bits; return the control structure.
 
         Args:
             superstep: Its number.
@@ -235,6 +240,7 @@ class RunMemory:
         plan["asking"] = ASK_SOME if superstep else ASK_NOBODY
         plan["has_bits"], plan["any_retired"] = 1, has_retired
         self.array("control", np.uint8).set(np.frombuffer(control.tobytes(), np.uint8))
+        return control
 
     def read_back(self) -> tuple[Any, Any]:
         """Wait for the device; return its control structure and the statistics of the last lease."""

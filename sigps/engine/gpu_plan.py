@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from sigps.compiler.cuda import CudaProgram
 
 __all__ = [
-    "CREW_DEGREE",
     "MOST_SUPERSTEPS",
     "ORDERING",
     "SORTING",
@@ -22,7 +21,6 @@ __all__ = [
     "Sizes",
     "bytes_while_laid_out",
     "can_push",
-    "has_crew",
     "mail_arrays",
     "plan_run",
     "shape_of",
@@ -36,9 +34,6 @@ _MOST_BLOCKS = 1 << 14
 
 _FIRST_MAILS = 1 << 12
 """Room for mail beside two messages a vertex, until a superstep needs more."""
-
-CREW_DEGREE = 64
-"""The most out-edges that a vertex may have where a crew pushes as soon as it has computed."""
 
 _ALIGNED = 256
 
@@ -67,13 +62,11 @@ class Sizes:
         num_owned: Vertices of the partition.
         num_in_edges: Their in-edges.
         num_hubs: Vertices with so many out-edges that the whole grid pushes for them.
-        most_out_edges: The most that a vertex has.
     """
 
     num_owned: int
     num_in_edges: int
     num_hubs: int
-    most_out_edges: int
 
     @property
     def mail_room(self) -> int:
@@ -101,9 +94,15 @@ class RunPlan:
     state_bytes: int
 
 
-def plan_run(compiled: CudaProgram, sizes: Sizes) -> RunPlan:
-    """Tell what a run of a program takes; exact, and known before any of it is taken."""
-    zeros, others = _arrays(compiled, sizes)
+def plan_run(compiled: CudaProgram, sizes: Sizes, *, has_crew: bool = False) -> RunPlan:
+    """Tell what a run of a program takes; exact, and known before any of it is taken.
+
+    Args:
+        compiled: The program.
+        sizes: The graph's.
+        has_crew: Whether a crew does small supersteps, which needs inboxes of its own.
+    """
+    zeros, others = _arrays(compiled, sizes, 2 if has_crew else 1)
     at, offsets = 0, {}
     for name, size in (*zeros.items(), *others.items()):
         offsets[name] = at
@@ -116,7 +115,7 @@ def plan_run(compiled: CudaProgram, sizes: Sizes) -> RunPlan:
     return RunPlan(offsets, zeros | others, num_zeros, at, tuple(states), end)
 
 
-def _arrays(compiled: CudaProgram, sizes: Sizes) -> tuple[dict[str, int], dict[str, int]]:
+def _arrays(compiled: CudaProgram, sizes: Sizes, num_inboxes: int) -> tuple[dict[str, int], dict[str, int]]:
     """Name the arrays and their bytes: those that begin as zeros, and the others."""
     program, n = compiled.program, sizes.num_owned
     bits = -(-n // 32) * 4
@@ -140,7 +139,7 @@ def _arrays(compiled: CudaProgram, sizes: Sizes) -> tuple[dict[str, int], dict[s
     if program.consumption is Consumption.LISTED:
         others |= {"offsets": 8 * (n + 1), **_list_arrays(compiled, sizes.num_in_edges)}
     elif can_push(compiled):
-        for i in range(2 if has_crew(compiled, sizes) else 1):
+        for i in range(num_inboxes):
             zeros |= {f"touched{i}": bits}
             others |= {f"inboxes{i}": n * len(compiled.neutral or b"")}
         others |= {"targets": 4 * n, "senders": 4 * n, "hubs": 4 * max(1, sizes.num_hubs)}
@@ -152,14 +151,6 @@ def can_push(compiled: CudaProgram) -> bool:
     program = compiled.program
     along_edges = program.delivery is not Delivery.MAILBOX and program.consumption is not Consumption.LISTED
     return along_edges and bool(compiled.neutral)
-
-
-def has_crew(compiled: CudaProgram, sizes: Sizes) -> bool:
-    """Tell whether a crew may do small supersteps, which needs inboxes of its own.
-
-    That pays in meshes and road networks, which take thousands of supersteps: no vertex has many edges.
-    """
-    return can_push(compiled) and sizes.most_out_edges <= CREW_DEGREE
 
 
 def shape_of(compiled: CudaProgram) -> Shape:

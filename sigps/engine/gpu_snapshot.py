@@ -7,14 +7,15 @@ writes them, while the next supersteps run.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sigps.compiler.cuda_adapters import Row
-from sigps.compiler.program import Delivery
-from sigps.engine.gpu_memory import RunMemory, free_bytes
+from sigps.compiler.program import Delivery, VertexProgram
+from sigps.engine.gpu_memory import RunMemory
 from sigps.engine.snapshot import Snapshot
 from sigps.errors import DeviceError
 from sigps.kernels.lease import ACTIVE
@@ -46,13 +47,11 @@ class Copied:
         self._array, self._host = array, np.empty(0, dtype=self.dtype)
         self._is_made = cupy.cuda.Event(disable_timing=True)
         self._is_made.record()
-        if free_bytes() < 2 * self.nbytes:  # the run needs it more
-            self._bring()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if self._array is not None:
             self._bring()
-        return self._host if dtype is None else self._host.astype(dtype, copy=bool(copy))
+        return np.array(self._host, dtype=dtype, copy=copy)
 
     def _bring(self) -> None:
         import cupy
@@ -63,6 +62,21 @@ class Copied:
             self._host = cupy.asnumpy(self._array, stream=stream)
             stream.synchronize()
         self._array = None
+
+
+@dataclass(frozen=True)
+class _Copier:
+    """How copies are made: on the device, or by bringing arrays to the host, where the device has no memory for them.
+
+    Attributes:
+        numpy: The module that works on them, CuPy or NumPy.
+        take: Returns a device's array for it.
+        keep: Returns what a snapshot has of a copy.
+    """
+
+    numpy: Any
+    take: Callable[[Any], Any]
+    keep: Callable[[Any], Any]
 
 
 def save(
@@ -85,30 +99,48 @@ def save(
         gids: [num_owned]: the vertices, by local id.
         find: Finds the gids of ids, as compute() names them.
     """
-    program, places = compiled.program, graph.places
-    states = [
-        Copied(values[places].astype(dtype, copy=False))
-        for values, dtype in zip(memory.states, program.state_dtypes, strict=True)
-    ]
-    if program.delivery is Delivery.MAILBOX:
-        in_flight, ends, values = "messages", *_mail(memory, compiled, find)
-    else:
-        in_flight, ends, values = "records", *_records(memory, compiled, graph, control)
+    import cupy
+
+    copiers = _Copier(cupy, lambda array: array, Copied), _Copier(np, cupy.asnumpy, lambda array: array)
+    for copier in copiers:
+        try:
+            status, states = _vertices(copier, memory, compiled.program, graph)
+            if compiled.program.delivery is Delivery.MAILBOX:
+                ends, values = _mail(copier, memory, compiled, find)
+            else:
+                ends, values = _records(copier, memory, compiled, graph, control)
+            break
+        except cupy.cuda.memory.OutOfMemoryError:
+            if copier.numpy is np:
+                raise
+            cupy.get_default_memory_pool().free_all_blocks()
     return Snapshot(
         superstep=int(control["plan"]["superstep"]),
         gids=gids,
-        status=Copied(memory.array("status", np.uint8)[places]),  # type: ignore[arg-type]
-        states=tuple(states),  # type: ignore[arg-type]
-        in_flight=in_flight,  # type: ignore[arg-type]
+        status=status,
+        states=states,
+        in_flight="messages" if compiled.program.delivery is Delivery.MAILBOX else "records",
         ends=ends,
         values=values,
         aggregates=aggregates,
     )
 
 
+def _vertices(
+    copier: _Copier, memory: RunMemory, program: VertexProgram, graph: GpuGraph
+) -> tuple[Any, tuple[Any, ...]]:
+    """Return status and states, by local id."""
+    places = copier.take(graph.places)
+    states = tuple(
+        copier.keep(copier.take(values)[places].astype(dtype, copy=False))
+        for values, dtype in zip(memory.states, program.state_dtypes, strict=True)
+    )
+    return copier.keep(copier.take(memory.array("status", np.uint8))[places]), states
+
+
 def restore(
     snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram, graph: GpuGraph, push_gain: int
-) -> None:
+) -> Any:
     """Put a snapshot, but for its aggregates, in the place of what a run begins with; local ids are gids.
 
     Args:
@@ -117,6 +149,9 @@ def restore(
         compiled: Its program.
         graph: Its graph.
         push_gain: How many in-edges a pull passes while a push delivers one message.
+
+    Returns:
+        The device's control structure.
 
     Raises:
         DeviceError: If mail was combined by another device, and cannot be read as messages again.
@@ -140,26 +175,28 @@ def restore(
         )
     else:
         _put_mail(snapshot, memory, compiled)
-    memory.plan(snapshot.superstep, sent_edges, push_gain, has_retired=True, has_active=has_active)
+    return memory.plan(snapshot.superstep, sent_edges, push_gain, has_retired=True, has_active=has_active)
 
 
-def _records(memory: RunMemory, compiled: CudaProgram, graph: GpuGraph, control: Any) -> tuple[Any, Any]:
-    import cupy
-
+def _records(
+    copier: _Copier, memory: RunMemory, compiled: CudaProgram, graph: GpuGraph, control: Any
+) -> tuple[Any, tuple[Any, ...]]:
+    """Return the senders, by local id, and their records."""
     plan, n = control["plan"], graph.places.size
     parity = int(plan["superstep"]) & 1
     if plan["has_lists"]:
-        sent = cupy.zeros(n, dtype=cupy.bool_)
+        sent = copier.numpy.zeros(n, dtype=bool)
         for name, count in (("senders", plan["num_listed"]), ("hubs", plan["num_hubs"])):
-            sent[memory.array(name, np.uint32)[: int(count)]] = True
+            sent[copier.take(memory.array(name, np.uint32)[: int(count)])] = True
     else:
-        sent = cupy.unpackbits(memory.array(f"sent{parity}", np.uint8), bitorder="little")[:n].view(
-            cupy.bool_
-        )
-    lids = cupy.flatnonzero(sent[graph.places])
-    row = Row(compiled.record, compiled.record)
-    values = _columns(memory.array(f"records{parity}", np.uint8), row, n, graph.places[lids])
-    return Copied(lids.astype(cupy.int64, copy=False)), values
+        bits = copier.take(memory.array(f"sent{parity}", np.uint8))
+        sent = copier.numpy.unpackbits(bits, bitorder="little")[:n].view(bool)
+    places = copier.take(graph.places)
+    lids = copier.numpy.flatnonzero(sent[places])
+    rows = copier.take(memory.array(f"records{parity}", np.uint8))
+    row = Row(compiled.record_types, compiled.record)
+    values = _columns(copier, rows, row, n, places[lids])
+    return copier.keep(lids.astype(np.int64, copy=False)), values
 
 
 def _put_records(snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram, graph: GpuGraph) -> int:
@@ -177,17 +214,26 @@ def _put_records(snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram, g
     return int(graph.out_degrees[at].sum(dtype=cupy.uint64))
 
 
-def _mail(memory: RunMemory, compiled: CudaProgram, find: Find) -> tuple[Any, Any]:
+def _mail(
+    copier: _Copier, memory: RunMemory, compiled: CudaProgram, find: Find
+) -> tuple[Any, tuple[Any, ...]]:
+    """Return the targets of what was posted, and the messages."""
+    count = int(memory.mail("num_mails", np.uint64)[0])
+    targets = copier.take(memory.mail("mail_targets", np.int64)[:count]).copy()
+    by_id = copier.numpy.flatnonzero(copier.take(memory.mail("mail_kinds", np.uint8)[:count]))
+    if by_id.size:
+        found = find(_on_host(targets[by_id]))
+        targets[by_id] = copier.numpy.asarray(found)
+    row = Row(compiled.program.message_dtypes, compiled.message)
+    rows = copier.take(memory.mail("mail_messages", np.uint8)[: count * row.structure.itemsize])
+    return copier.keep(targets), _columns(copier, rows, row, count, slice(None))
+
+
+def _on_host(array: Any) -> NDArray[Any]:
     import cupy
 
-    count = int(memory.mail("num_mails", np.uint64)[0])
-    targets = memory.mail("mail_targets", np.int64)[:count].copy()
-    by_id = cupy.flatnonzero(memory.mail("mail_kinds", np.uint8)[:count])
-    if by_id.size:
-        targets[by_id] = cupy.asarray(find(cupy.asnumpy(targets[by_id])))
-    row = Row(compiled.message, compiled.message)
-    values = _columns(memory.mail("mail_messages", np.uint8), row, count, slice(None))
-    return Copied(targets), values
+    found: NDArray[Any] = cupy.asnumpy(array)
+    return found
 
 
 def _put_mail(snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram) -> None:
@@ -204,17 +250,13 @@ def _put_mail(snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram) -> N
     memory.mail("num_mails", np.uint64)[0] = count
 
 
-def _columns(raw: Any, row: Row, count: int, at: Any) -> tuple[Any, ...]:
-    """Return copies of some of the first `count` rows, an array a field, as wide as the CPU has them."""
-    import cupy
-
-    size = row.structure.itemsize
-    rows = raw[: count * size].reshape(count, max(1, size)) if size else raw[:0]
-    columns = []
-    for dtype, offset in zip(row.stored, row.offsets, strict=True):
-        field = rows[at, offset : offset + dtype.itemsize].copy()  # a slice would only look at it
-        column = cupy.ascontiguousarray(field).view(dtype).ravel()
-        columns.append(Copied(column.astype(np.int64) if dtype.kind == "i" else column))
+def _columns(copier: _Copier, raw: Any, row: Row, count: int, at: Any) -> tuple[Any, ...]:
+    """Return copies of some of the first `count` rows, an array a field, of the types that compute() has."""
+    size, columns = row.structure.itemsize, []
+    for dtype, stored, offset in zip(row.dtypes, row.stored, row.offsets, strict=True):
+        fields = raw[: count * size].reshape(count, size)[at, offset : offset + stored.itemsize]
+        column = copier.numpy.ascontiguousarray(fields.copy())  # a slice would only look at it
+        columns.append(copier.keep(column.view(stored).ravel().astype(dtype, copy=False)))
     return tuple(columns)
 
 

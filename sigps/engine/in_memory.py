@@ -120,6 +120,10 @@ class Engine:
         names = [f.name for f in self._program.states]
         return self._fields[1][names.index(name)]
 
+    def begin(self, name: str, values: NDArray[Any]) -> None:
+        """Let a state field begin with these values, [num_owned] by local id; before superstep 0."""
+        self.state(name)[:] = values
+
     def save(self) -> Snapshot:
         """Return what this partition needs to go on; between leases, and in no best-first run."""
         assert not self._is_best_first

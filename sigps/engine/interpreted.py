@@ -78,6 +78,10 @@ class InterpretedEngine:
         """Return the values of a state field, [num_owned]; the engine's own array."""
         return self._states[name]
 
+    def begin(self, name: str, values: NDArray[Any]) -> None:
+        """Let a state field begin with these values, [num_owned] by local id; before superstep 0."""
+        self._states[name][:] = values
+
     def save(self) -> Snapshot:
         """Return what this partition needs to go on; between leases."""
         owned = self._subgraph.owned_gids

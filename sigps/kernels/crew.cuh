@@ -53,7 +53,7 @@ template <class T> __device__ inline T *of_block(T *mine, uint32_t block) {
 }
 
 __device__ inline void wait_for_crew() {
-  asm volatile("barrier.cluster.arrive.relaxed;\n\t"
+  asm volatile("barrier.cluster.arrive.release;\n\t"
                "barrier.cluster.wait.acquire;" ::
                    : "memory");
 }
@@ -86,7 +86,9 @@ __device__ inline void report_and_wait(CrewMemory &memory, const Tally &tally,
       *of_block(&memory.of_blocks[next & 1][blockIdx.x], threadIdx.x) = mine;
     __threadfence();
   }
-  wait_for_crew();
+  asm volatile("barrier.cluster.arrive.relaxed;\n\t"
+               "barrier.cluster.wait.acquire;" ::
+                   : "memory");
 }
 
 // The lists of all blocks, one after another, as a warp sees them.
@@ -229,6 +231,7 @@ __device__ inline bool goes_on(const Lease &lease, const Counters &done,
   plan = planned(lease, plan, done, num_targets, 0);
   plan.inbox_at = inbox_at;
   plan.delivered = 1;
+  plan.has_lists = 0;
   plan.direction = PUSH;
   plan.sweeps = done.active > 0;
   plan.few =
@@ -242,7 +245,6 @@ __device__ inline void give_aggregates(const Lease &lease, bool is_superstep) {
     if (threadIdx.x == 0)
       set_aggregates(lease, totals);
   }
-  __threadfence();
   wait_for_crew();
 }
 
@@ -256,6 +258,8 @@ __device__ inline void run_crew(const Lease &lease) {
   Plan plan = lease.control->plan;
   __syncthreads();
   wait_for_crew(); // nobody writes into memory that is not empty yet
+  if (records)
+    lease.control->num_stats = 0;
   if (plan.ended || plan.superstep >= lease.end || plan.few == 0)
     return;
   take_over(lease, plan, memory);
@@ -282,8 +286,7 @@ __device__ inline void run_crew(const Lease &lease) {
       lease.stats[num_stats++] = stats_of(superstep, PUSH, done, last_time);
   }
   hand_back(lease, plan, memory);
-  __syncthreads();
-  wait_for_crew(); // nobody leaves while others read its memory
+  wait_for_crew(); // all have listed what they hand back
   if (records) {
     lease.control->num_stats = num_stats;
     lease.control->plan = plan;

@@ -42,7 +42,10 @@ class Identity:
         parts = [repr(program.params), class_fingerprint(type(program))]
         functions = [declared.combiner, *(a.function for a in declared.aggregators)]
         parts += [fingerprint(function, set()) for function in functions]
-        parts += [f"{f.name} {f.dtype(precision)} {f.default}" for f in (*declared.states, *declared.message)]
+        parts += [
+            f"{f.name} {f.dtype(precision)} {f.default} {f.measure}"
+            for f in (*declared.states, *declared.message)
+        ]
         parts += [f"{a.name} {a.kind} {a.identity} {a.start} {a.persistent}" for a in declared.aggregators]
         key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
         return cls(type(program).__qualname__, key, graph_fingerprint(graph))

@@ -53,6 +53,7 @@ class Engine(Protocol):
     superstep: int
     aggregates: Aggregates
 
+    def begin(self, name: str, values: NDArray[Any]) -> None: ...
     def lease(self, num_supersteps: int) -> Outcome: ...
     def save(self) -> Snapshot: ...
     def restore(self, snapshot: Snapshot) -> None: ...
@@ -75,6 +76,10 @@ class Worker:
         self.engine = _engine(program, native, subgraph, exchange, threads, options)
         self._rank = exchange.rank
         self._traces = bool(options.trace)
+
+    def begin(self, name: str, values: NDArray[Any]) -> None:
+        """Let a state field begin with these values, [num_owned] by local id."""
+        self.engine.begin(name, values)
 
     def lease(self, num_supersteps: int) -> Outcome:
         """Run until the end, or for so many supersteps. A failure says where it happened."""

@@ -21,6 +21,7 @@ from sigps.engine.interpreted import InterpretedEngine
 from sigps.engine.stats import SaveStats, StatsLog, SuperstepStats
 from sigps.engine.subgraph import Subgraph, build_subgraph
 from sigps.graph.graph import Graph
+from sigps.graph.neighbourhood import neighbourhoods
 from sigps.graph.partition import Assignment, PartitionFunction, partition
 from sigps.system.communicator import Communicator
 from sigps.system.data_locator import DataLocator
@@ -162,6 +163,8 @@ class WorkerManager:
             if detector is not None:
                 exchange = WatchedExchange(exchange, detector, lambda: worker.engine.superstep)
             worker = Worker(program, native, subgraph, exchange, threads, options)
+            if found is None:
+                self._begin(worker, program, threads)
             if found and saving:
                 folder = saving.checkpoint.folder
                 worker.restore(read_snapshot(folder, found, self._communicator.group, assignment))
@@ -170,6 +173,15 @@ class WorkerManager:
             reason = self._follow(worker, master, stats, state_log, detector)
             names = [f.name for f in program.declaration.states]
             return Part(worker, names, reason, stats, state_log.saves if state_log else ())
+
+    def _begin(self, worker: Worker, program: Vertex, threads: Threads) -> None:
+        """Give states what they begin with, where that is a measure of the graph."""
+        measured = [field for field in program.declaration.states if field.measure]
+        if not measured:
+            return
+        found = neighbourhoods(self._graph, threads)
+        for field in measured:
+            worker.begin(field.name, getattr(found, repr(field.measure))[worker.subgraph.owned_gids])
 
     def _logs(
         self, saving: Saving | None, max_supersteps: int | None
