@@ -13,6 +13,9 @@ import pytest
 from battery import BATTERY, Sample
 from thread_group import run_ranks as _run_ranks
 
+from sigps.device.cuda import find_gpu
+from sigps.errors import DeviceError
+
 _REPOSITORY = Path(__file__).resolve().parent.parent
 
 
@@ -54,6 +57,16 @@ def mpirun() -> str:
     if found is None:
         pytest.skip("no mpirun beside this Python or on the path: pip install 'sigps[mpi]'")
     return found
+
+
+@pytest.fixture(autouse=True)
+def _gpu(request: pytest.FixtureRequest) -> None:
+    """Skip what is marked `gpu` where there is none; the reason says what is missing."""
+    if request.node.get_closest_marker("gpu") is not None:
+        try:
+            find_gpu()
+        except DeviceError as error:
+            pytest.skip(str(error))
 
 
 def _folder(variable: str, name: str) -> Path:

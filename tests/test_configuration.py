@@ -7,11 +7,11 @@ import pytest
 from sigps.engine.configuration import (
     MEDIUM,
     NARROW,
-    NO_CREW,
+    NO_CLUSTER,
     WIDE,
     Near,
     Shape,
-    choose_crew,
+    choose_cluster,
     choose_near,
     choose_shape,
     num_blocks,
@@ -69,14 +69,14 @@ def test_choose_shape(record_bytes: int, stops_early: bool, reads_columns: bool,
 
 def test_what_the_kernel_is_compiled_with() -> None:
     assert WIDE.macros() == {"SIGPS_THREADS": "1024", "SIGPS_BLOCKS": "1"}
-    assert NO_CREW.macros() == {"SIGPS_CREW_THREADS": "0"}
+    assert NO_CLUSTER.macros() == {"SIGPS_CLUSTER_THREADS": "0"}
 
 
 @pytest.mark.parametrize(
     ("arch", "has_one"), [("sm_75", False), ("sm_89", False), ("sm_90", True), ("sm_120", True)]
 )
-def test_a_crew_needs_clusters(arch: str, has_one: bool) -> None:
-    assert (choose_crew(arch) != NO_CREW) is has_one
+def test_a_cluster_needs_clusters(arch: str, has_one: bool) -> None:
+    assert (choose_cluster(arch) != NO_CLUSTER) is has_one
 
 
 @pytest.mark.parametrize(

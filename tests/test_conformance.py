@@ -17,7 +17,6 @@ from thread_group import ThreadGroup, run_ranks
 import sigps
 from sigps import Graph, Vertex
 from sigps.apps import BFS, CDLP, LCC, SSSP, WCC, PageRank
-from sigps.device.cuda import is_available
 
 UNREACHED = 9223372036854775807
 TOLERANCE = 1e-4
@@ -134,8 +133,6 @@ def test_the_answer_is_that_of_the_benchmark(name: str, ranks: int, device: Any,
 @pytest.mark.parametrize("direction", ["auto", "push", "pull"])
 @pytest.mark.parametrize("name", CASES)
 def test_the_answer_of_a_gpu_is_that_of_the_benchmark(name: str, direction: Any, graphs_dir: Path) -> None:
-    if not is_available():
-        pytest.skip("no GPU, or no CuPy, numba-cuda and cuda.core")
     case = CASES[name]
     graph = load(graphs_dir, case)
     for asynchronous in (False, True):

@@ -11,7 +11,6 @@ import pytest
 
 from sigps import Graph, GraphError, run
 from sigps.apps import SSSP
-from sigps.device.cuda import is_available
 from sigps.graph.device_arrays import on_host
 
 SOURCES, TARGETS, WEIGHTS = [5, 5, 7], [7, 9, 9], [1.0, 8.0, 2.5]
@@ -127,8 +126,6 @@ def of_torch(array: Any) -> Any:
 @pytest.mark.gpu
 @pytest.mark.parametrize("made", [of_cupy, of_cupy_strided, of_numba, of_dlpack, of_torch])
 def test_arrays_on_a_gpu(made: Callable[[Any], Any]) -> None:
-    if not is_available():
-        pytest.skip("no GPU, or no CuPy, numba-cuda and cuda.core")
     for options in ({}, {"directed": False}, {"local": True}):
         assert_same_graph(a_graph(made, **options), a_graph(**options))
     assert run(SSSP(source=5), a_graph(made), device="cuda")["distance"].tolist() == [
@@ -143,8 +140,6 @@ def test_arrays_on_a_gpu(made: Callable[[Any], Any]) -> None:
 @pytest.mark.gpu
 def test_results_on_a_gpu_make_a_graph() -> None:
     """Such as the tree of a search, without a line about where it lies."""
-    if not is_available():
-        pytest.skip("no GPU, or no CuPy, numba-cuda and cuda.core")
     import cupy
 
     result = run(SSSP(source=5), a_graph(), device="cuda")

@@ -11,8 +11,6 @@ from battery import BATTERY
 
 import sigps.apps
 from sigps import run
-from sigps.device.cuda import find_gpu
-from sigps.errors import DeviceError
 
 pytestmark = pytest.mark.gpu
 
@@ -26,14 +24,6 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "SSSP": {"source": None},
 }
 """What must be given; None: the sample's first vertex."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _gpu() -> None:
-    try:
-        find_gpu()
-    except DeviceError as error:
-        pytest.skip(str(error))
 
 
 @pytest.mark.parametrize("graph", ["skewed", "grid", "sparse_ids", "weight_ties"])

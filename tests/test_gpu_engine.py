@@ -33,14 +33,6 @@ WAYS = [
 ]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _gpu() -> None:
-    try:
-        find_gpu()
-    except DeviceError as error:
-        pytest.skip(str(error))
-
-
 def assert_as_judged(
     program: Vertex, graph: Graph, *, judge: str = "python", ways: list[Way] = WAYS, **options: Any
 ) -> None:

@@ -9,18 +9,9 @@ from test_equality import PROGRAMS
 from test_gpu_engine import assert_as_judged, assert_same_in_leases, rows_of_every_kind
 
 from sigps import Graph, Param, State, Vertex, run
-from sigps.device.cuda import find_gpu
-from sigps.errors import DeviceError, ExchangeError
+from sigps.errors import ExchangeError
 
 pytestmark = pytest.mark.gpu
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _gpu() -> None:
-    try:
-        find_gpu()
-    except DeviceError as error:
-        pytest.skip(str(error))
 
 
 class InOrder(Vertex, message=int):

@@ -95,12 +95,12 @@ def test_bytes_a_vertex(program: Vertex, most: float) -> None:
     assert per_vertex(*plans) == pytest.approx(most, abs=0.01)
 
 
-def test_a_crew_has_inboxes_of_its_own() -> None:
-    with_crew, without = (
-        set(plan_run(compiled(BFS(source=0)), Sizes(1000, 4000, 0), has_crew=has_crew).offsets)
-        for has_crew in (True, False)
+def test_a_cluster_has_inboxes_of_its_own() -> None:
+    with_cluster, without = (
+        set(plan_run(compiled(BFS(source=0)), Sizes(1000, 4000, 0), has_cluster=has_cluster).offsets)
+        for has_cluster in (True, False)
     )
-    assert with_crew - without == {"inboxes1", "touched1"}
+    assert with_cluster - without == {"inboxes1", "touched1"}
 
 
 def test_lists_have_a_slot_for_each_in_edge() -> None:

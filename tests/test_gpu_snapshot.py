@@ -29,14 +29,6 @@ from sigps.kernels.lease import HUB_DEGREE
 pytestmark = pytest.mark.gpu
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _gpu() -> None:
-    try:
-        find_gpu()
-    except DeviceError as error:
-        pytest.skip(str(error))
-
-
 def on_gpu(program: Vertex, graph: Graph, **options: Any) -> GpuEngine:
     native = GpuProgram(analyse(program), find_gpu())
     params = tuple(f.dtype("double").type(getattr(program, f.name)) for f in native.program.params)
@@ -141,7 +133,7 @@ def test_a_log_goes_on_on_another_device(first: str, second: str, precision: Any
 
 
 def test_saved_in_every_superstep_of_a_mesh(tmp_path: Path) -> None:
-    """Where a crew would deliver messages before the superstep is over."""
+    """Where a cluster would deliver messages before the superstep is over."""
     graph = BATTERY["grid"].build()
     program = BFS(source=BATTERY["grid"].sources[0])
     result = run(program, graph, device="cuda", checkpoint=Checkpoint(tmp_path, every=1, keep=1000))

@@ -13,7 +13,7 @@ from sigps import Vertex
 from sigps.compiler.cuda import compile_for_cuda, link, link_plain
 from sigps.compiler.frontend import analyse
 from sigps.compiler.program import VertexProgram
-from sigps.engine.configuration import MEDIUM, NARROW, NO_CREW, WIDE, Shape, choose_crew
+from sigps.engine.configuration import MEDIUM, NARROW, NO_CLUSTER, WIDE, Shape, choose_cluster
 from sigps.engine.gpu_plan import can_push
 
 APPS = [*sigps.apps.__all__, "PageRank_tolerance"]
@@ -55,11 +55,11 @@ CASES = [
 
 def assert_links(program: VertexProgram, arch: str, narrow_ids: bool = True, shape: Shape = MEDIUM) -> None:
     native = compile_for_cuda(program, COLUMNS, narrow_ids=narrow_ids, arch=arch)
-    crew = choose_crew(arch) if can_push(native) else NO_CREW
-    cubin = link(native, "lease", arch, shape.macros() | crew.macros())
+    cluster = choose_cluster(arch) if can_push(native) else NO_CLUSTER
+    cubin = link(native, "lease", arch, shape.macros() | cluster.macros())
     assert cubin[:4] == b"\x7fELF"
     assert b"run_lease" in cubin
-    assert (b"run_few" in cubin) is (crew != NO_CREW)
+    assert (b"run_few" in cubin) is (cluster != NO_CLUSTER)
 
 
 @pytest.mark.parametrize(("name", "arch", "precision"), CASES)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 __all__ = [
-    "CREW_DEGREE",
+    "CLUSTER_DEGREE",
     "MEDIUM",
     "NARROW",
-    "NO_CREW",
+    "NO_CLUSTER",
     "WIDE",
-    "Crew",
+    "Cluster",
     "Near",
     "Shape",
-    "choose_crew",
+    "choose_cluster",
     "choose_near",
     "choose_shape",
-    "fit_crew",
+    "fit_cluster",
     "num_blocks",
 ]
 
@@ -69,12 +69,12 @@ def choose_shape(*, record_bytes: int, stops_early: bool, reads_columns: bool) -
 
 
 @dataclass(frozen=True)
-class Crew:
-    """Blocks of one cluster, which do small supersteps by themselves.
+class Cluster:
+    """A cluster of thread blocks, which does small supersteps by itself.
 
     Attributes:
         blocks: How many they are.
-        threads: Threads of each; 0: there is no crew.
+        threads: Threads of each; 0: there is none.
         most_messages: The messages of the largest superstep that is left to them.
     """
 
@@ -84,7 +84,7 @@ class Crew:
 
     def macros(self) -> dict[str, str]:
         """Return what `kernels/lease.cu` is compiled with."""
-        return {"SIGPS_CREW_THREADS": str(self.threads)}
+        return {"SIGPS_CLUSTER_THREADS": str(self.threads)}
 
     @property
     def shared_bytes(self) -> int:
@@ -92,34 +92,34 @@ class Crew:
         return 2 * 4 * self.most_messages
 
 
-CREW_DEGREE = 64
-"""The most out-edges that a vertex may have where a crew works, which pushes as soon as it has computed.
+CLUSTER_DEGREE = 64
+"""The most out-edges that a vertex may have where a cluster works: it pushes as soon as it has computed.
 
 That pays in meshes and road networks, which take thousands of supersteps.
 """
 
-NO_CREW = Crew(0, 0, 0)
+NO_CLUSTER = Cluster(0, 0, 0)
 """Blocks of this GPU cannot meet in clusters."""
 
 
-def choose_crew(arch: str) -> Crew:
-    """Choose the crew for small supersteps: the largest cluster that there is.
+def choose_cluster(arch: str) -> Cluster:
+    """Choose the cluster for small supersteps: the largest that there is.
 
-    >>> choose_crew("sm_80") == NO_CREW
+    >>> choose_cluster("sm_80") == NO_CLUSTER
     True
     """
-    return Crew(16, 1024, 1 << 14) if int(arch.removeprefix("sm_")) >= 90 else NO_CREW
+    return Cluster(16, 1024, 1 << 14) if int(arch.removeprefix("sm_")) >= 90 else NO_CLUSTER
 
 
-def fit_crew(crew: Crew, shared_bytes: int) -> Crew:
-    """Leave less to a crew whose lists take more shared memory than a block can have.
+def fit_cluster(cluster: Cluster, shared_bytes: int) -> Cluster:
+    """Leave less to a cluster whose lists take more shared memory than a block can have.
 
-    >>> [fit_crew(Crew(16, 1024, 1 << 14), room).most_messages for room in (200_000, 100_000)]
+    >>> [fit_cluster(Cluster(16, 1024, 1 << 14), room).most_messages for room in (200_000, 100_000)]
     [16384, 8192]
     """
-    while crew.shared_bytes > shared_bytes:
-        crew = replace(crew, most_messages=crew.most_messages // 2)
-    return crew
+    while cluster.shared_bytes > shared_bytes:
+        cluster = replace(cluster, most_messages=cluster.most_messages // 2)
+    return cluster
 
 
 _NEAR_SHARE = 0.8

@@ -7,7 +7,6 @@ the host reads what happened when a launch is over.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,17 +19,18 @@ from sigps.device.cuda import Gpu, Kernel, Module
 from sigps.engine import gpu_snapshot
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.configuration import (
-    CREW_DEGREE,
-    NO_CREW,
+    CLUSTER_DEGREE,
+    NO_CLUSTER,
     WIDE,
-    Crew,
+    Cluster,
     Near,
     Shape,
-    choose_crew,
+    choose_cluster,
     choose_near,
-    fit_crew,
+    fit_cluster,
     num_blocks,
 )
+from sigps.engine.device_fields import DeviceFields
 from sigps.engine.direction import GPU_PULL_GAIN, GPU_PULL_GAIN_EARLY, Direction, choose_release
 from sigps.engine.exchange import Exchange, checked_gids
 from sigps.engine.gpu_graph import graph_on_gpu
@@ -52,7 +52,7 @@ from sigps.kernels.lease import (
     RETIRED,
 )
 
-__all__ = ["DeviceFields", "GpuEngine", "GpuProgram", "find_gpu_obstacle"]
+__all__ = ["GpuEngine", "GpuProgram", "find_gpu_obstacle"]
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class GpuEngine:
         forced: A direction to use always, or None.
         asynchronous: Whether values may be sent out of turn where the result is provably the same.
         master: The program's master compute, or None. It runs on the host, after launches of one superstep.
-        saves: Whether `save` is called now and then: then no crew delivers what is in flight.
+        saves: Whether `save` is called now and then: then no cluster delivers what is in flight.
     """
 
     def __init__(
@@ -127,9 +127,11 @@ class GpuEngine:
         self._withheld: Any = None
         posts = native.program.delivery is Delivery.MAILBOX
         self._directions = {PULL: "mailbox" if posts else "pull", PUSH: "push"}
-        may_have_crew = not saves and master is None and self._graph.most_out_edges <= CREW_DEGREE
-        self._has_crew = may_have_crew and self._form.crew != NO_CREW
-        self._memory = RunMemory(self._form.compiled, self._graph, params, subgraph, has_crew=self._has_crew)
+        may_have_cluster = not saves and master is None and self._graph.most_out_edges <= CLUSTER_DEGREE
+        self._has_cluster = may_have_cluster and self._form.cluster != NO_CLUSTER
+        self._memory = RunMemory(
+            self._form.compiled, self._graph, params, subgraph, has_cluster=self._has_cluster
+        )
         self._lease = self._memory.lease
         self._lease["forced"] = {None: 0, "pull": 1, "push": 2}[forced]
 
@@ -202,7 +204,7 @@ class GpuEngine:
     def save(self) -> Snapshot:
         """Return copies of what this partition needs to go on; between leases, and in no best-first run."""
         assert not self._is_best_first
-        assert not self._has_crew
+        assert not self._has_cluster
         assert self._control is not None
         return gpu_snapshot.save(
             self._memory,
@@ -247,7 +249,7 @@ class GpuEngine:
         """
         form = self._form
         self._lease["end"], self._lease["push_gain"] = end, form.push_gain
-        self._lease["few_messages"] = form.crew.most_messages if self._has_crew else 0
+        self._lease["few_messages"] = form.cluster.most_messages if self._has_cluster else 0
         blocks = num_blocks(
             self._gpu.num_sms * form.blocks_per_sm,
             self._graph.places.size,
@@ -262,10 +264,10 @@ class GpuEngine:
                     blocks, form.shape.threads, (self._lease,), shared_bytes=near.num_bytes, cooperative=True
                 )
             else:
-                crew = form.crew
+                cluster = form.cluster
                 assert form.run_few is not None
                 form.run_few.launch_cluster(
-                    crew.blocks, crew.threads, (self._lease,), shared_bytes=crew.shared_bytes
+                    cluster.blocks, cluster.threads, (self._lease,), shared_bytes=cluster.shared_bytes
                 )
             control, stats = self._memory.read_back()
             outcome.stats.append_rows(stats, self._directions)
@@ -338,37 +340,6 @@ class GpuEngine:
         return edges > 0
 
 
-class DeviceFields(Mapping[str, NDArray[Any]]):
-    """State fields that stay on the device until somebody asks for one.
-
-    Args:
-        states: Each field's values by place, and its type on the host.
-        places: [num_owned]: the place of a local id.
-    """
-
-    def __init__(self, states: Mapping[str, tuple[Any, np.dtype[Any]]], places: Any) -> None:
-        self._states, self._places = states, places
-        self._brought: dict[str, NDArray[Any]] = {}
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        import cupy
-
-        if name not in self._brought:
-            dtype = self._states[name][1]
-            self._brought[name] = cupy.asnumpy(self.on_device(name)).astype(dtype, copy=False)
-        return self._brought[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._states)
-
-    def __len__(self) -> int:
-        return len(self._states)
-
-    def on_device(self, name: str) -> Any:
-        """Return a field as a CuPy array, of the type that the device keeps it in; nothing crosses to the host."""
-        return self._states[name][0][self._places]
-
-
 @dataclass(frozen=True, eq=False)
 class _Form:
     """A compiled program and its kernels, loaded."""
@@ -377,7 +348,7 @@ class _Form:
     run_lease: Kernel
     shape: Shape
     run_few: Kernel | None
-    crew: Crew
+    cluster: Cluster
     blocks_per_sm: int
     shared_bytes: int
 
@@ -393,26 +364,26 @@ def _form(
 ) -> _Form:
     compiled = compile_for_cuda(program, dict(columns), narrow_ids=narrow, arch=gpu.arch)
     shape = shape_of(compiled)
-    crew = choose_crew(gpu.arch) if can_push(compiled) else NO_CREW
-    module = Module(link(compiled, "lease", gpu.arch, shape.macros() | crew.macros()))
+    cluster = choose_cluster(gpu.arch) if can_push(compiled) else NO_CLUSTER
+    module = Module(link(compiled, "lease", gpu.arch, shape.macros() | cluster.macros()))
     kernel = module.kernel("run_lease")
     shared_bytes = gpu.shared_bytes - kernel.static_shared_bytes() if shape == WIDE else 0
     kernel.allow_shared_bytes(shared_bytes)
     blocks_per_sm = kernel.blocks_per_sm(shape.threads, shared_bytes)
-    few, crew = _crew(module, crew, gpu)
-    return _Form(compiled, kernel, shape, few, crew, blocks_per_sm, shared_bytes)
+    few, cluster = _cluster(module, cluster, gpu)
+    return _Form(compiled, kernel, shape, few, cluster, blocks_per_sm, shared_bytes)
 
 
-def _crew(module: Module, crew: Crew, gpu: Gpu) -> tuple[Kernel | None, Crew]:
-    """Return the kernel of a crew, and the crew that the GPU has room for."""
-    if crew == NO_CREW:
-        return None, crew
+def _cluster(module: Module, cluster: Cluster, gpu: Gpu) -> tuple[Kernel | None, Cluster]:
+    """Return the kernel of a cluster, and the cluster that the GPU has room for."""
+    if cluster == NO_CLUSTER:
+        return None, cluster
     kernel = module.kernel("run_few")
     shared_bytes = gpu.shared_bytes - kernel.static_shared_bytes()
     kernel.allow_shared_bytes(shared_bytes)
-    crew = fit_crew(crew, shared_bytes)
-    blocks = min(crew.blocks, kernel.largest_cluster(crew.threads, crew.shared_bytes))
-    return (kernel, replace(crew, blocks=blocks)) if blocks > 1 else (None, NO_CREW)
+    cluster = fit_cluster(cluster, shared_bytes)
+    blocks = min(cluster.blocks, kernel.largest_cluster(cluster.threads, cluster.shared_bytes))
+    return (kernel, replace(cluster, blocks=blocks)) if blocks > 1 else (None, NO_CLUSTER)
 
 
 def _column_types(subgraph: Subgraph) -> tuple[tuple[str, np.dtype[Any]], ...]:

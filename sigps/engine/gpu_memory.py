@@ -91,12 +91,12 @@ _SINGLE = (
 )
 
 
-def _template(compiled: CudaProgram, graph: GpuGraph, subgraph: Subgraph, has_crew: bool) -> _Template:
+def _template(compiled: CudaProgram, graph: GpuGraph, subgraph: Subgraph, has_cluster: bool) -> _Template:
     known: dict[Any, _Template] = graph.kept
-    key = compiled, has_crew
+    key = compiled, has_cluster
     if key not in known:
         sizes = Sizes(graph.places.size, subgraph.incoming.ends.size, graph.num_hubs)
-        plan = plan_run(compiled, sizes, has_crew=has_crew)
+        plan = plan_run(compiled, sizes, has_cluster=has_cluster)
         here, run, states = (
             _lease(compiled, graph, subgraph, plan, *bases).reshape(1).view(np.uint64)
             for bases in ((0, 0), (_FAR, 0), (0, _FAR))
@@ -181,12 +181,12 @@ class RunMemory:
         params: tuple[Any, ...],
         subgraph: Subgraph,
         *,
-        has_crew: bool,
+        has_cluster: bool,
     ) -> None:
         import cupy
 
         self._compiled, self._graph = compiled, graph
-        template = _template(compiled, graph, subgraph, has_crew)
+        template = _template(compiled, graph, subgraph, has_cluster)
         self._plan = plan = template.plan
         check_fits({"messages and work": plan.nbytes, "state fields": plan.state_bytes})
         self._block = cupy.empty(max(1, plan.nbytes), dtype=cupy.uint8)

@@ -94,15 +94,15 @@ class RunPlan:
     state_bytes: int
 
 
-def plan_run(compiled: CudaProgram, sizes: Sizes, *, has_crew: bool = False) -> RunPlan:
+def plan_run(compiled: CudaProgram, sizes: Sizes, *, has_cluster: bool = False) -> RunPlan:
     """Tell what a run of a program takes; exact, and known before any of it is taken.
 
     Args:
         compiled: The program.
         sizes: The graph's.
-        has_crew: Whether a crew does small supersteps, which needs inboxes of its own.
+        has_cluster: Whether a cluster does small supersteps, which needs inboxes of its own.
     """
-    zeros, others = _arrays(compiled, sizes, 2 if has_crew else 1)
+    zeros, others = _arrays(compiled, sizes, 2 if has_cluster else 1)
     at, offsets = 0, {}
     for name, size in (*zeros.items(), *others.items()):
         offsets[name] = at

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from sigps.graph.graph import Graph
 
-__all__ = ["Crew", "Neighbourhoods", "neighbourhoods"]
+__all__ = ["Neighbourhoods", "ThreadPool", "neighbourhoods"]
 
 _PARTS_OF_THREAD = 32
 
 
-class Crew(Protocol):
+class ThreadPool(Protocol):
     """Threads, as far as they are needed here."""
 
     count: int
@@ -42,7 +42,7 @@ class Neighbourhoods:
     neighbor_links: NDArray[np.int64]
 
 
-def neighbourhoods(graph: Graph, threads: Crew) -> Neighbourhoods:
+def neighbourhoods(graph: Graph, threads: ThreadPool) -> Neighbourhoods:
     """Return the measures of a graph's vertices. Collective; computed once a graph.
 
     Every rank holds all edges while it counts its share of the triangles. Time is that of looking, for each edge
@@ -59,7 +59,7 @@ def neighbourhoods(graph: Graph, threads: Crew) -> Neighbourhoods:
     return known
 
 
-def _counted(graph: Graph, threads: Crew) -> Neighbourhoods:
+def _counted(graph: Graph, threads: ThreadPool) -> Neighbourhoods:
     from sigps.graph import triangle_kernel  # which loads Numba
 
     offsets, targets = _whole(graph)

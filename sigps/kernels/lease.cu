@@ -1,5 +1,7 @@
-// A lease of supersteps: one cooperative launch that runs until nothing is
-// active and nothing in flight, or until lease.end. The host is not asked.
+// A lease of supersteps: a cooperative launch that runs until nothing is active
+// and nothing in flight, until lease.end, or until there is so little to do
+// that a cluster goes on (cluster.cuh). The host is not asked between
+// supersteps.
 //
 // A superstep is a pull (gather.cuh) or a push (scatter.cuh) where messages
 // combine along edges, a pull of lists (lists.cuh) where compute() reads them
@@ -12,8 +14,7 @@
 //
 //   SIGPS_THREADS, SIGPS_BLOCKS  threads of a block, and how many of these a
 //                                multiprocessor must be able to hold
-//   SIGPS_CREW_THREADS           threads of a block of run_few; 0: there is
-//   none
+//   SIGPS_CLUSTER_THREADS        threads of a block of run_few; 0: no cluster
 
 #include "plan.cuh"
 
@@ -24,8 +25,8 @@
 #else
 #include "scatter.cuh"
 #endif
-#if SIGPS_CREW_THREADS
-#include "crew.cuh"
+#if SIGPS_CLUSTER_THREADS
+#include "cluster.cuh"
 #endif
 
 using namespace sigps;
@@ -214,12 +215,12 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
   }
 }
 
-#if SIGPS_CREW_THREADS
+#if SIGPS_CLUSTER_THREADS
 // Goes on where run_lease stopped since there is little to do, and stops where
 // there is more.
-extern "C" __global__ void __launch_bounds__(SIGPS_CREW_THREADS, 1)
+extern "C" __global__ void __launch_bounds__(SIGPS_CLUSTER_THREADS, 1)
     run_few(const __grid_constant__ Lease lease) {
   if constexpr (HAS_PUSH)
-    run_crew(lease);
+    run_cluster(lease);
 }
 #endif

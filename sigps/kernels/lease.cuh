@@ -40,9 +40,9 @@ struct Plan {
   uint32_t num_hubs;    // senders with over HUB_DEGREE out-edges
   uint32_t mean_degree; // of the senders
   uint32_t inbox_at;    // which inboxes this superstep reads
-  uint32_t delivered;   // 1: its messages are there, a crew has pushed them
+  uint32_t delivered;   // 1: its messages are there, a cluster has pushed them
   uint32_t sweeps;      // 1: and others are active
-  uint32_t few; // supersteps in a row, this one too, that a crew could do
+  uint32_t few; // supersteps in a row, this one too, that a cluster could do
 };
 
 struct Stats {
@@ -77,9 +77,9 @@ struct Control {
 // Of senders with more out-edges than this, each is pushed by whole blocks.
 constexpr uint32_t HUB_DEGREE = 2048;
 
-// So many supersteps with few messages in a row, and the lease goes on with a
-// crew (crew.cuh). By then all blocks have lost as much time as two launches
-// cost.
+// Of so many supersteps with few messages in a row, the last is left to a
+// cluster (cluster.cuh). By then all blocks have lost as much time as two
+// launches cost.
 constexpr uint32_t FEW_IN_A_ROW = 8;
 
 // Messages on their way by name, not along edges: what compute() posted goes to
@@ -107,9 +107,10 @@ struct Lease {
                            // num_heavy take a warp
   uint32_t could_send;     // vertices with an out-edge
   uint32_t forced;         // 0 none, 1 pull, 2 push
-  uint32_t few_messages;   // the most that are left to a crew; 0: there is none
-  uint32_t push_gain;      // in-edges that a pull passes during one message
-  uint32_t persistent;     // bit i: aggregator i carries on
+  uint32_t
+      few_messages;    // the most that are left to a cluster; 0: there is none
+  uint32_t push_gain;  // in-edges that a pull passes during one message
+  uint32_t persistent; // bit i: aggregator i carries on
   uint32_t num_near_records; // of the first vertices: copied to shared memory
   uint32_t num_near_bits;    // the same; both are multiples of 32
   int64_t end;               // the superstep not to run any more

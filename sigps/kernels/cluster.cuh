@@ -1,7 +1,7 @@
 // Supersteps with few messages in a row, as meshes have them by the thousand:
-// one cluster of blocks, the crew, does them by itself, since it meets in a
-// fraction of the time that all blocks need. Whoever computes pushes at once,
-// into inboxes of the next superstep, so they meet once a superstep.
+// one cluster of blocks does them by itself, since it meets in a fraction of
+// the time that all blocks need. Whoever computes pushes at once, into inboxes
+// of the next superstep, so it meets once a superstep.
 //
 // Schedule: a cluster of up to 16 blocks, each on a multiprocessor of its own.
 // A warp takes some vertices that got a message, computes them, and its lanes
@@ -30,18 +30,18 @@ struct alignas(16) Report {
 
 // A block's shared memory; two lists of targets follow. Two of a kind: one for
 // supersteps of each parity.
-struct CrewMemory {
+struct ClusterMemory {
   uint32_t num_targets[2];
   Report of_warps[32];
   Report of_blocks[2][MOST_BLOCKS]; // zeros of blocks that are not there
 };
 
-extern __shared__ uint4 crew_lists[];
+extern __shared__ uint4 cluster_lists[];
 
 // Those who got a message, [few_messages], by the parity of the superstep.
 __device__ inline uint32_t *listed_targets(const Lease &lease,
                                            int64_t superstep) {
-  return reinterpret_cast<uint32_t *>(crew_lists) +
+  return reinterpret_cast<uint32_t *>(cluster_lists) +
          (superstep & 1) * lease.few_messages;
 }
 
@@ -52,7 +52,7 @@ template <class T> __device__ inline T *of_block(T *mine, uint32_t block) {
   return there;
 }
 
-__device__ inline void wait_for_crew() {
+__device__ inline void wait_for_cluster() {
   asm volatile("barrier.cluster.arrive.release;\n\t"
                "barrier.cluster.wait.acquire;" ::
                    : "memory");
@@ -68,8 +68,8 @@ __device__ inline Report sum_over_warp(Report report) {
 // Tells all blocks what this one did for superstep `next`, and waits for all
 // threads of the cluster. What any of them wrote before is read by all after
 // it; one warp fences for its block.
-__device__ inline void report_and_wait(CrewMemory &memory, const Tally &tally,
-                                       int64_t next) {
+__device__ inline void report_and_wait(ClusterMemory &memory,
+                                       const Tally &tally, int64_t next) {
   Report mine = sum_over_warp({0, tally.ran | tally.senders << 16,
                                tally.active | tally.retired << 16,
                                uint32_t(tally.sent_edges)});
@@ -123,7 +123,7 @@ __device__ inline T *entry(const Joined &lists, T *mine, uint32_t i) {
 
 // Lists the lanes' targets. More than were expected go to the list of all
 // blocks, with which the next superstep goes on.
-__device__ inline void list_targets(const Lease &lease, CrewMemory &memory,
+__device__ inline void list_targets(const Lease &lease, ClusterMemory &memory,
                                     int64_t superstep, bool is_first,
                                     uint32_t target) {
   uint32_t those = __ballot_sync(ALL_LANES, is_first);
@@ -141,7 +141,7 @@ __device__ inline void list_targets(const Lease &lease, CrewMemory &memory,
 
 // Goes on where all blocks stopped: with senders, or with messages delivered.
 __device__ inline void take_over(const Lease &lease, const Plan &plan,
-                                 CrewMemory &memory) {
+                                 ClusterMemory &memory) {
   auto list = [&](bool is_first, uint32_t target) {
     list_targets(lease, memory, plan.superstep, is_first, target);
   };
@@ -160,7 +160,7 @@ __device__ inline void take_over(const Lease &lease, const Plan &plan,
 // And back: messages are delivered. Of each block there is a list for the
 // superstep at hand.
 __device__ inline void hand_back(const Lease &lease, const Plan &plan,
-                                 CrewMemory &memory) {
+                                 ClusterMemory &memory) {
   const uint32_t *targets = listed_targets(lease, plan.superstep);
   uint32_t count =
       min(memory.num_targets[plan.superstep & 1], lease.few_messages);
@@ -174,7 +174,7 @@ __device__ inline void hand_back(const Lease &lease, const Plan &plan,
 
 // Computes whoever got a message, and pushes what it sends.
 __device__ inline void compute_and_push(const Lease &lease, const Plan &plan,
-                                        CrewMemory &memory, Tally &tally) {
+                                        ClusterMemory &memory, Tally &tally) {
   const Report *reports = memory.of_blocks[plan.superstep & 1];
   Joined lists = join(reports[lane_id() % MOST_BLOCKS].num_targets);
   Route route{plan.superstep + 1, 1 - plan.inbox_at};
@@ -202,7 +202,7 @@ __device__ inline void compute_and_push(const Lease &lease, const Plan &plan,
 }
 
 // What all blocks did. By whole warps.
-__device__ inline Counters add_up(const CrewMemory &memory, int64_t next,
+__device__ inline Counters add_up(const ClusterMemory &memory, int64_t next,
                                   uint32_t &num_targets) {
   Report all{};
   if (lane_id() < MOST_BLOCKS)
@@ -214,7 +214,7 @@ __device__ inline Counters add_up(const CrewMemory &memory, int64_t next,
 }
 
 // Plans the next superstep, which finds its messages delivered. Returns whether
-// it is for the crew: then only what changes is written.
+// it is for the cluster: then only what changes is written.
 __device__ inline bool goes_on(const Lease &lease, const Counters &done,
                                uint32_t num_targets, Plan &plan) {
   uint32_t inbox_at = 1 - plan.inbox_at;
@@ -245,19 +245,19 @@ __device__ inline void give_aggregates(const Lease &lease, bool is_superstep) {
     if (threadIdx.x == 0)
       set_aggregates(lease, totals);
   }
-  wait_for_crew();
+  wait_for_cluster();
 }
 
 // Runs supersteps until lease.end, or until they are over, or no longer small.
-__device__ inline void run_crew(const Lease &lease) {
-  __shared__ CrewMemory memory;
+__device__ inline void run_cluster(const Lease &lease) {
+  __shared__ ClusterMemory memory;
   bool records = thread_of_grid() == blockDim.x - 1;
   uint64_t last_time = nanoseconds(), num_stats = 0;
   for (uint32_t i = threadIdx.x; i < sizeof(memory) / 4; i += blockDim.x)
     reinterpret_cast<uint32_t *>(&memory)[i] = 0;
   Plan plan = lease.control->plan;
   __syncthreads();
-  wait_for_crew(); // nobody writes into memory that is not empty yet
+  wait_for_cluster(); // nobody writes into memory that is not empty yet
   if (records)
     lease.control->num_stats = 0;
   if (plan.ended || plan.superstep >= lease.end || plan.few == 0)
@@ -286,7 +286,7 @@ __device__ inline void run_crew(const Lease &lease) {
       lease.stats[num_stats++] = stats_of(superstep, PUSH, done, last_time);
   }
   hand_back(lease, plan, memory);
-  wait_for_crew(); // all have listed what they hand back
+  wait_for_cluster(); // all have listed what they hand back
   if (records) {
     lease.control->num_stats = num_stats;
     lease.control->plan = plan;

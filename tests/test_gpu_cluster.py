@@ -15,8 +15,7 @@ from sigps import Aggregator, Graph, Param, State, Vertex, run
 from sigps.apps import BFS, SSSP, WCC
 from sigps.device.cuda import Module, find_gpu
 from sigps.engine import gpu_in_memory
-from sigps.engine.configuration import CREW_DEGREE, NO_CREW, Crew, choose_crew
-from sigps.errors import DeviceError
+from sigps.engine.configuration import CLUSTER_DEGREE, NO_CLUSTER, Cluster, choose_cluster
 from sigps.kernels.lease import FEW_IN_A_ROW
 
 pytestmark = pytest.mark.gpu
@@ -25,12 +24,9 @@ WAYS = [Way(device="cuda", direction=direction) for direction in ("auto", "push"
 
 
 @pytest.fixture(autouse=True)
-def _clusters() -> None:
-    try:
-        gpu = find_gpu()
-    except DeviceError as error:
-        pytest.skip(str(error))
-    if choose_crew(gpu.arch) == NO_CREW:
+def _clusters(_gpu: None) -> None:
+    gpu = find_gpu()
+    if choose_cluster(gpu.arch) == NO_CLUSTER:
         pytest.skip(f"the blocks of a {gpu.name} cannot meet in clusters")
 
 
@@ -59,11 +55,11 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     gpu_in_memory._form.cache_clear()
 
 
-def crew_of(
+def cluster_of(
     monkeypatch: pytest.MonkeyPatch, most_messages: int, threads: int = 512, blocks: int = 16
 ) -> None:
-    """Let a crew do supersteps of up to so many messages."""
-    monkeypatch.setattr(gpu_in_memory, "choose_crew", lambda arch: Crew(blocks, threads, most_messages))
+    """Let a cluster do supersteps of up to so many messages."""
+    monkeypatch.setattr(gpu_in_memory, "choose_cluster", lambda arch: Cluster(blocks, threads, most_messages))
     gpu_in_memory._form.cache_clear()
 
 
@@ -129,12 +125,12 @@ ON_LAYERS: dict[str, Vertex] = {
 def test_small_supersteps_between_large_ones(
     name: str, most_messages: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    crew_of(monkeypatch, most_messages)
+    cluster_of(monkeypatch, most_messages)
     assert_as_judged(ON_LAYERS[name], layers(SIZES), judge="cpu", ways=WAYS)
 
 
 def test_both_have_their_turn(turns: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    crew_of(monkeypatch, 9)
+    cluster_of(monkeypatch, 9)
     result = run(BFS(source=0), layers(SIZES), device="cuda")
     assert result.supersteps == len(SIZES)
     np.testing.assert_array_equal(result["level"], np.repeat(np.arange(len(SIZES)), SIZES))
@@ -149,7 +145,7 @@ def test_few_large_supersteps_are_no_turn(turns: list[str]) -> None:
 
 
 def test_without_clusters(turns: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_in_memory, "choose_crew", lambda arch: NO_CREW)
+    monkeypatch.setattr(gpu_in_memory, "choose_cluster", lambda arch: NO_CLUSTER)
     gpu_in_memory._form.cache_clear()
     assert_as_judged(BFS(source=0), layers(SIZES), judge="cpu", ways=WAYS)
     assert set(turns) == {"run_lease"}
@@ -162,16 +158,16 @@ def test_meshes(program: Vertex) -> None:
 
 
 @pytest.mark.parametrize(("threads", "blocks"), [(32, 16), (96, 8), (1024, 2), (256, 1)])
-def test_crews_of_other_sizes(threads: int, blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    crew_of(monkeypatch, 1 << 14, threads, blocks)
+def test_clusters_of_other_sizes(threads: int, blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster_of(monkeypatch, 1 << 14, threads, blocks)
     for program in (BFS(source=0), SSSP(source=0), Wave(start=0)):
         assert_as_judged(program, layers(SIZES), judge="cpu", ways=WAYS)
 
 
 def test_none_where_a_vertex_has_many_edges(turns: list[str]) -> None:
     chain = np.arange(100)
-    star = np.full(CREW_DEGREE, 100)
-    sources, targets = np.append(chain, star), np.append(chain + 1, 101 + np.arange(CREW_DEGREE))
+    star = np.full(CLUSTER_DEGREE, 100)
+    sources, targets = np.append(chain, star), np.append(chain + 1, 101 + np.arange(CLUSTER_DEGREE))
     for extra, kernels in ((0, {"run_lease", "run_few"}), (1, {"run_lease"})):
         turns.clear()
         graph = Graph.from_edges(np.append(sources, [100] * extra), np.append(targets, [7] * extra))
