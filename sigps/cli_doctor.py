@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -22,12 +23,14 @@ def doctor() -> None:
     """Print versions, processors, MPI, GPUs and folders, and which device and transport a run would use."""
     from sigps.group import world
 
-    if world().rank == 0:
-        for name, text in _findings():
+    group = world()
+    ranks = group.all_gather(_rank_facts(group.rank)) if group.size > 1 else []
+    if group.rank == 0:
+        for name, text in _findings(ranks):
             click.echo(f"{name:<12} {text}")
 
 
-def _findings() -> Iterator[tuple[str, str]]:
+def _findings(ranks: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     from sigps.compiler.cache import cache_dir
     from sigps.device.cpu import available_cores
     from sigps.group import world
@@ -44,10 +47,29 @@ def _findings() -> Iterator[tuple[str, str]]:
     yield "mpi", _mpi()
     yield "gpu", _gpu()
     yield "cache", f"{cache_dir()} ({_writable(cache_dir())}); SIGPS_CACHE_DIR moves it"
-    ranks = world().size
-    yield "device", _device(max(1, num_cores // ranks), ranks)
-    chosen = "MPI through host memory" if ranks > 1 else "none is needed"
-    yield "transport", f"{ranks} rank{'s' * (ranks > 1)}: {chosen}"
+    size = world().size
+    yield "device", _device(max(1, num_cores // size), size)
+    yield "transport", f"{size} rank{'s' * (size > 1)}: {_transport(ranks)}"
+
+
+def _rank_facts(rank: int) -> dict[str, Any]:
+    """Return what decides how this rank's records cross to others, were it to run on a GPU where it can."""
+    from sigps.device.cuda import find_gpu, what_is_missing
+    from sigps.system.transport import gpu_facts
+
+    return {"device": "cpu"} if what_is_missing() else gpu_facts(find_gpu(rank))
+
+
+def _transport(ranks: list[dict[str, Any]]) -> str:
+    """Tell which transport a run would use, and why."""
+    from sigps.system.transport import reason_against_peers
+
+    if not ranks:
+        return "none is needed"
+    if all(rank["device"] == "cpu" for rank in ranks):
+        return "mpi, through host memory"
+    against = reason_against_peers(ranks)
+    return f"mpi, through host memory ({against})" if against else "peer, from GPU to GPU"
 
 
 def _version(package: str) -> str:
@@ -104,7 +126,7 @@ def _device(num_threads: int, num_ranks: int) -> str:
     if missing:
         return f"auto is {on_cpu}; cuda cannot be used: {missing}"
     if num_ranks > 1:
-        return f"auto is {on_cpu}; cuda can be used, by one rank"
+        return f"auto is cuda where each rank has a GPU of its own and a large enough graph, else {on_cpu}"
     return f"auto is cuda from {GPU_PAYS_FROM_EDGES:,} edges where the program can run there, else {on_cpu}"
 
 

@@ -214,6 +214,7 @@ def _run(job: Job, program: Vertex, graph: Graph, *, resume: bool) -> Result:
             precision=engine.precision,
             asynchronous=engine.asynchronous,
             threads=engine.threads,
+            transport=job.exchange.transport,
             progress=progress,
             checkpoint=_checkpoint(job),
             resume=resume,

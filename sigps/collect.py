@@ -31,10 +31,11 @@ def collect(part: Part, program: Vertex, graph: Graph, device: str, *, gather: b
     if group.size == 1:
         ids = _all_ids(graph)
     else:
-        gids = part.gids
         if gather:
-            gids, fields = _gathered(gids, fields, graph)
-        ids = graph.ids.to_oids(gids)
+            gids, fields = _gathered(part.gids, fields, graph)
+            ids = graph.ids.to_oids(gids)
+        else:
+            ids = part.oids(graph)
     if graph.ids.kind == "strings":
         are_ids = {field.name for field in program.declaration.states if field.is_vertex_id}
         fields = {n: _named(values, graph) if n in are_ids else values for n, values in fields.items()}

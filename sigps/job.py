@@ -12,10 +12,11 @@ import numpy as np
 
 from sigps.engine.device_choice import reason_against_gpu
 from sigps.engine.stats import SuperstepStats
-from sigps.errors import CompileError, ConfigError, DeviceError, GraphError
+from sigps.errors import CompileError, ConfigError, GraphError
 from sigps.graph.agreement import together
 from sigps.graph.graph import Graph
 from sigps.graph.partition import PartitionFunction
+from sigps.group import Group
 from sigps.result import Result
 from sigps.vertex import Vertex
 
@@ -45,6 +46,7 @@ def run(
     precision: Precision = "double",
     asynchronous: bool = True,
     threads: int | None = None,
+    transport: Literal["auto", "mpi", "peer"] = "auto",
     progress: Callable[[Sequence[SuperstepStats]], None] | None = None,
     checkpoint: Checkpoint | None = None,
     resume: bool = False,
@@ -60,7 +62,7 @@ def run(
         graph: The graph.
         device: `"python"` interprets the class unmodified, `"cpu"` compiles it, `"cuda"` compiles it for a GPU,
             `"auto"` is the GPU where there is one, the graph is large enough for it to pay, the program can run
-            there, and there is one rank; else the CPU. It logs which and why.
+            there, and of several ranks each has a GPU of its own; else the CPU. It logs which and why.
         max_supersteps: Stop after so many; None for no limit.
         deterministic: Whether sums of floats must not depend on ranks, threads and directions. Slower.
         partitioner: `"edges"`, `"vertices"`, `"hash"`, `"bfs"`, `"metis"`, or a function of an array of ids.
@@ -72,6 +74,9 @@ def run(
         asynchronous: Whether values may be sent out of turn where the result is provably the same: then the
             supersteps are other ones, and cheaper. Without effect with `max_supersteps` and on `"python"`.
         threads: Threads of each rank on the CPU; None for its share of the host's cores.
+        transport: How records cross between ranks: `"peer"` writes them into the memory of other GPUs of the host,
+            `"mpi"` brings them through host memory, `"auto"` is the first where every rank has a GPU of its own
+            and all of these reach each other.
         progress: Called on rank 0 now and then with the statistics so far.
         checkpoint: When the state is saved, and where: `Checkpoint("log", every=10)`. Then nothing is sent out
             of turn. What `trace` recorded is written there too, as Parquet.
@@ -98,7 +103,7 @@ def run(
     from sigps.system.worker import RunOptions
     from sigps.system.worker_manager import Saving, WorkerManager
 
-    _check_options(device, max_supersteps, direction, precision, threads)
+    _check_options(device, max_supersteps, direction, precision, threads, transport)
     _check_kinds(
         graph,
         trace,
@@ -111,7 +116,7 @@ def run(
     together(lambda: check_checkpoint(checkpoint, resume, traces=trace is not None), graph.group)
     if not isinstance(faults, (Faults, type(None))):
         raise ConfigError(f"faults={faults!r} must be a sigps.Faults, or None")
-    check_device(device, graph.group.rank, graph.group.size)
+    check_device(device)
     if trace is not None and device != "python":
         raise ConfigError(f"trace= works on device='python'; this run has {device!r}")
     prepared = check_program(program, device, precision)
@@ -125,8 +130,16 @@ def run(
         )
         graph = graph.undirected()
     bound = _bind_ids(program, graph)
-    chosen = choose_device(device, prepared, graph, deterministic=deterministic, resumes=resume)
-    native = _compiled(prepared, graph, chosen)
+    manager = WorkerManager(Communicator(graph.group), graph, threads)
+    chosen = choose_device(
+        device,
+        prepared,
+        graph,
+        deterministic=deterministic,
+        resumes=resume,
+        rank_on_host=manager.rank_on_host,
+    )
+    native = _compiled(prepared, graph, chosen, manager.rank_on_host)
     options = RunOptions(
         deterministic=deterministic,
         forced=None if direction == "auto" else direction,
@@ -135,7 +148,6 @@ def run(
         trace=tuple(_seen_ids(graph, list(trace or ()), "trace=")),
         saves=checkpoint is not None,
     )
-    manager = WorkerManager(Communicator(graph.group), graph, threads)
     part = manager.run(
         bound,
         native,
@@ -144,12 +156,13 @@ def run(
         max_supersteps=max_supersteps,
         on_progress=progress,
         faults=faults or Faults(),
+        transport=transport,
         saving=Saving(checkpoint, program, precision, chosen, resume) if checkpoint else None,
     )
     return collect(part, program, graph, chosen, gather=gather)
 
 
-def _compiled(prepared: Any, graph: Graph, device: Device) -> Any:
+def _compiled(prepared: Any, graph: Graph, device: Device, rank_on_host: int) -> Any:
     """Return what the device's engine takes: native code, or for a GPU the program, compiled there."""
     if prepared is None:
         return None
@@ -157,7 +170,7 @@ def _compiled(prepared: Any, graph: Graph, device: Device) -> Any:
         from sigps.device.cuda import find_gpu
         from sigps.engine.gpu_in_memory import GpuProgram
 
-        return GpuProgram(prepared, find_gpu())
+        return GpuProgram(prepared, find_gpu(rank_on_host))
     from sigps.compiler.cpu import compile_for_cpu
 
     with _compiling:
@@ -183,7 +196,7 @@ def check_program(program: Vertex, device: str, precision: Precision = "double")
 _compiling = threading.Lock()  # so that ranks that are threads compile a program once
 
 
-def check_device(device: str, rank: int = 0, size: int = 1) -> None:
+def check_device(device: str) -> None:
     """Check that a device is known, and that programs can run on it where it is asked for by name.
 
     Raises:
@@ -193,14 +206,10 @@ def check_device(device: str, rank: int = 0, size: int = 1) -> None:
     if device not in ("auto", "python", "cpu", "cuda"):
         raise ConfigError(f"there is no device {device!r}; choose auto, python, cpu or cuda")
     if device == "cuda":
-        from sigps.device.cuda import find_gpu
+        from sigps.device.cuda import find_gpu, what_is_missing
 
-        if size > 1:
-            raise DeviceError(
-                f"device='cuda' is not built for several ranks yet, and this run has {size}; use device='cpu'",
-                rank=rank,
-            )
-        find_gpu()
+        if what_is_missing():
+            find_gpu()
 
 
 def check_checkpoint(checkpoint: Checkpoint | None, resume: bool, *, traces: bool) -> None:
@@ -224,9 +233,15 @@ def check_checkpoint(checkpoint: Checkpoint | None, resume: bool, *, traces: boo
 
 
 def choose_device(
-    device: str, prepared: Any, graph: Graph, *, deterministic: bool = False, resumes: bool = False
+    device: str,
+    prepared: Any,
+    graph: Graph,
+    *,
+    deterministic: bool = False,
+    resumes: bool = False,
+    rank_on_host: int = 0,
 ) -> Device:
-    """Return the device to run on; what `"auto"` is, and why, is logged once.
+    """Return the device to run on; what `"auto"` is, and why, is logged once. Collective.
 
     CUDA's libraries are loaded only where nothing else speaks against a GPU.
 
@@ -236,6 +251,7 @@ def choose_device(
         graph: The graph that it runs on.
         deterministic: As in `run`.
         resumes: Whether the run goes on from a state log, which a CPU may have written.
+        rank_on_host: This rank's number among those of its host.
     """
     if device != "auto":
         return device  # type: ignore[return-value]
@@ -243,31 +259,48 @@ def choose_device(
     from sigps.engine.gpu_in_memory import find_gpu_obstacle
 
     known: dict[str, Any] = {
-        "num_ranks": graph.group.size,
-        "num_edges": graph.num_edges,
+        "num_edges": graph.num_edges // graph.group.size,
         "obstacle": find_gpu_obstacle(prepared, deterministic, resumes=resumes),
     }
     against = (
         reason_against_gpu(**known)
         or reason_against_gpu(**known, missing=what_is_missing())
-        or reason_against_gpu(**known, **_memory(graph))
-        or _why_not_compiled(prepared, graph)
+        or reason_against_gpu(**known, **_memory(graph, rank_on_host))
+        or _why_not_compiled(prepared, graph, rank_on_host)
     )
+    if graph.group.size > 1:
+        against = _against_gpus(against, prepared, graph.group, rank_on_host)
     _log_once(f"device: cpu ({against})" if against else "device: cuda (the graph is large enough to pay)")
     return "cpu" if against else "cuda"
 
 
-def _memory(graph: Graph) -> dict[str, Any]:
-    """Compare what a graph takes on the GPU with what that has."""
+def _against_gpus(against: str, prepared: Any, group: Group, rank_on_host: int) -> str:
+    """Tell what speaks against a GPU for each rank, where this rank's reason is `against`. Collective."""
+    from sigps.compiler.program import Delivery
+    from sigps.device.cuda import find_gpu
+    from sigps.system.transport import gpu_facts, reason_against_peers
+
+    if not against and prepared.delivery is Delivery.MAILBOX:
+        against = "between GPUs, what send_to() sends goes through host memory"
+    facts = {} if against else gpu_facts(find_gpu(rank_on_host))
+    ranks = group.all_gather({"against": against, **facts})
+    reasons = [rank["against"] for rank in ranks if rank["against"]]
+    return reasons[0] if reasons else reason_against_peers(ranks)
+
+
+def _memory(graph: Graph, rank_on_host: int) -> dict[str, Any]:
+    """Compare what a graph takes on this rank's GPU with what that has."""
+    from sigps.device.cuda import find_gpu
     from sigps.engine import gpu_memory, gpu_plan
 
-    columns = len(graph.columns)
-    directions = 2 if graph.directed else 1
-    needed = gpu_plan.bytes_while_laid_out(graph.num_vertices, graph.num_edges * directions, columns)
+    find_gpu(rank_on_host)
+    columns, size = len(graph.columns), graph.group.size
+    directions = 2 if graph.directed or size > 1 else 1
+    needed = gpu_plan.bytes_while_laid_out(graph.num_vertices, graph.num_edges * directions // size, columns)
     return {"needed_bytes": needed, "free_bytes": gpu_memory.free_bytes()}
 
 
-def _why_not_compiled(prepared: Any, graph: Graph) -> str:
+def _why_not_compiled(prepared: Any, graph: Graph, rank_on_host: int) -> str:
     """Compile for the GPU, and tell what CUDA lacks that other devices have; empty where it lacks nothing."""
     from sigps.compiler.cuda import compile_for_cuda
     from sigps.device.cuda import find_gpu
@@ -278,7 +311,9 @@ def _why_not_compiled(prepared: Any, graph: Graph) -> str:
     is_narrow = bool(ends[0] >= -(2**31) and ends[1] < 2**31)
     try:
         with _compiling:
-            compile_for_cuda(prepared, _column_types(graph), narrow_ids=is_narrow, arch=find_gpu().arch)
+            compile_for_cuda(
+                prepared, _column_types(graph), narrow_ids=is_narrow, arch=find_gpu(rank_on_host).arch
+            )
     except CompileError as error:
         return str(error)
     return ""
@@ -298,11 +333,17 @@ def _log_once(text: str) -> None:
 
 
 def _check_options(
-    device: str, max_supersteps: int | None, direction: str, precision: str, threads: int | None
+    device: str,
+    max_supersteps: int | None,
+    direction: str,
+    precision: str,
+    threads: int | None,
+    transport: str,
 ) -> None:
     choices = {
         "direction": (direction, ("auto", "push", "pull")),
         "precision": (precision, ("single", "double")),
+        "transport": (transport, ("auto", "mpi", "peer")),
     }
     for name, (value, allowed) in choices.items():
         if value not in allowed:

@@ -95,7 +95,34 @@ def test_choose_near(record_bytes: int, num_vertices: int, num_edges: int, near:
     assert choose_near(shared_bytes=200_000, num_blocks=132, **given) == near
 
 
-def test_what_is_near_fits_any_block() -> None:
+@pytest.mark.parametrize(
+    ("record_bytes", "num_hot_ghosts", "num_records", "num_ghosts"),
+    [
+        (4, 18_432, 31_808 - 18_432, 18_432),  # 127,232 bytes of records in all
+        (4, 28_608, 31_808 - 28_608, 28_608),
+        (4, 31_808, 31_808, 0),  # too little would be left for owned vertices
+        (8, 18_432, 15_904, 0),  # all of the ghosts, or none
+        (6, 18_432, 0, 0),
+        (0, 18_432, 0, 0),
+    ],
+)
+def test_ghosts_that_are_near(
+    record_bytes: int, num_hot_ghosts: int, num_records: int, num_ghosts: int
+) -> None:
+    near = choose_near(
+        shared_bytes=200_000,
+        record_bytes=record_bytes,
+        num_vertices=10**6,
+        num_edges=10**9,
+        num_blocks=132,
+        num_hot_ghosts=num_hot_ghosts,
+    )
+    assert (near.num_records, near.num_ghosts) == (num_records, num_ghosts)
+    assert near.num_bytes == (num_records + num_ghosts) * record_bytes + (1 << 15)
+
+
+@pytest.mark.parametrize("num_hot_ghosts", [0, 32, 18_432])
+def test_what_is_near_fits_any_block(num_hot_ghosts: int) -> None:
     for shared_bytes in (0, 1000, 48 * 1024, 99 * 1024, 163 * 1024, 227 * 1024):
         for record_bytes in (0, 2, 4, 12, 16, 64):
             near = choose_near(
@@ -104,6 +131,7 @@ def test_what_is_near_fits_any_block() -> None:
                 num_vertices=2**30,
                 num_edges=2**33,
                 num_blocks=132,
+                num_hot_ghosts=num_hot_ghosts,
             )
             assert near.num_bytes <= shared_bytes
-            assert near.num_records % 32 == near.num_bits % 32 == 0
+            assert near.num_records % 32 == near.num_bits % 32 == near.num_ghosts % 32 == 0

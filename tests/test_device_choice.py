@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import subprocess
 import sys
@@ -26,31 +27,27 @@ ENOUGH = GPU_PAYS_FROM_EDGES
 
 
 @pytest.mark.parametrize(
-    ("num_ranks", "num_edges", "obstacle", "missing", "reason"),
+    ("num_edges", "obstacle", "missing", "reason"),
     [
-        (1, ENOUGH, None, "", ""),
-        (1, ENOUGH * 1000, None, "", ""),
-        (1, ENOUGH - 1, None, "", "a GPU pays from 10,000,000 edges"),
-        (1, 0, None, "", "a GPU pays from 10,000,000 edges"),
-        (2, ENOUGH, None, "", "a GPU works for one rank"),
-        (1, ENOUGH, "compute() that sings", "", "the GPU engine is not built for compute() that sings yet"),
-        (1, ENOUGH, None, "no GPU is found", "no GPU can be used: no GPU is found"),
+        (ENOUGH, None, "", ""),
+        (ENOUGH * 1000, None, "", ""),
+        (ENOUGH - 1, None, "", "a GPU pays from 10,000,000 edges"),
+        (0, None, "", "a GPU pays from 10,000,000 edges"),
+        (ENOUGH, "compute() that sings", "", "the GPU engine is not built for compute() that sings yet"),
+        (ENOUGH, None, "no GPU is found", "no GPU can be used: no GPU is found"),
         # Of several reasons, the one that holds on any machine is said.
-        (2, ENOUGH, None, "no GPU is found", "a GPU works for one rank"),
-        (2, 5, "sums", "no GPU is found", "a GPU pays from 10,000,000 edges"),
-        (1, ENOUGH, "sums", "no GPU is found", "the GPU engine is not built for sums yet"),
+        (5, "sums", "no GPU is found", "a GPU pays from 10,000,000 edges"),
+        (ENOUGH, "sums", "no GPU is found", "the GPU engine is not built for sums yet"),
     ],
 )
-def test_the_table(num_ranks: int, num_edges: int, obstacle: str | None, missing: str, reason: str) -> None:
-    found = reason_against_gpu(num_ranks=num_ranks, num_edges=num_edges, obstacle=obstacle, missing=missing)
+def test_the_table(num_edges: int, obstacle: str | None, missing: str, reason: str) -> None:
+    found = reason_against_gpu(num_edges=num_edges, obstacle=obstacle, missing=missing)
     assert found == reason
 
 
 @pytest.mark.parametrize(("needed", "free", "fits"), [(10, 10, True), (11, 10, False), (0, 0, True)])
 def test_a_graph_that_does_not_fit_stays(needed: int, free: int, fits: bool) -> None:
-    found = reason_against_gpu(
-        num_ranks=1, num_edges=ENOUGH, obstacle=None, needed_bytes=needed, free_bytes=free
-    )
+    found = reason_against_gpu(num_edges=ENOUGH, obstacle=None, needed_bytes=needed, free_bytes=free)
     assert found == ("" if fits else "the GPU has 10 bytes free of 11")
 
 
@@ -65,7 +62,9 @@ class Asked:
         self._missing = missing
         monkeypatch.setattr(cuda, "what_is_missing", self._answer)
         monkeypatch.setattr("sigps.engine.gpu_memory.free_bytes", lambda: 1 << 40)
-        monkeypatch.setattr(cuda, "find_gpu", lambda: Gpu(0, "any", "sm_90", 100, 1 << 17))
+        gpu = Gpu(0, "any", "sm_90", 100, 1 << 17)
+        monkeypatch.setattr(cuda, "find_gpu", lambda ordinal=0: gpu)
+        monkeypatch.setattr("sigps.system.transport.reachable", lambda gpu: [])
         monkeypatch.setattr("sigps.job._logged", set())
 
     def _answer(self) -> str:
@@ -133,14 +132,44 @@ def test_logs_that_only_a_cpu_can_go_on_from_stay_there() -> None:
 
 
 @pytest.mark.usefixtures("any_size_pays")
-def test_several_ranks_ask_for_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = Asked(monkeypatch)
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        (OutDegree(), "ranks are threads of one process"),
+        (Jump(), "between GPUs, what send_to() sends goes through host memory"),
+    ],
+)
+def test_several_ranks_need_gpus_that_reach_each_other(
+    program: Vertex, why: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("numba_cuda", reason="needs numba-cuda: pip install 'sigps[cuda-link]'")
+    Asked(monkeypatch)
 
     def run_shared(group: ThreadGroup) -> str:
-        return run(OutDegree(), BATTERY["grid"].build(group=group)).device
+        return run(program, BATTERY["grid"].build(group=group)).device
 
-    assert run_ranks(2, run_shared) == ["cpu", "cpu"]
-    assert machine.times == 0
+    with caplog.at_level(logging.INFO, logger="sigps"):
+        assert run_ranks(2, run_shared) == ["cpu", "cpu"]
+    assert f"device: cpu ({why})" in [r.getMessage() for r in caplog.records]
+
+
+@pytest.mark.usefixtures("any_size_pays")
+def test_several_ranks_with_gpus_of_their_own_use_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba_cuda", reason="needs numba-cuda: pip install 'sigps[cuda-link]'")
+    Asked(monkeypatch)
+
+    numbers = itertools.count()
+
+    def facts(gpu: Gpu) -> dict[str, Any]:
+        me = str(next(numbers))
+        return {"device": "cuda", "host": "a", "process": me, "gpu": me, "reaches": ["0", "1"]}
+
+    monkeypatch.setattr("sigps.system.transport.gpu_facts", facts)
+
+    def choose(group: ThreadGroup) -> str:
+        return chosen(OutDegree(), BATTERY["grid"].build(group=group))
+
+    assert run_ranks(2, choose) == ["cuda", "cuda"]
 
 
 class CubeRoot(Vertex):

@@ -14,7 +14,6 @@ from sigps import Graph, run
 from sigps.apps import BFS
 from sigps.device import cuda
 from sigps.errors import DeviceError
-from sigps.job import check_device
 
 
 @pytest.fixture(autouse=True)
@@ -76,11 +75,6 @@ def test_what_is_missing_is_named(
 def test_with_everything_there_it_is_available(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, set(), 1)
     assert cuda.is_available()
-
-
-def test_several_ranks_are_refused_before_any_gpu_is_sought() -> None:
-    with pytest.raises(DeviceError, match="not built for several ranks yet, and this run has 3"):
-        check_device("cuda", 1, 3)
 
 
 def test_without_a_driver_cupy_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:

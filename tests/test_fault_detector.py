@@ -130,6 +130,73 @@ def test_a_goodbye_is_no_death_and_no_silence(first: int, run_ranks: Callable[..
     assert run_ranks(3, watch) == [True] * 3
 
 
+@pytest.fixture
+def openings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Note the rank whenever connections are made."""
+    noted: list[int] = []
+    make = fault_detector._open_links
+
+    def note(group: Any) -> Any:
+        noted.append(group.rank)
+        return make(group)
+
+    monkeypatch.setattr(fault_detector, "_open_links", note)
+    return noted
+
+
+def test_later_runs_use_the_connections_of_the_first(
+    openings: list[int], run_ranks: Callable[..., Any]
+) -> None:
+    def watch(group: ThreadGroup) -> tuple[int, int | None, str] | None:
+        for _ in range(3):
+            with Watched(group).detector:
+                group.barrier()
+        watched = Watched(group)
+        with watched.detector as detector:
+            detector.computing(7)
+            group.barrier()
+            if group.rank == 2:
+                cut(detector)
+                return None
+            return watched.fault()
+
+    assert run_ranks(3, watch) == [(2, 7, "died"), (2, 7, "died"), None]
+    assert sorted(openings) == [0, 1, 2]
+
+
+def test_after_a_failure_connections_are_made_anew(
+    openings: list[int], run_ranks: Callable[..., Any]
+) -> None:
+    def watch(group: ThreadGroup) -> None:
+        for has_failure in (True, False, False):
+            with contextlib.suppress(ValueError), Watched(group).detector as detector:
+                group.barrier()
+                if has_failure and group.rank == 1:
+                    raise ValueError("unwanted")
+                wait_for(lambda: not has_failure or group.rank == 2 or 1 not in detector._links)  # noqa: B023
+
+    run_ranks(3, watch)
+    assert sorted(openings) == [0, 0, 1, 1, 2, 2]
+
+
+def test_what_a_run_left_unread_is_not_heard_by_the_next(run_ranks: Callable[..., Any]) -> None:
+    def watch(group: ThreadGroup) -> list[int]:
+        with Watched(group).detector:
+            group.barrier()
+        group.barrier()
+        for link in fault_detector._known[group].links.values():
+            link.send({"kind": "goodbye", "has_failed": False, "superstep": 3})
+        group.barrier()
+        with Watched(group).detector as second:
+            group.barrier()
+            time.sleep(0.5)
+            heard_of = sorted(second._links)
+            group.barrier()  # who leaves now says goodbye, and is rightly heard
+            return heard_of
+
+    assert run_ranks(3, watch) == [[1, 2], [0], [0]]
+
+
 def wait_for(claim: Callable[[], bool]) -> None:
     for _ in range(SECONDS * 100):
         if claim():

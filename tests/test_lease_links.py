@@ -14,6 +14,7 @@ from sigps.compiler.cuda import compile_for_cuda, link, link_plain
 from sigps.compiler.frontend import analyse
 from sigps.compiler.program import VertexProgram
 from sigps.engine.configuration import MEDIUM, NARROW, NO_CLUSTER, WIDE, Shape, choose_cluster
+from sigps.engine.gpu_in_memory import PEERS
 from sigps.engine.gpu_plan import can_push
 
 APPS = [*sigps.apps.__all__, "PageRank_tolerance"]
@@ -76,6 +77,12 @@ def test_a_lease_links_with_wide_ids(name: str) -> None:
 def test_a_lease_links_in_other_shapes(arch: str, precision: Any) -> None:
     assert_links(analyse(made("PageRank"), precision), arch, shape=WIDE)
     assert_links(analyse(made("BFS"), precision), arch, shape=NARROW)
+
+
+@pytest.mark.parametrize("name", ["PageRank", "BFS", "coreness", "totals", "neighbourhood", "HITS"])
+def test_a_lease_of_several_gpus_links(name: str) -> None:
+    native = compile_for_cuda(analyse(made(name), "single"), COLUMNS, narrow_ids=True, arch="sm_90")
+    assert b"run_lease" in link(native, "lease", "sm_90", MEDIUM.macros() | PEERS)
 
 
 @pytest.mark.parametrize(("arch", "precision"), TARGETS)

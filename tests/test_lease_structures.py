@@ -61,6 +61,7 @@ def claims_of(name: str, structure: np.dtype[Any]) -> list[str]:
     [
         ("Edges", lease.EDGES),
         ("Lease", lease.LEASE),
+        ("Peer", lease.PEER),
         ("Control", lease.CONTROL),
         ("Stats", lease.STATS),
         ("Plan", lease.CONTROL["plan"]),

@@ -130,14 +130,14 @@ def start(mpirun: str, folder: Path, script: str, ranks: int) -> subprocess.Pope
     )
 
 
-def end_of(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+def end_of(process: subprocess.Popen[str], seconds: float = SECONDS) -> tuple[int, str, str]:
     """Wait for the end; kill the whole session where it does not come."""
     try:
-        out, err = process.communicate(timeout=SECONDS)
+        out, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         out, err = process.communicate()
-        pytest.fail(f"still running after {SECONDS} s\n{out}\n{err}")
+        pytest.fail(f"still running after {seconds} s\n{out}\n{err}")
     return process.returncode, out, err
 
 

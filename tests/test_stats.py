@@ -21,14 +21,17 @@ NAMES = {PULL: "pull", PUSH: "push"}
 def records(first: int, count: int) -> list[SuperstepStats]:
     """Return supersteps that could have been counted on a device."""
     return [
-        SuperstepStats(s, "push" if s % 3 else "pull", 10 * s, 2**40 + s, 0, s * 1000 * 1e-9, 1.0)
+        SuperstepStats(s, "push" if s % 3 else "pull", 10 * s, 2**40 + s, 3 * s, s * 1000 * 1e-9, 1.0 + s / 8)
         for s in range(first, first + count)
     ]
 
 
 def rows(first: int, count: int) -> NDArray[Any]:
     """Return the same supersteps as a device counts them."""
-    counted = [(s, PUSH if s % 3 else PULL, 10 * s, 2**40 + s, s * 1000) for s in range(first, first + count)]
+    counted = [
+        (s, PUSH if s % 3 else PULL, 10 * s, 2**40 + s, s * 1000, 3 * s, 1.0 + s / 8)
+        for s in range(first, first + count)
+    ]
     return np.array(counted, dtype=STATS)
 
 

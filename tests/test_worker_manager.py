@@ -1,19 +1,23 @@
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from battery import BATTERY
+from rank_programs import Jump, TwoLetters
 from thread_group import ThreadGroup, run_ranks
 
-from sigps import Graph, Vertex
+from sigps import Graph, Vertex, run
 from sigps.apps import WCC, OutDegree, PageRank
-from sigps.compiler.cpu import compile_for_cpu
+from sigps.compiler.cpu import NativeProgram, compile_for_cpu
 from sigps.compiler.frontend import analyse
+from sigps.errors import ConfigError
 from sigps.system.communicator import Communicator
 from sigps.system.worker import RunOptions
-from sigps.system.worker_manager import Part, WorkerManager
+from sigps.system.worker_manager import Part, WorkerManager, _check_mixture
 
 
 def part_of(graph: Graph, program: Vertex, compiled: bool = True, threads: int = 1, **given: Any) -> Part:
@@ -98,6 +102,29 @@ def test_a_partition_function_for_every_run_does_not_fill_the_memory() -> None:
     for shift in range(10):
         part_of(graph, OutDegree(), method=lambda ids, shift=shift: (ids + shift) * 0)
     assert len(graph.__dict__["_partitions"]) == 4
+
+
+def test_a_rank_that_interprets_does_not_work_with_one_that_does_not() -> None:
+    def run_mixed(group: ThreadGroup) -> None:
+        device = "python" if group.rank == 1 else "cpu"
+        with pytest.raises(ConfigError, match="ranks on cpu and python cannot work together"):
+            run(OutDegree(), BATTERY["grid"].build(group=group), device=device)  # type: ignore[arg-type]
+
+    run_ranks(3, run_mixed)
+
+
+@pytest.mark.parametrize(("program", "is_refused"), [(TwoLetters(), True), (Jump(), False), (WCC(), False)])
+def test_a_gpu_beside_cpu_cores_gets_no_combined_mail(program: Vertex, is_refused: bool) -> None:
+    native = cast(NativeProgram, SimpleNamespace(program=analyse(program)))
+    for devices in (["cpu", "cpu"], ["cuda"]):
+        _check_mixture(devices, native, has_turns=True)
+    with pytest.raises(ConfigError, match="in a run that is deterministic, goes on from a log"):
+        _check_mixture(["cpu", "cuda"], native, has_turns=True)
+    refused = pytest.raises(
+        ConfigError, match="ranks on cpu and cuda cannot work together where what send_to"
+    )
+    with refused if is_refused else contextlib.nullcontext():
+        _check_mixture(["cpu", "cuda", "cpu"], native)
 
 
 def test_the_capacity_of_a_rank_is_its_share_of_the_threads() -> None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import subprocess
 import sys
 import time
 import traceback
@@ -28,7 +27,7 @@ import cupy
 import device_memory
 import numpy as np
 import peer_cugraph
-from facts import RESULTS, machine_facts
+from facts import RESULTS, driver_version, machine_facts
 from measuring import Case, Table, check, run, timed
 from roof import shares_of_roof
 
@@ -193,15 +192,6 @@ def facts(given: argparse.Namespace) -> dict[str, Any]:
         "repeats": given.repeats,
     }
     return found | {"commit": given.commit or found["commit"]}
-
-
-def driver_version() -> str:
-    """Return the driver's own version, as in 580.159; empty where nothing tells it."""
-    ask = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader", "--id=0"]
-    try:
-        return subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return ""
 
 
 def gpu_name() -> str:

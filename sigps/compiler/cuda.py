@@ -9,6 +9,7 @@ import ast
 import functools
 import hashlib
 import pickle
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,11 +100,21 @@ def link_plain(kernel: str, arch: str) -> bytes:
     return _linked(kernel, arch, {}, ())
 
 
+_linking = threading.Lock()  # so that ranks that are threads load the toolchain once
+
+
 def _linked(kernel: str, arch: str, macros: Mapping[str, str], functions: tuple[bytes, ...]) -> bytes:
     digest = hashlib.sha256(repr(sorted(macros.items())).encode())
     for module in functions:
         digest.update(module)
     key = f"cubin {kernel} {arch} {digest.hexdigest()} {toolchain_versions()}"
+    with _linking:
+        return _read_or_linked(key, kernel, arch, macros, functions)
+
+
+def _read_or_linked(
+    key: str, kernel: str, arch: str, macros: Mapping[str, str], functions: tuple[bytes, ...]
+) -> bytes:
     cubin: bytes | None = cache.read(key)
     if cubin is None:
         folder = Path(kernels.__file__).parent

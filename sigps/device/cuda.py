@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sigps.errors import DeviceError
 
-__all__ = ["Gpu", "Kernel", "Module", "find_gpu", "is_available", "what_is_missing"]
+__all__ = ["Gpu", "Kernel", "Module", "find_gpu", "is_available", "reachable", "what_is_missing"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class Gpu:
         arch: Its architecture, as in `sm_90`.
         num_sms: Its multiprocessors.
         shared_bytes: Shared memory that a block can have.
+        gigabytes_per_second: What its memory moves at most.
+        bus_id: Its name on this host, whatever number it has in a process.
     """
 
     ordinal: int
@@ -32,6 +34,8 @@ class Gpu:
     arch: str
     num_sms: int
     shared_bytes: int
+    gigabytes_per_second: float = 1000.0
+    bus_id: str = ""
 
 
 def is_available() -> bool:
@@ -40,7 +44,10 @@ def is_available() -> bool:
 
 
 def find_gpu(ordinal: int = 0) -> Gpu:
-    """Return a GPU and make it the current one.
+    """Return a GPU and make it the current one of this thread.
+
+    Args:
+        ordinal: Its number; beyond the last one they are counted from 0 again.
 
     Raises:
         DeviceError: If there is none, or a package is missing; it says which.
@@ -48,6 +55,10 @@ def find_gpu(ordinal: int = 0) -> Gpu:
     missing = what_is_missing()
     if missing:
         raise DeviceError(f"device='cuda' cannot be used: {missing}. device='cpu' runs everywhere", rank=0)
+    import cupy
+
+    ordinal %= cupy.cuda.runtime.getDeviceCount()
+    cupy.cuda.Device(ordinal).use()
     return _gpu(ordinal)
 
 
@@ -55,8 +66,6 @@ def find_gpu(ordinal: int = 0) -> Gpu:
 def _gpu(ordinal: int) -> Gpu:
     import cupy
 
-    device = cupy.cuda.Device(ordinal)
-    device.use()
     seen = cupy.cuda.runtime.getDeviceProperties(ordinal)
     return Gpu(
         ordinal=ordinal,
@@ -64,7 +73,40 @@ def _gpu(ordinal: int) -> Gpu:
         arch=f"sm_{seen['major']}{seen['minor']}",
         num_sms=seen["multiProcessorCount"],
         shared_bytes=seen["sharedMemPerBlockOptin"],
+        gigabytes_per_second=_gigabytes_per_second(ordinal),
+        bus_id=_bus_id(ordinal),
     )
+
+
+def _bus_id(ordinal: int) -> str:
+    import cupy
+
+    name = cupy.cuda.runtime.deviceGetPCIBusId(ordinal)
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
+@functools.cache
+def reachable(gpu: Gpu) -> tuple[str, ...]:
+    """Return the other GPUs, by their names on this host, whose memory a GPU can write to."""
+    import cupy
+
+    runtime = cupy.cuda.runtime
+    others = [i for i in range(runtime.getDeviceCount()) if i != gpu.ordinal]
+    return tuple(_bus_id(other) for other in others if runtime.deviceCanAccessPeer(gpu.ordinal, other))
+
+
+def _gigabytes_per_second(ordinal: int) -> float:
+    from cuda.bindings import driver
+
+    names = driver.CUdevice_attribute
+    kilohertz, bits = (
+        _checked(driver.cuDeviceGetAttribute(name, ordinal))
+        for name in (
+            names.CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE,
+            names.CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH,
+        )
+    )
+    return float(2 * kilohertz * bits / 8e6) or Gpu.gigabytes_per_second
 
 
 @functools.cache

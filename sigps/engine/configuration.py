@@ -128,6 +128,9 @@ _NEAR_SHARE = 0.8
 _NEAR_BITS = 1 << 18
 """The most vertices whose bits are copied: more are hardly read, and copying takes time."""
 
+_MOST_FOR_GHOSTS = 0.9
+"""The share of that which ghosts may take."""
+
 _EDGES_PER_COPY = 8
 """Edges that a block must read for each vertex that it copies, or the copy does not pay."""
 
@@ -140,15 +143,23 @@ class Near:
         num_records: Records; a multiple of 32.
         num_bits: Bits that tell who sent; a multiple of 32.
         num_bytes: The shared memory that this takes.
+        num_ghosts: Records of the first ghosts; all of the hot ones, or none.
     """
 
     num_records: int
     num_bits: int
     num_bytes: int
+    num_ghosts: int = 0
 
 
 def choose_near(
-    *, shared_bytes: int, record_bytes: int, num_vertices: int, num_edges: int, num_blocks: int
+    *,
+    shared_bytes: int,
+    record_bytes: int,
+    num_vertices: int,
+    num_edges: int,
+    num_blocks: int,
+    num_hot_ghosts: int = 0,
 ) -> Near:
     """Choose how many vertices' records and bits are worth a copy in every block.
 
@@ -158,17 +169,22 @@ def choose_near(
         num_vertices: Vertices of the partition.
         num_edges: Its in-edges.
         num_blocks: Blocks of a lease.
+        num_hot_ghosts: Places of ghosts that are read often.
 
     >>> choose_near(shared_bytes=200_000, record_bytes=4, num_vertices=10**6, num_edges=10**8, num_blocks=132)
-    Near(num_records=37024, num_bits=94688, num_bytes=159932)
+    Near(num_records=37024, num_bits=94688, num_bytes=159932, num_ghosts=0)
     """
     worth = min(num_vertices, num_edges // num_blocks // _EDGES_PER_COPY)
     room = int(shared_bytes * _NEAR_SHARE)
     num_bits = min(worth, _NEAR_BITS, room * 8) // 32 * 32
     left = room - num_bits // 8
-    whole_words = record_bytes > 0 and record_bytes % 4 == 0
-    num_records = min(worth, left // record_bytes) // 32 * 32 if whole_words else 0
-    return Near(num_records, num_bits, num_records * record_bytes + num_bits // 8)
+    if record_bytes == 0 or record_bytes % 4:
+        return Near(0, num_bits, num_bits // 8)
+    pays = num_hot_ghosts <= worth and num_hot_ghosts * record_bytes <= left * _MOST_FOR_GHOSTS
+    num_ghosts = num_hot_ghosts if pays else 0
+    left -= num_ghosts * record_bytes
+    num_records = min(worth, left // record_bytes) // 32 * 32
+    return Near(num_records, num_bits, (num_records + num_ghosts) * record_bytes + num_bits // 8, num_ghosts)
 
 
 def num_blocks(resident: int, num_vertices: int, num_edges: int, threads: int) -> int:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["BLOCK_DEGREE", "WARP_DEGREE", "Rows", "place", "sorted_by_degree"]
+__all__ = ["BLOCK_DEGREE", "WARP_DEGREE", "GhostPlaces", "Rows", "place", "place_ghosts", "sorted_by_degree"]
 
 WARP_DEGREE = 192
 """Rows of more edges than this are walked by a warp each, the others by a lane."""
@@ -72,6 +73,63 @@ def place(xp: Any, degrees: Any, *, in_slices: bool = True) -> Rows:
     xp.cumsum(widths * np.uint64(32), out=slices[1:])
     slices += offsets[-1]
     return Rows(degrees, offsets, slices, heavy, blocks, int(slices[-1]))
+
+
+MOST_HOT = 36864
+"""Records that a block keeps near are shared out among owned vertices and the ghosts of each rank."""
+
+
+@dataclass(frozen=True, eq=False)
+class GhostPlaces:
+    """Where ghosts go: after the owned vertices, first those of each rank that are read most often, then the rest.
+
+    All begin at multiples of 32, so that a word of bits has ghosts of one rank only.
+
+    Attributes:
+        num_hot: [ranks]: how many of each rank's are among the first.
+        hot: [ranks + 1]: where these begin, and where the last ones end.
+        cold: [ranks + 1]: where the others begin; the last number is how many places there are.
+        listed: [ranks + 1]: where a list of each rank's ghosts begins among such lists.
+    """
+
+    num_hot: NDArray[np.int64]
+    hot: NDArray[np.int64]
+    cold: NDArray[np.int64]
+    listed: NDArray[np.int64]
+
+    def places(self, bounds: NDArray[np.int64]) -> NDArray[np.uint32]:
+        """Return the place of each ghost, [num_ghosts], in their order."""
+        sizes = np.diff(bounds)
+        in_group = np.arange(bounds[-1]) - np.repeat(bounds[:-1], sizes)
+        is_hot = in_group < np.repeat(self.num_hot, sizes)
+        begins = np.where(
+            is_hot, np.repeat(self.hot[:-1], sizes), np.repeat(self.cold[:-1] - self.num_hot, sizes)
+        )
+        found: NDArray[np.uint32] = (begins + in_group).astype(np.uint32)
+        return found
+
+
+def place_ghosts(num_owned: int, bounds: NDArray[np.int64], most_hot: int = MOST_HOT) -> GhostPlaces:
+    """Lay ghosts out.
+
+    Args:
+        num_owned: Owned vertices.
+        bounds: [ranks + 1]: rank r's are the ghosts bounds[r] : bounds[r + 1], in descending order of their edges.
+        most_hot: What a block can keep near, owned vertices among it.
+
+    >>> bounds = np.array([0, 34, 34, 36])
+    >>> found = place_ghosts(40, bounds, most_hot=96)
+    >>> found.num_hot.tolist(), found.hot.tolist(), found.cold.tolist()
+    ([32, 0, 2], [64, 96, 96, 128], [128, 160, 160, 160])
+    >>> found.places(bounds)[[0, 31, 32, 33, 34, 35]].tolist()
+    [64, 95, 128, 129, 96, 97]
+    """
+    sizes = np.diff(bounds).astype(np.int64)
+    num_hot = np.minimum(sizes, most_hot // sizes.size // 32 * 32)
+    hot = np.cumsum([_up_to_warps(num_owned), *map(_up_to_warps, num_hot.tolist())])
+    cold = np.cumsum([hot[-1], *map(_up_to_warps, (sizes - num_hot).tolist())])
+    listed = np.cumsum([0, *map(_up_to_warps, sizes.tolist())])
+    return GhostPlaces(num_hot, hot, cold, listed)
 
 
 def _up_to_warps(count: int) -> int:

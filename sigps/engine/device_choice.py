@@ -14,7 +14,6 @@ edges some seventy times. A process that runs program after program gains from s
 
 def reason_against_gpu(
     *,
-    num_ranks: int,
     num_edges: int,
     obstacle: str | None,
     missing: str = "",
@@ -24,21 +23,19 @@ def reason_against_gpu(
     """Tell why a run with `device="auto"` stays on the CPU; empty where it should go to the GPU.
 
     Args:
-        num_ranks: Ranks of the run.
-        num_edges: Edges of the graph as stored.
+        num_edges: Edges of the graph as stored, a rank's share of them.
         obstacle: What of the program the GPU engine is not built for, or None (`find_gpu_obstacle`).
         missing: What the machine lacks (`what_is_missing`); empty for nothing, or while it has not been asked.
         needed_bytes: What the graph takes on a GPU while it is laid out; 0 while there is nobody to ask.
         free_bytes: What the GPU has.
 
-    >>> reason_against_gpu(num_ranks=1, num_edges=50_000_000, obstacle=None)
+    >>> reason_against_gpu(num_edges=50_000_000, obstacle=None)
     ''
-    >>> reason_against_gpu(num_ranks=1, num_edges=50_000, obstacle=None)
+    >>> reason_against_gpu(num_edges=50_000, obstacle=None)
     'a GPU pays from 10,000,000 edges'
     """
     against = {
         f"a GPU pays from {GPU_PAYS_FROM_EDGES:,} edges": num_edges < GPU_PAYS_FROM_EDGES,
-        "a GPU works for one rank": num_ranks > 1,
         f"the GPU engine is not built for {obstacle} yet": obstacle is not None,
         f"no GPU can be used: {missing}": bool(missing),
         f"the GPU has {free_bytes:,} bytes free of {needed_bytes:,}": needed_bytes > free_bytes,

@@ -1,4 +1,8 @@
-"""A partition's edges in the memory of a GPU, laid out once and kept as long as the partition is."""
+"""A partition's edges in the memory of a GPU, laid out once and kept as long as the partition is.
+
+Places of ghosts follow those of owned vertices. In-edges are rows of owned vertices alone; out-edges are rows of
+both, and lead to owned vertices.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from sigps.device.cuda import Gpu, Kernel, Module
-from sigps.engine.degree_sorted import Rows, place, sorted_by_degree
+from sigps.engine.degree_sorted import GhostPlaces, Rows, place, place_ghosts, sorted_by_degree
 from sigps.engine.gpu_memory import check_fits
 from sigps.engine.gpu_plan import ORDERING, SORTING
 from sigps.engine.subgraph import EdgeList, Subgraph, columns_of
@@ -24,10 +28,13 @@ class GpuGraph:
 
     Attributes:
         places: [num_owned], uint32: where a local id went.
+        all_places: The same of owned vertices and ghosts; `places` is the beginning of it.
+        num_places: Owned vertices; where there are other partitions, they and all places of ghosts.
+        ghosts: Where ghosts went; None where there are no other partitions.
         incoming: In-edges; `columns` names what has been brought along so far.
         outgoing: The same edges by source; the very same object where the graph is symmetric.
-        out_degrees: [num_owned], uint32.
-        could_send: Vertices with an out-edge.
+        out_degrees: [num_owned], uint32; edges to other partitions count.
+        could_send: Owned vertices with an out-edge.
         num_hubs: Vertices with so many out-edges that the whole grid pushes for them.
         most_out_edges: The most that a vertex has.
         has_narrow_ids: Whether every id that compute() sees fits an int32.
@@ -40,35 +47,65 @@ class GpuGraph:
         self._subgraph, self._gpu = weakref.ref(subgraph), gpu
         degrees = cupy.asarray(np.diff(subgraph.incoming.offsets).astype(np.uint32))
         order = sorted_by_degree(cupy, degrees)
-        self.places = cupy.empty(degrees.size, dtype=cupy.uint32)
-        self.places[order] = cupy.arange(degrees.size, dtype=cupy.uint32)
+        places = cupy.empty(degrees.size, dtype=cupy.uint32)
+        places[order] = cupy.arange(degrees.size, dtype=cupy.uint32)
+        self.num_places, self.all_places = places.size, places
+        self.ghosts: GhostPlaces | None = None
+        if subgraph.ghost_bounds is not None:
+            self.ghosts = place_ghosts(places.size, subgraph.ghost_bounds)
+            self.num_places = int(self.ghosts.cold[-1])
+            of_ghosts = cupy.asarray(self.ghosts.places(subgraph.ghost_bounds))
+            self.all_places = cupy.concatenate([places, of_ghosts])
+        self.places = self.all_places[: degrees.size]
         rows = place(cupy, degrees[order])
-        self.incoming = _PlacedEdges(subgraph.incoming, rows, self.places, gpu, sorts_rows)
-        self.is_symmetric = _is_same(subgraph.incoming, subgraph.pushed)
-        self.outgoing = self.incoming
-        if not self.is_symmetric:
-            pushed = cupy.asarray(np.diff(subgraph.pushed.offsets).astype(np.uint32))
-            rows = place(cupy, pushed[order], in_slices=False)
-            self.outgoing = _PlacedEdges(subgraph.pushed, rows, self.places, gpu, False)
+        self.incoming = _PlacedEdges(subgraph.incoming, rows, self.all_places, gpu, sorts_rows)
+        self.is_symmetric = subgraph.gids is None and _is_same(subgraph.incoming, subgraph.pushed)
+        self.outgoing = self.incoming if self.is_symmetric else self._placed_by_source(subgraph.pushed)
         self.out_degrees = self.outgoing.rows.degrees
+        if subgraph.gids is not None:
+            self.out_degrees = cupy.asarray(subgraph.out_degrees.astype(np.uint32))[order]
         self.could_send = int((self.out_degrees > 0).sum())
-        self.num_hubs = int((self.out_degrees > HUB_DEGREE).sum())
+        self.num_hubs = int((self.outgoing.rows.degrees > HUB_DEGREE).sum())
         self.most_out_edges = int(self.out_degrees.max()) if self.out_degrees.size else 0
         self.has_narrow_ids = _ids_fit_32_bits(subgraph)
         self.kept: dict[Any, Any] = {}
         self._arrays: dict[str, Any] = {}
 
+    def _placed_by_source(self, edges: EdgeList) -> _PlacedEdges:
+        """Lay edges out whose sources may be ghosts; places that are no vertex's get empty rows."""
+        import cupy
+
+        unused = cupy.ones(self.num_places, dtype=cupy.bool_)
+        unused[self.all_places] = False
+        places = cupy.concatenate([self.all_places, cupy.flatnonzero(unused).astype(cupy.uint32)])
+        filled = np.full(self.num_places + 1, edges.offsets[-1], dtype=np.uint64)
+        filled[: edges.offsets.size] = edges.offsets
+        degrees = cupy.empty(self.num_places, dtype=cupy.uint32)
+        degrees[places] = cupy.asarray(np.diff(filled).astype(np.uint32))
+        rows = place(cupy, degrees, in_slices=False)
+        return _PlacedEdges(EdgeList(filled, edges.ends, edges.columns), rows, places, self._gpu, False)
+
+    def places_by_gid(self) -> Any:
+        """Return the places of owned vertices in ascending order of their gids."""
+        import cupy
+
+        if self._partition().gids is None:
+            return self.places
+        return self.once("places by gid", lambda: self.places[cupy.asarray(self._partition().by_gid)])
+
     def ids(self, narrow: bool) -> Any:
-        """Return the ids that compute() sees, in the order of places, as int32 or int64."""
+        """Return the ids that compute() sees, [num_places] in the order of places, as int32 or int64."""
         import cupy
 
         dtype = "int32" if narrow else "int64"
 
         def make() -> Any:
-            ids = self._partition().ids
-            return (cupy.asarray(ids)[self._order()] if ids.size else self._order()).astype(dtype)
+            ids = cupy.asarray(self._partition().ids)
+            by_place = cupy.zeros(self.num_places, dtype=dtype)
+            by_place[self.all_places] = (ids if ids.size else cupy.arange(self.num_places)).astype(dtype)
+            return by_place
 
-        return self._once(f"ids {dtype}", make)
+        return self.once(f"ids {dtype}", make)
 
     def sorted_ids(self) -> tuple[int, int]:
         """Return where the ids that compute() sees lie, ascending, and the places they belong to; 0, 0 for lids."""
@@ -76,9 +113,9 @@ class GpuGraph:
 
         if not self._partition().ids.size:
             return 0, 0
-        ids = self.ids(narrow=False)
-        order = self._once("places by id", lambda: cupy.argsort(ids).astype(cupy.uint32))
-        return self._once("ids ascending", lambda: ids[order]).data.ptr, order.data.ptr
+        ids = self.ids(narrow=False)[: self.places.size]
+        order = self.once("places by id", lambda: cupy.argsort(ids).astype(cupy.uint32))
+        return self.once("ids ascending", lambda: ids[order]).data.ptr, order.data.ptr
 
     def list_offsets(self) -> Any:
         """Return where each vertex's list of messages begins, one slot an in-edge, [num_owned + 1], uint64."""
@@ -91,17 +128,17 @@ class GpuGraph:
         outgoing = self._partition().outgoing
         assert outgoing is not None
         if what == "offsets":
-            return self._once("walked offsets", lambda: _offsets_of(self.out_degrees))
+            return self.once("walked offsets", lambda: _offsets_of(self.out_degrees))
         values = outgoing.ends if what == "gids" else self._partition().outgoing_ids()
         dtype = cupy.uint32 if what == "gids" else cupy.int64
-        return self._once(f"walked {what}", lambda: self._by_place(values).astype(dtype))
+        return self.once(f"walked {what}", lambda: self._by_place(values).astype(dtype))
 
     def walked_column(self, name: str) -> Any:
         """Return a column of the out-edges as compute() walks them."""
         outgoing = self._partition().outgoing
         assert outgoing is not None
         (values,) = columns_of(outgoing, (name,))
-        return self._once(f"walked column {name}", lambda: self._by_place(values))
+        return self.once(f"walked column {name}", lambda: self._by_place(values))
 
     def _by_place(self, values: Any) -> Any:
         """Bring out-edges' values from the order of the partition's rows to that of places."""
@@ -127,7 +164,8 @@ class GpuGraph:
         assert subgraph is not None
         return subgraph
 
-    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+    def once(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return what is made at its first use and kept as long as the graph is."""
         if name not in self._arrays:
             self._arrays[name] = make()
         return self._arrays[name]
@@ -221,16 +259,16 @@ class _PlacedEdges:
         self._launch(f"place_column_{bits}", places, _offsets_of(self.rows.degrees), values, placed)
 
     def _launch(self, what: str, *arrays: Any) -> None:
-        kernel = _layout_kernel(f"{what}_warp_mapped", self._gpu.arch)
+        kernel = _layout_kernel(f"{what}_warp_mapped", self._gpu)
         blocks = max(1, min(self._gpu.num_sms * 16, self.rows.degrees.size // 8))
         kernel.launch(blocks, 256, (self.structure(), *arrays))
 
 
 @functools.cache
-def _layout_kernel(name: str, arch: str) -> Kernel:
+def _layout_kernel(name: str, gpu: Gpu) -> Kernel:
     from sigps.compiler.cuda import link_plain
 
-    return Module(link_plain("layout", arch)).kernel(name)
+    return Module(link_plain("layout", gpu.arch)).kernel(name)
 
 
 def _is_same(a: EdgeList, b: EdgeList) -> bool:

@@ -7,6 +7,7 @@ the host reads what happened when a launch is over.
 from __future__ import annotations
 
 import functools
+import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,19 +41,20 @@ from sigps.engine.master_compute import MasterCompute
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
 from sigps.engine.subgraph import Subgraph
-from sigps.errors import DeviceError
+from sigps.errors import DeviceError, ExchangeError
 from sigps.kernels.lease import (
     FEW_IN_A_ROW,
     NO_ROOM,
     NOBODY_THERE,
     NOT_YET,
     NOTHING_LEFT,
+    PEER_LOST,
     PULL,
     PUSH,
     RETIRED,
 )
 
-__all__ = ["GpuEngine", "GpuProgram", "find_gpu_obstacle"]
+__all__ = ["PEERS", "GpuEngine", "GpuProgram", "find_gpu_obstacle"]
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,10 @@ def find_gpu_obstacle(program: VertexProgram, deterministic: bool, *, resumes: b
     return None
 
 
+PEERS = {"SIGPS_PEERS": "1"}
+"""What `kernels/lease.cu` is compiled with where GPUs write into each other's memory."""
+
+
 class GpuEngine:
     """A vertex program on one partition on one GPU, from superstep 0 to the end.
 
@@ -87,13 +93,16 @@ class GpuEngine:
         native: The program and the GPU.
         params: The values of its parameters, in its order.
         subgraph: The partition.
-        exchange: The way to the users' ids; there are no other partitions yet.
+        exchange: The way to the users' ids. Where there are others, `GpuPartEngine` or `GpuPeerEngine` runs
+            this one.
         deterministic: Whether floating-point results must not depend on how the work is divided.
         forced: A direction to use always, or None.
         asynchronous: Whether values may be sent out of turn where the result is provably the same.
         master: The program's master compute, or None. It runs on the host, after launches of one superstep.
         saves: Whether `save` is called now and then: then no cluster delivers what is in flight.
     """
+
+    has_peers = False
 
     def __init__(
         self,
@@ -115,25 +124,33 @@ class GpuEngine:
         self.aggregates = Aggregates(native.program.aggregators, False, 0)
         self._gpu, self._program = native.gpu, native.program
         self._params, self._subgraph, self._exchange = params, subgraph, exchange
-        self._master, self._control = master, None
+        self._master = master
+        self._control: Any = None
         self._arrived: Snapshot | None = None
         is_listed = native.program.consumption is Consumption.LISTED
         in_order = is_listed or native.program.early_exit is EarlyExit.LOWEST
         self._graph = graph_on_gpu(subgraph, native.gpu, sorts_rows=not in_order)
         self._columns = _column_types(subgraph)
+        self._has_narrow_ids = self._everywhere(self._graph.has_narrow_ids)
         self._form = self._compiled(native.program)
+        alone = exchange.size == 1
+        self._num_edges = subgraph.incoming.ends.size  # on all GPUs
         self._is_best_first = asynchronous and native.program.best_first is not None
         self._rounds = self._few = 0
         self._withheld: Any = None
         posts = native.program.delivery is Delivery.MAILBOX
         self._directions = {PULL: "mailbox" if posts else "pull", PUSH: "push"}
-        may_have_cluster = not saves and master is None and self._graph.most_out_edges <= CLUSTER_DEGREE
-        self._has_cluster = may_have_cluster and self._form.cluster != NO_CLUSTER
-        self._memory = RunMemory(
-            self._form.compiled, self._graph, params, subgraph, has_cluster=self._has_cluster
-        )
+        may_have_cluster = alone and not saves and master is None
+        is_mesh = self._graph.most_out_edges <= CLUSTER_DEGREE
+        self._has_cluster = may_have_cluster and is_mesh and self._form.cluster != NO_CLUSTER
+        self._memory = self._run_memory()
         self._lease = self._memory.lease
         self._lease["forced"] = {None: 0, "pull": 1, "push": 2}[forced]
+
+    def _run_memory(self) -> RunMemory:
+        return RunMemory(
+            self._form.compiled, self._graph, self._params, self._subgraph, has_cluster=self._has_cluster
+        )
 
     def lease(self, num_supersteps: int) -> Outcome:
         """Run until the end, or for so many supersteps."""
@@ -192,7 +209,7 @@ class GpuEngine:
 
     def state(self, name: str) -> NDArray[Any]:
         """Return the values of a state field, [num_owned], by local id; a copy on the host."""
-        return self.fields()[name]
+        return self._fields(self._graph.places)[name]
 
     def begin(self, name: str, values: NDArray[Any]) -> None:
         """Let a state field begin with these values, [num_owned] by local id; before superstep 0."""
@@ -206,15 +223,21 @@ class GpuEngine:
         assert not self._is_best_first
         assert not self._has_cluster
         assert self._control is not None
-        return gpu_snapshot.save(
+        snapshot = gpu_snapshot.save(
             self._memory,
             self._form.compiled,
             self._graph,
             self._control,
             self.aggregates.values,
             self._subgraph.owned_gids,
-            lambda ids: self._exchange.find(ids, self.superstep - 1),
+            self._gids_of,
         )
+        if self._subgraph.gids is None:
+            return snapshot
+        return replace(snapshot, ends=self._subgraph.owned_gids[np.asarray(snapshot.ends)])
+
+    def _gids_of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self._exchange.find(ids, self.superstep - 1)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go on from there, before the first superstep.
@@ -229,18 +252,20 @@ class GpuEngine:
             self._put(snapshot)
 
     def _put(self, snapshot: Snapshot) -> None:
-        form = self._form
-        self._control = gpu_snapshot.restore(
-            snapshot, self._memory, form.compiled, self._graph, form.push_gain
-        )
+        form, local_ids = self._form, self._subgraph.local_ids
+        mine = replace(snapshot, gids=local_ids(snapshot.gids), ends=local_ids(snapshot.ends))
+        self._control = gpu_snapshot.restore(mine, self._memory, form.compiled, self._graph, form.push_gain)
         self.aggregates.restore(snapshot.aggregates)
         self._memory.set_aggregates(self.aggregates.values)
         self.superstep = snapshot.superstep
 
     def fields(self) -> DeviceFields:
-        """Return all state fields, which stay where they are; the rest of the run's memory may go."""
+        """Return all state fields, in the order of gids; they stay where they are, what else the run has may go."""
+        return self._fields(self._graph.places_by_gid())
+
+    def _fields(self, places: Any) -> DeviceFields:
         kept = zip(self._program.states, self._memory.states, self._program.state_dtypes, strict=True)
-        return DeviceFields({f.name: (values, dtype) for f, values, dtype in kept}, self._graph.places)
+        return DeviceFields({f.name: (values, dtype) for f, values, dtype in kept}, places)
 
     def _launch(self, end: int, outcome: Outcome) -> int:
         """Run up to a superstep; return how it ended, once there was room for all mail.
@@ -278,6 +303,13 @@ class GpuEngine:
         if ending == NOBODY_THERE:
             lost = np.array([control["lost_id"]], dtype=np.int64)
             checked_gids(lost, np.array([-1]), 0, self.superstep - 1)
+        if ending == PEER_LOST:
+            lost_rank = int(control["lost_id"])
+            raise ExchangeError(
+                "it did not come to the end of this superstep in time: it hangs, or its process is lost",
+                rank=lost_rank,
+                superstep=self.superstep,
+            )
         return ending
 
     def _near(self, form: _Form, num_blocks: int) -> Near:
@@ -287,16 +319,19 @@ class GpuEngine:
         if form.shape == WIDE and program.consumption is not Consumption.LISTED:
             near = choose_near(
                 shared_bytes=form.shared_bytes,
-                record_bytes=int(form.compiled.defines["SIGPS_RECORD_BYTES"]),
+                record_bytes=form.record_bytes,
                 num_vertices=self._graph.places.size,
                 num_edges=int(self._lease["num_in_edges"]),
                 num_blocks=num_blocks,
+                num_hot_ghosts=int(self._lease["num_hot"]) if self.has_peers else 0,
             )
         self._lease["num_near_records"], self._lease["num_near_bits"] = near.num_records, near.num_bits
+        self._lease["num_near_ghosts"] = near.num_ghosts
         return near
 
     def _compiled(self, program: VertexProgram) -> _Form:
-        return _form(program, self._columns, self._graph.has_narrow_ids, self._gpu)
+        with _compiling:
+            return _form(program, self._columns, self._has_narrow_ids, self._gpu, self.has_peers)
 
     def _release(self) -> bool:
         """Let the best value withheld spread alone, or all of them; tell whether there was one.
@@ -310,34 +345,49 @@ class GpuEngine:
         values, status = memory.states[0], memory.array("status", np.uint8)
         sent = memory.array(f"sent{parity}", np.uint8)
         if self._withheld is None:
-            self._withheld = cupy.unpackbits(sent, bitorder="little")[:n].view(cupy.bool_)
+            bits = cupy.unpackbits(sent, bitorder="little") if n else cupy.zeros(0, dtype=cupy.uint8)
+            self._withheld = bits[:n].view(cupy.bool_)
         self._withheld &= status != RETIRED
         degrees = self._graph.out_degrees
-        withheld_edges = int(cupy.where(self._withheld, degrees, 0).sum(dtype=cupy.uint64))
-        choice = choose_release(
-            withheld_edges=withheld_edges,
-            num_edges=int(self._lease["num_in_edges"]),
-            rounds=self._rounds,
-        )
+        withheld_edges = self._sum(int(cupy.where(self._withheld, degrees, 0).sum(dtype=cupy.uint64)))
+        choice = choose_release(withheld_edges=withheld_edges, num_edges=self._num_edges, rounds=self._rounds)
         self._rounds += 1
         goes = self._withheld
         if choice == "best":
             takes_min = self._program.slots[0].op == "min"
             worst = np.iinfo(values.dtype.name)
             kept = cupy.where(goes, values, worst.max if takes_min else worst.min)
-            goes = goes & (values == (kept.min() if takes_min else kept.max()))
+            best = worst.max if takes_min else worst.min
+            if n > 0:
+                best = int(kept.min() if takes_min else kept.max())
+            goes = goes & (values == self._best(best, takes_min))
             self._withheld &= ~goes
         memory.records(parity)[:] = values
-        packed = cupy.packbits(goes, bitorder="little")
-        sent[: packed.size] = packed
+        memory.set_senders(parity, goes)
         edges = int(cupy.where(goes, degrees, 0).sum(dtype=cupy.uint64))
         form = self._program if choice == "all" else self._program.best_first
         assert form is not None
         self._form = self._compiled(form)
         self._is_best_first = choice == "best"
-        memory.plan(self.superstep, edges, self._form.push_gain, has_retired=True)
+        self._plan_release(goes, edges)
         self._few = 0
-        return edges > 0
+        return self._sum(edges) > 0
+
+    def _plan_release(self, goes: Any, edges: int) -> None:
+        """Plan a superstep to which those sent, along so many edges."""
+        self._memory.plan(self.superstep, edges, self._form.push_gain, has_retired=True)
+
+    def _everywhere(self, holds: bool) -> bool:
+        """Tell whether something holds on all partitions that share kernels' arrays."""
+        return holds
+
+    def _sum(self, value: int) -> int:
+        """Return the sum over all partitions."""
+        return value
+
+    def _best(self, value: int, takes_min: bool) -> int:
+        """Return the best value of all partitions."""
+        return value
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,19 +403,31 @@ class _Form:
     shared_bytes: int
 
     @property
+    def record_bytes(self) -> int:
+        return int(self.compiled.defines["SIGPS_RECORD_BYTES"])
+
+    @property
     def push_gain(self) -> int:
         stops_early = self.compiled.defines["SIGPS_EARLY_EXIT"] == "1"
         return GPU_PULL_GAIN_EARLY if stops_early else GPU_PULL_GAIN
 
 
+_compiling = threading.Lock()  # so that ranks that are threads compile a program once
+
+
 @functools.lru_cache(maxsize=64)
 def _form(
-    program: VertexProgram, columns: tuple[tuple[str, np.dtype[Any]], ...], narrow: bool, gpu: Gpu
+    program: VertexProgram,
+    columns: tuple[tuple[str, np.dtype[Any]], ...],
+    narrow: bool,
+    gpu: Gpu,
+    has_peers: bool,
 ) -> _Form:
     compiled = compile_for_cuda(program, dict(columns), narrow_ids=narrow, arch=gpu.arch)
     shape = shape_of(compiled)
-    cluster = choose_cluster(gpu.arch) if can_push(compiled) else NO_CLUSTER
-    module = Module(link(compiled, "lease", gpu.arch, shape.macros() | cluster.macros()))
+    cluster = choose_cluster(gpu.arch) if can_push(compiled) and not has_peers else NO_CLUSTER
+    macros = shape.macros() | cluster.macros() | (PEERS if has_peers else {})
+    module = Module(link(compiled, "lease", gpu.arch, macros))
     kernel = module.kernel("run_lease")
     shared_bytes = gpu.shared_bytes - kernel.static_shared_bytes() if shape == WIDE else 0
     kernel.allow_shared_bytes(shared_bytes)

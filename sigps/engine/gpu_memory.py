@@ -7,7 +7,7 @@ the two blocks begin.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -91,11 +91,19 @@ _SINGLE = (
 )
 
 
-def _template(compiled: CudaProgram, graph: GpuGraph, subgraph: Subgraph, has_cluster: bool) -> _Template:
+def _template(
+    compiled: CudaProgram, graph: GpuGraph, subgraph: Subgraph, has_cluster: bool, num_peers: int
+) -> _Template:
     known: dict[Any, _Template] = graph.kept
-    key = compiled, has_cluster
+    key = compiled, has_cluster, num_peers
     if key not in known:
-        sizes = Sizes(graph.places.size, subgraph.incoming.ends.size, graph.num_hubs)
+        sizes = Sizes(
+            graph.places.size,
+            subgraph.incoming.ends.size,
+            graph.num_hubs,
+            num_places=graph.num_places,
+            num_peers=num_peers,
+        )
         plan = plan_run(compiled, sizes, has_cluster=has_cluster)
         here, run, states = (
             _lease(compiled, graph, subgraph, plan, *bases).reshape(1).view(np.uint64)
@@ -136,12 +144,14 @@ def _lease(
             _fill_walked(job, graph, program.read_columns)
         lease[name] = job
     lease["in_edges"], lease["out_edges"] = graph.incoming.structure(), graph.outgoing.structure()
-    lease["num_owned"] = graph.places.size
+    lease["num_owned"], lease["num_places"] = graph.places.size, graph.num_places
+    lease["num_hubs"] = graph.num_hubs
     rows = graph.incoming.rows
     if program.delivery is not Delivery.MAILBOX:  # whose vertices have no bits to set
         is_listed = program.consumption is Consumption.LISTED
         lease["num_block_rows"] = rows.num_heavy if is_listed else rows.num_block_rows
     lease["could_send"], lease["num_in_edges"] = graph.could_send, subgraph.incoming.ends.size
+    lease["pull_cost"] = subgraph.incoming.ends.size + graph.places.size
     for i, aggregator in enumerate(program.aggregators):
         lease["persistent"] |= np.uint32(aggregator.persistent << i)
     for i in range(2):
@@ -169,9 +179,19 @@ def _fill_walked(job: Any, graph: GpuGraph, columns: Sequence[str]) -> None:
 class RunMemory:
     """What a run keeps on the device, and the structure that tells kernels where it is.
 
+    Args:
+        compiled: The program.
+        graph: The partition, on the device.
+        params: The values of the program's parameters.
+        subgraph: The partition.
+        has_cluster: Whether a cluster does small supersteps.
+        num_peers: GPUs that write into each other's memory, this one too; 0 where none do.
+        take: Gives at least so many bytes that they can write to; None where there are none.
+
     Attributes:
         lease: A `kernels.lease.LEASE`.
         states: [num_owned] each, by place.
+        num_places: Places of records: of owned vertices, and of ghosts.
     """
 
     def __init__(
@@ -182,14 +202,21 @@ class RunMemory:
         subgraph: Subgraph,
         *,
         has_cluster: bool,
+        num_peers: int = 0,
+        take: Callable[[int], Any] | None = None,
     ) -> None:
         import cupy
 
         self._compiled, self._graph = compiled, graph
-        template = _template(compiled, graph, subgraph, has_cluster)
+        self.num_places = graph.num_places
+        template = _template(compiled, graph, subgraph, has_cluster, num_peers)
         self._plan = plan = template.plan
-        check_fits({"messages and work": plan.nbytes, "state fields": plan.state_bytes})
-        self._block = cupy.empty(max(1, plan.nbytes), dtype=cupy.uint8)
+        if take is None:
+            check_fits({"messages and work": plan.nbytes, "state fields": plan.state_bytes})
+            self._block = cupy.empty(max(1, plan.nbytes), dtype=cupy.uint8)
+        else:
+            self._block = take(plan.nbytes)
+            check_fits({"state fields": plan.state_bytes})
         self._state_block = cupy.empty(max(1, plan.state_bytes), dtype=cupy.uint8)
         words = template.lease.copy()
         words[template.in_run] += np.uint64(self._block.data.ptr)
@@ -207,6 +234,10 @@ class RunMemory:
         if compiled.program.consumption is Consumption.LISTED and "counts" not in plan.offsets:
             self.array("offsets", np.uint64)[:] = graph.list_offsets()
 
+    def offset(self, name: str) -> int:
+        """Return where one of the run's arrays begins, in bytes from the beginning of all."""
+        return self._plan.offsets[name]
+
     def array(self, name: str, dtype: Any) -> Any:
         """Return one of the run's arrays, as CuPy sees it."""
         offset = self._plan.offsets[name]
@@ -217,6 +248,15 @@ class RunMemory:
         """Return records of one field, [num_owned]."""
         (dtype,) = self._compiled.record
         return self.array(f"records{parity}", dtype)[: self._graph.places.size]
+
+    def set_senders(self, parity: int, sent: Any) -> None:
+        """Let the supersteps of this parity read that these sent, a CuPy array of bools by place, and no others."""
+        import cupy
+
+        bits = self.array(f"sent{parity}", np.uint8)
+        packed = cupy.packbits(sent, bitorder="little") if sent.size else bits[:0]
+        bits[: packed.size] = packed
+        bits[packed.size :] = 0
 
     def plan(
         self, superstep: int, sent_edges: int, gain: int, *, has_retired: bool, has_active: bool = False

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sigps.compiler.program import Consumption, Delivery
 from sigps.engine.configuration import Shape, choose_shape
-from sigps.kernels.lease import CONTROL, STATS
+from sigps.kernels.lease import CONTROL, PEER, STATS, report_bytes
 
 if TYPE_CHECKING:
     from sigps.compiler.cuda import CudaProgram
@@ -62,11 +62,15 @@ class Sizes:
         num_owned: Vertices of the partition.
         num_in_edges: Their in-edges.
         num_hubs: Vertices with so many out-edges that the whole grid pushes for them.
+        num_places: Owned vertices and places of ghosts; 0 where there are none.
+        num_peers: GPUs that write into each other's memory; 0 where none do.
     """
 
     num_owned: int
     num_in_edges: int
     num_hubs: int
+    num_places: int = 0
+    num_peers: int = 0
 
     @property
     def mail_room(self) -> int:
@@ -118,6 +122,7 @@ def plan_run(compiled: CudaProgram, sizes: Sizes, *, has_cluster: bool = False) 
 def _arrays(compiled: CudaProgram, sizes: Sizes, num_inboxes: int) -> tuple[dict[str, int], dict[str, int]]:
     """Name the arrays and their bytes: those that begin as zeros, and the others."""
     program, n = compiled.program, sizes.num_owned
+    num_places = max(n, sizes.num_places)
     bits = -(-n // 32) * 4
     cells = 8 * max(1, len(program.aggregators))
     zeros = {"status": n}
@@ -133,16 +138,22 @@ def _arrays(compiled: CudaProgram, sizes: Sizes, num_inboxes: int) -> tuple[dict
         zeros |= {"again": bits, "counts": 4 * n, "offsets": 8 * (n + 1), "num_mails": 8}
         others |= {"of_block": 8 * _MOST_BLOCKS, **mail_arrays(compiled, sizes.mail_room)}
         return zeros, others
-    zeros |= {"sent0": bits, "sent1": bits}
-    record = int(compiled.defines["SIGPS_RECORD_BYTES"])
-    others |= {"records0": max(16, n * record), "records1": max(16, n * record)}
+    if sizes.num_peers:
+        board = report_bytes(len(program.aggregators)) * sizes.num_peers
+        zeros |= {"board0": board, "board1": board, "num_published": 4 * sizes.num_peers, "num_meetings": 8}
+        ghosts = 4 * max(1, num_places - n)  # as many as there are, and no fewer than their lists need
+        others |= {"listed0": ghosts, "listed1": ghosts, "peers": PEER.itemsize * sizes.num_peers}
+    sent = -(-num_places // 32) * 4
+    zeros |= {"sent0": sent, "sent1": sent}
+    records = max(16, num_places * int(compiled.defines["SIGPS_RECORD_BYTES"]))
+    others |= {"records0": records, "records1": records}
     if program.consumption is Consumption.LISTED:
         others |= {"offsets": 8 * (n + 1), **_list_arrays(compiled, sizes.num_in_edges)}
     elif can_push(compiled):
         for i in range(num_inboxes):
             zeros |= {f"touched{i}": bits}
             others |= {f"inboxes{i}": n * len(compiled.neutral or b"")}
-        others |= {"targets": 4 * n, "senders": 4 * n, "hubs": 4 * max(1, sizes.num_hubs)}
+        others |= {"targets": 4 * n, "senders": 4 * num_places, "hubs": 4 * max(1, sizes.num_hubs)}
     return zeros, others
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sigps.compiler.cuda import CudaProgram
     from sigps.engine.gpu_graph import GpuGraph
 
-__all__ = ["Copied", "restore", "save"]
+__all__ = ["Copied", "fill_records", "put_mail", "records_by_lid", "restore", "save", "senders", "take_mail"]
 
 Find = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 
@@ -141,10 +141,10 @@ def _vertices(
 def restore(
     snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram, graph: GpuGraph, push_gain: int
 ) -> Any:
-    """Put a snapshot, but for its aggregates, in the place of what a run begins with; local ids are gids.
+    """Put a snapshot, but for its aggregates, in the place of what a run begins with; by local id.
 
     Args:
-        snapshot: What to go on from: records along edges, or mail.
+        snapshot: What to go on from: records along edges, or mail. Its vertices are local ids.
         memory: The run's.
         compiled: Its program.
         graph: Its graph.
@@ -174,7 +174,7 @@ def restore(
             "saved, and a GPU reads them one by one. Use the device that saved it"
         )
     else:
-        _put_mail(snapshot, memory, compiled)
+        put_mail(memory, compiled, snapshot.ends, snapshot.values)
     return memory.plan(snapshot.superstep, sent_edges, push_gain, has_retired=True, has_active=has_active)
 
 
@@ -182,36 +182,65 @@ def _records(
     copier: _Copier, memory: RunMemory, compiled: CudaProgram, graph: GpuGraph, control: Any
 ) -> tuple[Any, tuple[Any, ...]]:
     """Return the senders, by local id, and their records."""
-    plan, n = control["plan"], graph.places.size
-    parity = int(plan["superstep"]) & 1
-    if plan["has_lists"]:
-        sent = copier.numpy.zeros(n, dtype=bool)
-        for name, count in (("senders", plan["num_listed"]), ("hubs", plan["num_hubs"])):
-            sent[copier.take(memory.array(name, np.uint32)[: int(count)])] = True
-    else:
-        bits = copier.take(memory.array(f"sent{parity}", np.uint8))
-        sent = copier.numpy.unpackbits(bits, bitorder="little")[:n].view(bool)
+    parity = int(control["plan"]["superstep"]) & 1
     places = copier.take(graph.places)
-    lids = copier.numpy.flatnonzero(sent[places])
+    lids = copier.numpy.flatnonzero(_senders(copier, memory, places.size, control)[places])
     rows = copier.take(memory.array(f"records{parity}", np.uint8))
     row = Row(compiled.record_types, compiled.record)
-    values = _columns(copier, rows, row, n, places[lids])
+    values = _columns(copier, rows, row, memory.num_places, places[lids])
     return copier.keep(lids.astype(np.int64, copy=False)), values
+
+
+def senders(memory: RunMemory, graph: GpuGraph, control: Any) -> Any:
+    """Return who sent to the superstep that is planned, as a CuPy array of bools, [num_owned] by place."""
+    import cupy
+
+    if graph.places.size == 0:
+        return cupy.zeros(0, dtype=cupy.bool_)
+    return _senders(_Copier(cupy, lambda array: array, Copied), memory, graph.places.size, control)
+
+
+def _senders(copier: _Copier, memory: RunMemory, num_owned: int, control: Any) -> Any:
+    plan = control["plan"]
+    if not plan["has_lists"]:
+        bits = copier.take(memory.array(f"sent{int(plan['superstep']) & 1}", np.uint8))
+        return copier.numpy.unpackbits(bits, bitorder="little")[:num_owned].view(bool)
+    sent = copier.numpy.zeros(num_owned, dtype=bool)
+    for name, count in (("senders", plan["num_listed"]), ("hubs", plan["num_hubs"])):
+        sent[copier.take(memory.array(name, np.uint32)[: int(count)])] = True
+    return sent
 
 
 def _put_records(snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram, graph: GpuGraph) -> int:
     """Return how many messages the records stand for."""
     import cupy
 
-    n, parity = graph.places.size, snapshot.superstep & 1
+    parity = snapshot.superstep & 1
     at = graph.places[cupy.asarray(snapshot.ends)]
-    row = Row(compiled.record, compiled.record)
-    _fill(memory.array(f"records{parity}", np.uint8), row, n, at, snapshot.values)
-    sent = cupy.zeros(n, dtype=cupy.bool_)
+    fill_records(memory, compiled, parity, at, snapshot.values)
+    sent = cupy.zeros(graph.places.size, dtype=cupy.bool_)
     sent[at] = True
-    packed = cupy.packbits(sent, bitorder="little")
-    memory.array(f"sent{parity}", np.uint8)[: packed.size] = packed
+    memory.set_senders(parity, sent)
     return int(graph.out_degrees[at].sum(dtype=cupy.uint64))
+
+
+def fill_records(
+    memory: RunMemory, compiled: CudaProgram, parity: int, at: Any, columns: tuple[NDArray[Any], ...]
+) -> None:
+    """Write records, an array a field, to some places: those that a superstep of this parity reads."""
+    row = Row(compiled.record, compiled.record)
+    raw = memory.array(f"records{parity}", np.uint8)
+    _fill(raw, row, memory.num_places, at, columns)
+
+
+def records_by_lid(
+    memory: RunMemory, compiled: CudaProgram, graph: GpuGraph, parity: int
+) -> tuple[NDArray[Any], ...]:
+    """Return the records of owned vertices on the host, an array a field, of the types that compute() has."""
+    row = Row(compiled.record_types, compiled.record)
+    raw = memory.array(f"records{parity}", np.uint8)
+    copier = _Copier(np, _on_host, lambda array: array)
+    return _columns(copier, _on_host(raw), row, memory.num_places, _on_host(graph.places))
 
 
 def _mail(
@@ -221,9 +250,8 @@ def _mail(
     count = int(memory.mail("num_mails", np.uint64)[0])
     targets = copier.take(memory.mail("mail_targets", np.int64)[:count]).copy()
     by_id = copier.numpy.flatnonzero(copier.take(memory.mail("mail_kinds", np.uint8)[:count]))
-    if by_id.size:
-        found = find(_on_host(targets[by_id]))
-        targets[by_id] = copier.numpy.asarray(found)
+    found = find(_on_host(targets[by_id]))  # even for none: others may have some, and all find together
+    targets[by_id] = copier.numpy.asarray(found)
     row = Row(compiled.program.message_dtypes, compiled.message)
     rows = copier.take(memory.mail("mail_messages", np.uint8)[: count * row.structure.itemsize])
     return copier.keep(targets), _columns(copier, rows, row, count, slice(None))
@@ -236,17 +264,28 @@ def _on_host(array: Any) -> NDArray[Any]:
     return found
 
 
-def _put_mail(snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram) -> None:
+def take_mail(
+    memory: RunMemory, compiled: CudaProgram, find: Find
+) -> tuple[NDArray[np.int64], tuple[NDArray[Any], ...]]:
+    """Return what was posted, on the host: gids of targets, and the messages, an array a field."""
+    copier = _Copier(np, _on_host, lambda array: array)
+    return _mail(copier, memory, compiled, find)
+
+
+def put_mail(
+    memory: RunMemory, compiled: CudaProgram, lids: NDArray[np.int64], values: tuple[NDArray[Any], ...]
+) -> None:
+    """Let the next superstep read these messages, to owned vertices, and no others."""
     import cupy
 
-    count = snapshot.ends.size
+    count = lids.size
     memory.make_room_for(count)
-    memory.mail("mail_targets", np.int64)[:count] = cupy.asarray(snapshot.ends)
+    memory.mail("mail_targets", np.int64)[:count] = cupy.asarray(lids)
     memory.mail("mail_kinds", np.uint8)[:count] = 0
     memory.mail("mail_senders", np.uint32)[:count] = 0  # who sent it matters while it is posted, no longer
     row = Row(compiled.message, compiled.message)
     rows = memory.mail("mail_messages", np.uint8)
-    _fill(rows, row, count, slice(None), snapshot.values)
+    _fill(rows, row, count, slice(None), values)
     memory.mail("num_mails", np.uint64)[0] = count
 
 

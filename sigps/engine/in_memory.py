@@ -35,7 +35,7 @@ from sigps.engine.scatter import Scatter
 from sigps.engine.snapshot import Snapshot, as_columns, fill_rows
 from sigps.engine.stats import Outcome
 from sigps.engine.subgraph import Subgraph, columns_of
-from sigps.engine.tally import Everywhere, Tally
+from sigps.engine.tally import Tally, agree
 from sigps.engine.withheld import Withheld
 from sigps.engine.work import can_push, cut_vertices, split_list, walked_edges
 from sigps.kernels.cpu import ACTIVE, HALTED, MOST, PIECE, SOME
@@ -176,7 +176,14 @@ class Engine:
             ghosts, num_bytes = self._exchange_records()
             direction, tally, mail_bytes = self._advance(ghosts)
             seconds = time.perf_counter() - began
-            everywhere = self._agree(tally, num_bytes + mail_bytes, seconds)
+            everywhere = agree(
+                self._exchange,
+                self.aggregates,
+                tally,
+                num_bytes=num_bytes + mail_bytes,
+                seconds=seconds,
+                is_unordered=not self._has_order,
+            )
             if not everywhere.has_order:
                 self._native, self._kept = self._plain, None
             if everywhere.ran == 0 and not (self._is_best_first or self._kept):
@@ -371,22 +378,6 @@ class Engine:
         offsets = self._subgraph.pushed.offsets
         senders = np.concatenate([self._last_senders().astype(np.int64), ghosts])
         return int((offsets[senders + 1] - offsets[senders]).sum())
-
-    def _agree(self, tally: Tally, num_bytes: int, seconds: float) -> Everywhere:
-        counts = [
-            tally.ran,
-            tally.active,
-            tally.sent_edges,
-            num_bytes,
-            int(seconds * 1e9),
-            not self._has_order,
-        ]
-        packed = np.concatenate([np.array(counts, dtype=np.int64), self.aggregates.pack(tally.totals)])
-        gathered = self._exchange.gather(packed)
-        everywhere = Everywhere.of(gathered[:, : len(counts)])
-        if everywhere.ran > 0:  # what nobody ran is no superstep, and leaves the values as they were
-            self.aggregates.advance(gathered[:, len(counts) :])
-        return everywhere
 
     def _turn(self, tally: Tally) -> None:
         """Make what was written readable, and empty what was read."""

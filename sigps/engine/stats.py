@@ -144,10 +144,17 @@ class _Rows(Sequence[SuperstepStats]):
         return (self._made(*row) for row in self.rows.tolist())
 
     def _made(
-        self, superstep: int, direction: int, ran: int, messages: int, nanoseconds: int
+        self,
+        superstep: int,
+        direction: int,
+        ran: int,
+        messages: int,
+        nanoseconds: int,
+        num_bytes: int,
+        imbalance: float,
     ) -> SuperstepStats:
         return SuperstepStats(
-            superstep, self.directions[direction], ran, messages, 0, nanoseconds * 1e-9, 1.0
+            superstep, self.directions[direction], ran, messages, num_bytes, nanoseconds * 1e-9, imbalance
         )
 
 

@@ -1,9 +1,10 @@
 """One partition as the engine runs it: owned vertices, all their in-edges, and ghosts.
 
 Owned vertices come first in the local numbering, then the ghosts: remote vertices with an edge into the partition,
-grouped by owner and in gid order inside a group. In-edges stand in ascending order of the source's gid, so that
-a sum over them is the same for every partitioning. A partition that is the whole graph uses the graph's own
-arrays and numbering; others number owned vertices by descending in-degree, which keeps busy records together.
+grouped by owner and, inside a group, in descending order of their edges into the partition. In-edges stand in
+ascending order of the source's gid, so that a sum over them is the same for every partitioning. A partition that is
+the whole graph uses the graph's own arrays and numbering; others number owned vertices by descending in-degree, which
+keeps busy records together.
 """
 
 from __future__ import annotations
@@ -76,6 +77,16 @@ class Subgraph:
             return self.outgoing
         return _by_source(self.incoming, self.num_owned + self.num_ghosts)
 
+    @cached_property
+    def by_gid(self) -> NDArray[np.int64]:
+        """Owned local ids in ascending order of their gids, [num_owned]."""
+        return np.argsort(self.owned_gids)
+
+    @cached_property
+    def sorted_gids(self) -> NDArray[np.int64]:
+        """The gids of owned vertices, ascending."""
+        return self.owned_gids[self.by_gid]
+
     @property
     def owned_gids(self) -> NDArray[np.int64]:
         return np.arange(self.num_owned) if self.gids is None else self.gids[: self.num_owned]
@@ -89,9 +100,7 @@ class Subgraph:
         """Return the local ids of owned vertices. O(log owned) each."""
         if self.gids is None:
             return gids
-        owned = self.owned_gids
-        order = np.argsort(owned)
-        return order[np.searchsorted(owned, gids, sorter=order)]
+        return self.by_gid[np.searchsorted(self.sorted_gids, gids)]
 
 
 def build_subgraph(graph: Graph, assignment: Assignment, *, with_outgoing: bool) -> Subgraph:
@@ -183,6 +192,8 @@ def _part(graph: Graph, assignment: Assignment, with_outgoing: bool) -> Subgraph
     is_ghost[by_gid] = False
     ghosts = np.flatnonzero(is_ghost)
     del is_ghost
+    uses = np.bincount(in_sources.astype(np.int64, copy=False), minlength=graph.num_vertices)[ghosts]
+    ghosts = ghosts[degree_order(uses)]
     owners = assignment.owner_of(ghosts)
     ghosts = ghosts[np.argsort(owners, kind="stable")]
     ghost_bounds = np.searchsorted(np.sort(owners), np.arange(group.size + 1))

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.engine.aggregates import Aggregates
+from sigps.engine.exchange import Exchange
 from sigps.engine.stats import SuperstepStats
 
-__all__ = ["Everywhere", "Tally"]
+__all__ = ["Everywhere", "Tally", "agree"]
 
 
 @dataclass
@@ -53,3 +55,33 @@ class Everywhere:
         return SuperstepStats(
             superstep, direction, self.ran, self.messages, self.num_bytes, seconds, self.imbalance
         )
+
+
+def agree(
+    exchange: Exchange,
+    aggregates: Aggregates,
+    tally: Tally,
+    *,
+    num_bytes: int,
+    seconds: float,
+    is_unordered: bool = False,
+) -> Everywhere:
+    """Tell the other partitions what this one did, and return what all of them did. Collective.
+
+    The aggregators get their next values, unless nobody ran: what nobody ran is no superstep.
+
+    Args:
+        exchange: The way to the others.
+        aggregates: The aggregators' values here.
+        tally: What this partition did.
+        num_bytes: The bytes that it sent.
+        seconds: How long it computed.
+        is_unordered: Whether it found that values of an improving program have no order.
+    """
+    counts = [tally.ran, tally.active, tally.sent_edges, num_bytes, int(seconds * 1e9), is_unordered]
+    packed = np.concatenate([np.array(counts, dtype=np.int64), aggregates.pack(tally.totals)])
+    gathered = exchange.gather(packed)
+    everywhere = Everywhere.of(gathered[:, : len(counts)])
+    if everywhere.ran > 0:
+        aggregates.advance(gathered[:, len(counts) :])
+    return everywhere

@@ -146,7 +146,7 @@ __device__ inline void take_over(const Lease &lease, const Plan &plan,
     list_targets(lease, memory, plan.superstep, is_first, target);
   };
   if (!plan.delivered) {
-    scatter_listed<false>(lease, plan, plan.num_listed, list);
+    scatter_listed<false>(lease, plan, lease.senders, plan.num_listed, list);
     return;
   }
   uint32_t count = plan.num_listed;

@@ -26,17 +26,24 @@ struct Outbox {
   const Record *records;
   uint32_t num_near_records; // of the first vertices, in near_memory
   uint32_t num_near_bits;
+  uint32_t num_near_ghosts; // behind them
+  uint32_t first_hot;
 };
 
 __device__ inline Outbox outbox_of(const Lease &lease, const Plan &plan) {
   int parity = plan.superstep & 1;
-  return {lease.sent[parity], lease.records[parity],
-          HAS_RECORD ? lease.num_near_records : 0, lease.num_near_bits};
+  return {lease.sent[parity],
+          lease.records[parity],
+          HAS_RECORD ? lease.num_near_records : 0,
+          lease.num_near_bits,
+          SIGPS_PEERS && HAS_RECORD ? lease.num_near_ghosts : 0,
+          lease.first_hot};
 }
 
 __device__ inline const uint32_t *near_bits(const Outbox &outbox) {
   return reinterpret_cast<const uint32_t *>(near_memory) +
-         outbox.num_near_records * (sizeof(Record) / 4);
+         (outbox.num_near_records + outbox.num_near_ghosts) *
+             (sizeof(Record) / 4);
 }
 
 __device__ inline bool has_sent(const Outbox &outbox, uint32_t v) {
@@ -51,6 +58,10 @@ __device__ inline bool has_sent(const Outbox &outbox, uint32_t v) {
 __device__ inline Record record_of(const Outbox &outbox, uint32_t v) {
   if (sizeof(Record) % 4 == 0 && v < outbox.num_near_records)
     return reinterpret_cast<const Record *>(near_memory)[v];
+  if (SIGPS_PEERS && sizeof(Record) % 4 == 0 &&
+      v - outbox.first_hot < outbox.num_near_ghosts)
+    return reinterpret_cast<const Record *>(
+        near_memory)[outbox.num_near_records + v - outbox.first_hot];
   return outbox.records[v];
 }
 
@@ -61,6 +72,14 @@ __device__ inline void bring_near(const Outbox &outbox) {
   const uint4 *records = reinterpret_cast<const uint4 *>(outbox.records);
   for (uint32_t i = threadIdx.x; i < words / 4; i += blockDim.x)
     near_memory[i] = records[i];
+  if (SIGPS_PEERS) {
+    const uint4 *ghosts =
+        reinterpret_cast<const uint4 *>(outbox.records + outbox.first_hot);
+    uint32_t more = outbox.num_near_ghosts * (sizeof(Record) / 4);
+    for (uint32_t i = threadIdx.x; i < more / 4; i += blockDim.x)
+      near_memory[words / 4 + i] = ghosts[i];
+    words += more;
+  }
   uint32_t *bits = reinterpret_cast<uint32_t *>(near_memory) + words;
   if (ASKING == SOME)
     for (uint32_t i = threadIdx.x; i < outbox.num_near_bits / 32;

@@ -15,6 +15,7 @@
 //   SIGPS_THREADS, SIGPS_BLOCKS  threads of a block, and how many of these a
 //                                multiprocessor must be able to hold
 //   SIGPS_CLUSTER_THREADS        threads of a block of run_few; 0: no cluster
+//   SIGPS_PEERS                  1: other GPUs have partitions (halo.cuh)
 
 #include "plan.cuh"
 
@@ -27,6 +28,9 @@
 #endif
 #if SIGPS_CLUSTER_THREADS
 #include "cluster.cuh"
+#endif
+#if SIGPS_PEERS
+#include "halo.cuh"
 #endif
 
 using namespace sigps;
@@ -87,7 +91,8 @@ __device__ bool has_no_room(const Lease &lease) {
 }
 
 // Plans the next superstep by what this one did. By one thread.
-__device__ void plan_next(const Lease &lease, const Plan &plan) {
+__device__ void plan_next(const Lease &lease, const Plan &plan,
+                          const Together &together) {
   Control *control = lease.control;
   if (has_no_room(lease)) {
     control->plan.ended = NO_ROOM;
@@ -104,15 +109,21 @@ __device__ void plan_next(const Lease &lease, const Plan &plan) {
     control->plan.ended = NOBODY_THERE;
     return;
   }
-  if (done.ran > 0)
-    lease.stats[control->num_stats++] =
-        stats_of(plan.superstep, plan.direction, done, control->last_time);
+  if (done.ran > 0 && !plan.publishes)
+    lease.stats[control->num_stats++] = stats_of(
+        plan.superstep, plan.direction, done, control->last_time, together);
   control->plan = planned(lease, plan, done, control->num_new.value,
                           control->num_new_hubs.value);
   for (Counter *counter :
        {&control->num_senders, &control->num_hubs, &control->num_targets,
         &control->num_new, &control->num_new_hubs})
     counter->value = 0;
+#if SIGPS_PEERS
+  if (control->plan.has_lists) { // ghosts are listed behind them
+    control->num_senders.value = control->plan.num_listed;
+    control->num_hubs.value = control->plan.num_hubs;
+  }
+#endif
 }
 
 #if SIGPS_MAILBOX
@@ -129,9 +140,16 @@ __device__ void advance(const Lease &lease, const Plan &plan, uint32_t &,
 __device__ void pull(const Lease &lease, const Plan &plan, uint32_t &generation,
                      Tally &tally) {
   if (!plan.has_bits) {
-    clear_bits(lease.sent[plan.superstep & 1], lease.num_owned);
+    clear_bits(lease.sent[plan.superstep & 1], lease.num_places);
     wait_for_all(&lease.control->barrier, generation);
     mark_senders(lease, plan);
+#if SIGPS_PEERS
+    uint32_t *bits = lease.sent[plan.superstep & 1];
+    for_listed_ghosts(lease, plan, [&](bool is_one, uint32_t ghost) {
+      if (is_one)
+        atomicOr(&bits[ghost / 32], 1u << ghost % 32);
+    });
+#endif
     wait_for_all(&lease.control->barrier, generation);
   }
   if (plan.asking == NOBODY)
@@ -150,13 +168,36 @@ __device__ void push(const Lease &lease, const Plan &plan, uint32_t &generation,
     uint32_t num_targets = plan.num_listed;
     if (!plan.delivered) {
       uint32_t count = plan.num_listed, num_hubs = plan.num_hubs;
-      if (!plan.has_lists) {
-        list_senders(lease, plan);
+      // Where nobody has many edges, listed ghosts are pushed from as they are.
+      bool has_ghosts = SIGPS_PEERS && plan.has_lists;
+      bool are_light = has_ghosts && lease.num_hubs == 0;
+      if (!plan.has_lists || (has_ghosts && !are_light)) {
+        if (!plan.has_lists)
+          list_senders(lease, plan);
+#if SIGPS_PEERS
+        else
+          for_listed_ghosts(lease, plan, [&](bool is_one, uint32_t ghost) {
+            append_senders(lease, &control->num_senders.value,
+                           &control->num_hubs.value, is_one, ghost);
+          });
+#endif
         wait_for_all(&control->barrier, generation);
         count = control->num_senders.value;
         num_hubs = control->num_hubs.value;
       }
       scatter(lease, plan, &control->num_targets.value, count, num_hubs);
+#if SIGPS_PEERS
+      if (are_light)
+        for_lists_of_ghosts(
+            lease, plan, [&](const uint32_t *ghosts, uint32_t num_ghosts) {
+              scatter_listed<true>(lease, plan, ghosts, num_ghosts,
+                                   [&](bool is_first, uint32_t target) {
+                                     append(lease.targets,
+                                            &control->num_targets.value,
+                                            is_first, target);
+                                   });
+            });
+#endif
       wait_for_all(&control->barrier, generation);
       num_targets = control->num_targets.value;
     }
@@ -164,7 +205,11 @@ __device__ void push(const Lease &lease, const Plan &plan, uint32_t &generation,
       sweep(lease, plan, tally);
     else
       compute_targets(lease, plan, num_targets, &control->num_new.value,
-                      &control->num_new_hubs.value, tally);
+                      &control->num_new_hubs.value, tally, [&](uint32_t v) {
+#if SIGPS_PEERS
+                        publish_one(lease, plan, v);
+#endif
+                      });
   }
 #endif
 }
@@ -177,6 +222,39 @@ __device__ void advance(const Lease &lease, const Plan &plan,
     pull(lease, plan, generation, tally);
 }
 #endif
+
+// Ends a superstep: the last block that arrives counts, records, and plans the
+// next one.
+__device__ void end_superstep(const Lease &lease, const Plan &plan,
+                              uint32_t &generation) {
+  Control *control = lease.control;
+#if SIGPS_PEERS
+  if (plan.direction == PULL) {
+    wait_for_all(&control->barrier, generation);
+    publish_bits(lease, plan);
+  }
+  release_to_peers();
+#endif
+  wait_for_all(&control->barrier, generation, [&] {
+    __shared__ Together together;
+    if (threadIdx.x == 0)
+      together = ALONE;
+    bool all_there = true;
+#if SIGPS_PEERS
+    all_there = meet(lease, plan, together);
+#else
+    if (HAS_AGGREGATES && control->counters.ran > 0)
+      fold_totals(lease, !has_no_room(lease));
+#endif
+    __syncthreads();
+    uint32_t *old = lease.sent[plan.superstep & 1];
+    for (uint32_t i = threadIdx.x; i * 32 < lease.num_block_rows;
+         i += blockDim.x)
+      old[i] = 0; // bits that the next pull sets one by one
+    if (threadIdx.x == 0 && all_there)
+      plan_next(lease, plan, together);
+  });
+}
 
 } // namespace
 
@@ -195,20 +273,12 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
   }
   __syncthreads();
   while (!plan.ended && plan.superstep < lease.end && plan.few < FEW_IN_A_ROW) {
-    Tally tally = empty_tally();
-    advance(lease, plan, generation, tally);
-    add_tally(lease, tally);
-    wait_for_all(&lease.control->barrier, generation, [&] {
-      if (HAS_AGGREGATES && lease.control->counters.ran > 0)
-        fold_totals(lease, !has_no_room(lease));
-      __syncthreads();
-      uint32_t *old = lease.sent[plan.superstep & 1];
-      for (uint32_t i = threadIdx.x; i * 32 < lease.num_block_rows;
-           i += blockDim.x)
-        old[i] = 0; // bits that the next pull sets one by one
-      if (threadIdx.x == 0)
-        plan_next(lease, plan);
-    });
+    if (!SIGPS_PEERS || !plan.publishes) {
+      Tally tally = empty_tally();
+      advance(lease, plan, generation, tally);
+      add_tally(lease, tally);
+    }
+    end_superstep(lease, plan, generation);
     if (threadIdx.x == 0)
       plan = lease.control->plan;
     __syncthreads();

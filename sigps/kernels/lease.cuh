@@ -2,6 +2,10 @@
 
 #pragma once
 
+#ifndef SIGPS_PEERS // 1: other GPUs have partitions (halo.cuh)
+#define SIGPS_PEERS 0
+#endif
+
 #include "combine.cuh"
 #include "edges.cuh"
 #include "grid.cuh"
@@ -18,8 +22,15 @@ enum Status : uint8_t { ACTIVE = 0, HALTED = 1, RETIRED = 2 };
 
 // NOTHING_LEFT: nothing is active or in flight. NO_ROOM: the mailbox is full;
 // the superstep goes on when there is more room. NOBODY_THERE: control.lost_id
-// got a message, and is no vertex.
-enum Ending : uint32_t { NOT_YET, NOTHING_LEFT, NO_ROOM, NOBODY_THERE };
+// got a message, and is no vertex. PEER_LOST: rank control.lost_id did not
+// come.
+enum Ending : uint32_t {
+  NOT_YET,
+  NOTHING_LEFT,
+  NO_ROOM,
+  NOBODY_THERE,
+  PEER_LOST
+};
 
 // What all threads did in a superstep.
 struct Counters {
@@ -43,12 +54,23 @@ struct Plan {
   uint32_t delivered;   // 1: its messages are there, a cluster has pushed them
   uint32_t sweeps;      // 1: and others are active
   uint32_t few; // supersteps in a row, this one too, that a cluster could do
+  uint32_t publishes; // 1: it is done, but for telling the other GPUs
 };
 
 struct Stats {
   int64_t superstep;
   uint64_t direction, ran, messages, nanoseconds;
+  uint64_t num_bytes; // that crossed between GPUs
+  double imbalance;   // the slowest one's time over the mean
 };
+
+// What of a superstep only several GPUs have.
+struct Together {
+  uint64_t num_bytes;
+  double imbalance;
+};
+
+constexpr Together ALONE = {0, 1.0};
 
 // Numbers that many warps count up at once lie in lines of their own.
 struct Counter {
@@ -94,18 +116,60 @@ struct Mail {
   uint32_t *again;              // [n / 32 rounded up] bits: found no room
 };
 
-// n: owned vertices. The graph's arrays are read only; all others belong to the
-// engine. Two of a kind: one is read, the other written, by the superstep's
-// parity.
+constexpr uint32_t NO_VERTEX = 0xffffffff;
+
+// What a rank tells another at the end of a superstep.
+struct alignas(128) RankReport {
+  Counters done;
+  uint64_t num_listed; // of the receiver's ghosts, after a push
+  uint64_t num_bytes, nanoseconds;
+  uint64_t meeting; // counted from 1; written last
+  Totals totals;
+};
+
+// The memory of another GPU, as this one sees it, and what of it this one
+// writes: its ghosts of this rank's vertices, of which the first num_hot lie
+// apart. Two of a kind: by the parity of the superstep that reads it, but a
+// board's is that of the meeting.
+struct Peer {
+  Record *records[2];   // by place
+  uint32_t *sent[2];    // bits, by place
+  uint32_t *listed[2];  // [slots] places of those that sent, in any order
+  RankReport *board[2]; // [ranks]
+  uint32_t num_hot, first_hot, first_cold;
+};
+
+// Where this rank's vertices are ghosts of others, and others' here.
+struct Halo {
+  const Peer *peers;            // [ranks]; of this rank: only its boards
+  const uint32_t *bounds;       // [ranks + 1] of slots; multiples of 32
+  const uint32_t *places;       // [slots] owned vertices, or NO_VERTEX
+  const uint32_t *copy_offsets; // [n + 1]
+  const uint32_t *copies;       // the slots of each owned vertex
+  const uint32_t *list_begins;  // [ranks + 1] where each rank's list begins
+  const uint32_t *listed[2];    // ghosts that sent
+  const RankReport *board[2];   // [ranks]
+  uint32_t *num_published;      // [ranks] since the last meeting
+  uint64_t *num_meetings;       // of this run
+  uint64_t patience;            // nanoseconds to wait for a rank
+  uint32_t rank, num_ranks;     // 0 ranks: there are no others
+};
+
+// n: owned vertices; p: places, of these and of ghosts. The graph's arrays are
+// read only; all others belong to the engine. Two of a kind: one is read, the
+// other written, by the superstep's parity.
 struct Lease {
   Job in;  // columns in the order of in_edges
   Job out; // columns in the order of out_edges
   Edges in_edges;
   Edges out_edges;
   uint32_t num_owned;
+  uint32_t num_places;     // where there are ghosts, each rank's begin at a
+                           // multiple of 32
   uint32_t num_block_rows; // rows of in_edges that take a block; those up to
                            // num_heavy take a warp
-  uint32_t could_send;     // vertices with an out-edge
+  uint32_t could_send;     // vertices with an out-edge, on all GPUs
+  uint32_t num_hubs;       // places with over HUB_DEGREE out-edges
   uint32_t forced;         // 0 none, 1 pull, 2 push
   uint32_t
       few_messages;    // the most that are left to a cluster; 0: there is none
@@ -113,18 +177,24 @@ struct Lease {
   uint32_t persistent; // bit i: aggregator i carries on
   uint32_t num_near_records; // of the first vertices: copied to shared memory
   uint32_t num_near_bits;    // the same; both are multiples of 32
-  int64_t end;               // the superstep not to run any more
+  uint32_t num_near_ghosts; // as many from first_hot on are copied: num_hot, or
+                            // none
+  uint32_t first_hot;       // places of ghosts that are read often
+  uint32_t num_hot;
+  int64_t end; // the superstep not to run any more
   uint64_t num_in_edges;
+  uint64_t pull_cost;   // what one pull passes, on all GPUs: edges and vertices
   uint8_t *status;      // [n]
-  uint32_t *sent[2];    // [n / 32 rounded up] bits
-  Record *records[2];   // [n]
+  uint32_t *sent[2];    // [p / 32 rounded up] bits
+  Record *records[2];   // [p]
   Slots *inboxes[2];    // [n] neutral, but for messages on their way
   uint32_t *touched[2]; // [n / 32 rounded up] bits: whose inbox is not
   uint32_t *targets;    // [n] local ids of those, in any order
-  uint32_t *senders;    // [n] local ids of who sends along few edges
-  uint32_t *hubs;       // [n / ...] and of who does along many
+  uint32_t *senders;    // [p] local ids of who sends along few edges
+  uint32_t *hubs;       // [p / ...] and of who does along many
   uint64_t *offsets;    // [n + 1] where a vertex's list or mail begins
   Mail mail;
+  Halo halo;
   Totals *totals;   // [blocks]
   Totals *carried;  // what a superstep without room gave so far
   void *aggregates; // what job.aggregates points to

@@ -20,16 +20,21 @@ __all__ = [
     "NOTHING_LEFT",
     "NOT_YET",
     "NO_ROOM",
+    "NO_VERTEX",
+    "PEER",
+    "PEER_LOST",
     "PULL",
     "PUSH",
     "RETIRED",
     "STATS",
+    "report_bytes",
 ]
 
 PULL, PUSH = 0, 1
 ACTIVE, HALTED, RETIRED = 0, 1, 2
 ASK_NOBODY, ASK_SOME = 0, 1
-NOT_YET, NOTHING_LEFT, NO_ROOM, NOBODY_THERE = 0, 1, 2, 3
+NOT_YET, NOTHING_LEFT, NO_ROOM, NOBODY_THERE, PEER_LOST = 0, 1, 2, 3, 4
+NO_VERTEX = 0xFFFFFFFF
 HUB_DEGREE = 2048
 FEW_IN_A_ROW = 8
 _POINTER, _COUNT, _WORD = np.uint64, np.uint64, np.uint32
@@ -64,6 +69,7 @@ _PLAN = _structure(
     ("delivered", _WORD),
     ("sweeps", _WORD),
     ("few", _WORD),
+    ("publishes", _WORD),
 )
 
 _COUNTERS = _structure(
@@ -102,7 +108,46 @@ STATS = _structure(
     ("ran", _COUNT),
     ("messages", _COUNT),
     ("nanoseconds", _COUNT),
+    ("num_bytes", _COUNT),
+    ("imbalance", np.float64),
 )
+
+PEER = _structure(
+    ("records", _POINTER, (2,)),
+    ("sent", _POINTER, (2,)),
+    ("listed", _POINTER, (2,)),
+    ("board", _POINTER, (2,)),
+    ("num_hot", _WORD),
+    ("first_hot", _WORD),
+    ("first_cold", _WORD),
+)
+
+_HALO = _structure(
+    ("peers", _POINTER),
+    ("bounds", _POINTER),
+    ("places", _POINTER),
+    ("copy_offsets", _POINTER),
+    ("copies", _POINTER),
+    ("list_begins", _POINTER),
+    ("listed", _POINTER, (2,)),
+    ("board", _POINTER, (2,)),
+    ("num_published", _POINTER),
+    ("num_meetings", _POINTER),
+    ("patience", _COUNT),
+    ("rank", _WORD),
+    ("num_ranks", _WORD),
+)
+
+
+def report_bytes(num_aggregates: int) -> int:
+    """Return the size of `RankReport`, what a rank tells another at the end of a superstep.
+
+    >>> report_bytes(0), report_bytes(9)
+    (128, 256)
+    """
+    words = _COUNTERS.itemsize // 8 + 4 + max(1, num_aggregates)
+    return -(-8 * words // _LINE) * _LINE
+
 
 _MAIL = _structure(
     ("places", _POINTER),
@@ -120,16 +165,22 @@ LEASE = _structure(
     ("in_edges", EDGES),
     ("out_edges", EDGES),
     ("num_owned", _WORD),
+    ("num_places", _WORD),
     ("num_block_rows", _WORD),
     ("could_send", _WORD),
+    ("num_hubs", _WORD),
     ("forced", _WORD),
     ("few_messages", _WORD),
     ("push_gain", _WORD),
     ("persistent", _WORD),
     ("num_near_records", _WORD),
     ("num_near_bits", _WORD),
+    ("num_near_ghosts", _WORD),
+    ("first_hot", _WORD),
+    ("num_hot", _WORD),
     ("end", np.int64),
     ("num_in_edges", _COUNT),
+    ("pull_cost", _COUNT),
     ("status", _POINTER),
     ("sent", _POINTER, (2,)),
     ("records", _POINTER, (2,)),
@@ -140,6 +191,7 @@ LEASE = _structure(
     ("hubs", _POINTER),
     ("offsets", _POINTER),
     ("mail", _MAIL),
+    ("halo", _HALO),
     ("totals", _POINTER),
     ("carried", _POINTER),
     ("aggregates", _POINTER),

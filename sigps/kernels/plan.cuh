@@ -19,10 +19,7 @@ __device__ inline Direction choose_direction(const Lease &lease,
     return PULL;
   if (lease.forced == 2)
     return PUSH;
-  return done.sent_edges * lease.push_gain <
-                 lease.num_in_edges + lease.num_owned
-             ? PUSH
-             : PULL;
+  return done.sent_edges * lease.push_gain < lease.pull_cost ? PUSH : PULL;
 }
 
 // `num_listed` and `num_hubs`: those who send next, where this was a push.
@@ -31,6 +28,7 @@ __device__ inline Plan planned(const Lease &lease, const Plan &plan,
                                uint32_t num_hubs) {
   Plan next = plan;
   next.resumes = 0;
+  next.publishes = 0;
   if (done.ran == 0) { // what nobody ran is no superstep
     next.ended = NOTHING_LEFT;
     return next;
@@ -58,10 +56,13 @@ __device__ inline Plan planned(const Lease &lease, const Plan &plan,
 
 // What a superstep did, which began when the one before was over.
 __device__ inline Stats stats_of(int64_t superstep, Direction direction,
-                                 const Counters &done, uint64_t &last_time) {
+                                 const Counters &done, uint64_t &last_time,
+                                 const Together &together = ALONE) {
   uint64_t began = last_time;
   last_time = nanoseconds();
-  return {superstep, direction, done.ran, done.sent_edges, last_time - began};
+  return {superstep,         direction,         done.ran,
+          done.sent_edges,   last_time - began, together.num_bytes,
+          together.imbalance};
 }
 
 // Gives the aggregators their next values, of what these had and a superstep's

@@ -30,7 +30,7 @@ __device__ inline void append(T *list, uint32_t *count, bool appends,
 __device__ inline void append_senders(const Lease &lease, uint32_t *num_senders,
                                       uint32_t *num_hubs, bool sends,
                                       uint32_t v) {
-  bool is_hub = sends && lease.in.out_degrees[v] > HUB_DEGREE;
+  bool is_hub = sends && lease.out_edges.degrees[v] > HUB_DEGREE;
   append(lease.senders, num_senders, sends && !is_hub, v);
   append(lease.hubs, num_hubs, is_hub, v);
 }
@@ -146,7 +146,8 @@ __device__ inline uint32_t width_of_tiles(const Plan &plan, uint32_t count,
 // What the listed senders send. Calls list(is_first, target) with all lanes.
 template <bool LOOKS, class List>
 __device__ inline void scatter_listed(const Lease &lease, const Plan &plan,
-                                      uint32_t count, List list) {
+                                      const uint32_t *senders, uint32_t count,
+                                      List list) {
   Route route{plan.superstep, plan.inbox_at};
   uint32_t warp = spread_warp(), warps = threads_of_grid() / 32;
   uint32_t width = width_of_tiles(plan, count, 8);
@@ -154,7 +155,7 @@ __device__ inline void scatter_listed(const Lease &lease, const Plan &plan,
        begin += uint64_t(warps) * width) {
     uint64_t at = begin + lane_id();
     bool is_mine = lane_id() < width && at < count;
-    uint32_t mine = is_mine ? lease.senders[at] : 0;
+    uint32_t mine = is_mine ? senders[at] : 0;
     scatter_tile<LOOKS>(lease, plan, route, mine,
                         is_mine ? row_of(lease.out_edges, mine) : EMPTY_ROW,
                         list);
@@ -168,7 +169,7 @@ __device__ inline void scatter(const Lease &lease, const Plan &plan,
   auto list = [&](bool is_first, uint32_t target) {
     append(lease.targets, num_targets, is_first, target);
   };
-  scatter_listed<true>(lease, plan, count, list);
+  scatter_listed<true>(lease, plan, lease.senders, count, list);
 }
 
 // Takes a vertex's message out of its inbox, which is left as it was before,
@@ -183,10 +184,12 @@ __device__ inline bool open_and_run(const Lease &lease, const Plan &plan,
   return status != RETIRED && run_vertex(lease, plan, v, status, inbox, tally);
 }
 
-// Computes whoever got a message, and lists who sends.
+// Computes whoever got a message, and lists who sends. Calls tell(v) for those.
+template <class Tell>
 __device__ inline void compute_targets(const Lease &lease, const Plan &plan,
                                        uint32_t count, uint32_t *num_senders,
-                                       uint32_t *num_hubs, Tally &tally) {
+                                       uint32_t *num_hubs, Tally &tally,
+                                       Tell tell) {
   uint32_t rounds = (count + threads_of_grid() - 1) / threads_of_grid();
   for (uint32_t round = 0; round < rounds; round++) {
     uint32_t i = round * threads_of_grid() + spread_warp() * 32 + lane_id();
@@ -196,8 +199,10 @@ __device__ inline void compute_targets(const Lease &lease, const Plan &plan,
       v = lease.targets[i];
       RowOfEdges row = row_of(lease.out_edges, v);
       sends = open_and_run(lease, plan, v, tally);
-      if (sends) // the next superstep walks them, if it is a push
+      if (sends) { // the next superstep walks them, if it is a push
         prefetch(&lease.out_edges.ends[row.first]);
+        tell(v);
+      }
     }
     append_senders(lease, num_senders, num_hubs, sends, v);
   }
@@ -228,7 +233,7 @@ __device__ inline void sweep(const Lease &lease, const Plan &plan,
 // Makes a list of bits: the superstep before was a pull, this one is a push.
 __device__ inline void list_senders(const Lease &lease, const Plan &plan) {
   const uint32_t *bits = lease.sent[plan.superstep & 1];
-  uint32_t words = (lease.num_owned + 31) / 32;
+  uint32_t words = (lease.num_places + 31) / 32;
   uint32_t warp = thread_of_grid() / 32, warps = threads_of_grid() / 32;
   for (uint32_t word = warp; word < words; word += warps) {
     bool sends = bits[word] >> lane_id() & 1;

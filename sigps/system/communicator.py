@@ -10,7 +10,7 @@ __all__ = ["Communicator"]
 
 
 class Communicator:
-    """Orders go from the master (rank 0) to all, reports from all to the master. Both are collective."""
+    """Orders go from the master (rank 0) to all, reports from all to all. Both are collective."""
 
     def __init__(self, group: Group) -> None:
         self.group = group
@@ -27,6 +27,5 @@ class Communicator:
         return result
 
     def report(self, report: dict[str, Any]) -> list[dict[str, Any]]:
-        """Give every rank's report to the master; empty elsewhere."""
-        reports = self.group.all_gather(report)
-        return reports if self.is_master else []
+        """Return every rank's report, by rank."""
+        return self.group.all_gather(report)

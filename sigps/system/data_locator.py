@@ -24,11 +24,7 @@ class DataLocator:
 
     def __init__(self, graph: Graph, assignment: Assignment, subgraph: Subgraph) -> None:
         self._graph, self._assignment = graph, assignment
-        self._order = self._sorted = np.empty(0, dtype=np.int64)
-        if subgraph.gids is not None:
-            gids = subgraph.owned_gids
-            self._order = np.argsort(gids)
-            self._sorted = gids[self._order]
+        self._subgraph = subgraph
 
     def gids(self, ids: NDArray[np.int64], superstep: int) -> NDArray[np.int64]:
         """Return the gids of ids as compute() sees them. Collective.
@@ -49,4 +45,4 @@ class DataLocator:
 
     def local_ids(self, gids: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the local ids of vertices that this rank owns. O(log owned) each."""
-        return self._order[np.searchsorted(self._sorted, gids)] if self._sorted.size else gids
+        return self._subgraph.local_ids(gids)

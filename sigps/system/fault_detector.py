@@ -25,6 +25,7 @@ import socket
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -124,7 +125,11 @@ class FaultDetector:
         self._thread: threading.Thread | None = None
         if group.size == 1:
             return
-        self._links, self._hosts = _open_links(group)
+        self._known = _known_links(group)
+        self._known.runs += 1
+        self._links, self._hosts = dict(self._known.links), self._known.hosts
+        for link in self._links.values():
+            link.begin(self._known.runs)
         if self._links:
             self._wake, self._waking = socket.socketpair()
             self._ready = selectors.DefaultSelector()
@@ -154,6 +159,8 @@ class FaultDetector:
         if thread is not threading.current_thread():
             thread.join(_PATIENCE_SECONDS)
         self._waking.close()
+        if self._has_failed or thread.is_alive():
+            self._known.close()
 
     def __enter__(self) -> FaultDetector:
         return self
@@ -163,6 +170,7 @@ class FaultDetector:
         self.close()
 
     def _run(self) -> None:
+        fault = None
         try:
             fault = self._watch()
             if fault is None:
@@ -177,10 +185,10 @@ class FaultDetector:
                 pass_on()
                 self._on_fault(fault)
         finally:
-            for link in self._links.values():
-                link.socket.close()
             self._wake.close()
             self._ready.close()
+            if fault is not None:
+                self._known.close()
 
     def _watch(self) -> Fault | None:
         """Send heartbeats and read those of others until `close` or a fault."""
@@ -229,7 +237,7 @@ class FaultDetector:
             elif message["kind"] == "failed":
                 self._failed[message["rank"]] = (now, message["superstep"])
             else:
-                self._drop(link)
+                self._drop(link, is_lost=message["has_failed"])
                 if message["has_failed"]:
                     self._failed[link.rank] = (now, message["superstep"])
                     self._tell({"kind": "failed", "rank": link.rank, "superstep": message["superstep"]})
@@ -238,13 +246,15 @@ class FaultDetector:
             return None
         # After a failure the launcher ends one rank after the other: those deaths are not the cause.
         fault = None if self._failed else self._fault(link.rank, "died", 0.0)
-        self._drop(link)
+        self._drop(link, is_lost=True)
         return fault
 
-    def _drop(self, link: _Link) -> None:
+    def _drop(self, link: _Link, *, is_lost: bool) -> None:
+        """Hear no more of a rank that has left this run."""
         del self._links[link.rank]
         self._ready.unregister(link.socket)
-        link.socket.close()
+        if is_lost:
+            self._known.drop(link)
 
     def _late(self, now: float) -> Fault | None:
         """Return what is wrong with a rank that is silent, has failed or hangs, if there is one."""
@@ -300,15 +310,20 @@ class _Link:
         connection.setblocking(False)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.rank, self.socket = rank, connection
+        self._arrived, self._unsent = msgpack.Unpacker(), bytearray()
+        self.begin(0)
+
+    def begin(self, run: int) -> None:
+        """Hear of this run alone: what of the one before is still on its way is dropped."""
+        self._run = run
         self.heard_at = time.monotonic()
         self.superstep: int | None = None
         self.computing_seconds = 0.0
-        self._arrived, self._unsent = msgpack.Unpacker(), bytearray()
 
     def send(self, message: dict[str, Any]) -> None:
         """Send, or keep until the next call what does not fit; a peer far behind is told no more."""
         if len(self._unsent) < 1 << 14:
-            self._unsent += msgpack.packb(message)
+            self._unsent += msgpack.packb(message | {"run": self._run})
         with contextlib.suppress(OSError):  # full, or the peer is gone: reading tells which
             del self._unsent[: self.socket.send(self._unsent)]
 
@@ -321,7 +336,51 @@ class _Link:
         except OSError:
             return [], False
         self._arrived.feed(data)
-        return list(self._arrived), bool(data)
+        return [message for message in self._arrived if message["run"] == self._run], bool(data)
+
+
+class _Known:
+    """The connections of a group's ranks, which stay from run to run.
+
+    Attributes:
+        links: This rank's, by rank.
+        hosts: By rank.
+        runs: How many have used them.
+    """
+
+    def __init__(self, links: dict[int, _Link], hosts: list[str], num_expected: int) -> None:
+        self.links, self.hosts, self.runs = links, hosts, 0
+        self._num_expected = num_expected
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self.links) == self._num_expected
+
+    def drop(self, link: _Link) -> None:
+        """Close one, which no run can use any more."""
+        self.links.pop(link.rank, None)
+        link.socket.close()
+
+    def close(self) -> None:
+        """Close all."""
+        for link in list(self.links.values()):
+            self.drop(link)
+
+
+_known: weakref.WeakKeyDictionary[Group, _Known] = weakref.WeakKeyDictionary()
+
+
+def _known_links(group: Group) -> _Known:
+    """Return connections that all ranks have, made anew where one has lost some. Collective."""
+    known = _known.get(group)
+    if not all(group.all_gather(known is not None and known.is_whole)):
+        if known is not None:
+            known.close()
+        links, hosts = _open_links(group)
+        known = _known[group] = _Known(links, hosts, 1 if group.rank else group.size - 1)
+        weakref.finalize(group, known.close)
+    assert known is not None
+    return known
 
 
 def _open_links(group: Group) -> tuple[dict[int, _Link], list[str]]:

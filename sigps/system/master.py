@@ -21,7 +21,8 @@ class Master:
     """The decisions of one run; lives on rank 0.
 
     Args:
-        registrations: What every manager said of itself, by rank: `cores` is its share of the host's.
+        registrations: What every manager said of itself, by rank: its `device`, `cores`, its share of the
+            host's, and of a GPU the `gigabytes_per_second` of its memory.
         max_supersteps: Where the run stops at the latest, or None.
         on_progress: Called with all statistics so far after each lease, or None for one lease to the end.
         checkpoint: When the state is saved, or None.
@@ -38,7 +39,7 @@ class Master:
         stats: Sequence[SuperstepStats] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.capacities = [float(r["cores"]) for r in registrations]
+        self.capacities = [_capacity(r) for r in registrations]
         self.stats = StatsLog(stats)
         self.reason: Reason | None = None
         self._checkpoint, self._clock = checkpoint, clock
@@ -90,6 +91,14 @@ class Master:
             self._on_progress(self.stats)
 
 
+def _capacity(registration: dict[str, Any]) -> float:
+    """Return how much of the graph a rank takes, in cores: supersteps take as long as reading memory does."""
+    if registration["device"] == "cuda":
+        return float(registration["gigabytes_per_second"] / _GIGABYTES_PER_SECOND_OF_A_CORE)
+    return float(registration["cores"])
+
+
+_GIGABYTES_PER_SECOND_OF_A_CORE = 10
 UNLIMITED = 1 << 62
 _SECONDS_BETWEEN_REPORTS = 0.25
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import platform
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from numpy.typing import NDArray
 
 from sigps.compiler.cpu import NativeProgram
+from sigps.compiler.program import Delivery
 from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.direction import Direction
 from sigps.engine.exchange import Exchange
 from sigps.engine.gpu_in_memory import GpuEngine, GpuProgram
+from sigps.engine.gpu_part import GpuPartEngine
+from sigps.engine.gpu_peers import GpuPeerEngine
 from sigps.engine.in_memory import Engine as InMemoryEngine
 from sigps.engine.interpreted import InterpretedEngine
 from sigps.engine.master_compute import MasterCompute
@@ -37,6 +43,8 @@ class RunOptions:
         asynchronous: Whether values may be sent out of turn where the result is provably the same.
         trace: Ids, as compute() sees them, of vertices to record (interpreter only).
         saves: Whether the state is saved now and then.
+        has_peers: Whether GPUs write into each other's memory.
+        patience: Seconds that a GPU waits for another.
     """
 
     deterministic: bool = False
@@ -45,6 +53,8 @@ class RunOptions:
     asynchronous: bool = False
     trace: tuple[int, ...] = ()
     saves: bool = False
+    has_peers: bool = False
+    patience: float = math.inf
 
 
 class Engine(Protocol):
@@ -126,8 +136,11 @@ def _engine(
     has_master = program.declaration.has_master
     master = MasterCompute(program, subgraph.num_vertices, subgraph.num_edges) if has_master else None
     if isinstance(native, GpuProgram):
+        make: Callable[..., Engine] = GpuEngine if exchange.size == 1 else GpuPartEngine
+        if options.has_peers and native.program.delivery is not Delivery.MAILBOX:
+            make = functools.partial(GpuPeerEngine, patience=options.patience)
         try:
-            return GpuEngine(
+            return make(
                 native,
                 params,
                 subgraph,

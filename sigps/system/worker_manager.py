@@ -5,21 +5,25 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import math
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sigps.compiler.cpu import NativeProgram
+from sigps.compiler.program import Consumption, Delivery
 from sigps.device.cpu import Threads, available_cores
 from sigps.engine.exchange import Exchange, NoExchange
 from sigps.engine.gpu_in_memory import GpuEngine, GpuProgram
+from sigps.engine.gpu_peers import GpuPeerEngine
 from sigps.engine.interpreted import InterpretedEngine
 from sigps.engine.stats import SaveStats, StatsLog, SuperstepStats
 from sigps.engine.subgraph import Subgraph, build_subgraph
+from sigps.errors import ConfigError
 from sigps.graph.graph import Graph
 from sigps.graph.neighbourhood import neighbourhoods
 from sigps.graph.partition import Assignment, PartitionFunction, partition
@@ -32,6 +36,7 @@ from sigps.system.master import Master, Reason
 from sigps.system.message_center import MessageCenter
 from sigps.system.resume import find_log, read_snapshot, stats_of
 from sigps.system.state_log import Checkpoint, StateLog
+from sigps.system.transport import choose_transport, gpu_facts
 from sigps.system.watch import Faults, WatchedExchange, watch
 from sigps.system.worker import RunOptions, Worker
 from sigps.vertex import Vertex
@@ -42,6 +47,8 @@ log = logging.getLogger(__name__)
 
 
 _KEPT_PARTITIONS = 4
+_SILENCES = 10
+"""How many times as long as for a heartbeat a GPU waits for another: that one may be saving, or be busy."""
 
 
 class Part:
@@ -70,9 +77,9 @@ class Part:
             self.fields = worker.engine.fields()
         else:
             self.fields = {name: worker.engine.state(name) for name in names}
-        if self._subgraph.gids is not None:
-            order = np.argsort(self._subgraph.owned_gids)
-            self.fields = {name: values[order] for name, values in self.fields.items()}
+            if self._subgraph.gids is not None:
+                order = self._subgraph.by_gid
+                self.fields = {name: values[order] for name, values in self.fields.items()}
         self.reason: Reason = reason
         self.stats = stats
         self.saves = tuple(saves)
@@ -82,7 +89,16 @@ class Part:
     @property
     def gids(self) -> NDArray[np.int64]:
         """[num_owned], ascending."""
-        return np.sort(self._subgraph.owned_gids)
+        return self._subgraph.sorted_gids
+
+    def oids(self, graph: Graph) -> NDArray[Any]:
+        """Return the users' ids of `gids`, made once a partition. Collective."""
+        known = self._subgraph.__dict__
+        if "_oids" not in known:
+            known["_oids"] = graph.ids.to_oids(self.gids)
+            known["_oids"].flags.writeable = False
+        found: NDArray[Any] = known["_oids"]
+        return found
 
 
 @dataclass(frozen=True)
@@ -111,11 +127,15 @@ class WorkerManager:
         communicator: The control plane.
         graph: The graph, its rows spread over the same ranks.
         threads: Threads of this rank; None for its share of the host's cores.
+
+    Attributes:
+        rank_on_host: This rank's number among those of its host.
     """
 
     def __init__(self, communicator: Communicator, graph: Graph, threads: int | None) -> None:
         self._communicator, self._graph = communicator, graph
         hosts = communicator.group.all_gather(platform.node())
+        self.rank_on_host = hosts[: communicator.group.rank].count(platform.node())
         share = max(1, available_cores() // hosts.count(platform.node()))
         self._num_threads = threads or share
 
@@ -130,6 +150,7 @@ class WorkerManager:
         on_progress: Callable[[Sequence[SuperstepStats]], None] | None,
         saving: Saving | None = None,
         faults: Faults | None = None,
+        transport: Literal["auto", "mpi", "peer"] = "auto",
     ) -> Part:
         """Run a program from superstep 0, or from a log, to its end. Collective.
 
@@ -142,26 +163,44 @@ class WorkerManager:
             on_progress: For the master: called now and then with the statistics so far.
             saving: How its state is saved; None where it is not.
             faults: When a rank counts as lost; None where ranks are not watched.
+            transport: How records cross between ranks.
+
+        Raises:
+            ConfigError: If that transport is not possible here, or ranks on these devices cannot work together.
         """
         state_log, found = self._logs(saving, max_supersteps)
         stats = StatsLog(stats_of(found) if found else ())
-        registrations = self._communicator.report({"cores": self._num_threads, "device": "cpu"})
+        registrations = self._communicator.report(self._registration(native))
+        chosen = choose_transport(registrations, transport)
+        devices = [rank["device"] for rank in registrations]
+        has_turns = options.deterministic or bool(saving and saving.resumes) or program.declaration.has_master
+        _check_mixture(devices, native, has_turns=has_turns)
         master = None
         if self._communicator.is_master:
             checkpoint = saving.checkpoint if saving else None
             master = Master(registrations, max_supersteps, on_progress, checkpoint, stats)
         plan = self._communicator.order({"capacities": master.capacities} if master else None)
+        if self._communicator.size > 1:
+            patience = math.inf
+            if faults is not None:
+                patience = min(_SILENCES * faults.silent_seconds, faults.superstep_seconds)
+            options = replace(options, has_peers=chosen == "peer", patience=patience)
+            if chosen == "mpi" and any(r["device"] == "cuda" for r in registrations):  # all do as these
+                options = replace(options, asynchronous=False)
         needs_rows = native is None or native.program.reads_edges
         assignment, subgraph = self._partition(method, tuple(plan["capacities"]), needs_rows)
         exchange = self._exchange(assignment, subgraph)
         last_log = functools.partial(_last_log, state_log)
+        worker: Worker | None = None
         with (
             Threads(self._num_threads) as threads,
             watch(self._communicator.group, faults, last_log) as detector,
             _naming_the_log(state_log),
         ):
             if detector is not None:
-                exchange = WatchedExchange(exchange, detector, lambda: worker.engine.superstep)
+                exchange = WatchedExchange(
+                    exchange, detector, lambda: worker.engine.superstep if worker else 0
+                )
             worker = Worker(program, native, subgraph, exchange, threads, options)
             if found is None:
                 self._begin(worker, program, threads)
@@ -172,7 +211,16 @@ class WorkerManager:
                     detector.waiting()
             reason = self._follow(worker, master, stats, state_log, detector)
             names = [f.name for f in program.declaration.states]
-            return Part(worker, names, reason, stats, state_log.saves if state_log else ())
+            part = Part(worker, names, reason, stats, state_log.saves if state_log else ())
+            worker = None  # or the watched exchange would keep it, and all memory of the run
+            return part
+
+    def _registration(self, native: NativeProgram | GpuProgram | None) -> dict[str, Any]:
+        """Return what this rank tells the master of itself."""
+        cores = {"cores": self._num_threads}
+        if isinstance(native, GpuProgram):
+            return cores | {"gigabytes_per_second": native.gpu.gigabytes_per_second, **gpu_facts(native.gpu)}
+        return cores | {"device": "python" if native is None else "cpu"}
 
     def _begin(self, worker: Worker, program: Vertex, threads: Threads) -> None:
         """Give states what they begin with, where that is a measure of the graph."""
@@ -223,6 +271,10 @@ class WorkerManager:
                 continue
             if detector is not None:
                 detector.computing(worker.engine.superstep)
+                if isinstance(
+                    worker.engine, GpuPeerEngine
+                ):  # which looks after itself: no host sees supersteps
+                    detector.waiting()
             outcome = worker.lease(order["supersteps"])
             if detector is not None:
                 detector.waiting()
@@ -250,6 +302,37 @@ class WorkerManager:
         if self._communicator.size == 1:
             return NoExchange(locator.gids)
         return MessageCenter(self._communicator.group, subgraph, locator)
+
+
+def _check_mixture(
+    devices: Sequence[str], native: NativeProgram | GpuProgram | None, *, has_turns: bool = False
+) -> None:
+    """Refuse ranks on devices of different kinds that do not pass the same things on, in the same order.
+
+    Args:
+        devices: Each rank's.
+        native: What this rank runs.
+        has_turns: Whether the run is deterministic, goes on from a log, or has a master.
+    """
+    kinds = sorted(set(devices))
+    if len(kinds) == 1:
+        return
+    hint = "Run all ranks on one kind of device"
+    if "python" in kinds or native is None:
+        raise ConfigError(
+            f"ranks on {' and '.join(kinds)} cannot work together: one interprets, and that is slow. {hint}"
+        )
+    if has_turns:
+        raise ConfigError(
+            f"ranks on {' and '.join(kinds)} cannot work together in a run that is deterministic, goes on from a "
+            f"log, or has a master(). {hint}"
+        )
+    program = native.program
+    if program.delivery is Delivery.MAILBOX and program.consumption is not Consumption.LISTED:
+        raise ConfigError(
+            f"ranks on {' and '.join(kinds)} cannot work together where what send_to() sends combines: "
+            f"a CPU combines it before it crosses. {hint}"
+        )
 
 
 def _last_log(state_log: StateLog | None) -> str | None:

@@ -1,0 +1,161 @@
+"""Time the apps on as many GPUs as there are ranks; run it with one rank, then with more, and compare.
+
+    mpirun -n 1 python scripts/bench/multi_gpu.py --scales 24 --output one.json
+    mpirun -n 2 python scripts/bench/multi_gpu.py --scales 24 --against one.json --output two.json
+
+Graphs are resident and code is compiled. A run is timed from a barrier to a barrier of all ranks; a
+superstep of PageRank, and of a path, in which one vertex runs and all GPUs meet, is timed by the device.
+Times are medians of `--repeats`. Levels of the path and the grid are compared with what they must be, and
+PageRank must add up to 1; searches and components of Kronecker graphs are compared by the tests, not here.
+Rank 0 prints, and writes the JSON file anew with each row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from facts import driver_version, machine_facts
+
+import sigps
+from sigps.apps import BFS, WCC, PageRank
+from sigps.group import world
+
+GROUP = world()
+PATH_LENGTH = 3000
+
+
+class Table:
+    """Rows, printed and written by rank 0."""
+
+    def __init__(self, given: argparse.Namespace) -> None:
+        self._output: Path | None = given.output
+        before = json.loads(given.against.read_text())["rows"] if given.against else []
+        self._before = {(row["work"], row["graph"]): row["milliseconds"] for row in before}
+        found = {"gpu": gpu_name(), "driver": driver_version(), "ranks": GROUP.size}
+        facts = machine_facts("numba-cuda", "cuda-core") | found
+        self._content = facts | {"commit": given.commit or facts["commit"], "rows": []}
+
+    def add(self, work: str, graph: str, seconds: float, **more: Any) -> None:
+        """Add a row."""
+        if GROUP.rank != 0:
+            return
+        row = {"work": work, "graph": graph, "milliseconds": round(seconds * 1e3, 4), **more}
+        if before := self._before.get((work, graph)):
+            row["times_faster"] = round(before / row["milliseconds"], 3)
+        self._content["rows"].append(row)
+        rest = "  ".join(f"{name} {value}" for name, value in row.items() if name not in ("work", "graph"))
+        print(f"{graph:10} {work:24} {GROUP.size} GPUs  {rest}", flush=True)
+        if self._output is not None:
+            self._output.write_text(json.dumps(self._content, indent=2) + "\n")
+
+
+def gpu_name() -> str:
+    """Return what this rank's GPU is called."""
+    from sigps.device.cuda import find_gpu
+
+    return find_gpu().name
+
+
+def run(program: sigps.Vertex, graph: sigps.Graph) -> sigps.Result:
+    """Run in single precision; every rank keeps its part on its GPU."""
+    return sigps.run(program, graph, device="cuda", precision="single", gather=False)
+
+
+def timed(call: Callable[[], sigps.Result], repeats: int) -> tuple[float, sigps.Result]:
+    """Return the median seconds of a call that all ranks make, after one that is not counted."""
+    result, seconds = call(), []
+    for _ in range(repeats):
+        GROUP.barrier()
+        began = time.perf_counter()
+        result = call()
+        GROUP.barrier()
+        seconds.append(time.perf_counter() - began)
+    return statistics.median(seconds), result
+
+
+def check(is_right: bool, what: str) -> None:
+    """Stop where any rank's part of an answer is wrong: no time of it is reported."""
+    if not all(GROUP.all_gather(bool(is_right))):
+        raise SystemExit(f"wrong answer: {what}")
+
+
+def measure_kronecker(scale: int, table: Table, repeats: int) -> None:
+    """Time PageRank's superstep, searches and components."""
+    began = time.perf_counter()
+    graph = sigps.generate("rmat", scale=scale)
+    name = f"kron-{scale}"
+    if GROUP.rank == 0:
+        print(
+            f"{name}: {graph.num_edges:,} edges, generated in {time.perf_counter() - began:.0f} s", flush=True
+        )
+    began = time.perf_counter()
+    run(PageRank(iterations=2), graph)
+    if GROUP.rank == 0:
+        print(f"partitioned and laid out in {time.perf_counter() - began:.0f} s", flush=True)
+    results = [run(PageRank(iterations=30), graph) for _ in range(repeats)]
+    steps = [s for result in results for s in list(result.stats)[2:-1]]
+    seconds = statistics.median(s.seconds for s in steps)
+    moved = {"bytes_moved": steps[0].bytes_moved, "imbalance": round(steps[0].imbalance, 3)}
+    total = sum(GROUP.all_gather(float(results[-1]["rank"].sum(dtype=np.float64))))
+    check(abs(total - 1) < 1e-3, f"ranks of PageRank add up to {total}")
+    table.add("PageRank, a superstep", name, seconds, **moved)
+    degrees = np.diff(graph.offsets)
+    candidates = graph.first_row + np.flatnonzero(degrees > 0)
+    sources = GROUP.broadcast(np.random.default_rng(1).choice(candidates, 4).tolist())
+    found = [timed(lambda s=s: run(BFS(source=s), graph), repeats) for s in sources]  # type: ignore[misc]
+    device = statistics.mean(sum(s.seconds for s in result.stats) for _, result in found)
+    table.add("BFS", name, statistics.mean(f[0] for f in found), device_ms=round(device * 1e3, 3))
+    whole, result = timed(lambda: run(WCC(), graph), repeats)
+    device = sum(s.seconds for s in result.stats)
+    table.add("WCC", name, whole, device_ms=round(device * 1e3, 3), supersteps=result.supersteps)
+
+
+def measure_grid(size: int, table: Table, repeats: int) -> None:
+    """Time a breadth-first search through a grid from its corner."""
+    graph = sigps.generate("grid", rows=size, columns=size)
+    whole, result = timed(lambda: run(BFS(source=0), graph), repeats)
+    check(np.array_equal(result["level"], result.ids // size + result.ids % size), "levels of the grid")
+    table.add("BFS", f"grid-{size}", whole, supersteps=result.supersteps)
+
+
+def measure_path(table: Table) -> None:
+    """Time a superstep in which one vertex runs, along a path whose vertices are on all GPUs in turn."""
+    ids = np.arange(PATH_LENGTH)
+    graph = sigps.Graph.from_edges(ids[:-1], ids[1:], group=GROUP)
+    call = lambda: sigps.run(BFS(source=0), graph, device="cuda", partitioner="hash", gather=False)  # noqa: E731
+    call()
+    result = call()
+    check(np.array_equal(result["level"], result.ids), "levels of the path")
+    seconds = statistics.median(s.seconds for s in list(result.stats)[10:])
+    table.add("BFS, a superstep", "path", seconds)
+
+
+def main() -> None:
+    """Run what the arguments describe."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument(
+        "--scales", type=lambda text: [int(t) for t in text.split(",") if t], default=[22, 24]
+    )
+    options.add_argument("--grid", type=int, default=4000, help="rows and columns; 0 for none")
+    options.add_argument("--repeats", type=int, default=5)
+    options.add_argument("--output", type=Path, help="the JSON file")
+    options.add_argument("--against", type=Path, help="the JSON file of a run with another number of ranks")
+    options.add_argument("--commit", help="where this is no checkout")
+    given = options.parse_args()
+    table = Table(given)
+    measure_path(table)
+    if given.grid:
+        measure_grid(given.grid, table, given.repeats)
+    for scale in given.scales:
+        measure_kronecker(scale, table, given.repeats)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""Supersteps of one of several partitions, each on a GPU that can write into the memory of the others.
+
+A lease runs on all GPUs with no host in it: kernels pass records, count and decide (`kernels/halo.cuh`). Before a
+run the hosts tell each other where things lie, in memory that they keep open for each other (`peer_windows.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.engine.gpu_in_memory import GpuEngine
+from sigps.engine.gpu_memory import RunMemory
+from sigps.engine.halo_layout import HaloLayout, lay_out_halo
+from sigps.engine.peer_windows import windows_of
+from sigps.engine.snapshot import Snapshot
+from sigps.kernels.lease import ACTIVE, CONTROL, PEER, PULL
+
+__all__ = ["GpuPeerEngine"]
+
+_LONGEST_WAIT = 3600.0
+
+_COUNTED = ("could_send", "pull_cost", "num_in_edges")
+
+_WRITTEN_TO = ("records0", "records1", "sent0", "sent1", "listed0", "listed1", "board0", "board1")
+
+
+class GpuPeerEngine(GpuEngine):
+    """A vertex program on one of several partitions.
+
+    Args:
+        *args: As `GpuEngine`'s.
+        patience: Seconds that a kernel waits for another GPU's.
+        **options: As `GpuEngine`'s.
+    """
+
+    has_peers = True
+
+    def __init__(self, *args: Any, patience: float = math.inf, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._lease["halo"]["patience"] = int(min(patience, _LONGEST_WAIT) * 1e9)
+
+    def _run_memory(self) -> RunMemory:
+        graph, exchange = self._graph, self._exchange
+        windows = windows_of(exchange)
+
+        def take(num_bytes: int) -> Any:
+            windows.make(num_bytes, exchange)
+            return windows.own
+
+        memory = RunMemory(
+            self._form.compiled,
+            graph,
+            self._params,
+            self._subgraph,
+            has_cluster=False,
+            num_peers=exchange.size,
+            take=take,
+        )
+        self._fill_lease(memory, windows.addresses)
+        self._meet()  # nobody writes into what is not empty yet
+        return memory
+
+    def _fill_lease(self, memory: RunMemory, addresses: list[int]) -> None:
+        """Tell kernels of the other GPUs. Collective."""
+        import cupy
+
+        graph, exchange, lease = self._graph, self._exchange, memory.lease
+        ghosts = graph.ghosts
+        assert ghosts is not None
+        counts = [int(lease[name]) for name in _COUNTED]
+        offsets = [memory.offset(name) for name in _WRITTEN_TO]
+        begins = np.stack([ghosts.num_hot, ghosts.hot[:-1], ghosts.cold[:-1], ghosts.listed[:-1]], axis=1)
+        told = exchange.gather(np.array([*counts, *offsets, *begins.ravel()], dtype=np.int64))
+        everywhere = told[:, : len(counts)].sum(axis=0)
+        lease["could_send"], lease["pull_cost"], self._num_edges = everywhere.tolist()
+        first = len(counts) + len(offsets)
+        peers = np.zeros(exchange.size, dtype=PEER)
+        for rank, (peer, address) in enumerate(zip(peers, addresses, strict=True)):
+            found = (address + told[rank, len(counts) : first]).tolist()
+            theirs = dict(zip(_WRITTEN_TO, found, strict=True))
+            *places, listed = told[rank, first:].reshape(exchange.size, 4)[exchange.rank].tolist()
+            peer["num_hot"], peer["first_hot"], peer["first_cold"] = places
+            for parity in range(2):
+                for name in ("records", "sent", "board"):
+                    peer[name][parity] = theirs[f"{name}{parity}"]
+                peer["listed"][parity] = theirs[f"listed{parity}"] + 4 * listed
+        memory.array("peers", np.uint8).set(peers.view(np.uint8))
+        layout: HaloLayout = graph.once("halo", lambda: lay_out_halo(cupy, self._subgraph.halo, graph.places))
+        listed = graph.once("lists of ghosts", lambda: cupy.asarray(ghosts.listed.astype(np.uint32)))
+        lease["first_hot"], lease["num_hot"] = ghosts.hot[0], ghosts.hot[-1] - ghosts.hot[0]
+        halo = lease["halo"]
+        halo["rank"], halo["num_ranks"] = exchange.rank, exchange.size
+        arrays = {
+            "peers": memory.array("peers", np.uint8),
+            "bounds": layout.bounds,
+            "places": layout.places,
+            "copy_offsets": layout.copy_offsets,
+            "copies": layout.copies,
+            "list_begins": listed,
+            "num_published": memory.array("num_published", np.uint32),
+            "num_meetings": memory.array("num_meetings", np.uint64),
+        }
+        for name, array in arrays.items():
+            halo[name] = array.data.ptr
+        for parity in range(2):
+            halo["listed"][parity] = memory.array(f"listed{parity}", np.uint8).data.ptr
+            halo["board"][parity] = memory.array(f"board{parity}", np.uint8).data.ptr
+
+    def _put(self, snapshot: Snapshot) -> None:
+        """Put a snapshot in place, as a superstep that is done, but for telling the others."""
+        super()._put(snapshot)
+        lids: NDArray[np.int64] = self._subgraph.local_ids(snapshot.ends)
+        degrees = self._subgraph.out_degrees[lids]
+        self._announce(int((degrees > 0).sum()), int(degrees.sum(dtype=np.int64)))
+        self._meet()
+
+    def _meet(self) -> None:
+        """Wait for all hosts, once what this one put on its GPU is there: from then on others may write to it."""
+        import cupy
+
+        cupy.cuda.get_current_stream().synchronize()
+        self._exchange.gather(np.zeros(1, dtype=np.int64))
+
+    def _announce(self, num_senders: int, sent_edges: int) -> None:
+        """Let a launch begin by telling the others who sent, as bits, to the superstep at hand."""
+        control = np.zeros((), dtype=CONTROL)
+        plan, done = control["plan"], control["counters"]
+        plan["superstep"], plan["direction"], plan["publishes"] = self.superstep - 1, PULL, 1
+        plan["has_bits"] = 1
+        done["ran"], done["retired"] = 1, 1  # nobody in particular, and perhaps somebody
+        done["active"] = int((self._memory.array("status", np.uint8) == ACTIVE).sum())
+        done["senders"], done["sent_edges"] = num_senders, sent_edges
+        self._memory.array("control", np.uint8).set(np.frombuffer(control.tobytes(), np.uint8))
+        plan["superstep"], plan["publishes"] = self.superstep, 0  # as a log has it that is written before
+        self._control = control
+
+    def _plan_release(self, goes: Any, edges: int) -> None:
+        self._announce(int((goes & (self._graph.out_degrees > 0)).sum()), edges)
+
+    def _everywhere(self, holds: bool) -> bool:
+        return bool(self._exchange.gather(np.array([holds], dtype=np.int64)).all())
+
+    def _sum(self, value: int) -> int:
+        return int(self._exchange.gather(np.array([value], dtype=np.int64)).sum())
+
+    def _best(self, value: int, takes_min: bool) -> int:
+        found = self._exchange.gather(np.array([value], dtype=np.int64))
+        return int(found.min() if takes_min else found.max())

@@ -1,0 +1,70 @@
+"""How records cross between ranks: chosen by what the ranks are, as a pure function.
+
+By `peer`, kernels write into the memory of other GPUs of the host (CUDA IPC), and no host takes part. By `mpi`,
+records go through host memory, between devices of any kind.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from sigps.device.cuda import Gpu, reachable
+from sigps.errors import ConfigError
+
+__all__ = ["Transport", "choose_transport", "gpu_facts", "reason_against_peers"]
+
+Transport = Literal["mpi", "peer"]
+
+
+def gpu_facts(gpu: Gpu) -> dict[str, Any]:
+    """Return what the choice needs to know of a rank on a GPU."""
+    return {
+        "device": "cuda",
+        "host": platform.node(),
+        "process": os.getpid(),
+        "gpu": gpu.bus_id,
+        "reaches": reachable(gpu),
+    }
+
+
+def choose_transport(ranks: Sequence[Mapping[str, Any]], asked: Literal["auto", "mpi", "peer"]) -> Transport:
+    """Choose the transport of a run.
+
+    Args:
+        ranks: What each rank is: its `device`, and of a rank on a GPU what `gpu_facts` tells.
+        asked: What the user wants.
+
+    Raises:
+        ConfigError: If the user wants what is not possible; it says why.
+
+    >>> choose_transport([{"device": "cpu"}, {"device": "cpu"}], "auto")
+    'mpi'
+    """
+    if asked == "mpi" or len(ranks) == 1:
+        return "mpi"
+    against = reason_against_peers(ranks)
+    if asked == "peer" and against and against != SHARED:
+        raise ConfigError(f"exchange.transport=peer is not possible here: {against}. Use auto or mpi")
+    return "mpi" if against and asked == "auto" else "peer"
+
+
+SHARED = "ranks share a GPU, on which their kernels would wait for each other's turn"
+
+
+def reason_against_peers(ranks: Sequence[Mapping[str, Any]]) -> str:
+    """Tell why kernels should not write into other ranks' memory; empty where they should."""
+    if any(rank["device"] != "cuda" for rank in ranks):
+        return "some ranks compute on CPU cores"
+    if len({rank["host"] for rank in ranks}) > 1:
+        return "ranks are on several hosts"
+    if len({rank["process"] for rank in ranks}) < len(ranks):
+        return "ranks are threads of one process"
+    gpus = {rank["gpu"] for rank in ranks}
+    for rank in ranks:
+        beyond = sorted(gpus - {rank["gpu"]} - set(rank["reaches"]))
+        if beyond:
+            return f"GPU {rank['gpu']} cannot write to GPU {beyond[0]}"
+    return SHARED if len(gpus) < len(ranks) else ""

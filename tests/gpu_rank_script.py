@@ -1,0 +1,164 @@
+"""Run under `mpirun` by `test_gpu_mpirun.py`: programs on GPUs, one rank a process, judged by the interpreter.
+
+mpirun -n 2 python gpu_rank_script.py equality peer 0
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from battery import BATTERY
+from test_equality import PROGRAMS, program_for
+from ways import assert_same, by_size
+
+from sigps import Checkpoint, Graph, State, Vertex, run
+from sigps.apps import BFS
+from sigps.errors import SigpsError
+from sigps.group import Alone, world
+
+GRAPHS = ["skewed", "grid", "hub_on_a_partition_border", "isolated", "string_ids", "one_vertex", "star_in"]
+DIRECTIONS = ["auto", "push", "pull"]
+METHODS = ["edges", "hash", "vertices", "function"]
+
+
+def equality(transport: str, turn: str) -> None:
+    """Compare a third of all runs with the interpreter's; `turn` says which third."""
+    group = world()
+    for i, name in enumerate(PROGRAMS):
+        for j, graph in enumerate(GRAPHS):
+            k = i + j
+            if k % 3 != int(turn) % 3:
+                continue
+            options = {
+                "direction": DIRECTIONS[(k // 3) % 3],
+                "partitioner": METHODS[k % 4] if k % 4 < 3 else by_size(group.size),
+            }
+            check(name, graph, transport, **options)
+    tell(f"{len(PROGRAMS) * len(GRAPHS) // 3} runs agree")
+
+
+def check(name: str, sample: str, transport: str, **options: Any) -> None:
+    """Run a program on all ranks, and compare rank 0's result; in order, and out of turn."""
+    program, group = program_for(name, sample), world()
+    chosen: dict[str, Any] = {"device": "cuda", "transport": transport, **options}
+    graph = BATTERY[sample].build(group=group)
+    results = [run(program, graph, asynchronous=asynchronous, **chosen) for asynchronous in (False, True)]
+    if group.rank == 0:
+        judge = run(program, BATTERY[sample].build(group=Alone()), device="python")
+        try:
+            for in_order, result in zip((True, False), results, strict=True):
+                assert_same(result, judge, exact=False, in_order=in_order)
+        except AssertionError as error:
+            error.add_note(f"{name} on {sample}, {group.size} ranks, {options}")
+            raise
+
+
+def logs(transport: str, folder: str) -> None:
+    """Save after every superstep, and go on from the second log."""
+    group = world()
+    for name in ("pagerank", "bfs", "coreness", "wcc"):
+        program, sample = program_for(name, "skewed"), BATTERY["skewed"]
+        log = Checkpoint(f"{folder}/{name}", every=1)
+        options: dict[str, Any] = {"device": "cuda", "transport": transport, "checkpoint": log}
+        begun = run(program, sample.build(group=group), max_supersteps=2, **options)
+        assert len(begun.saves) >= 1
+        result = run(program, sample.build(group=group), resume=True, **options)
+        if group.rank == 0:
+            judge = run(program, sample.build(group=Alone()), device="python")
+            assert_same(judge, result, exact=False, only_better=True)
+    tell("4 runs went on")
+
+
+def supersteps(transport: str, count: str) -> None:
+    """Pass many small supersteps, with the statistics of each."""
+    length = int(count)
+    graph = Graph.from_edges(np.arange(length - 1), np.arange(1, length), group=world())
+    result = run(BFS(source=0), graph, device="cuda", transport=transport, partitioner="hash")
+    if world().rank == 0:
+        assert result["level"].tolist() == list(range(length))
+        assert result.supersteps == length
+        assert sum(s.bytes_moved for s in result.stats) > 0
+        assert all(s.active == 1 for s in list(result.stats)[1:])
+    tell(f"{length} supersteps")
+
+
+class Slow(Vertex, message=int):
+    """One vertex takes its time in each superstep."""
+
+    count: State[int] = 0
+    made: State[int] = 0
+
+    def compute(self, messages):
+        turns = 2_000_000 if self.id == 0 else 1
+        total = 0
+        for i in range(turns):
+            total = (total * 31 + i + self.superstep) % 1_000_003
+        self.made = total
+        self.count += 1
+        if self.superstep == 3:
+            self.vote_to_halt()
+
+
+def unequal(transport: str, _: str) -> None:
+    """Wait for a rank that is slower than the others."""
+    graph = Graph.from_edges(np.arange(99), np.arange(1, 100), group=world())
+    result = run(Slow(), graph, device="cuda", transport=transport)
+    if world().rank == 0:
+        assert result["count"].tolist() == [4] * 100
+    tell("waited")
+
+
+class Forever(Vertex, message=int):
+    """Everybody is active for ever."""
+
+    count: State[int] = 0
+
+    def compute(self, messages):
+        self.count += 1
+
+
+def forever(transport: str, _: str) -> None:
+    """Run until somebody is killed."""
+    graph = Graph.from_edges(np.arange(99), np.arange(1, 100), group=world())
+    run(Forever(), graph, device="cuda", transport=transport, progress=ready)
+
+
+def ready(stats: Any) -> None:
+    """Say once that the run is under way."""
+    if len(stats) >= 3 and not getattr(ready, "told", False):
+        ready.told = True  # type: ignore[attr-defined]
+        print("ready", flush=True)
+
+
+def lost(transport: str, seconds: str) -> None:
+    """Let a kernel lose patience with rank 1, which stays alive and does not come."""
+    from sigps.engine import gpu_peers
+
+    gpu_peers._LONGEST_WAIT = float(seconds)
+    if world().rank == 1:
+        launch = gpu_peers.GpuPeerEngine._launch
+
+        def late(*args: Any) -> Any:
+            time.sleep(3 * float(seconds))
+            return launch(*args)
+
+        gpu_peers.GpuPeerEngine._launch = late  # type: ignore[method-assign]
+    graph = Graph.from_edges(np.arange(99), np.arange(1, 100), group=world())
+    try:
+        run(BFS(source=0), graph, device="cuda", transport=transport)
+    except SigpsError as error:
+        tell(f"{type(error).__name__}: {error}")
+        raise
+
+
+def tell(text: str) -> None:
+    """Print on rank 0."""
+    if world().rank == 0:
+        print(text, flush=True)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,85 @@
+"""Ranks that are processes, on one GPU or several: kernels that write into each other's memory, and lose each other."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from test_mpirun import end_of
+
+pytestmark = [pytest.mark.gpu, pytest.mark.mpi]
+
+HERE = Path(__file__).parent
+SECONDS = 200
+
+
+def start(mpirun: str, ranks: int, *arguments: str) -> subprocess.Popen[str]:
+    path = os.pathsep.join(p for p in (str(HERE), os.environ.get("PYTHONPATH", "")) if p)
+    return subprocess.Popen(
+        [mpirun, "-n", str(ranks), sys.executable, str(HERE / "gpu_rank_script.py"), *arguments],
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def run_script(mpirun: str, ranks: int, *arguments: str) -> str:
+    code, out, err = end_of(start(mpirun, ranks, *arguments), SECONDS)
+    assert code == 0, f"{out}\n{err}"
+    return out
+
+
+@pytest.mark.parametrize("transport", ["peer", "mpi"])
+@pytest.mark.parametrize("ranks", [2, 3, 4, 8])
+def test_ranks_give_the_interpreters_results(transport: str, ranks: int, mpirun: str) -> None:
+    assert "runs agree" in run_script(mpirun, ranks, "equality", transport, str(ranks))
+
+
+def test_runs_go_on_from_logs(mpirun: str, tmp_path: Path) -> None:
+    assert "4 runs went on" in run_script(mpirun, 2, "logs", "peer", str(tmp_path))
+
+
+def test_many_supersteps(mpirun: str) -> None:
+    assert "300 supersteps" in run_script(mpirun, 2, "supersteps", "peer", "300")
+
+
+def test_a_rank_that_is_slower_is_waited_for(mpirun: str) -> None:
+    assert "waited" in run_script(mpirun, 3, "unequal", "peer", "")
+
+
+def test_a_rank_that_does_not_come_is_named(mpirun: str) -> None:
+    code, out, err = end_of(start(mpirun, 2, "lost", "peer", "2"), SECONDS)
+    assert code != 0
+    assert re.search(r"ExchangeError: rank 1, superstep 0: it did not come to the end", out), f"{out}\n{err}"
+
+
+def ranks_of(launcher: subprocess.Popen[str]) -> list[int]:
+    """Return the processes that a launcher started for ranks."""
+    listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
+    rows = [line.split(maxsplit=2) for line in listed.splitlines()[1:]]
+    family = {launcher.pid}
+    for _ in rows:
+        family |= {int(pid) for pid, parent, _ in rows if int(parent) in family}
+    return [int(pid) for pid, _, command in rows if int(pid) in family and command.startswith(sys.executable)]
+
+
+@pytest.mark.parametrize("transport", ["peer", "mpi"])
+def test_a_rank_that_is_killed_ends_the_run(transport: str, mpirun: str) -> None:
+    process = start(mpirun, 2, "forever", transport, "")
+    assert process.stdout is not None
+    assert process.stdout.readline().strip() == "ready"
+    began = time.monotonic()
+    ranks = ranks_of(process)
+    assert len(ranks) == 2
+    os.kill(ranks[-1], signal.SIGKILL)
+    code, _, _ = end_of(process, SECONDS)
+    assert code != 0
+    assert time.monotonic() - began < 60
