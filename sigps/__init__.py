@@ -15,7 +15,7 @@ from sigps.errors import (
     StateLogError,
 )
 from sigps.fields import neighbor_links, num_neighbors
-from sigps.vertex import Aggregator, Param, Shared, State, Vertex, VertexId, inf
+from sigps.vertex import Aggregator, EdgeState, Param, Shared, State, Vertex, VertexId, inf
 
 if TYPE_CHECKING:
     from sigps.graph.generate import generate
@@ -32,6 +32,7 @@ __all__ = [
     "CompileError",
     "ConfigError",
     "DeviceError",
+    "EdgeState",
     "ExchangeError",
     "Faults",
     "Graph",

@@ -98,6 +98,10 @@ def _run_here(job: Job, *, dry_run: bool, resume: bool) -> None:
         result.write(job.output.path, job.output.fields)
         group.barrier()
         out.print(f"wrote {job.output.path}", markup=False)
+    if job.output.edges is not None:
+        result.edges.write(job.output.edges)
+        group.barrier()
+        out.print(f"wrote {job.output.edges}", markup=False)
 
 
 def prepare(job: Job, *, group_size: int = 1) -> Vertex:
@@ -120,8 +124,7 @@ def prepare(job: Job, *, group_size: int = 1) -> Vertex:
         attempt(lambda: _check_fields(job, program))
         attempt(lambda: _check_engine(job, program))
     attempt(lambda: _check_graph(job))
-    if job.output.path is not None:
-        attempt(lambda: _check_output(job, group_size))
+    attempt(lambda: _check_output(job, group_size))
     if len(problems) > 1:
         raise ConfigError("\n  ".join([f"{job.name}: {len(problems)} problems", *map(str, problems)]))
     if problems:
@@ -156,6 +159,10 @@ def _check_fields(job: Job, program: Vertex) -> None:
             f"output.fields names {', '.join(wrong)}, "
             f"but {type(program).__name__} has the fields {', '.join(known)}"
         )
+    if job.output.edges is not None and not program.declaration.edge_states:
+        raise ConfigError(
+            f"output.edges is given, but {type(program).__name__} keeps nothing on edges: it declares no EdgeState"
+        )
 
 
 def _check_engine(job: Job, program: Vertex) -> None:
@@ -163,7 +170,7 @@ def _check_engine(job: Job, program: Vertex) -> None:
 
     device = job.engine.device
     check_device(device)
-    check_checkpoint(_checkpoint(job), False, traces=job.engine.trace is not None)
+    check_checkpoint(_checkpoint(job), False, program, traces=job.engine.trace is not None)
     if job.engine.trace is not None and device != "python":
         raise ConfigError(f"engine.trace needs engine.device: python; this job has {device!r}")
     check_program(program, device, job.engine.precision)
@@ -189,9 +196,10 @@ def _check_graph(job: Job) -> None:
 
 
 def _check_output(job: Job, group_size: int) -> None:
-    from sigps.result import check_output
+    from sigps.table_file import check_output
 
-    check_output(job.output.path or "", group_size=group_size)
+    for path in filter(None, (job.output.path, job.output.edges)):
+        check_output(path, group_size=group_size)
 
 
 def _run(job: Job, program: Vertex, graph: Graph, *, resume: bool) -> Result:

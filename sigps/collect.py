@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.edge_fields import EdgeFields
 from sigps.graph.graph import Graph
 from sigps.result import Result
 from sigps.system.worker_manager import Part
@@ -53,9 +54,38 @@ def collect(part: Part, program: Vertex, graph: Graph, device: str, *, gather: b
         device=device,
         trace=part.trace,
         saves=part.saves,
+        edges=_on_edges(part, graph, gather=gather) if part.kept_on_edges else None,
         group_rank=group.rank,
         group_size=1 if gather else group.size,
     )
+
+
+def _on_edges(part: Part, graph: Graph, *, gather: bool) -> EdgeFields:
+    """Return what is kept on edges, an undirected edge's once; as for vertices the whole, or this rank's part."""
+    group = graph.group
+    sources, targets = part.edge_ends
+    kept = slice(None) if graph.directed else sources <= targets
+    columns = [sources[kept], targets[kept], *[values[kept] for values in part.kept_on_edges.values()]]
+    if gather and group.size > 1:
+        columns = [_brought(column, graph) for column in columns]
+    order = np.argsort(columns[0], kind="stable")
+    sources, targets, *values = (column[order] for column in columns)
+    return EdgeFields(
+        graph.ids.to_oids(sources),
+        graph.ids.to_oids(targets),
+        dict(zip(part.kept_on_edges, values, strict=True)),
+        group_rank=group.rank,
+        group_size=1 if gather else group.size,
+    )
+
+
+def _brought(values: NDArray[Any], graph: Graph) -> NDArray[Any]:
+    """Bring all ranks' values to rank 0; on the others only their own stay."""
+    group = graph.group
+    everything = np.concatenate(
+        group.all_to_all([values if r == 0 else values[:0] for r in range(group.size)])
+    )
+    return everything if group.rank == 0 else values
 
 
 def _all_ids(graph: Graph) -> NDArray[Any]:
@@ -72,15 +102,9 @@ def _gathered(
     gids: NDArray[np.int64], fields: Mapping[str, NDArray[Any]], graph: Graph
 ) -> tuple[NDArray[np.int64], Mapping[str, NDArray[Any]]]:
     """Bring everything to rank 0 in gid order; the other ranks keep their own part."""
-    group = graph.group
-
-    def brought(values: NDArray[Any]) -> NDArray[Any]:
-        parts = [values if r == 0 else values[:0] for r in range(group.size)]
-        return np.concatenate(group.all_to_all(parts))
-
-    all_gids = brought(gids)
-    all_fields = {name: brought(values) for name, values in fields.items()}
-    if group.rank != 0:
+    all_gids = _brought(gids, graph)
+    all_fields = {name: _brought(values, graph) for name, values in fields.items()}
+    if graph.group.rank != 0:
         return gids, fields
     order = np.argsort(all_gids)
     return all_gids[order], {name: values[order] for name, values in all_fields.items()}

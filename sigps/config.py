@@ -149,9 +149,13 @@ class FaultsSection(_Section):
 
 
 class OutputSection(_Section):
-    """Where the result goes: a `.parquet` or `.csv` file, and how many of the highest values are printed."""
+    """Where the result goes: a `.parquet` or `.csv` file, and how many of the highest values are printed.
+
+    `edges` is another such file, for what the program keeps on edges.
+    """
 
     path: str | None = None
+    edges: str | None = None
     fields: list[str] | None = None
     top: Annotated[int, Field(ge=0)] = 10
 

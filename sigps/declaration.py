@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import inspect
+import types
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sigps.errors import CompileError, ConfigError
-from sigps.fields import PARAM, SHARED, STATE, TYPES, VERTEX_ID, Aggregator, Field, Measure, is_number_type
+from sigps.fields import (
+    EDGE_STATE,
+    PARAM,
+    SHARED,
+    STATE,
+    TYPES,
+    VERTEX_ID,
+    Aggregator,
+    Field,
+    Measure,
+    is_number_type,
+)
 
 if TYPE_CHECKING:
     from sigps.vertex import Vertex
@@ -27,6 +39,8 @@ class Declaration:
         combiner: The explicit combiner, or None.
         has_master: Whether `master()` runs between supersteps.
         directed: Whether messages follow the edges' direction; otherwise the graph is taken as undirected.
+        edge_states: What vertices keep on their out-edges.
+        reads_neighbors: Whether a method looks through the edges of neighbours.
     """
 
     states: tuple[Field, ...]
@@ -37,6 +51,8 @@ class Declaration:
     combiner: Callable[[Any, Any], Any] | None
     directed: bool = True
     has_master: bool = False
+    edge_states: tuple[Field, ...] = ()
+    reads_neighbors: bool = False
 
 
 def declare(
@@ -54,12 +70,13 @@ def declare(
     inherited = cls.declaration
     states = {f.name: f for f in inherited.states}
     params = {f.name: f for f in inherited.params}
+    edge_states = {f.name: f for f in inherited.edge_states}
     for name, annotation in inspect.get_annotations(cls).items():
         written = annotation
         while isinstance(written, str):
             written = _evaluate(cls, written, scope)
         marks = getattr(written, "__metadata__", ())
-        if not {STATE, PARAM, SHARED} & set(marks):
+        if not {STATE, PARAM, SHARED, EDGE_STATE} & set(marks):
             continue
         _check_name(cls, name)
         default = cls.__dict__.get(name, Field.REQUIRED)
@@ -67,6 +84,8 @@ def declare(
             _share(cls, name, written.__origin__, default, VERTEX_ID in marks)
         elif STATE in marks:
             states[name] = _state(cls, name, written.__origin__, default, VERTEX_ID in marks)
+        elif EDGE_STATE in marks:
+            edge_states[name] = _edge_state(cls, name, written.__origin__, default, VERTEX_ID in marks)
         else:
             params[name] = _param(cls, name, written.__origin__, default, _names_a_vertex(written))
     aggregators = {a.name: a for a in inherited.aggregators}
@@ -85,6 +104,8 @@ def declare(
         combiner,
         inherited.directed if directed is None else directed,
         inherited.has_master or "master" in vars(cls),
+        tuple(edge_states.values()),
+        inherited.reads_neighbors or any(_names(value, "common_neighbors") for value in vars(cls).values()),
     )
 
 
@@ -116,9 +137,48 @@ def _names_a_vertex(written: Any) -> bool:
     return any(VERTEX_ID in getattr(part, "__metadata__", ()) for part in parts)
 
 
-def _state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -> Field:
+class _OnEdges:
+    """Stands in a class where an `EdgeState` was declared: there is none of a vertex."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, vertex: Any, owner: type) -> Any:
+        if vertex is None:
+            return self
+        raise AttributeError(f"{self._name!r} is kept on edges: read edge.{self._name} of an out-edge")
+
+
+def _edge_state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -> Field:
+    if isinstance(default, Measure):
+        raise CompileError(f"{cls.__name__}.{name}: {default!r} is a measure of vertices, not of edges")
+    if isinstance(default, _OnEdges):
+        default = Field.REQUIRED
+    if name in ("target", "weight", "index"):
+        raise CompileError(
+            f"{cls.__name__}.{name}: every edge has a {name!r} of its own: choose another name"
+        )
+    field = _state(cls, name, type_, default, is_vertex_id, "EdgeState")
+    setattr(cls, name, _OnEdges(name))
+    return field
+
+
+def _names(value: Any, name: str) -> bool:
+    """Tell whether the code of a method names something."""
+    value = getattr(value, "__func__", getattr(value, "fget", value))
+    codes = [getattr(value, "__code__", None)]
+    while codes:
+        code = codes.pop()
+        if isinstance(code, types.CodeType):
+            if name in code.co_names:
+                return True
+            codes += code.co_consts
+    return False
+
+
+def _state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool, kind: str = "State") -> Field:
     if not is_number_type(type_):
-        raise CompileError(f"{cls.__name__}.{name}: State[{_shown(type_)}] is not supported: use {TYPES}")
+        raise CompileError(f"{cls.__name__}.{name}: {kind}[{_shown(type_)}] is not supported: use {TYPES}")
     if isinstance(default, Measure):
         if type_ is not int:
             raise CompileError(f"{cls.__name__}.{name}: {default!r} counts, so it must be a State[int]")
@@ -128,7 +188,7 @@ def _state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -
         value = field.exactly(type_(0) if default is Field.REQUIRED else default)
     except (TypeError, ValueError, OverflowError) as error:
         raise CompileError(
-            f"{cls.__name__}.{name}: State[{_shown(type_)}] cannot begin as {default!r}: {error}"
+            f"{cls.__name__}.{name}: {kind}[{_shown(type_)}] cannot begin as {default!r}: {error}"
         ) from None
     return Field(name, type_, value, is_vertex_id)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Aggregator",
+    "EdgeState",
     "Field",
     "Measure",
     "Param",
@@ -44,9 +45,17 @@ class Marker:
 
 
 STATE, PARAM, SHARED, VERTEX_ID = Marker("State"), Marker("Param"), Marker("Shared"), Marker("VertexId")
+EDGE_STATE = Marker("EdgeState")
 
 State = Annotated[T, STATE]
 """A field of every vertex: `rank: State[float] = 0.0`. It becomes one array."""
+
+EdgeState = Annotated[T, EDGE_STATE]
+"""What a vertex keeps on each of its out-edges: `bound: EdgeState[int] = 0`, read and assigned as `edge.bound`.
+
+Each end of an undirected edge keeps its own. Others read it through `common_neighbors()`, as it was when the superstep
+began.
+"""
 
 Param = Annotated[T, PARAM]
 """A field of the run: `damping: Param[float] = 0.85`, given as `PageRank(damping=0.9)`.

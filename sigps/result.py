@@ -5,33 +5,31 @@
     result.top("rank", 10)    # [(id, rank), ...]
     result.write_parquet("ranks.parquet")
 
-Writing goes to a temporary name that is renamed when complete, so an older result is never half replaced.
+On several ranks a result holds all vertices, or those of its rank.
 """
 
 from __future__ import annotations
 
-import contextlib
 import difflib
-import os
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.edge_fields import EdgeFields
 from sigps.engine.stats import SaveStats, StatsLog, SuperstepStats
 from sigps.errors import ConfigError
+from sigps.table_file import check_output, needs, write_table
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-__all__ = ["FORMATS", "Result", "check_output", "highest"]
+__all__ = ["Result", "highest"]
 
 Reason = Literal["converged", "max_supersteps", "stopped"]
-FORMATS = (".parquet", ".csv")
 
 
 class Result:
@@ -48,6 +46,7 @@ class Result:
         device: What ran it: "python", "cpu" or "cuda".
         trace: What `trace=` recorded, or None.
         saves: One record a state log that was written on the way.
+        edges: What the program keeps on edges.
         group_rank: This rank.
         group_size: Ranks that each write their part; 1 where rank 0 holds all vertices and writes alone.
         num_vertices: Vertices in this result.
@@ -65,6 +64,7 @@ class Result:
         device: str,
         trace: list[Any] | None = None,
         saves: Sequence[SaveStats] = (),
+        edges: EdgeFields | None = None,
         group_rank: int = 0,
         group_size: int = 1,
     ) -> None:
@@ -77,12 +77,24 @@ class Result:
         self.device = device
         self.trace = trace
         self.saves = tuple(saves)
+        self._edges = edges
         self.group_rank = group_rank
         self.group_size = group_size
 
     @property
     def fields(self) -> tuple[str, ...]:
         return tuple(self._fields)
+
+    @property
+    def edges(self) -> EdgeFields:
+        """What the program keeps on edges.
+
+        Raises:
+            ConfigError: If it keeps nothing there.
+        """
+        if self._edges is None:
+            raise ConfigError("the program keeps nothing on edges: it declares no EdgeState")
+        return self._edges
 
     @property
     def num_vertices(self) -> int:
@@ -162,7 +174,7 @@ class Result:
 
     def to_arrow(self, fields: Sequence[str] | None = None) -> pyarrow.Table:
         """Return a table: column `id`, then the fields (all, or those named)."""
-        with _needs("pyarrow"):
+        with needs("pyarrow"):
             import pyarrow
 
         columns = {"id": self.ids} | {name: self[name] for name in (fields or self.fields)}
@@ -170,7 +182,7 @@ class Result:
 
     def to_pandas(self, fields: Sequence[str] | None = None) -> pandas.DataFrame:
         """Return a data frame: column `id`, then the fields (all, or those named)."""
-        with _needs("pandas"):
+        with needs("pandas"):
             import pandas
 
         return pandas.DataFrame({"id": self.ids} | {name: self[name] for name in (fields or self.fields)})
@@ -181,11 +193,7 @@ class Result:
         Raises:
             ConfigError: If it cannot be written there; an older result is left as it was.
         """
-        with _needs("pyarrow"):
-            import pyarrow.parquet
-
-        table = self.to_arrow(fields)
-        self._write(path, ".parquet", lambda file: pyarrow.parquet.write_table(table, file))
+        self._write(path, fields, ".parquet")
 
     def write_csv(self, path: str | Path, fields: Sequence[str] | None = None) -> None:
         """Write one CSV file with a header; on several ranks a folder, in which each rank writes its part.
@@ -193,38 +201,16 @@ class Result:
         Raises:
             ConfigError: If it cannot be written there; an older result is left as it was.
         """
-        with _needs("pyarrow"):
-            import pyarrow.csv
-
-        table = self.to_arrow(fields)
-        options = pyarrow.csv.WriteOptions(include_header=False)
-
-        def write(file: Any) -> None:
-            file.write((",".join(table.column_names) + "\n").encode())
-            pyarrow.csv.write_csv(table, file, options)
-
-        self._write(path, ".csv", write)
+        self._write(path, fields, ".csv")
 
     def write(self, path: str | Path, fields: Sequence[str] | None = None) -> None:
         """Write in the format that the path's suffix names: `.parquet` or `.csv`."""
         check_output(path, group_size=self.group_size)
-        {".parquet": self.write_parquet, ".csv": self.write_csv}[Path(path).suffix](path, fields)
+        self._write(path, fields, Path(path).suffix)
 
-    def _write(self, path: str | Path, suffix: str, write: Callable[[Any], None]) -> None:
-        path = Path(path)
-        if self.group_size == 1:
-            if self.group_rank == 0:
-                _replace(path, write)
-            return
-        try:
-            path.mkdir(exist_ok=True)
-        except OSError as error:
-            raise ConfigError(f"cannot make the folder {path} for the parts: {error.strerror}") from None
-        _replace(path / f"part-{self.group_rank:05}{suffix}", write)
-        if self.group_rank == 0:
-            for part in path.glob(f"part-*{suffix}"):  # an earlier run had more ranks
-                if int(part.stem.removeprefix("part-")) >= self.group_size:
-                    part.unlink()
+    def _write(self, path: str | Path, fields: Sequence[str] | None, suffix: str) -> None:
+        table = self.to_arrow(fields)
+        write_table(table, Path(path), suffix, group_rank=self.group_rank, group_size=self.group_size)
 
 
 def highest(pairs: Any, k: int) -> list[tuple[Any, Any]]:
@@ -240,53 +226,6 @@ def highest(pairs: Any, k: int) -> list[tuple[Any, Any]]:
     return (known + [pair for pair in by_id if _is_missing(pair[1])])[:k]
 
 
-def check_output(path: str | Path, *, group_size: int = 1) -> None:
-    """Try whether a result can be written to a path, leaving nothing behind.
-
-    Raises:
-        ConfigError: If the format is unknown, the folder is missing or not writable, or a file stands where
-            a folder must come (or a folder where a file must).
-    """
-    path = Path(path)
-    if path.suffix not in FORMATS:
-        raise ConfigError(
-            f"output {path}: the name ends in {path.suffix!r}; a result is written as {' or '.join(FORMATS)}"
-        )
-    with _needs("pyarrow"):
-        import pyarrow  # noqa: F401
-    if not path.parent.is_dir():
-        raise ConfigError(f"output {path}: there is no folder {path.parent}: make it, or choose another path")
-    if group_size == 1 and path.is_dir():
-        raise ConfigError(
-            f"output {path}: is a folder, and one rank writes a file: remove it, or choose another path"
-        )
-    if group_size > 1 and path.is_file():
-        raise ConfigError(
-            f"output {path}: is a file, and {group_size} ranks write a folder: "
-            "remove it, or choose another path"
-        )
-    folder = path if path.is_dir() else path.parent
-    probe = folder / f".{path.name}.{uuid.uuid4().hex}.tmp"
-    try:
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise ConfigError(f"output {path}: cannot write in the folder {folder}: {error.strerror}") from None
-
-
-def _replace(path: Path, write: Callable[[Any], None]) -> None:
-    """Write a file under a temporary name beside it, then rename it over the old one."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            write(file)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror or error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def _is_missing(value: Any) -> bool:
     return value is None or bool(value != value)
 
@@ -294,13 +233,3 @@ def _is_missing(value: Any) -> bool:
 def _sortable(values: NDArray[Any]) -> NDArray[Any]:
     """Return the values with NaN as the lowest."""
     return np.where(np.isnan(values), -np.inf, values) if values.dtype.kind == "f" else values
-
-
-@contextlib.contextmanager
-def _needs(package: str) -> Iterator[None]:
-    try:
-        yield
-    except ImportError as error:
-        raise ConfigError(
-            f"this needs {package}, which is not installed ({error}): pip install 'sigps[io]'"
-        ) from None

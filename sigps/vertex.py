@@ -27,12 +27,14 @@ from typing import Any, ClassVar, Protocol
 
 from sigps.declaration import Declaration, checked, declare
 from sigps.errors import ConfigError
-from sigps.fields import Aggregator, Field, Param, Shared, State, VertexId, extreme, inf
+from sigps.fields import Aggregator, EdgeState, Field, Param, Shared, State, VertexId, extreme, inf
 
 __all__ = [
     "Aggregator",
     "Declaration",
     "Edge",
+    "EdgeState",
+    "EdgeValues",
     "Field",
     "Param",
     "Shared",
@@ -44,25 +46,54 @@ __all__ = [
 ]
 
 
+class EdgeValues(Protocol):
+    """What is kept on edges, as the interpreter lends it to an `Edge`: by name and the edge's index."""
+
+    def __contains__(self, name: object) -> bool: ...
+    def read(self, name: str, index: int) -> Any: ...
+    def write(self, name: str, index: int, value: Any) -> None: ...
+
+
 class Edge:
-    """One out-edge as `compute()` sees it: `target`, `weight` (1.0 on an unweighted graph), edge columns."""
+    """One out-edge as `compute()` sees it.
 
-    __slots__ = ("_columns", "index", "target")
+    It has a `target`, a `weight` (1.0 on an unweighted graph), the graph's edge columns, and what its vertex keeps.
+    """
 
-    def __init__(self, index: int, target: int, columns: dict[str, Any]) -> None:
-        self.index = index
-        self.target = target
-        self._columns = columns
+    __slots__ = ("_columns", "_values", "index", "target")
+
+    index: int
+    target: int
+
+    def __init__(
+        self, index: int, target: int, columns: dict[str, Any] | None, values: EdgeValues | None = None
+    ) -> None:
+        for name, value in (("index", index), ("target", target), ("_columns", columns), ("_values", values)):
+            object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
-        try:
-            return self._columns[name]
-        except KeyError:
-            if name == "weight":
-                return 1.0
+        if self._values is not None and name in self._values:
+            return self._values.read(name, self.index)
+        if self._columns is None:
             raise AttributeError(
-                f"the edges have no column {name!r}; they have: {', '.join(self._columns) or 'none'}"
-            ) from None
+                f"an edge that common_neighbors() gives has a target and what is kept on it, no {name!r}: "
+                "declare an EdgeState, and copy the column there in superstep 0"
+            )
+        if name in self._columns:
+            return self._columns[name]
+        if name == "weight":
+            return 1.0
+        raise AttributeError(
+            f"the edges have no column {name!r}; they have: {', '.join(self._columns) or 'none'}"
+        )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._values is None or name not in self._values:
+            raise AttributeError(
+                f"edge.{name} cannot be assigned: its columns belong to the graph, and what a vertex keeps "
+                "on edges is declared as an EdgeState"
+            )
+        self._values.write(name, self.index, value)
 
 
 class View(Protocol):
@@ -76,6 +107,7 @@ class View(Protocol):
     in_degree: int
 
     def out_edges(self) -> Iterator[Edge]: ...
+    def common_neighbors(self, edge: Edge) -> Iterator[tuple[Edge, Edge]]: ...
     def send(self, edge: Edge, message: Any) -> None: ...
     def send_to(self, vertex_id: int, message: Any) -> None: ...
     def halt(self) -> None: ...
@@ -193,6 +225,14 @@ class Vertex:
         """The edges out of this vertex, in ascending order of their targets."""
         return self.view.out_edges()
 
+    def common_neighbors(self, edge: Edge) -> Iterator[tuple[Edge, Edge]]:
+        """The triangles on an out-edge: pairs of an edge from this vertex and one from `edge.target` to the same third.
+
+        Thirds come in ascending order, each once; the edge's own ends are none. What is kept on the two edges reads as
+        it was when the superstep began, and cannot be assigned.
+        """
+        return self.view.common_neighbors(edge)
+
     def send(self, edge: Edge, message: Any) -> None:
         """Send a message along an out-edge; it is read in the next superstep."""
         self.view.send(edge, message)
@@ -223,6 +263,8 @@ class Vertex:
             object.__setattr__(self, name, field.convert(value))
         elif isinstance(getattr(type(self), name, None), Aggregator):
             getattr(type(self), name).__set__(self, value)
+        elif any(name == f.name for f in declared.edge_states):
+            raise AttributeError(f"{name!r} is kept on edges: assign edge.{name} of an out-edge")
         elif any(name == f.name for f in declared.params):
             raise AttributeError(f"{name!r} is a parameter of the run; compute() cannot assign it")
         else:

@@ -83,7 +83,7 @@ def refused(body: str, fields: str = "", **options: object) -> CompileError:
         ("for i, m in enumerate(messages):\n    pass", "count in a local variable"),
         (
             "for m in messages.copy():\n    pass",
-            "a loop runs over messages, self.out_edges, range(...) or a tuple",
+            "a loop runs over messages, self.out_edges, self.common_neighbors(edge), range(...) or a tuple",
         ),
         ("for a, b in self.out_edges:\n    pass", "the loop variable must be one name"),
         (

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from sigps.engine.stats import SuperstepStats
 from sigps.errors import ConfigError
-from sigps.result import Result, check_output, highest
+from sigps.result import Result, highest
+from sigps.table_file import check_output, replace_file
 
 
 def a_result(rank: int = 0, size: int = 1, /, **fields: Any) -> Result:
@@ -177,8 +178,7 @@ def test_a_failed_write_keeps_the_old_result(tmp_path: Path) -> None:
     path.write_text("old")
     with pytest.raises(ConfigError, match="no field 'absent'"):
         a_result().write(path, ["absent"])
-    result = a_result()
-    result._write(path, ".csv", lambda file: file.write(b"new"))
+    replace_file(path, lambda file: file.write(b"new"))
     assert path.read_bytes() == b"new"
 
     def fail(file: Any) -> None:
@@ -186,7 +186,7 @@ def test_a_failed_write_keeps_the_old_result(tmp_path: Path) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.raises(ConfigError, match="No space left"):
-        result._write(path, ".csv", fail)
+        replace_file(path, fail)
     assert path.read_bytes() == b"new"
     assert [p.name for p in tmp_path.iterdir()] == ["r.csv"]
 

@@ -127,6 +127,7 @@ def assert_same(
     assert result.fields == expected.fields
     for name in expected.fields:
         assert_same_array(result[name], expected[name], name, exact, relative)
+    assert_same_edges(result, expected, exact, relative)
     assert result.reason == expected.reason
     ran, should_run = ([s.active for s in r.stats] for r in (result, expected))
     if in_order and not only_better:
@@ -137,6 +138,18 @@ def assert_same(
     assert result.aggregators.keys() == expected.aggregators.keys()
     for name, value in expected.aggregators.items():
         assert_same_array(np.array([result.aggregators[name]]), np.array([value]), name, exact, relative)
+
+
+def assert_same_edges(result: Result, expected: Result, exact: bool, relative: float) -> None:
+    """Check that two runs left the same on edges."""
+    if expected._edges is None:
+        assert result._edges is None
+        return
+    assert result.edges.sources.tolist() == expected.edges.sources.tolist()
+    assert result.edges.targets.tolist() == expected.edges.targets.tolist()
+    assert result.edges.fields == expected.edges.fields
+    for name in expected.edges:
+        assert_same_array(result.edges[name], expected.edges[name], name, exact, relative)
 
 
 def assert_same_array(

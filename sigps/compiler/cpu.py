@@ -170,11 +170,16 @@ def _infer(
     edges: Any = numba.types.Tuple([])
     if program.reads_edges:
         columns = numba.types.Tuple([array(d) for d in read])
-        edges = numba.types.Tuple([i64, i64, array(np.dtype(np.uint32)), array(np.dtype(np.int64)), columns])
+        parts = [i64, i64, array(np.dtype(np.uint32)), array(np.dtype(np.int64)), columns]
+        if program.links_edges:
+            kept = numba.types.Tuple([array(d) for d in program.edge_state_dtypes])
+            rows_of = [array(np.dtype(t)) for t in (np.uint32, np.uint64, np.uint32)]
+            parts.append(numba.types.Tuple([*rows_of, kept, kept]))
+        edges = numba.types.Tuple(parts)
     mail: Any = numba.types.Tuple([])
     if program.delivery is Delivery.MAILBOX:
-        parts = [np.dtype(t) for t in (np.int64, np.uint8, np.int64, np.uint32)] + [*program.message_dtypes]
-        mail = numba.types.Tuple([array(d) for d in parts])
+        dtypes = [np.dtype(t) for t in (np.int64, np.uint8, np.int64, np.uint32)] + [*program.message_dtypes]
+        mail = numba.types.Tuple([array(d) for d in dtypes])
     given = (
         env,
         params,
@@ -270,7 +275,7 @@ def _functions(
         lift=names.get("lift"),  # type: ignore[arg-type]
         merge=_merge(program, names, deterministic),
         contribute=_contribute(names["fold"], aggregators[1], keeps_apart),
-        edges_of=_edges_of(program.reads_edges),
+        edges_of=_edges_of(program.reads_edges, program.links_edges),
         load_states=load_states,
         store_states=store_states,
         load_record=load_record,
@@ -400,15 +405,21 @@ def _contribute(fold: Any, store: Any, keeps_apart: bool) -> Any:
     return _jit(contribute_apart if keeps_apart else contribute)
 
 
-def _edges_of(reads_edges: bool) -> Any:
+def _edges_of(reads_edges: bool, has_links: bool) -> Any:
     def edges_of(out_edges, v):  # type: ignore[no-untyped-def]
         offsets, gids, ids, columns = out_edges
         return np.int64(offsets[v]), np.int64(offsets[v + np.uint64(1)]), gids, ids, columns
 
+    def linked_edges(out_edges, v):  # type: ignore[no-untyped-def]
+        offsets, gids, ids, columns, links = out_edges
+        return np.int64(offsets[v]), np.int64(offsets[v + np.uint64(1)]), gids, ids, columns, links
+
     def no_edges(out_edges, v):  # type: ignore[no-untyped-def]
         return ()
 
-    return _jit(edges_of if reads_edges else no_edges)
+    if not reads_edges:
+        return _jit(no_edges)
+    return _jit(linked_edges if has_links else edges_of)
 
 
 def _combined_box(load_slots: Any) -> Any:

@@ -44,11 +44,12 @@ def _declared(program: VertexProgram) -> str:
     message = ", ".join(f"{f.name}: {_type_name(f)}" for f in program.message) or "none"
     rows = {
         "states": ", ".join(f"{f.name}: {_type_name(f)}{_begins(f)}" for f in program.states) or "none",
+        "on edges": ", ".join(f"{f.name}: {_type_name(f)}" for f in program.edge_states),
         "params": ", ".join(f"{f.name}: {_type_name(f)}" for f in program.params) or "none",
         "aggregators": ", ".join(f"{a.name}: {_kind(a)}" for a in program.aggregators) or "none",
         "message": message,
     }
-    return "\n".join(lines + [f"  {name:<12} {value}" for name, value in rows.items()])
+    return "\n".join(lines + [f"  {name:<12} {value}" for name, value in rows.items() if value])
 
 
 def _kind(aggregator: Aggregator[Any]) -> str:

@@ -27,6 +27,7 @@ from sigps.compiler.source import reject
 from sigps.compiler.subject import Precision, Subject
 from sigps.compiler.syntax import assign, at, cast, expression, function, statements, tuple_of
 from sigps.errors import CompileError
+from sigps.kernels.neighbors import next_common
 from sigps.vertex import Vertex
 
 __all__ = ["analyse"]
@@ -89,7 +90,7 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
         functions.append(emit(len(subject.message)))
     functions += _methods(subject, lower.methods | messages.methods | edges.methods | edge_methods)
     module = _TypedMessages(subject).visit(ast.Module(body=at(functions, tree), type_ignores=[]))
-    namespace = _namespace(subject)
+    namespace = _namespace(subject) | ({"__next_common": next_common} if edges.pairs else {})
     early_exit = _early_exit(subject, sends, messages)
     derived = VertexProgram(
         name=subject.name,
@@ -107,7 +108,7 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
         record=tuple(f"__r{i}" for i in range(len(sends.record))),
         edge_columns=sends.columns,
         read_columns=edges.columns,
-        reads_edges=edges.walks,
+        reads_edges=edges.walks or edges.pairs or bool(subject.edge_states),
         early_exit=early_exit,
         module=module,
         namespace=namespace,
@@ -115,8 +116,10 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
         key=_key(subject, module, namespace, messages.slots, precision),
         has_master=subject.has_master,
         reads_target=sends.reads_target,
+        edge_states=tuple(subject.edge_states.values()),
+        reads_neighbors=edges.pairs,
     )
-    if derived.has_master:  # it sees every superstep, so these must be the ones that were written
+    if derived.has_master or derived.links_edges:  # every superstep is seen, so they must be those as written
         return derived
     return dataclasses.replace(derived, best_first=best_first(derived), improving=improving(derived))
 
@@ -131,10 +134,19 @@ def _compute(
 ) -> ast.FunctionDef:
     start = unpack(subject, "__env", "__params", "__aggregates", "__vertex", "__state")
     start += _unpack_inbox(subject, messages)
-    if edges.walks:
-        start += statements("(__edge_begin, __edge_end, __edge_gids, __edge_ids, __edge_columns) = __edges")
+    has_links = edges.pairs or bool(subject.edge_states)
+    if edges.walks or has_links:
+        links = ", __links" if has_links else ""
+        start += statements(
+            f"(__edge_begin, __edge_end, __edge_gids, __edge_ids, __edge_columns{links}) = __edges"
+        )
         names = ", ".join(f"__column_{c}" for c in edges.columns)
         start += statements(f"({names},) = __edge_columns") if names else []
+    if has_links:
+        start += statements("(__row_of, __row_offsets, __row_targets, __own, __seen) = __links")
+        for kind in ("own", "seen") if subject.edge_states else ():
+            names = ", ".join(f"__{kind}_{name}" for name in subject.edge_states)
+            start += statements(f"({names},) = __{kind}")
     start += statements("__halt = False\n__retired = False\n__sent = False")
     start += [assign(f"__r{i}", value) for i, value in enumerate(sends.record)]
     start += [
@@ -274,6 +286,7 @@ def _key(
     for group in (subject.states.values(), subject.params.values(), subject.message):
         text += [f"{f.name} {f.type} {f.is_vertex_id}" for f in group]
     text += [f"{f.default!r} {f.measure}" for f in subject.states.values()]
+    text += [f"edge {f.name} {f.type} {f.default!r}" for f in subject.edge_states.values()]
     text += [
         f"{a.name} {a.kind} {a.field.type} {a.identity} {a.start} {a.persistent}"
         for a in subject.aggregators.values()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+from typing import TypeGuard
 
 from sigps.compiler.source import reject
 from sigps.compiler.syntax import is_self
 
-__all__ = ["ACTIONS", "check_actions", "refuse"]
+__all__ = ["ACTIONS", "check_actions", "check_pair", "is_common_neighbors", "refuse"]
 
 ACTIONS = {"send": 2, "send_to": 2, "send_to_neighbors": 1, "vote_to_halt": 0, "retire": 0}
 """What a vertex does, and how many arguments it takes."""
@@ -82,16 +83,35 @@ def _check_loop(node: ast.For) -> None:
     )
     is_tuple = isinstance(source, (ast.Name, ast.Tuple)) or _is_tuple(source)
     is_edges = is_self(source) and source.attr == "out_edges"
-    if not (is_range or is_tuple or is_edges):
-        reject(node, "a loop runs over messages, self.out_edges, range(...) or a tuple; this one does not")
+    is_pairs = is_common_neighbors(source)
+    if not (is_range or is_tuple or is_edges or is_pairs):
+        reject(
+            node,
+            "a loop runs over messages, self.out_edges, self.common_neighbors(edge), range(...) or a tuple; "
+            "this one does not",
+        )
     if node.orelse:
         reject(
             node, "'else' of a loop cannot be compiled: note in a local variable whether the loop was left"
         )
     target = node.target
     is_parts = isinstance(target, ast.Tuple) and all(isinstance(t, ast.Name) for t in target.elts)
+    if is_pairs:
+        check_pair(target)
     if not isinstance(target, ast.Name) and not (is_parts and not is_edges and not is_range):
         reject(node, "the loop variable must be one name, or a name for each field of a message")
+
+
+def is_common_neighbors(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Tell whether an expression is `self.common_neighbors(...)`."""
+    return isinstance(node, ast.Call) and is_self(node.func) and node.func.attr == "common_neighbors"
+
+
+def check_pair(target: ast.expr) -> None:
+    """Refuse to name what `common_neighbors()` gives by anything but two names."""
+    is_pair = isinstance(target, ast.Tuple) and all(isinstance(t, ast.Name) for t in target.elts)
+    if not is_pair or len(target.elts) != 2:  # type: ignore[attr-defined]
+        reject(target, "common_neighbors() gives pairs: 'for one, other in self.common_neighbors(edge)'")
 
 
 def _is_tuple(node: ast.expr) -> bool:

@@ -40,6 +40,8 @@ def check_fields(tree: ast.AST, subject: Subject) -> None:
             continue
         if subject.method(node.attr) is not None:
             _check_call(node, calls.get(id(node)), subject)
+        elif node.attr == "common_neighbors":
+            _check_pairs(node, calls.get(id(node)))
         elif node.attr not in ACTIONS and node.attr != "out_edges":
             _check_field(node, subject)
 
@@ -51,6 +53,14 @@ def _check_call(node: ast.Attribute, call: ast.Call | None, subject: Subject) ->
     if call.keywords or not least <= len(call.args) <= most:
         count = f"{least}" if least == most else f"{least} to {most}"
         reject(node, f"self.{node.attr}() takes {count} argument{'s' * (most != 1)}, without names")
+
+
+def _check_pairs(node: ast.Attribute, call: ast.Call | None) -> None:
+    if call is None or call.keywords or len(call.args) != 1 or not isinstance(call.args[0], ast.Name):
+        reject(
+            node,
+            "common_neighbors() takes the variable of a loop over self.out_edges: self.common_neighbors(edge)",
+        )
 
 
 def _arity(subject: Subject, name: str) -> tuple[int, int]:

@@ -17,7 +17,9 @@ The functions (every argument is a scalar or a tuple, so each is inlined whereve
     env     = (superstep, num_vertices, num_edges)    the sender's superstep in edge, the reader's elsewhere
     vertex  = (id, out_degree, in_degree)
     inbox   = the slots where messages are combined; (begin, end, array, ...) where they are listed
-    edges   = (begin, end, gids, ids, (column, ...))  the vertex's out-edges, where compute() reads them
+    edges   = (begin, end, gids, ids, (column, ...))  the vertex's out-edges, where compute() reads them;
+              with a sixth where something is kept on them, or rows of neighbours are walked:
+              (row_of, offsets, targets, (own, ...), (seen, ...)), as in engine/edge_states.py
     mail    = (count, kinds, targets, senders, array, ...)  where compute() sends what no record can express
     flags   = HALT | RETIRE | SENT
 """
@@ -123,6 +125,8 @@ class VertexProgram:
         read_columns: Edge columns that compute() itself reads.
         reads_edges: Whether compute() walks its out-edges (other than to send).
         reads_target: Whether a message is made of its target's id.
+        edge_states: What vertices keep on their out-edges.
+        reads_neighbors: Whether compute() walks the rows of neighbours.
         best_first: The form for supersteps in which only the best value is sent; None where there is none.
         has_master: Whether the class's `master()` runs between supersteps.
         improving: Where keys are, in a program that only takes better ones; None in others.
@@ -155,6 +159,8 @@ class VertexProgram:
     improving: Improving | None = None
     has_master: bool = False
     reads_target: bool = False
+    edge_states: tuple[Field, ...] = ()
+    reads_neighbors: bool = False
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -169,6 +175,15 @@ class VertexProgram:
     @property
     def state_dtypes(self) -> tuple[np.dtype[Any], ...]:
         return tuple(field.dtype(self.precision) for field in self.states)  # type: ignore[arg-type]
+
+    @property
+    def edge_state_dtypes(self) -> tuple[np.dtype[Any], ...]:
+        return tuple(field.dtype(self.precision) for field in self.edge_states)  # type: ignore[arg-type]
+
+    @property
+    def links_edges(self) -> bool:
+        """Whether compute() is given what is kept on edges, and the rows of neighbours."""
+        return self.reads_neighbors or bool(self.edge_states)
 
     @property
     def aggregate_dtypes(self) -> tuple[np.dtype[Any], ...]:

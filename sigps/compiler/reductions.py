@@ -5,15 +5,28 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sigps.compiler.grammar import is_common_neighbors
 from sigps.compiler.source import reject
 from sigps.compiler.subject import Subject
-from sigps.compiler.syntax import assign, at, expression, function, is_self, loaded_names, statements
+from sigps.compiler.syntax import (
+    assign,
+    assigned_names,
+    at,
+    expression,
+    function,
+    is_self,
+    loaded_names,
+    statements,
+)
 
-__all__ = ["Reduction", "is_messages", "is_out_edges", "match_reduction", "numeric", "reduction_call"]
+__all__ = ["Loop", "Reduction", "is_messages", "is_out_edges", "match_reduction", "numeric", "reduction_call"]
+
+Loop = Callable[[list[ast.stmt]], list[ast.stmt]]
+"""Writes a loop around its body."""
 
 
 @dataclass
@@ -22,7 +35,7 @@ class Reduction:
 
     Attributes:
         op: Which.
-        source: What it runs over: `messages` or `self.out_edges`.
+        source: What it runs over: `messages`, `self.out_edges` or `self.common_neighbors(edge)`.
         variable: The loop's variable, or a tuple of them.
         element: What is reduced, of the variable.
         conditions: The filters.
@@ -51,15 +64,18 @@ def match_reduction(node: ast.Call) -> Reduction | None:
         source = first.generators[0]
         if len(first.generators) != 1 or source.is_async:
             reject(node, "a reduction has one 'for' inside it: write a loop")
-        if not is_messages(source.iter) and not is_out_edges(source.iter):
+        if not (is_messages(source.iter) or is_out_edges(source.iter) or is_common_neighbors(source.iter)):
             reject(
                 node,
-                f"{op}() can reduce messages or self.out_edges; this runs over something else: write a loop",
+                f"{op}() can reduce messages, self.out_edges or self.common_neighbors(edge); this runs over "
+                "something else: write a loop",
             )
         reduction = Reduction(op, source.iter, source.target, first.elt, source.ifs, None, node)
     elif is_messages(first):
         each = ast.Name("__each", ast.Load())
         reduction = Reduction(op, first, ast.Name("__each", ast.Store()), each, [], None, node)
+    elif is_common_neighbors(first):
+        reject(node, f"{op}() cannot take pairs: {op}(... for one, other in self.common_neighbors(edge))")
     elif is_out_edges(first):
         reject(
             node,
@@ -100,6 +116,7 @@ def reduction_call(
     item: Sequence[ast.stmt],
     subject: Subject,
     span: tuple[str, str] = ("__begin", "__end"),
+    loop: Loop | None = None,
 ) -> tuple[ast.FunctionDef, ast.expr]:
     """Write a reduction out as a function of a loop, and its call.
 
@@ -109,6 +126,7 @@ def reduction_call(
         item: Statements that bind element number `__i` of the span.
         subject: The class.
         span: Names of the first position and of the one past the last.
+        loop: What writes the loop, where it is not one over the span.
     """
     start, update, result = _LOOPS[reduction.op]
     element = numeric(reduction.element, None) if reduction.op == "sum" else reduction.element
@@ -116,15 +134,19 @@ def reduction_call(
         ast.If(ast.UnaryOp(ast.Not(), c), [ast.Continue()], []) for c in reduction.conditions
     ]
     body = [*item, *skip, assign("__x", element), *statements(update)]
-    loop = ast.For(ast.Name("__i", ast.Store()), expression(f"range({', '.join(span)})"), body, [])
+    loops: list[ast.stmt] = [
+        ast.For(ast.Name("__i", ast.Store()), expression(f"range({', '.join(span)})"), body, [])
+    ]
+    if loop is not None:
+        loops = loop(body)
     before = [assign("__acc", reduction.default or ast.Constant(0)), *statements(start)]
     if reduction.needs_default:
         # There is an element: the first one stands in for the default.
         first = [assign("__i", ast.Name(span[0], ast.Load())), *item, assign("__acc", element)]
         before = copy.deepcopy([*first, *statements(start)])
-    code = [*before, loop, *statements(f"return {result}")]
-    inside = {"__i", "__m", "__x", "__acc", "__seen", "__np", "__Message", *subject.names.meanings}
-    names = loaded_names(code) - inside - set(dir(builtins))
+    code = [*before, *loops, *statements(f"return {result}")]
+    inside = {"__i", "__m", "__np", "__Message", "__next_common", *subject.names.meanings}
+    names = loaded_names(code) - assigned_names(code) - inside - set(dir(builtins))
     captured = sorted(n for n in names if not n.startswith(("__method_", "__reduce")))
     definition = function(name, captured, at(code, reduction.node))
     call = ast.Call(ast.Name(name, ast.Load()), [ast.Name(c, ast.Load()) for c in captured], [])

@@ -144,6 +144,12 @@ class _Sites:
                 return "the loop over the edges reads messages"
             if is_self(node) and not isinstance(node.ctx, ast.Load):
                 return f"the loop over the edges changes self.{node.attr}"
+            if (
+                isinstance(node, ast.Attribute)
+                and node.attr in self._subject.edge_states
+                and not is_self(node)
+            ):
+                return f"the loop over the edges reads or changes {node.attr!r}, which is kept on them"
             if isinstance(node, ast.Assign) and not all(isinstance(t, ast.Name) for t in node.targets):
                 return "the loop over the edges assigns more than plain names"
         changed = assigned_names(loop.body)

@@ -25,7 +25,7 @@ Precision = Literal["single", "double"]
 
 ENV = ("superstep", "num_vertices", "num_edges")
 VERTEX = ("id", "out_degree", "in_degree")
-EFFECTS = ("send", "send_to", "send_to_neighbors", "vote_to_halt", "retire", "out_edges")
+EFFECTS = ("send", "send_to", "send_to_neighbors", "vote_to_halt", "retire", "out_edges", "common_neighbors")
 
 
 class Subject:
@@ -45,6 +45,7 @@ class Subject:
         self.combiner = declared.combiner
         self.has_master = declared.has_master
         self.states = {f.name: f for f in declared.states}
+        self.edge_states = {f.name: f for f in declared.edge_states}
         self.aggregators = {a.name: a for a in declared.aggregators}
         self.params: dict[str, Field] = {}
         self.names = Names()
@@ -64,7 +65,7 @@ class Subject:
         self._known = self._knowledge(constants)
 
     def _knowledge(self, params: dict[str, Any]) -> Known:
-        declared = {*self.states, *self.params, *self.aggregators, *params}
+        declared = {*self.states, *self.edge_states, *self.params, *self.aggregators, *params}
         own = {
             n: inspect.getattr_static(self.cls, n)
             for n in dir(self.cls)
@@ -207,6 +208,8 @@ class Subject:
     def reject_unknown(self, node: ast.Attribute) -> None:
         """Say why `self.x` means nothing to the compiler."""
         name = node.attr
+        if name in self.edge_states:
+            reject(node, f"{name!r} is kept on edges: edge.{name}, in a loop over self.out_edges")
         if name in ("stop", "wake_all"):
             reject(node, f"{name}() is for master(): compute() of one vertex cannot call it")
         value = inspect.getattr_static(self.cls, name, NotImplemented)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -46,6 +46,10 @@ class Exchange(Protocol):
         """Return every rank's values, [size, values.size]."""
         ...
 
+    def swap(self, parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """Send `parts[r]` (1-D, one dtype on all ranks) to rank r; return what each rank sent here."""
+        ...
+
 
 class NoExchange:
     """One partition that owns the whole graph: gid and local id are the same."""
@@ -76,6 +80,9 @@ class NoExchange:
 
     def gather(self, values: NDArray[Any]) -> NDArray[Any]:
         return values[None, :]
+
+    def swap(self, parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        return list(parts)
 
 
 def checked_gids(

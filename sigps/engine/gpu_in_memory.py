@@ -76,6 +76,10 @@ def find_gpu_obstacle(program: VertexProgram, deterministic: bool, *, resumes: b
     floats = [*program.message_dtypes, *program.aggregate_dtypes]
     if deterministic and any(d.kind == "f" for d in floats):
         return "deterministic sums of floats"
+    if program.edge_states:
+        return "values kept on edges (EdgeState)"
+    if program.reads_neighbors:
+        return "common_neighbors()"
     combines = program.consumption is not Consumption.LISTED
     if resumes and combines and program.delivery is Delivery.MAILBOX:
         return "state logs of a CPU that combined what send_to() sent"
@@ -258,6 +262,10 @@ class GpuEngine:
         self.aggregates.restore(snapshot.aggregates)
         self._memory.set_aggregates(self.aggregates.values)
         self.superstep = snapshot.superstep
+
+    def edge_state(self, name: str) -> NDArray[Any]:
+        """Return nothing: programs that keep values on edges are refused (`find_gpu_obstacle`)."""
+        raise NotImplementedError(name)
 
     def fields(self) -> DeviceFields:
         """Return all state fields, in the order of gids; they stay where they are, what else the run has may go."""

@@ -22,11 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.compiler.cpu import NativeProgram, rows
-from sigps.compiler.program import Consumption, Delivery, EarlyExit
+from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
 from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.arrivals import combine_into, list_by_target
 from sigps.engine.direction import Direction, choose_asking, choose_direction
+from sigps.engine.edge_states import EdgeStates
 from sigps.engine.exchange import Exchange
 from sigps.engine.improving import Kept, has_order
 from sigps.engine.mailbox import Mailbox
@@ -100,11 +101,12 @@ class Engine:
         self._pull_edges = (incoming.offsets, incoming.ends, columns_of(incoming, program.edge_columns))
         self._kept = Kept(improving, self._pull_edges[2], n, reach) if improving else None
         self._has_order = improving is None or has_order(improving, params, self._pull_edges[2], threads)
+        self._edge_states = _edge_states(program, subgraph, exchange)
         self._own = (
             subgraph.ids,
             incoming.offsets,
             subgraph.out_degrees,
-            walked_edges(native.program, subgraph),
+            walked_edges(native.program, subgraph, self._edge_states),
         )
         self._ranges = cut_vertices(incoming.offsets, threads.count * 8 if threads.count > 1 else 1)
         self._num_out_edges = int(subgraph.out_degrees.sum(dtype=np.int64))
@@ -119,6 +121,12 @@ class Engine:
         """Return the values of a state field, [num_owned]; the engine's own array."""
         names = [f.name for f in self._program.states]
         return self._fields[1][names.index(name)]
+
+    def edge_state(self, name: str) -> NDArray[Any]:
+        """Return what is kept on out-edges, in the order of `Subgraph.outgoing`; the engine's own array."""
+        assert self._edge_states is not None
+        names = [f.name for f in self._program.edge_states]
+        return self._edge_states.own[names.index(name)]
 
     def begin(self, name: str, values: NDArray[Any]) -> None:
         """Let a state field begin with these values, [num_owned] by local id; before superstep 0."""
@@ -388,6 +396,8 @@ class Engine:
             self._read, self._write = (sent, self._kept.records), (old[0], written)
         if self._last.senders or self._subgraph.num_ghosts:
             old[0].fill(0)
+        if self._edge_states is not None:
+            self._edge_states.turn()
         self._last = tally
         self.superstep += 1
 
@@ -412,3 +422,12 @@ class Engine:
         self._native = self._plain if next_.is_last else self._best_first
         self._is_best_first = not next_.is_last
         return next_.num_edges_everywhere
+
+
+def _edge_states(program: VertexProgram, subgraph: Subgraph, exchange: Exchange) -> EdgeStates | None:
+    if not program.links_edges:
+        return None
+    edges = subgraph.outgoing
+    assert edges is not None
+    rows = subgraph.neighbor_rows
+    return EdgeStates(program.edge_states, program.edge_state_dtypes, edges.ends.size, rows, exchange)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.engine.aggregates import Aggregates
+from sigps.engine.edge_states import EdgeStates
 from sigps.engine.exchange import Exchange
 from sigps.engine.expansion import messages_of
 from sigps.engine.master_compute import MasterCompute
@@ -66,6 +67,7 @@ class InterpretedEngine:
         self.traced: list[dict[str, Any]] = []
         self.aggregates = Aggregates(declared.aggregators, deterministic, n)
         self._states = {f.name: np.full(n, f.default, dtype=f.dtype(precision)) for f in declared.states}
+        self._edge_states: EdgeStates | None = None
         self._halted = np.zeros(n, dtype=bool)
         self._retired = np.zeros(n, dtype=bool)
         self._inbox: dict[int, list[Any]] = {}
@@ -73,6 +75,26 @@ class InterpretedEngine:
         assert edges is not None
         names = tuple(edges.columns) if "weight" in edges.columns else ("weight", *edges.columns)
         self._columns = dict(zip(names, columns_of(edges, names), strict=True))
+        if declared.edge_states:
+            dtypes = [f.dtype(precision) for f in declared.edge_states]
+            rows, num_edges = subgraph.neighbor_rows, edges.ends.size
+            self._edge_states = EdgeStates(declared.edge_states, dtypes, num_edges, rows, exchange)
+        self._first_edges: dict[int, dict[int, int]] = {}  # of rows that common_neighbors() asked for
+        self._own = self._kept(as_seen=False)
+        self._seen = self._kept(as_seen=True)
+
+    def _kept(self, *, as_seen: bool) -> _EdgeValues | None:
+        if self._edge_states is None:
+            return None
+        fields = self._program.declaration.edge_states
+        arrays = self._edge_states.seen if as_seen else self._edge_states.own
+        return _EdgeValues({f.name: (f, a) for f, a in zip(fields, arrays, strict=True)}, as_seen)
+
+    def edge_state(self, name: str) -> NDArray[Any]:
+        """Return what is kept on out-edges, in the order of `Subgraph.outgoing`; the engine's own array."""
+        assert self._edge_states is not None
+        names = [f.name for f in self._program.declaration.edge_states]
+        return self._edge_states.own[names.index(name)]
 
     def state(self, name: str) -> NDArray[Any]:
         """Return the values of a state field, [num_owned]; the engine's own array."""
@@ -158,6 +180,8 @@ class InterpretedEngine:
             outcome.stats.append(
                 SuperstepStats(self.superstep, "push", ran, sent, num_bytes, elapsed, imbalance)
             )
+            if self._edge_states is not None:
+                self._edge_states.turn()
             self.superstep += 1
             outcome.ended = active == 0 and sent == 0
             if self._master is not None:
@@ -296,6 +320,28 @@ class _Mail:
         self.messages.append(message)
 
 
+class _EdgeValues:
+    """What is kept on edges, by name and index: `EdgeValues` of `vertex.py`."""
+
+    def __init__(self, values: dict[str, tuple[Field, NDArray[Any]]], as_seen: bool) -> None:
+        self._values, self._is_seen = values, as_seen
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def read(self, name: str, index: int) -> Any:
+        return self._values[name][1][index].item()
+
+    def write(self, name: str, index: int, value: Any) -> None:
+        if self._is_seen:
+            raise AttributeError(
+                f"edge.{name} cannot be assigned here: what common_neighbors() gives is as it was when the "
+                "superstep began. Assign to an edge of self.out_edges"
+            )
+        field, array = self._values[name]
+        array[index] = field.convert(value)
+
+
 class _View:
     """One vertex's view of the run."""
 
@@ -320,9 +366,34 @@ class _View:
         assert edges is not None
         ids = subgraph.outgoing_ids()
         for index in range(int(edges.offsets[self._lid]), int(edges.offsets[self._lid + 1])):
-            yield Edge(
-                index, int(ids[index]), {name: column[index].item() for name, column in columns.items()}
-            )
+            values = {name: column[index].item() for name, column in columns.items()}
+            yield Edge(index, int(ids[index]), values, self._engine._own)
+
+    def common_neighbors(self, edge: Edge) -> Iterator[tuple[Edge, Edge]]:
+        rows = self._engine._subgraph.neighbor_rows
+        assert rows is not None
+        mine = self._first_edges(self._lid)
+        theirs = self._first_edges(int(rows.row_of[edge.index]))
+        ends = {self._gid, int(rows.targets[edge.index])}
+        for gid in sorted(mine.keys() & theirs.keys() - ends):
+            target = int(self._engine._subgraph.outgoing_ids()[mine[gid]])
+            pair = [Edge(at[gid], target, None, self._engine._seen) for at in (mine, theirs)]
+            yield pair[0], pair[1]
+
+    def _first_edges(self, row: int) -> dict[int, int]:
+        """Return the first edge to each target of a row, by the target's gid."""
+        known = self._engine._first_edges
+        if row not in known:
+            known[row] = self._find_first_edges(row)
+        return known[row]
+
+    def _find_first_edges(self, row: int) -> dict[int, int]:
+        rows = self._engine._subgraph.neighbor_rows
+        assert rows is not None
+        first: dict[int, int] = {}
+        for index in range(int(rows.offsets[row]), int(rows.offsets[row + 1])):
+            first.setdefault(int(rows.targets[index]), index)
+        return first
 
     def send(self, edge: Edge, message: Any) -> None:
         edges = self._engine._subgraph.outgoing

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from sigps.errors import GraphError
 from sigps.graph.graph import Graph
 from sigps.graph.ids import split_by_rank
 from sigps.graph.partition import Assignment, degree_order
+
+if TYPE_CHECKING:
+    from sigps.engine.neighbor_rows import NeighborRows
 
 __all__ = ["EdgeList", "Subgraph", "build_subgraph", "columns_of"]
 
@@ -50,6 +53,7 @@ class Subgraph:
         out_degrees: [num_owned], uint32 or uint64, counted in the whole graph.
         halo: For each rank, the owned local ids that it holds as ghosts, in the order of its slots.
         ghost_bounds: [size + 1]: rank r's vertices are the ghosts ghost_bounds[r] : ghost_bounds[r + 1].
+        neighbor_rows: The edges of neighbours, where a program looks through them.
     """
 
     num_vertices: int
@@ -64,6 +68,7 @@ class Subgraph:
     halo: tuple[NDArray[np.int64], ...] = ()
     ghost_bounds: NDArray[np.int64] | None = None
     outgoing_oids: NDArray[np.int64] | None = None
+    neighbor_rows: NeighborRows | None = None
 
     @cached_property
     def pushed(self) -> EdgeList:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sigps.compiler.cpu import NativeProgram
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
+from sigps.engine.edge_states import EdgeStates
 from sigps.engine.subgraph import Subgraph, columns_of
 
 __all__ = ["can_push", "cut_vertices", "split_list", "walked_edges"]
@@ -27,13 +28,28 @@ def can_push(native: NativeProgram, deterministic: bool) -> bool:
     return not (in_order and any(d.kind == "f" for d in native.slots))
 
 
-def walked_edges(program: VertexProgram, subgraph: Subgraph) -> tuple[Any, ...]:
-    """Return the out-edges as loops take them; nothing for a program that does not walk them."""
+def walked_edges(
+    program: VertexProgram, subgraph: Subgraph, kept: EdgeStates | None = None
+) -> tuple[Any, ...]:
+    """Return the out-edges as loops take them; nothing for a program that does not walk them.
+
+    Args:
+        program: The program.
+        subgraph: The partition.
+        kept: What is kept on edges, of a program that keeps something there or walks the rows of neighbours.
+    """
     if not program.reads_edges:
         return ()
     edges = subgraph.outgoing
     assert edges is not None
-    return edges.offsets, edges.ends, subgraph.outgoing_ids(), columns_of(edges, program.read_columns)
+    walked = edges.offsets, edges.ends, subgraph.outgoing_ids(), columns_of(edges, program.read_columns)
+    if kept is None:
+        return walked
+    rows = subgraph.neighbor_rows
+    if rows is None:  # it keeps something, and looks at nobody else's
+        nothing = np.empty(0, dtype=np.uint32)
+        return *walked, (nothing, np.zeros(1, dtype=np.uint64), nothing, kept.own, kept.seen)
+    return *walked, (rows.row_of, rows.offsets, rows.targets, kept.own, kept.seen)
 
 
 def cut_vertices(offsets: NDArray[np.uint64], parts: int) -> list[tuple[np.uint64, np.uint64]]:

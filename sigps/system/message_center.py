@@ -12,6 +12,7 @@ the receiver's slots. For each pair of ranks the smallest of three forms is chos
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -98,6 +99,9 @@ class MessageCenter:
 
     def gather(self, values: NDArray[Any]) -> NDArray[Any]:
         return np.stack(self._group.all_gather_array(values))
+
+    def swap(self, parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        return self._group.all_to_all(parts)
 
 
 def _packed(sent: NDArray[np.uint8], records: list[NDArray[Any]]) -> NDArray[np.uint8]:

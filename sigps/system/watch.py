@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -94,6 +94,9 @@ class WatchedExchange:
 
     def gather(self, values: NDArray[Any]) -> NDArray[Any]:
         return self._waiting(lambda: self._inner.gather(values))
+
+    def swap(self, parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        return self._waiting(lambda: self._inner.swap(parts))
 
     def _waiting(self, exchange: Callable[[], T]) -> T:
         self._detector.waiting()

@@ -21,6 +21,7 @@ from sigps.engine.exchange import Exchange, NoExchange
 from sigps.engine.gpu_in_memory import GpuEngine, GpuProgram
 from sigps.engine.gpu_peers import GpuPeerEngine
 from sigps.engine.interpreted import InterpretedEngine
+from sigps.engine.neighbor_rows import build_neighbor_rows
 from sigps.engine.stats import SaveStats, StatsLog, SuperstepStats
 from sigps.engine.subgraph import Subgraph, build_subgraph
 from sigps.errors import ConfigError
@@ -56,6 +57,7 @@ class Part:
 
     Attributes:
         fields: [num_owned] each, aligned with `gids`.
+        kept_on_edges: Edge states, aligned with `edge_ends`.
         reason: `"converged"`, `"stopped"` or `"max_supersteps"`.
         stats: One entry a superstep; the same supersteps on all ranks.
         aggregators: The values after the last superstep.
@@ -67,6 +69,7 @@ class Part:
         self,
         worker: Worker,
         names: Sequence[str],
+        edge_names: Sequence[str],
         reason: Reason,
         stats: StatsLog,
         saves: Sequence[SaveStats] = (),
@@ -83,6 +86,7 @@ class Part:
         self.reason: Reason = reason
         self.stats = stats
         self.saves = tuple(saves)
+        self.kept_on_edges = {name: worker.engine.edge_state(name) for name in edge_names}
         self.aggregators = worker.engine.aggregates.by_name()
         self.trace = worker.engine.traced if isinstance(worker.engine, InterpretedEngine) else None
 
@@ -90,6 +94,14 @@ class Part:
     def gids(self) -> NDArray[np.int64]:
         """[num_owned], ascending."""
         return self._subgraph.sorted_gids
+
+    @property
+    def edge_ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Gids of the owned vertices and of the other ends of their out-edges; each vertex's in ascending order."""
+        edges = self._subgraph.outgoing
+        assert edges is not None
+        sources = np.repeat(self._subgraph.owned_gids, np.diff(edges.offsets).astype(np.int64))
+        return sources, edges.ends.astype(np.int64)
 
     def oids(self, graph: Graph) -> NDArray[Any]:
         """Return the users' ids of `gids`, made once a partition. Collective."""
@@ -188,7 +200,9 @@ class WorkerManager:
             if chosen == "mpi" and any(r["device"] == "cuda" for r in registrations):  # all do as these
                 options = replace(options, asynchronous=False)
         needs_rows = native is None or native.program.reads_edges
-        assignment, subgraph = self._partition(method, tuple(plan["capacities"]), needs_rows)
+        assignment, subgraph = self._partition(
+            method, tuple(plan["capacities"]), needs_rows, program.declaration.reads_neighbors
+        )
         exchange = self._exchange(assignment, subgraph)
         last_log = functools.partial(_last_log, state_log)
         worker: Worker | None = None
@@ -211,7 +225,8 @@ class WorkerManager:
                     detector.waiting()
             reason = self._follow(worker, master, stats, state_log, detector)
             names = [f.name for f in program.declaration.states]
-            part = Part(worker, names, reason, stats, state_log.saves if state_log else ())
+            kept = [f.name for f in program.declaration.edge_states]
+            part = Part(worker, names, kept, reason, stats, state_log.saves if state_log else ())
             worker = None  # or the watched exchange would keep it, and all memory of the run
             return part
 
@@ -283,17 +298,25 @@ class WorkerManager:
                 master.hear(outcome.ended, outcome.stats, stopped=outcome.stopped)
 
     def _partition(
-        self, method: str | PartitionFunction, capacities: tuple[float, ...], needs_rows: bool
+        self,
+        method: str | PartitionFunction,
+        capacities: tuple[float, ...],
+        needs_rows: bool,
+        needs_neighbors: bool,
     ) -> tuple[Assignment, Subgraph]:
         """Partition once a graph, method and ranks; a second run finds its partition laid out."""
         known: dict[Any, Any] = self._graph.__dict__.setdefault("_partitions", {})
-        key = (method, capacities, needs_rows)
+        key = (method, capacities, needs_rows, needs_neighbors)
         if key not in known:
             if len(known) >= _KEPT_PARTITIONS:  # a new function for every run would fill the memory
                 del known[next(iter(known))]
             size = self._communicator.size
             assignment = partition(self._graph, size, method, capacities=capacities)
-            known[key] = assignment, build_subgraph(self._graph, assignment, with_outgoing=needs_rows)
+            subgraph = build_subgraph(self._graph, assignment, with_outgoing=needs_rows)
+            if needs_neighbors:
+                rows = build_neighbor_rows(subgraph, assignment, self._communicator.group)
+                subgraph = replace(subgraph, neighbor_rows=rows)
+            known[key] = assignment, subgraph
         found: tuple[Assignment, Subgraph] = known[key]
         return found
 

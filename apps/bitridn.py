@@ -1,0 +1,59 @@
+"""Dense neighbourhoods by triangulation and binary search: the bounds of `TriDN` in far fewer supersteps.
+
+A bound that does not hold falls at once to the largest that does, which is found by halving: the more is asked of the
+triangles on an edge, the fewer of them there are.
+
+    bound(u, v) = max { k : |{ w : bound(u, w) >= k, bound(v, w) >= k }| >= k },   w a common neighbour of u and v
+
+An edge's bound plus 2 is its truss number. The graph is taken as undirected; loops do not count, and parallel edges
+are one.
+
+N. Wang, J. Zhang, K.-L. Tan, A. K. H. Tung, "On triangulation-based dense neighborhood graph discovery", Proceedings of
+the VLDB Endowment 4, 2010; A. E. Sariyuce, C. Seshadhri, A. Pinar, "Local algorithms for hierarchical dense subgraph
+discovery", Proceedings of the VLDB Endowment 12, 2018, for why it ends there.
+
+>>> import sigps
+>>> graph = sigps.Graph.from_edges([0, 0, 0, 1, 1, 2, 3], [1, 2, 3, 2, 3, 3, 4], directed=False)
+>>> result = sigps.run(BiTriDN(), graph)
+>>> result.edges["bound"].tolist(), result["density"].tolist()
+([2, 2, 2, 2, 2, 2, 0], [2, 2, 2, 2, 0])
+"""
+
+from sigps import EdgeState, State, Vertex
+
+
+class BiTriDN(Vertex, message=bool, directed=False):
+    """The bound of each edge, and the largest of each vertex's edges."""
+
+    bound: EdgeState[int] = 0
+    density: State[int] = 0
+
+    def compute(self, messages):
+        """Let the bounds fall that do not hold, and tell the neighbours, who look at them."""
+        fell = self.superstep == 0
+        self.density = 0
+        for edge in self.out_edges:
+            if edge.target != self.id and self.superstep == 0:
+                edge.bound = sum(1 for one, other in self.common_neighbors(edge))
+            elif edge.bound > 0:
+                low = 0
+                high = edge.bound
+                asked = high  # most bounds hold
+                while low < high:
+                    holding = sum(
+                        1
+                        for one, other in self.common_neighbors(edge)
+                        if one.bound >= asked and other.bound >= asked
+                    )
+                    if holding >= asked:
+                        low = asked
+                    else:
+                        high = asked - 1
+                    asked = (low + high + 1) // 2
+                if low < edge.bound:
+                    edge.bound = low
+                    fell = True
+            self.density = max(self.density, edge.bound)
+        if fell:
+            self.send_to_neighbors(True)
+        self.vote_to_halt()

@@ -1,0 +1,72 @@
+"""What vertices keep on their out-edges: written by their owners, read by neighbours one superstep later."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.engine.exchange import Exchange
+from sigps.engine.neighbor_rows import NeighborRows
+from sigps.vertex import Field
+
+__all__ = ["EdgeStates"]
+
+Arrays = tuple[NDArray[Any], ...]
+
+
+class EdgeStates:
+    """The edge states of one partition.
+
+    Args:
+        fields: What is kept.
+        dtypes: Their array types.
+        num_edges: Out-edges of owned vertices.
+        rows: The edges of neighbours, where the program looks through them; else None.
+        exchange: The way to the other partitions.
+
+    Attributes:
+        own: [num_edges] each, in the order of `Subgraph.outgoing`: what owners read and write.
+        seen: [entries] each, in the order of `NeighborRows`: as it was when the superstep began; empty without rows.
+    """
+
+    def __init__(
+        self,
+        fields: Sequence[Field],
+        dtypes: Sequence[np.dtype[Any]],
+        num_edges: int,
+        rows: NeighborRows | None,
+        exchange: Exchange,
+    ) -> None:
+        self._rows, self._exchange = rows, exchange
+        pairs = list(zip(fields, dtypes, strict=True))
+        entries = rows.targets.size if rows is not None else 0
+        self.own: Arrays = tuple(np.full(num_edges, f.default, dtype=d) for f, d in pairs)
+        self.seen: Arrays = tuple(np.full(entries, f.default, dtype=d) for f, d in pairs)
+
+    def turn(self) -> int:
+        """Let neighbours see what was written; returns the bytes that left this rank. Collective.
+
+        Only entries that changed cross, with their places among those that the other rank has copies of.
+        """
+        rows = self._rows
+        if rows is None or not self.own:
+            return 0
+        num_edges = self.own[0].size
+        changed = np.zeros(num_edges, dtype=bool)
+        for own, seen in zip(self.own, self.seen, strict=True):
+            changed |= own != seen[:num_edges]
+            seen[:num_edges] = own
+        if rows.bounds is None:
+            return 0
+        places = [np.flatnonzero(changed[entries]) for entries in rows.asked]
+        arrived = self._exchange.swap(places)
+        at = np.concatenate([first + part for first, part in zip(rows.bounds, arrived, strict=False)])
+        num_bytes = sum(part.nbytes for rank, part in enumerate(places) if rank != self._exchange.rank)
+        for own, seen in zip(self.own, self.seen, strict=True):
+            parts = [own[entries[place]] for entries, place in zip(rows.asked, places, strict=True)]
+            num_bytes += sum(part.nbytes for rank, part in enumerate(parts) if rank != self._exchange.rank)
+            seen[at] = np.concatenate(self._exchange.swap(parts))
+        return num_bytes

@@ -1,0 +1,301 @@
+"""Values kept on edges, and the edges of neighbours: every engine, any ranks, against counts made another way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from app_runs import NAMES, RANDOM, neighbours_of
+from battery import BATTERY, Sample
+from cells import program_of
+from edge_programs import EdgeTriangles, Marks, Mirrors, Waves
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_equality import samples
+from thread_group import ThreadGroup
+from ways import WAYS, Way, assert_all_equal, results_of
+
+from sigps import Checkpoint, CompileError, ConfigError, EdgeState, Graph, Vertex, run
+from sigps.compiler.explain import explain
+from sigps.compiler.frontend import analyse
+from sigps.engine.gpu_in_memory import find_gpu_obstacle
+from sigps.engine.neighbor_rows import build_neighbor_rows
+from sigps.engine.subgraph import build_subgraph
+from sigps.graph.partition import partition
+from sigps.kernels.neighbors import next_common
+
+PROGRAMS = [EdgeTriangles, Waves, Marks, Mirrors]
+SOME_WAYS = [
+    Way(),
+    Way(threads=3),
+    Way(direction="push", deterministic=True),
+    Way(2, partitioner="hash"),
+    Way(3, device="python", partitioner="bfs"),
+    Way(3, partitioner="vertices", direction="push"),
+    Way(4, partitioner="function", deterministic=True),
+]
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n != "skewed"])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_all_ways_agree(program: type[Vertex], name: str) -> None:
+    assert_all_equal(program(), BATTERY[name], SOME_WAYS)
+
+
+@pytest.mark.parametrize("program", [EdgeTriangles, Waves])
+def test_all_ways_agree_where_rows_are_long(program: type[Vertex]) -> None:
+    assert_all_equal(program(), BATTERY["skewed"], SOME_WAYS)
+
+
+@RANDOM
+@given(samples(), st.sampled_from(PROGRAMS))
+def test_all_ways_agree_on_random_graphs(sample: Sample, program: type[Vertex]) -> None:
+    assert_all_equal(program(), sample, SOME_WAYS)
+
+
+@pytest.mark.parametrize("name", ["skewed", "complete_5", "parallel_edges_undirected", "string_ids"])
+def test_triangles_of_edges_are_common_neighbours(name: str) -> None:
+    sample = BATTERY[name]
+    near = neighbours_of(sample)
+    triangles = nx.triangles(nx.Graph((v, w) for v in near for w in near[v])) if name == "skewed" else None
+    for way, result in results_of(EdgeTriangles(), sample, [Way(), Way(3, partitioner="hash")]):
+        ends = zip(result.edges.sources.tolist(), result.edges.targets.tolist(), strict=True)
+        expected = [len(near[s] & near[t] - {s, t}) for s, t in ends]
+        assert result.edges["support"].tolist() == expected, way
+        if triangles is not None:
+            assert sum(expected) > 1000
+            has_loops = [s == t for s, t in zip(sample.sources, sample.targets, strict=True)]
+            assert any(has_loops)
+
+
+def test_what_neighbours_keep_is_read_one_superstep_late() -> None:
+    graph = Graph.from_edges([0, 1, 0], [1, 2, 2], directed=False)
+    for device in ("python", "cpu"):
+        early = run(Mirrors(), graph, device=device, max_supersteps=1)  # type: ignore[arg-type]
+        late = run(Mirrors(), graph, device=device)  # type: ignore[arg-type]
+        assert early.edges["seen"].tolist() == [14, 14, 14]
+        assert late.edges["seen"].tolist() == [200, 200, 200]
+        assert late.edges["mark"].tolist() == [200, 200, 200]
+
+
+def test_edges_are_named_by_the_users_ids(tmp_path: Path) -> None:
+    graph = Graph.from_edges(["b", "a", "c"], ["a", "c", "c"], directed=False)
+    result = run(Marks(), graph)
+    assert result.edges.sources.tolist() == ["a", "a", "c"]
+    assert result.edges.targets.tolist() == ["b", "c", "c"]
+    assert result.edges["times"].tolist() == [9, 9, 9]
+    assert len(result.edges) == 3
+    assert list(result.edges) == ["seen", "times"]
+    result.edges.write(tmp_path / "edges.parquet")
+    result.edges.write(tmp_path / "edges.csv")
+    for table in (
+        pyarrow.parquet.read_table(tmp_path / "edges.parquet"),
+        pyarrow.csv.read_csv(tmp_path / "edges.csv"),
+        result.edges.to_arrow(),
+    ):
+        assert table.column("source").to_pylist() == ["a", "a", "c"]
+        assert table.column("times").to_pylist() == [9, 9, 9]
+        assert table.column_names == ["source", "target", "seen", "times"]
+    assert list(result.edges.to_pandas()["target"]) == ["b", "c", "c"]
+    with pytest.raises(ConfigError, match="as 'time'; there is: seen, times"):
+        result.edges["time"]
+    with pytest.raises(ConfigError, match="ends in"):
+        result.edges.write(tmp_path / "edges.txt")
+
+
+def test_directed_edges_are_there_once_each() -> None:
+    result = run(Marks(), Graph.from_edges([4, 2, 2], [2, 4, 9], vertices=[1]))
+    assert result.edges.sources.tolist() == [2, 2, 4]
+    assert result.edges.targets.tolist() == [4, 9, 2]
+
+
+def test_a_rank_keeps_its_part(run_ranks: Any) -> None:
+    sample = BATTERY["skewed"]
+
+    def own(group: ThreadGroup) -> tuple[list[Any], int]:
+        result = run(EdgeTriangles(), sample.build(group=group), partitioner="hash", gather=False)
+        edges = result.edges
+        triples = zip(edges.sources.tolist(), edges.targets.tolist(), edges["support"].tolist(), strict=True)
+        return list(triples), len(result.ids)
+
+    whole = run(EdgeTriangles(), sample.build()).edges
+    parts = run_ranks(3, own)
+    assert all(part for part, _ in parts)
+    expected = zip(whole.sources.tolist(), whole.targets.tolist(), whole["support"].tolist(), strict=True)
+    assert sorted(t for part, _ in parts for t in part) == sorted(expected)
+
+
+def test_a_program_that_keeps_nothing_on_edges_has_no_edges() -> None:
+    result = run(program_of("self.vote_to_halt()"), Graph.from_edges([0], [1]))
+    with pytest.raises(ConfigError, match="declares no EdgeState"):
+        _ = result.edges
+
+
+ROW = st.lists(st.integers(0, 60), max_size=50).map(sorted)
+LONG_ROW = st.lists(st.integers(0, 3000), min_size=0, max_size=600).map(sorted)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(ROW | LONG_ROW, ROW | LONG_ROW, st.sampled_from([np.uint32, np.uint64]))
+def test_common_targets_are_those_of_both_rows(mine: list[int], theirs: list[int], kind: Any) -> None:
+    targets = np.array([5, *mine, *theirs, 5], dtype=kind)
+    first, middle, last = (np.uint64(n) for n in (1, 1 + len(mine), 1 + len(mine) + len(theirs)))
+    at, other, found = first, middle, []
+    while True:
+        at, other = next_common(targets, first, at, middle, other, last)
+        if at >= middle:
+            break
+        assert targets[at] == targets[other]
+        assert middle <= other < last
+        found.append(int(targets[at]))
+        at, other = at + np.uint64(1), other + np.uint64(1)
+    assert found == sorted(set(mine) & set(theirs))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize("name", ["skewed", "star_in", "isolated", "parallel_edges"])
+def test_rows_of_neighbours_are_the_graphs(name: str, size: int, run_ranks: Any) -> None:
+    def check(group: ThreadGroup) -> int:
+        graph = BATTERY[name].build(group=group)
+        assignment = partition(graph, size, "hash")
+        part = build_subgraph(graph, assignment, with_outgoing=True)
+        rows = build_neighbor_rows(part, assignment, group)
+        whole = BATTERY[name].build()
+        assert part.outgoing is not None
+        offsets = rows.offsets.astype(int)
+        np.testing.assert_array_equal(rows.targets[: part.outgoing.ends.size], part.outgoing.ends)
+        for end, row in zip(part.outgoing.ends.tolist(), rows.row_of.tolist(), strict=True):
+            expected = whole.targets[int(whole.offsets[end]) : int(whole.offsets[end + 1])]
+            np.testing.assert_array_equal(rows.targets[offsets[row] : offsets[row + 1]], expected)
+        return int(offsets.size - 1 - part.num_owned)
+
+    num_remote = sum(run_ranks(size, check))
+    assert (num_remote > 0) == (size > 1 and name != "isolated") or name == "isolated"
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("for edge in self.out_edges:\n    edge.weight = 1.0", "its columns belong to the graph"),
+        ("for one, other in self.common_neighbors(3):\n    pass", "takes the variable of a loop"),
+        ("e = 3\nfor one, other in self.common_neighbors(e):\n    pass", "takes the variable of a loop"),
+        ("self.x = self.common_neighbors", "takes the variable of a loop"),
+        ("for edge in self.out_edges:\n    n = self.common_neighbors(edge)", "is looped over"),
+        (
+            "for edge in self.out_edges:\n    for one in self.common_neighbors(edge):\n        pass",
+            "gives pairs",
+        ),
+        (
+            "for edge in self.out_edges:\n    for one, one in self.common_neighbors(edge):\n        pass",
+            "names of their own",
+        ),
+        (
+            "for edge in self.out_edges:\n    for edge, one in self.common_neighbors(edge):\n        pass",
+            "names of their own",
+        ),
+        (
+            "for edge in self.out_edges:\n    for a, b in self.common_neighbors(edge):\n        a.kept = 1",
+            "as it was when the superstep began",
+        ),
+        (
+            "for edge in self.out_edges:\n    for a, b in self.common_neighbors(edge):\n        self.x = a.weight",
+            "has a target and what is kept on it, no 'weight'",
+        ),
+        (
+            "for edge in self.out_edges:\n    for a, b in self.common_neighbors(edge):\n"
+            "        for c, d in self.common_neighbors(a):\n            pass",
+            "takes the variable of a loop over self.out_edges",
+        ),
+        (
+            "self.x = sum(sum(1 for a, b in self.common_neighbors(edge)) for edge in self.out_edges)",
+            "write a loop",
+        ),
+        (
+            "for edge in self.out_edges:\n    self.x = min(a.kept for a, b in self.common_neighbors(edge))",
+            "default",
+        ),
+        ("for edge in self.out_edges:\n    self.x = len(self.common_neighbors(edge))", "cannot take pairs"),
+        ("self.x = self.kept", "is kept on edges"),
+        ("self.kept = 3", "is kept on edges"),
+    ],
+)
+def test_refused_by_the_compiler(body: str, says: str) -> None:
+    with pytest.raises(CompileError) as error:
+        analyse(program_of(body, "kept: EdgeState[int] = 0\n", before="from sigps import EdgeState"))
+    assert says in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("for edge in self.out_edges:\n    edge.weight = 1.0", "its columns belong to the graph"),
+        (
+            "for edge in self.out_edges:\n    for a, b in self.common_neighbors(edge):\n        a.kept = 1",
+            "as it was when the superstep began",
+        ),
+        (
+            "for edge in self.out_edges:\n    for a, b in self.common_neighbors(edge):\n        self.x = a.weight",
+            "has a target and what is kept on it, no 'weight'",
+        ),
+        ("self.x = self.kept", "is kept on edges"),
+        ("self.kept = 3", "is kept on edges"),
+    ],
+)
+def test_refused_by_the_interpreter(body: str, says: str) -> None:
+    program = program_of(body, "kept: EdgeState[int] = 0\n", before="from sigps import EdgeState")
+    with pytest.raises(AttributeError, match=says):
+        run(program, BATTERY["complete_5"].build(), device="python")
+
+
+@pytest.mark.parametrize(
+    ("field", "says"),
+    [
+        ("weight: EdgeState[int] = 0", "every edge has a 'weight' of its own"),
+        ("kept: EdgeState[str] = 0", "EdgeState.str. is not supported"),
+        ("kept: EdgeState[int] = 0.5", "EdgeState.int. cannot begin as 0.5"),
+        ("kept: EdgeState[int] = sigps.neighbor_links", "a measure of vertices"),
+    ],
+)
+def test_refused_declarations(field: str, says: str) -> None:
+    with pytest.raises(CompileError, match=says):
+        program_of("pass", field + "\n", before="import sigps\nfrom sigps import EdgeState")
+
+
+def test_a_state_log_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="Marks keeps values on edges, which state logs do not hold yet"):
+        run(Marks(), Graph.from_edges([0], [1]), checkpoint=Checkpoint(tmp_path / "log", every=1))
+
+
+def test_the_gpu_engine_says_that_it_is_not_built_for_them() -> None:
+    assert find_gpu_obstacle(analyse(Marks()), False) == "values kept on edges (EdgeState)"
+    looks = program_of(
+        "for edge in self.out_edges:\n    self.x += sum(1 for a, b in self.common_neighbors(edge))"
+    )
+    assert find_gpu_obstacle(analyse(looks), False) == "common_neighbors()"
+
+
+def test_without_edge_states_neighbours_are_read_too() -> None:
+    looks = program_of(
+        "for edge in self.out_edges:\n    self.x += sum(1 for a, b in self.common_neighbors(edge))\n"
+        "self.vote_to_halt()",
+        message="directed=False",
+    )
+    assert_all_equal(looks, BATTERY["complete_5"], WAYS[:8])
+    assert run(looks, BATTERY["complete_5"].build())["x"].tolist() == [12.0] * 5
+
+
+def test_a_class_that_inherits_keeps_the_same_on_edges() -> None:
+    class Longer(Marks):
+        more: EdgeState[int] = 1
+
+    declared = Longer.declaration
+    assert [f.name for f in declared.edge_states] == ["seen", "times", "more"]
+
+
+def test_explain_tells_what_is_kept_on_edges() -> None:
+    assert "on edges     flow: float, hops: int" in explain(Waves)
