@@ -2,8 +2,10 @@
 
 from sigps.apps.betweenness import Betweenness
 from sigps.apps.bfs import BFS
+from sigps.apps.bitridn import BiTriDN
 from sigps.apps.cdlp import CDLP
 from sigps.apps.closeness import Closeness
+from sigps.apps.dn_graphs import DNGraphs
 from sigps.apps.eigenvector import EigenvectorCentrality
 from sigps.apps.greedy_colouring import GreedyColouring
 from sigps.apps.harmonic_labels import HarmonicLabels
@@ -22,6 +24,7 @@ from sigps.apps.personalised_pagerank import PersonalisedPageRank
 from sigps.apps.radius import Radius
 from sigps.apps.sssp import SSSP
 from sigps.apps.triangles import Triangles
+from sigps.apps.tridn import TriDN
 from sigps.apps.wcc import WCC
 from sigps.apps.weighted_labels import WeightedLabels
 
@@ -33,7 +36,9 @@ __all__ = [
     "SSSP",
     "WCC",
     "Betweenness",
+    "BiTriDN",
     "Closeness",
+    "DNGraphs",
     "EigenvectorCentrality",
     "GreedyColouring",
     "HarmonicLabels",
@@ -48,6 +53,7 @@ __all__ = [
     "PageRank",
     "PersonalisedPageRank",
     "Radius",
+    "TriDN",
     "Triangles",
     "WeightedLabels",
 ]

@@ -29,7 +29,14 @@ class BiTriDN(Vertex, message=bool, directed=False):
     density: State[int] = 0
 
     def compute(self, messages):
-        """Let the bounds fall that do not hold, and tell the neighbours, who look at them."""
+        """Let the bounds fall that do not hold, and tell the neighbours, who look at theirs."""
+        fell = self.lower_bounds()
+        if fell:
+            self.send_to_neighbors(True)
+        self.vote_to_halt()
+
+    def lower_bounds(self):
+        """Let each bound of this vertex's edges fall to the largest that holds; tell whether any did."""
         fell = self.superstep == 0
         self.density = 0
         for edge in self.out_edges:
@@ -54,6 +61,4 @@ class BiTriDN(Vertex, message=bool, directed=False):
                     edge.bound = low
                     fell = True
             self.density = max(self.density, edge.bound)
-        if fell:
-            self.send_to_neighbors(True)
-        self.vote_to_halt()
+        return fell

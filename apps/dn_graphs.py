@@ -7,7 +7,7 @@ part of it is denser. Groups are found by their smallest id, which spreads from 
     group(v) = min { u : u and v are connected by edges of bound density(v) } if none of these has a denser end, else -1
     density(v) = max { bound(e) : e an edge of v }
 
-Vertices without a triangle are in no group. The graph is taken as undirected; loops do not count, and parallel edges are
+Vertices without a triangle are in no group. The graph is taken as undirected; loops do not count, parallel edges are
 one.
 
 N. Wang, J. Zhang, K.-L. Tan, A. K. H. Tung, "On triangulation-based dense neighborhood graph discovery", Proceedings of
@@ -22,25 +22,57 @@ the VLDB Endowment 4, 2010.
 
 from typing import NamedTuple
 
-from sigps import EdgeState, Shared, State, Vertex, VertexId
+from sigps import Aggregator, Shared, State, VertexId
+from sigps.apps.bitridn import BiTriDN
 
 BOUND, SPREAD = range(2)
 
 
 class Claim(NamedTuple):
-    """What one end of an edge tells the other: the edge's bound, the most that it knows, and the smallest id."""
+    """What one end of an edge tells the other: the edge's bound, the largest density it knows of, the smallest id."""
 
     bound: int
     most: int
     lowest: VertexId
 
 
-class DNGraphs(Vertex, message=Claim, directed=False):
+class DNGraphs(BiTriDN, message=Claim):
     """The group and the density of each vertex, and the bound of each edge."""
 
-    bound: EdgeState[int] = 0
-    density: State[int] = 0
-    most: State[int] = 0  # of the densest end heard of
-    lowest: State[VertexId] = -1
     group: State[VertexId] = -1
+    most: State[int] = 0
+    lowest: State[VertexId] = -1
     phase: Shared[int] = BOUND
+    goes_on = Aggregator.any()
+
+    def compute(self, messages):
+        """Lower bounds until all hold; then take what comes along edges of the vertex's own density, and tell it."""
+        if self.phase == BOUND:
+            fell = self.lower_bounds()
+            self.goes_on += fell
+            if fell:
+                self.send_to_neighbors(Claim(0, 0, -1))
+        elif self.density > 0:
+            is_new = self.lowest < 0
+            if is_new:
+                self.most = self.density
+                self.lowest = self.id
+            for m in messages:
+                if m.bound == self.density and (
+                    m.most > self.most or (m.most == self.most and m.lowest < self.lowest)
+                ):
+                    self.most = m.most
+                    self.lowest = m.lowest
+                    is_new = True
+            self.group = self.lowest if self.most == self.density else -1
+            if is_new:
+                for edge in self.out_edges:
+                    if edge.bound > 0:
+                        self.send(edge, Claim(edge.bound, self.most, self.lowest))
+        self.vote_to_halt()
+
+    def master(self):
+        """Go on to the groups when all bounds hold."""
+        if self.phase == BOUND and not self.goes_on:
+            self.phase = SPREAD
+            self.wake_all()
