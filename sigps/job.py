@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sigps.system.state_log import Checkpoint
     from sigps.system.watch import Faults
 
-__all__ = ["check_checkpoint", "check_device", "check_program", "choose_device", "run"]
+__all__ = ["bind_ids", "check_checkpoint", "check_device", "check_program", "choose_device", "run"]
 
 log = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ def run(
             "%s runs on undirected graphs: every edge is taken in both directions", type(program).__name__
         )
         graph = graph.undirected()
-    bound = _bind_ids(program, graph)
+    bound = bind_ids(program, graph)
     manager = WorkerManager(Communicator(graph.group), graph, threads)
     chosen = choose_device(
         device,
@@ -373,7 +373,7 @@ def _check_kinds(graph: Any, trace: Any, progress: Any, **flags: Any) -> None:
             raise ConfigError(f"{name}={value!r} must be True or False")
 
 
-def _bind_ids(program: Vertex, graph: Graph) -> Vertex:
+def bind_ids(program: Vertex, graph: Graph) -> Vertex:
     """Return the program with its vertex ids as compute() sees them, each checked to be in the graph."""
     bound = copy.copy(program)
     for field in program.declaration.params:

@@ -11,6 +11,7 @@ from sigps.apps import BFS, SSSP, OutDegree, PageRank
 from sigps.cli_plan import memory
 from sigps.cli_size import Size
 from sigps.compiler.frontend import analyse
+from sigps.system.prediction import Part
 
 SYMMETRIC = Size(1000, 8000, False, 0, "")
 DIRECTED = Size(1000, 8000, True, 4, "")
@@ -38,6 +39,13 @@ def test_parts_have_ghosts_and_copies() -> None:
     assert parts["messages"] == 2 * 1000 * 9 + 250 * 9
 
 
+def test_a_counted_part_takes_the_place_of_an_even_one() -> None:
+    part = Part(vertices=300, edges=2100, cut_edges=40, ghosts=30)
+    counted = memory(SYMMETRIC, analyse(PageRank()), 4, 8, part)
+    assert counted["graph"] == 3 * 2100 * 4 + 8 * (3 * 300 + 30) + 20 * 300 + 16 * 30
+    assert counted["messages"] == 2 * 330 * 9 + 300 * 9
+
+
 def test_large_graphs_have_wide_indices() -> None:
     size = Size(2**33, 2**34, False, 0, "")
     assert memory(size, analyse(BFS(source=0)), 1, 16)["graph"] == 8 * 2**34 + 12 * 2**33
@@ -61,5 +69,5 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         lines[0]
         == "PageRank on a graph of 100 vertices, 360 stored edges, undirected, by the generator's formula"
     )
-    assert [line.split()[0] for line in lines[2:]] == ["graph", "state", "messages", "all"]
+    assert [line.split()[0] for line in lines[2:6]] == ["graph", "state", "messages", "all"]
     assert cli.execute(["plan", str(path), "--set", "graph.generator.grid.rows=x"]) == 2

@@ -136,3 +136,16 @@ def test_a_graph_too_large_to_gather_is_refused(monkeypatch, method, directed):
         PartitionError, match=f"'{method}' gathers.*20 edges.*more than 19.*Use 'edges' or 'hash'"
     ):
         partition(graph, 2, method)
+
+
+@pytest.mark.parametrize("count", [bfs_kernel.count_levels, bfs_kernel.count_levels_plain])
+@pytest.mark.parametrize("name", ["grid", "isolated", "two_components", "skewed", "directed_cycle"])
+def test_levels_are_the_distances_there_are(name, count):
+    graph = BATTERY[name].build()
+    directed = nx.DiGraph()
+    directed.add_nodes_from(range(graph.num_vertices))
+    sources = np.repeat(np.arange(graph.num_vertices), graph.out_degrees())
+    directed.add_edges_from(zip(sources.tolist(), graph.targets.tolist(), strict=True))
+    for source in range(0, graph.num_vertices, 3):
+        distances = nx.single_source_shortest_path_length(directed, source)
+        assert count(graph.offsets, graph.targets, source) == max(distances.values()) + 1

@@ -1,12 +1,14 @@
-"""The breadth-first order of a graph, as a plain function and compiled."""
+"""The breadth-first order and the levels of a graph, as plain functions and compiled."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["order_by_bfs", "order_by_bfs_plain"]
+__all__ = ["count_levels", "count_levels_plain", "order_by_bfs", "order_by_bfs_plain"]
 
 
 def order_by_bfs_plain(
@@ -45,3 +47,38 @@ def order_by_bfs_plain(
 
 
 order_by_bfs = numba.njit("(i8[::1], i8[::1], i8[::1])", cache=True, nogil=True)(order_by_bfs_plain)
+
+
+def count_levels_plain(
+    offsets: NDArray[np.uint64], targets: NDArray[np.unsignedinteger[Any]], source: int
+) -> int:
+    """Return the levels of a breadth-first search along out-edges, the source's own among them.
+
+    O(edges) time, 9 bytes a vertex.
+
+    Args:
+        offsets: [n + 1] of the rows.
+        targets: [offsets[n]].
+        source: Where it begins, below n.
+    """
+    seen = np.zeros(offsets.size - 1, dtype=np.uint8)
+    queue = np.empty(offsets.size - 1, dtype=np.int64)
+    queue[0] = source
+    seen[source] = 1
+    levels, begin, end = 0, 0, 1
+    while begin < end:
+        levels += 1
+        level_end = end
+        for place in range(begin, level_end):
+            vertex = queue[place]
+            for edge in range(offsets[vertex], offsets[vertex + 1]):
+                neighbour = targets[edge]
+                if seen[neighbour] == 0:
+                    seen[neighbour] = 1
+                    queue[end] = neighbour
+                    end += 1
+        begin = level_end
+    return levels
+
+
+count_levels = numba.njit(cache=True, nogil=True)(count_levels_plain)

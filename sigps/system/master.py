@@ -12,7 +12,7 @@ from typing import Any, Literal
 from sigps.engine.stats import StatsLog, SuperstepStats
 from sigps.system.state_log import Checkpoint
 
-__all__ = ["Master", "lease_size"]
+__all__ = ["GIGABYTES_PER_SECOND_OF_A_CORE", "Master", "lease_size"]
 
 Reason = Literal["converged", "max_supersteps", "stopped"]
 
@@ -94,11 +94,11 @@ class Master:
 def _capacity(registration: dict[str, Any]) -> float:
     """Return how much of the graph a rank takes, in cores: supersteps take as long as reading memory does."""
     if registration["device"] == "cuda":
-        return float(registration["gigabytes_per_second"] / _GIGABYTES_PER_SECOND_OF_A_CORE)
+        return float(registration["gigabytes_per_second"] / GIGABYTES_PER_SECOND_OF_A_CORE)
     return float(registration["cores"])
 
 
-_GIGABYTES_PER_SECOND_OF_A_CORE = 10
+GIGABYTES_PER_SECOND_OF_A_CORE = 10
 UNLIMITED = 1 << 62
 _SECONDS_BETWEEN_REPORTS = 0.25
 
