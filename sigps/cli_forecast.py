@@ -131,9 +131,9 @@ def steps_of_generator(job: Job) -> int | None:
     name, options = job.graph.generator_call
     if name == "grid":
         rows, columns = options["rows"], options["columns"]
-        return int(max(rows, columns) if options.get("diagonals") else max(rows + columns - 1, 0))
-    known = {"path": options.get("n", 0), "star": 3, "complete": 2}
-    return known.get(name)
+        return int(max(rows, columns) if options.get("diagonals") else rows + columns - 1)
+    known = {"path": options.get("n"), "star": 3, "complete": 2}
+    return known.get(name) or None
 
 
 def work_of(program: VertexProgram, size: Size, state_bytes: int) -> Work:

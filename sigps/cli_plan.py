@@ -50,6 +50,7 @@ def plan(
     job = load_job(job_file, assignments)
     program = prepare(_anywhere(job), group_size=num_ranks)
     counts, size = rank_counts(num_ranks), measure(job)
+    supersteps: int | None
     if loads:
         size, parts, supersteps = _count(job, program, counts)
     else:
@@ -80,7 +81,7 @@ def _anywhere(job: Job) -> Job:
     return job.model_copy(update={"engine": job.engine.model_copy(update={"device": "auto"})})
 
 
-def _count(job: Job, program: Vertex, counts: Sequence[int]) -> tuple[Size, dict[int, Part], int | None]:
+def _count(job: Job, program: Vertex, counts: Sequence[int]) -> tuple[Size, dict[int, Part], int]:
     """Load the job's graph, and return its size, the largest parts, and the supersteps of a search through it."""
     from sigps.cli_run import load_graph
     from sigps.cli_size import Size

@@ -76,6 +76,7 @@ def test_some_programs_are_not_predicted() -> None:
         ("grid: {rows: 4000, columns: 4000}", 7999),
         ("grid: {rows: 30, columns: 50, diagonals: true}", 50),
         ("path: {n: 12}", 12),
+        ("path: {n: 0}", None),
         ("star: {n: 12}", 3),
         ("complete: {n: 12}", 2),
         ("rmat: {scale: 5}", None),
@@ -201,6 +202,24 @@ def test_a_search_begins_at_the_jobs_source(tmp_path: Path, capsys: pytest.Captu
     assert any("about 11 supersteps" in line for line in lines)
     assert cli.execute(["plan", path, "--load", "--set", "params.source=21"]) == 1
     assert "there is no vertex 21 in the graph" in capsys.readouterr().err
+
+
+def test_a_graph_without_vertices_cannot_be_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job_of(tmp_path, graph="{generator: {path: {n: 0}}}")
+    said(capsys, str(tmp_path / "job.yaml"), "-n", "2")
+    assert cli.execute(["plan", str(tmp_path / "job.yaml"), "--load"]) == 1
+    assert "the graph has no vertices" in capsys.readouterr().err
+
+
+def test_a_program_for_undirected_graphs_is_planned_on_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "edges.txt").write_text("0 1\n1 2\n2 3\n")
+    job_of(tmp_path, graph="{path: edges.txt, directed: true}")
+    arguments = ["--load", "--set", "program=sigps.apps:WCC", "--set", "params={}"]
+    assert "4 vertices, 6 stored edges, undirected" in said(capsys, str(tmp_path / "job.yaml"), *arguments)[0]
 
 
 def test_max_supersteps_bounds_a_search(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
