@@ -11,9 +11,9 @@ of another part, and records that cross. Three rules say where the edge from u t
     hubs mirrored   with u's owner if v has many edges, and sums cross; otherwise with v's owner
 
 Where sums cross, ranks meet twice a superstep. The time is that of PageRank's superstep in single precision,
-predicted by `sigps.system.prediction` for NVIDIA H200, not measured; seconds to partition are measured, once. The 2-D
-layout and mirrored hubs begin with the parts of `edges`. Writes a JSON file to `scripts/bench/results/` anew with
-each row, and prints the rows. Graphs must be undirected.
+predicted by `sigps.system.prediction` for NVIDIA H200, not measured; that sums have to be combined is not in it.
+Seconds to partition are measured, once. The 2-D layout and mirrored hubs begin with the parts of `edges`. Writes a
+JSON file to `scripts/bench/results/` anew with each row, and prints the rows. Graphs are taken as undirected.
 """
 
 from __future__ import annotations
@@ -268,11 +268,10 @@ def main() -> None:
     options.add_argument(
         "--share", type=float, default=0.6, help="of free memory: what would take more is left out"
     )
-    options.add_argument("--note", default="", help="what the result file should say besides")
     given = options.parse_args()
     if any(parts < 2 or parts & (parts - 1) for parts in given.parts):
         options.error("--parts takes powers of two from 2 on: a grid of parts is made of them")
-    facts = machine_facts("pymetis") | {"predicted_for": h200().name, "note": given.note}
+    facts = machine_facts("pymetis") | {"predicted_for": h200().name}
     RESULTS.mkdir(exist_ok=True)
     table = Table(RESULTS / "partitioning.json", facts)
     for name, graph in graphs(given):
