@@ -47,12 +47,13 @@ class BiTriDN(Vertex, message=bool, directed=False):
                 high = edge.bound
                 asked = high  # most bounds hold
                 while low < high:
-                    holding = sum(
-                        1
-                        for one, other in self.common_neighbors(edge)
-                        if one.bound >= asked and other.bound >= asked
-                    )
-                    if holding >= asked:
+                    holding = 0
+                    for one, other in self.common_neighbors(edge):
+                        if one.bound >= asked and other.bound >= asked:
+                            holding += 1
+                            if holding == asked:
+                                break
+                    if holding == asked:
                         low = asked
                     else:
                         high = asked - 1

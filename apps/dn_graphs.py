@@ -53,7 +53,7 @@ class DNGraphs(BiTriDN, message=Claim):
             if fell:
                 self.send_to_neighbors(Claim(0, 0, -1))
         elif self.density > 0:
-            is_new = self.lowest < 0
+            is_new = self.most == 0
             if is_new:
                 self.most = self.density
                 self.lowest = self.id

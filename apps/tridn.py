@@ -35,11 +35,12 @@ class TriDN(Vertex, message=bool, directed=False):
             if edge.target != self.id and self.superstep == 0:
                 edge.bound = sum(1 for one, other in self.common_neighbors(edge))
             elif edge.bound > 0:
-                holding = sum(
-                    1
-                    for one, other in self.common_neighbors(edge)
-                    if one.bound >= edge.bound and other.bound >= edge.bound
-                )
+                holding = 0
+                for one, other in self.common_neighbors(edge):
+                    if one.bound >= edge.bound and other.bound >= edge.bound:
+                        holding += 1
+                        if holding == edge.bound:
+                            break
                 if holding < edge.bound:
                     edge.bound -= 1
                     fell = True

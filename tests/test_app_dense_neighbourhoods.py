@@ -108,7 +108,7 @@ def test_bounds_are_two_less_than_the_trusses_of_networkx(program: type[Vertex])
     for way, result in results_of(program(), BATTERY["skewed"], [Way(threads=2), Way(3, partitioner="hash")]):
         bounds = bounds_of(result)
         levels = sorted(set(bounds.values()))
-        assert len(levels) > 10
-        for level in levels[:: len(levels) // 5]:
+        assert len(levels) > 4
+        for level in levels:
             expected = {frozenset(edge) for edge in nx.k_truss(whole, level + 2).edges}
             assert {e for e, b in bounds.items() if b >= level} == expected, way

@@ -27,7 +27,7 @@ from sigps.engine.gpu_in_memory import find_gpu_obstacle
 from sigps.engine.neighbor_rows import build_neighbor_rows
 from sigps.engine.subgraph import build_subgraph
 from sigps.graph.partition import partition
-from sigps.kernels.neighbors import next_common
+from sigps.kernels.neighbors import mark_row, next_common, no_marks
 
 PROGRAMS = [EdgeTriangles, Waves, Marks, Mirrors]
 SOME_WAYS = [
@@ -143,18 +143,27 @@ LONG_ROW = st.lists(st.integers(0, 3000), min_size=0, max_size=600).map(sorted)
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(ROW | LONG_ROW, ROW | LONG_ROW, st.sampled_from([np.uint32, np.uint64]))
 def test_common_targets_are_those_of_both_rows(mine: list[int], theirs: list[int], kind: Any) -> None:
+    """Marks are used again for a row after another's, and for the first row once more."""
     targets = np.array([5, *mine, *theirs, 5], dtype=kind)
-    first, middle, last = (np.uint64(n) for n in (1, 1 + len(mine), 1 + len(mine) + len(theirs)))
-    at, other, found = first, middle, []
-    while True:
-        at, other = next_common(targets, first, at, middle, other, last)
-        if at >= middle:
-            break
-        assert targets[at] == targets[other]
-        assert middle <= other < last
-        found.append(int(targets[at]))
-        at, other = at + np.uint64(1), other + np.uint64(1)
-    assert found == sorted(set(mine) & set(theirs))
+    borders = [np.uint64(n) for n in (1, 1 + len(mine), 1 + len(mine) + len(theirs))]
+    marks = no_marks(3001, targets.size)
+    for first, end, begin, stop in (borders[:2] + borders[1:], borders[1:] + borders[:2]) * 2:
+        if first == end:
+            continue
+        mark_row(targets, marks, first, end)
+        at, other, found = first, begin, []
+        while True:
+            at, other = next_common(targets, marks, first, at, end, begin, other, stop)
+            if at >= end:
+                break
+            assert targets[at] == targets[other]
+            assert first <= at < end
+            assert begin <= other < stop
+            assert at == first or targets[at - np.uint64(1)] < targets[at]
+            assert other == begin or targets[other - np.uint64(1)] < targets[other]
+            found.append(int(targets[at]))
+            at, other = at + np.uint64(1), other + np.uint64(1)
+        assert found == sorted(set(mine) & set(theirs))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])

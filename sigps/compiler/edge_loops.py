@@ -270,12 +270,14 @@ def _walk(edge: str, names: list[str], body: list[ast.stmt]) -> list[ast.stmt]:
     start = statements(
         f"{row} = __row_of[{edge}]\n"
         f"__at_{one} = __np.uint64(__edge_begin)\n"
-        f"__at_{other} = __row_offsets[{row}]"
+        f"__at_{other} = __row_offsets[{row}]\n"
+        f"__mark_row(__row_targets, __marks, __at_{one}, __np.uint64(__edge_end))"
     )
     loop = statements(
         "while True:\n"
-        f"    (__at_{one}, __at_{other}) = __next_common(__row_targets, __np.uint64(__edge_begin), __at_{one}, "
-        f"__np.uint64(__edge_end), __at_{other}, __row_offsets[{row} + __np.uint32(1)])\n"
+        f"    (__at_{one}, __at_{other}) = __next_common(__row_targets, __marks, __np.uint64(__edge_begin), "
+        f"__at_{one}, __np.uint64(__edge_end), __row_offsets[{row}], __at_{other}, "
+        f"__row_offsets[{row} + __np.uint32(1)])\n"
         f"    if __at_{one} >= __edge_end:\n"
         "        break\n"
         f"    __position_{one} = __at_{one}\n"

@@ -27,7 +27,7 @@ from sigps.compiler.source import reject
 from sigps.compiler.subject import Precision, Subject
 from sigps.compiler.syntax import assign, at, cast, expression, function, statements, tuple_of
 from sigps.errors import CompileError
-from sigps.kernels.neighbors import next_common
+from sigps.kernels.neighbors import mark_row, next_common
 from sigps.vertex import Vertex
 
 __all__ = ["analyse"]
@@ -90,7 +90,9 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
         functions.append(emit(len(subject.message)))
     functions += _methods(subject, lower.methods | messages.methods | edges.methods | edge_methods)
     module = _TypedMessages(subject).visit(ast.Module(body=at(functions, tree), type_ignores=[]))
-    namespace = _namespace(subject) | ({"__next_common": next_common} if edges.pairs else {})
+    namespace = _namespace(subject)
+    if edges.pairs:
+        namespace |= {"__mark_row": mark_row, "__next_common": next_common}
     early_exit = _early_exit(subject, sends, messages)
     derived = VertexProgram(
         name=subject.name,
@@ -143,7 +145,7 @@ def _compute(
         names = ", ".join(f"__column_{c}" for c in edges.columns)
         start += statements(f"({names},) = __edge_columns") if names else []
     if has_links:
-        start += statements("(__row_of, __row_offsets, __row_targets, __own, __seen) = __links")
+        start += statements("(__row_of, __row_offsets, __row_targets, __marks, __own, __seen) = __links")
         for kind in ("own", "seen") if subject.edge_states else ():
             names = ", ".join(f"__{kind}_{name}" for name in subject.edge_states)
             start += statements(f"({names},) = __{kind}")

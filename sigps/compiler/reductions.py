@@ -145,7 +145,7 @@ def reduction_call(
         first = [assign("__i", ast.Name(span[0], ast.Load())), *item, assign("__acc", element)]
         before = copy.deepcopy([*first, *statements(start)])
     code = [*before, *loops, *statements(f"return {result}")]
-    inside = {"__i", "__m", "__np", "__Message", "__next_common", *subject.names.meanings}
+    inside = {"__i", "__m", "__np", "__Message", "__mark_row", "__next_common", *subject.names.meanings}
     names = loaded_names(code) - assigned_names(code) - inside - set(dir(builtins))
     captured = sorted(n for n in names if not n.startswith(("__method_", "__reduce")))
     definition = function(name, captured, at(code, reduction.node))

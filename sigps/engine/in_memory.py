@@ -13,6 +13,7 @@ crosses partitions is the changed outbox records either way.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from functools import cached_property
@@ -38,7 +39,7 @@ from sigps.engine.stats import Outcome
 from sigps.engine.subgraph import Subgraph, columns_of
 from sigps.engine.tally import Tally, agree
 from sigps.engine.withheld import Withheld
-from sigps.engine.work import can_push, cut_vertices, split_list, walked_edges
+from sigps.engine.work import can_push, cut_vertices, split_list, walked_edges, with_marks
 from sigps.kernels.cpu import ACTIVE, HALTED, MOST, PIECE, SOME
 
 __all__ = ["Engine"]
@@ -102,13 +103,15 @@ class Engine:
         self._kept = Kept(improving, self._pull_edges[2], n, reach) if improving else None
         self._has_order = improving is None or has_order(improving, params, self._pull_edges[2], threads)
         self._edge_states = _edge_states(program, subgraph, exchange)
-        self._own = (
+        self._of_thread = threading.local()
+        self._own_of_all = (
             subgraph.ids,
             incoming.offsets,
             subgraph.out_degrees,
             walked_edges(native.program, subgraph, self._edge_states),
         )
-        self._ranges = cut_vertices(incoming.offsets, threads.count * 8 if threads.count > 1 else 1)
+        parts = threads.count * (32 if program.reads_neighbors else 8)
+        self._ranges = cut_vertices(incoming.offsets, parts if threads.count > 1 else 1)
         self._num_out_edges = int(subgraph.out_degrees.sum(dtype=np.int64))
         self._num_with_out_edges = int(np.count_nonzero(subgraph.out_degrees))
         self._mailbox = (
@@ -116,6 +119,17 @@ class Engine:
             if native.program.delivery is Delivery.MAILBOX
             else None
         )
+
+    @property
+    def _own(self) -> tuple[Any, ...]:
+        """What loops know of owned vertices; where rows of neighbours are walked, with this thread's marks."""
+        if not self._program.reads_neighbors:
+            return self._own_of_all
+        if not hasattr(self._of_thread, "own"):
+            *shared, walked = self._own_of_all
+            self._of_thread.own = *shared, with_marks(walked, self._subgraph)
+        own: tuple[Any, ...] = self._of_thread.own
+        return own
 
     def state(self, name: str) -> NDArray[Any]:
         """Return the values of a state field, [num_owned]; the engine's own array."""
@@ -229,7 +243,7 @@ class Engine:
         if self._mailbox is not None:
             job = self._job()
             moved = self._mailbox.step(
-                job, self._own, self._fields, self._write, self._threads, self.aggregates, tally
+                job, lambda: self._own, self._fields, self._write, self._threads, self.aggregates, tally
             )
             return "mailbox", tally, moved
         if self._arrived is not None:
@@ -338,7 +352,10 @@ class Engine:
             touched = [*touched, waiting[self._inbox[0][waiting] == 0].astype(np.uint32)]
         loop = self._native.loop("compute_listed", self._deterministic)
         job, zero, given = self._job(), self.aggregates.identity, self.aggregates.given
-        lists = [part for whole in touched for part in split_list(whole, self._threads.count)]
+        is_heavy = self._program.reads_neighbors
+        lists = [
+            part for whole in touched for part in split_list(whole, self._threads.count, is_heavy=is_heavy)
+        ]
 
         def work(vertices: NDArray[np.uint32]) -> Any:
             new_senders, new_active = np.empty_like(vertices), np.empty_like(vertices)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,16 +44,21 @@ class Mailbox:
     def step(
         self,
         job: tuple[Any, ...],
-        own: tuple[Any, ...],
+        own: Callable[[], tuple[Any, ...]],
         fields: tuple[Any, ...],
         write: tuple[Any, ...],
         threads: Threads,
         aggregates: Aggregates,
         tally: Any,
     ) -> int:
-        """Read the mail, compute, send; returns the bytes that left this rank. Collective."""
+        """Read the mail, compute, send; returns the bytes that left this rank. Collective.
+
+        `own` gives what a thread's loop knows of owned vertices; the other arguments are as in `kernels/cpu.py`.
+        """
         n = self._subgraph.num_owned
         parts = threads.count if n > 1024 else 1
+        if self._native.program.reads_neighbors and threads.count > 1:  # a vertex may be much work
+            parts = min(n, 32 * threads.count)
         bounds = np.linspace(0, n, parts + 1).astype(np.uint64)
 
         def work(i: int) -> tuple[list[Any], Arrays]:
@@ -91,7 +97,7 @@ class Mailbox:
         begin: np.uint64,
         end: np.uint64,
         job: tuple[Any, ...],
-        own: tuple[Any, ...],
+        own: Callable[[], tuple[Any, ...]],
         fields: tuple[Any, ...],
         write: tuple[Any, ...],
         aggregates: Aggregates,
@@ -105,7 +111,7 @@ class Mailbox:
             self._check_memory(num_mails + room, job[0][0])
             mail = self._room(room)
             stopped, counts, total = loop(
-                at, end, job, own, fields, self._boxes, self._native.empty, write, mail, aggregates.given,
+                at, end, job, own(), fields, self._boxes, self._native.empty, write, mail, aggregates.given,
                 aggregates.identity,
             )  # fmt: skip
             tallies.append((counts, total))

@@ -13,10 +13,12 @@ from sigps.compiler.cpu import NativeProgram
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.engine.edge_states import EdgeStates
 from sigps.engine.subgraph import Subgraph, columns_of
+from sigps.kernels.neighbors import no_marks
 
-__all__ = ["can_push", "cut_vertices", "split_list", "walked_edges"]
+__all__ = ["can_push", "cut_vertices", "split_list", "walked_edges", "with_marks"]
 
 _WORTH_SPLITTING = 4096
+_PARTS_OF_THREAD = 32
 
 
 def can_push(native: NativeProgram, deterministic: bool) -> bool:
@@ -46,10 +48,17 @@ def walked_edges(
     if kept is None:
         return walked
     rows = subgraph.neighbor_rows
+    nothing = np.empty(0, dtype=np.uint32)
     if rows is None:  # it keeps something, and looks at nobody else's
-        nothing = np.empty(0, dtype=np.uint32)
-        return *walked, (nothing, np.zeros(1, dtype=np.uint64), nothing, kept.own, kept.seen)
-    return *walked, (rows.row_of, rows.offsets, rows.targets, kept.own, kept.seen)
+        return *walked, (nothing, np.zeros(1, dtype=np.uint64), nothing, nothing, kept.own, kept.seen)
+    return *walked, (rows.row_of, rows.offsets, rows.targets, nothing, kept.own, kept.seen)
+
+
+def with_marks(walked: tuple[Any, ...], subgraph: Subgraph) -> tuple[Any, ...]:
+    """Return what `walked_edges` gave, for one thread of a program that walks the rows of neighbours."""
+    *edges, (row_of, offsets, targets, _, own, seen) = walked
+    marks = no_marks(subgraph.num_vertices, targets.size)
+    return *edges, (row_of, offsets, targets, marks, own, seen)
 
 
 def cut_vertices(offsets: NDArray[np.uint64], parts: int) -> list[tuple[np.uint64, np.uint64]]:
@@ -60,8 +69,18 @@ def cut_vertices(offsets: NDArray[np.uint64], parts: int) -> list[tuple[np.uint6
     return [(np.uint64(a), np.uint64(b)) for a, b in itertools.pairwise([0, *cuts, n]) if a < b]
 
 
-def split_list(vertices: NDArray[np.uint32], threads: int) -> list[NDArray[np.uint32]]:
-    """Split a list of vertices among threads where that pays."""
+def split_list(
+    vertices: NDArray[np.uint32], threads: int, *, is_heavy: bool = False
+) -> list[NDArray[np.uint32]]:
+    """Split a list of vertices among threads where that pays.
+
+    Args:
+        vertices: The list.
+        threads: How many there are.
+        is_heavy: Whether a vertex walks rows of its neighbours: then few are much work, and unequal.
+    """
     if vertices.size == 0:
         return []
+    if is_heavy:
+        return np.array_split(vertices, min(vertices.size, _PARTS_OF_THREAD * threads if threads > 1 else 1))
     return np.array_split(vertices, threads) if vertices.size > _WORTH_SPLITTING else [vertices]
