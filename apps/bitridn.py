@@ -8,9 +8,8 @@ triangles on an edge, the fewer of them there are.
 An edge's bound plus 2 is its truss number. The graph is taken as undirected; loops do not count, and parallel edges
 are one.
 
-N. Wang, J. Zhang, K.-L. Tan, A. K. H. Tung, "On triangulation-based dense neighborhood graph discovery", Proceedings of
-the VLDB Endowment 4, 2010; A. E. Sariyuce, C. Seshadhri, A. Pinar, "Local algorithms for hierarchical dense subgraph
-discovery", Proceedings of the VLDB Endowment 12, 2018, for why it ends there.
+N. Wang et al., "On triangulation-based dense neighborhood graph discovery", Proceedings of the VLDB Endowment 4, 2010;
+A. E. Sariyuce et al., "Local algorithms for hierarchical dense subgraph discovery", the same 12, 2018: why it ends.
 
 >>> import sigps
 >>> graph = sigps.Graph.from_edges([0, 0, 0, 1, 1, 2, 3], [1, 2, 3, 2, 3, 3, 4], directed=False)
@@ -43,9 +42,7 @@ class BiTriDN(Vertex, message=bool, directed=False):
             if edge.target != self.id and self.superstep == 0:
                 edge.bound = sum(1 for one, other in self.common_neighbors(edge))
             elif edge.bound > 0:
-                low = 0
-                high = edge.bound
-                asked = high  # most bounds hold
+                low, high, asked = 0, edge.bound, edge.bound  # most bounds hold
                 while low < high:
                     holding = 0
                     for one, other in self.common_neighbors(edge):
