@@ -170,6 +170,17 @@ def test_paths_on_a_random_graph_are_those_of_scipy(directed: bool) -> None:
         assert component.tolist() == firsts.tolist()
 
 
+@pytest.mark.parametrize("direction", ["push", "pull"])
+def test_without_weights_distances_are_levels(direction: Any) -> None:
+    """On more edges than have weights of their own."""
+    draw = np.random.default_rng(12)
+    graph = Graph.from_edges(*draw.integers(0, 1000, (2, 6000)), vertices=range(1000))
+    expected = csgraph.dijkstra(graph.to_scipy(), indices=3, unweighted=True)
+    distance = run(SSSP(source=3), graph, device="cpu", direction=direction)["distance"]
+    assert np.isfinite(expected).sum() > 900
+    assert distance.tolist() == expected.tolist()
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_negative_edge_off_a_cycle_shortens_a_way(device: Any) -> None:
     graph = Graph.from_edges([0, 0, 1], [1, 2, 2], weights=[5.0, 4.0, -3.0])

@@ -170,7 +170,10 @@ def test_columns_come_in_the_programs_order() -> None:
     )
     kind, weight, cost = columns_of(edges, ("kind", "weight", "cost"))
     assert (kind.tolist(), weight.tolist(), cost.tolist()) == ([1, 0], [1.0, 1.0], [5.0, 6.0])
+    many = EdgeList(edges.offsets, np.zeros(5000, dtype=np.uint32), {})
+    (weight,) = columns_of(many, ("weight",))
     assert weight.strides == (0,)  # ones that take no memory
+    assert weight.tolist() == [1.0] * 5000
     with pytest.raises(GraphError, match=r"edge\.price.*they have: cost, kind"):
         columns_of(edges, ("price",))
     with pytest.raises(GraphError, match="they have: none"):

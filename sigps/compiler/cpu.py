@@ -48,7 +48,15 @@ class NativeProgram:
     _loops: dict[tuple[str, bool], Callable[..., Any]] = field(default_factory=dict)
 
     def loop(self, name: str, deterministic: bool = False) -> Callable[..., Any]:
-        """Return a loop of `kernels/cpu*.py`, compiled at its first call or read from the cache."""
+        """Return a loop of `kernels/cpu*.py`, compiled at its first call or read from the cache.
+
+        Args:
+            name: Which.
+            deterministic: Whether floats add up in the order of messages, and vertices' contributions stay apart; a
+                program that adds up no floats has one loop for both.
+        """
+        program = self.program
+        deterministic = deterministic and (_adds_floats(program, self.slots) or _aggregates_floats(program))
         known = self._loops.get((name, deterministic))
         if known is None:
             home = kernels if hasattr(kernels, name) else cpu_improving
@@ -268,12 +276,12 @@ def _functions(
     load_record, store_record = _row_access(len(record))
     load_slots, store_slots = _row_access(len(slots))
     load_message, store_message = _access(len(program.message))
-    keeps_apart = deterministic and any(d.kind == "f" for d in program.aggregate_dtypes)
+    keeps_apart = deterministic and _aggregates_floats(program)
     functions = kernels.Functions(
         compute=names["compute"],
         deliver=_deliver(names, lists),
         lift=names.get("lift"),  # type: ignore[arg-type]
-        merge=_merge(program, names, deterministic),
+        merge=_merge(program, names, slots, deterministic),
         contribute=_contribute(names["fold"], aggregators[1], keeps_apart),
         edges_of=_edges_of(program.reads_edges, program.links_edges),
         load_states=load_states,
@@ -329,10 +337,21 @@ def rows(dtypes: Dtypes, size: int) -> tuple[np.ndarray[Any, Any], ...]:
     return (np.zeros(size, dtype=np.dtype(fields, align=True)),)
 
 
-def _merge(program: VertexProgram, names: dict[str, Any], deterministic: bool) -> Any:
+def _adds_floats(program: VertexProgram, slots: Dtypes) -> bool:
+    if program.consumption is Consumption.LISTED:
+        return False
+    return any(d.kind == "f" and op == "sum" for d, op in zip(slots, _ops(program), strict=True))
+
+
+def _aggregates_floats(program: VertexProgram) -> bool:
+    return any(d.kind == "f" for d in program.aggregate_dtypes)
+
+
+def _merge(program: VertexProgram, names: dict[str, Any], slots: Dtypes, deterministic: bool) -> Any:
     """Return the combiner; sums in any order, several at once, where the order of messages is left open."""
     merge: Any = names.get("merge")
-    if merge is None or deterministic or any(op not in ("sum", "any", "all") for op in _ops(program)):
+    is_ordered = deterministic or not _adds_floats(program, slots)
+    if merge is None or is_ordered or any(op not in ("sum", "any", "all") for op in _ops(program)):
         return merge
     return _jit(merge.py_func, fastmath={"reassoc"})
 

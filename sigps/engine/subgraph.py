@@ -122,7 +122,10 @@ def build_subgraph(graph: Graph, assignment: Assignment, *, with_outgoing: bool)
 
 
 def columns_of(edges: EdgeList, names: tuple[str, ...]) -> tuple[NDArray[Any], ...]:
-    """Return the columns a program reads, in its order; a missing weight is 1.0 everywhere, and takes no memory.
+    """Return the columns a program reads, in its order; a missing weight is 1.0 everywhere.
+
+    For a few edges these are an array like any other, for which code may be compiled already; for many they take no
+    memory.
 
     Raises:
         GraphError: If the graph has no column of that name.
@@ -131,6 +134,8 @@ def columns_of(edges: EdgeList, names: tuple[str, ...]) -> tuple[NDArray[Any], .
     for name in names:
         if name in edges.columns:
             columns.append(edges.columns[name])
+        elif name == "weight" and edges.ends.size <= _FEW_EDGES:
+            columns.append(np.ones(edges.ends.size))
         elif name == "weight":
             columns.append(np.broadcast_to(np.float64(1.0), edges.ends.shape))
         else:
@@ -293,6 +298,7 @@ def _routed(graph: Graph, address: Callable[..., tuple[NDArray[Any], NDArray[Any
 
 
 _BLOCK_EDGES = 1 << 21
+_FEW_EDGES = 1 << 12
 
 
 def _block_cuts(graph: Graph) -> list[int]:
