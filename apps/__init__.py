@@ -23,6 +23,7 @@ from sigps.apps.pagerank import PageRank
 from sigps.apps.personalised_pagerank import PersonalisedPageRank
 from sigps.apps.radius import Radius
 from sigps.apps.sssp import SSSP
+from sigps.apps.streamdn import StreamDN
 from sigps.apps.triangles import Triangles
 from sigps.apps.tridn import TriDN
 from sigps.apps.wcc import WCC
@@ -53,6 +54,7 @@ __all__ = [
     "PageRank",
     "PersonalisedPageRank",
     "Radius",
+    "StreamDN",
     "TriDN",
     "Triangles",
     "WeightedLabels",

@@ -40,7 +40,7 @@ class Declaration:
         has_master: Whether `master()` runs between supersteps.
         directed: Whether messages follow the edges' direction; otherwise the graph is taken as undirected.
         edge_states: What vertices keep on their out-edges.
-        reads_neighbors: Whether a method looks through the edges of neighbours.
+        reads_neighbors: Whether a method looks at edges of neighbours.
     """
 
     states: tuple[Field, ...]
@@ -105,7 +105,8 @@ def declare(
         inherited.directed if directed is None else directed,
         inherited.has_master or "master" in vars(cls),
         tuple(edge_states.values()),
-        inherited.reads_neighbors or any(_names(value, "common_neighbors") for value in vars(cls).values()),
+        inherited.reads_neighbors
+        or any(_names(value, "common_neighbors", "reverse") for value in vars(cls).values()),
     )
 
 
@@ -154,7 +155,7 @@ def _edge_state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bo
         raise CompileError(f"{cls.__name__}.{name}: {default!r} is a measure of vertices, not of edges")
     if isinstance(default, _OnEdges):
         default = Field.REQUIRED
-    if name in ("target", "weight", "index"):
+    if name in ("target", "weight", "index", "reverse"):
         raise CompileError(
             f"{cls.__name__}.{name}: every edge has a {name!r} of its own: choose another name"
         )
@@ -163,14 +164,14 @@ def _edge_state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bo
     return field
 
 
-def _names(value: Any, name: str) -> bool:
-    """Tell whether the code of a method names something."""
+def _names(value: Any, *names: str) -> bool:
+    """Tell whether the code of a method names one of these."""
     value = getattr(value, "__func__", getattr(value, "fget", value))
     codes = [getattr(value, "__code__", None)]
     while codes:
         code = codes.pop()
         if isinstance(code, types.CodeType):
-            if name in code.co_names:
+            if not set(names).isdisjoint(code.co_names):
                 return True
             codes += code.co_consts
     return False

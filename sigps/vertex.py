@@ -52,6 +52,7 @@ class EdgeValues(Protocol):
     def __contains__(self, name: object) -> bool: ...
     def read(self, name: str, index: int) -> Any: ...
     def write(self, name: str, index: int, value: Any) -> None: ...
+    def reverse(self, index: int) -> Edge: ...
 
 
 class Edge:
@@ -64,6 +65,8 @@ class Edge:
 
     index: int
     target: int
+    _columns: dict[str, Any] | None
+    _values: EdgeValues | None
 
     def __init__(
         self, index: int, target: int, columns: dict[str, Any] | None, values: EdgeValues | None = None
@@ -86,6 +89,13 @@ class Edge:
         raise AttributeError(
             f"the edges have no column {name!r}; they have: {', '.join(self._columns) or 'none'}"
         )
+
+    @property
+    def reverse(self) -> Edge:
+        """The same undirected edge as its target keeps it, when the superstep began: `edge.reverse.bound`."""
+        if self._values is None:
+            raise AttributeError("edge.reverse has what is kept on edges: declare an EdgeState")
+        return self._values.reverse(self.index)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self._values is None or name not in self._values:

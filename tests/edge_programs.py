@@ -60,6 +60,22 @@ class Waves(Vertex, message=float):
             self.vote_to_halt()
 
 
+class Returns(Vertex, directed=False):
+    """What the other end keeps on an edge comes back, one superstep late, with the end's id."""
+
+    said: EdgeState[int] = 0
+    sum: EdgeState[int] = 0
+    heard: State[int] = 0
+
+    def compute(self, messages: Any) -> None:
+        for edge in self.out_edges:
+            edge.said = self.superstep * 10 + self.out_degree
+            edge.sum += edge.reverse.said
+        self.heard = max((edge.reverse.sum for edge in self.out_edges), default=-1)
+        if self.superstep == 3:
+            self.vote_to_halt()
+
+
 class Marks(Vertex, message=bool):
     """Keeps narrow values on edges and looks at nobody else's."""
 

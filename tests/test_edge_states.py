@@ -13,7 +13,7 @@ import pytest
 from app_runs import NAMES, RANDOM, neighbours_of
 from battery import BATTERY, Sample
 from cells import program_of
-from edge_programs import EdgeTriangles, Marks, Mirrors, Waves
+from edge_programs import EdgeTriangles, Marks, Mirrors, Returns, Waves
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_equality import samples
@@ -29,7 +29,7 @@ from sigps.engine.subgraph import build_subgraph
 from sigps.graph.partition import partition
 from sigps.kernels.neighbors import mark_row, next_common, no_marks
 
-PROGRAMS = [EdgeTriangles, Waves, Marks, Mirrors]
+PROGRAMS = [EdgeTriangles, Waves, Marks, Mirrors, Returns]
 SOME_WAYS = [
     Way(),
     Way(threads=3),
@@ -47,7 +47,7 @@ def test_all_ways_agree(program: type[Vertex], name: str) -> None:
     assert_all_equal(program(), BATTERY[name], SOME_WAYS)
 
 
-@pytest.mark.parametrize("program", [EdgeTriangles, Waves])
+@pytest.mark.parametrize("program", [EdgeTriangles, Waves, Returns])
 def test_all_ways_agree_where_rows_are_long(program: type[Vertex]) -> None:
     assert_all_equal(program(), BATTERY["skewed"], SOME_WAYS)
 
@@ -81,6 +81,17 @@ def test_what_neighbours_keep_is_read_one_superstep_late() -> None:
         assert early.edges["seen"].tolist() == [14, 14, 14]
         assert late.edges["seen"].tolist() == [200, 200, 200]
         assert late.edges["mark"].tolist() == [200, 200, 200]
+
+
+def test_what_the_other_end_keeps_is_read_one_superstep_late() -> None:
+    """A path of three: the ends have degree 1, the middle has 2; each says ten times the superstep and its degree."""
+    graph = Graph.from_edges([5, 6], [6, 7], directed=False)
+    for device in ("python", "cpu"):
+        result = run(Returns(), graph, device=device)  # type: ignore[arg-type]
+        to_middle = 0 + 2 + 12 + 22
+        to_end = 0 + 1 + 11 + 21
+        assert result.edges["sum"].tolist() == [to_middle, to_end]  # 5 keeps the first, 6 the second
+        assert result["heard"].tolist() == [0 + 1 + 11, 2 + 12, 1 + 11]
 
 
 def test_edges_are_named_by_the_users_ids(tmp_path: Path) -> None:
@@ -231,6 +242,7 @@ def test_rows_of_neighbours_are_the_graphs(name: str, size: int, run_ranks: Any)
         ("for edge in self.out_edges:\n    self.x = len(self.common_neighbors(edge))", "cannot take pairs"),
         ("self.x = self.kept", "is kept on edges"),
         ("self.kept = 3", "is kept on edges"),
+        ("for edge in self.out_edges:\n    self.x = edge.reverse.kept", "directed=False"),
     ],
 )
 def test_refused_by_the_compiler(body: str, says: str) -> None:
@@ -273,6 +285,30 @@ def test_refused_by_the_interpreter(body: str, says: str) -> None:
 def test_refused_declarations(field: str, says: str) -> None:
     with pytest.raises(CompileError, match=says):
         program_of("pass", field + "\n", before="import sigps\nfrom sigps import EdgeState")
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("self.x = edge.reverse", "is read as edge.reverse.<what"),
+        ("self.x = edge.reverse.weight", "has what is kept on edges, no 'weight'"),
+        ("edge.reverse.kept = 3", "the edge's target keeps it"),
+        ("edge.reverse = 3", "is read as edge.reverse.<what"),
+        ("self.x = edge.reverse.reverse.kept", "has what is kept on edges, no 'reverse'"),
+    ],
+)
+def test_a_reverse_that_is_refused(line: str, says: str) -> None:
+    program = program_of(
+        f"for edge in self.out_edges:\n    {line}",
+        "kept: EdgeState[int] = 0\n",
+        before="from sigps import EdgeState",
+        message="directed=False",
+    )
+    with pytest.raises(CompileError, match=says):
+        analyse(program)
+    if "reverse.reverse" not in line and line != "self.x = edge.reverse":
+        with pytest.raises(AttributeError):
+            run(program, BATTERY["complete_5"].build(), device="python")
 
 
 def test_a_state_log_is_refused(tmp_path: Path) -> None:

@@ -181,7 +181,7 @@ def _infer(
         parts = [i64, i64, array(np.dtype(np.uint32)), array(np.dtype(np.int64)), columns]
         if program.links_edges:
             kept = numba.types.Tuple([array(d) for d in program.edge_state_dtypes])
-            rows_of = [array(np.dtype(t)) for t in (np.uint32, np.uint64, np.uint32, np.uint32)]
+            rows_of = [array(np.dtype(t)) for t in (np.uint32, np.uint64, np.uint32, np.uint32, np.int64)]
             parts.append(numba.types.Tuple([*rows_of, kept, kept]))
         edges = numba.types.Tuple(parts)
     mail: Any = numba.types.Tuple([])

@@ -31,6 +31,7 @@ class EdgeLoops:
         columns: The edge columns it reads.
         walks: Whether it walks edges at all.
         pairs: Whether it walks the rows of neighbours.
+        reverses: Whether it reads what the other ends of edges keep.
         functions: Reductions of edges, one function each.
         methods: Pure methods that `functions` call.
     """
@@ -39,6 +40,7 @@ class EdgeLoops:
     columns: tuple[str, ...] = ()
     walks: bool = False
     pairs: bool = False
+    reverses: bool = False
     functions: list[ast.FunctionDef] = field(default_factory=list)
     methods: set[str] = field(default_factory=set)
 
@@ -167,11 +169,16 @@ class _Rewriter(ast.NodeTransformer):
         return call
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
+        whole = node.value
+        if isinstance(whole, ast.Attribute) and whole.attr == "reverse" and self._is_own_edge(whole.value):
+            return self._reversed(node, whole)
         if not isinstance(node.value, ast.Name) or node.value.id not in self._positions:
             return self.generic_visit(node)
         edge, position = node.value.id, self._positions[node.value.id]
         if node.attr in self._subject.edge_states:
             return self._edge_state(node, position)
+        if node.attr == "reverse":
+            reject(node, "edge.reverse is read as edge.reverse.<what is kept on edges>")
         if edge in self._seen and node.attr != "target":
             reject(
                 node,
@@ -205,6 +212,21 @@ class _Rewriter(ast.NodeTransformer):
         assert isinstance(place, ast.Subscript)
         place.ctx = node.ctx
         return at([place], node)[0]
+
+    def _is_own_edge(self, node: ast.expr) -> TypeGuard[ast.Name]:
+        return isinstance(node, ast.Name) and node.id in self._positions and node.id not in self._seen
+
+    def _reversed(self, node: ast.Attribute, edge: ast.Attribute) -> ast.expr:
+        """Return what the other end keeps on an edge."""
+        name = edge.value.id  # type: ignore[attr-defined]
+        if self._subject.cls.declaration.directed:
+            reject(node, f"{name}.reverse is there in undirected graphs: class ...(Vertex, directed=False)")
+        if node.attr not in self._subject.edge_states:
+            reject(node, f"{name}.reverse has what is kept on edges, no {node.attr!r}")
+        if not isinstance(node.ctx, ast.Load):
+            reject(node, f"{name}.reverse.{node.attr} cannot be assigned: the edge's target keeps it")
+        self.result.reverses = True
+        return at([expression(f"__seen_{node.attr}[__reverse[{self._positions[name]}]]")], node)[0]
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         """What is assigned to an edge takes the declared type at once, as in the interpreter."""

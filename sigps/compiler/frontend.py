@@ -120,6 +120,7 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
         reads_target=sends.reads_target,
         edge_states=tuple(subject.edge_states.values()),
         reads_neighbors=edges.pairs,
+        reads_reverse=edges.reverses,
     )
     if derived.has_master or derived.links_edges:  # every superstep is seen, so they must be those as written
         return derived
@@ -136,7 +137,7 @@ def _compute(
 ) -> ast.FunctionDef:
     start = unpack(subject, "__env", "__params", "__aggregates", "__vertex", "__state")
     start += _unpack_inbox(subject, messages)
-    has_links = edges.pairs or bool(subject.edge_states)
+    has_links = edges.pairs or edges.reverses or bool(subject.edge_states)
     if edges.walks or has_links:
         links = ", __links" if has_links else ""
         start += statements(
@@ -145,7 +146,9 @@ def _compute(
         names = ", ".join(f"__column_{c}" for c in edges.columns)
         start += statements(f"({names},) = __edge_columns") if names else []
     if has_links:
-        start += statements("(__row_of, __row_offsets, __row_targets, __marks, __own, __seen) = __links")
+        start += statements(
+            "(__row_of, __row_offsets, __row_targets, __marks, __reverse, __own, __seen) = __links"
+        )
         for kind in ("own", "seen") if subject.edge_states else ():
             names = ", ".join(f"__{kind}_{name}" for name in subject.edge_states)
             start += statements(f"({names},) = __{kind}")

@@ -19,7 +19,7 @@ The functions (every argument is a scalar or a tuple, so each is inlined whereve
     inbox   = the slots where messages are combined; (begin, end, array, ...) where they are listed
     edges   = (begin, end, gids, ids, (column, ...))  the vertex's out-edges, where compute() reads them;
               with a sixth where something is kept on them, or rows of neighbours are walked:
-              (row_of, offsets, targets, marks, (own, ...), (seen, ...)), as in engine/edge_states.py
+              (row_of, offsets, targets, marks, reverse, (own, ...), (seen, ...)), as in engine/
     mail    = (count, kinds, targets, senders, array, ...)  where compute() sends what no record can express
     flags   = HALT | RETIRE | SENT
 """
@@ -127,6 +127,7 @@ class VertexProgram:
         reads_target: Whether a message is made of its target's id.
         edge_states: What vertices keep on their out-edges.
         reads_neighbors: Whether compute() walks the rows of neighbours.
+        reads_reverse: Whether compute() reads what the other ends of edges keep.
         best_first: The form for supersteps in which only the best value is sent; None where there is none.
         has_master: Whether the class's `master()` runs between supersteps.
         improving: Where keys are, in a program that only takes better ones; None in others.
@@ -161,6 +162,7 @@ class VertexProgram:
     reads_target: bool = False
     edge_states: tuple[Field, ...] = ()
     reads_neighbors: bool = False
+    reads_reverse: bool = False
 
     def __hash__(self) -> int:
         return hash(self.key)

@@ -76,7 +76,7 @@ def find_gpu_obstacle(program: VertexProgram, deterministic: bool, *, resumes: b
     floats = [*program.message_dtypes, *program.aggregate_dtypes]
     if deterministic and any(d.kind == "f" for d in floats):
         return "deterministic sums of floats"
-    if program.edge_states:
+    if program.edge_states or program.reads_reverse:
         return "values kept on edges (EdgeState)"
     if program.reads_neighbors:
         return "common_neighbors()"

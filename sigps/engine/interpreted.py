@@ -88,7 +88,17 @@ class InterpretedEngine:
             return None
         fields = self._program.declaration.edge_states
         arrays = self._edge_states.seen if as_seen else self._edge_states.own
-        return _EdgeValues({f.name: (f, a) for f, a in zip(fields, arrays, strict=True)}, as_seen)
+        return _EdgeValues({f.name: (f, a) for f, a in zip(fields, arrays, strict=True)}, as_seen, self)
+
+    def _edge_back(self, index: int) -> Edge:
+        edges, rows = self._subgraph.outgoing, self._subgraph.neighbor_rows
+        assert edges is not None
+        assert rows is not None
+        source = int(np.searchsorted(edges.offsets, index, side="right")) - 1
+        gid, row = int(self._subgraph.owned_gids[source]), int(rows.row_of[index])
+        entries = range(int(rows.offsets[row]), int(rows.offsets[row + 1]))
+        at = next(entry for entry in entries if rows.targets[entry] == gid)
+        return Edge(at, int(self._subgraph.ids[source]) if self._subgraph.ids.size else gid, None, self._seen)
 
     def edge_state(self, name: str) -> NDArray[Any]:
         """Return what is kept on out-edges, in the order of `Subgraph.outgoing`; the engine's own array."""
@@ -323,8 +333,10 @@ class _Mail:
 class _EdgeValues:
     """What is kept on edges, by name and index: `EdgeValues` of `vertex.py`."""
 
-    def __init__(self, values: dict[str, tuple[Field, NDArray[Any]]], as_seen: bool) -> None:
-        self._values, self._is_seen = values, as_seen
+    def __init__(
+        self, values: dict[str, tuple[Field, NDArray[Any]]], as_seen: bool, engine: InterpretedEngine
+    ) -> None:
+        self._values, self._is_seen, self._engine = values, as_seen, engine
 
     def __contains__(self, name: object) -> bool:
         return name in self._values
@@ -340,6 +352,15 @@ class _EdgeValues:
             )
         field, array = self._values[name]
         array[index] = field.convert(value)
+
+    def reverse(self, index: int) -> Edge:
+        """Return the edge back, found by looking through the target's row."""
+        if self._is_seen or self._engine._program.declaration.directed:
+            raise AttributeError(
+                "edge.reverse is there for edges of self.out_edges in undirected graphs: "
+                "class ...(Vertex, directed=False)"
+            )
+        return self._engine._edge_back(index)
 
 
 class _View:

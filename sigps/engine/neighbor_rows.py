@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ class NeighborRows:
         row_of: [num_out_edges]: the row of each out-edge's target.
         asked: For each rank, the entries of this partition that it has copies of, in its order.
         bounds: [size + 1]: the copies of rank r's entries are bounds[r] : bounds[r + 1].
+        owned: [num_owned] gids; None where they are the local ids.
     """
 
     offsets: NDArray[np.uint64]
@@ -31,6 +33,23 @@ class NeighborRows:
     row_of: NDArray[np.integer]
     asked: tuple[NDArray[np.int64], ...] = ()
     bounds: NDArray[np.int64] | None = None
+    owned: NDArray[np.int64] | None = None
+
+    @cached_property
+    def reverse(self) -> NDArray[np.int64]:
+        """The entry of each out-edge in the row of its target, [num_out_edges]; of parallel ones the first.
+
+        Of an undirected graph. Found by search, when somebody first asks.
+        """
+        num_edges = self.row_of.size
+        lengths = np.diff(self.offsets).astype(np.int64)
+        num_owned = int(np.searchsorted(self.offsets, num_edges, side="right")) - 1
+        gids = np.arange(num_owned) if self.owned is None else self.owned
+        base = 1 + int(self.targets.max(initial=0))
+        entries = np.repeat(np.arange(lengths.size), lengths) * base + self.targets.astype(np.int64)
+        sources = np.repeat(gids, lengths[: gids.size])
+        found = np.searchsorted(entries, self.row_of.astype(np.int64) * base + sources)
+        return found.astype(np.int64, copy=False)
 
 
 def build_neighbor_rows(subgraph: Subgraph, assignment: Assignment, group: Group) -> NeighborRows:
@@ -64,6 +83,7 @@ def build_neighbor_rows(subgraph: Subgraph, assignment: Assignment, group: Group
         _row_numbers(subgraph, ends, remote),
         asked,
         bounds,
+        subgraph.owned_gids,
     )
 
 

@@ -49,16 +49,19 @@ def walked_edges(
         return walked
     rows = subgraph.neighbor_rows
     nothing = np.empty(0, dtype=np.uint32)
+    no_reverse = np.empty(0, dtype=np.int64)
     if rows is None:  # it keeps something, and looks at nobody else's
-        return *walked, (nothing, np.zeros(1, dtype=np.uint64), nothing, nothing, kept.own, kept.seen)
-    return *walked, (rows.row_of, rows.offsets, rows.targets, nothing, kept.own, kept.seen)
+        no_offsets = np.zeros(1, dtype=np.uint64)
+        return *walked, (nothing, no_offsets, nothing, nothing, no_reverse, kept.own, kept.seen)
+    reverse = rows.reverse if program.reads_reverse else no_reverse
+    return *walked, (rows.row_of, rows.offsets, rows.targets, nothing, reverse, kept.own, kept.seen)
 
 
 def with_marks(walked: tuple[Any, ...], subgraph: Subgraph) -> tuple[Any, ...]:
     """Return what `walked_edges` gave, for one thread of a program that walks the rows of neighbours."""
-    *edges, (row_of, offsets, targets, _, own, seen) = walked
+    *edges, (row_of, offsets, targets, _, *rest) = walked
     marks = no_marks(subgraph.num_vertices, targets.size)
-    return *edges, (row_of, offsets, targets, marks, own, seen)
+    return *edges, (row_of, offsets, targets, marks, *rest)
 
 
 def cut_vertices(offsets: NDArray[np.uint64], parts: int) -> list[tuple[np.uint64, np.uint64]]:

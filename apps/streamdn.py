@@ -1,0 +1,81 @@
+"""Dense neighbourhoods without looking at triangles: the bounds of `TriDN`, estimated from hashes of neighbours.
+
+Edges whose ends share fewer than `level` neighbours are taken away, level by level. How many they share is estimated
+in `scans` supersteps, in each of which every vertex says the lowest hash among its neighbours that are left: the share
+of scans in which both ends say the same estimates how many of all their neighbours both have.
+
+    hits(u, v) / scans ~ |N(u) & N(v)| / |N(u) | N(v)|,   shared(u, v) ~ hits / (scans + hits) (|N(u)| + |N(v)|)
+
+A vertex keeps a few numbers on each edge. Hashes have `bits` bits: with fewer than the neighbours call for, hits come
+by chance. The graph is taken as undirected; loops do not count, and of parallel edges the first has the bound.
+
+N. Wang et al., "On triangulation-based dense neighborhood graph discovery", Proceedings of the VLDB Endowment 4, 2010;
+L. Becchetti et al., "Efficient semi-streaming algorithms for local triangle counting in massive graphs", KDD 2008.
+
+>>> import sigps
+>>> graph = sigps.Graph.from_edges([0, 0, 0, 1, 1, 2, 3], [1, 2, 3, 2, 3, 3, 4], directed=False)
+>>> sigps.run(StreamDN(scans=400), graph).edges["bound"].tolist()
+[2, 2, 2, 2, 2, 2, 0]
+"""
+
+from sigps import Aggregator, EdgeState, Param, Shared, State, Vertex
+from sigps.apps.maximal_independent_set import priority
+
+
+class StreamDN(Vertex, directed=False):
+    """The estimated bound of each edge, and the largest of each vertex's edges."""
+
+    scans: Param[int] = 64
+    bits: Param[int] = 32
+    seed: Param[int] = 0
+    bound: EdgeState[int] = 0
+    is_left: EdgeState[bool] = False
+    low: EdgeState[int] = 0
+    degree: EdgeState[int] = 0
+    hits: EdgeState[int] = 0
+    density: State[int] = 0
+    scan: Shared[int] = 0
+    level: Shared[int] = 1
+    fewest = Aggregator.min(int)
+    fell = Aggregator.any()
+
+    def compute(self, messages):
+        """Count a hit where both ends said the same, then say the next hash, or take away what shares too little."""
+        degree, low = 0, 1 << 32
+        previous = self.id
+        for edge in self.out_edges:
+            if self.superstep == 0:
+                edge.is_left = edge.target != self.id and edge.target != previous
+                previous = edge.target
+            if edge.is_left:
+                if self.scan > 0 and edge.low == edge.reverse.low:
+                    edge.hits += 1
+                degree += 1
+                low = min(low, self.hashed(edge.target))
+        self.density = 0
+        for edge in self.out_edges:
+            if edge.is_left and self.scan < self.scans:
+                edge.low, edge.degree = low, degree
+            elif edge.is_left:
+                shared = round(edge.hits / (self.scans + edge.hits) * (edge.degree + edge.reverse.degree))
+                edge.hits = 0
+                if shared < self.level:
+                    edge.bound = self.level - 1
+                    edge.is_left = False
+                    self.fell += True
+                else:
+                    self.fewest += shared
+            self.density = max(self.density, edge.bound)
+
+    def hashed(self, vertex):
+        """Return a vertex's hash in this superstep."""
+        return priority(vertex, priority(self.superstep, self.seed)) >> (32 - self.bits)
+
+    def master(self):
+        """Go on to the next scan; after the last one, to the next level that takes an edge away, if one is left."""
+        self.scan = (self.scan + 1) % (self.scans + 1)
+        if self.scan == 0:
+            if self.fewest > self.num_edges:  # the aggregator's identity: no edge is left
+                self.stop()
+            elif not self.fell:
+                self.level = self.fewest + 1
