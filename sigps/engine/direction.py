@@ -70,8 +70,8 @@ def choose_direction(
         return "pull"
     if forced == "push":
         return "push"
-    if num_active * 4 > num_vertices:
-        return "pull"
+    if sender_edges == 0 and num_active * 4 > num_vertices:
+        return "pull"  # which asks nobody
     gain = PULL_GAIN_EARLY if stops_early else PULL_GAIN
     return "push" if (sender_edges + num_active) * gain < num_edges + num_vertices else "pull"
 
