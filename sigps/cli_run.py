@@ -170,7 +170,7 @@ def _check_engine(job: Job, program: Vertex) -> None:
 
     device = job.engine.device
     check_device(device)
-    check_checkpoint(_checkpoint(job), False, program, traces=job.engine.trace is not None)
+    check_checkpoint(_checkpoint(job), False, traces=job.engine.trace is not None)
     if job.engine.trace is not None and device != "python":
         raise ConfigError(f"engine.trace needs engine.device: python; this job has {device!r}")
     check_program(program, device, job.engine.precision)

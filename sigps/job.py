@@ -113,7 +113,7 @@ def run(
         asynchronous=asynchronous,
         resume=resume,
     )
-    together(lambda: check_checkpoint(checkpoint, resume, program, traces=trace is not None), graph.group)
+    together(lambda: check_checkpoint(checkpoint, resume, traces=trace is not None), graph.group)
     if not isinstance(faults, (Faults, type(None))):
         raise ConfigError(f"faults={faults!r} must be a sigps.Faults, or None")
     check_device(device)
@@ -212,12 +212,11 @@ def check_device(device: str) -> None:
             find_gpu()
 
 
-def check_checkpoint(checkpoint: Checkpoint | None, resume: bool, program: Vertex, *, traces: bool) -> None:
+def check_checkpoint(checkpoint: Checkpoint | None, resume: bool, *, traces: bool) -> None:
     """Check that the state can be saved as asked for.
 
     Raises:
-        ConfigError: If there is nothing to resume from, the folder cannot be written, or the program keeps what
-            state logs do not hold.
+        ConfigError: If there is nothing to resume from, or the folder cannot be written.
     """
     from sigps.system.state_log import Checkpoint, check_folder
     from sigps.system.trace_file import check_writable
@@ -228,11 +227,6 @@ def check_checkpoint(checkpoint: Checkpoint | None, resume: bool, program: Verte
         return
     if not isinstance(checkpoint, Checkpoint):
         raise ConfigError(f"checkpoint={checkpoint!r} must be a sigps.Checkpoint, or None")
-    if isinstance(program, Vertex) and program.declaration.edge_states:
-        raise ConfigError(
-            f"{type(program).__name__} keeps values on edges, which state logs do not hold yet: "
-            "run it without a checkpoint"
-        )
     check_folder(checkpoint.folder)
     if traces:
         check_writable()

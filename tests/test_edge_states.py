@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_equality import samples
 from thread_group import ThreadGroup
-from ways import WAYS, Way, assert_all_equal, results_of
+from ways import WAYS, Way, assert_all_equal, assert_same, results_of
 
-from sigps import Checkpoint, CompileError, ConfigError, EdgeState, Graph, Vertex, run
+from sigps import Checkpoint, CompileError, ConfigError, EdgeState, Graph, Result, Vertex, run
 from sigps.compiler.explain import explain
 from sigps.compiler.frontend import analyse
 from sigps.engine.gpu_in_memory import find_gpu_obstacle
@@ -311,9 +311,37 @@ def test_a_reverse_that_is_refused(line: str, says: str) -> None:
             run(program, BATTERY["complete_5"].build(), device="python")
 
 
-def test_a_state_log_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="Marks keeps values on edges, which state logs do not hold yet"):
-        run(Marks(), Graph.from_edges([0], [1]), checkpoint=Checkpoint(tmp_path / "log", every=1))
+@pytest.mark.parametrize("program", [Marks, Returns, Mirrors, Waves])
+@pytest.mark.parametrize(("first", "second"), [("cpu", "python"), ("python", "cpu"), ("cpu", "cpu")])
+def test_a_run_goes_on_from_its_log(
+    program: type[Vertex], first: str, second: str, tmp_path: Path, run_ranks: Any
+) -> None:
+    """On other ranks, with other partitions, on another device; parallel edges keep what each of them had."""
+    if program is Waves and (first, second) == ("cpu", "python"):
+        pytest.skip("what send_to() combined cannot go on there")
+    sample = BATTERY["hub_on_a_partition_border"]
+    whole = run(program(), sample.build(), device="python", deterministic=True)
+
+    def part(size: int, device: str, **options: Any) -> Result:
+        def work(group: ThreadGroup) -> Result:
+            return run(
+                program(),
+                sample.build(group=group),
+                device=device,
+                deterministic=True,
+                partitioner="hash",
+                **options,
+            )
+
+        found: Result = run_ranks(size, work)[0]
+        return found
+
+    assert whole.supersteps > 1
+    for stop in range(1, whole.supersteps):
+        checkpoint = Checkpoint(tmp_path / f"log{stop}", every=1)
+        part(2, first, checkpoint=checkpoint, max_supersteps=stop)
+        result = part(3, second, checkpoint=checkpoint, resume=True)
+        assert_same(result, whole, exact=True)
 
 
 def test_the_gpu_engine_says_that_it_is_not_built_for_them() -> None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sigps.engine.exchange import Exchange
 from sigps.engine.neighbor_rows import NeighborRows
+from sigps.engine.subgraph import Subgraph
 from sigps.vertex import Field
 
 __all__ = ["EdgeStates"]
@@ -45,6 +46,17 @@ class EdgeStates:
         entries = rows.targets.size if rows is not None else 0
         self.own: Arrays = tuple(np.full(num_edges, f.default, dtype=d) for f, d in pairs)
         self.seen: Arrays = tuple(np.full(entries, f.default, dtype=d) for f, d in pairs)
+
+    def save(self, subgraph: Subgraph) -> tuple[NDArray[np.int64], Arrays]:
+        """Return copies for a snapshot: the gids of the vertices that keep them, and what is kept."""
+        return subgraph.sources_of_edges(), tuple(own.copy() for own in self.own)
+
+    def restore(self, subgraph: Subgraph, sources: NDArray[np.int64], values: Arrays) -> None:
+        """Go on with what was saved, whatever the order of the vertices. Collective."""
+        order = np.argsort(subgraph.local_ids(sources), kind="stable")
+        for own, saved in zip(self.own, values, strict=True):
+            own[:] = saved[order]
+        self.turn()
 
     def turn(self) -> int:
         """Let neighbours see what was written; returns the bytes that left this rank. Collective.

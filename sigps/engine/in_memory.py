@@ -156,8 +156,9 @@ class Engine:
             senders = self._last_senders()
             flying = "records", owned[senders], as_columns(self._read[1], senders)
         states = tuple(s.copy() for s in self._fields[1])
+        kept = self._edge_states.save(self._subgraph) if self._edge_states is not None else ()
         return Snapshot(
-            self.superstep, owned.copy(), self._status.copy(), states, *flying, self.aggregates.values
+            self.superstep, owned.copy(), self._status.copy(), states, *flying, self.aggregates.values, *kept
         )
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -166,6 +167,8 @@ class Engine:
         self._status[lids] = snapshot.status
         for state, values in zip(self._fields[1], snapshot.states, strict=True):
             state[lids] = values
+        if self._edge_states is not None:
+            self._edge_states.restore(self._subgraph, snapshot.sources, snapshot.edges)
         self.aggregates.restore(snapshot.aggregates)
         tally = Tally(active=int(np.count_nonzero(self._status == ACTIVE)))
         ends = self._subgraph.local_ids(snapshot.ends)

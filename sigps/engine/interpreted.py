@@ -130,6 +130,7 @@ class InterpretedEngine:
             owned[ends],
             self._as_arrays(messages),
             self.aggregates.values,
+            *(self._edge_states.save(self._subgraph) if self._edge_states is not None else ()),
         )
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -143,6 +144,8 @@ class InterpretedEngine:
         self._retired[lids] = snapshot.status == RETIRED
         for state, values in zip(self._states.values(), snapshot.states, strict=True):
             state[lids] = values
+        if self._edge_states is not None:
+            self._edge_states.restore(self._subgraph, snapshot.sources, snapshot.edges)
         self.aggregates.restore(snapshot.aggregates)
         self.superstep = snapshot.superstep
         if snapshot.in_flight == "slots":

@@ -11,7 +11,7 @@ A record stands for the messages of all its vertex's edges, so a dense superstep
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -36,6 +36,8 @@ class Snapshot:
         ends: Gids of the senders of records, of the targets of slots and messages.
         values: One array a field of these, aligned with `ends`.
         aggregates: What compute() reads of its aggregators in the next superstep.
+        sources: Gids of the vertices that keep values on out-edges, one for each of these: a vertex's edges in order.
+        edges: [edges] each, aligned with `sources`.
     """
 
     superstep: int
@@ -46,6 +48,8 @@ class Snapshot:
     ends: NDArray[np.int64]
     values: Arrays
     aggregates: tuple[Any, ...]
+    sources: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    edges: Arrays = ()
 
 
 def as_columns(rows: Arrays, at: Any) -> Arrays:

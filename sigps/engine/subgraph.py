@@ -96,6 +96,11 @@ class Subgraph:
     def owned_gids(self) -> NDArray[np.int64]:
         return np.arange(self.num_owned) if self.gids is None else self.gids[: self.num_owned]
 
+    def sources_of_edges(self) -> NDArray[np.int64]:
+        """Return the gids of the owned ends of the out-edges, in the order of `outgoing`."""
+        assert self.outgoing is not None
+        return np.repeat(self.owned_gids, np.diff(self.outgoing.offsets).astype(np.int64))
+
     def outgoing_ids(self) -> NDArray[np.int64]:
         """Return the ids of the out-edges' targets as compute() sees them."""
         assert self.outgoing is not None

@@ -44,7 +44,7 @@ class Identity:
         parts += [fingerprint(function, set()) for function in functions]
         parts += [
             f"{f.name} {f.dtype(precision)} {f.default} {f.measure}"
-            for f in (*declared.states, *declared.message)
+            for f in (*declared.states, *declared.message, *declared.edge_states)
         ]
         parts += [f"{a.name} {a.kind} {a.identity} {a.start} {a.persistent}" for a in declared.aggregators]
         key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

@@ -113,12 +113,16 @@ def read_snapshot(folder: Path, manifest: Manifest, group: Group, assignment: As
     """
     of_vertices = ["gids", "status", *(f"state.{name}" for name in manifest.states)]
     in_flight = ["ends", *(name for name in manifest.dtypes if name.startswith("value."))]
+    kept = [name for name in manifest.dtypes if name == "sources" or name.startswith("edge.")]
     parts = [
-        log_files.read_part(folder / manifest.name, rank, [*of_vertices, *in_flight])
+        log_files.read_part(folder / manifest.name, rank, [*of_vertices, *in_flight, *kept])
         for rank in range(group.rank, len(manifest.parts), group.size)
     ]
     vertices = _routed(parts, of_vertices, manifest.dtypes, group, assignment)
     messages = _routed(parts, in_flight, manifest.dtypes, group, assignment)
+    edges = (
+        _routed(parts, kept, manifest.dtypes, group, assignment) if kept else [np.empty(0, dtype=np.int64)]
+    )
     return Snapshot(
         superstep=manifest.superstep,
         gids=vertices[0],
@@ -128,6 +132,8 @@ def read_snapshot(folder: Path, manifest: Manifest, group: Group, assignment: As
         ends=messages[0],
         values=tuple(messages[1:]),
         aggregates=tuple(manifest.aggregators.values()),
+        sources=edges[0],
+        edges=tuple(edges[1:]),
     )
 
 

@@ -123,6 +123,7 @@ class StateLog:
     ) -> None:
         self.checkpoint, self._identity, self._graph, self._device = checkpoint, identity, graph, device
         self._states = [f.name for f in program.declaration.states]
+        self._on_edges = [f.name for f in program.declaration.edge_states]
         self._aggregators = [a.name for a in program.declaration.aggregators]
         self._group = graph.group
         self._run = self._group.broadcast(_next_run(checkpoint.folder) if self._group.rank == 0 else "")
@@ -218,6 +219,11 @@ class StateLog:
         arrays |= {
             f"state.{name}": values for name, values in zip(self._states, snapshot.states, strict=True)
         }
+        if self._on_edges:
+            arrays["sources"] = snapshot.sources
+            arrays |= {
+                f"edge.{name}": values for name, values in zip(self._on_edges, snapshot.edges, strict=True)
+            }
         arrays |= {f"value.{i}": values for i, values in enumerate(snapshot.values)}
         if self._graph.ids.table is not None:
             if self._oids is None:

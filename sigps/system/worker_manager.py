@@ -100,8 +100,7 @@ class Part:
         """Gids of the owned vertices and of the other ends of their out-edges; each vertex's in ascending order."""
         edges = self._subgraph.outgoing
         assert edges is not None
-        sources = np.repeat(self._subgraph.owned_gids, np.diff(edges.offsets).astype(np.int64))
-        return sources, edges.ends.astype(np.int64)
+        return self._subgraph.sources_of_edges(), edges.ends.astype(np.int64)
 
     def oids(self, graph: Graph) -> NDArray[Any]:
         """Return the users' ids of `gids`, made once a partition. Collective."""
