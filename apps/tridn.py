@@ -1,34 +1,25 @@
-"""Dense neighbourhoods by triangulation: how many neighbours the ends of each edge share in the densest part around.
+"""Dense neighbourhoods by triangulation, as simply as can be: bounds that do not hold fall by one.
 
-Each edge has an upper bound of that number, first its triangles. A bound holds if as many triangles on the edge have
-bounds no smaller on both other sides; one that does not hold falls by one. Those that all hold are the largest that do.
-
-    bound(u, v) = max { k : |{ w : bound(u, w) >= k, bound(v, w) >= k }| >= k },   w a common neighbour of u and v
-
-An edge's bound plus 2 is its truss number. The graph is taken as undirected; loops do not count, and parallel edges
-are one. A superstep for each fall: as many as triangles on one edge, at most.
+What comes out is what `BiTriDN` gives, whose page has the formula, after as many supersteps as a bound falls: up to the
+triangles on one edge.
 
 N. Wang, J. Zhang, K.-L. Tan, A. K. H. Tung, "On triangulation-based dense neighborhood graph discovery", Proceedings of
 the VLDB Endowment 4, 2010; J. Cohen, "Trusses: cohesive subgraphs for social network analysis", 2008.
 
 >>> import sigps
 >>> graph = sigps.Graph.from_edges([0, 0, 0, 1, 1, 2, 3], [1, 2, 3, 2, 3, 3, 4], directed=False)
->>> result = sigps.run(TriDN(), graph)
->>> result.edges["bound"].tolist(), result["density"].tolist()
-([2, 2, 2, 2, 2, 2, 0], [2, 2, 2, 2, 0])
+>>> sigps.run(TriDN(), graph).edges["bound"].tolist()
+[2, 2, 2, 2, 2, 2, 0]
 """
 
-from sigps import EdgeState, State, Vertex
+from sigps.apps.bitridn import BiTriDN
 
 
-class TriDN(Vertex, message=bool, directed=False):
+class TriDN(BiTriDN):
     """The bound of each edge, and the largest of each vertex's edges."""
 
-    bound: EdgeState[int] = 0
-    density: State[int] = 0
-
-    def compute(self, messages):
-        """Let the bounds fall that do not hold, and tell the neighbours, who look at them."""
+    def lower_bounds(self):
+        """Let each bound of this vertex's edges fall by one if it does not hold; tell whether any did."""
         fell = self.superstep == 0
         self.density = 0
         for edge in self.out_edges:
@@ -45,6 +36,4 @@ class TriDN(Vertex, message=bool, directed=False):
                     edge.bound -= 1
                     fell = True
             self.density = max(self.density, edge.bound)
-        if fell:
-            self.send_to_neighbors(True)
-        self.vote_to_halt()
+        return fell
