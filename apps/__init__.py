@@ -22,6 +22,7 @@ from sigps.apps.out_degree import OutDegree
 from sigps.apps.pagerank import PageRank
 from sigps.apps.personalised_pagerank import PersonalisedPageRank
 from sigps.apps.radius import Radius
+from sigps.apps.scc import SCC
 from sigps.apps.sssp import SSSP
 from sigps.apps.streamdn import StreamDN
 from sigps.apps.triangles import Triangles
@@ -34,6 +35,7 @@ __all__ = [
     "CDLP",
     "HITS",
     "LCC",
+    "SCC",
     "SSSP",
     "WCC",
     "Betweenness",

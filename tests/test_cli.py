@@ -330,6 +330,7 @@ TINY = {
     "weighted_labels": "grid: {rows: 4, columns: 4, weights: random}",
     "lcc": "rmat: {scale: 5}",
     "triangles": "rmat: {scale: 5}",
+    "scc": "erdos_renyi: {n: 40, m: 60, directed: true}",
     "minimum_spanning_forest": "grid: {rows: 4, columns: 4, weights: random}",
 }
 
