@@ -6,6 +6,7 @@ from sigps.apps.bitridn import BiTriDN
 from sigps.apps.cdlp import CDLP
 from sigps.apps.closeness import Closeness
 from sigps.apps.dn_graphs import DNGraphs
+from sigps.apps.ego_net import EgoNet
 from sigps.apps.eigenvector import EigenvectorCentrality
 from sigps.apps.greedy_colouring import GreedyColouring
 from sigps.apps.harmonic_labels import HarmonicLabels
@@ -14,6 +15,7 @@ from sigps.apps.hits import HITS
 from sigps.apps.katz import Katz
 from sigps.apps.kcore import KCore
 from sigps.apps.khop import KHop
+from sigps.apps.label_propagation import LabelPropagation
 from sigps.apps.lcc import LCC
 from sigps.apps.maximal_independent_set import MaximalIndependentSet
 from sigps.apps.maximal_matching import MaximalMatching
@@ -42,6 +44,7 @@ __all__ = [
     "BiTriDN",
     "Closeness",
     "DNGraphs",
+    "EgoNet",
     "EigenvectorCentrality",
     "GreedyColouring",
     "HarmonicLabels",
@@ -49,6 +52,7 @@ __all__ = [
     "KCore",
     "KHop",
     "Katz",
+    "LabelPropagation",
     "MaximalIndependentSet",
     "MaximalMatching",
     "MinimumSpanningForest",

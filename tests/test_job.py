@@ -450,36 +450,15 @@ def test_an_undirected_program_takes_a_directed_graph_both_ways(device: Any) -> 
     assert run(OutDegree(), graph, device=device)["degree"].tolist() == [1, 0, 1]
 
 
-class Flows(Vertex, message=float, both_ways=True):
-    """Sends the weight of each edge to its source in superstep 0, and to its target in superstep 1."""
-
-    out: State[float] = 0.0
-    into: State[float] = 0.0
-    stored: State[int] = 0
-
-    def compute(self, messages):
-        if self.superstep == 1:
-            self.out = sum(messages)
-            self.stored = self.out_degree
-        elif self.superstep == 2:
-            self.into = sum(messages)
-        if self.superstep < 2:
-            for edge in self.out_edges:
-                if edge.leads_in if self.superstep == 0 else edge.leads_out:
-                    self.send(edge, edge.weight)
-        else:
-            self.vote_to_halt()
-
-
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_program_that_goes_both_ways_tells_directions(device: Any) -> None:
     ends, weights = ([1, 1, 3, 2, 3], [2, 2, 2, 1, 3]), [1.0, 2.0, 4.0, 8.0, 16.0]
-    result = run(Flows(), Graph.from_edges(*ends, weights), device=device)
+    result = run(programs.Flows(), Graph.from_edges(*ends, weights), device=device)
     assert result["out"].tolist() == [3.0, 8.0, 20.0]
     assert result["into"].tolist() == [8.0, 7.0, 16.0]
     assert result["stored"].tolist() == [3, 4, 2]
     undirected = Graph.from_edges(*ends, weights, directed=False)
-    result = run(Flows(), undirected, device=device)
+    result = run(programs.Flows(), undirected, device=device)
     assert result["out"].tolist() == result["into"].tolist() == [11.0, 15.0, 20.0]
     assert result["stored"].tolist() == [3, 4, 2]
     assert not undirected.columns.keys() - {"weight"}
