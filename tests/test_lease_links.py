@@ -82,7 +82,9 @@ def test_a_lease_links_in_other_shapes(arch: str, precision: Any) -> None:
     assert_links(analyse(made("BFS"), precision), arch, shape=NARROW)
 
 
-@pytest.mark.parametrize("name", ["PageRank", "BFS", "coreness", "totals", "neighbourhood", "HITS"])
+@pytest.mark.parametrize(
+    "name", ["PageRank", "BFS", "coreness", "totals", "neighbourhood", "MinimumSpanningForest"]
+)
 def test_a_lease_of_several_gpus_links(name: str) -> None:
     native = compile_for_cuda(analyse(made(name), "single"), COLUMNS, narrow_ids=True, arch="sm_90")
     assert b"run_lease" in link(native, "lease", "sm_90", MEDIUM.macros() | PEERS)
