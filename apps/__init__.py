@@ -6,6 +6,7 @@ from sigps.apps.bitridn import BiTriDN
 from sigps.apps.cdlp import CDLP
 from sigps.apps.closeness import Closeness
 from sigps.apps.dn_graphs import DNGraphs
+from sigps.apps.ego_net import EgoNet
 from sigps.apps.eigenvector import EigenvectorCentrality
 from sigps.apps.greedy_colouring import GreedyColouring
 from sigps.apps.harmonic_labels import HarmonicLabels
@@ -14,6 +15,7 @@ from sigps.apps.hits import HITS
 from sigps.apps.katz import Katz
 from sigps.apps.kcore import KCore
 from sigps.apps.khop import KHop
+from sigps.apps.label_propagation import LabelPropagation
 from sigps.apps.lcc import LCC
 from sigps.apps.maximal_independent_set import MaximalIndependentSet
 from sigps.apps.maximal_matching import MaximalMatching
@@ -22,6 +24,7 @@ from sigps.apps.out_degree import OutDegree
 from sigps.apps.pagerank import PageRank
 from sigps.apps.personalised_pagerank import PersonalisedPageRank
 from sigps.apps.radius import Radius
+from sigps.apps.scc import SCC
 from sigps.apps.sssp import SSSP
 from sigps.apps.streamdn import StreamDN
 from sigps.apps.triangles import Triangles
@@ -34,12 +37,14 @@ __all__ = [
     "CDLP",
     "HITS",
     "LCC",
+    "SCC",
     "SSSP",
     "WCC",
     "Betweenness",
     "BiTriDN",
     "Closeness",
     "DNGraphs",
+    "EgoNet",
     "EigenvectorCentrality",
     "GreedyColouring",
     "HarmonicLabels",
@@ -47,6 +52,7 @@ __all__ = [
     "KCore",
     "KHop",
     "Katz",
+    "LabelPropagation",
     "MaximalIndependentSet",
     "MaximalMatching",
     "MinimumSpanningForest",

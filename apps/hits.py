@@ -1,12 +1,12 @@
 """Hubs and authorities: good hubs point at good authorities, and good authorities are pointed at by good hubs.
 
-In odd supersteps authorities add up their hubs and answer them (a vertex sees no edges into it), in even ones hubs
-add up the answers. A phase's total is known one superstep later, so unscaled values travel and the receiver
-divides; in the end hubs add up to 1, and so do authorities.
+In odd supersteps authorities add up the hubs that point at them and send that back, in even ones hubs add up what came
+back. A phase's total is known one superstep later, so unscaled values travel and the receiver divides; in the end
+hubs add up to 1, and so do authorities.
 
     authority(v) ~ sum { hub(u) : (u, v) an edge },   hub(u) ~ sum { authority(v) : (u, v) an edge }
 
-2 * `iterations` + 2 supersteps, each edge crossed once in each.
+2 * `iterations` + 2 supersteps, each edge crossed once in each but the last two.
 
 J. M. Kleinberg, "Authoritative sources in a hyperlinked environment", Journal of the ACM 46, 1999.
 
@@ -16,19 +16,10 @@ J. M. Kleinberg, "Authoritative sources in a hyperlinked environment", Journal o
 ([0.618, 0.382, 0.0], [0.0, 0.382, 0.618])
 """
 
-from typing import NamedTuple
-
-from sigps import Aggregator, Param, State, Vertex, VertexId
+from sigps import Aggregator, Param, State, Vertex
 
 
-class Score(NamedTuple):
-    """A vertex's unscaled score, and whom to answer."""
-
-    value: float
-    sender: VertexId
-
-
-class HITS(Vertex, message=Score):
+class HITS(Vertex, message=float, both_ways=True):
     """Scores after `iterations` rounds; 0 everywhere in a graph without edges."""
 
     iterations: Param[int] = 20
@@ -39,20 +30,24 @@ class HITS(Vertex, message=Score):
 
     def compute(self, messages):
         """Scale what the last phase gave, and add up what came from the other side."""
-        received = sum(m.value for m in messages)
-        total = (self.authorities if self.superstep % 2 == 0 else self.hubs) or 1.0  # without edges it is 0
-        if self.superstep % 2 == 0:
+        received = sum(messages)
+        is_even = self.superstep % 2 == 0
+        total = (self.authorities if is_even else self.hubs) or 1.0  # without edges it is 0
+        goes_on = self.superstep < 2 * self.iterations
+        if is_even:
             if self.superstep > 0:
                 self.authority /= total
                 self.hub = received / total
             self.hubs += self.hub
-            self.send_to_neighbors(Score(self.hub, self.id))
         else:
             self.hub /= total
-            if self.superstep < 2 * self.iterations:
+            if goes_on:
                 self.authority = received / total
                 self.authorities += self.authority
-                for m in messages:
-                    self.send_to(m.sender, Score(self.authority, self.id))
             else:
                 self.vote_to_halt()
+        if goes_on:
+            score = self.hub if is_even else self.authority
+            for edge in self.out_edges:
+                if edge.leads_out if self.superstep % 2 == 0 else edge.leads_in:
+                    self.send(edge, score)

@@ -89,13 +89,13 @@ def _count(job: Job, program: Vertex, counts: Sequence[int]) -> tuple[Size, dict
     from sigps.graph import bfs_kernel, partition_report
     from sigps.graph.partition import partition
     from sigps.group import Alone
+    from sigps.job import turned
     from sigps.system.prediction import Part
 
     graph = load_graph(job, Alone())
     if not graph.num_vertices:
         raise GraphError("the graph has no vertices, so nothing can run. Check the file")
-    if graph.directed and not program.declaration.directed:
-        graph = graph.undirected()
+    graph = turned(graph, program)
     parts = {}
     for n in counts:
         report = partition_report.measure(graph, partition(graph, n, job.partition.method))

@@ -39,6 +39,7 @@ class Declaration:
         combiner: The explicit combiner, or None.
         has_master: Whether `master()` runs between supersteps.
         directed: Whether messages follow the edges' direction; otherwise the graph is taken as undirected.
+        both_ways: Whether each edge is an out-edge of both its ends, and tells its direction.
         edge_states: What vertices keep on their out-edges.
         reads_neighbors: Whether a method looks at edges of neighbours.
     """
@@ -51,6 +52,7 @@ class Declaration:
     combiner: Callable[[Any, Any], Any] | None
     directed: bool = True
     has_master: bool = False
+    both_ways: bool = False
     edge_states: tuple[Field, ...] = ()
     reads_neighbors: bool = False
 
@@ -60,6 +62,7 @@ def declare(
     message: Any,
     combiner: Callable[[Any, Any], Any] | None,
     directed: bool | None,
+    both_ways: bool | None,
     scope: dict[str, Any],
 ) -> Declaration:
     """Read what a class body declares; fields of its base come first.
@@ -95,6 +98,13 @@ def declare(
         message_type, fields = _message(cls, message, scope)
     combiner = combiner or inherited.combiner
     _check_combiner(cls, combiner, message_type)
+    directed = inherited.directed if directed is None else directed
+    both_ways = inherited.both_ways if both_ways is None else both_ways
+    if both_ways and not directed:
+        raise CompileError(
+            f"{cls.__name__}: directed=False takes the direction away from edges, and with both_ways=True they "
+            "tell it; choose one"
+        )
     return Declaration(
         tuple(states.values()),
         tuple(params.values()),
@@ -102,8 +112,9 @@ def declare(
         message_type,
         fields,
         combiner,
-        inherited.directed if directed is None else directed,
+        directed,
         inherited.has_master or "master" in vars(cls),
+        both_ways,
         tuple(edge_states.values()),
         inherited.reads_neighbors
         or any(_names(value, "common_neighbors", "reverse") for value in vars(cls).values()),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sigps.system.state_log import Checkpoint
     from sigps.system.watch import Faults
 
-__all__ = ["bind_ids", "check_checkpoint", "check_device", "check_program", "choose_device", "run"]
+__all__ = ["bind_ids", "check_checkpoint", "check_device", "check_program", "choose_device", "run", "turned"]
 
 log = logging.getLogger(__name__)
 
@@ -124,11 +124,7 @@ def run(
         raise GraphError(
             "the graph has no vertices, so nothing can run. Check the file or the vertices= option"
         )
-    if graph.directed and not program.declaration.directed:
-        log.info(
-            "%s runs on undirected graphs: every edge is taken in both directions", type(program).__name__
-        )
-        graph = graph.undirected()
+    graph = turned(graph, program)
     bound = bind_ids(program, graph)
     manager = WorkerManager(Communicator(graph.group), graph, threads)
     chosen = choose_device(
@@ -365,6 +361,16 @@ def _check_kinds(graph: Any, trace: Any, progress: Any, **flags: Any) -> None:
     for name, value in flags.items():
         if not isinstance(value, (bool, np.bool_)):
             raise ConfigError(f"{name}={value!r} must be True or False")
+
+
+def turned(graph: Graph, program: Vertex) -> Graph:
+    """Return the graph with its edges in the directions in which a program takes them. Collective."""
+    if program.declaration.both_ways:
+        return graph.both_ways()
+    if program.declaration.directed or not graph.directed:
+        return graph
+    log.info("%s runs on undirected graphs: every edge is taken in both directions", type(program).__name__)
+    return graph.undirected()
 
 
 def bind_ids(program: Vertex, graph: Graph) -> Vertex:

@@ -139,6 +139,9 @@ class Vertex:
             `compute()` does not show it; `min`, `max` and a function of your own work.
         directed: False for a program of undirected graphs: a directed graph is run with every edge in both
             directions.
+        both_ways: True for a program that needs the edges into a vertex too. Every edge is an out-edge of both its
+            ends and has two more columns: `edge.leads_out`, true at its source, and `edge.leads_in`, true at its
+            target. A loop and an undirected edge lead both ways. Degrees and `num_edges` count what is stored.
     """
 
     declaration: ClassVar[Declaration] = Declaration((), (), (), None, (), None)
@@ -149,13 +152,14 @@ class Vertex:
         message: Any = None,
         combiner: Callable[[Any, Any], Any] | None = None,
         directed: bool | None = None,
+        both_ways: bool | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init_subclass__(**kwargs)
         frame = inspect.currentframe()
         caller = frame.f_back if frame is not None else None
         scope = {**caller.f_globals, **caller.f_locals} if caller is not None else {}
-        cls.declaration = declare(cls, message, combiner, directed, scope)
+        cls.declaration = declare(cls, message, combiner, directed, both_ways, scope)
 
     def __init__(self, **params: Any) -> None:
         """Bind the run's parameters.

@@ -286,3 +286,24 @@ class Neighbourhood(Vertex, message=float):
 
     def shrunk(self, x):
         return x / (1.0 + self.out_degree)
+
+
+class Flows(Vertex, message=float, both_ways=True):
+    """Sends the weight of each edge to its source in superstep 0, and to its target in superstep 1."""
+
+    out: State[float] = 0.0
+    into: State[float] = 0.0
+    stored: State[int] = 0
+
+    def compute(self, messages):
+        if self.superstep == 1:
+            self.out = sum(messages)
+            self.stored = self.out_degree
+        elif self.superstep == 2:
+            self.into = sum(messages)
+        if self.superstep < 2:
+            for edge in self.out_edges:
+                if edge.leads_in if self.superstep == 0 else edge.leads_out:
+                    self.send(edge, edge.weight)
+        else:
+            self.vote_to_halt()

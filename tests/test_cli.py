@@ -330,6 +330,9 @@ TINY = {
     "weighted_labels": "grid: {rows: 4, columns: 4, weights: random}",
     "lcc": "rmat: {scale: 5}",
     "triangles": "rmat: {scale: 5}",
+    "ego_net": "grid: {rows: 6, columns: 6}",
+    "label_propagation": "erdos_renyi: {n: 40, m: 30}",
+    "scc": "erdos_renyi: {n: 40, m: 60, directed: true}",
     "minimum_spanning_forest": "grid: {rows: 4, columns: 4, weights: random}",
 }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sigps import cli
-from sigps.apps import BFS, HITS, SSSP, WCC, OutDegree, PageRank
+from sigps.apps import BFS, SSSP, WCC, MinimumSpanningForest, OutDegree, PageRank
 from sigps.cli_forecast import (
     Forecast,
     advise,
@@ -66,7 +66,7 @@ def test_searches_are_programs_that_spread(program: object, searches: bool) -> N
 def test_some_programs_are_not_predicted() -> None:
     assert obstacle(analyse(PageRank())) == ""
     assert "sends nothing" in obstacle(analyse(OutDegree()))
-    assert "written out" in obstacle(analyse(HITS()))
+    assert "written out" in obstacle(analyse(MinimumSpanningForest()))
     assert "interpreter" in obstacle(None)
 
 
@@ -213,13 +213,14 @@ def test_a_graph_without_vertices_cannot_be_counted(
     assert "the graph has no vertices" in capsys.readouterr().err
 
 
-def test_a_program_for_undirected_graphs_is_planned_on_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("program", "kind"), [("WCC", "undirected"), ("SCC", "directed")])
+def test_a_program_that_needs_both_directions_is_planned_on_these(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], program: str, kind: str
 ) -> None:
     (tmp_path / "edges.txt").write_text("0 1\n1 2\n2 3\n")
     job_of(tmp_path, graph="{path: edges.txt, directed: true}")
-    arguments = ["--load", "--set", "program=sigps.apps:WCC", "--set", "params={}"]
-    assert "4 vertices, 6 stored edges, undirected" in said(capsys, str(tmp_path / "job.yaml"), *arguments)[0]
+    arguments = ["--load", "--set", f"program=sigps.apps:{program}", "--set", "params={}"]
+    assert f"4 vertices, 6 stored edges, {kind}" in said(capsys, str(tmp_path / "job.yaml"), *arguments)[0]
 
 
 def test_max_supersteps_bounds_a_search(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

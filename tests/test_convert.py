@@ -144,6 +144,52 @@ class TestUndirected:
         )
 
 
+class TestBothWays:
+    @pytest.mark.parametrize("size", [1, 3])
+    def test_every_edge_is_in_the_rows_of_both_ends(self, run_ranks, sample, size, monkeypatch):
+        monkeypatch.setattr(sigps.graph.convert, "_BATCH_EDGES", 7)
+        tags = list(range(len(sample.sources)))
+
+        def turn(group):
+            graph = sample.build(group=group, columns={"tag": tags})
+            both = graph.both_ways()
+            assert both is graph.both_ways()
+            assert both.directed is graph.directed
+            assert set(graph.columns) == set(both.columns) - {"leads_out", "leads_in"}
+            oids = both.ids.to_oids(np.arange(both.num_vertices))
+            rows = np.repeat(oids[both.first_row :][: both.num_rows], both.out_degrees())
+            columns = [both.columns[name].tolist() for name in ("leads_out", "leads_in", "tag")]
+            return both.num_edges, list(
+                zip(rows.tolist(), oids[both.targets].tolist(), *columns, strict=True)
+            )
+
+        parts = run_ranks(size, turn)
+        edges = [edge for _, part in parts for edge in part]
+        given = list(zip(sample.sources, sample.targets, tags, strict=True))
+        expected = [(s, t, True, s == t or not sample.directed, tag) for s, t, tag in given]
+        expected += [(t, s, not sample.directed, True, tag) for s, t, tag in given if s != t]
+        assert sorted(edges) == sorted(expected)
+        assert {num_edges for num_edges, _ in parts} == {len(expected)}
+
+    @pytest.mark.parametrize("size", [2, 3])
+    def test_rows_are_the_same_on_any_number_of_ranks(self, run_ranks, battery, size):
+        expected = edges_of(battery["skewed"].build().both_ways())
+
+        def rows(group):
+            both = battery["skewed"].build(group=group).both_ways()
+            oids = both.ids.to_oids(np.arange(both.num_vertices))
+            rows = np.repeat(oids[both.first_row :][: both.num_rows], both.out_degrees())
+            arrays = [rows, oids[both.targets], *(both.columns[name] for name in both.columns)]
+            return list(zip(*(array.tolist() for array in arrays), strict=True))
+
+        assert [edge for part in run_ranks(size, rows) for edge in part] == expected
+
+    def test_the_names_of_its_columns_are_taken(self):
+        graph = Graph.from_edges([0], [1], columns={"leads_in": [3]})
+        with pytest.raises(GraphError, match="a column 'leads_in' already"):
+            graph.both_ways()
+
+
 class TestNetworkx:
     @pytest.mark.parametrize(
         "kind", [networkx.Graph, networkx.DiGraph, networkx.MultiGraph, networkx.MultiDiGraph]

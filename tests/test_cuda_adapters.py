@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from cuda_twin import Interpreted, run_plainly
 from programs import CASES, kite
+from rank_programs import Flows
 
 from sigps import Vertex, run
 from sigps.apps import BFS, SSSP, PageRank
@@ -35,3 +36,12 @@ def assert_as_interpreted(
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_adapters_are_the_interpreters(name: str, narrow_ids: bool) -> None:
     assert_as_interpreted(PROGRAMS[name](), Interpreted, narrow_ids)
+
+
+def test_the_directions_of_edges_reach_a_program() -> None:
+    states, num_supersteps = run_plainly(Flows(), kite().both_ways(), Interpreted, narrow_ids=False)
+    judge = run(Flows(), kite(), device="python")
+    assert num_supersteps == judge.supersteps
+    assert judge["out"].tolist() != judge["into"].tolist()
+    for name, values in states.items():
+        assert values.tolist() == judge[name].tolist()

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.gpu
 
 REQUIRED: dict[str, dict[str, Any]] = {
     "BFS": {"source": None},
+    "EgoNet": {"source": None},
     "HarmonicLabels": {"one": None, "zero": 7},
     "HeatDiffusion": {"source": None, "rate": 0.001},
     "KHop": {"source": None},

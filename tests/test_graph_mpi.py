@@ -25,6 +25,7 @@ def check_graphs(group: Group, folder: Path) -> None:
         spread = sample.build(group=group)
         assert_rows(spread, alone)
         assert_rows(spread.undirected(), alone.undirected())
+        assert_rows(spread.both_ways(), alone.both_ways())
         spread.save(folder / f"{name}.sigps")
         assert_rows(open_store(folder / f"{name}.sigps", group, verify=True), alone)
         for write, suffix in ((write_edge_list, "txt"), (write_matrix_market, "mtx")):

@@ -450,6 +450,20 @@ def test_an_undirected_program_takes_a_directed_graph_both_ways(device: Any) -> 
     assert run(OutDegree(), graph, device=device)["degree"].tolist() == [1, 0, 1]
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_program_that_goes_both_ways_tells_directions(device: Any) -> None:
+    ends, weights = ([1, 1, 3, 2, 3], [2, 2, 2, 1, 3]), [1.0, 2.0, 4.0, 8.0, 16.0]
+    result = run(programs.Flows(), Graph.from_edges(*ends, weights), device=device)
+    assert result["out"].tolist() == [3.0, 8.0, 20.0]
+    assert result["into"].tolist() == [8.0, 7.0, 16.0]
+    assert result["stored"].tolist() == [3, 4, 2]
+    undirected = Graph.from_edges(*ends, weights, directed=False)
+    result = run(programs.Flows(), undirected, device=device)
+    assert result["out"].tolist() == result["into"].tolist() == [11.0, 15.0, 20.0]
+    assert result["stored"].tolist() == [3, 4, 2]
+    assert not undirected.columns.keys() - {"weight"}
+
+
 class NameOfLargest(Vertex, message=VertexId):
     """Keeps the largest in-neighbour's id."""
 

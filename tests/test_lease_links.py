@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import test_equality
+from programs import kite
 from test_cuda_compiler import COLUMNS, PROGRAMS
 
 import sigps.apps
@@ -20,6 +21,7 @@ from sigps.engine.gpu_plan import can_push
 APPS = [*sigps.apps.__all__, "PageRank_tolerance"]
 
 REQUIRED = {
+    "EgoNet": {"source": 0},
     "HarmonicLabels": {"one": 0, "zero": 1},
     "HeatDiffusion": {"source": 0, "rate": 0.1},
     "KHop": {"source": 0},
@@ -55,7 +57,8 @@ CASES = [
 
 
 def assert_links(program: VertexProgram, arch: str, narrow_ids: bool = True, shape: Shape = MEDIUM) -> None:
-    native = compile_for_cuda(program, COLUMNS, narrow_ids=narrow_ids, arch=arch)
+    columns = {name: c.dtype for name, c in kite().both_ways().columns.items()}
+    native = compile_for_cuda(program, columns, narrow_ids=narrow_ids, arch=arch)
     cluster = choose_cluster(arch) if can_push(native) else NO_CLUSTER
     cubin = link(native, "lease", arch, shape.macros() | cluster.macros())
     assert cubin[:4] == b"\x7fELF"
@@ -79,7 +82,9 @@ def test_a_lease_links_in_other_shapes(arch: str, precision: Any) -> None:
     assert_links(analyse(made("BFS"), precision), arch, shape=NARROW)
 
 
-@pytest.mark.parametrize("name", ["PageRank", "BFS", "coreness", "totals", "neighbourhood", "HITS"])
+@pytest.mark.parametrize(
+    "name", ["PageRank", "BFS", "coreness", "totals", "neighbourhood", "MinimumSpanningForest"]
+)
 def test_a_lease_of_several_gpus_links(name: str) -> None:
     native = compile_for_cuda(analyse(made(name), "single"), COLUMNS, narrow_ids=True, arch="sm_90")
     assert b"run_lease" in link(native, "lease", "sm_90", MEDIUM.macros() | PEERS)

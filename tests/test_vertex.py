@@ -126,6 +126,10 @@ def test_wrong_parameters(given: dict[str, Any], says: str) -> None:
             "class M(NamedTuple):\n    a: int\nclass P(Vertex, message=M, combiner=sum):\n    pass",
             "combiner=sum cannot add NamedTuples",
         ),
+        (
+            "class P(Vertex, directed=False, both_ways=True):\n    pass",
+            "directed=False takes the direction away from edges",
+        ),
         ("a = Aggregator.sum(str)", "takes a type"),
         ("a = Aggregator.custom(3, identity=0.0)", "a function before it"),
     ],

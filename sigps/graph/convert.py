@@ -1,4 +1,4 @@
-"""Graphs from and to other structures: SciPy, NetworkX, whatever speaks Arrow, and undirected graphs."""
+"""Graphs from and to other structures: SciPy, NetworkX, whatever speaks Arrow; edges in both directions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sigps.graph.arrow import edge_chunk
 from sigps.graph.blocks import import_optional
 from sigps.graph.build import build_graph
 from sigps.graph.edge_input import LoadOptions
-from sigps.graph.edges import EdgeChunk, edge_chunks, own_share
+from sigps.graph.edges import EdgeChunk, edge_chunks, mirror, own_share
 from sigps.graph.graph import Graph
 from sigps.graph.ids import as_ids
 from sigps.graph.report import LoadReport
@@ -25,7 +25,15 @@ if TYPE_CHECKING:
     import networkx
     import scipy.sparse
 
-__all__ = ["from_arrow", "from_networkx", "from_scipy", "rows_as_chunks", "to_scipy", "undirected"]
+__all__ = [
+    "both_ways",
+    "from_arrow",
+    "from_networkx",
+    "from_scipy",
+    "rows_as_chunks",
+    "to_scipy",
+    "undirected",
+]
 
 SelfLoops = Literal["keep", "drop"]
 
@@ -160,19 +168,46 @@ def from_arrow(
 
 def undirected(graph: Graph) -> Graph:
     """See `Graph.undirected`."""
+    return _rebuilt(graph, rows_as_chunks(graph), directed=False)
+
+
+def both_ways(graph: Graph) -> Graph:
+    """See `Graph.both_ways`."""
+    if taken := graph.columns.keys() & {"leads_out", "leads_in"}:
+        raise GraphError(
+            f"the edges have a column {min(taken)!r} already, and both_ways() adds one; rename it"
+        )
+    if graph.directed:
+        return _rebuilt(graph, map(_turned_too, rows_as_chunks(graph)), directed=True)
+    lead = np.ones(graph.targets.size, dtype=np.bool_)
+    return _as_rows(graph, graph, {**graph.columns, "leads_out": lead, "leads_in": lead})
+
+
+def _turned_too(chunk: EdgeChunk) -> EdgeChunk:
+    """Return each edge followed by its reverse, and which is which; a self-loop once."""
+    places = np.arange(chunk.sources.size)
+    both = mirror(EdgeChunk(chunk.sources, chunk.targets, {**chunk.columns, "": places}))
+    is_first = np.diff(both.columns.pop(""), prepend=-1) > 0
+    both.columns |= {"leads_out": is_first, "leads_in": ~is_first | (both.sources == both.targets)}
+    return both
+
+
+def _rebuilt(graph: Graph, chunks: Iterator[EdgeChunk], *, directed: bool) -> Graph:
+    """Return a graph of the same vertices, and of edges in gids."""
     built = build_graph(
-        rows_as_chunks(graph),
-        directed=False,
-        group=graph.group,
-        ids="identity",
-        num_vertices=graph.num_vertices,
+        chunks, directed=directed, group=graph.group, ids="identity", num_vertices=graph.num_vertices
     )
+    return _as_rows(graph, built, built.columns)
+
+
+def _as_rows(graph: Graph, built: Graph, columns: dict[str, NDArray[Any]]) -> Graph:
+    """Return the rows of `built` with these columns, under the ids of `graph`."""
     return Graph(
         offsets=built.offsets,
         targets=built.targets,
-        columns=built.columns,
+        columns=columns,
         num_edges=built.num_edges,
-        directed=False,
+        directed=built.directed,
         ids=graph.ids,
         row_bounds=built.row_bounds,
         group=graph.group,

@@ -87,6 +87,7 @@ class Graph:
         self.report = report
         self._in_edges = in_edges
         self._undirected: Graph | None = None
+        self._both_ways: Graph | None = None
 
     @staticmethod
     def from_edges(
@@ -342,6 +343,25 @@ class Graph:
         if self._undirected is None:
             self._undirected = undirected(self)
         return self._undirected
+
+    def both_ways(self) -> Graph:
+        """Return the graph with every edge in both its ends' rows; made once. Collective; O(edges log degree).
+
+        Two columns tell an edge's direction: `leads_out` is true in the row of its source, `leads_in` in that of its
+        target. A loop is there once and leads both ways, as do all edges of an undirected graph.
+
+        Raises:
+            GraphError: If there are columns of these names already.
+
+        >>> both = Graph.from_edges([0, 1], [1, 2]).both_ways()
+        >>> both.targets.tolist(), both.columns["leads_out"].tolist()
+        ([1, 0, 2, 1], [True, False, True, False])
+        """
+        from sigps.graph.convert import both_ways
+
+        if self._both_ways is None:
+            self._both_ways = both_ways(self)
+        return self._both_ways
 
     def out_degrees(self) -> NDArray[np.int64]:
         """Return the out-degrees of this rank's rows, [num_rows]."""
