@@ -27,7 +27,8 @@ __all__ = ["EdgeFields"]
 class EdgeFields:
     """The values kept on edges, in ascending order of their ends.
 
-    Of an undirected edge it is what the end with the smaller id keeps: the edge is there once, as that end's.
+    Of an undirected edge it is what the end with the smaller id keeps: the edge is there once, as that end's. A program
+    with `both_ways=True` gives each edge once for each of its ends.
 
     Attributes:
         sources: [num_edges] ids of the vertices that keep the values.

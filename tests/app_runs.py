@@ -11,7 +11,10 @@ from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
 from ways import Way
 
-from sigps import Result
+from sigps import Result, apps
+
+GPU_APPS = [name for name in apps.__all__ if not getattr(apps, name).declaration.edge_states]
+"""Those that the GPU engine is built for: it takes no program yet that keeps values on edges."""
 
 NAMES = [name for name in BATTERY if name != "empty"]
 DEVICES = ["python", "cpu"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from app_runs import first_id
+from app_runs import GPU_APPS, first_id
 from battery import BATTERY
 
 import sigps.apps
@@ -16,7 +16,6 @@ pytestmark = pytest.mark.gpu
 
 REQUIRED: dict[str, dict[str, Any]] = {
     "BFS": {"source": None},
-    "EgoNet": {"source": None},
     "HarmonicLabels": {"one": None, "zero": 7},
     "HeatDiffusion": {"source": None, "rate": 0.001},
     "KHop": {"source": None},
@@ -28,7 +27,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("graph", ["skewed", "grid", "sparse_ids", "weight_ties"])
-@pytest.mark.parametrize("name", sigps.apps.__all__)
+@pytest.mark.parametrize("name", GPU_APPS)
 def test_as_on_the_cpu(name: str, graph: str) -> None:
     sample = BATTERY[graph]
     given = {k: first_id(sample) if v is None else v for k, v in REQUIRED.get(name, {}).items()}

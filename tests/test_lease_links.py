@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import test_equality
+from app_runs import GPU_APPS
 from programs import kite
 from test_cuda_compiler import COLUMNS, PROGRAMS
 
@@ -18,10 +19,9 @@ from sigps.engine.configuration import MEDIUM, NARROW, NO_CLUSTER, WIDE, Shape, 
 from sigps.engine.gpu_in_memory import PEERS
 from sigps.engine.gpu_plan import can_push
 
-APPS = [*sigps.apps.__all__, "PageRank_tolerance"]
+APPS = [*GPU_APPS, "PageRank_tolerance"]
 
 REQUIRED = {
-    "EgoNet": {"source": 0},
     "HarmonicLabels": {"one": 0, "zero": 1},
     "HeatDiffusion": {"source": 0, "rate": 0.1},
     "KHop": {"source": 0},
