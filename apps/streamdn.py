@@ -6,8 +6,9 @@ of scans in which both ends say the same estimates how many of all their neighbo
 
     hits(u, v) / scans ~ |N(u) & N(v)| / |N(u) | N(v)|,   shared(u, v) ~ hits / (scans + hits) (|N(u)| + |N(v)|)
 
-A vertex keeps a few numbers on each edge. Hashes have `bits` bits: with fewer than the neighbours call for, hits come
-by chance. The graph is taken as undirected; loops do not count, and of parallel edges the first has the bound.
+A vertex keeps a few numbers on each edge. At least one scan is needed. Hashes have `bits` bits, 32 at most: with fewer
+than the neighbours call for, hits come by chance. The graph is taken as undirected; loops do not count, and of parallel
+edges the first has the bound.
 
 N. Wang et al., "On triangulation-based dense neighborhood graph discovery", Proceedings of the VLDB Endowment 4, 2010;
 L. Becchetti et al., "Efficient semi-streaming algorithms for local triangle counting in massive graphs", KDD 2008.
@@ -69,7 +70,7 @@ class StreamDN(Vertex, directed=False):
 
     def hashed(self, vertex):
         """Return a vertex's hash in this superstep."""
-        return priority(vertex, priority(self.superstep, self.seed)) >> (32 - self.bits)
+        return priority(vertex, priority(self.superstep, self.seed)) >> (32 - min(self.bits, 32))
 
     def master(self):
         """Go on to the next scan; after the last one, to the next level that takes an edge away, if one is left."""

@@ -198,6 +198,8 @@ def _check_graph(job: Job) -> None:
 def _check_output(job: Job, group_size: int) -> None:
     from sigps.table_file import check_output
 
+    if job.output.path is not None and job.output.path == job.output.edges:
+        raise ConfigError(f"output: path and edges are both {job.output.path}: give each a file of its own")
     for path in filter(None, (job.output.path, job.output.edges)):
         check_output(path, group_size=group_size)
 

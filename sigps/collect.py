@@ -54,13 +54,13 @@ def collect(part: Part, program: Vertex, graph: Graph, device: str, *, gather: b
         device=device,
         trace=part.trace,
         saves=part.saves,
-        edges=_on_edges(part, graph, gather=gather) if part.kept_on_edges else None,
+        edges=_on_edges(part, program, graph, gather=gather) if part.kept_on_edges else None,
         group_rank=group.rank,
         group_size=1 if gather else group.size,
     )
 
 
-def _on_edges(part: Part, graph: Graph, *, gather: bool) -> EdgeFields:
+def _on_edges(part: Part, program: Vertex, graph: Graph, *, gather: bool) -> EdgeFields:
     """Return what is kept on edges, an undirected edge's once; as for vertices the whole, or this rank's part."""
     group = graph.group
     sources, targets = part.edge_ends
@@ -70,10 +70,14 @@ def _on_edges(part: Part, graph: Graph, *, gather: bool) -> EdgeFields:
         columns = [_brought(column, graph) for column in columns]
     order = np.argsort(columns[0], kind="stable")
     sources, targets, *values = (column[order] for column in columns)
+    kept_by_name = dict(zip(part.kept_on_edges, values, strict=True))
+    if graph.ids.kind == "strings":
+        are_ids = [field.name for field in program.declaration.edge_states if field.is_vertex_id]
+        kept_by_name |= {name: _named(kept_by_name[name], graph) for name in are_ids}
     return EdgeFields(
         graph.ids.to_oids(sources),
         graph.ids.to_oids(targets),
-        dict(zip(part.kept_on_edges, values, strict=True)),
+        kept_by_name,
         group_rank=group.rank,
         group_size=1 if gather else group.size,
     )

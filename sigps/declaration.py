@@ -41,7 +41,7 @@ class Declaration:
         directed: Whether messages follow the edges' direction; otherwise the graph is taken as undirected.
         both_ways: Whether each edge is an out-edge of both its ends, and tells its direction.
         edge_states: What vertices keep on their out-edges.
-        reads_neighbors: Whether a method looks at edges of neighbours.
+        reads_neighbors: Whether a method names `common_neighbors`; the compiler knows whether it is called.
     """
 
     states: tuple[Field, ...]
@@ -116,8 +116,7 @@ def declare(
         inherited.has_master or "master" in vars(cls),
         both_ways,
         tuple(edge_states.values()),
-        inherited.reads_neighbors
-        or any(_names(value, "common_neighbors", "reverse") for value in vars(cls).values()),
+        any(_names(value, "common_neighbors") for base in cls.__mro__[:-1] for value in vars(base).values()),
     )
 
 
@@ -166,7 +165,7 @@ def _edge_state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bo
         raise CompileError(f"{cls.__name__}.{name}: {default!r} is a measure of vertices, not of edges")
     if isinstance(default, _OnEdges):
         default = Field.REQUIRED
-    if name in ("target", "weight", "index", "reverse"):
+    if name in ("source", "target", "weight", "index", "reverse", "_columns", "_values"):
         raise CompileError(
             f"{cls.__name__}.{name}: every edge has a {name!r} of its own: choose another name"
         )
@@ -175,14 +174,14 @@ def _edge_state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bo
     return field
 
 
-def _names(value: Any, *names: str) -> bool:
-    """Tell whether the code of a method names one of these."""
+def _names(value: Any, name: str) -> bool:
+    """Tell whether the code of a method names something."""
     value = getattr(value, "__func__", getattr(value, "fget", value))
     codes = [getattr(value, "__code__", None)]
     while codes:
         code = codes.pop()
         if isinstance(code, types.CodeType):
-            if not set(names).isdisjoint(code.co_names):
+            if name in code.co_names:
                 return True
             codes += code.co_consts
     return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,20 @@ from test_equality import samples
 from thread_group import ThreadGroup
 from ways import WAYS, Way, assert_all_equal, assert_same, results_of
 
-from sigps import Checkpoint, CompileError, ConfigError, EdgeState, Graph, Result, Vertex, run
+from sigps import (
+    Checkpoint,
+    CompileError,
+    ConfigError,
+    EdgeState,
+    Graph,
+    GraphError,
+    Param,
+    Result,
+    State,
+    Vertex,
+    VertexId,
+    run,
+)
 from sigps.compiler.explain import explain
 from sigps.compiler.frontend import analyse
 from sigps.engine.gpu_in_memory import find_gpu_obstacle
@@ -141,6 +155,140 @@ def test_a_rank_keeps_its_part(run_ranks: Any) -> None:
     assert sorted(t for part, _ in parts for t in part) == sorted(expected)
 
 
+class Posts(Vertex, message=int, directed=False):
+    """Counts on every edge, and sends what it counted by mail, more than there is room for at first."""
+
+    kept: EdgeState[int] = 0
+    x: State[int] = 0
+
+    def compute(self, messages: Any) -> None:
+        for edge in self.out_edges:
+            edge.kept += 1
+            self.send(edge, edge.kept)
+        self.x = sum(messages)
+        if self.superstep == 1:
+            self.vote_to_halt()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_vertex_whose_mail_overflows_writes_its_edges_once(threads: int) -> None:
+    leaves = 20_000
+    graph = Graph.from_edges([0] * leaves, list(range(1, leaves + 1)), directed=False)
+    result = run(Posts(), graph, device="cpu", threads=threads, max_supersteps=2)
+    assert (result.edges["kept"] == 2).all()
+    assert result["x"].tolist() == [leaves, *[1] * leaves]
+
+
+def test_a_rank_without_vertices_has_no_mail(run_ranks: Any) -> None:
+    def work(group: ThreadGroup) -> Result:
+        graph = Graph.from_edges([0], [1], group=group)
+        return run(Waves(), graph, device="cpu", threads=2, partitioner="hash")
+
+    expected = run(Waves(), Graph.from_edges([0], [1]), device="python")
+    assert_same(run_ranks(4, work)[0], expected, exact=False)
+
+
+class Triangular:
+    """A base that is no vertex, with a method that looks through rows of neighbours."""
+
+    def triangles(self: Any) -> int:
+        n = 0
+        for edge in self.out_edges:
+            n += sum(1 for a, b in self.common_neighbors(edge))
+        return n
+
+
+class Mixed(Triangular, Vertex, directed=False):
+    x: State[int] = 0
+
+    def compute(self, messages: Any) -> None:
+        n = self.triangles()
+        self.x = n
+        self.vote_to_halt()
+
+
+def test_a_method_of_a_base_looks_at_neighbours() -> None:
+    assert_all_equal(Mixed(), BATTERY["complete_5"], SOME_WAYS)
+    assert run(Mixed(), BATTERY["complete_5"].build(), device="cpu")["x"].tolist() == [12] * 5
+
+
+class Unasked(Vertex, message=float):
+    """Speaks of neighbours and of a reverse, and looks at neither."""
+
+    x: State[float] = 0.0
+    reverse: Param[bool] = False
+    mode: Param[str] = "plain"
+
+    def compute(self, messages: Any) -> None:
+        if self.reverse:
+            self.x = 1.0
+        if self.mode == "triangles":
+            for edge in self.out_edges:
+                self.x += sum(1 for a, b in self.common_neighbors(edge))
+        if self.superstep < 2:
+            self.send_to_neighbors(1.0)
+        self.x += sum(messages)
+        self.vote_to_halt()
+
+
+def test_what_is_not_asked_for_is_not_brought() -> None:
+    assert_all_equal(Unasked(), BATTERY["grid"], SOME_WAYS)
+    assert_all_equal(Unasked(mode="triangles"), BATTERY["grid"], SOME_WAYS)
+
+
+class Signs(Vertex, directed=False):
+    """Writes a zero of another sign, which is another value."""
+
+    d: EdgeState[float] = 0.0
+    x: State[float] = 0.0
+
+    def compute(self, messages: Any) -> None:
+        self.x = 0.0
+        for edge in self.out_edges:
+            edge.d = -0.0
+            self.x += sum(math.copysign(1.0, b.d) for a, b in self.common_neighbors(edge))
+        if self.superstep == 1:
+            self.vote_to_halt()
+
+
+def test_a_zero_of_another_sign_crosses() -> None:
+    assert_all_equal(Signs(), BATTERY["complete_5"], SOME_WAYS)
+    assert run(Signs(), BATTERY["complete_5"].build())["x"].tolist() == [-12.0] * 5
+
+
+def test_bytes_that_cross_are_counted(run_ranks: Any) -> None:
+    def moved(group: ThreadGroup) -> list[int]:
+        graph = BATTERY["complete_5"].build(group=group)
+        return [s.bytes_moved for s in run(Signs(), graph, device="cpu").stats]
+
+    first, second = run_ranks(2, moved)[0]
+    assert first == 0
+    assert second > 0  # what was written in the first
+
+
+class Names(Vertex):
+    who: EdgeState[VertexId] = -1
+
+    def compute(self, messages: Any) -> None:
+        for edge in self.out_edges:
+            edge.who = self.id
+        self.vote_to_halt()
+
+
+def test_ids_kept_on_edges_are_the_users() -> None:
+    result = run(Names(), Graph.from_edges(["b", "a"], ["a", "c"]))
+    assert result.edges["who"].tolist() == ["a", "b"]
+
+
+def test_a_column_of_the_name_of_what_is_kept_is_refused() -> None:
+    graph = Graph.from_edges([0], [1], columns={"who": [3]})
+    for device in ("python", "cpu"):
+        with pytest.raises(
+            GraphError, match="have a column 'who', and the program keeps a value of that name"
+        ):
+            run(Names(), graph, device=device)  # type: ignore[arg-type]
+
+
 def test_a_program_that_keeps_nothing_on_edges_has_no_edges() -> None:
     result = run(program_of("self.vote_to_halt()"), Graph.from_edges([0], [1]))
     with pytest.raises(ConfigError, match="declares no EdgeState"):
@@ -243,6 +391,24 @@ def test_rows_of_neighbours_are_the_graphs(name: str, size: int, run_ranks: Any)
         ("self.x = self.kept", "is kept on edges"),
         ("self.kept = 3", "is kept on edges"),
         ("for edge in self.out_edges:\n    self.x = edge.reverse.kept", "directed=False"),
+        (
+            "for edge in self.out_edges:\n    for a, b in self.common_neighbors(edge):\n        self.send(b, 1.0)",
+            "the variable of a loop over self.out_edges",
+        ),
+        (
+            "for e in self.out_edges:\n    for a, b in self.common_neighbors(e):\n"
+            "        self.x += sum(a.kept for a in self.out_edges)",
+            "choose another name",
+        ),
+        (
+            "for e in self.out_edges:\n    for a, b in self.common_neighbors(e):\n"
+            "        for a in self.out_edges:\n            self.x += a.kept",
+            "choose another name",
+        ),
+        (
+            "self.x = sum(max((e.weight * f.target for e in self.out_edges), default=0.0) for f in self.out_edges)",
+            "cannot hold another",
+        ),
     ],
 )
 def test_refused_by_the_compiler(body: str, says: str) -> None:
@@ -277,6 +443,7 @@ def test_refused_by_the_interpreter(body: str, says: str) -> None:
     ("field", "says"),
     [
         ("weight: EdgeState[int] = 0", "every edge has a 'weight' of its own"),
+        ("source: EdgeState[int] = 0", "every edge has a 'source' of its own"),
         ("kept: EdgeState[str] = 0", "EdgeState.str. is not supported"),
         ("kept: EdgeState[int] = 0.5", "EdgeState.int. cannot begin as 0.5"),
         ("kept: EdgeState[int] = sigps.neighbor_links", "a measure of vertices"),

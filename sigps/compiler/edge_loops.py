@@ -84,6 +84,8 @@ class _Rewriter(ast.NodeTransformer):
             return self.generic_visit(node)
         edge = node.target.id  # type: ignore[attr-defined]
         self.result.walks = True
+        if edge in self._seen:
+            reject(node, f"{edge!r} is an edge that common_neighbors() gave: choose another name")
         outer = dict(self._positions)
         self._positions[edge] = f"__position_{edge}"
         block = ast.Module(body=node.body, type_ignores=[])
@@ -149,6 +151,13 @@ class _Rewriter(ast.NodeTransformer):
             reject(
                 node,
                 "len() cannot count edges: use self.out_degree, or sum(1 for edge in self.out_edges if ...)",
+            )
+        if "__i" in self._positions.values():
+            reject(node, "a reduction over edges cannot hold another: write a loop")
+        if reduction.variable.id in self._seen:
+            reject(
+                node,
+                f"{reduction.variable.id!r} is an edge that common_neighbors() gave: choose another name",
             )
         return self._reduce(reduction, {reduction.variable.id: "__i"})
 
@@ -265,7 +274,7 @@ class _Rewriter(ast.NodeTransformer):
         self.result.walks = True
         if action == "send":
             edge = args[0].id if isinstance(args[0], ast.Name) else ""
-            if edge not in self._positions:
+            if edge not in self._positions or edge in self._seen:
                 reject(
                     node, "the first argument of self.send() is the variable of a loop over self.out_edges"
                 )
@@ -288,7 +297,7 @@ def _walk(edge: str, names: list[str], body: list[ast.stmt]) -> list[ast.stmt]:
         body: What is done for each.
     """
     one, other = names
-    row = f"__row_{one}_{other}"
+    row = f"__row_of_{one}"
     start = statements(
         f"{row} = __row_of[{edge}]\n"
         f"__at_{one} = __np.uint64(__edge_begin)\n"
@@ -319,7 +328,9 @@ def _walk(edge: str, names: list[str], body: list[ast.stmt]) -> list[ast.stmt]:
 def reject_edge(node: ast.AST) -> None:
     """Refuse to use an edge as a value."""
     reject(
-        node, "an edge can only be used as edge.target, edge.weight, edge.<column> or in self.send(edge, ...)"
+        node,
+        "an edge can only be used as edge.target, edge.weight, edge.<column>, edge.<what is kept there>, or in "
+        "self.send(edge, ...) and self.common_neighbors(edge); it cannot be given to a method",
     )
 
 

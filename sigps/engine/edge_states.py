@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,25 @@ from numpy.typing import NDArray
 from sigps.engine.exchange import Exchange
 from sigps.engine.neighbor_rows import NeighborRows
 from sigps.engine.subgraph import Subgraph
+from sigps.errors import GraphError
 from sigps.vertex import Field
 
-__all__ = ["EdgeStates"]
+__all__ = ["EdgeStates", "check_names"]
 
 Arrays = tuple[NDArray[Any], ...]
+
+
+def check_names(fields: Sequence[Field], columns: Iterable[str]) -> None:
+    """Refuse a graph that has a column of the name of something that a program keeps on edges.
+
+    Raises:
+        GraphError: If it has one.
+    """
+    taken = sorted({field.name for field in fields} & set(columns))
+    if taken:
+        raise GraphError(
+            f"the edges have a column {taken[0]!r}, and the program keeps a value of that name on edges: rename one"
+        )
 
 
 class EdgeStates:
@@ -30,7 +44,7 @@ class EdgeStates:
 
     Attributes:
         own: [num_edges] each, in the order of `Subgraph.outgoing`: what owners read and write.
-        seen: [entries] each, in the order of `NeighborRows`: as it was when the superstep began; empty without rows.
+        seen: [entries] each, in the order of `NeighborRows`, or [num_edges]: as it was when the superstep began.
     """
 
     def __init__(
@@ -43,7 +57,7 @@ class EdgeStates:
     ) -> None:
         self._rows, self._exchange = rows, exchange
         pairs = list(zip(fields, dtypes, strict=True))
-        entries = rows.targets.size if rows is not None else 0
+        entries = rows.targets.size if rows is not None else num_edges
         self.own: Arrays = tuple(np.full(num_edges, f.default, dtype=d) for f, d in pairs)
         self.seen: Arrays = tuple(np.full(entries, f.default, dtype=d) for f, d in pairs)
 
@@ -58,20 +72,25 @@ class EdgeStates:
             own[:] = saved[order]
         self.turn()
 
+    def undo(self, begin: int, end: int) -> None:
+        """Forget what was written in this superstep on the edges begin..end: their owner computes once more."""
+        for own, seen in zip(self.own, self.seen, strict=True):
+            own[begin:end] = seen[begin:end]
+
     def turn(self) -> int:
         """Let neighbours see what was written; returns the bytes that left this rank. Collective.
 
         Only entries that changed cross, with their places among those that the other rank has copies of.
         """
-        rows = self._rows
-        if rows is None or not self.own:
+        if not self.own:
             return 0
-        num_edges = self.own[0].size
+        rows, num_edges = self._rows, self.own[0].size
         changed = np.zeros(num_edges, dtype=bool)
         for own, seen in zip(self.own, self.seen, strict=True):
-            changed |= own != seen[:num_edges]
+            bits = f"u{own.itemsize}"  # not values: -0.0 is another than 0.0, and NaN is the same as itself
+            changed |= own.view(bits) != seen[:num_edges].view(bits)
             seen[:num_edges] = own
-        if rows.bounds is None:
+        if rows is None or rows.bounds is None:
             return 0
         places = [np.flatnonzero(changed[entries]) for entries in rows.asked]
         arrived = self._exchange.swap(places)

@@ -28,7 +28,7 @@ from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.arrivals import combine_into, list_by_target
 from sigps.engine.direction import Direction, choose_asking, choose_direction
-from sigps.engine.edge_states import EdgeStates
+from sigps.engine.edge_states import EdgeStates, check_names
 from sigps.engine.exchange import Exchange
 from sigps.engine.improving import Kept, has_order
 from sigps.engine.mailbox import Mailbox
@@ -103,6 +103,7 @@ class Engine:
         self._kept = Kept(improving, self._pull_edges[2], n, reach) if improving else None
         self._has_order = improving is None or has_order(improving, params, self._pull_edges[2], threads)
         self._edge_states = _edge_states(program, subgraph, exchange)
+        self._edge_bytes = 0
         self._of_thread = threading.local()
         self._own_of_all = (
             subgraph.ids,
@@ -115,7 +116,7 @@ class Engine:
         self._num_out_edges = int(subgraph.out_degrees.sum(dtype=np.int64))
         self._num_with_out_edges = int(np.count_nonzero(subgraph.out_degrees))
         self._mailbox = (
-            Mailbox(native, subgraph, exchange, deterministic)
+            Mailbox(native, subgraph, exchange, deterministic, self._edge_states)
             if native.program.delivery is Delivery.MAILBOX
             else None
         )
@@ -199,6 +200,7 @@ class Engine:
         while not outcome.ended and len(outcome.stats) < num_supersteps:
             began = time.perf_counter()
             ghosts, num_bytes = self._exchange_records()
+            num_bytes += self._edge_bytes
             direction, tally, mail_bytes = self._advance(ghosts)
             seconds = time.perf_counter() - began
             everywhere = agree(
@@ -417,7 +419,7 @@ class Engine:
         if self._last.senders or self._subgraph.num_ghosts:
             old[0].fill(0)
         if self._edge_states is not None:
-            self._edge_states.turn()
+            self._edge_bytes = self._edge_states.turn()
         self._last = tally
         self.superstep += 1
 
@@ -449,5 +451,6 @@ def _edge_states(program: VertexProgram, subgraph: Subgraph, exchange: Exchange)
         return None
     edges = subgraph.outgoing
     assert edges is not None
+    check_names(program.edge_states, edges.columns)
     rows = subgraph.neighbor_rows
     return EdgeStates(program.edge_states, program.edge_state_dtypes, edges.ends.size, rows, exchange)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.engine.aggregates import Aggregates
-from sigps.engine.edge_states import EdgeStates
+from sigps.engine.edge_states import EdgeStates, check_names
 from sigps.engine.exchange import Exchange
 from sigps.engine.expansion import messages_of
 from sigps.engine.master_compute import MasterCompute
@@ -75,7 +75,9 @@ class InterpretedEngine:
         assert edges is not None
         names = tuple(edges.columns) if "weight" in edges.columns else ("weight", *edges.columns)
         self._columns = dict(zip(names, columns_of(edges, names), strict=True))
+        self._edge_bytes = 0
         if declared.edge_states:
+            check_names(declared.edge_states, edges.columns)
             dtypes = [f.dtype(precision) for f in declared.edge_states]
             rows, num_edges = subgraph.neighbor_rows, edges.ends.size
             self._edge_states = EdgeStates(declared.edge_states, dtypes, num_edges, rows, exchange)
@@ -178,7 +180,7 @@ class InterpretedEngine:
             mail = _Mail()
             totals, ran = self._compute_all(mail)
             seconds = time.perf_counter() - began
-            num_bytes = self._deliver(mail)
+            num_bytes = self._deliver(mail) + self._edge_bytes
             active = int(np.sum(~self._halted & ~self._retired))
             counts = np.array([ran, active, len(mail.gids), num_bytes, int(seconds * 1e9)], dtype=np.int64)
             gathered = self._exchange.gather(np.concatenate([counts, self.aggregates.pack([totals])]))
@@ -194,7 +196,7 @@ class InterpretedEngine:
                 SuperstepStats(self.superstep, "push", ran, sent, num_bytes, elapsed, imbalance)
             )
             if self._edge_states is not None:
-                self._edge_states.turn()
+                self._edge_bytes = self._edge_states.turn()
             self.superstep += 1
             outcome.ended = active == 0 and sent == 0
             if self._master is not None:
@@ -395,7 +397,13 @@ class _View:
 
     def common_neighbors(self, edge: Edge) -> Iterator[tuple[Edge, Edge]]:
         rows = self._engine._subgraph.neighbor_rows
-        assert rows is not None
+        if rows is None:
+            raise AttributeError(
+                "common_neighbors() is called by a function outside the class, so the rows of remote neighbours "
+                "were not brought here: call it in a method of the class"
+            )
+        if edge._columns is None:
+            raise AttributeError("common_neighbors() takes an edge of self.out_edges")
         mine = self._first_edges(self._lid)
         theirs = self._first_edges(int(rows.row_of[edge.index]))
         ends = {self._gid, int(rows.targets[edge.index])}
@@ -420,6 +428,10 @@ class _View:
         return first
 
     def send(self, edge: Edge, message: Any) -> None:
+        if edge._columns is None:
+            raise AttributeError(
+                "send() takes an edge of self.out_edges; send_to() reaches any vertex by its id"
+            )
         edges = self._engine._subgraph.outgoing
         assert edges is not None
         self._post(int(edges.ends[edge.index]), False, message)

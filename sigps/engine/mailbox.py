@@ -13,6 +13,7 @@ from sigps.compiler.program import TO_ID, Consumption
 from sigps.device.cpu import Threads, available_memory
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.arrivals import combine_into, list_by_target
+from sigps.engine.edge_states import EdgeStates
 from sigps.engine.exchange import Exchange
 from sigps.engine.snapshot import InFlight, as_columns, fill_rows
 from sigps.engine.subgraph import Subgraph
@@ -28,8 +29,14 @@ class Mailbox:
     """One partition's mail: what arrived for this superstep, and what is being written for the next."""
 
     def __init__(
-        self, native: NativeProgram, subgraph: Subgraph, exchange: Exchange, deterministic: bool
+        self,
+        native: NativeProgram,
+        subgraph: Subgraph,
+        exchange: Exchange,
+        deterministic: bool,
+        edge_states: EdgeStates | None = None,
     ) -> None:
+        self._edge_states = edge_states
         self._native, self._subgraph, self._exchange = native, subgraph, exchange
         self._in_order = deterministic
         self._lists = native.program.consumption is Consumption.LISTED
@@ -58,7 +65,7 @@ class Mailbox:
         n = self._subgraph.num_owned
         parts = threads.count if n > 1024 else 1
         if self._native.program.reads_neighbors and threads.count > 1:  # a vertex may be much work
-            parts = min(n, 32 * threads.count)
+            parts = max(1, min(n, 32 * threads.count))
         bounds = np.linspace(0, n, parts + 1).astype(np.uint64)
 
         def work(i: int) -> tuple[list[Any], Arrays]:
@@ -120,6 +127,10 @@ class Mailbox:
             written.append(tuple(column[:count] for column in mail[1:]))
             room = room * 4
             at = np.uint64(stopped)
+            if at < end and self._edge_states is not None:
+                assert self._subgraph.outgoing is not None
+                offsets = self._subgraph.outgoing.offsets
+                self._edge_states.undo(int(offsets[stopped]), int(offsets[stopped + 1]))
         if not written:
             written.append(self._room(0)[1:])
         columns = tuple(np.concatenate(parts) for parts in zip(*written, strict=True))

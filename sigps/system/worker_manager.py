@@ -200,7 +200,7 @@ class WorkerManager:
                 options = replace(options, asynchronous=False)
         needs_rows = native is None or native.program.reads_edges
         assignment, subgraph = self._partition(
-            method, tuple(plan["capacities"]), needs_rows, program.declaration.reads_neighbors
+            method, tuple(plan["capacities"]), needs_rows, self._needs_neighbors(program, native)
         )
         exchange = self._exchange(assignment, subgraph)
         last_log = functools.partial(_last_log, state_log)
@@ -296,6 +296,13 @@ class WorkerManager:
             if master is not None:
                 master.hear(outcome.ended, outcome.stats, stopped=outcome.stopped)
 
+    def _needs_neighbors(self, program: Vertex, native: NativeProgram | GpuProgram | None) -> bool:
+        """Tell whether the edges of neighbours are needed; one rank has them, and an interpreter may ask for them."""
+        if native is not None:
+            return native.program.reads_neighbors or native.program.reads_reverse
+        declared = program.declaration
+        return declared.reads_neighbors or bool(declared.edge_states) or self._communicator.size == 1
+
     def _partition(
         self,
         method: str | PartitionFunction,
@@ -311,7 +318,7 @@ class WorkerManager:
                 del known[next(iter(known))]
             size = self._communicator.size
             assignment = partition(self._graph, size, method, capacities=capacities)
-            subgraph = build_subgraph(self._graph, assignment, with_outgoing=needs_rows)
+            subgraph = build_subgraph(self._graph, assignment, with_outgoing=needs_rows or needs_neighbors)
             if needs_neighbors:
                 rows = build_neighbor_rows(subgraph, assignment, self._communicator.group)
                 subgraph = replace(subgraph, neighbor_rows=rows)
