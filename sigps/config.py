@@ -373,6 +373,8 @@ def _rooted(job: Job, source: Source, folder: Path) -> Job:
         graph = graph.model_copy(update={"path": absolute(graph.path, "graph", "path")})
     if output.path is not None:
         output = output.model_copy(update={"path": absolute(output.path, "output", "path")})
+    if output.edges is not None:
+        output = output.model_copy(update={"edges": absolute(output.edges, "output", "edges")})
     checkpoint = job.checkpoint
     if checkpoint is not None:
         checkpoint = checkpoint.model_copy(update={"dir": absolute(checkpoint.dir, "checkpoint", "dir")})

@@ -393,3 +393,25 @@ def test_one_rank_that_fails_ends_all(job: Path) -> None:
     assert ended.code != 0
     assert "ZeroDivisionError" in ended.err
     assert "superstep 0" in ended.err
+
+
+def test_a_job_writes_what_is_kept_on_edges(job: Path, tmp_path: Path, run: Run) -> None:
+    """Two triangles on one edge, and a tail: the bounds are by hand."""
+    (tmp_path / "graph.txt").write_text("1 2\n2 3\n1 3\n2 4\n3 4\n4 5\n")
+    job.write_text(
+        "program: sigps.apps:BiTriDN\ngraph: {path: graph.txt, directed: false}\noutput: {edges: bounds.csv}\n"
+    )
+    ended = run("run", job)
+    assert (ended.code, ended.err) == (0, "")
+    assert f"wrote {tmp_path / 'bounds.csv'}" in ended.out.replace("\n", "")
+    rows = (tmp_path / "bounds.csv").read_text().splitlines()
+    assert rows == ["source,target,bound", "1,2,1", "1,3,1", "2,3,1", "2,4,1", "3,4,1", "4,5,0"]
+    same = run("run", job, "--set", "output.path=bounds.csv", "--set", "output.edges=bounds.csv")
+    assert same.code != 0
+    assert "give each a file of its own" in same.err
+
+
+def test_a_job_that_keeps_nothing_on_edges_cannot_write_it(job: Path, run: Run) -> None:
+    ended = run("run", job, "--set", "output.edges=bounds.csv")
+    assert ended.code != 0
+    assert "SSSP keeps nothing on edges" in ended.err
