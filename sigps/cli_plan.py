@@ -164,11 +164,14 @@ def memory(
 
     part = part or even_part(size.num_vertices, size.num_edges, num_ranks)
     owned, edges, ghosts = part.vertices, part.edges, part.ghosts
-    return {
+    purposes = {
         "graph": _graph_bytes(size, program, owned, edges, ghosts),
         "state": owned * (state_bytes + 1),
         "messages": _message_bytes(program, owned, edges, ghosts),
     }
+    if program is not None and program.links_edges:
+        purposes["on edges"] = _link_bytes(size, program, edges, is_part=owned < size.num_vertices)
+    return purposes
 
 
 def _graph_bytes(size: Size, program: VertexProgram | None, owned: int, edges: int, ghosts: int) -> int:
@@ -181,6 +184,15 @@ def _graph_bytes(size: Size, program: VertexProgram | None, owned: int, edges: i
     offsets = 8 * (copies * owned + ghosts)
     numbering = (4 + 8 + 8) * owned + (8 + 8) * ghosts if is_part else 4 * owned
     return copies * edges * an_edge + offsets + numbering
+
+
+def _link_bytes(size: Size, program: VertexProgram, edges: int, *, is_part: bool) -> int:
+    """Values kept on edges, written and read, and rows of remote neighbours: at their most those of all edges."""
+    kept = sum(dtype.itemsize for dtype in program.edge_state_dtypes)
+    needs_rows = program.reads_neighbors or program.reads_reverse
+    copies = size.num_edges - edges if is_part and needs_rows else 0
+    rows = (4 + 8) * copies + 4 * edges if copies else 0  # targets, whose they are to send, and rows by edge
+    return 2 * kept * edges + kept * copies + rows + 8 * edges * program.reads_reverse
 
 
 def _message_bytes(program: VertexProgram | None, owned: int, edges: int, ghosts: int) -> int:

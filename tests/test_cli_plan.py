@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sigps import cli
-from sigps.apps import BFS, SSSP, OutDegree, PageRank
+from sigps.apps import BFS, SSSP, BiTriDN, EgoNet, OutDegree, PageRank
 from sigps.cli_plan import memory
 from sigps.cli_size import Size
 from sigps.compiler.frontend import analyse
@@ -53,6 +53,15 @@ def test_large_graphs_have_wide_indices() -> None:
 
 def test_without_a_derived_program_every_message_is_written_out() -> None:
     assert memory(SYMMETRIC, None, 1, 8)["messages"] == 2 * 8000 * (8 + 13)
+
+
+def test_what_is_kept_on_edges_is_there_twice_and_rows_of_neighbours_are_copied() -> None:
+    """BiTriDN keeps 8 bytes an edge; EgoNet a bool, and knows the edge back by its place."""
+    bitridn, ego = analyse(BiTriDN()), analyse(EgoNet(source=0))
+    assert "on edges" not in memory(SYMMETRIC, analyse(PageRank()), 1, 8)
+    assert memory(SYMMETRIC, bitridn, 1, 8)["on edges"] == 2 * 8 * 8000
+    assert memory(SYMMETRIC, ego, 1, 8)["on edges"] == 2 * 8000 + 8 * 8000
+    assert memory(SYMMETRIC, bitridn, 4, 8)["on edges"] == 16 * 2000 + 8 * 6000 + 12 * 6000 + 4 * 2000
 
 
 def test_messages_with_two_parts_take_more() -> None:
