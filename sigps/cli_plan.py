@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from sigps.system.prediction import Part
     from sigps.vertex import Vertex
 
-__all__ = ["memory", "plan"]
+__all__ = ["memory", "plan", "turned_size"]
 
 _VALUE_BYTES = 8  # a record's or a slot's value: its type is known only once the program is compiled
 
@@ -49,7 +50,7 @@ def plan(
 
     job = load_job(job_file, assignments)
     program = prepare(_anywhere(job), group_size=num_ranks)
-    counts, size = rank_counts(num_ranks), measure(job)
+    counts, size = rank_counts(num_ranks), turned_size(measure(job), program)
     supersteps: int | None
     if loads:
         size, parts, supersteps = _count(job, program, counts)
@@ -146,6 +147,20 @@ def _times(
     yield from (f"  {line}" for line in forecast.table(rows))
     if advice := forecast.advise(rows, size.num_edges, known, is_search=is_search):
         yield advice
+
+
+def turned_size(size: Size, program: Vertex) -> Size:
+    """Return how large a graph is with its edges in the directions in which a program takes them.
+
+    An edge that is there in both directions already counts as two: the edges of an undirected graph are at most these.
+    """
+    declared = program.declaration
+    if declared.both_ways:
+        doubled = size.num_edges * (2 if size.directed else 1)
+        return replace(size, num_edges=doubled, column_bytes=size.column_bytes + 2)  # leads_out, leads_in
+    if declared.directed or not size.directed:
+        return size
+    return replace(size, num_edges=2 * size.num_edges, directed=False)
 
 
 def memory(

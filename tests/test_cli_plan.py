@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sigps import cli
-from sigps.apps import BFS, SSSP, BiTriDN, EgoNet, OutDegree, PageRank
-from sigps.cli_plan import memory
+from sigps.apps import BFS, SCC, SSSP, BiTriDN, EgoNet, KCore, OutDegree, PageRank
+from sigps.cli_plan import memory, turned_size
 from sigps.cli_size import Size
 from sigps.compiler.frontend import analyse
 from sigps.system.prediction import Part
@@ -62,6 +62,15 @@ def test_what_is_kept_on_edges_is_there_twice_and_rows_of_neighbours_are_copied(
     assert memory(SYMMETRIC, bitridn, 1, 8)["on edges"] == 2 * 8 * 8000
     assert memory(SYMMETRIC, ego, 1, 8)["on edges"] == 2 * 8000 + 8 * 8000
     assert memory(SYMMETRIC, bitridn, 4, 8)["on edges"] == 16 * 2000 + 8 * 6000 + 12 * 6000 + 4 * 2000
+
+
+def test_edges_count_in_the_directions_in_which_a_program_takes_them() -> None:
+    """The graph has a column of 4 bytes; two truth values tell the direction."""
+    assert turned_size(DIRECTED, PageRank()) == DIRECTED
+    assert turned_size(DIRECTED, KCore()) == Size(1000, 16000, False, 4, "")
+    assert turned_size(DIRECTED, SCC()) == Size(1000, 16000, True, 6, "")
+    assert turned_size(SYMMETRIC, KCore()) == SYMMETRIC
+    assert turned_size(SYMMETRIC, SCC()) == Size(1000, 8000, False, 2, "")
 
 
 def test_messages_with_two_parts_take_more() -> None:
