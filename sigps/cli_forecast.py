@@ -109,6 +109,8 @@ def obstacle(program: VertexProgram | None) -> str:
 
     if program is None:
         return "only the interpreter runs this program"
+    if program.reads_neighbors:
+        return "this program looks through the edges of neighbours, whose cost was not measured"
     if program.delivery is Delivery.NONE:
         return "this program sends nothing"
     if program.delivery is Delivery.MAILBOX or program.consumption is Consumption.LISTED:

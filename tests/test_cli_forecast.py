@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sigps import cli
-from sigps.apps import BFS, SSSP, WCC, MinimumSpanningForest, OutDegree, PageRank
+from sigps.apps import BFS, SSSP, WCC, BiTriDN, MinimumSpanningForest, OutDegree, PageRank
 from sigps.cli_forecast import (
     Forecast,
     advise,
@@ -66,6 +66,7 @@ def test_searches_are_programs_that_spread(program: object, searches: bool) -> N
 def test_some_programs_are_not_predicted() -> None:
     assert obstacle(analyse(PageRank())) == ""
     assert "sends nothing" in obstacle(analyse(OutDegree()))
+    assert "edges of neighbours" in obstacle(analyse(BiTriDN()))
     assert "written out" in obstacle(analyse(MinimumSpanningForest()))
     assert "interpreter" in obstacle(None)
 
