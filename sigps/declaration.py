@@ -154,6 +154,9 @@ class _OnEdges:
     def __init__(self, name: str) -> None:
         self._name = name
 
+    def __repr__(self) -> str:
+        return f"<kept on edges: {self._name}>"  # the same in every process: state logs know a class by it
+
     def __get__(self, vertex: Any, owner: type) -> Any:
         if vertex is None:
             return self

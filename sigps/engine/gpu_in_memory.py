@@ -264,8 +264,10 @@ class GpuEngine:
         self.superstep = snapshot.superstep
 
     def edge_state(self, name: str) -> NDArray[Any]:
-        """Return nothing: programs that keep values on edges are refused (`find_gpu_obstacle`)."""
-        raise NotImplementedError(name)
+        """Refuse: no program that keeps values on edges gets this far (`find_gpu_obstacle`)."""
+        raise DeviceError(
+            f"device='cuda' is not built for values kept on edges ({name}) yet; use device='cpu'"
+        )
 
     def fields(self) -> DeviceFields:
         """Return all state fields, in the order of gids; they stay where they are, what else the run has may go."""
