@@ -210,6 +210,8 @@ class WorkerManager:
             watch(self._communicator.group, faults, last_log) as detector,
             _naming_the_log(state_log),
         ):
+            if detector is not None and state_log is not None:
+                state_log.on_whole = detector.note_log
             if detector is not None:
                 exchange = WatchedExchange(
                     exchange, detector, lambda: worker.engine.superstep if worker else 0
