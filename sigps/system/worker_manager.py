@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sigps.compiler.cpu import NativeProgram
 from sigps.compiler.program import Consumption, Delivery
+from sigps.device import nccl
 from sigps.device.cpu import Threads, available_cores
 from sigps.engine.exchange import Exchange, NoExchange
 from sigps.engine.gpu_in_memory import GpuEngine, GpuProgram
@@ -29,7 +30,7 @@ from sigps.graph.graph import Graph
 from sigps.graph.neighbourhood import neighbourhoods
 from sigps.graph.partition import Assignment, PartitionFunction, partition
 from sigps.system.communicator import Communicator
-from sigps.system.data_locator import DataLocator
+from sigps.system.data_locator import DataLocator, DeviceLocator
 from sigps.system.fault_detector import FaultDetector
 from sigps.system.identity import Identity
 from sigps.system.log_files import Manifest
@@ -37,7 +38,7 @@ from sigps.system.master import Master, Reason
 from sigps.system.message_center import MessageCenter
 from sigps.system.resume import find_log, read_snapshot, stats_of
 from sigps.system.state_log import Checkpoint, StateLog
-from sigps.system.transport import choose_transport, gpu_facts
+from sigps.system.transport import Transport, choose_transport, gpu_facts
 from sigps.system.watch import Faults, WatchedExchange, watch
 from sigps.system.worker import RunOptions, Worker
 from sigps.vertex import Vertex
@@ -161,7 +162,7 @@ class WorkerManager:
         on_progress: Callable[[Sequence[SuperstepStats]], None] | None,
         saving: Saving | None = None,
         faults: Faults | None = None,
-        transport: Literal["auto", "mpi", "peer"] = "auto",
+        transport: Literal["auto", "mpi", "nccl", "peer"] = "auto",
     ) -> Part:
         """Run a program from superstep 0, or from a log, to its end. Collective.
 
@@ -182,7 +183,8 @@ class WorkerManager:
         state_log, found = self._logs(saving, max_supersteps)
         stats = StatsLog(stats_of(found) if found else ())
         registrations = self._communicator.report(self._registration(native))
-        chosen = choose_transport(registrations, transport)
+        by_name = native is not None and native.program.delivery is Delivery.MAILBOX
+        chosen = choose_transport(registrations, transport, by_name=by_name)
         devices = [rank["device"] for rank in registrations]
         has_turns = options.deterministic or bool(saving and saving.resumes) or program.declaration.has_master
         _check_mixture(devices, native, has_turns=has_turns)
@@ -196,13 +198,13 @@ class WorkerManager:
             if faults is not None:
                 patience = min(_SILENCES * faults.silent_seconds, faults.superstep_seconds)
             options = replace(options, has_peers=chosen == "peer", patience=patience)
-            if chosen == "mpi" and any(r["device"] == "cuda" for r in registrations):  # all do as these
+            if chosen != "peer" and any(r["device"] == "cuda" for r in registrations):  # all do as these
                 options = replace(options, asynchronous=False)
         needs_rows = native is None or native.program.reads_edges
         assignment, subgraph = self._partition(
             method, tuple(plan["capacities"]), needs_rows, self._needs_neighbors(program, native)
         )
-        exchange = self._exchange(assignment, subgraph)
+        exchange = self._exchange(assignment, subgraph, chosen)
         last_log = functools.partial(_last_log, state_log)
         worker: Worker | None = None
         with (
@@ -235,7 +237,8 @@ class WorkerManager:
         """Return what this rank tells the master of itself."""
         cores = {"cores": self._num_threads}
         if isinstance(native, GpuProgram):
-            return cores | {"gigabytes_per_second": native.gpu.gigabytes_per_second, **gpu_facts(native.gpu)}
+            facts = gpu_facts(native.gpu, alone=self._communicator.size == 1)
+            return cores | {"gigabytes_per_second": native.gpu.gigabytes_per_second, **facts}
         return cores | {"device": "python" if native is None else "cpu"}
 
     def _begin(self, worker: Worker, program: Vertex, threads: Threads) -> None:
@@ -328,11 +331,13 @@ class WorkerManager:
         found: tuple[Assignment, Subgraph] = known[key]
         return found
 
-    def _exchange(self, assignment: Assignment, subgraph: Subgraph) -> Exchange:
+    def _exchange(self, assignment: Assignment, subgraph: Subgraph, transport: Transport) -> Exchange:
+        group = self._communicator.group
+        if transport == "nccl":
+            located = DeviceLocator(self._graph, assignment, subgraph)
+            return MessageCenter(group, subgraph, located, nccl.connect(group))
         locator = DataLocator(self._graph, assignment, subgraph)
-        if self._communicator.size == 1:
-            return NoExchange(locator.gids)
-        return MessageCenter(self._communicator.group, subgraph, locator)
+        return NoExchange(locator.gids) if group.size == 1 else MessageCenter(group, subgraph, locator)
 
 
 def _check_mixture(
