@@ -32,8 +32,9 @@ def time_crossing(program: sigps.Vertex, graph: sigps.Graph, group: Group) -> di
     """Run a program that has every vertex send in superstep 1, and time what crosses after that. Collective.
 
     Returns:
-        `meeting`: seconds in which all GPUs meet once. `crossing`: seconds in which records cross. `published` and `copied`: bytes a second that leave the
-        slowest GPU as records of ghosts, and as plain copies to the next GPU, all GPUs at a time.
+        `meeting`: seconds in which all GPUs meet once. `crossing`: seconds in which the records of a dense superstep
+        reach all ghosts. `published` and `copied`: bytes a second that leave the slowest GPU then, and as plain
+        copies to the next GPU, all GPUs at a time.
     """
     found: dict[str, float] = {}
     with _between_supersteps(found, group):

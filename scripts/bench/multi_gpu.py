@@ -91,15 +91,24 @@ def check(is_right: bool, what: str) -> None:
         raise SystemExit(f"wrong answer: {what}")
 
 
-def measure_kronecker(scale: int, table: Table, repeats: int) -> None:
-    """Time PageRank's superstep, searches and components."""
+def kronecker(scale: int, folder: Path | None) -> sigps.Graph:
+    """Return a Kronecker graph, from a folder if it was kept there."""
     began = time.perf_counter()
-    graph = sigps.generate("rmat", scale=scale)
-    name = f"kron-{scale}"
+    kept = folder and folder / f"kron-{scale}"
+    if kept and GROUP.broadcast(kept.exists()):
+        graph = sigps.load(kept)
+    else:
+        graph = sigps.generate("rmat", scale=scale)
+        if kept:
+            graph.save(kept)
     if GROUP.rank == 0:
-        print(
-            f"{name}: {graph.num_edges:,} edges, generated in {time.perf_counter() - began:.0f} s", flush=True
-        )
+        seconds = time.perf_counter() - began
+        print(f"kron-{scale}: {graph.num_edges:,} edges, there in {seconds:.0f} s", flush=True)
+    return graph
+
+
+def measure_kronecker(graph: sigps.Graph, name: str, table: Table, repeats: int) -> None:
+    """Time PageRank's superstep, searches and components."""
     began = time.perf_counter()
     run(PageRank(iterations=2), graph)
     if GROUP.rank == 0:
@@ -162,6 +171,7 @@ def main() -> None:
     options.add_argument("--grid", type=int, default=4000, help="rows and columns; 0 for none")
     options.add_argument("--repeats", type=int, default=5)
     options.add_argument("--transport", default="auto", choices=["auto", "peer", "nccl", "mpi"])
+    options.add_argument("--graphs", type=Path, help="a folder to keep generated graphs in, for the next run")
     options.add_argument("--output", type=Path, help="the JSON file")
     options.add_argument("--against", type=Path, help="the JSON file of a run with another number of ranks")
     options.add_argument("--commit", help="where this is no checkout")
@@ -172,7 +182,7 @@ def main() -> None:
     if given.grid:
         measure_grid(given.grid, table, given.repeats)
     for scale in given.scales:
-        measure_kronecker(scale, table, given.repeats)
+        measure_kronecker(kronecker(scale, given.graphs), f"kron-{scale}", table, given.repeats)
 
 
 if __name__ == "__main__":
