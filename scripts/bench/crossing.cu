@@ -12,17 +12,14 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
   if (threadIdx.x == 0) {
     plan = lease.control->plan;
     plan.direction = PUSH;
+    has_published() = 0;
   }
   wait_for_all(&lease.control->barrier, generation);
-  Counters before = lease.control->counters;
   uint64_t began = nanoseconds();
   for (uint32_t i = 0; i < count; i++) {
     release_to_peers();
-    wait_for_all(&lease.control->barrier, generation, [&] {
-      meet(lease, plan, together);
-      if (threadIdx.x == 0)
-        lease.control->counters = before;
-    });
+    wait_for_all(&lease.control->barrier, generation,
+                 [&] { meet(lease, plan, together); });
   }
   if (thread_of_grid() == 0)
     *time = nanoseconds() - began;
@@ -38,6 +35,7 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
   if (threadIdx.x == 0) {
     plan = lease.control->plan;
     plan.superstep -= 1;
+    has_published() = 0;
   }
   wait_for_all(&lease.control->barrier, generation);
   uint64_t began = nanoseconds();

@@ -98,7 +98,7 @@ __device__ void plan_next(const Lease &lease, const Plan &plan,
     control->plan.ended = NO_ROOM;
     return;
   }
-  Counters done = control->counters;
+  Counters done = SIGPS_PEERS ? together.done : control->counters;
   if (SIGPS_MAILBOX)
     done.sent_edges = *lease.in.num_mails;
   control->counters = Counters{};
@@ -266,6 +266,9 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
     plan = lease.control->plan;
     if (!HAS_PUSH) // the host does not know
       plan.direction = PULL;
+#if SIGPS_PEERS
+    has_published() = 0;
+#endif
   }
   if (thread_of_grid() == 0) { // no other thread comes near before a barrier
     lease.control->last_time = nanoseconds();
