@@ -172,6 +172,10 @@ class GpuGraph:
             self._arrays[name] = make()
         return self._arrays[name]
 
+    def forget(self, name: str) -> None:
+        """Drop what `once` made, if it did: the next use makes it anew."""
+        self._arrays.pop(name, None)
+
 
 def _offsets_of(degrees: Any) -> Any:
     import cupy

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sigps.device.cuda import Gpu, Kernel, Module
 from sigps.engine.gpu_graph import GpuGraph
 from sigps.engine.gpu_memory import check_fits
-from sigps.engine.simple_rows import Counting, bytes_while_counted, cut, numbered, simple_rows
+from sigps.engine.simple_rows import Counting, SimpleRows, bytes_while_counted, cut, numbered, simple_rows
 from sigps.errors import DeviceError
 from sigps.kernels.lease import EDGES
 from sigps.kernels.triangles import SIMPLE_ROWS
@@ -51,15 +51,7 @@ def count_around(graph: GpuGraph, gpu: Gpu, *, directed: bool, counting: Countin
     Raises:
         DeviceError: If the GPU has no memory for it; it names the bytes.
     """
-    import cupy
-
-    degrees = graph.incoming.rows.degrees
-    numbers = cupy.arange(degrees.size, dtype=cupy.uint32)
-    if directed:
-        numbers = numbered(cupy, degrees.astype(cupy.int64) + graph.out_degrees)
-    edges = _Edges(
-        graph.incoming.structure(), graph.list_offsets(), directed, graph.is_sorted and not directed
-    )
+    edges, numbers = _edges_of(graph, directed)
     return _counted(edges, numbers, gpu, counting or Counting())
 
 
@@ -122,9 +114,30 @@ class _Edges:
     are_sorted: bool
 
 
+def _edges_of(graph: GpuGraph, directed: bool) -> tuple[_Edges, Any]:
+    """Return the edges that a GPU has, and the numbers of their ends."""
+    import cupy
+
+    degrees = graph.incoming.rows.degrees
+    numbers = cupy.arange(degrees.size, dtype=cupy.uint32)
+    if directed:  # places follow the in-degrees alone
+        numbers = numbered(cupy, degrees.astype(cupy.int64) + graph.out_degrees)
+    are_sorted = graph.is_sorted and not directed
+    return _Edges(graph.incoming.structure(), graph.list_offsets(), directed, are_sorted), numbers
+
+
 def _counted(
     edges: _Edges, numbers: Any, gpu: Gpu, counting: Counting, share: int = 0, num_shares: int = 1
 ) -> Around:
+    import cupy
+
+    rows = _made_simple(edges, numbers, gpu, counting)
+    links = _links(rows, gpu, counting, directed=edges.directed, share=share, num_shares=num_shares)
+    arcs = links.astype(cupy.int64) * (1 if edges.directed else 2)
+    return Around(rows.num_neighbors[numbers], arcs[numbers])
+
+
+def _made_simple(edges: _Edges, numbers: Any, gpu: Gpu, counting: Counting) -> SimpleRows:
     import cupy
 
     n, num_keys = numbers.size, int(edges.offsets[-1]) * (2 if edges.directed else 1)
@@ -134,13 +147,21 @@ def _counted(
             "use device='cpu'"
         )
     check_fits({"counting links": bytes_while_counted(n, num_keys)})
-    kernels = _kernels(gpu, edges.directed, counting)
     keys = cupy.empty(num_keys, dtype=cupy.uint64)
-    kernels.list_arcs.launch(gpu.num_sms * 16, 256, (edges.rows, edges.offsets, numbers, keys))
+    list_arcs = _kernels(gpu, edges.directed, counting).list_arcs
+    list_arcs.launch(gpu.num_sms * 16, 256, (edges.rows, edges.offsets, numbers, keys))
     if not edges.are_sorted:
         keys.sort()
-    rows = simple_rows(cupy, keys, n)
-    del keys
+    return simple_rows(cupy, keys, n)
+
+
+def _links(
+    rows: SimpleRows, gpu: Gpu, counting: Counting, *, directed: bool, share: int = 0, num_shares: int = 1
+) -> Any:
+    """Return a share of the links by number, uint64; of an undirected graph half of them."""
+    import cupy
+
+    kernels, n = _kernels(gpu, directed, counting), rows.num_lower.size
     tasks = cut(cupy, rows, counting)
     vertices, parts = (cupy.ascontiguousarray(a[share::num_shares]) for a in (tasks.vertices, tasks.parts))
     links = cupy.zeros(n, dtype=cupy.uint64)
@@ -149,13 +170,12 @@ def _counted(
     for name in ("offsets", "ends", "num_lower"):
         graph[name] = getattr(rows, name).data.ptr
     graph["num_vertices"] = n
-    blocks = gpu.num_sms * kernels.heavy_blocks_per_sm
     heavy = graph, vertices, parts, np.uint32(vertices.size), next_task, links
+    blocks = gpu.num_sms * kernels.heavy_blocks_per_sm
     kernels.count_heavy.launch(blocks, counting.threads, heavy)
     light = graph, np.uint32(share), np.uint32(num_shares), links
     kernels.count_light.launch(gpu.num_sms * 16, _LIGHT_THREADS, light)
-    arcs = links.astype(cupy.int64) * (1 if edges.directed else 2)
-    return Around(rows.num_neighbors[numbers], arcs[numbers])
+    return links
 
 
 @dataclass(frozen=True)
