@@ -90,7 +90,7 @@ def count_share(
     for name, array in {"offsets": before, "ends": ends, "degrees": widths}.items():
         rows[name] = array.data.ptr
     rows["num_heavy"] = rows["num_rows"] = degrees.size
-    if directed and targets.size:
+    if directed and ends.size:
         degrees += cupy.bincount(ends, minlength=degrees.size)
     edges = _Edges(rows, before, directed, False)
     found = _counted(edges, numbered(cupy, degrees), gpu, Counting(), share, num_shares)
@@ -150,7 +150,7 @@ def _made_simple(edges: _Edges, numbers: Any, gpu: Gpu, counting: Counting) -> S
     keys = cupy.empty(num_keys, dtype=cupy.uint64)
     list_arcs = _kernels(gpu, edges.directed, counting).list_arcs
     list_arcs.launch(gpu.num_sms * 16, 256, (edges.rows, edges.offsets, numbers, keys))
-    if not edges.are_sorted:
+    if num_keys and not edges.are_sorted:
         keys.sort()
     return simple_rows(cupy, keys, n)
 

@@ -130,6 +130,8 @@ def simple_rows(xp: Any, keys: Any, num_vertices: int) -> SimpleRows:
             lower, which differs between the directions of an edge and is 0 where there are none.
         num_vertices: At most 2**31 - 1.
     """
+    if keys.size == 0:
+        return _no_edges(xp, num_vertices)
     is_kept = xp.ones(keys.size, dtype=xp.bool_)
     differs = keys[1:] ^ keys[:-1]
     is_kept[1:] = differs > 1
@@ -139,8 +141,7 @@ def simple_rows(xp: Any, keys: Any, num_vertices: int) -> SimpleRows:
     keys = keys[is_kept]
     turned = turned[~_are_loops(xp, turned)]
     if keys.size == 0:
-        offsets = xp.zeros(num_vertices + 1, dtype=xp.uint64)
-        return SimpleRows(offsets, xp.zeros(0, dtype=xp.uint32), offsets[1:].astype(xp.uint32))
+        return _no_edges(xp, num_vertices)
     ends = keys.astype(xp.uint32)
     ends &= np.uint32(0xFFFFFFFE)
     if turned.size:
@@ -149,6 +150,11 @@ def simple_rows(xp: Any, keys: Any, num_vertices: int) -> SimpleRows:
     offsets = xp.searchsorted(keys, rows << np.uint64(32))
     above = xp.searchsorted(keys, (rows << np.uint64(32) | rows << np.uint64(1))[:-1])
     return SimpleRows(offsets.astype(xp.uint64), ends, (above - offsets[:-1]).astype(xp.uint32))
+
+
+def _no_edges(xp: Any, num_vertices: int) -> SimpleRows:
+    offsets = xp.zeros(num_vertices + 1, dtype=xp.uint64)
+    return SimpleRows(offsets, xp.zeros(0, dtype=xp.uint32), xp.zeros(num_vertices, dtype=xp.uint32))
 
 
 def _are_loops(xp: Any, keys: Any) -> Any:
@@ -166,6 +172,8 @@ def cut(xp: Any, rows: SimpleRows, counting: Counting) -> Tasks:
     lower = rows.num_lower.astype(np.int64)
     upper = rows.num_neighbors - lower
     heavy = xp.flatnonzero((upper >= counting.heavy) & (lower > 0))
+    if heavy.size == 0:
+        return Tasks(*(xp.zeros(0, dtype=xp.uint32) for _ in range(2)))
     chunks = -(-upper[heavy] // counting.chunk)
     slices = -(-lower[heavy] // counting.keys)
     begins = xp.zeros(heavy.size + 1, dtype=xp.int64)
