@@ -262,7 +262,7 @@ def choose_device(
     against = (
         reason_against_gpu(**known)
         or reason_against_gpu(**known, missing=what_is_missing())
-        or reason_against_gpu(**known, **_memory(graph, rank_on_host))
+        or reason_against_gpu(**known, **_memory(prepared, graph, rank_on_host))
         or _why_not_compiled(prepared, graph, rank_on_host)
     )
     if graph.group.size > 1:
@@ -286,15 +286,22 @@ def _against_gpus(against: str, prepared: Any, group: Group, rank_on_host: int) 
     return reason_against_nccl(ranks) if by_name else reason_against_peers(ranks)
 
 
-def _memory(graph: Graph, rank_on_host: int) -> dict[str, Any]:
+def _memory(prepared: Any, graph: Graph, rank_on_host: int) -> dict[str, Any]:
     """Compare what a graph takes on this rank's GPU with what that has."""
     from sigps.device.cuda import find_gpu
     from sigps.engine import gpu_memory, gpu_plan
+    from sigps.engine.simple_rows import bytes_while_counted
 
     find_gpu(rank_on_host)
     columns, size = len(graph.columns), graph.group.size
     directions = 2 if graph.directed or size > 1 else 1
-    needed = gpu_plan.bytes_while_laid_out(graph.num_vertices, graph.num_edges * directions // size, columns)
+    share = graph.num_vertices, graph.num_edges * directions // size, columns
+    needed = gpu_plan.bytes_while_laid_out(*share)
+    if any(field.measure for field in prepared.states):
+        num_keys = graph.num_edges * (2 if graph.directed else 1)
+        copied = 4 * graph.num_edges if size > 1 else 0
+        counted = bytes_while_counted(graph.num_vertices, num_keys) + copied
+        needed = max(needed, gpu_plan.bytes_kept(*share) + counted)
     return {"needed_bytes": needed, "free_bytes": gpu_memory.free_bytes()}
 
 

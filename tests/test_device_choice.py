@@ -14,13 +14,14 @@ from battery import BATTERY
 from rank_programs import Jump, TwoLetters
 from thread_group import ThreadGroup, run_ranks
 
-from sigps import Graph, State, Vertex, run
-from sigps.apps import BFS, OutDegree, PageRank
+from sigps import Graph, State, Vertex, generate, run
+from sigps.apps import BFS, OutDegree, PageRank, Triangles
 from sigps.compiler.frontend import analyse
 from sigps.device import cuda
 from sigps.device.cuda import Gpu, is_available
 from sigps.engine.device_choice import GPU_PAYS_FROM_EDGES, reason_against_gpu
 from sigps.engine.gpu_in_memory import find_gpu_obstacle
+from sigps.engine.gpu_plan import bytes_while_laid_out
 from sigps.job import choose_device
 
 ENOUGH = GPU_PAYS_FROM_EDGES
@@ -100,6 +101,17 @@ def test_a_machine_without_a_gpu_says_what_is_missing(
     with caplog.at_level(logging.INFO, logger="sigps"):
         assert run(BFS(source=0), BATTERY["grid"].build()).device == "cpu"
     assert [r.getMessage() for r in caplog.records] == ["device: cpu (no GPU can be used: no GPU is found)"]
+
+
+@pytest.mark.usefixtures("any_size_pays")
+def test_what_is_counted_before_needs_room_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two programs that keep the same of a graph, one counts links in it first."""
+    pytest.importorskip("numba_cuda", reason="needs numba-cuda: pip install 'sigps[cuda-link]'")
+    Asked(monkeypatch)
+    graph = generate("grid", rows=100, columns=100)
+    enough = bytes_while_laid_out(graph.num_vertices, graph.num_edges, 0)
+    monkeypatch.setattr("sigps.engine.gpu_memory.free_bytes", lambda: enough)
+    assert [chosen(program, graph) for program in (OutDegree(), Triangles())] == ["cuda", "cpu"]
 
 
 @pytest.mark.usefixtures("any_size_pays")

@@ -166,7 +166,8 @@ __device__ void push(const Lease &lease, const Plan &plan, uint32_t &generation,
   if constexpr (HAS_PUSH) {
     Control *control = lease.control;
     uint32_t num_targets = plan.num_listed;
-    if (!plan.delivered) {
+    bool is_silent = plan.sweeps && plan.asking == NOBODY;
+    if (!plan.delivered && !is_silent) {
       uint32_t count = plan.num_listed, num_hubs = plan.num_hubs;
       // Where nobody has many edges, listed ghosts are pushed from as they are.
       bool has_ghosts = SIGPS_PEERS && plan.has_lists;

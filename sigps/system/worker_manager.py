@@ -21,13 +21,14 @@ from sigps.device.cpu import Threads, available_cores
 from sigps.engine.exchange import Exchange, NoExchange
 from sigps.engine.gpu_in_memory import GpuEngine, GpuProgram
 from sigps.engine.gpu_peers import GpuPeerEngine
+from sigps.engine.gpu_triangles import count_share
 from sigps.engine.interpreted import InterpretedEngine
 from sigps.engine.neighbor_rows import build_neighbor_rows
 from sigps.engine.stats import SaveStats, StatsLog, SuperstepStats
 from sigps.engine.subgraph import Subgraph, build_subgraph
 from sigps.errors import ConfigError
 from sigps.graph.graph import Graph
-from sigps.graph.neighbourhood import neighbourhoods
+from sigps.graph.neighbourhood import CountShare, count_on_threads, neighbourhoods
 from sigps.graph.partition import Assignment, PartitionFunction, partition
 from sigps.system.communicator import Communicator
 from sigps.system.data_locator import DataLocator, DeviceLocator
@@ -220,7 +221,7 @@ class WorkerManager:
                 )
             worker = Worker(program, native, subgraph, exchange, threads, options)
             if found is None:
-                self._begin(worker, program, threads)
+                self._begin(worker, program, threads, native, devices)
             if found and saving:
                 folder = saving.checkpoint.folder
                 worker.restore(read_snapshot(folder, found, self._communicator.group, assignment))
@@ -241,14 +242,30 @@ class WorkerManager:
             return cores | {"gigabytes_per_second": native.gpu.gigabytes_per_second, **facts}
         return cores | {"device": "python" if native is None else "cpu"}
 
-    def _begin(self, worker: Worker, program: Vertex, threads: Threads) -> None:
-        """Give states what they begin with, where that is a measure of the graph."""
-        measured = [field for field in program.declaration.states if field.measure]
-        if not measured:
+    def _begin(
+        self,
+        worker: Worker,
+        program: Vertex,
+        threads: Threads,
+        native: NativeProgram | GpuProgram | None,
+        devices: Sequence[str],
+    ) -> None:
+        """Give states what they begin with, where that is a measure of the graph.
+
+        GPUs count where all ranks have one: each a share, or one all, from the edges that it has.
+        """
+        measures = {f.name: repr(f.measure) for f in program.declaration.states if f.measure}
+        if not measures:
             return
-        found = neighbourhoods(self._graph, threads)
-        for field in measured:
-            worker.begin(field.name, getattr(found, repr(field.measure))[worker.subgraph.owned_gids])
+        if self._communicator.size == 1 and isinstance(worker.engine, GpuEngine):
+            worker.engine.begin_measured(measures, directed=self._graph.directed)
+            return
+        count: CountShare = functools.partial(count_on_threads, threads)
+        if isinstance(native, GpuProgram) and set(devices) == {"cuda"}:
+            count = functools.partial(count_share, native.gpu)
+        found = neighbourhoods(self._graph, count)
+        for field, measure in measures.items():
+            worker.begin(field, getattr(found, measure)[worker.subgraph.owned_gids])
 
     def _logs(
         self, saving: Saving | None, max_supersteps: int | None
