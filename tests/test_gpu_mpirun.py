@@ -84,7 +84,8 @@ def ranks_of(launcher: subprocess.Popen[str]) -> list[int]:
     family = {launcher.pid}
     for _ in rows:
         family |= {int(pid) for pid, parent, _ in rows if int(parent) in family}
-    return [int(pid) for pid, _, command in rows if int(pid) in family and command.startswith(sys.executable)]
+    is_rank = re.compile(rf"{re.escape(sys.executable)} \S+gpu_rank_script\.py").match
+    return [int(pid) for pid, _, command in rows if int(pid) in family and is_rank(command)]
 
 
 @pytest.mark.parametrize("transport", ["peer", "nccl", "mpi"])
