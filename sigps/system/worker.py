@@ -15,7 +15,7 @@ from sigps.compiler.cpu import NativeProgram
 from sigps.compiler.program import Delivery
 from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
-from sigps.engine.direction import Direction
+from sigps.engine.direction import Direction, Schedule
 from sigps.engine.exchange import Exchange
 from sigps.engine.gpu_in_memory import GpuEngine, GpuProgram
 from sigps.engine.gpu_part import GpuPartEngine
@@ -45,6 +45,7 @@ class RunOptions:
         saves: Whether the state is saved now and then.
         has_peers: Whether GPUs write into each other's memory.
         patience: Seconds that a GPU waits for another.
+        schedule: What a work item of a superstep's messages is.
     """
 
     deterministic: bool = False
@@ -55,6 +56,7 @@ class RunOptions:
     saves: bool = False
     has_peers: bool = False
     patience: float = math.inf
+    schedule: Schedule = "vertex"
 
 
 class Engine(Protocol):
@@ -151,6 +153,7 @@ def _engine(
                 asynchronous=options.asynchronous,
                 master=master,
                 saves=options.saves,
+                schedule=options.schedule,
             )
         except MemoryError as error:
             raise DeviceError(
@@ -168,4 +171,5 @@ def _engine(
         forced=options.forced,
         asynchronous=options.asynchronous,
         master=master,
+        schedule=options.schedule,
     )
