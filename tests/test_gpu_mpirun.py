@@ -43,6 +43,12 @@ def test_ranks_give_the_interpreters_results(transport: str, ranks: int, mpirun:
     assert "runs agree" in run_script(mpirun, ranks, "equality", transport, str(ranks))
 
 
+@pytest.mark.parametrize("transport", ["peer", "mpi"])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks_agree_by_the_edge_schedule(transport: str, ranks: int, mpirun: str) -> None:
+    assert "runs by edge agree" in run_script(mpirun, ranks, "by_edge", transport, str(ranks))
+
+
 def test_runs_go_on_from_logs(mpirun: str, tmp_path: Path) -> None:
     assert "4 runs went on" in run_script(mpirun, 2, "logs", "peer", str(tmp_path))
 
