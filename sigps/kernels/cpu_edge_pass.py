@@ -35,6 +35,16 @@ def combine_edges(f: Functions) -> Loop:
             is_heard = False
             if may_retire and fields[0][v] == 2:
                 e = last
+            while e < last and not is_heard:
+                s = sources[e]
+                if (bits[s >> THREE] >> (s & SEVEN)) & 1:
+                    passes, value = deliver(
+                        job, load_record(records, s), own[0], s, v, load_columns(columns, e)
+                    )
+                    if passes:
+                        share = merge(empty, False, value)
+                        is_heard = True
+                e += ONE
             for i in range(e, last):
                 s = sources[i]
                 if (bits[s >> THREE] >> (s & SEVEN)) & 1:
@@ -42,8 +52,7 @@ def combine_edges(f: Functions) -> Loop:
                         job, load_record(records, s), own[0], s, v, load_columns(columns, i)
                     )
                     if passes:
-                        share = merge(share, is_heard, value)
-                        is_heard = True
+                        share = merge(share, True, value)
             if is_heard and offsets[v] < begin:
                 store_slots(carried[1], piece, share)
                 carried[0][piece] = v
