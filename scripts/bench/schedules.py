@@ -5,9 +5,9 @@
 
 Three ways: `vertex` is a run as anybody starts it, with all that the compiler derived; `vertex, pulled` takes the
 vertices' edges in every superstep, in the order of BSP; `edge` takes all edges in every superstep. Graphs are resident
-and code is compiled. A time is the median of `--repeats` whole runs in single precision, the ways in turn; PageRank's is that
-of a superstep. Every answer is compared with that of the first way. Prints a row as soon as it is measured, and writes
-the JSON file anew with it, by default in `scripts/bench/results/`.
+and code is compiled. A time is the median of `--repeats` whole runs in single precision, the ways in turn; of
+PageRank it is that of a superstep. Every answer is compared with that of the first way. Prints a row as soon as it is
+measured, and writes the JSON file anew with it, by default in `scripts/bench/results/`.
 """
 
 from __future__ import annotations
