@@ -43,12 +43,6 @@ def test_ranks_give_the_interpreters_results(transport: str, ranks: int, mpirun:
     assert "runs agree" in run_script(mpirun, ranks, "equality", transport, str(ranks))
 
 
-@pytest.mark.parametrize("transport", ["peer", "mpi"])
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_ranks_agree_by_the_edge_schedule(transport: str, ranks: int, mpirun: str) -> None:
-    assert "runs by edge agree" in run_script(mpirun, ranks, "by_edge", transport, str(ranks))
-
-
 def test_runs_go_on_from_logs(mpirun: str, tmp_path: Path) -> None:
     assert "4 runs went on" in run_script(mpirun, 2, "logs", "peer", str(tmp_path))
 
@@ -89,3 +83,9 @@ def test_a_rank_that_is_killed_ends_the_run(transport: str, mpirun: str) -> None
     code, _, _ = end_of(process, SECONDS)
     assert code != 0
     assert time.monotonic() - began < 60
+
+
+@pytest.mark.parametrize("transport", ["peer", "mpi"])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks_agree_by_the_edge_schedule(transport: str, ranks: int, mpirun: str) -> None:
+    assert "runs by edge agree" in run_script(mpirun, ranks, "by_edge", transport, str(ranks))
