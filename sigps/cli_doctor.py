@@ -62,14 +62,19 @@ def _rank_facts(rank: int) -> dict[str, Any]:
 
 def _transport(ranks: list[dict[str, Any]]) -> str:
     """Tell which transport a run would use, and why."""
-    from sigps.system.transport import reason_against_peers
+    from sigps.system.transport import choose_transport, reason_against_nccl, reason_against_peers
 
     if not ranks:
         return "none is needed"
     if all(rank["device"] == "cpu" for rank in ranks):
         return "mpi, through host memory"
-    against = reason_against_peers(ranks)
-    return f"mpi, through host memory ({against})" if against else "peer, from GPU to GPU"
+    chosen, no_peers = choose_transport(ranks, "auto"), reason_against_peers(ranks)
+    if chosen == "mpi":
+        return f"mpi, through host memory ({no_peers}; NCCL: {reason_against_nccl(ranks)})"
+    if chosen == "nccl":
+        return f"nccl, from GPU to GPU ({no_peers})"
+    by_name = choose_transport(ranks, "auto", by_name=True)
+    return f"peer, from GPU to GPU; {by_name} for what send_to() sends"
 
 
 def _version(package: str) -> str:

@@ -85,7 +85,7 @@ def kind_of(job: Job, num_edges: int, num_ranks: int) -> Kind | None:
 def devices(kind: Kind, counts: Iterable[int], transport: str = "auto") -> dict[int, Device]:
     """Return what each rank computes on, by the number of ranks."""
     if kind == "h200":
-        return {n: prediction.h200(by_peers=transport != "mpi") for n in counts}
+        return {n: prediction.h200(by_peers=transport in ("auto", "peer")) for n in counts}
     from sigps.device.cpu import available_cores
 
     return {n: prediction.cpu_cores(available_cores(), n) for n in counts}
@@ -97,8 +97,8 @@ def basis(kind: Kind, num_ranks: int, transport: str = "auto") -> str:
         return "which the ranks share, by times measured on two cores"
     if num_ranks == 1:
         return "by times measured on one"
-    if transport == "mpi":
-        return "records through the host, which were not timed: several ranks take at least this"
+    if transport in ("mpi", "nccl"):
+        return f"records by {transport}, which was not timed: several ranks take at least this"
     beyond = "" if num_ranks <= 8 else "; beyond 8 on one host nothing was measured"
     return f"each rank one of them, by times measured on one and two{beyond}"
 

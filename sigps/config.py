@@ -130,7 +130,7 @@ class PartitionSection(_Section):
 class ExchangeSection(_Section):
     """How messages travel between ranks."""
 
-    transport: Literal["auto", "mpi", "peer"] = "auto"
+    transport: Literal["auto", "mpi", "nccl", "peer"] = "auto"
 
 
 class CheckpointSection(_Section):

@@ -96,7 +96,8 @@ neighbor_links = Measure("neighbor_links")
 """How many arcs there are between two neighbours of a vertex: `links: State[int] = neighbor_links`.
 
 An undirected edge is two arcs; loops and all but one of parallel edges do not count. So in an undirected graph a vertex
-has `links // 2` triangles. Counted once a graph, before superstep 0, by every rank with all edges in its memory.
+has `links // 2` triangles. Counted once a graph, before superstep 0: on GPUs where all ranks have one, else on CPU
+cores. Of several ranks each has all edges in its memory meanwhile.
 """
 
 

@@ -57,7 +57,7 @@ def run(
     precision: Precision = "double",
     asynchronous: bool = True,
     threads: int | None = None,
-    transport: Literal["auto", "mpi", "peer"] = "auto",
+    transport: Literal["auto", "mpi", "nccl", "peer"] = "auto",
     progress: Callable[[Sequence[SuperstepStats]], None] | None = None,
     checkpoint: Checkpoint | None = None,
     resume: bool = False,
@@ -90,8 +90,9 @@ def run(
             `"python"`.
         threads: Threads of each rank on the CPU; None for its share of the host's cores.
         transport: How records cross between ranks: `"peer"` writes them into the memory of other GPUs of the host,
-            `"mpi"` brings them through host memory, `"auto"` is the first where every rank has a GPU of its own
-            and all of these reach each other.
+            `"nccl"` lets NCCL move them between GPUs of one host or several, `"mpi"` brings them through host
+            memory; `"auto"` is the first of these that is possible. Every rank needs a GPU of its own for
+            `"nccl"`, and these must reach each other for `"peer"`.
         progress: Called on rank 0 now and then with the statistics so far.
         checkpoint: When the state is saved, and where: `Checkpoint("log", every=10)`. Then nothing is sent out
             of turn. What `trace` recorded is written there too, as Parquet.
@@ -323,7 +324,7 @@ def choose_device(
     against = (
         reason_against_gpu(**known)
         or reason_against_gpu(**known, missing=what_is_missing())
-        or reason_against_gpu(**known, **_memory(graph, rank_on_host))
+        or reason_against_gpu(**known, **_memory(prepared, graph, rank_on_host))
         or _why_not_compiled(prepared, graph, rank_on_host, schedule)
     )
     if graph.group.size > 1:
@@ -336,25 +337,33 @@ def _against_gpus(against: str, prepared: Any, group: Group, rank_on_host: int) 
     """Tell what speaks against a GPU for each rank, where this rank's reason is `against`. Collective."""
     from sigps.compiler.program import Delivery
     from sigps.device.cuda import find_gpu
-    from sigps.system.transport import gpu_facts, reason_against_peers
+    from sigps.system.transport import choose_transport, gpu_facts, reason_against_nccl, reason_against_peers
 
-    if not against and prepared.delivery is Delivery.MAILBOX:
-        against = "between GPUs, what send_to() sends goes through host memory"
     facts = {} if against else gpu_facts(find_gpu(rank_on_host))
     ranks = group.all_gather({"against": against, **facts})
     reasons = [rank["against"] for rank in ranks if rank["against"]]
-    return reasons[0] if reasons else reason_against_peers(ranks)
+    by_name = prepared.delivery is Delivery.MAILBOX
+    if reasons or choose_transport(ranks, "auto", by_name=by_name) != "mpi":
+        return next(iter(reasons), "")
+    return reason_against_nccl(ranks) if by_name else reason_against_peers(ranks)
 
 
-def _memory(graph: Graph, rank_on_host: int) -> dict[str, Any]:
+def _memory(prepared: Any, graph: Graph, rank_on_host: int) -> dict[str, Any]:
     """Compare what a graph takes on this rank's GPU with what that has."""
     from sigps.device.cuda import find_gpu
     from sigps.engine import gpu_memory, gpu_plan
+    from sigps.engine.simple_rows import bytes_while_counted
 
     find_gpu(rank_on_host)
     columns, size = len(graph.columns), graph.group.size
     directions = 2 if graph.directed or size > 1 else 1
-    needed = gpu_plan.bytes_while_laid_out(graph.num_vertices, graph.num_edges * directions // size, columns)
+    share = graph.num_vertices, graph.num_edges * directions // size, columns
+    needed = gpu_plan.bytes_while_laid_out(*share)
+    if any(field.measure for field in prepared.states):
+        num_keys = graph.num_edges * (2 if graph.directed else 1)
+        copied = 4 * graph.num_edges if size > 1 else 0
+        counted = bytes_while_counted(graph.num_vertices, num_keys) + copied
+        needed = max(needed, gpu_plan.bytes_kept(*share) + counted)
     return {"needed_bytes": needed, "free_bytes": gpu_memory.free_bytes()}
 
 
@@ -403,7 +412,7 @@ def _check_options(
         "schedule": (schedule, ("vertex", "edge")),
         "direction": (direction, ("auto", "push", "pull")),
         "precision": (precision, ("single", "double")),
-        "transport": (transport, ("auto", "mpi", "peer")),
+        "transport": (transport, ("auto", "mpi", "nccl", "peer")),
     }
     for name, (value, allowed) in choices.items():
         if value not in allowed:

@@ -14,13 +14,14 @@ from battery import BATTERY
 from rank_programs import Jump, TwoLetters
 from thread_group import ThreadGroup, run_ranks
 
-from sigps import Graph, State, Vertex, run
-from sigps.apps import BFS, OutDegree, PageRank
+from sigps import Graph, State, Vertex, generate, run
+from sigps.apps import BFS, OutDegree, PageRank, Triangles
 from sigps.compiler.frontend import analyse
 from sigps.device import cuda
 from sigps.device.cuda import Gpu, is_available
 from sigps.engine.device_choice import GPU_PAYS_FROM_EDGES, reason_against_gpu
 from sigps.engine.gpu_in_memory import find_gpu_obstacle
+from sigps.engine.gpu_plan import bytes_while_laid_out
 from sigps.job import choose_device
 
 ENOUGH = GPU_PAYS_FROM_EDGES
@@ -103,6 +104,17 @@ def test_a_machine_without_a_gpu_says_what_is_missing(
 
 
 @pytest.mark.usefixtures("any_size_pays")
+def test_what_is_counted_before_needs_room_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two programs that keep the same of a graph, one counts links in it first."""
+    pytest.importorskip("numba_cuda", reason="needs numba-cuda: pip install 'sigps[cuda-link]'")
+    Asked(monkeypatch)
+    graph = generate("grid", rows=100, columns=100)
+    enough = bytes_while_laid_out(graph.num_vertices, graph.num_edges, 0)
+    monkeypatch.setattr("sigps.engine.gpu_memory.free_bytes", lambda: enough)
+    assert [chosen(program, graph) for program in (OutDegree(), Triangles())] == ["cuda", "cpu"]
+
+
+@pytest.mark.usefixtures("any_size_pays")
 @pytest.mark.parametrize("graph", ["grid", "sparse_ids", "string_ids"])
 def test_a_machine_with_a_gpu_uses_it(
     graph: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -136,7 +148,7 @@ def test_logs_that_only_a_cpu_can_go_on_from_stay_there() -> None:
     ("program", "why"),
     [
         (OutDegree(), "ranks are threads of one process"),
-        (Jump(), "between GPUs, what send_to() sends goes through host memory"),
+        (Jump(), "ranks are threads of one process"),
     ],
 )
 def test_several_ranks_need_gpus_that_reach_each_other(
@@ -162,7 +174,14 @@ def test_several_ranks_with_gpus_of_their_own_use_them(monkeypatch: pytest.Monke
 
     def facts(gpu: Gpu) -> dict[str, Any]:
         me = str(next(numbers))
-        return {"device": "cuda", "host": "a", "process": me, "gpu": me, "reaches": ["0", "1"]}
+        return {
+            "device": "cuda",
+            "host": "a",
+            "process": me,
+            "gpu": me,
+            "reaches": ["0", "1"],
+            "without_nccl": "",
+        }
 
     monkeypatch.setattr("sigps.system.transport.gpu_facts", facts)
 

@@ -14,8 +14,8 @@ from rank_programs import Totals
 from test_equality import NAMES, PROGRAMS, program_for, samples
 from ways import RELATIVE, Way, assert_same
 
-from sigps import Graph, Result, State, Vertex, run
-from sigps.apps import BFS, SSSP, WCC, PageRank
+from sigps import Graph, Result, State, Vertex, generate, run
+from sigps.apps import BFS, SSSP, WCC, KCore, PageRank
 from sigps.compiler.frontend import analyse
 from sigps.device.cuda import find_gpu
 from sigps.engine.configuration import NARROW
@@ -26,9 +26,10 @@ from sigps.kernels.lease import HUB_DEGREE
 
 pytestmark = pytest.mark.gpu
 
+DIRECTIONS = ("auto", "push", "pull")
 WAYS = [
     Way(device="cuda", direction=direction, asynchronous=asynchronous)
-    for direction in ("auto", "push", "pull")
+    for direction in DIRECTIONS
     for asynchronous in (False, True)
 ]
 
@@ -296,6 +297,15 @@ class Simmer(Vertex, message=float):
 def test_messages_on_their_way_while_others_are_active(graph: str) -> None:
     assert_as_judged(Simmer(), BATTERY[graph].build())
     assert_as_judged(Simmer(), BATTERY[graph].build(), judge="cpu", max_supersteps=3)
+
+
+def test_a_push_runs_those_too_who_are_active() -> None:
+    """Few send in most rounds of core numbers, and everybody who is left is active."""
+    graph = generate("rmat", scale=12)
+    assert_as_judged(KCore(), graph, judge="cpu", ways=[Way(device="cuda", direction=d) for d in DIRECTIONS])
+    stats = run(KCore(), graph, device="cuda").stats
+    assert any(s.direction == "push" and s.active > s.messages > 0 for s in stats)
+    assert any(s.direction == "push" and s.messages == 0 for s in stats)
 
 
 def test_messages_on_their_way_between_leases(monkeypatch: pytest.MonkeyPatch) -> None:

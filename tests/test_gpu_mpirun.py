@@ -43,8 +43,24 @@ def test_ranks_give_the_interpreters_results(transport: str, ranks: int, mpirun:
     assert "runs agree" in run_script(mpirun, ranks, "equality", transport, str(ranks))
 
 
-def test_runs_go_on_from_logs(mpirun: str, tmp_path: Path) -> None:
-    assert "4 runs went on" in run_script(mpirun, 2, "logs", "peer", str(tmp_path))
+def skip_without_gpus(count: int) -> None:
+    from cupy.cuda import runtime
+
+    if runtime.getDeviceCount() < count:
+        pytest.skip(f"needs {count} GPUs: NCCL refuses ranks that share one")
+
+
+@pytest.mark.parametrize("turn", [0, 1, 2])
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_ranks_give_the_interpreters_results_by_nccl(ranks: int, turn: int, mpirun: str) -> None:
+    skip_without_gpus(ranks)
+    assert "runs agree" in run_script(mpirun, ranks, "equality", "nccl", str(turn))
+
+
+@pytest.mark.parametrize("transport", ["peer", "nccl"])
+def test_runs_go_on_from_logs(transport: str, mpirun: str, tmp_path: Path) -> None:
+    skip_without_gpus(2 if transport == "nccl" else 1)
+    assert "4 runs went on" in run_script(mpirun, 2, "logs", transport, str(tmp_path))
 
 
 def test_many_supersteps(mpirun: str) -> None:
@@ -71,8 +87,9 @@ def ranks_of(launcher: subprocess.Popen[str]) -> list[int]:
     return [int(pid) for pid, _, command in rows if int(pid) in family and command.startswith(sys.executable)]
 
 
-@pytest.mark.parametrize("transport", ["peer", "mpi"])
+@pytest.mark.parametrize("transport", ["peer", "nccl", "mpi"])
 def test_a_rank_that_is_killed_ends_the_run(transport: str, mpirun: str) -> None:
+    skip_without_gpus(2 if transport == "nccl" else 1)
     process = start(mpirun, 2, "forever", transport, "")
     assert process.stdout is not None
     assert process.stdout.readline().strip() == "ready"

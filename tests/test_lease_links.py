@@ -18,6 +18,7 @@ from sigps.compiler.program import VertexProgram
 from sigps.engine.configuration import MEDIUM, NARROW, NO_CLUSTER, WIDE, Shape, choose_cluster
 from sigps.engine.gpu_in_memory import BY_EDGE, PEERS
 from sigps.engine.gpu_plan import can_push
+from sigps.engine.simple_rows import Counting
 from sigps.errors import DeviceError
 
 APPS = [*GPU_APPS, "PageRank_tolerance"]
@@ -150,6 +151,16 @@ def test_the_layout_kernels_link(arch: str) -> None:
     assert cubin[:4] == b"\x7fELF"
     names = ["place_ends", "make_keys", *(f"place_column_{bits}" for bits in (8, 16, 32, 64))]
     assert [n for n in names if f"{n}_warp_mapped".encode() not in cubin] == []
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_the_counting_kernels_link(arch: str, directed: bool) -> None:
+    for counting in (Counting(), Counting(lanes=32, loads=1, blocks_per_sm=1, threads=1024)):
+        cubin = link_plain("triangles", arch, counting.macros(directed=directed))
+        assert cubin[:4] == b"\x7fELF"
+        names = ["list_arcs_warp_mapped", "count_heavy_block_mapped", "count_light_warp_mapped"]
+        assert [name for name in names if name.encode() not in cubin] == []
 
 
 def test_every_app_is_names() -> None:

@@ -6,9 +6,10 @@
 
 Graphs are resident and code is compiled. A time of a whole run is that of `sigps.run(...)` with the device
 synchronised before and after, its result on the device; BFS and SSSP are means over 8 random sources with an edge
-(fixed seed). A superstep of PageRank is timed by the device. Times are medians of `--repeats`. Every answer is
-checked against the CPU engine, whose own are checked against others' by `cpu.py`. Prints a row as soon as it is
-measured, and writes the JSON file anew with it, by default in `scripts/bench/results/`.
+(fixed seed). A superstep of PageRank is timed by the device. Triangles are counted anew each time, before the first
+superstep, so their time is the whole run's. Times are medians of `--repeats`. Every answer but core numbers is checked
+against the CPU engine, whose own are checked against others' by `cpu.py`. Prints a row as soon as it is measured, and
+writes the JSON file anew with it, by default in `scripts/bench/results/`.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ import cupy
 import device_memory
 import numpy as np
 import peer_cugraph
+from counting import forget_counts
 from facts import RESULTS, driver_version, machine_facts
 from measuring import Case, Table, check, run, timed
 from roof import shares_of_roof
 
 import sigps
-from sigps.apps import BFS, SSSP, WCC, PageRank
+from sigps.apps import BFS, SSSP, WCC, KCore, PageRank, Triangles
 
 WANTED = {
     ("PageRank, a superstep", 22): 0.60,
@@ -43,6 +45,10 @@ WANTED = {
     ("SSSP", 24): 60,
     ("WCC", 22): 6,
     ("WCC", 24): 20,
+    ("Triangles", 22): 250,
+    ("Triangles", 24): 1800,
+    ("KCore", 22): 120,
+    ("KCore", 24): 250,
 }
 
 
@@ -84,6 +90,26 @@ def measure_wcc(case: Case, table: Table, repeats: int) -> None:
     add("WCC", case, table, whole, device)
 
 
+def measure_triangles(case: Case, table: Table, repeats: int) -> None:
+    """Time counting the triangles of each vertex anew."""
+    judge = sigps.run(Triangles(), case.graph, device="cpu")["triangles"]
+    run(Triangles(), case.graph)
+
+    def count() -> sigps.Result:
+        forget_counts(case.graph)
+        return run(Triangles(), case.graph)
+
+    whole, device, result = timed(count, repeats)
+    check(np.array_equal(result["triangles"], judge))
+    add("Triangles", case, table, whole, device, triangles=result.aggregators["corners"] // 3)
+
+
+def measure_kcore(case: Case, table: Table, repeats: int) -> None:
+    """Time core numbers, which tests check."""
+    whole, device, result = timed(lambda: run(KCore(), case.graph), repeats)
+    add("KCore", case, table, whole, device, supersteps=result.supersteps)
+
+
 def add(work: str, case: Case, table: Table, whole: float, device: float, **more: Any) -> None:
     """Add a row with what is wanted of it."""
     table.add_times(work, case.name, whole, device, wanted_ms=WANTED.get((work, case.scale)), **more)
@@ -94,6 +120,8 @@ MEASURES: dict[str, Callable[[Case, Table, int], None]] = {
     "bfs": measure_bfs,
     "sssp": measure_sssp,
     "wcc": measure_wcc,
+    "triangles": measure_triangles,
+    "kcore": measure_kcore,
     "by-hand": by_hand.compare,
     "memory": device_memory.measure,
     "cugraph": peer_cugraph.measure,

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from crossing import time_crossing
 from facts import driver_version, machine_facts
 
 import sigps
@@ -39,6 +40,7 @@ class Table:
         before = json.loads(given.against.read_text())["rows"] if given.against else []
         self._before = {(row["work"], row["graph"]): row["milliseconds"] for row in before}
         found = {"gpu": gpu_name(), "driver": driver_version(), "ranks": GROUP.size}
+        found["transport"] = given.transport
         facts = machine_facts("numba-cuda", "cuda-core") | found
         self._content = facts | {"commit": given.commit or facts["commit"], "rows": []}
 
@@ -63,9 +65,12 @@ def gpu_name() -> str:
     return find_gpu().name
 
 
+OPTIONS: dict[str, Any] = {"device": "cuda", "precision": "single", "gather": False}
+
+
 def run(program: sigps.Vertex, graph: sigps.Graph) -> sigps.Result:
     """Run in single precision; every rank keeps its part on its GPU."""
-    return sigps.run(program, graph, device="cuda", precision="single", gather=False)
+    return sigps.run(program, graph, **OPTIONS)
 
 
 def timed(call: Callable[[], sigps.Result], repeats: int) -> tuple[float, sigps.Result]:
@@ -86,15 +91,24 @@ def check(is_right: bool, what: str) -> None:
         raise SystemExit(f"wrong answer: {what}")
 
 
-def measure_kronecker(scale: int, table: Table, repeats: int) -> None:
-    """Time PageRank's superstep, searches and components."""
+def kronecker(scale: int, folder: Path | None) -> sigps.Graph:
+    """Return a Kronecker graph, from a folder if it was kept there."""
     began = time.perf_counter()
-    graph = sigps.generate("rmat", scale=scale)
-    name = f"kron-{scale}"
+    kept = folder and folder / f"kron-{scale}"
+    if kept and GROUP.broadcast(kept.exists()):
+        graph = sigps.load(kept)
+    else:
+        graph = sigps.generate("rmat", scale=scale)
+        if kept:
+            graph.save(kept)
     if GROUP.rank == 0:
-        print(
-            f"{name}: {graph.num_edges:,} edges, generated in {time.perf_counter() - began:.0f} s", flush=True
-        )
+        seconds = time.perf_counter() - began
+        print(f"kron-{scale}: {graph.num_edges:,} edges, there in {seconds:.0f} s", flush=True)
+    return graph
+
+
+def measure_kronecker(graph: sigps.Graph, name: str, table: Table, repeats: int) -> None:
+    """Time PageRank's superstep, searches and components."""
     began = time.perf_counter()
     run(PageRank(iterations=2), graph)
     if GROUP.rank == 0:
@@ -115,6 +129,17 @@ def measure_kronecker(scale: int, table: Table, repeats: int) -> None:
     whole, result = timed(lambda: run(WCC(), graph), repeats)
     device = sum(s.seconds for s in result.stats)
     table.add("WCC", name, whole, device_ms=round(device * 1e3, 3), supersteps=result.supersteps)
+    if GROUP.size > 1 and OPTIONS["transport"] != "nccl":
+        measure_crossing(graph, name, table)
+
+
+def measure_crossing(graph: sigps.Graph, name: str, table: Table) -> None:
+    """Time what GPUs do between supersteps: they meet, and records of a dense superstep cross."""
+    found = time_crossing(PageRank(iterations=4), graph, GROUP)
+    table.add("GPUs meet, with counters", name, found["meeting"])
+    speeds = {f"{way}_gb_s": round(found[way] / 1e9, 1) for way in ("published", "copied")}
+    share = round(found["published"] / found["copied"], 3)
+    table.add("halo of PageRank", name, found["crossing"], **speeds, share=share)
 
 
 def measure_grid(size: int, table: Table, repeats: int) -> None:
@@ -129,7 +154,7 @@ def measure_path(table: Table) -> None:
     """Time a superstep in which one vertex runs, along a path whose vertices are on all GPUs in turn."""
     ids = np.arange(PATH_LENGTH)
     graph = sigps.Graph.from_edges(ids[:-1], ids[1:], group=GROUP)
-    call = lambda: sigps.run(BFS(source=0), graph, device="cuda", partitioner="hash", gather=False)  # noqa: E731
+    call = lambda: sigps.run(BFS(source=0), graph, **OPTIONS, partitioner="hash")  # noqa: E731
     call()
     result = call()
     check(np.array_equal(result["level"], result.ids), "levels of the path")
@@ -145,16 +170,19 @@ def main() -> None:
     )
     options.add_argument("--grid", type=int, default=4000, help="rows and columns; 0 for none")
     options.add_argument("--repeats", type=int, default=5)
+    options.add_argument("--transport", default="auto", choices=["auto", "peer", "nccl", "mpi"])
+    options.add_argument("--graphs", type=Path, help="a folder to keep generated graphs in, for the next run")
     options.add_argument("--output", type=Path, help="the JSON file")
     options.add_argument("--against", type=Path, help="the JSON file of a run with another number of ranks")
     options.add_argument("--commit", help="where this is no checkout")
     given = options.parse_args()
+    OPTIONS["transport"] = given.transport
     table = Table(given)
     measure_path(table)
     if given.grid:
         measure_grid(given.grid, table, given.repeats)
     for scale in given.scales:
-        measure_kronecker(scale, table, given.repeats)
+        measure_kronecker(kronecker(scale, given.graphs), f"kron-{scale}", table, given.repeats)
 
 
 if __name__ == "__main__":

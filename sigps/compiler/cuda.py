@@ -114,9 +114,9 @@ def link(program: CudaProgram, kernel: str, arch: str, defines: Mapping[str, str
     return _linked(kernel, arch, {**program.defines, **(defines or {})}, program.functions)
 
 
-def link_plain(kernel: str, arch: str) -> bytes:
+def link_plain(kernel: str, arch: str, defines: Mapping[str, str] | None = None) -> bytes:
     """Link a kernel that needs none of a program's functions, as `link` does."""
-    return _linked(kernel, arch, {}, ())
+    return _linked(kernel, arch, defines or {}, ())
 
 
 _linking = threading.Lock()  # so that ranks that are threads load the toolchain once

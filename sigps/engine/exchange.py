@@ -16,10 +16,15 @@ Arrays = tuple[NDArray[Any], ...]
 
 
 class Exchange(Protocol):
-    """What crosses partitions. Every verb is collective; all ranks call them in the same order."""
+    """What crosses partitions. Every verb is collective; all ranks call them in the same order.
+
+    Attributes:
+        on_device: Whether what `publish`, `collect` and `post` take and give are CuPy arrays.
+    """
 
     rank: int
     size: int
+    on_device: bool
 
     def publish(self, sent: NDArray[np.uint8], records: Arrays) -> None:
         """Start sending the outbox records of owned vertices that sent, to the ranks that hold their ghosts."""
@@ -56,6 +61,7 @@ class NoExchange:
 
     rank = 0
     size = 1
+    on_device = False
 
     def __init__(self, find: Callable[[NDArray[np.int64], int], NDArray[np.int64]]) -> None:
         """Take the function that finds gids by ids, as `find` below does."""

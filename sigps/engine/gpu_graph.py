@@ -46,6 +46,7 @@ class GpuGraph:
         num_hubs: Vertices with so many out-edges that the whole grid pushes for them.
         most_out_edges: The most that a vertex has.
         has_narrow_ids: Whether every id that compute() sees fits an int32.
+        is_sorted: Whether the edges of each row of `incoming` are in ascending order of places.
         kept: What runs leave for later runs on the graph.
     """
 
@@ -76,6 +77,7 @@ class GpuGraph:
         self.num_hubs = int((self.outgoing.rows.degrees > HUB_DEGREE).sum())
         self.most_out_edges = int(self.out_degrees.max()) if self.out_degrees.size else 0
         self.has_narrow_ids = _ids_fit_32_bits(subgraph)
+        self.is_sorted = sorts_rows
         self.kept: dict[Any, Any] = {}
         self._arrays: dict[str, Any] = {}
 
@@ -177,6 +179,10 @@ class GpuGraph:
         if name not in self._arrays:
             self._arrays[name] = make()
         return self._arrays[name]
+
+    def forget(self, name: str) -> None:
+        """Drop what `once` made, if it did: the next use makes it anew."""
+        self._arrays.pop(name, None)
 
 
 def _offsets_of(degrees: Any) -> Any:

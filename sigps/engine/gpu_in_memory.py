@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,6 +45,7 @@ from sigps.engine.exchange import Exchange, checked_gids
 from sigps.engine.gpu_graph import graph_on_gpu
 from sigps.engine.gpu_memory import RunMemory
 from sigps.engine.gpu_plan import MOST_SUPERSTEPS, can_push, shape_of
+from sigps.engine.gpu_triangles import count_around
 from sigps.engine.master_compute import MasterCompute
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
@@ -241,6 +243,22 @@ class GpuEngine:
 
         state = self._memory.states[[f.name for f in self._program.states].index(name)]
         state[self._graph.places] = cupy.asarray(values).astype(state.dtype, copy=False)
+
+    def begin_measured(self, measures: Mapping[str, str], *, directed: bool) -> None:
+        """Let state fields begin with measures of the graph, counted here once a graph; before superstep 0.
+
+        Args:
+            measures: Attributes of `Around`, by the names of the fields.
+            directed: Whether an edge of the graph is one arc.
+
+        Raises:
+            DeviceError: If the GPU has no memory to count; it names the bytes.
+        """
+        assert self._exchange.size == 1
+        found = self._graph.once("around", lambda: count_around(self._graph, self._gpu, directed=directed))
+        names = [f.name for f in self._program.states]
+        for field, measure in measures.items():
+            self._memory.states[names.index(field)][:] = getattr(found, measure)
 
     def save(self) -> Snapshot:
         """Return copies of what this partition needs to go on; between leases, and in no best-first run."""

@@ -283,7 +283,7 @@ class RunMemory:
             sent_edges: Out-edges of the senders.
             gain: How many in-edges a pull passes while a push delivers one message.
             has_retired: Whether a push has to ask who has retired.
-            has_active: Whether vertices are active, all of which only a pull finds.
+            has_active: Whether vertices are active, which this superstep then finds by a pull.
         """
         forced, edges = int(self.lease["forced"]), int(self.lease["num_in_edges"])
         is_cheap = sent_edges * gain < edges + self._graph.places.size

@@ -1,8 +1,8 @@
-"""Supersteps of one of several partitions, in the memory of a GPU: what crosses goes through the host.
+"""Supersteps of one of several partitions, in the memory of a GPU: hosts direct what crosses.
 
 A lease is a launch for each superstep. Between launches the partitions exchange records and agree, in the verbs of
 `Exchange` and in the order in which the engine for CPU cores calls them, so that partitions of one run may be on
-devices of both kinds.
+devices of both kinds. Records and mail go through host memory, or stay on the GPU where the exchange moves them there.
 """
 
 from __future__ import annotations
@@ -69,16 +69,19 @@ class GpuPartEngine(GpuEngine):
         if self.superstep == 0 or self._program.delivery is not Delivery.RECORD:
             return 0
         assert self._control is not None
+        on_device = self._exchange.on_device
+        numpy = cupy if on_device else np
         graph, memory, compiled = self._graph, self._memory, self._form.compiled
         parity, n = self.superstep & 1, graph.places.size
         by_place = cupy.zeros(graph.num_places, dtype=cupy.bool_)
         by_place[:n] = gpu_snapshot.senders(memory, graph, self._control)
         num_ghosts = self._subgraph.num_ghosts
-        sent = np.zeros(n + num_ghosts, dtype=np.uint8)
-        sent[:n] = cupy.asnumpy(by_place[graph.places])
+        sent = numpy.zeros(n + num_ghosts, dtype=np.uint8)
+        mine = by_place[graph.places]
+        sent[:n] = mine if on_device else cupy.asnumpy(mine)
         records = tuple(
-            np.concatenate([column, np.zeros(num_ghosts, dtype=column.dtype)])
-            for column in gpu_snapshot.records_by_lid(memory, compiled, graph, parity)
+            numpy.concatenate([column, numpy.zeros(num_ghosts, dtype=column.dtype)])
+            for column in gpu_snapshot.records_by_lid(memory, compiled, graph, parity, on_device=on_device)
         )
         self._exchange.publish(sent, records)
         ghosts, num_bytes = self._exchange.collect(sent, records)
@@ -115,7 +118,10 @@ class GpuPartEngine(GpuEngine):
         """Bring mail to its targets' owners."""
         find = self._exchange.find
         gids, messages = gpu_snapshot.take_mail(
-            self._memory, self._form.compiled, lambda ids: find(ids, self.superstep)
+            self._memory,
+            self._form.compiled,
+            lambda ids: find(ids, self.superstep),
+            on_device=self._exchange.on_device,
         )
         lids, arrived, num_bytes = self._exchange.post(gids, None, messages)
         gpu_snapshot.put_mail(self._memory, self._form.compiled, lids, arrived)

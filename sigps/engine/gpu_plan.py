@@ -19,6 +19,7 @@ __all__ = [
     "SORTING",
     "RunPlan",
     "Sizes",
+    "bytes_kept",
     "bytes_while_laid_out",
     "can_push",
     "mail_arrays",
@@ -50,8 +51,17 @@ def bytes_while_laid_out(num_vertices: int, num_edges: int, num_columns: int) ->
     >>> bytes_while_laid_out(1000, 10_000, 0)
     314000
     """
-    kept = 5 * num_edges * (1 + num_columns) + 64 * num_vertices
+    kept = bytes_kept(num_vertices, num_edges, num_columns)
     return kept + num_edges * (ORDERING if num_columns else SORTING)
+
+
+def bytes_kept(num_vertices: int, num_edges: int, num_columns: int) -> int:
+    """Return about how much memory a graph takes on a GPU as long as it is there.
+
+    >>> bytes_kept(1000, 10_000, 0)
+    114000
+    """
+    return 5 * num_edges * (1 + num_columns) + 64 * num_vertices
 
 
 @dataclass(frozen=True)

@@ -234,13 +234,13 @@ def fill_records(
 
 
 def records_by_lid(
-    memory: RunMemory, compiled: CudaProgram, graph: GpuGraph, parity: int
-) -> tuple[NDArray[Any], ...]:
-    """Return the records of owned vertices on the host, an array a field, of the types that compute() has."""
+    memory: RunMemory, compiled: CudaProgram, graph: GpuGraph, parity: int, *, on_device: bool
+) -> tuple[Any, ...]:
+    """Return the records of owned vertices, an array a field, of the types that compute() has."""
     row = Row(compiled.record_types, compiled.record)
-    raw = memory.array(f"records{parity}", np.uint8)
-    copier = _Copier(np, _on_host, lambda array: array)
-    return _columns(copier, _on_host(raw), row, memory.num_places, _on_host(graph.places))
+    copier = _copier(on_device)
+    raw = copier.take(memory.array(f"records{parity}", np.uint8))
+    return _columns(copier, raw, row, memory.num_places, copier.take(graph.places))
 
 
 def _mail(
@@ -264,17 +264,23 @@ def _on_host(array: Any) -> NDArray[Any]:
     return found
 
 
+def _copier(on_device: bool) -> _Copier:
+    """Return what copies now, to the host or where arrays are."""
+    if not on_device:
+        return _Copier(np, _on_host, lambda array: array)
+    import cupy
+
+    return _Copier(cupy, lambda array: array, lambda array: array)
+
+
 def take_mail(
-    memory: RunMemory, compiled: CudaProgram, find: Find
-) -> tuple[NDArray[np.int64], tuple[NDArray[Any], ...]]:
-    """Return what was posted, on the host: gids of targets, and the messages, an array a field."""
-    copier = _Copier(np, _on_host, lambda array: array)
-    return _mail(copier, memory, compiled, find)
+    memory: RunMemory, compiled: CudaProgram, find: Find, *, on_device: bool
+) -> tuple[Any, tuple[Any, ...]]:
+    """Return what was posted: gids of targets, and the messages, an array a field."""
+    return _mail(_copier(on_device), memory, compiled, find)
 
 
-def put_mail(
-    memory: RunMemory, compiled: CudaProgram, lids: NDArray[np.int64], values: tuple[NDArray[Any], ...]
-) -> None:
+def put_mail(memory: RunMemory, compiled: CudaProgram, lids: Any, values: tuple[Any, ...]) -> None:
     """Let the next superstep read these messages, to owned vertices, and no others."""
     import cupy
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.errors import GraphError
+from sigps.graph.assignment import Contiguous
 from sigps.graph.graph import Graph
 from sigps.graph.ids import split_by_rank
 from sigps.graph.partition import Assignment, degree_order
@@ -193,31 +194,44 @@ def _narrow(degrees: NDArray[Any]) -> NDArray[Any]:
 
 
 def _part(graph: Graph, assignment: Assignment, with_outgoing: bool) -> Subgraph:
+    from sigps.kernels.layout import count_uses
+
     group = graph.group
-    arrived = _in_edges(graph, assignment)
-    in_targets, in_sources, columns = arrived.rows, arrived.ends, arrived.columns
     by_gid = assignment.owned(group.rank)
     local_of = np.zeros(graph.num_vertices, dtype=np.uint32)
     local_of[by_gid] = np.arange(by_gid.size)
-    owned = by_gid[degree_order(np.bincount(local_of[in_targets], minlength=by_gid.size))]
+    rows = None if graph.directed else _own_rows(graph, assignment)
+    if rows is not None:
+        sources, degrees = rows.ends, np.diff(rows.offsets)
+    else:
+        arrived = _in_edges(graph, assignment)
+        sources, degrees = arrived.ends, np.bincount(local_of[arrived.rows], minlength=by_gid.size)
+    by_degree = degree_order(degrees)
+    owned = by_gid[by_degree]
     local_of[owned] = np.arange(owned.size)
 
-    is_ghost = np.zeros(graph.num_vertices, dtype=np.bool_)
-    is_ghost[in_sources] = True
-    is_ghost[by_gid] = False
-    ghosts = np.flatnonzero(is_ghost)
-    del is_ghost
-    uses = np.bincount(in_sources.astype(np.int64, copy=False), minlength=graph.num_vertices)[ghosts]
-    ghosts = ghosts[degree_order(uses)]
+    uses = np.zeros(graph.num_vertices, dtype=np.uint32)
+    count_uses(sources, uses)
+    uses[by_gid] = 0
+    ghosts = np.flatnonzero(uses)
+    ghosts = ghosts[degree_order(uses[ghosts])]
+    del uses
     owners = assignment.owner_of(ghosts)
     ghosts = ghosts[np.argsort(owners, kind="stable")]
     ghost_bounds = np.searchsorted(np.sort(owners), np.arange(group.size + 1))
     local_of[ghosts] = np.arange(owned.size, owned.size + ghosts.size)
 
-    incoming = _grouped(local_of[in_targets], local_of[in_sources], columns, owned.size)
-    del arrived, in_targets, in_sources, columns
+    outgoing = None
+    if rows is not None:
+        incoming = _in_order(rows, by_degree, local_of)
+        outgoing = _in_order(rows, by_degree) if with_outgoing else None
+    else:
+        incoming = _grouped(local_of[arrived.rows], local_of[sources], arrived.columns, owned.size)
+        del arrived
+    del rows, sources
     asked = group.all_to_all([ghosts[ghost_bounds[r] : ghost_bounds[r + 1]] for r in range(group.size)])
-    outgoing = _outgoing(graph, assignment, local_of, owned.size) if with_outgoing else None
+    if with_outgoing and outgoing is None:
+        outgoing = _outgoing(graph, assignment, local_of, owned.size)
     gids = np.concatenate([owned, ghosts])
     return Subgraph(
         num_vertices=graph.num_vertices,
@@ -233,6 +247,46 @@ def _part(graph: Graph, assignment: Assignment, with_outgoing: bool) -> Subgraph
         ghost_bounds=ghost_bounds,
         outgoing_oids=None if outgoing is None else _target_oids(graph, outgoing.ends),
     )
+
+
+def _own_rows(graph: Graph, assignment: Assignment) -> EdgeList | None:
+    """Bring each rank the rows of its vertices, by gid: whole pieces of the graph, where parts are contiguous.
+
+    Returns:
+        None where they are not. One process's own rows are not copied.
+    """
+    if not isinstance(assignment, Contiguous):
+        return None
+    group, last_row = graph.group, graph.first_row + graph.num_rows
+    cuts = np.clip(assignment.bounds, graph.first_row, last_row) - graph.first_row
+    at = graph.offsets[cuts].astype(np.int64)
+
+    def brought(values: NDArray[Any], cuts: NDArray[np.int64]) -> NDArray[Any]:
+        parts = group.all_to_all([values[cuts[r] : cuts[r + 1]] for r in range(group.size)])
+        held = [part for part in parts if part.size]
+        return held[0] if len(held) == 1 else np.concatenate(parts)
+
+    degrees = brought(np.diff(graph.offsets), cuts)
+    offsets = np.zeros(degrees.size + 1, dtype=np.uint64)
+    np.cumsum(degrees, out=offsets[1:])
+    columns = {name: brought(column, at) for name, column in graph.columns.items()}
+    return EdgeList(offsets, brought(graph.targets, at), columns)
+
+
+def _in_order(rows: EdgeList, order: NDArray[np.int64], names: NDArray[np.uint32] | None = None) -> EdgeList:
+    """Return rows in another order; ends called by other names, where there are some."""
+    from sigps.kernels.layout import rows_in_order
+
+    offsets = np.zeros(order.size + 1, dtype=np.uint64)
+    np.cumsum(np.diff(rows.offsets)[order], out=offsets[1:])
+
+    def moved(values: NDArray[Any], names: NDArray[np.uint32] | None = None) -> NDArray[Any]:
+        result = np.empty(values.size, dtype=values.dtype if names is None else names.dtype)
+        rows_in_order(rows.offsets, order, values, names, result)
+        return result
+
+    columns = {name: moved(column) for name, column in rows.columns.items()}
+    return EdgeList(offsets, moved(rows.ends, names), columns)
 
 
 def _in_edges(graph: Graph, assignment: Assignment) -> _Routed:

@@ -18,9 +18,13 @@
 
 namespace sigps {
 
-__device__ inline void store_release_to_all(uint64_t *at, uint64_t value) {
-  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(at), "l"(value)
+__device__ inline void store_relaxed_to_all(uint64_t *at, uint64_t value) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(at), "l"(value)
                : "memory");
+}
+
+__device__ inline void fence_for_all() {
+  asm volatile("fence.acq_rel.sys;" ::: "memory");
 }
 
 __device__ inline uint64_t load_acquire_from_all(const uint64_t *at) {
@@ -46,8 +50,16 @@ __device__ inline uint32_t place_of_slot(const Peer &peer, uint32_t slot) {
                              : peer.first_cold + slot - peer.num_hot;
 }
 
-// After a pull. By all threads; ranks begin with different others.
+// Whether a thread of this block has written to other GPUs.
+__device__ inline uint32_t &has_published() {
+  __shared__ uint32_t flag;
+  return flag;
+}
+
+// After a pull. By all threads; ranks begin with different others. A warp has
+// some words on their way at once.
 __device__ inline void publish_bits(const Lease &lease, const Plan &plan) {
+  constexpr uint32_t AT_ONCE = sizeof(Record) <= 16 ? 4 : 1;
   const Halo &halo = lease.halo;
   int parity = (plan.superstep + 1) & 1;
   uint32_t warp = thread_of_grid() / 32, warps = threads_of_grid() / 32;
@@ -59,16 +71,35 @@ __device__ inline void publish_bits(const Lease &lease, const Plan &plan) {
     uint32_t *sent = peer.sent[parity];
     uint32_t first = halo.bounds[rank];
     uint32_t words = (halo.bounds[rank + 1] - first) / 32;
-    for (uint32_t word = warp; word < words; word += warps) {
-      uint32_t v = halo.places[first + word * 32 + lane_id()];
-      bool sends = v != NO_VERTEX && is_set(lease.sent[parity], v);
-      uint32_t place = place_of_slot(peer, word * 32);
-      if (HAS_RECORD && sends)
-        records[place + lane_id()] = lease.records[parity][v];
-      uint32_t those = __ballot_sync(ALL_LANES, sends);
-      if (lane_id() == 0)
-        sent[place / 32] = those;
-      count += __popc(those);
+    for (uint32_t begin = warp * AT_ONCE; begin < words;
+         begin += warps * AT_ONCE) {
+      uint32_t v[AT_ONCE];
+      Record of[AT_ONCE];
+      bool sends[AT_ONCE];
+#pragma unroll
+      for (uint32_t i = 0; i < AT_ONCE; i++)
+        v[i] = begin + i < words
+                   ? halo.places[first + (begin + i) * 32 + lane_id()]
+                   : NO_VERTEX;
+#pragma unroll
+      for (uint32_t i = 0; i < AT_ONCE; i++) {
+        sends[i] = v[i] != NO_VERTEX && is_set(lease.sent[parity], v[i]);
+        if (HAS_RECORD && v[i] != NO_VERTEX) // whether it is new or not
+          of[i] = lease.records[parity][v[i]];
+      }
+#pragma unroll
+      for (uint32_t i = 0; i < AT_ONCE; i++) {
+        uint32_t those = __ballot_sync(ALL_LANES, sends[i]);
+        if (begin + i >= words)
+          break;
+        uint32_t place = place_of_slot(peer, (begin + i) * 32);
+        if (HAS_RECORD && sends[i])
+          records[place + lane_id()] = of[i];
+        if (lane_id() == 0)
+          sent[place / 32] = those;
+        count += __popc(those);
+      }
+      has_published() = 1;
     }
   }
   if (lane_id() == 0 && count != 0)
@@ -90,6 +121,7 @@ __device__ inline void publish_one(const Lease &lease, const Plan &plan,
       peer.records[parity][place] = lease.records[parity][v];
     uint32_t at = atomicAdd(&halo.num_published[rank], 1);
     peer.listed[parity][at] = place;
+    has_published() = 1;
   }
 }
 
@@ -97,8 +129,10 @@ __device__ inline void publish_one(const Lease &lease, const Plan &plan,
 // met after this.
 __device__ inline void release_to_peers() {
   __syncthreads();
-  if (threadIdx.x == 0)
-    __threadfence_system();
+  if (threadIdx.x == 0 && has_published()) {
+    fence_for_all();
+    has_published() = 0;
+  }
 }
 
 // Calls visit(ghosts, count) for each rank's list of those that sent to this
@@ -107,12 +141,12 @@ template <class Visit>
 __device__ inline void for_lists_of_ghosts(const Lease &lease, const Plan &plan,
                                            Visit visit) {
   const Halo &halo = lease.halo;
-  const RankReport *board = halo.board[(*halo.num_meetings + 1) & 1];
+  const RankReportInHalves *board = halo.board[(*halo.num_meetings + 1) & 1];
   for (uint32_t rank = 0; rank < halo.num_ranks; rank++) {
     if (rank == halo.rank)
       continue;
     visit(halo.listed[plan.superstep & 1] + halo.list_begins[rank],
-          uint32_t(board[rank].num_listed));
+          board[rank].num_listed());
   }
 }
 
@@ -129,93 +163,137 @@ __device__ inline void for_listed_ghosts(const Lease &lease, const Plan &plan,
   });
 }
 
-// Tells every rank what this one did, by a thread for each.
-__device__ inline void tell(const Lease &lease, const Plan &plan,
-                            uint64_t meeting, const Totals &totals,
-                            uint64_t nanoseconds) {
+// Where a rank hears this one, and how many of its ghosts were listed.
+struct Addressee {
+  uint64_t *halves;
+  uint32_t num_listed;
+};
+
+__device__ inline Addressee addressee(const Lease &lease, uint32_t meeting,
+                                      uint32_t rank) {
   const Halo &halo = lease.halo;
-  uint32_t rank = threadIdx.x;
   if (rank >= halo.num_ranks)
-    return;
-  uint32_t to_others = 0;
-  for (uint32_t r = 0; r < halo.num_ranks; r++)
-    to_others += halo.num_published[r];
-  RankReport &report = halo.peers[rank].board[meeting & 1][halo.rank];
-  report.done = lease.control->counters;
-  report.num_listed = rank == halo.rank ? 0 : halo.num_published[rank];
-  report.num_bytes =
-      uint64_t(to_others) * (sizeof(Record) * HAS_RECORD) +
-      (plan.direction == PUSH ? uint64_t(to_others) * sizeof(uint32_t)
-                              : halo.bounds[halo.num_ranks] / 8);
-  report.nanoseconds = nanoseconds;
-  report.totals = totals;
-  store_release_to_all(&report.meeting, meeting + 1);
+    return {};
+  const Peer &peer = halo.peers[rank];
+  RankReportInHalves *even = peer.board[0], *odd = peer.board[1];
+  return {(meeting & 1 ? odd : even)[halo.rank].halves,
+          rank == halo.rank ? 0 : halo.num_published[rank]};
 }
 
-// Waits until every rank has told, by a thread for each. Returns whether this
-// thread's did before patience ended.
-__device__ inline bool listen(const Lease &lease, uint64_t meeting) {
-  const Halo &halo = lease.halo;
-  if (threadIdx.x >= halo.num_ranks)
-    return true;
-  const RankReport &report = halo.board[meeting & 1][threadIdx.x];
+// Tells a rank what this one did, by a warp.
+__device__ inline void tell(const Addressee &to, uint32_t meeting,
+                            const RankReport &mine) {
+  fence_for_all();
+  for (uint32_t i = lane_id(); i < REPORT_HALVES; i += 32) {
+    uint32_t half =
+        i == 0 ? to.num_listed : reinterpret_cast<const uint32_t *>(&mine)[i];
+    store_relaxed_to_all(to.halves + i, uint64_t(meeting + 1) << 32 | half);
+  }
+}
+
+// Waits for what a rank tells, by a warp. Returns whether this lane's halves
+// were there before patience ended.
+__device__ inline bool listen(const Lease &lease, uint32_t meeting,
+                              uint32_t rank, RankReport &heard) {
+  const uint64_t *at = lease.halo.board[meeting & 1][rank].halves;
   uint64_t began = nanoseconds();
-  while (load_acquire_from_all(&report.meeting) != meeting + 1)
-    if (nanoseconds() - began > halo.patience)
-      return false;
+  for (uint32_t i = lane_id(); i < REPORT_HALVES; i += 32) {
+    uint64_t half;
+    while (half = load_acquire_from_all(at + i), half >> 32 != meeting + 1)
+      if (nanoseconds() - began > lease.halo.patience)
+        return false;
+    reinterpret_cast<uint32_t *>(&heard)[i] = uint32_t(half);
+  }
   return true;
 }
 
-// Makes what this rank did into what all did, of which the counters and the
-// aggregators tell then; returns whether all are there. By one whole block,
-// once all have published.
-__device__ inline bool meet(const Lease &lease, const Plan &plan,
-                            Together &together) {
-  __shared__ Totals mine;
-  __shared__ int32_t lost;
-  Control *control = lease.control;
+// Writes what this rank did, once all blocks have arrived. By one whole block.
+__device__ inline void sum_up(const Lease &lease, const Plan &plan,
+                              RankReport &mine) {
+  const Halo &halo = lease.halo;
+  const Control *control = lease.control;
+  constexpr uint32_t NUM_COUNTED = sizeof(Counters) / 8;
+  if (threadIdx.x < NUM_COUNTED)
+    reinterpret_cast<uint64_t *>(&mine.done)[threadIdx.x] =
+        reinterpret_cast<const uint64_t *>(&control->counters)[threadIdx.x];
+  if (threadIdx.x / 32 == 0) {
+    uint32_t to_others = 0;
+    for (uint32_t rank = lane_id(); rank < halo.num_ranks; rank += 32)
+      to_others += halo.num_published[rank];
+    to_others = __reduce_add_sync(ALL_LANES, to_others);
+    uint64_t told_who = plan.direction == PUSH
+                            ? uint64_t(to_others) * sizeof(uint32_t)
+                            : halo.bounds[halo.num_ranks] / 8;
+    if (lane_id() == 0) {
+      mine.num_listed = 0; // tell() knows
+      mine.num_bytes =
+          uint64_t(to_others) * (sizeof(Record) * HAS_RECORD) + told_who;
+      mine.nanoseconds = nanoseconds() - control->last_time;
+    }
+  }
   if (HAS_AGGREGATES) {
     Totals totals =
         control->counters.ran > 0 ? fold_blocks(lease) : identity_totals();
     if (threadIdx.x == 0)
-      mine = totals;
+      mine.totals = totals;
   }
+}
+
+// Makes what this rank did into what all did, of which `together` and the
+// aggregators tell then; returns whether all are there. By one whole block,
+// once all have published.
+__device__ inline bool meet(const Lease &lease, const Plan &plan,
+                            Together &together) {
+  constexpr uint32_t AT_ONCE = 8;
+  __shared__ RankReport mine, heard[AT_ONCE];
+  __shared__ int32_t lost;
+  const Halo &halo = lease.halo;
+  uint32_t meeting = uint32_t(*halo.num_meetings);
+  uint32_t own_warp = threadIdx.x / 32, num_warps = blockDim.x / 32;
+  Addressee to = addressee(lease, meeting, own_warp);
+  sum_up(lease, plan, mine);
   if (threadIdx.x == 0)
     lost = -1;
   __syncthreads();
-  uint64_t meeting = *lease.halo.num_meetings;
-  tell(lease, plan, meeting, mine, nanoseconds() - control->last_time);
-  if (!listen(lease, meeting))
-    lost = threadIdx.x;
-  __syncthreads();
+  for (uint32_t rank = own_warp; rank < halo.num_ranks; rank += num_warps) {
+    tell(to, meeting, mine);
+    to = addressee(lease, meeting, rank + num_warps);
+  }
+  Counters all{};
+  Totals totals = identity_totals();
+  uint64_t slowest = 0, sum = 0, num_bytes = 0;
+  for (uint32_t first = 0; first < halo.num_ranks; first += AT_ONCE) {
+    uint32_t end = min(first + AT_ONCE, halo.num_ranks);
+    for (uint32_t rank = first + own_warp; rank < end; rank += num_warps)
+      if (!listen(lease, meeting, rank, heard[rank - first]))
+        lost = rank;
+    __syncthreads();
+    if (threadIdx.x == 0) // in the order of ranks, as floats have to be
+      for (uint32_t rank = first; rank < end; rank++) {
+        const RankReport &report = heard[rank - first];
+        all.ran += report.done.ran;
+        all.active += report.done.active;
+        all.senders += report.done.senders;
+        all.sent_edges += report.done.sent_edges;
+        all.retired += report.done.retired;
+        num_bytes += report.num_bytes;
+        slowest = max(slowest, report.nanoseconds);
+        sum += report.nanoseconds;
+        if (HAS_AGGREGATES)
+          sigps_fold(&totals, &report.totals);
+        halo.num_published[rank] = 0;
+      }
+    __syncthreads();
+  }
   if (threadIdx.x == 0) {
-    Counters all{};
-    Totals totals = identity_totals();
-    uint64_t slowest = 0, sum = 0;
-    together = ALONE;
-    for (uint32_t rank = 0; rank < lease.halo.num_ranks; rank++) {
-      const RankReport &report = lease.halo.board[meeting & 1][rank];
-      all.ran += report.done.ran;
-      all.active += report.done.active;
-      all.senders += report.done.senders;
-      all.sent_edges += report.done.sent_edges;
-      all.retired += report.done.retired;
-      together.num_bytes += report.num_bytes;
-      slowest = max(slowest, report.nanoseconds);
-      sum += report.nanoseconds;
-      if (HAS_AGGREGATES)
-        sigps_fold(&totals, &report.totals);
-      lease.halo.num_published[rank] = 0;
-    }
-    together.imbalance =
-        double(slowest) * lease.halo.num_ranks / max(sum, 1ull);
-    *lease.halo.num_meetings = meeting + 1;
-    control->counters = all;
+    double imbalance = double(slowest) * halo.num_ranks / max(sum, 1ull);
+    together = {num_bytes, imbalance, all};
+    *halo.num_meetings = meeting + 1;
     if (HAS_AGGREGATES && all.ran > 0 && !plan.publishes && lost < 0)
       set_aggregates(lease, totals);
     if (lost >= 0) {
-      control->lost_id = lost;
-      control->plan.ended = PEER_LOST;
+      lease.control->lost_id = lost;
+      lease.control->plan.ended = PEER_LOST;
     }
   }
   __syncthreads();

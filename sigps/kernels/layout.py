@@ -1,4 +1,4 @@
-"""Counting sorts that lay edges out by row: stable, O(edges + rows), on one thread."""
+"""Passes over edges that lay them out by row: stable, O(edges + rows), on one thread."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["order_by_row", "targets_by_source"]
+__all__ = ["count_uses", "order_by_row", "rows_in_order", "targets_by_source"]
 
 
 def order_by_row_plain(
@@ -57,5 +57,39 @@ def targets_by_source_plain(
             at[sources[e]] = place + np.uint64(1)
 
 
+def count_uses_plain(ends: NDArray[Any], uses: NDArray[np.uint32]) -> None:
+    """Add to uses[v], [vertices], how often v is among `ends`."""
+    for e in range(ends.size):
+        uses[ends[e]] += np.uint32(1)
+
+
+def rows_in_order_plain(
+    offsets: NDArray[np.uint64],
+    order: NDArray[np.int64],
+    values: NDArray[Any],
+    names: NDArray[Any] | None,
+    moved: NDArray[Any],
+) -> None:
+    """Write rows one behind the other in another order.
+
+    Args:
+        offsets: [rows + 1], where each row begins.
+        order: [rows], the row that comes at each place.
+        values: [edges], what each edge has.
+        names: What each value is to be called: `names[value]`; None for its own name.
+        moved: [edges], filled.
+    """
+    at = np.uint64(0)
+    for row in order:
+        for e in range(offsets[row], offsets[row + 1]):
+            if names is None:
+                moved[at] = values[e]
+            else:
+                moved[at] = names[values[e]]
+            at += np.uint64(1)
+
+
+count_uses = numba.njit(cache=True, nogil=True)(count_uses_plain)
+rows_in_order = numba.njit(cache=True, nogil=True)(rows_in_order_plain)
 order_by_row = numba.njit(cache=True, nogil=True)(order_by_row_plain)
 targets_by_source = numba.njit(cache=True, nogil=True)(targets_by_source_plain)

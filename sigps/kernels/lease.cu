@@ -106,7 +106,7 @@ __device__ void plan_next(const Lease &lease, const Plan &plan,
     control->plan.ended = NO_ROOM;
     return;
   }
-  Counters done = control->counters;
+  Counters done = SIGPS_PEERS ? together.done : control->counters;
   if (SIGPS_MAILBOX)
     done.sent_edges = *lease.in.num_mails;
   control->counters = Counters{};
@@ -179,7 +179,8 @@ __device__ void push(const Lease &lease, const Plan &plan, uint32_t &generation,
   if constexpr (HAS_PUSH) {
     Control *control = lease.control;
     uint32_t num_targets = plan.num_listed;
-    if (!plan.delivered) {
+    bool is_silent = plan.sweeps && plan.asking == NOBODY;
+    if (!plan.delivered && !is_silent) {
       uint32_t count = plan.num_listed, num_hubs = plan.num_hubs;
       // Where nobody has many edges, listed ghosts are pushed from as they are.
       bool has_ghosts = SIGPS_PEERS && plan.has_lists;
@@ -279,6 +280,9 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
     plan = lease.control->plan;
     if (!HAS_PUSH) // the host does not know
       plan.direction = PULL;
+#if SIGPS_PEERS
+    has_published() = 0;
+#endif
   }
   if (thread_of_grid() == 0) { // no other thread comes near before a barrier
     lease.control->last_time = nanoseconds();

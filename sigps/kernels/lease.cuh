@@ -68,9 +68,10 @@ struct Stats {
 struct Together {
   uint64_t num_bytes;
   double imbalance;
+  Counters done; // by all of them
 };
 
-constexpr Together ALONE = {0, 1.0};
+constexpr Together ALONE = {0, 1.0, {}};
 
 // Numbers that many warps count up at once lie in lines of their own.
 struct Counter {
@@ -119,12 +120,21 @@ struct Mail {
 constexpr uint32_t NO_VERTEX = 0xffffffff;
 
 // What a rank tells another at the end of a superstep.
-struct alignas(128) RankReport {
+struct RankReport {
+  uint64_t num_listed; // of the receiver's ghosts, after a push; comes first
   Counters done;
-  uint64_t num_listed; // of the receiver's ghosts, after a push
   uint64_t num_bytes, nanoseconds;
-  uint64_t meeting; // counted from 1; written last
   Totals totals;
+};
+
+constexpr uint32_t REPORT_HALVES = sizeof(RankReport) / 4;
+
+// A report as it crosses: each half of a word beside the meeting that it is of,
+// counted from 1. So none of them has to wait until another has arrived.
+struct alignas(128) RankReportInHalves {
+  uint64_t halves[REPORT_HALVES];
+
+  __device__ uint32_t num_listed() const { return uint32_t(halves[0]); }
 };
 
 // The memory of another GPU, as this one sees it, and what of it this one
@@ -132,10 +142,10 @@ struct alignas(128) RankReport {
 // apart. Two of a kind: by the parity of the superstep that reads it, but a
 // board's is that of the meeting.
 struct Peer {
-  Record *records[2];   // by place
-  uint32_t *sent[2];    // bits, by place
-  uint32_t *listed[2];  // [slots] places of those that sent, in any order
-  RankReport *board[2]; // [ranks]
+  Record *records[2];  // by place
+  uint32_t *sent[2];   // bits, by place
+  uint32_t *listed[2]; // [slots] places of those that sent, in any order
+  RankReportInHalves *board[2]; // [ranks]
   uint32_t num_hot, first_hot, first_cold;
 };
 
@@ -148,11 +158,11 @@ struct Halo {
   const uint32_t *copies;       // the slots of each owned vertex
   const uint32_t *list_begins;  // [ranks + 1] where each rank's list begins
   const uint32_t *listed[2];    // ghosts that sent
-  const RankReport *board[2];   // [ranks]
-  uint32_t *num_published;      // [ranks] since the last meeting
-  uint64_t *num_meetings;       // of this run
-  uint64_t patience;            // nanoseconds to wait for a rank
-  uint32_t rank, num_ranks;     // 0 ranks: there are no others
+  const RankReportInHalves *board[2]; // [ranks]
+  uint32_t *num_published;            // [ranks] since the last meeting
+  uint64_t *num_meetings;             // of this run
+  uint64_t patience;                  // nanoseconds to wait for a rank
+  uint32_t rank, num_ranks;           // 0 ranks: there are no others
 };
 
 // n: owned vertices; p: places, of these and of ghosts. The graph's arrays are

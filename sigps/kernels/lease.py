@@ -140,13 +140,13 @@ _HALO = _structure(
 
 
 def report_bytes(num_aggregates: int) -> int:
-    """Return the size of `RankReport`, what a rank tells another at the end of a superstep.
+    """Return the size of `RankReportInHalves`, what a rank tells another at the end of a superstep.
 
     >>> report_bytes(0), report_bytes(9)
-    (128, 256)
+    (256, 384)
     """
-    words = _COUNTERS.itemsize // 8 + 4 + max(1, num_aggregates)
-    return -(-8 * words // _LINE) * _LINE
+    words = _COUNTERS.itemsize // 8 + 3 + max(1, num_aggregates)
+    return -(-2 * 8 * words // _LINE) * _LINE
 
 
 _MAIL = _structure(

@@ -15,7 +15,9 @@ __device__ inline uint64_t nanoseconds() {
 // Which is cheaper: the rule of engine/direction.py.
 __device__ inline Direction choose_direction(const Lease &lease,
                                              const Counters &done) {
-  if (SIGPS_MAILBOX || !HAS_PUSH || done.active > 0 || lease.forced == 1)
+  if (SIGPS_MAILBOX || !HAS_PUSH || lease.forced == 1)
+    return PULL;
+  if (SIGPS_PEERS && done.active > 0) // a sweep tells no other GPU
     return PULL;
   if (lease.forced == 2)
     return PUSH;
@@ -36,7 +38,6 @@ __device__ inline Plan planned(const Lease &lease, const Plan &plan,
   next.superstep++;
   next.delivered = 0;
   next.has_lists = plan.direction == PUSH && !plan.sweeps;
-  next.sweeps = 0;
   next.has_bits = !next.has_lists;
   next.num_listed = num_listed;
   next.num_hubs = num_hubs;
@@ -45,10 +46,11 @@ __device__ inline Plan planned(const Lease &lease, const Plan &plan,
   next.ended =
       done.active == 0 && done.sent_edges == 0 ? NOTHING_LEFT : NOT_YET;
   next.direction = choose_direction(lease, done);
+  next.sweeps = next.direction == PUSH && done.active > 0;
   next.asking = done.senders == 0                  ? NOBODY
                 : done.senders == lease.could_send ? EVERYBODY
                                                    : SOME;
-  bool is_few = next.direction == PUSH && next.has_lists &&
+  bool is_few = next.direction == PUSH && !next.sweeps && next.has_lists &&
                 done.sent_edges <= lease.few_messages;
   next.few = is_few ? plan.few + 1 : 0;
   return next;

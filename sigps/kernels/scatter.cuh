@@ -208,38 +208,63 @@ __device__ inline void compute_targets(const Lease &lease, const Plan &plan,
   }
 }
 
+constexpr uint32_t WORDS_AT_ONCE = 4;
+
 // Computes whoever got a message or is active, all vertices in turn; writes the
-// senders as bits.
+// senders as bits. Mostly there is little to find, so that what tells is asked
+// for in several places at once.
 __device__ inline void sweep(const Lease &lease, const Plan &plan,
                              Tally &tally) {
   uint32_t words = (lease.num_owned + 31) / 32;
-  uint32_t warp = thread_of_grid() / 32, warps = threads_of_grid() / 32;
-  for (uint32_t word = warp; word < words; word += warps) {
-    uint32_t v = word * 32 + lane_id();
-    uint32_t touched = lease.touched[plan.inbox_at][word];
-    __syncwarp();
-    bool sends = false;
-    if (touched >> lane_id() & 1)
-      sends = open_and_run(lease, plan, v, tally);
-    else if (v < lease.num_owned && lease.status[v] == ACTIVE)
-      sends = run_vertex(lease, plan, v, ACTIVE, empty_inbox(), tally);
-    uint32_t bits = __ballot_sync(ALL_LANES, sends);
-    if (lane_id() == 0)
-      lease.sent[(plan.superstep + 1) & 1][word] = bits;
+  uint32_t warp = spread_warp(), warps = threads_of_grid() / 32;
+  for (uint32_t first = warp; first < words; first += WORDS_AT_ONCE * warps) {
+    uint32_t has_heard = 0, is_active = 0; // bits of this lane's vertices
+#pragma unroll
+    for (uint32_t k = 0; k < WORDS_AT_ONCE; k++) {
+      uint32_t word = first + k * warps, v = word * 32 + lane_id();
+      if (word < words && v < lease.num_owned) {
+        uint32_t touched = lease.touched[plan.inbox_at][word];
+        has_heard |= (touched >> lane_id() & 1) << k;
+        is_active |= uint32_t(lease.status[v] == ACTIVE) << k;
+      }
+    }
+    __syncwarp(); // whoever computes empties its word
+#pragma unroll 1
+    for (uint32_t k = 0; k < WORDS_AT_ONCE; k++) {
+      uint32_t word = first + k * warps, v = word * 32 + lane_id();
+      if (word >= words)
+        break;
+      bool sends = false;
+      if (has_heard >> k & 1)
+        sends = open_and_run(lease, plan, v, tally);
+      else if (is_active >> k & 1)
+        sends = run_vertex(lease, plan, v, ACTIVE, empty_inbox(), tally);
+      uint32_t bits = __ballot_sync(ALL_LANES, sends);
+      if (lane_id() == 0)
+        lease.sent[(plan.superstep + 1) & 1][word] = bits;
+    }
   }
 }
 #endif
 
-// Makes a list of bits: the superstep before was a pull, this one is a push.
+// Makes a list of bits: the superstep before was a pull or a sweep, this one is
+// a push. A lane reads every 32nd of its warp's words, all of them at once.
 __device__ inline void list_senders(const Lease &lease, const Plan &plan) {
   const uint32_t *bits = lease.sent[plan.superstep & 1];
   uint32_t words = (lease.num_places + 31) / 32;
   uint32_t warp = thread_of_grid() / 32, warps = threads_of_grid() / 32;
-  for (uint32_t word = warp; word < words; word += warps) {
-    bool sends = bits[word] >> lane_id() & 1;
-    append_senders(lease, &lease.control->num_senders.value,
-                   &lease.control->num_hubs.value, sends,
-                   word * 32 + lane_id());
+  for (uint64_t first = warp; first < words; first += 32ull * warps) {
+    uint64_t mine = first + uint64_t(lane_id()) * warps;
+    uint32_t read = mine < words ? bits[mine] : 0;
+    uint32_t those = __ballot_sync(ALL_LANES, read != 0);
+    for (; those != 0; those &= those - 1) {
+      uint32_t lane = __ffs(those) - 1;
+      uint32_t word = __shfl_sync(ALL_LANES, uint32_t(mine), lane);
+      bool sends = __shfl_sync(ALL_LANES, read, lane) >> lane_id() & 1;
+      append_senders(lease, &lease.control->num_senders.value,
+                     &lease.control->num_hubs.value, sends,
+                     word * 32 + lane_id());
+    }
   }
 }
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from sigps.engine.exchange import checked_gids
 from sigps.engine.subgraph import Subgraph
+from sigps.graph.assignment import Assignment, Contiguous
 from sigps.graph.graph import Graph
-from sigps.graph.partition import Assignment
 
-__all__ = ["DataLocator"]
+__all__ = ["DataLocator", "DeviceLocator"]
 
 
 class DataLocator:
@@ -46,3 +48,35 @@ class DataLocator:
     def local_ids(self, gids: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the local ids of vertices that this rank owns. O(log owned) each."""
         return self._subgraph.local_ids(gids)
+
+
+class DeviceLocator(DataLocator):
+    """The same with tables on the GPU: at most 4 bytes a vertex of the graph and 12 one of the partition.
+
+    Ids of vertices are looked up on the host; what `ranks` and `local_ids` take and return are CuPy arrays.
+    """
+
+    def __init__(self, graph: Graph, assignment: Assignment, subgraph: Subgraph) -> None:
+        import cupy
+
+        super().__init__(graph, assignment, subgraph)
+        self._bounds, self._owners = None, None
+        if isinstance(assignment, Contiguous):
+            self._bounds = cupy.asarray(assignment.bounds)
+        else:
+            owners = assignment.owner_of(np.arange(assignment.num_vertices))
+            self._owners = cupy.asarray(owners.astype(np.min_scalar_type(assignment.num_parts)))
+        assert subgraph.gids is not None
+        self._sorted_gids, self._by_gid = cupy.asarray(subgraph.sorted_gids), cupy.asarray(subgraph.by_gid)
+
+    def ranks(self, gids: Any) -> Any:
+        if self._owners is not None:
+            return self._owners[gids].astype(np.int32)
+        import cupy
+
+        return (cupy.searchsorted(self._bounds, gids, side="right") - 1).astype(np.int32)
+
+    def local_ids(self, gids: Any) -> Any:
+        import cupy
+
+        return self._by_gid[cupy.searchsorted(self._sorted_gids, gids)]

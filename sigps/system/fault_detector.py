@@ -8,80 +8,35 @@ So rank 0 keeps a TCP connection with each other rank, over which both send hear
     hangs       has computed for longer than `superstep_seconds`, as its own heartbeats say
     failed      left by an exception, and the others are still there `silent_seconds` later
 
-Who finds a fault passes it on: rank 0 to all, another to rank 0. What is done then is `on_fault`'s.
+Who finds a fault passes it on: rank 0 to all, another to rank 0. What is done then is `on_fault`'s. A death after
+which the launcher ends all ranks at once is told by the witness (`witness.py`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import logging
 import math
 import os
-import platform
-import secrets
 import selectors
 import socket
 import sys
 import threading
 import time
-import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
 
-import msgpack
-
 from sigps.group import Group
-from sigps.system.rendezvous import TOKEN_BYTES, accept_ranks, addresses_of, connect_to_master
+from sigps.system.fault import Fault
+from sigps.system.links import Link, links_of
+from sigps.system.witness import BEGUN, ENDED, FAILED, SPOKEN, Witness
 
 __all__ = ["Fault", "FaultDetector", "end_run"]
-
-log = logging.getLogger(__name__)
 
 _PATIENCE_SECONDS = 5.0  # to take leave
 _ABORT_SECONDS = 2.0
 
 Superstep = int | Callable[[], int]
-What = Literal["died", "is silent", "hangs", "failed"]
-
-
-@dataclass(frozen=True)
-class Fault:
-    """What is wrong with one rank.
-
-    Attributes:
-        rank: The rank, counted from 0.
-        host: Where it runs.
-        superstep: Where it is as far as is known; None before the first.
-        what: How it is at fault.
-        seconds: Since when: without a heartbeat, computing, or gone by an exception; 0 for a death.
-    """
-
-    rank: int
-    host: str
-    superstep: int | None
-    what: What
-    seconds: float = 0.0
-
-    def __str__(self) -> str:
-        where = "before superstep 0" if self.superstep is None else f"in superstep {self.superstep}"
-        how = {
-            "died": "",
-            "is silent": f": nothing was heard of it for {self.seconds:.1f} s",
-            "hangs": f": it has computed for {self.seconds:.1f} s",
-            "failed": f": it left {self.seconds:.1f} s ago, and the others wait for it",
-        }[self.what]
-        return f"rank {self.rank} on host {self.host} {self.what} {where}{how}"
-
-    def describe(self, last_log: str | None) -> str:
-        """Say what happened and from where the run can go on.
-
-        >>> print(Fault(3, "n17", 41, "died").describe("log/20261121T190000-00000040"))
-        rank 3 on host n17 died in superstep 41. The last log is log/20261121T190000-00000040: continue with --resume
-        """
-        rest = f"The last log is {last_log}: continue with --resume" if last_log else "No log was written."
-        return f"{self}. {rest}"
 
 
 class FaultDetector:
@@ -125,11 +80,12 @@ class FaultDetector:
         self._thread: threading.Thread | None = None
         if group.size == 1:
             return
-        self._known = _known_links(group)
+        self._known = links_of(group)
         self._known.runs += 1
         self._links, self._hosts = dict(self._known.links), self._known.hosts
         for link in self._links.values():
             link.begin(self._known.runs)
+        self._tell_witness(BEGUN)
         if self._links:
             self._wake, self._waking = socket.socketpair()
             self._ready = selectors.DefaultSelector()
@@ -139,6 +95,8 @@ class FaultDetector:
     def computing(self, superstep: Superstep) -> None:
         """Say that this rank computes from now on, and in which superstep, or what tells it."""
         self._own = (superstep, time.monotonic())
+        if self._thread is not None and self._known.witness is not None:
+            self._known.witness.note(self._superstep())
 
     def _superstep(self) -> int | None:
         superstep = self._own[0]
@@ -148,12 +106,18 @@ class FaultDetector:
         """Say that this rank waits for others from now on: in a collective, however long it takes."""
         self._own = (self._own[0], None)
 
+    def note_log(self, log: object) -> None:
+        """Say that the run can go on from this log now."""
+        if self._thread is not None and self._known.witness is not None:
+            self._known.witness.note_log(str(log))
+
     def close(self) -> None:
         """Take leave of the others, who go on. Waits for no rank; a second call does nothing."""
         thread, self._thread = self._thread, None
         if thread is None:
             return
         self._is_closing = True
+        self._tell_witness(FAILED if self._has_failed else ENDED)
         with contextlib.suppress(OSError):
             self._waking.send(b"!")
         if thread is not threading.current_thread():
@@ -180,7 +144,7 @@ class FaultDetector:
                 return
             pass_on = functools.partial(self._tell, {"kind": "fault", "fault": vars(fault)})
             if self._on_fault is None:
-                end_run(self._group, fault, self.last_log(), pass_on)
+                end_run(self._group, fault, self.last_log(), pass_on, self._known.witness)
             else:
                 pass_on()
                 self._on_fault(fault)
@@ -200,6 +164,9 @@ class FaultDetector:
             if now >= beat_at:
                 self._tell({"kind": "beat", "superstep": self._superstep(), "seconds": self._computed(now)})
                 beat_at = now + self._interval
+                if self._known.witness is not None:
+                    self._known.witness.note(self._superstep())
+                    self._known.witness.note_log(self.last_log())
             wake_at = min([beat_at, *(link.heard_at + self._silent_seconds for link in self._links.values())])
             arrived = self._ready.select(max(wake_at - now, 1e-3))
             before, now = now, time.monotonic()
@@ -225,7 +192,11 @@ class FaultDetector:
         for link in self._links.values():
             link.send(message)
 
-    def _hear(self, link: _Link, now: float) -> Fault | None:
+    def _tell_witness(self, what: bytes) -> None:
+        if self._known.witness is not None:
+            self._known.witness.tell(what)
+
+    def _hear(self, link: Link, now: float) -> Fault | None:
         """Take what a peer sent; a peer that is gone leaves `_links`."""
         messages, is_open = link.receive()
         for message in messages:
@@ -249,7 +220,7 @@ class FaultDetector:
         self._drop(link, is_lost=True)
         return fault
 
-    def _drop(self, link: _Link, *, is_lost: bool) -> None:
+    def _drop(self, link: Link, *, is_lost: bool) -> None:
         """Hear no more of a rank that has left this run."""
         del self._links[link.rank]
         self._ready.unregister(link.socket)
@@ -270,14 +241,20 @@ class FaultDetector:
         is_over = seconds > self._superstep_seconds
         return Fault(rank, self._hosts[rank], superstep, "hangs", seconds) if is_over else None
 
-    def _fault(self, rank: int, what: What, seconds: float) -> Fault:
+    def _fault(self, rank: int, what: Literal["died", "is silent"], seconds: float) -> Fault:
         """Heartbeats may be old; but all ranks come as far as the one at fault, and none gets past it."""
         heard = [self._superstep(), *(link.superstep for link in self._links.values())]
         superstep = max((s for s in heard if s is not None), default=None)
         return Fault(rank, self._hosts[rank], superstep, what, seconds)
 
 
-def end_run(group: Group, fault: Fault, last_log: str | None, pass_on: Callable[[], None]) -> None:
+def end_run(
+    group: Group,
+    fault: Fault,
+    last_log: str | None,
+    pass_on: Callable[[], None],
+    witness: Witness | None = None,
+) -> None:
     """Say what happened on stderr, pass the fault on, end all ranks with exit code 1. Does not return.
 
     Called on every rank, it speaks on one: the others wait for a moment in which that one ends them.
@@ -286,128 +263,20 @@ def end_run(group: Group, fault: Fault, last_log: str | None, pass_on: Callable[
     speaks_first = group.rank == (1 if fault.rank == 0 else 0)
     delay = 0.0 if speaks_first else min(1.5 + 0.05 * group.rank, 3.0)
     if speaks_first:
-        _write(text)  # before all else: the launcher kills this rank within a millisecond of a death
+        _speak(text, witness)  # before all else: the launcher kills this rank within a millisecond of a death
     threading.Timer(delay + _ABORT_SECONDS, os._exit, (1,)).start()
     pass_on()
     if not speaks_first:
         time.sleep(delay)
-        _write(text)
+        _speak(text, witness)
     sys.stdout.flush()
     time.sleep(0.1)  # the launcher passes on what was written, and an abort may overtake it
     getattr(group, "abort", os._exit)(1)
     os._exit(1)
 
 
-def _write(text: bytes) -> None:
+def _speak(text: bytes, witness: Witness | None) -> None:
     with contextlib.suppress(OSError):
         os.write(2, text)
-
-
-class _Link:
-    """A connection with one rank, for msgpack. Never blocks."""
-
-    def __init__(self, rank: int, connection: socket.socket) -> None:
-        connection.setblocking(False)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.rank, self.socket = rank, connection
-        self._arrived, self._unsent = msgpack.Unpacker(), bytearray()
-        self.begin(0)
-
-    def begin(self, run: int) -> None:
-        """Hear of this run alone: what of the one before is still on its way is dropped."""
-        self._run = run
-        self.heard_at = time.monotonic()
-        self.superstep: int | None = None
-        self.computing_seconds = 0.0
-
-    def send(self, message: dict[str, Any]) -> None:
-        """Send, or keep until the next call what does not fit; a peer far behind is told no more."""
-        if len(self._unsent) < 1 << 14:
-            self._unsent += msgpack.packb(message | {"run": self._run})
-        with contextlib.suppress(OSError):  # full, or the peer is gone: reading tells which
-            del self._unsent[: self.socket.send(self._unsent)]
-
-    def receive(self) -> tuple[list[dict[str, Any]], bool]:
-        """Return the messages that have arrived, and whether more can come."""
-        try:
-            data = self.socket.recv(1 << 16)
-        except BlockingIOError:
-            return [], True
-        except OSError:
-            return [], False
-        self._arrived.feed(data)
-        return [message for message in self._arrived if message["run"] == self._run], bool(data)
-
-
-class _Known:
-    """The connections of a group's ranks, which stay from run to run.
-
-    Attributes:
-        links: This rank's, by rank.
-        hosts: By rank.
-        runs: How many have used them.
-    """
-
-    def __init__(self, links: dict[int, _Link], hosts: list[str], num_expected: int) -> None:
-        self.links, self.hosts, self.runs = links, hosts, 0
-        self._num_expected = num_expected
-
-    @property
-    def is_whole(self) -> bool:
-        return len(self.links) == self._num_expected
-
-    def drop(self, link: _Link) -> None:
-        """Close one, which no run can use any more."""
-        self.links.pop(link.rank, None)
-        link.socket.close()
-
-    def close(self) -> None:
-        """Close all."""
-        for link in list(self.links.values()):
-            self.drop(link)
-
-
-_known: weakref.WeakKeyDictionary[Group, _Known] = weakref.WeakKeyDictionary()
-
-
-def _known_links(group: Group) -> _Known:
-    """Return connections that all ranks have, made anew where one has lost some. Collective."""
-    known = _known.get(group)
-    if not all(group.all_gather(known is not None and known.is_whole)):
-        if known is not None:
-            known.close()
-        links, hosts = _open_links(group)
-        known = _known[group] = _Known(links, hosts, 1 if group.rank else group.size - 1)
-        weakref.finalize(group, known.close)
-    assert known is not None
-    return known
-
-
-def _open_links(group: Group) -> tuple[dict[int, _Link], list[str]]:
-    """Connect rank 0 with the others. Collective; returns the links of this rank and the hosts by rank."""
-    hosts = group.all_gather(platform.node())
-    door, problem, sockets = None, "", dict[int, socket.socket]()
-    with contextlib.ExitStack() as listening:
-        try:
-            if group.rank == 0:
-                address = "127.0.0.1" if len(set(hosts)) == 1 else ""
-                listener = listening.enter_context(socket.create_server((address, 0), backlog=group.size))
-                token = secrets.token_bytes(2 * TOKEN_BYTES)
-                door = {"addresses": addresses_of(hosts), "port": listener.getsockname()[1], "token": token}
-        except OSError as error:
-            problem = f"rank 0 cannot listen: {error}"
-        door = group.broadcast(door)
-        try:
-            if door is not None and group.rank == 0:
-                sockets = accept_ranks(listener, door["token"], group.size)
-            elif door is not None:
-                sockets = {0: connect_to_master(**door, rank=group.rank)}
-        except OSError as error:
-            problem = f"rank {group.rank} cannot connect with rank 0: {error}"
-        problems = group.all_gather(problem)
-    for rank in [rank for rank in sockets if problems[rank]]:
-        sockets.pop(rank).close()  # it came too late, and that rank has given up
-    if group.rank == 0 and any(problems):
-        text = "ranks cannot watch each other: %s; the launcher alone notices a dead rank"
-        log.warning(text, next(filter(None, problems)))
-    return {rank: _Link(rank, connection) for rank, connection in sockets.items()}, hosts
+    if witness is not None:
+        witness.tell(SPOKEN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ class LogWriter:
         manifest: Rank 0's, without its parts; None elsewhere.
         num_parts: How many ranks write.
         keep: How many logs of this job to keep.
+        on_whole: Called on rank 0 with the folder when the log is whole, from a thread.
     """
 
     def __init__(
@@ -41,8 +42,9 @@ class LogWriter:
         manifest: Manifest | None,
         num_parts: int,
         keep: int,
+        on_whole: Callable[[Path], None] = lambda folder: None,
     ) -> None:
-        self.folder = folder
+        self.folder, self._on_whole = folder, on_whole
         self._arrays, self._manifest, self._keep = arrays, manifest, keep
         self._path = folder / part_name(rank)
         self._paths = [folder / part_name(r) for r in range(num_parts)]
@@ -94,6 +96,7 @@ class LogWriter:
             self._problem = f"{self.folder} cannot be finished: {_said(error)}"
             log_files.remove_log(self.folder)
             return
+        self._on_whole(self.folder)
         log_files.remove_old(self.folder, self._manifest, self._keep)
 
     def _await_parts(self) -> None:

@@ -110,6 +110,7 @@ class StateLog:
 
     Attributes:
         saves: One record a log that is whole.
+        on_whole: Called on rank 0 with the folder of a log that is whole now, from a thread.
     """
 
     def __init__(
@@ -132,6 +133,7 @@ class StateLog:
         self.saves: list[SaveStats] = []
         self._begun: SaveStats | None = None
         self._resumed = resumed
+        self.on_whole: Callable[[Path], None] = lambda folder: None
 
     def save(
         self, snapshot_of: Callable[[], Snapshot], stats: Sequence[SuperstepStats], traced: Traced = None
@@ -163,7 +165,7 @@ class StateLog:
         else:
             rank, size = self._group.rank, self._group.size
             own = manifest if rank == 0 else None
-            self._writer = LogWriter(folder, rank, arrays, own, size, self.checkpoint.keep)
+            self._writer = LogWriter(folder, rank, arrays, own, size, self.checkpoint.keep, self.on_whole)
         mine = np.array([time.perf_counter() - began, num_bytes])
         everyone = np.stack(self._group.all_gather_array(mine))
         seconds, num_bytes = float(everyone[:, 0].max()), int(everyone[:, 1].sum())

@@ -1,7 +1,7 @@
 """How records cross between ranks: chosen by what the ranks are, as a pure function.
 
-By `peer`, kernels write into the memory of other GPUs of the host (CUDA IPC), and no host takes part. By `mpi`,
-records go through host memory, between devices of any kind.
+By `peer`, kernels write into the memory of other GPUs of the host (CUDA IPC), and no host takes part. By `nccl`, hosts
+direct and GPUs move, on one host or several. By `mpi`, records go through host memory, between devices of any kind.
 """
 
 from __future__ import annotations
@@ -11,31 +11,39 @@ import platform
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from sigps.device import nccl
 from sigps.device.cuda import Gpu, reachable
 from sigps.errors import ConfigError
 
-__all__ = ["Transport", "choose_transport", "gpu_facts", "reason_against_peers"]
+__all__ = ["Transport", "choose_transport", "gpu_facts", "reason_against_nccl", "reason_against_peers"]
 
-Transport = Literal["mpi", "peer"]
+Transport = Literal["mpi", "nccl", "peer"]
 
 
-def gpu_facts(gpu: Gpu) -> dict[str, Any]:
-    """Return what the choice needs to know of a rank on a GPU."""
+def gpu_facts(gpu: Gpu, *, alone: bool = False) -> dict[str, Any]:
+    """Return what the choice needs to know of a rank on a GPU; of one that is alone NCCL is not loaded."""
     return {
         "device": "cuda",
         "host": platform.node(),
         "process": os.getpid(),
         "gpu": gpu.bus_id,
         "reaches": reachable(gpu),
+        "without_nccl": "" if alone else nccl.why_not(),
     }
 
 
-def choose_transport(ranks: Sequence[Mapping[str, Any]], asked: Literal["auto", "mpi", "peer"]) -> Transport:
+def choose_transport(
+    ranks: Sequence[Mapping[str, Any]],
+    asked: Literal["auto", "mpi", "nccl", "peer"],
+    *,
+    by_name: bool = False,
+) -> Transport:
     """Choose the transport of a run.
 
     Args:
         ranks: What each rank is: its `device`, and of a rank on a GPU what `gpu_facts` tells.
         asked: What the user wants.
+        by_name: Whether messages go to vertices that `send_to()` names: hosts take part in those.
 
     Raises:
         ConfigError: If the user wants what is not possible; it says why.
@@ -45,10 +53,14 @@ def choose_transport(ranks: Sequence[Mapping[str, Any]], asked: Literal["auto", 
     """
     if asked == "mpi" or len(ranks) == 1:
         return "mpi"
-    against = reason_against_peers(ranks)
-    if asked == "peer" and against and against != SHARED:
-        raise ConfigError(f"exchange.transport=peer is not possible here: {against}. Use auto or mpi")
-    return "mpi" if against and asked == "auto" else "peer"
+    against = {"peer": reason_against_peers(ranks), "nccl": reason_against_nccl(ranks)}
+    if asked == "nccl" and against["nccl"]:
+        raise ConfigError(f"exchange.transport=nccl is not possible here: {against['nccl']}. Use auto or mpi")
+    if asked == "peer" and against["peer"] not in ("", SHARED):
+        raise ConfigError(f"exchange.transport=peer is not possible here: {against['peer']}. Use auto or mpi")
+    if not by_name and (asked == "peer" or (asked == "auto" and not against["peer"])):
+        return "peer"
+    return "mpi" if against["nccl"] else "nccl"
 
 
 SHARED = "ranks share a GPU, on which their kernels would wait for each other's turn"
@@ -68,3 +80,14 @@ def reason_against_peers(ranks: Sequence[Mapping[str, Any]]) -> str:
         if beyond:
             return f"GPU {rank['gpu']} cannot write to GPU {beyond[0]}"
     return SHARED if len(gpus) < len(ranks) else ""
+
+
+def reason_against_nccl(ranks: Sequence[Mapping[str, Any]]) -> str:
+    """Tell why NCCL cannot move what crosses; empty where it can."""
+    if any(rank["device"] != "cuda" for rank in ranks):
+        return "some ranks compute on CPU cores"
+    if len({(rank["host"], rank["process"]) for rank in ranks}) < len(ranks):
+        return "ranks are threads of one process"
+    if len({(rank["host"], rank["gpu"]) for rank in ranks}) < len(ranks):
+        return "ranks share a GPU, which NCCL refuses"
+    return next((rank["without_nccl"] for rank in ranks if rank["without_nccl"]), "")

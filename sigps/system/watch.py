@@ -75,7 +75,7 @@ class WatchedExchange:
     """
 
     def __init__(self, inner: Exchange, detector: FaultDetector, superstep: Callable[[], int]) -> None:
-        self.rank, self.size = inner.rank, inner.size
+        self.rank, self.size, self.on_device = inner.rank, inner.size, inner.on_device
         self._inner, self._detector, self._superstep = inner, detector, superstep
 
     def publish(self, sent: NDArray[np.uint8], records: Arrays) -> None:

@@ -12,7 +12,6 @@ from typing import Any, Literal, Protocol
 from numpy.typing import NDArray
 
 from sigps.compiler.cpu import NativeProgram
-from sigps.compiler.program import Delivery
 from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.direction import Direction, Schedule
@@ -140,7 +139,7 @@ def _engine(
     master = MasterCompute(program, subgraph.num_vertices, subgraph.num_edges) if has_master else None
     if isinstance(native, GpuProgram):
         make: Callable[..., Engine] = GpuEngine if exchange.size == 1 else GpuPartEngine
-        if options.has_peers and native.program.delivery is not Delivery.MAILBOX:
+        if options.has_peers:
             make = functools.partial(GpuPeerEngine, patience=options.patience)
         try:
             return make(

@@ -16,20 +16,22 @@ from numpy.typing import NDArray
 
 from sigps.compiler.cpu import NativeProgram
 from sigps.compiler.program import Consumption, Delivery
+from sigps.device import nccl
 from sigps.device.cpu import Threads, available_cores
 from sigps.engine.exchange import Exchange, NoExchange
 from sigps.engine.gpu_in_memory import GpuEngine, GpuProgram
 from sigps.engine.gpu_peers import GpuPeerEngine
+from sigps.engine.gpu_triangles import count_share
 from sigps.engine.interpreted import InterpretedEngine
 from sigps.engine.neighbor_rows import build_neighbor_rows
 from sigps.engine.stats import SaveStats, StatsLog, SuperstepStats
 from sigps.engine.subgraph import Subgraph, build_subgraph
 from sigps.errors import ConfigError
 from sigps.graph.graph import Graph
-from sigps.graph.neighbourhood import neighbourhoods
+from sigps.graph.neighbourhood import CountShare, count_on_threads, neighbourhoods
 from sigps.graph.partition import Assignment, PartitionFunction, partition
 from sigps.system.communicator import Communicator
-from sigps.system.data_locator import DataLocator
+from sigps.system.data_locator import DataLocator, DeviceLocator
 from sigps.system.fault_detector import FaultDetector
 from sigps.system.identity import Identity
 from sigps.system.log_files import Manifest
@@ -37,7 +39,7 @@ from sigps.system.master import Master, Reason
 from sigps.system.message_center import MessageCenter
 from sigps.system.resume import find_log, read_snapshot, stats_of
 from sigps.system.state_log import Checkpoint, StateLog
-from sigps.system.transport import choose_transport, gpu_facts
+from sigps.system.transport import Transport, choose_transport, gpu_facts
 from sigps.system.watch import Faults, WatchedExchange, watch
 from sigps.system.worker import RunOptions, Worker
 from sigps.vertex import Vertex
@@ -161,7 +163,7 @@ class WorkerManager:
         on_progress: Callable[[Sequence[SuperstepStats]], None] | None,
         saving: Saving | None = None,
         faults: Faults | None = None,
-        transport: Literal["auto", "mpi", "peer"] = "auto",
+        transport: Literal["auto", "mpi", "nccl", "peer"] = "auto",
     ) -> Part:
         """Run a program from superstep 0, or from a log, to its end. Collective.
 
@@ -182,7 +184,8 @@ class WorkerManager:
         state_log, found = self._logs(saving, max_supersteps)
         stats = StatsLog(stats_of(found) if found else ())
         registrations = self._communicator.report(self._registration(native))
-        chosen = choose_transport(registrations, transport)
+        by_name = native is not None and native.program.delivery is Delivery.MAILBOX
+        chosen = choose_transport(registrations, transport, by_name=by_name)
         devices = [rank["device"] for rank in registrations]
         has_turns = options.deterministic or bool(saving and saving.resumes) or program.declaration.has_master
         _check_mixture(devices, native, has_turns=has_turns)
@@ -196,13 +199,13 @@ class WorkerManager:
             if faults is not None:
                 patience = min(_SILENCES * faults.silent_seconds, faults.superstep_seconds)
             options = replace(options, has_peers=chosen == "peer", patience=patience)
-            if chosen == "mpi" and any(r["device"] == "cuda" for r in registrations):  # all do as these
+            if chosen != "peer" and any(r["device"] == "cuda" for r in registrations):  # all do as these
                 options = replace(options, asynchronous=False)
         needs_rows = native is None or native.program.reads_edges
         assignment, subgraph = self._partition(
             method, tuple(plan["capacities"]), needs_rows, self._needs_neighbors(program, native)
         )
-        exchange = self._exchange(assignment, subgraph)
+        exchange = self._exchange(assignment, subgraph, chosen)
         last_log = functools.partial(_last_log, state_log)
         worker: Worker | None = None
         with (
@@ -210,13 +213,15 @@ class WorkerManager:
             watch(self._communicator.group, faults, last_log) as detector,
             _naming_the_log(state_log),
         ):
+            if detector is not None and state_log is not None:
+                state_log.on_whole = detector.note_log
             if detector is not None:
                 exchange = WatchedExchange(
                     exchange, detector, lambda: worker.engine.superstep if worker else 0
                 )
             worker = Worker(program, native, subgraph, exchange, threads, options)
             if found is None:
-                self._begin(worker, program, threads)
+                self._begin(worker, program, threads, native, devices)
             if found and saving:
                 folder = saving.checkpoint.folder
                 worker.restore(read_snapshot(folder, found, self._communicator.group, assignment))
@@ -233,17 +238,34 @@ class WorkerManager:
         """Return what this rank tells the master of itself."""
         cores = {"cores": self._num_threads}
         if isinstance(native, GpuProgram):
-            return cores | {"gigabytes_per_second": native.gpu.gigabytes_per_second, **gpu_facts(native.gpu)}
+            facts = gpu_facts(native.gpu, alone=self._communicator.size == 1)
+            return cores | {"gigabytes_per_second": native.gpu.gigabytes_per_second, **facts}
         return cores | {"device": "python" if native is None else "cpu"}
 
-    def _begin(self, worker: Worker, program: Vertex, threads: Threads) -> None:
-        """Give states what they begin with, where that is a measure of the graph."""
-        measured = [field for field in program.declaration.states if field.measure]
-        if not measured:
+    def _begin(
+        self,
+        worker: Worker,
+        program: Vertex,
+        threads: Threads,
+        native: NativeProgram | GpuProgram | None,
+        devices: Sequence[str],
+    ) -> None:
+        """Give states what they begin with, where that is a measure of the graph.
+
+        GPUs count where all ranks have one: each a share, or one all, from the edges that it has.
+        """
+        measures = {f.name: repr(f.measure) for f in program.declaration.states if f.measure}
+        if not measures:
             return
-        found = neighbourhoods(self._graph, threads)
-        for field in measured:
-            worker.begin(field.name, getattr(found, repr(field.measure))[worker.subgraph.owned_gids])
+        if self._communicator.size == 1 and isinstance(worker.engine, GpuEngine):
+            worker.engine.begin_measured(measures, directed=self._graph.directed)
+            return
+        count: CountShare = functools.partial(count_on_threads, threads)
+        if isinstance(native, GpuProgram) and set(devices) == {"cuda"}:
+            count = functools.partial(count_share, native.gpu)
+        found = neighbourhoods(self._graph, count)
+        for field, measure in measures.items():
+            worker.begin(field, getattr(found, measure)[worker.subgraph.owned_gids])
 
     def _logs(
         self, saving: Saving | None, max_supersteps: int | None
@@ -326,11 +348,13 @@ class WorkerManager:
         found: tuple[Assignment, Subgraph] = known[key]
         return found
 
-    def _exchange(self, assignment: Assignment, subgraph: Subgraph) -> Exchange:
+    def _exchange(self, assignment: Assignment, subgraph: Subgraph, transport: Transport) -> Exchange:
+        group = self._communicator.group
+        if transport == "nccl":
+            located = DeviceLocator(self._graph, assignment, subgraph)
+            return MessageCenter(group, subgraph, located, nccl.connect(group))
         locator = DataLocator(self._graph, assignment, subgraph)
-        if self._communicator.size == 1:
-            return NoExchange(locator.gids)
-        return MessageCenter(self._communicator.group, subgraph, locator)
+        return NoExchange(locator.gids) if group.size == 1 else MessageCenter(group, subgraph, locator)
 
 
 def _check_mixture(

@@ -1,0 +1,52 @@
+// Appended to kernels/lease.cu by crossing.py: what GPUs do between supersteps,
+// again and again, and how long that takes.
+
+// All GPUs meet: counters of all blocks, one barrier, every rank tells every
+// other. As end_superstep() after a push.
+extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
+    run_meetings(const __grid_constant__ Lease lease, uint32_t count,
+                 uint64_t *time) {
+  __shared__ Plan plan;
+  __shared__ Together together;
+  uint32_t generation = load_acquire(&lease.control->barrier.generation);
+  if (threadIdx.x == 0) {
+    plan = lease.control->plan;
+    plan.direction = PUSH;
+    has_published() = 0;
+  }
+  wait_for_all(&lease.control->barrier, generation);
+  uint64_t began = nanoseconds();
+  for (uint32_t i = 0; i < count; i++) {
+    release_to_peers();
+    wait_for_all(&lease.control->barrier, generation,
+                 [&] { meet(lease, plan, together); });
+  }
+  if (thread_of_grid() == 0)
+    *time = nanoseconds() - began;
+}
+
+// Records and bits of everybody who sent to the superstep at hand go to all
+// that have ghosts of them.
+extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
+    run_publishing(const __grid_constant__ Lease lease, uint32_t count,
+                   uint64_t *time) {
+  __shared__ Plan plan;
+  uint32_t generation = load_acquire(&lease.control->barrier.generation);
+  if (threadIdx.x == 0) {
+    plan = lease.control->plan;
+    plan.superstep -= 1;
+    has_published() = 0;
+  }
+  wait_for_all(&lease.control->barrier, generation);
+  uint64_t began = nanoseconds();
+  for (uint32_t i = 0; i < count; i++) {
+    publish_bits(lease, plan);
+    release_to_peers();
+    wait_for_all(&lease.control->barrier, generation);
+  }
+  if (thread_of_grid() == 0) {
+    time[0] = nanoseconds() - began;
+    time[1] = lease.halo.num_published[lease.halo.rank];
+    lease.halo.num_published[lease.halo.rank] = 0;
+  }
+}

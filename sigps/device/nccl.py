@@ -1,0 +1,81 @@
+"""NCCL: arrays in device memory between the GPUs of a group, on one host or several."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sigps.group import Group
+
+__all__ = ["Nccl", "connect", "why_not"]
+
+
+@functools.cache
+def why_not() -> str:
+    """Tell why NCCL cannot be used in this process; empty where it can."""
+    try:
+        from cupy.cuda import nccl
+
+        nccl.get_version()
+    except Exception as error:  # a library that does not load fails in its own ways
+        return f"CuPy finds no NCCL ({error or type(error).__name__}); pip install nvidia-nccl-cu13, or -cu12"
+    return ""
+
+
+class Nccl:
+    """The ranks of a group, each with the GPU that is current on it, and no two with one.
+
+    Making it is collective, and takes about a second.
+
+    Args:
+        group: The ranks.
+    """
+
+    def __init__(self, group: Group) -> None:
+        from cupy.cuda import nccl
+
+        own = nccl.get_unique_id() if group.rank == 0 else b""
+        name = group.broadcast(own)
+        self._group, self._nccl = group, nccl
+        self._communicator = nccl.NcclCommunicator(
+            group.size, name if isinstance(name, bytes) else tuple(name), group.rank
+        )
+
+    def all_to_all(self, parts: Sequence[Any]) -> list[Any]:
+        """Send `parts[r]` (1-D CuPy arrays, one dtype on all ranks) to rank r; return what each rank sent here.
+
+        Collective. Lengths go through the host; arrays are moved on the current stream, and nobody waits for it.
+        """
+        import cupy
+
+        group, parts = self._group, [cupy.ascontiguousarray(part) for part in parts]
+        sizes = group.all_to_all([np.array([part.size]) for part in parts])
+        arrived = [cupy.empty(int(size[0]), dtype=parts[0].dtype) for size in sizes]
+        arrived[group.rank] = parts[group.rank]
+        stream = cupy.cuda.get_current_stream().ptr
+        self._nccl.groupStart()
+        for peer in range(group.size):
+            if peer == group.rank:
+                continue
+            for move, array in (
+                (self._communicator.send, parts[peer]),
+                (self._communicator.recv, arrived[peer]),
+            ):
+                if array.size:
+                    move(array.data.ptr, array.nbytes, self._nccl.NCCL_UINT8, peer, stream)
+        self._nccl.groupEnd()
+        return arrived
+
+
+_connected: weakref.WeakKeyDictionary[Group, Nccl] = weakref.WeakKeyDictionary()
+
+
+def connect(group: Group) -> Nccl:
+    """Return the connection of a group, made once. Collective."""
+    if group not in _connected:
+        _connected[group] = Nccl(group)
+    return _connected[group]
