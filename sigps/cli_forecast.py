@@ -103,8 +103,8 @@ def basis(kind: Kind, num_ranks: int, transport: str = "auto") -> str:
     return f"each rank one of them, by times measured on one and two{beyond}"
 
 
-def obstacle(program: VertexProgram | None) -> str:
-    """Tell why nothing is predicted for a program; empty where something is."""
+def obstacle(program: VertexProgram | None, schedule: str = "vertex") -> str:
+    """Tell why nothing is predicted for a program by a schedule; empty where something is."""
     from sigps.compiler.program import Consumption, Delivery
 
     if program is None:
@@ -113,6 +113,8 @@ def obstacle(program: VertexProgram | None) -> str:
         return "this program looks through the edges of neighbours, whose cost was not measured"
     if program.delivery is Delivery.NONE:
         return "this program sends nothing"
+    if schedule == "edge":
+        return "predictions are of the vertex schedule"
     if program.delivery is Delivery.MAILBOX or program.consumption is Consumption.LISTED:
         return "messages of this program are written out, whose cost was not measured"
     return ""

@@ -133,7 +133,11 @@ def _times(
 
     num_ranks = max(parts)
     kind = asked or forecast.kind_of(job, size.num_edges, num_ranks)
-    against = forecast.obstacle(program) if kind else "the job interprets (engine.device: python)"
+    against = (
+        forecast.obstacle(program, job.engine.schedule)
+        if kind
+        else "the job interprets (engine.device: python)"
+    )
     if against or kind is None or program is None:
         yield f"no times are predicted: {against}"
         return

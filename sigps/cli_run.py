@@ -166,14 +166,15 @@ def _check_fields(job: Job, program: Vertex) -> None:
 
 
 def _check_engine(job: Job, program: Vertex) -> None:
-    from sigps.job import check_checkpoint, check_device, check_program
+    from sigps.job import check_checkpoint, check_device, check_program, check_schedule
 
     device = job.engine.device
     check_device(device)
     check_checkpoint(_checkpoint(job), False, traces=job.engine.trace is not None)
     if job.engine.trace is not None and device != "python":
         raise ConfigError(f"engine.trace needs engine.device: python; this job has {device!r}")
-    check_program(program, device, job.engine.precision)
+    prepared = check_program(program, device, job.engine.precision)
+    check_schedule(job.engine.schedule, job.engine.direction, device, prepared)
 
 
 def _check_graph(job: Job) -> None:
@@ -220,6 +221,7 @@ def _run(job: Job, program: Vertex, graph: Graph, *, resume: bool) -> Result:
             partitioner=job.partition.method,
             trace=engine.trace,
             gather=False,
+            schedule=engine.schedule,
             direction=engine.direction,
             precision=engine.precision,
             asynchronous=engine.asynchronous,

@@ -113,6 +113,7 @@ class EngineSection(_Section):
     device: Literal["auto", "python", "cpu", "cuda"] = "auto"
     max_supersteps: Count | None = None
     deterministic: bool = False
+    schedule: Literal["vertex", "edge"] = "vertex"
     direction: Literal["auto", "push", "pull"] = "auto"
     precision: Literal["single", "double"] = "double"
     asynchronous: bool = True
@@ -254,6 +255,10 @@ def _contradictions(data: Mapping[str, Any], source: Source) -> Iterator[str]:
         yield _located(
             source, ("checkpoint",), "says not when: give 'every' (supersteps), 'seconds', or both"
         )
+    engine = data.get("engine")
+    chosen = (engine.get("schedule"), engine.get("direction")) if isinstance(engine, dict) else ()
+    if chosen in (("edge", "push"), ("edge", "pull")):
+        yield _located(source, ("engine", "direction"), "is of schedule 'vertex'; edges have none")
     graph = data.get("graph")
     if not isinstance(graph, dict):
         return

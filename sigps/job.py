@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from sigps.engine.device_choice import reason_against_gpu
+from sigps.engine.direction import Schedule
 from sigps.engine.stats import SuperstepStats
 from sigps.errors import CompileError, ConfigError, GraphError
 from sigps.graph.agreement import together
@@ -24,7 +25,16 @@ if TYPE_CHECKING:
     from sigps.system.state_log import Checkpoint
     from sigps.system.watch import Faults
 
-__all__ = ["bind_ids", "check_checkpoint", "check_device", "check_program", "choose_device", "run", "turned"]
+__all__ = [
+    "bind_ids",
+    "check_checkpoint",
+    "check_device",
+    "check_program",
+    "check_schedule",
+    "choose_device",
+    "run",
+    "turned",
+]
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +52,7 @@ def run(
     partitioner: str | PartitionFunction = "edges",
     trace: Iterable[Any] | None = None,
     gather: bool = True,
+    schedule: Schedule = "vertex",
     direction: Literal["auto", "push", "pull"] = "auto",
     precision: Precision = "double",
     asynchronous: bool = True,
@@ -69,10 +80,14 @@ def run(
         trace: Ids of vertices to record, superstep by superstep, in `result.trace`; with `device="python"`. On
             several ranks each keeps what it recorded of its own vertices.
         gather: Whether rank 0 gets the whole result; otherwise every rank keeps its part.
+        schedule: What a work item is. `"vertex"`: a vertex with its edges, which are pulled or pushed. `"edge"`: one
+            edge; every superstep goes along all edges, in equal pieces, and asks each whether its source sent. The
+            result is the same; no search ends early, and no message is left out. For comparison: it is slower.
         direction: Force `"push"` or `"pull"`; the result is the same.
         precision: The array type of Python's `float`: float32 for `"single"`, in which a GPU also computes.
         asynchronous: Whether values may be sent out of turn where the result is provably the same: then the
-            supersteps are other ones, and cheaper. Without effect with `max_supersteps` and on `"python"`.
+            supersteps are other ones, and cheaper. Without effect with `max_supersteps`, `schedule="edge"` and on
+            `"python"`.
         threads: Threads of each rank on the CPU; None for its share of the host's cores.
         transport: How records cross between ranks: `"peer"` writes them into the memory of other GPUs of the host,
             `"nccl"` lets NCCL move them between GPUs of one host or several, `"mpi"` brings them through host
@@ -104,7 +119,7 @@ def run(
     from sigps.system.worker import RunOptions
     from sigps.system.worker_manager import Saving, WorkerManager
 
-    _check_options(device, max_supersteps, direction, precision, threads, transport)
+    _check_options(device, max_supersteps, schedule, direction, precision, threads, transport)
     _check_kinds(
         graph,
         trace,
@@ -121,6 +136,7 @@ def run(
     if trace is not None and device != "python":
         raise ConfigError(f"trace= works on device='python'; this run has {device!r}")
     prepared = check_program(program, device, precision)
+    check_schedule(schedule, direction, device, prepared)
     if graph.num_vertices == 0:
         raise GraphError(
             "the graph has no vertices, so nothing can run. Check the file or the vertices= option"
@@ -134,16 +150,20 @@ def run(
         graph,
         deterministic=deterministic,
         resumes=resume,
+        schedule=schedule,
         rank_on_host=manager.rank_on_host,
     )
     native = _compiled(prepared, graph, chosen, manager.rank_on_host)
+    if schedule == "edge" and chosen == "cpu":
+        _check_order(native, deterministic)
     options = RunOptions(
         deterministic=deterministic,
         forced=None if direction == "auto" else direction,
         precision=precision,
-        asynchronous=asynchronous and max_supersteps is None and checkpoint is None,
+        asynchronous=asynchronous and max_supersteps is None and checkpoint is None and schedule == "vertex",
         trace=tuple(_seen_ids(graph, list(trace or ()), "trace=")),
         saves=checkpoint is not None,
+        schedule=schedule,
     )
     part = manager.run(
         bound,
@@ -209,6 +229,46 @@ def check_device(device: str) -> None:
             find_gpu()
 
 
+def check_schedule(schedule: str, direction: str, device: str, prepared: Any) -> None:
+    """Check that a program can run by a schedule, on a device that knows it.
+
+    Args:
+        schedule: What a work item is.
+        direction: What was asked for.
+        device: The same.
+        prepared: What `check_program` made of the program.
+
+    Raises:
+        ConfigError: If it cannot.
+    """
+    if schedule == "vertex":
+        return
+    if direction != "auto":
+        raise ConfigError(
+            f"direction={direction!r} is of schedule='vertex'; edges are neither pushed nor pulled"
+        )
+    if prepared is None:
+        raise ConfigError(
+            f"schedule={schedule!r} is of compiled code; device={device!r} goes from vertex to vertex. "
+            "Use device='cpu', or schedule='vertex'"
+        )
+    if prepared.edge_obstacle is not None:
+        raise ConfigError(
+            f"{prepared.name} cannot run with schedule={schedule!r}: {prepared.edge_obstacle} "
+            "(sigps explain tells why). Use schedule='vertex'"
+        )
+
+
+def _check_order(native: Any, deterministic: bool) -> None:
+    from sigps.engine.work import needs_order
+
+    if needs_order(native, deterministic):
+        raise ConfigError(
+            f"{native.program.name} cannot run with schedule='edge' and deterministic=True: it adds up floats, and "
+            "pieces of edges have sums of their own. Use schedule='vertex', or leave deterministic out"
+        )
+
+
 def check_checkpoint(checkpoint: Checkpoint | None, resume: bool, *, traces: bool) -> None:
     """Check that the state can be saved as asked for.
 
@@ -236,6 +296,7 @@ def choose_device(
     *,
     deterministic: bool = False,
     resumes: bool = False,
+    schedule: Schedule = "vertex",
     rank_on_host: int = 0,
 ) -> Device:
     """Return the device to run on; what `"auto"` is, and why, is logged once. Collective.
@@ -248,6 +309,7 @@ def choose_device(
         graph: The graph that it runs on.
         deterministic: As in `run`.
         resumes: Whether the run goes on from a state log, which a CPU may have written.
+        schedule: As in `run`.
         rank_on_host: This rank's number among those of its host.
     """
     if device != "auto":
@@ -263,7 +325,7 @@ def choose_device(
         reason_against_gpu(**known)
         or reason_against_gpu(**known, missing=what_is_missing())
         or reason_against_gpu(**known, **_memory(prepared, graph, rank_on_host))
-        or _why_not_compiled(prepared, graph, rank_on_host)
+        or _why_not_compiled(prepared, graph, rank_on_host, schedule)
     )
     if graph.group.size > 1:
         against = _against_gpus(against, prepared, graph.group, rank_on_host)
@@ -305,23 +367,23 @@ def _memory(prepared: Any, graph: Graph, rank_on_host: int) -> dict[str, Any]:
     return {"needed_bytes": needed, "free_bytes": gpu_memory.free_bytes()}
 
 
-def _why_not_compiled(prepared: Any, graph: Graph, rank_on_host: int) -> str:
+def _why_not_compiled(prepared: Any, graph: Graph, rank_on_host: int, schedule: Schedule) -> str:
     """Compile for the GPU, and tell what CUDA lacks that other devices have; empty where it lacks nothing."""
-    from sigps.compiler.cuda import compile_for_cuda
+    from sigps.compiler.cuda import compile_for_cuda, find_atomics_obstacle
     from sigps.device.cuda import find_gpu
 
     ends = np.array([0, graph.num_vertices - 1])
     if graph.ids.kind != "strings":
         ends = graph.ids.to_oids(ends)  # ascending, so these two bound all
     is_narrow = bool(ends[0] >= -(2**31) and ends[1] < 2**31)
+    arch = find_gpu(rank_on_host).arch
     try:
         with _compiling:
-            compile_for_cuda(
-                prepared, _column_types(graph), narrow_ids=is_narrow, arch=find_gpu(rank_on_host).arch
-            )
+            compiled = compile_for_cuda(prepared, _column_types(graph), narrow_ids=is_narrow, arch=arch)
     except CompileError as error:
         return str(error)
-    return ""
+    obstacle = find_atomics_obstacle(compiled, arch) if schedule == "edge" else None
+    return f"by edges it takes {obstacle}" if obstacle else ""
 
 
 def _column_types(graph: Graph) -> dict[str, np.dtype[Any]]:
@@ -340,12 +402,14 @@ def _log_once(text: str) -> None:
 def _check_options(
     device: str,
     max_supersteps: int | None,
+    schedule: str,
     direction: str,
     precision: str,
     threads: int | None,
     transport: str,
 ) -> None:
     choices = {
+        "schedule": (schedule, ("vertex", "edge")),
         "direction": (direction, ("auto", "push", "pull")),
         "precision": (precision, ("single", "double")),
         "transport": (transport, ("auto", "mpi", "nccl", "peer")),

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from battery import BATTERY
+from test_edge_schedule import BY_EDGE
 from test_equality import PROGRAMS, program_for
 from ways import assert_same, by_size
 
@@ -54,6 +55,16 @@ def check(name: str, sample: str, transport: str, **options: Any) -> None:
         except AssertionError as error:
             error.add_note(f"{name} on {sample}, {group.size} ranks, {options}")
             raise
+
+
+def by_edge(transport: str, turn: str) -> None:
+    """The same by the edge schedule, of programs for whose messages there are atomics."""
+    names = [name for name in BY_EDGE if name not in ("market", "product")]
+    for i, name in enumerate(names):
+        for j, graph in enumerate(GRAPHS):
+            if (i + j) % 3 == int(turn) % 3:
+                check(name, graph, transport, schedule="edge", partitioner=METHODS[(i + j) % 3])
+    tell("runs by edge agree")
 
 
 def logs(transport: str, folder: str) -> None:

@@ -69,6 +69,7 @@ def test_some_programs_are_not_predicted() -> None:
     assert "edges of neighbours" in obstacle(analyse(BiTriDN()))
     assert "written out" in obstacle(analyse(MinimumSpanningForest()))
     assert "interpreter" in obstacle(None)
+    assert "of the vertex schedule" in obstacle(analyse(PageRank()), "edge")
 
 
 @pytest.mark.parametrize(

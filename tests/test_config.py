@@ -58,6 +58,13 @@ def test_defaults_of_a_short_job(write: Write) -> None:
     assert (job.partition.method, job.output.path, job.output.top) == ("edges", None, 10)
 
 
+def test_the_schedule_is_read_and_set(write: Write) -> None:
+    text = "program: a:B\ngraph: {path: g}\n"
+    assert load_job(write(text)).engine.schedule == "vertex"
+    assert load_job(write(text + "engine: {schedule: edge, direction: auto}\n")).engine.schedule == "edge"
+    assert load_job(write(text), ["engine.schedule=edge"]).engine.schedule == "edge"
+
+
 def test_null_leaves_a_key_out(write: Write) -> None:
     job = load_job(write("program: a:B\ngraph: {path: g, format: null}\nengine:\noutput: {top: null}\n"))
     assert job.graph.format == "auto"
@@ -153,7 +160,7 @@ def test_all_mistakes_at_once_with_their_places(write: Write) -> None:
         "  --set engine.direction=pul: engine.direction is 'pul'; did you mean 'pull'? "
         "It must be one of auto, push, pull",
         "  line 3: engine.devise (value 'cpu') is no known key; did you mean 'device'? engine has device, "
-        "max_supersteps, deterministic, direction, precision, asynchronous, threads, trace",
+        "max_supersteps, deterministic, schedule, direction, precision, asynchronous, threads, trace",
         "  line 4: ouput (value {}) is no known key; did you mean 'output'? a job has program, params, "
         "graph, engine, partition, exchange, checkpoint, faults, output",
     ]
@@ -192,6 +199,14 @@ def test_all_mistakes_at_once_with_their_places(write: Write) -> None:
         (
             "program: a:B\ngraph: {path: x}\nengine: {threads: 1.5}",
             "engine.threads is 1.5, but it must be a whole",
+        ),
+        (
+            "program: a:B\ngraph: {path: x}\nengine: {schedule: edges}",
+            "engine.schedule is 'edges'; did you mean 'edge'? It must be one of vertex, edge",
+        ),
+        (
+            "program: a:B\ngraph: {path: x}\nengine:\n  schedule: edge\n  direction: push",
+            "line 5: engine.direction is of schedule 'vertex'; edges have none",
         ),
         ("program: a:B\ngraph: {path: x}\nengine: {trace: [1, {}]}", "engine.trace.1 is {}"),
         ("program: a:B\ngraph: {path: x}\nengine: {trace: [true]}", "engine.trace.0 is True"),

@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from sigps.engine.degree_sorted import BLOCK_DEGREE, WARP_DEGREE, Rows, place, sorted_by_degree
+from sigps.engine.degree_sorted import (
+    BLOCK_DEGREE,
+    WARP_DEGREE,
+    Rows,
+    place,
+    rows_of_positions,
+    sorted_by_degree,
+)
+from sigps.kernels.lease import NO_VERTEX
 
 DEGREES: dict[str, list[int]] = {
     "empty": [],
@@ -62,12 +70,22 @@ def assert_laid_out(degrees: NDArray[np.uint32], rows: Rows) -> None:
     assert positions.size == 0 or (positions.min() >= 0 and positions.max() < rows.num_positions)
 
 
+def assert_rows_found(rows: Rows) -> None:
+    """Check what `rows_of_positions` tells against a walk over all rows."""
+    expected = np.full(rows.num_positions, NO_VERTEX, dtype=np.uint32)
+    for v in range(rows.degrees.size):
+        expected[positions_of(rows, v)] = v
+    for piece in (1 << 20, 1000):
+        np.testing.assert_array_equal(rows_of_positions(np, rows, piece), expected, strict=True)
+
+
 def assert_sorted_layout(given_degrees: list[int]) -> None:
     degrees = np.array(given_degrees, dtype=np.uint32)
     order = sorted_by_degree(np, degrees)
     descending = degrees[order]
     rows = place(np, descending)
     assert_laid_out(descending, rows)
+    assert_rows_found(rows)
     assert np.all(descending[rows.num_heavy :] <= WARP_DEGREE), "a heavy row is in no slice"
     assert np.all(descending[rows.num_block_rows :] <= BLOCK_DEGREE)
     # A slice is as wide as its first row, which is its longest; all slices together waste at most one widest.
@@ -91,6 +109,7 @@ def test_rows_in_one_piece_need_no_order(name: str) -> None:
     degrees = np.array(DEGREES[name], dtype=np.uint32)
     rows = place(np, degrees, in_slices=False)
     assert_laid_out(degrees, rows)
+    assert_rows_found(rows)
     assert (rows.num_block_rows, rows.num_positions) == (0, degrees.sum(dtype=np.int64))
     assert rows.num_heavy >= degrees.size
     together = [positions_of(rows, v) for v in range(degrees.size)]

@@ -101,3 +101,10 @@ def test_a_rank_that_is_killed_ends_the_run(transport: str, mpirun: str) -> None
     code, _, _ = end_of(process, SECONDS)
     assert code != 0
     assert time.monotonic() - began < 60
+
+
+@pytest.mark.parametrize("transport", ["peer", "nccl", "mpi"])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks_agree_by_the_edge_schedule(transport: str, ranks: int, mpirun: str) -> None:
+    skip_without_gpus(ranks if transport == "nccl" else 1)
+    assert "runs by edge agree" in run_script(mpirun, ranks, "by_edge", transport, str(ranks))

@@ -103,6 +103,21 @@ def test_a_cluster_has_inboxes_of_its_own() -> None:
     assert with_cluster - without == {"inboxes1", "touched1"}
 
 
+def test_the_edge_schedule_lists_nobody() -> None:
+    sizes = Sizes(1000, 4000, 0)
+    by_vertex, by_edge = (
+        plan_run(compiled(BFS(source=0)), sizes, goes_by_edge=goes_by_edge) for goes_by_edge in (False, True)
+    )
+    assert set(by_vertex.offsets) - set(by_edge.offsets) == {"targets", "senders", "hubs"}
+    assert by_edge.sizes["inboxes0"] == by_vertex.sizes["inboxes0"] == 4000
+    assert by_edge.offsets["touched0"] < by_edge.num_zeros
+
+
+def test_the_edge_schedule_has_inboxes_where_nothing_is_read() -> None:
+    plan = plan_run(compiled(ENGINE_PROGRAMS["out_degree"]), Sizes(1000, 4000, 0), goes_by_edge=True)  # type: ignore[arg-type]
+    assert plan.sizes["inboxes0"] == 1000
+
+
 def test_lists_have_a_slot_for_each_in_edge() -> None:
     coreness = compiled(ENGINE_PROGRAMS["coreness"])  # type: ignore[arg-type]
     few, many = (plan_run(coreness, Sizes(10, edges, 0)).nbytes for edges in (0, 1 << 20))

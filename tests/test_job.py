@@ -132,6 +132,12 @@ class SmallTypes(Vertex, message=np.int8):
 
 WRONG_OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"direction": "up"}, r"direction='up' is not one of auto, push, pull"),
+    ({"schedule": "edges"}, r"schedule='edges' is not one of vertex, edge"),
+    (
+        {"schedule": "edge", "direction": "push"},
+        r"direction='push' is of schedule='vertex'; edges are neither",
+    ),
+    ({"schedule": "edge", "device": "python"}, r"device='python' goes from vertex to vertex"),
     ({"precision": "half"}, r"precision='half' is not one of single, double"),
     ({"max_supersteps": 0}, r"max_supersteps=0 must be a whole number, at least 1"),
     ({"max_supersteps": 2.0}, r"max_supersteps=2\.0"),

@@ -12,13 +12,14 @@ from test_cuda_compiler import COLUMNS, PROGRAMS
 
 import sigps.apps
 from sigps import Vertex
-from sigps.compiler.cuda import compile_for_cuda, link, link_plain
+from sigps.compiler.cuda import compile_for_cuda, find_atomics_obstacle, link, link_plain
 from sigps.compiler.frontend import analyse
 from sigps.compiler.program import VertexProgram
 from sigps.engine.configuration import MEDIUM, NARROW, NO_CLUSTER, WIDE, Shape, choose_cluster
-from sigps.engine.gpu_in_memory import PEERS
+from sigps.engine.gpu_in_memory import BY_EDGE, PEERS
 from sigps.engine.gpu_plan import can_push
 from sigps.engine.simple_rows import Counting
+from sigps.errors import DeviceError
 
 APPS = [*GPU_APPS, "PageRank_tolerance"]
 
@@ -57,9 +58,12 @@ CASES = [
 """The apps for both targets, the other programs for one of them in turn: half a second each."""
 
 
+def both_ways_columns() -> dict[str, Any]:
+    return {name: c.dtype for name, c in kite().both_ways().columns.items()}
+
+
 def assert_links(program: VertexProgram, arch: str, narrow_ids: bool = True, shape: Shape = MEDIUM) -> None:
-    columns = {name: c.dtype for name, c in kite().both_ways().columns.items()}
-    native = compile_for_cuda(program, columns, narrow_ids=narrow_ids, arch=arch)
+    native = compile_for_cuda(program, both_ways_columns(), narrow_ids=narrow_ids, arch=arch)
     cluster = choose_cluster(arch) if can_push(native) else NO_CLUSTER
     cubin = link(native, "lease", arch, shape.macros() | cluster.macros())
     assert cubin[:4] == b"\x7fELF"
@@ -81,6 +85,47 @@ def test_a_lease_links_with_wide_ids(name: str) -> None:
 def test_a_lease_links_in_other_shapes(arch: str, precision: Any) -> None:
     assert_links(analyse(made("PageRank"), precision), arch, shape=WIDE)
     assert_links(analyse(made("BFS"), precision), arch, shape=NARROW)
+
+
+EDGE_CASES = [
+    *((name, *target) for name in ("PageRank", "BFS", "SSSP", "WCC", "OutDegree") for target in TARGETS),
+    *(
+        (name, *TARGETS[1])
+        for name in ("KCore", "HITS", "SCC", "narrow", "truths", "fold_loop", "MaximalMatching")
+    ),
+    *((name, *TARGETS[0]) for name in ("extremes", "totals", "combiner", "Betweenness", "alternatives")),
+]
+
+
+@pytest.mark.parametrize(("name", "arch", "precision"), EDGE_CASES)
+def test_a_lease_links_by_edge(name: str, arch: str, precision: Any) -> None:
+    native = compile_for_cuda(analyse(made(name), precision), both_ways_columns(), narrow_ids=True, arch=arch)
+    assert find_atomics_obstacle(native, arch) is None
+    cubin = link(native, "lease", arch, MEDIUM.macros() | BY_EDGE)
+    assert b"run_lease" in cubin
+    assert b"run_few" not in cubin
+
+
+@pytest.mark.parametrize(
+    ("name", "arch", "why"),
+    [
+        ("GreedyColouring", "sm_90", "32 bytes that combine as a whole"),
+        ("MaximalMatching", "sm_80", "16 bytes that combine as a whole"),
+        ("lowest_offer", "sm_90", "24 bytes that combine as a whole"),
+        ("product", "sm_90", "a combiner that is a function"),
+    ],
+)
+def test_where_there_is_no_atomic_the_kernel_says_so_too(name: str, arch: str, why: str) -> None:
+    native = compile_for_cuda(analyse(made(name)), both_ways_columns(), narrow_ids=True, arch=arch)
+    assert why in (find_atomics_obstacle(native, arch) or "")
+    with pytest.raises(DeviceError, match="no atomic combines this row"):
+        link(native, "lease", arch, MEDIUM.macros() | BY_EDGE)
+
+
+@pytest.mark.parametrize("name", ["PageRank", "BFS", "totals"])
+def test_a_lease_of_several_gpus_links_by_edge(name: str) -> None:
+    native = compile_for_cuda(analyse(made(name), "single"), COLUMNS, narrow_ids=True, arch="sm_90")
+    assert b"run_lease" in link(native, "lease", "sm_90", MEDIUM.macros() | BY_EDGE | PEERS)
 
 
 @pytest.mark.parametrize(

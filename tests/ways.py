@@ -28,10 +28,12 @@ class Way:
     deterministic: bool = False
     threads: int = 1
     asynchronous: bool = False
+    schedule: str = "vertex"
 
     def options(self) -> dict[str, Any]:
         return {
             "device": self.device,
+            "schedule": self.schedule,
             "direction": self.direction,
             "deterministic": self.deterministic,
             "threads": self.threads,

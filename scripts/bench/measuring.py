@@ -1,4 +1,4 @@
-"""What the GPU benchmarks share: a run, its time, and a table that is kept while it grows."""
+"""What benchmarks share: a run on a GPU, its time, and a table that is kept while it grows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import cupy
 
 import sigps
 
@@ -88,7 +86,7 @@ def timed(work: Callable[[], sigps.Result], repeats: int) -> tuple[float, float,
 
     def call() -> sigps.Result:
         result = work()
-        cupy.cuda.Device().synchronize()
+        synchronise()
         return result
 
     def note(result: sigps.Result) -> None:
@@ -103,10 +101,17 @@ def median_and_best(work: Callable[[], Any], repeats: int) -> tuple[float, float
 
     def call() -> None:
         work()
-        cupy.cuda.Device().synchronize()
+        synchronise()
 
     seconds, _ = _repeated(call, repeats, lambda _: None)
     return statistics.median(seconds), min(seconds)
+
+
+def synchronise() -> None:
+    """Wait for the GPU."""
+    import cupy
+
+    cupy.cuda.Device().synchronize()
 
 
 def _repeated(call: Callable[[], Any], repeats: int, note: Callable[[Any], None]) -> tuple[list[float], Any]:
@@ -114,7 +119,7 @@ def _repeated(call: Callable[[], Any], repeats: int, note: Callable[[Any], None]
     call()
     seconds, result = [], None
     for _ in range(repeats):
-        cupy.cuda.Device().synchronize()
+        synchronise()
         began = time.perf_counter()
         result = call()
         seconds.append(time.perf_counter() - began)

@@ -19,7 +19,7 @@ from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgr
 from sigps.compiler.source import as_written
 from sigps.errors import CompileError
 from sigps.kernels import cpu as kernels
-from sigps.kernels import cpu_improving
+from sigps.kernels import cpu_edge_pass, cpu_improving
 
 __all__ = ["NativeProgram", "compile_for_cpu", "rows"]
 
@@ -59,7 +59,7 @@ class NativeProgram:
         deterministic = deterministic and (_adds_floats(program, self.slots) or _aggregates_floats(program))
         known = self._loops.get((name, deterministic))
         if known is None:
-            home = kernels if hasattr(kernels, name) else cpu_improving
+            home = next(m for m in (kernels, cpu_improving, cpu_edge_pass) if name in m.__all__)
             known = _jit(getattr(home, name)(self._functions(deterministic)))
             known._cache = cache.KernelCache(f"{self.program.key} {name} {deterministic}")
             self._loops[name, deterministic] = known

@@ -26,7 +26,7 @@ from sigps.errors import CompileError
 from sigps.kernels.abi import room_of
 from sigps.vertex import extreme
 
-__all__ = ["CudaProgram", "compile_for_cuda", "link", "link_plain"]
+__all__ = ["CudaProgram", "compile_for_cuda", "find_atomics_obstacle", "link", "link_plain"]
 
 _OPS = {"sum": 0, "min": 1, "max": 2, "any": 3, "all": 4, "user": 5}
 
@@ -75,6 +75,25 @@ def compile_for_cuda(
     used = tuple(columns.get(c, np.dtype(np.float64)) for c in program.edge_columns)
     read = tuple(columns.get(c, np.dtype(np.float64)) for c in program.read_columns)
     return _compile(program, used, read, narrow_ids, arch)
+
+
+def find_atomics_obstacle(compiled: CudaProgram, arch: str) -> str | None:
+    """Tell why messages cannot be combined in memory, where threads meet; None where they can.
+
+    The rule of `HAS_PUSH` in `kernels/combine.cuh`.
+    """
+    if not compiled.slots:
+        return None
+    if not compiled.neutral:
+        return "a combiner that is a function, for which there is no atomic"
+    size = len(compiled.neutral)
+    fields = zip(_ops(compiled.program), compiled.slots, strict=True)
+    if all(op != "user" and (d.kind == "b" if op in ("any", "all") else d.itemsize >= 4) for op, d in fields):
+        return None
+    most = 16 if int(arch.removeprefix("sm_")) >= 90 else 8
+    if size in (4, 8, 16) and size <= most:
+        return None
+    return f"{size} bytes that combine as a whole, for which there is no atomic"
 
 
 def link(program: CudaProgram, kernel: str, arch: str, defines: Mapping[str, str] | None = None) -> bytes:

@@ -77,7 +77,7 @@ def _derived(program: VertexProgram) -> str:
         read = [*program.edge_columns, *["the target's id"] * program.reads_target]
         rows.append(("edge reads", ", ".join(read) or "nothing: the message is the sender's alone"))
         lists = program.consumption is Consumption.LISTED
-        rows.append(("forms", "pull" if lists else "pull and push, chosen each superstep"))
+        rows.append(("forms", "pull" if lists else "pull and push, chosen each superstep; or edge by edge"))
         prefix = "no: " if program.early_exit is EarlyExit.NEVER else ""
         rows.append(("early exit", prefix + program.early_exit.value))
         obstacle = improving.find_obstacle(program)

@@ -193,6 +193,15 @@ class VertexProgram:
         return tuple(a.field.dtype() for a in self.aggregators)
 
     @property
+    def edge_obstacle(self) -> str | None:
+        """What stops messages from combining an edge at a time (`schedule="edge"`); None where nothing does."""
+        if self.delivery is Delivery.MAILBOX:
+            return "its messages go through the mailbox, not along edges"
+        if self.consumption is Consumption.LISTED:
+            return "compute() reads its messages one by one, and edges have one slot a vertex to combine into"
+        return None
+
+    @property
     def source(self) -> str:
         """The generated functions as Python text."""
         return ast.unparse(self.module)

@@ -12,7 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BLOCK_DEGREE", "WARP_DEGREE", "GhostPlaces", "Rows", "place", "place_ghosts", "sorted_by_degree"]
+from sigps.kernels.lease import NO_VERTEX
+
+__all__ = [
+    "BLOCK_DEGREE",
+    "LOOKING_UP",
+    "WARP_DEGREE",
+    "GhostPlaces",
+    "Rows",
+    "place",
+    "place_ghosts",
+    "rows_of_positions",
+    "sorted_by_degree",
+]
 
 WARP_DEGREE = 192
 """Rows of more edges than this are walked by a warp each, the others by a lane."""
@@ -73,6 +85,35 @@ def place(xp: Any, degrees: Any, *, in_slices: bool = True) -> Rows:
     xp.cumsum(widths * np.uint64(32), out=slices[1:])
     slices += offsets[-1]
     return Rows(degrees, offsets, slices, heavy, blocks, int(slices[-1]))
+
+
+LOOKING_UP = 64 << 20
+"""Bytes that `rows_of_positions` takes for a while, beside what it returns."""
+
+
+def rows_of_positions(xp: Any, rows: Rows, piece: int = LOOKING_UP // 64) -> Any:
+    """Return the row that each position is of, or NO_VERTEX where it is no edge's: [num_positions], uint32.
+
+    Args:
+        xp: NumPy or CuPy.
+        rows: The layout.
+        piece: Positions that are looked up at a time.
+    """
+    found = xp.full(rows.num_positions, NO_VERTEX, dtype=xp.uint32)
+    end_of_heavy = int(rows.offsets[-1])
+    for first in range(0, end_of_heavy, piece):
+        positions = xp.arange(first, min(first + piece, end_of_heavy), dtype=xp.uint64)
+        row = xp.searchsorted(rows.offsets, positions, side="right") - 1
+        found[first : first + positions.size] = row.astype(xp.uint32)
+    for first in range(end_of_heavy, rows.num_positions, piece):
+        positions = xp.arange(first, min(first + piece, rows.num_positions), dtype=xp.uint64)
+        at = xp.searchsorted(rows.slices, positions, side="right") - 1
+        inside = (positions - rows.slices[at]).astype(xp.int64)
+        row = rows.num_heavy + at * 32 + inside % 32
+        last = rows.degrees.size - 1
+        is_edge = (row <= last) & (inside // 32 < rows.degrees[xp.minimum(row, last)])
+        found[first : first + positions.size] = xp.where(is_edge, row, NO_VERTEX).astype(xp.uint32)
+    return found
 
 
 MOST_HOT = 36864

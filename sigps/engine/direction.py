@@ -17,12 +17,16 @@ __all__ = [
     "PULL_GAIN",
     "PULL_GAIN_EARLY",
     "Direction",
+    "Schedule",
     "choose_asking",
     "choose_direction",
     "choose_release",
 ]
 
 Direction = Literal["push", "pull"]
+
+Schedule = Literal["vertex", "edge"]
+"""What a work item of a superstep's messages is: a vertex and its edges, pulled or pushed, or one edge."""
 
 PULL_GAIN = 6
 """How many in-edges a pull passes while a push delivers one message."""

@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 
 from sigps.device.cuda import Gpu, Kernel, Module
-from sigps.engine.degree_sorted import GhostPlaces, Rows, place, place_ghosts, sorted_by_degree
+from sigps.engine.degree_sorted import (
+    LOOKING_UP,
+    GhostPlaces,
+    Rows,
+    place,
+    place_ghosts,
+    rows_of_positions,
+    sorted_by_degree,
+)
 from sigps.engine.gpu_memory import check_fits
 from sigps.engine.gpu_plan import ORDERING, SORTING
 from sigps.engine.subgraph import EdgeList, Subgraph, columns_of
@@ -237,6 +245,14 @@ class _PlacedEdges:
                 self._launch(what, self._places, offsets, cupy.asarray(values), placed)
             self._columns[name] = placed
         return self._columns[name]
+
+    @functools.cached_property
+    def targets(self) -> Any:
+        """The row of each position, as `rows_of_positions` tells it; laid out at its first use."""
+        import cupy
+
+        check_fits({"the targets of edges": 4 * self.rows.num_positions, "laying them out": LOOKING_UP})
+        return rows_of_positions(cupy, self.rows)
 
     def structure(self) -> Any:
         """Return what kernels take."""

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.compiler.cuda import CudaProgram, compile_for_cuda, link
+from sigps.compiler.cuda import CudaProgram, compile_for_cuda, find_atomics_obstacle, link
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
 from sigps.device.cuda import Gpu, Kernel, Module
 from sigps.engine import gpu_snapshot
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.configuration import (
     CLUSTER_DEGREE,
+    MEDIUM,
     NO_CLUSTER,
     WIDE,
     Cluster,
@@ -33,7 +34,13 @@ from sigps.engine.configuration import (
     num_blocks,
 )
 from sigps.engine.device_fields import DeviceFields
-from sigps.engine.direction import GPU_PULL_GAIN, GPU_PULL_GAIN_EARLY, Direction, choose_release
+from sigps.engine.direction import (
+    GPU_PULL_GAIN,
+    GPU_PULL_GAIN_EARLY,
+    Direction,
+    Schedule,
+    choose_release,
+)
 from sigps.engine.exchange import Exchange, checked_gids
 from sigps.engine.gpu_graph import graph_on_gpu
 from sigps.engine.gpu_memory import RunMemory
@@ -56,7 +63,7 @@ from sigps.kernels.lease import (
     RETIRED,
 )
 
-__all__ = ["PEERS", "GpuEngine", "GpuProgram", "find_gpu_obstacle"]
+__all__ = ["BY_EDGE", "PEERS", "GpuEngine", "GpuProgram", "find_gpu_obstacle"]
 
 
 @dataclass(frozen=True)
@@ -91,6 +98,9 @@ def find_gpu_obstacle(program: VertexProgram, deterministic: bool, *, resumes: b
 PEERS = {"SIGPS_PEERS": "1"}
 """What `kernels/lease.cu` is compiled with where GPUs write into each other's memory."""
 
+BY_EDGE = {"SIGPS_BY_EDGE": "1"}
+"""The same by the edge schedule."""
+
 
 class GpuEngine:
     """A vertex program on one partition on one GPU, from superstep 0 to the end.
@@ -106,6 +116,7 @@ class GpuEngine:
         asynchronous: Whether values may be sent out of turn where the result is provably the same.
         master: The program's master compute, or None. It runs on the host, after launches of one superstep.
         saves: Whether `save` is called now and then: then no cluster delivers what is in flight.
+        schedule: What a work item is. An edge: then nothing is sent out of turn, and there is no cluster.
     """
 
     has_peers = False
@@ -122,6 +133,7 @@ class GpuEngine:
         asynchronous: bool = False,
         master: MasterCompute | None = None,
         saves: bool = False,
+        schedule: Schedule = "vertex",
     ) -> None:
         obstacle = find_gpu_obstacle(native.program, deterministic)
         if obstacle is not None:
@@ -131,6 +143,7 @@ class GpuEngine:
         self._gpu, self._program = native.gpu, native.program
         self._params, self._subgraph, self._exchange = params, subgraph, exchange
         self._master = master
+        self._goes_by_edge = schedule == "edge"
         self._control: Any = None
         self._arrived: Snapshot | None = None
         is_listed = native.program.consumption is Consumption.LISTED
@@ -141,21 +154,28 @@ class GpuEngine:
         self._form = self._compiled(native.program)
         alone = exchange.size == 1
         self._num_edges = subgraph.incoming.ends.size  # on all GPUs
-        self._is_best_first = asynchronous and native.program.best_first is not None
+        can_wait = asynchronous and not self._goes_by_edge
+        self._is_best_first = can_wait and native.program.best_first is not None
         self._rounds = self._few = 0
         self._withheld: Any = None
         posts = native.program.delivery is Delivery.MAILBOX
-        self._directions = {PULL: "mailbox" if posts else "pull", PUSH: "push"}
+        pulled = "mailbox" if posts else "edge" if self._goes_by_edge else "pull"
+        self._directions = {PULL: pulled, PUSH: "push"}
         may_have_cluster = alone and not saves and master is None
         is_mesh = self._graph.most_out_edges <= CLUSTER_DEGREE
         self._has_cluster = may_have_cluster and is_mesh and self._form.cluster != NO_CLUSTER
         self._memory = self._run_memory()
         self._lease = self._memory.lease
-        self._lease["forced"] = {None: 0, "pull": 1, "push": 2}[forced]
+        self._lease["forced"] = 1 if self._goes_by_edge else {None: 0, "pull": 1, "push": 2}[forced]
 
     def _run_memory(self) -> RunMemory:
         return RunMemory(
-            self._form.compiled, self._graph, self._params, self._subgraph, has_cluster=self._has_cluster
+            self._form.compiled,
+            self._graph,
+            self._params,
+            self._subgraph,
+            has_cluster=self._has_cluster,
+            goes_by_edge=self._goes_by_edge,
         )
 
     def lease(self, num_supersteps: int) -> Outcome:
@@ -359,7 +379,8 @@ class GpuEngine:
 
     def _compiled(self, program: VertexProgram) -> _Form:
         with _compiling:
-            return _form(program, self._columns, self._has_narrow_ids, self._gpu, self.has_peers)
+            known = program, self._columns, self._has_narrow_ids, self._gpu, self.has_peers
+            return _form(*known, self._goes_by_edge)
 
     def _release(self) -> bool:
         """Let the best value withheld spread alone, or all of them; tell whether there was one.
@@ -450,11 +471,20 @@ def _form(
     narrow: bool,
     gpu: Gpu,
     has_peers: bool,
+    goes_by_edge: bool,
 ) -> _Form:
     compiled = compile_for_cuda(program, dict(columns), narrow_ids=narrow, arch=gpu.arch)
-    shape = shape_of(compiled)
-    cluster = choose_cluster(gpu.arch) if can_push(compiled) and not has_peers else NO_CLUSTER
+    obstacle = find_atomics_obstacle(compiled, gpu.arch) if goes_by_edge else None
+    if obstacle is not None:
+        raise DeviceError(
+            f"{program.name} cannot run with schedule='edge' on device='cuda': it has {obstacle}. "
+            "Use schedule='vertex', or device='cpu'"
+        )
+    shape = MEDIUM if goes_by_edge else shape_of(compiled)
+    has_cluster = can_push(compiled) and not (has_peers or goes_by_edge)
+    cluster = choose_cluster(gpu.arch) if has_cluster else NO_CLUSTER
     macros = shape.macros() | cluster.macros() | (PEERS if has_peers else {})
+    macros |= BY_EDGE if goes_by_edge else {}
     module = Module(link(compiled, "lease", gpu.arch, macros))
     kernel = module.kernel("run_lease")
     shared_bytes = gpu.shared_bytes - kernel.static_shared_bytes() if shape == WIDE else 0

@@ -92,10 +92,15 @@ _SINGLE = (
 
 
 def _template(
-    compiled: CudaProgram, graph: GpuGraph, subgraph: Subgraph, has_cluster: bool, num_peers: int
+    compiled: CudaProgram,
+    graph: GpuGraph,
+    subgraph: Subgraph,
+    has_cluster: bool,
+    num_peers: int,
+    goes_by_edge: bool,
 ) -> _Template:
     known: dict[Any, _Template] = graph.kept
-    key = compiled, has_cluster, num_peers
+    key = compiled, has_cluster, num_peers, goes_by_edge
     if key not in known:
         sizes = Sizes(
             graph.places.size,
@@ -104,9 +109,9 @@ def _template(
             num_places=graph.num_places,
             num_peers=num_peers,
         )
-        plan = plan_run(compiled, sizes, has_cluster=has_cluster)
+        plan = plan_run(compiled, sizes, has_cluster=has_cluster, goes_by_edge=goes_by_edge)
         here, run, states = (
-            _lease(compiled, graph, subgraph, plan, *bases).reshape(1).view(np.uint64)
+            _lease(compiled, graph, subgraph, plan, *bases, goes_by_edge).reshape(1).view(np.uint64)
             for bases in ((0, 0), (_FAR, 0), (0, _FAR))
         )
         known[key] = _Template(plan, here, np.flatnonzero(run != here), np.flatnonzero(states != here))
@@ -114,7 +119,13 @@ def _template(
 
 
 def _lease(
-    compiled: CudaProgram, graph: GpuGraph, subgraph: Subgraph, plan: RunPlan, run: int, states: int
+    compiled: CudaProgram,
+    graph: GpuGraph,
+    subgraph: Subgraph,
+    plan: RunPlan,
+    run: int,
+    states: int,
+    goes_by_edge: bool,
 ) -> Any:
     """Fill in what kernels are told, for blocks that begin at `run` and `states`."""
     program = compiled.program
@@ -152,6 +163,8 @@ def _lease(
         lease["num_block_rows"] = rows.num_heavy if is_listed else rows.num_block_rows
     lease["could_send"], lease["num_in_edges"] = graph.could_send, subgraph.incoming.ends.size
     lease["pull_cost"] = subgraph.incoming.ends.size + graph.places.size
+    if goes_by_edge:
+        lease["num_positions"], lease["edge_targets"] = rows.num_positions, graph.incoming.targets.data.ptr
     for i, aggregator in enumerate(program.aggregators):
         lease["persistent"] |= np.uint32(aggregator.persistent << i)
     for i in range(2):
@@ -185,6 +198,7 @@ class RunMemory:
         params: The values of the program's parameters.
         subgraph: The partition.
         has_cluster: Whether a cluster does small supersteps.
+        goes_by_edge: Whether a work item is an edge.
         num_peers: GPUs that write into each other's memory, this one too; 0 where none do.
         take: Gives at least so many bytes that they can write to; None where there are none.
 
@@ -202,6 +216,7 @@ class RunMemory:
         subgraph: Subgraph,
         *,
         has_cluster: bool,
+        goes_by_edge: bool = False,
         num_peers: int = 0,
         take: Callable[[int], Any] | None = None,
     ) -> None:
@@ -209,7 +224,7 @@ class RunMemory:
 
         self._compiled, self._graph = compiled, graph
         self.num_places = graph.num_places
-        template = _template(compiled, graph, subgraph, has_cluster, num_peers)
+        template = _template(compiled, graph, subgraph, has_cluster, num_peers, goes_by_edge)
         self._plan = plan = template.plan
         if take is None:
             check_fits({"messages and work": plan.nbytes, "state fields": plan.state_bytes})
@@ -229,8 +244,8 @@ class RunMemory:
         starts = [a.field.dtype().type(a.start) for a in compiled.program.aggregators]
         self._begin(_cells(starts), _cells(identities), _cells(params))
         for name in ("inboxes0", "inboxes1"):
-            if name in plan.offsets:
-                self._empty(name, compiled.neutral or b"")
+            if name in plan.offsets and compiled.neutral:
+                self._empty(name, compiled.neutral)
         if compiled.program.consumption is Consumption.LISTED and "counts" not in plan.offsets:
             self.array("offsets", np.uint64)[:] = graph.list_offsets()
 

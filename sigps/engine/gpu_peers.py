@@ -57,6 +57,7 @@ class GpuPeerEngine(GpuEngine):
             self._params,
             self._subgraph,
             has_cluster=False,
+            goes_by_edge=self._goes_by_edge,
             num_peers=exchange.size,
             take=take,
         )

@@ -108,15 +108,18 @@ class RunPlan:
     state_bytes: int
 
 
-def plan_run(compiled: CudaProgram, sizes: Sizes, *, has_cluster: bool = False) -> RunPlan:
+def plan_run(
+    compiled: CudaProgram, sizes: Sizes, *, has_cluster: bool = False, goes_by_edge: bool = False
+) -> RunPlan:
     """Tell what a run of a program takes; exact, and known before any of it is taken.
 
     Args:
         compiled: The program.
         sizes: The graph's.
         has_cluster: Whether a cluster does small supersteps, which needs inboxes of its own.
+        goes_by_edge: Whether a work item is an edge, which needs no lists.
     """
-    zeros, others = _arrays(compiled, sizes, 2 if has_cluster else 1)
+    zeros, others = _arrays(compiled, sizes, 2 if has_cluster else 1, goes_by_edge)
     at, offsets = 0, {}
     for name, size in (*zeros.items(), *others.items()):
         offsets[name] = at
@@ -129,7 +132,9 @@ def plan_run(compiled: CudaProgram, sizes: Sizes, *, has_cluster: bool = False) 
     return RunPlan(offsets, zeros | others, num_zeros, at, tuple(states), end)
 
 
-def _arrays(compiled: CudaProgram, sizes: Sizes, num_inboxes: int) -> tuple[dict[str, int], dict[str, int]]:
+def _arrays(
+    compiled: CudaProgram, sizes: Sizes, num_inboxes: int, goes_by_edge: bool
+) -> tuple[dict[str, int], dict[str, int]]:
     """Name the arrays and their bytes: those that begin as zeros, and the others."""
     program, n = compiled.program, sizes.num_owned
     num_places = max(n, sizes.num_places)
@@ -159,6 +164,9 @@ def _arrays(compiled: CudaProgram, sizes: Sizes, num_inboxes: int) -> tuple[dict
     others |= {"records0": records, "records1": records}
     if program.consumption is Consumption.LISTED:
         others |= {"offsets": 8 * (n + 1), **_list_arrays(compiled, sizes.num_in_edges)}
+    elif goes_by_edge:
+        zeros["touched0"] = bits
+        others["inboxes0"] = n * max(1, len(compiled.neutral or b""))
     elif can_push(compiled):
         for i in range(num_inboxes):
             zeros |= {f"touched{i}": bits}

@@ -6,6 +6,7 @@
              (in improving programs their last ones, for what is better than it knows: `improving.py`)
     push     last superstep's senders combine into inboxes; only who got a message, or is active, computes
     mailbox  messages that no record can express are written out, sorted by target, and read
+    edge     every in-edge brings its message into its target's inbox; then as a push (`schedule="edge"`)
 
 Which of push and pull is `choose_direction`'s decision, made anew on each partition in each superstep: what
 crosses partitions is the changed outbox records either way.
@@ -27,7 +28,8 @@ from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgr
 from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.arrivals import combine_into, list_by_target
-from sigps.engine.direction import Direction, choose_asking, choose_direction
+from sigps.engine.direction import Direction, Schedule, choose_asking, choose_direction
+from sigps.engine.edge_pass import EdgePass
 from sigps.engine.edge_states import EdgeStates, check_names
 from sigps.engine.exchange import Exchange
 from sigps.engine.improving import Kept, has_order
@@ -61,6 +63,7 @@ class Engine:
         forced: A direction to use always, or None.
         asynchronous: Whether values may be sent out of turn where the result is provably the same.
         master: The program's master compute, or None.
+        schedule: What a work item is. An edge: then nothing is sent out of turn, and every message is heard.
     """
 
     def __init__(
@@ -75,12 +78,14 @@ class Engine:
         forced: Direction | None = None,
         asynchronous: bool = False,
         master: MasterCompute | None = None,
+        schedule: Schedule = "vertex",
     ) -> None:
         program = native.program
         n, reach = subgraph.num_owned, subgraph.num_owned + subgraph.num_ghosts
         self.superstep = 0
-        self._is_best_first = asynchronous and native.best_first is not None
-        improving = None if self._is_best_first else native.improving
+        self._goes_by_edge = schedule == "edge"
+        self._is_best_first = asynchronous and native.best_first is not None and not self._goes_by_edge
+        improving = None if self._is_best_first or self._goes_by_edge else native.improving
         self._native, self._program, self._params = improving or native, program, params
         self._plain, self._best_first = native, native.best_first or native
         self._subgraph, self._exchange, self._threads = subgraph, exchange, threads
@@ -195,8 +200,7 @@ class Engine:
         """
         outcome = Outcome(ended=False)
         if self.superstep == 0 and self._mailbox is None:
-            # Over no vertices: what has to be compiled is no superstep's time.
-            self._gather(0)((np.uint64(0), np.uint64(0)))
+            self._compile_loops()
         while not outcome.ended and len(outcome.stats) < num_supersteps:
             began = time.perf_counter()
             ghosts, num_bytes = self._exchange_records()
@@ -231,6 +235,14 @@ class Engine:
                 outcome.ended = decision.stops or (outcome.ended and not decision.wakes)
         return outcome
 
+    def _compile_loops(self) -> None:
+        """Run what comes first over no vertices: what has to be compiled is no superstep's time."""
+        if self._goes_by_edge:
+            self._edge_pass.compile(self._native, self._job(), self._fields, self._read, self._inbox)
+            self._compute_all([np.empty(0, dtype=np.uint32)])
+        else:
+            self._gather(0)((np.uint64(0), np.uint64(0)))
+
     def _wake_all(self) -> None:
         self._status[self._status == HALTED] = ACTIVE
         self._last.active = int(np.count_nonzero(self._status == ACTIVE))
@@ -255,6 +267,9 @@ class Engine:
             (targets, messages), self._arrived = self._arrived, None
             self._read_arrived(targets, messages, tally)
             return "push", tally, 0
+        if self._goes_by_edge:
+            self._go_by_edge(ghosts.size, tally)
+            return "edge", tally, 0
         sender_edges = self._local_sender_edges(ghosts)
         direction = choose_direction(
             sender_edges=sender_edges,
@@ -333,6 +348,12 @@ class Engine:
         )  # fmt: skip
         self._compute_listed(touched, tally)
 
+    def _go_by_edge(self, num_ghosts_sent: int, tally: Tally) -> None:
+        touched: list[NDArray[np.uint32]] = []
+        if self._last.senders or num_ghosts_sent:
+            touched = self._edge_pass.run(self._native, self._job(), self._fields, self._read, self._inbox)
+        self._compute_listed(touched, tally)
+
     def _read_arrived(self, targets: NDArray[np.int64], messages: Arrays, tally: Tally) -> None:
         """Compute from messages instead of records, in the first superstep after an interpreter's."""
         job, n = self._job(), self._subgraph.num_owned
@@ -355,12 +376,20 @@ class Engine:
         waiting = self._active_vertices()
         if waiting.size:
             touched = [*touched, waiting[self._inbox[0][waiting] == 0].astype(np.uint32)]
+        is_heavy = self._program.reads_neighbors
+        results = self._compute_all(
+            [part for whole in touched for part in split_list(whole, self._threads.count, is_heavy=is_heavy)]
+        )
+        for counts, total, _, _ in results:
+            tally.add(counts, total)
+        nothing = np.empty(0, dtype=np.uint32)
+        self._senders = np.concatenate([nothing, *[r[2] for r in results]])
+        self._active = np.concatenate([nothing, *[r[3] for r in results]])
+
+    def _compute_all(self, lists: list[NDArray[np.uint32]]) -> list[Any]:
+        """Compute lists of vertices; return of each what it did, contributed, and who sent and stays active."""
         loop = self._native.loop("compute_listed", self._deterministic)
         job, zero, given = self._job(), self.aggregates.identity, self.aggregates.given
-        is_heavy = self._program.reads_neighbors
-        lists = [
-            part for whole in touched for part in split_list(whole, self._threads.count, is_heavy=is_heavy)
-        ]
 
         def work(vertices: NDArray[np.uint32]) -> Any:
             new_senders, new_active = np.empty_like(vertices), np.empty_like(vertices)
@@ -370,12 +399,7 @@ class Engine:
             )  # fmt: skip
             return counts, total, new_senders[: counts[2]], new_active[: counts[1]]
 
-        results = self._threads.map(work, lists)
-        for counts, total, _, _ in results:
-            tally.add(counts, total)
-        nothing = np.empty(0, dtype=np.uint32)
-        self._senders = np.concatenate([nothing, *[r[2] for r in results]])
-        self._active = np.concatenate([nothing, *[r[3] for r in results]])
+        return self._threads.map(work, lists)
 
     @cached_property
     def _inbox(self) -> tuple[NDArray[np.uint8], Arrays]:
@@ -387,6 +411,10 @@ class Engine:
         pushed = self._subgraph.pushed
         edges = (pushed.offsets, pushed.ends, columns_of(pushed, self._program.edge_columns))
         return Scatter(edges, self._own, self._subgraph.num_owned, self._threads)
+
+    @cached_property
+    def _edge_pass(self) -> EdgePass:
+        return EdgePass(self._pull_edges, self._own_of_all, self._threads)
 
     def _last_senders(self) -> NDArray[Any]:
         if self._senders is None:

@@ -18,7 +18,8 @@ class SuperstepStats:
 
     Attributes:
         superstep: Counted from 0.
-        direction: `"push"`, `"pull"`, or `"mailbox"`; rank 0's, since partitions decide for themselves.
+        direction: `"push"`, `"pull"`, or `"mailbox"`; rank 0's, since partitions decide for themselves. `"edge"`
+            by the edge schedule.
         active: Vertices that ran. Compiled for CPU cores, an improving program (`sigps explain` tells) leaves out
             those whose messages were no better than what they knew; they would have changed and sent nothing.
         messages: Out-edges of the vertices that sent (a filter in compute() may let fewer pass), or mail.

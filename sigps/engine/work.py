@@ -15,7 +15,15 @@ from sigps.engine.edge_states import EdgeStates
 from sigps.engine.subgraph import Subgraph, columns_of
 from sigps.kernels.neighbors import no_marks
 
-__all__ = ["can_push", "cut_vertices", "split_list", "walked_edges", "with_marks"]
+__all__ = [
+    "can_push",
+    "cut_edges",
+    "cut_vertices",
+    "needs_order",
+    "split_list",
+    "walked_edges",
+    "with_marks",
+]
 
 _WORTH_SPLITTING = 4096
 _PARTS_OF_THREAD = 32
@@ -26,8 +34,13 @@ def can_push(native: NativeProgram, deterministic: bool) -> bool:
     program = native.program
     if program.delivery is not Delivery.RECORD or program.consumption is Consumption.LISTED:
         return False
-    in_order = deterministic and any(s.op in ("sum", "user") for s in program.slots)
-    return not (in_order and any(d.kind == "f" for d in native.slots))
+    return not needs_order(native, deterministic)
+
+
+def needs_order(native: NativeProgram, deterministic: bool) -> bool:
+    """Tell whether a vertex's messages, which combine, must do so in the order of its in-edges."""
+    adds = any(s.op in ("sum", "user") for s in native.program.slots)
+    return deterministic and adds and any(d.kind == "f" for d in native.slots)
 
 
 def walked_edges(
@@ -70,6 +83,17 @@ def cut_vertices(offsets: NDArray[np.uint64], parts: int) -> list[tuple[np.uint6
     goals = np.linspace(0, int(offsets[-1]) + n, parts + 1)[1:-1]
     cuts = [bisect.bisect_left(range(n + 1), goal, key=lambda v: int(offsets[v]) + v) for goal in goals]
     return [(np.uint64(a), np.uint64(b)) for a, b in itertools.pairwise([0, *cuts, n]) if a < b]
+
+
+def cut_edges(offsets: NDArray[np.uint64], parts: int) -> list[tuple[np.uint64, np.uint64, np.uint64]]:
+    """Cut edges into pieces of equal size, wherever rows begin: the first edge, the end, and the first edge's row.
+
+    >>> [tuple(map(int, piece)) for piece in cut_edges(np.array([0, 1, 1, 4, 6], dtype=np.uint64), 3)]
+    [(0, 2, 0), (2, 4, 2), (4, 6, 3)]
+    """
+    cuts = np.unique(np.linspace(0, int(offsets[-1]), parts + 1).astype(np.uint64))
+    rows = np.searchsorted(offsets, cuts[:-1], side="right").astype(np.uint64) - np.uint64(1)
+    return list(zip(cuts[:-1], cuts[1:], rows, strict=True))
 
 
 def split_list(

@@ -7,7 +7,8 @@
 // combine along edges, a pull of lists (lists.cuh) where compute() reads them
 // one by one, or a reading of mail (mail.cuh). It ends with a barrier at which
 // the last block counts, records, and plans the next one. Which direction is
-// cheaper is the rule of engine/direction.py.
+// cheaper is the rule of engine/direction.py. By the edge schedule it is a pass
+// over all edges (edge_pass.cuh), recorded as a pull.
 //
 // Schedule: any number of blocks that are resident at once, of a multiple of 32
 // threads.
@@ -16,6 +17,11 @@
 //                                multiprocessor must be able to hold
 //   SIGPS_CLUSTER_THREADS        threads of a block of run_few; 0: no cluster
 //   SIGPS_PEERS                  1: other GPUs have partitions (halo.cuh)
+//   SIGPS_BY_EDGE                1: the edge schedule
+
+#ifndef SIGPS_BY_EDGE
+#define SIGPS_BY_EDGE 0
+#endif
 
 #include "plan.cuh"
 
@@ -23,6 +29,8 @@
 #include "mail.cuh"
 #elif SIGPS_LISTED
 #include "lists.cuh"
+#elif SIGPS_BY_EDGE
+#include "edge_pass.cuh"
 #else
 #include "scatter.cuh"
 #endif
@@ -135,6 +143,11 @@ __device__ void advance(const Lease &lease, const Plan &plan,
 __device__ void advance(const Lease &lease, const Plan &plan, uint32_t &,
                         Tally &tally) {
   list_and_compute(lease, plan, tally);
+}
+#elif SIGPS_BY_EDGE
+__device__ void advance(const Lease &lease, const Plan &plan,
+                        uint32_t &generation, Tally &tally) {
+  pass_and_compute(lease, plan, generation, tally);
 }
 #else
 __device__ void pull(const Lease &lease, const Plan &plan, uint32_t &generation,

@@ -193,16 +193,18 @@ struct Lease {
   uint32_t num_hot;
   int64_t end; // the superstep not to run any more
   uint64_t num_in_edges;
-  uint64_t pull_cost;   // what one pull passes, on all GPUs: edges and vertices
-  uint8_t *status;      // [n]
-  uint32_t *sent[2];    // [p / 32 rounded up] bits
-  Record *records[2];   // [p]
-  Slots *inboxes[2];    // [n] neutral, but for messages on their way
-  uint32_t *touched[2]; // [n / 32 rounded up] bits: whose inbox is not
-  uint32_t *targets;    // [n] local ids of those, in any order
-  uint32_t *senders;    // [p] local ids of who sends along few edges
-  uint32_t *hubs;       // [p / ...] and of who does along many
-  uint64_t *offsets;    // [n + 1] where a vertex's list or mail begins
+  uint64_t pull_cost; // what one pull passes, on all GPUs: edges and vertices
+  uint64_t num_positions;       // of in_edges, by the edge schedule
+  const uint32_t *edge_targets; // [num_positions] local ids, or NO_VERTEX
+  uint8_t *status;              // [n]
+  uint32_t *sent[2];            // [p / 32 rounded up] bits
+  Record *records[2];           // [p]
+  Slots *inboxes[2];            // [n] neutral, but for messages on their way
+  uint32_t *touched[2];         // [n / 32 rounded up] bits: whose inbox is not
+  uint32_t *targets;            // [n] local ids of those, in any order
+  uint32_t *senders;            // [p] local ids of who sends along few edges
+  uint32_t *hubs;               // [p / ...] and of who does along many
+  uint64_t *offsets;            // [n + 1] where a vertex's list or mail begins
   Mail mail;
   Halo halo;
   Totals *totals;   // [blocks]

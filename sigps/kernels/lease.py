@@ -181,6 +181,8 @@ LEASE = _structure(
     ("end", np.int64),
     ("num_in_edges", _COUNT),
     ("pull_cost", _COUNT),
+    ("num_positions", _COUNT),
+    ("edge_targets", _POINTER),
     ("status", _POINTER),
     ("sent", _POINTER, (2,)),
     ("records", _POINTER, (2,)),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sigps.compiler.cpu import NativeProgram
 from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
-from sigps.engine.direction import Direction
+from sigps.engine.direction import Direction, Schedule
 from sigps.engine.exchange import Exchange
 from sigps.engine.gpu_in_memory import GpuEngine, GpuProgram
 from sigps.engine.gpu_part import GpuPartEngine
@@ -44,6 +44,7 @@ class RunOptions:
         saves: Whether the state is saved now and then.
         has_peers: Whether GPUs write into each other's memory.
         patience: Seconds that a GPU waits for another.
+        schedule: What a work item of a superstep's messages is.
     """
 
     deterministic: bool = False
@@ -54,6 +55,7 @@ class RunOptions:
     saves: bool = False
     has_peers: bool = False
     patience: float = math.inf
+    schedule: Schedule = "vertex"
 
 
 class Engine(Protocol):
@@ -150,6 +152,7 @@ def _engine(
                 asynchronous=options.asynchronous,
                 master=master,
                 saves=options.saves,
+                schedule=options.schedule,
             )
         except MemoryError as error:
             raise DeviceError(
@@ -167,4 +170,5 @@ def _engine(
         forced=options.forced,
         asynchronous=options.asynchronous,
         master=master,
+        schedule=options.schedule,
     )

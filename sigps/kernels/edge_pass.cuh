@@ -1,0 +1,95 @@
+// The edge schedule: every in-edge whose source sent brings its message into
+// its target's inbox, whosever edge it is; then whoever got a message, or is
+// active, computes, and writes the senders as bits (sweep).
+//
+// Schedule: all positions of edges in turn, four to a lane. Inboxes are
+// combined by atomics, one an edge; a warp whose edges all have one target
+// combines them first, so that a heavy row takes one for 32. Bits of who was
+// touched are set by atomics too.
+
+#pragma once
+
+#include "scatter.cuh"
+
+namespace sigps {
+
+static_assert(HAS_PUSH || !HAS_SLOTS,
+              "no atomic combines this row: find_atomics_obstacle() says so");
+
+constexpr int EDGES_OF_LANE = 4;
+
+#if SIGPS_NEUTRAL
+__device__ inline void put_in_memory(const Lease &lease, const Plan &plan,
+                                     uint32_t target, const Slots &value) {
+  combine_in_memory(&lease.inboxes[plan.inbox_at][target], value);
+  uint32_t bit = 1u << target % 32;
+  uint32_t *word = &lease.touched[plan.inbox_at][target / 32];
+  if (!(*reinterpret_cast<volatile uint32_t *>(word) & bit))
+    atomicOr(word, bit);
+}
+
+// What the lanes' edges bring. By whole warps.
+__device__ inline void put_warp(const Lease &lease, const Plan &plan,
+                                uint32_t target, Inbox mine) {
+  if (!__any_sync(ALL_LANES, mine.has))
+    return;
+  if (__all_sync(ALL_LANES, target == __shfl_sync(ALL_LANES, target, 0))) {
+    mine = combine_warp(mine);
+    mine.has &= lane_id() == 0;
+  }
+  if (mine.has)
+    put_in_memory(lease, plan, target, mine.slots);
+}
+
+__device__ inline void pass_edges(const Lease &lease, const Plan &plan) {
+  const uint32_t *bits = lease.sent[plan.superstep & 1];
+  const Record *all = lease.records[plan.superstep & 1];
+  uint64_t warp = thread_of_grid() / 32, warps = threads_of_grid() / 32;
+  for (uint64_t begin = warp * 32 * EDGES_OF_LANE; begin < lease.num_positions;
+       begin += warps * 32 * EDGES_OF_LANE) {
+    uint32_t targets[EDGES_OF_LANE], sources[EDGES_OF_LANE];
+    bool sent[EDGES_OF_LANE];
+    Record records[EDGES_OF_LANE];
+    uint64_t first = begin + lane_id();
+#pragma unroll
+    for (int k = 0; k < EDGES_OF_LANE; k++) {
+      uint64_t position = first + 32 * k;
+      bool is_there = position < lease.num_positions;
+      targets[k] = is_there ? __ldcs(&lease.edge_targets[position]) : NO_VERTEX;
+      sources[k] = is_there ? end_at(lease.in_edges, position) : 0;
+    }
+#pragma unroll
+    for (int k = 0; k < EDGES_OF_LANE; k++)
+      sent[k] = targets[k] != NO_VERTEX && is_set(bits, sources[k]);
+    if (HAS_RECORD) {
+#pragma unroll
+      for (int k = 0; k < EDGES_OF_LANE; k++)
+        if (sent[k])
+          records[k] = all[sources[k]];
+    }
+#pragma unroll
+    for (int k = 0; k < EDGES_OF_LANE; k++) {
+      Inbox mine = empty_inbox();
+      Slots value;
+      bool arrives =
+          sent[k] && !(plan.any_retired && lease.status[targets[k]] == RETIRED);
+      if (arrives &&
+          sigps_deliver(&lease.in, plan.superstep - 1, &records[k], sources[k],
+                        targets[k], first + 32 * k, &value))
+        put(mine, value);
+      put_warp(lease, plan, targets[k], mine);
+    }
+  }
+}
+
+__device__ inline void pass_and_compute(const Lease &lease, const Plan &plan,
+                                        uint32_t &generation, Tally &tally) {
+  if (plan.asking != NOBODY) {
+    pass_edges(lease, plan);
+    wait_for_all(&lease.control->barrier, generation);
+  }
+  sweep(lease, plan, tally);
+}
+#endif
+
+} // namespace sigps
