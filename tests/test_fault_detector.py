@@ -419,13 +419,17 @@ def test_where_the_rank_that_speaks_first_is_lost_too_another_ends_all(mpirun: s
 @pytest.mark.mpi
 @pytest.mark.parametrize("victim", [0, 1, 2])
 @pytest.mark.parametrize("way", ["kill", "kill unheard"])
-def test_a_killed_rank_ends_all_and_is_named_once(way: str, victim: int, mpirun: str, tmp_path: Path) -> None:
+def test_a_killed_rank_ends_all_and_is_named(way: str, victim: int, mpirun: str, tmp_path: Path) -> None:
     code, out, err = end_of(start(mpirun, tmp_path, way, victim))
     assert code != 0
     assert "after the run" not in out
-    (line,) = faults_in(err)
-    # The witness knows how far rank 0 is, which may not have seen the last barrier end yet.
-    assert re.match(rf"rank {victim} on host \S+ died in superstep [45]\. ", line), line
+    # The witness speaks too where the launcher ends a rank that has spoken before it could say so. It knows how
+    # far rank 0 is, which may not have seen the last barrier end yet.
+    said = faults_in(err)
+    assert said, err
+    assert way == "kill" or len(said) == 1
+    for line in said:
+        assert re.match(rf"rank {victim} on host \S+ died in superstep [45]\. ", line), line
     wait_until_gone(pids(tmp_path))
 
 

@@ -19,7 +19,6 @@ import functools
 import math
 import os
 import selectors
-import socket
 import sys
 import threading
 import time
@@ -77,7 +76,7 @@ class FaultDetector:
         self._own: tuple[Superstep | None, float | None] = (None, None)
         self._failed: dict[int, tuple[float, int | None]] = {}  # rank -> (when it left, superstep)
         self._is_closing, self._has_failed, self._resumed_at = False, False, 0.0
-        self._thread: threading.Thread | None = None
+        self._is_open, self._is_done = False, threading.Event()
         if group.size == 1:
             return
         self._known = links_of(group)
@@ -87,15 +86,13 @@ class FaultDetector:
             link.begin(self._known.runs)
         self._tell_witness(BEGUN)
         if self._links:
-            self._wake, self._waking = socket.socketpair()
-            self._ready = selectors.DefaultSelector()
-            self._thread = threading.Thread(target=self._run, name="fault detector", daemon=True)
-            self._thread.start()
+            self._is_open = True
+            self._known.lookout.offer(self._run)
 
     def computing(self, superstep: Superstep) -> None:
         """Say that this rank computes from now on, and in which superstep, or what tells it."""
         self._own = (superstep, time.monotonic())
-        if self._thread is not None and self._known.witness is not None:
+        if self._is_open and self._known.witness is not None:
             self._known.witness.note(self._superstep())
 
     def _superstep(self) -> int | None:
@@ -108,23 +105,28 @@ class FaultDetector:
 
     def note_log(self, log: object) -> None:
         """Say that the run can go on from this log now."""
-        if self._thread is not None and self._known.witness is not None:
+        if self._is_open and self._known.witness is not None:
             self._known.witness.note_log(str(log))
 
     def close(self) -> None:
         """Take leave of the others, who go on. Waits for no rank; a second call does nothing."""
-        thread, self._thread = self._thread, None
-        if thread is None:
+        if not self._is_open:
             return
-        self._is_closing = True
+        self._is_open, self._is_closing = False, True
         self._tell_witness(FAILED if self._has_failed else ENDED)
-        with contextlib.suppress(OSError):
-            self._waking.send(b"!")
-        if thread is not threading.current_thread():
-            thread.join(_PATIENCE_SECONDS)
-        self._waking.close()
-        if self._has_failed or thread.is_alive():
+        lookout = self._known.lookout
+        if lookout.withdraw():
+            self._take_leave()
+        else:
+            with contextlib.suppress(OSError):
+                self._known.waking.send(b"!")
+            if not lookout.is_here() and not self._is_done.wait(_PATIENCE_SECONDS):
+                self._has_failed = True
+        if self._has_failed:
             self._known.close()
+
+    def _take_leave(self) -> None:
+        self._tell({"kind": "goodbye", "has_failed": self._has_failed, "superstep": self._superstep()})
 
     def __enter__(self) -> FaultDetector:
         return self
@@ -138,9 +140,7 @@ class FaultDetector:
         try:
             fault = self._watch()
             if fault is None:
-                self._tell(
-                    {"kind": "goodbye", "has_failed": self._has_failed, "superstep": self._superstep()}
-                )
+                self._take_leave()
                 return
             pass_on = functools.partial(self._tell, {"kind": "fault", "fault": vars(fault)})
             if self._on_fault is None:
@@ -149,14 +149,17 @@ class FaultDetector:
                 pass_on()
                 self._on_fault(fault)
         finally:
-            self._wake.close()
             self._ready.close()
             if fault is not None:
                 self._known.close()
+            self._is_done.set()
 
     def _watch(self) -> Fault | None:
         """Send heartbeats and read those of others until `close` or a fault."""
-        self._ready.register(self._wake, selectors.EVENT_READ)
+        self._ready = selectors.DefaultSelector()
+        with contextlib.suppress(BlockingIOError):
+            self._known.wake.recv(1 << 10)  # of a run before, which was over by itself
+        self._ready.register(self._known.wake, selectors.EVENT_READ)
         for link in self._links.values():
             self._ready.register(link.socket, selectors.EVENT_READ, link)
         fault, now, beat_at = None, time.monotonic(), 0.0

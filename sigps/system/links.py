@@ -10,8 +10,10 @@ import logging
 import platform
 import secrets
 import socket
+import threading
 import time
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import msgpack
@@ -23,6 +25,10 @@ from sigps.system.witness import Witness, start_witness
 __all__ = ["Link", "Links", "links_of"]
 
 log = logging.getLogger(__name__)
+
+Work = Callable[[], None]
+
+_MOMENT_SECONDS = 0.05
 
 
 class Link:
@@ -61,6 +67,47 @@ class Link:
         return [message for message in self._arrived if message["run"] == self._run], bool(data)
 
 
+class Lookout:
+    """A thread that stays from run to run. It takes up what a run offers, unless that is over in a moment.
+
+    So a short run costs no switch between threads. Between runs it looks once a moment.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._offered: Work | None = None
+        self._is_over = False
+        self._thread = threading.Thread(target=self._run, name="fault detector", daemon=True)
+        self._thread.start()
+
+    def offer(self, work: Work) -> None:
+        """Let the thread do something, from a moment on."""
+        with self._lock:
+            self._offered = work
+
+    def withdraw(self) -> bool:
+        """Take back what was offered; False where the thread has begun with it, or done it."""
+        with self._lock:
+            offered, self._offered = self._offered, None
+        return offered is not None
+
+    def is_here(self) -> bool:
+        """Tell whether this is the thread."""
+        return threading.current_thread() is self._thread
+
+    def end(self) -> None:
+        """Let the thread end, in a moment."""
+        self._is_over = True
+
+    def _run(self) -> None:
+        while not self._is_over:
+            time.sleep(_MOMENT_SECONDS)
+            with self._lock:
+                work, self._offered = self._offered, None
+            if work is not None:
+                work()
+
+
 class Links:
     """The connections of a group's ranks, which stay from run to run.
 
@@ -69,6 +116,8 @@ class Links:
         hosts: By rank.
         runs: How many have used them.
         witness: Who tells of a death that no rank outlives.
+        lookout: The thread that watches.
+        waking, wake: What wakes it.
     """
 
     def __init__(
@@ -76,6 +125,9 @@ class Links:
     ) -> None:
         self.links, self.hosts, self.runs, self.witness = links, hosts, 0, witness
         self._num_expected = num_expected
+        self.lookout = Lookout()
+        self.wake, self.waking = socket.socketpair()
+        self.wake.setblocking(False)
 
     @property
     def is_whole(self) -> bool:
@@ -90,6 +142,9 @@ class Links:
         """Close all."""
         for link in list(self.links.values()):
             self.drop(link)
+        self.lookout.end()
+        for end in (self.wake, self.waking):
+            end.close()
         witness, self.witness = self.witness, None
         if witness is not None:
             witness.close()
