@@ -16,7 +16,7 @@ import numpy as np
 from sigps import Graph, Vertex
 from sigps.compiler import cuda
 from sigps.compiler.cpu import compile_for_cpu
-from sigps.compiler.cuda_adapters import Layout, emit, write_adapters
+from sigps.compiler.cuda_adapters import Layout, emit, for_gpu, write_adapters
 from sigps.compiler.cuda_stores import telling_changes, tells_changes
 from sigps.compiler.frontend import analyse
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
@@ -77,7 +77,7 @@ class Interpreted:
 
     def __init__(self, program: VertexProgram, layout: Layout) -> None:
         self._program = program
-        names: dict[str, Any] = dict(program.namespace)
+        names: dict[str, Any] = dict(for_gpu(program).namespace)
         tells = tells_changes(program.module)
         module = telling_changes(program.module) if tells else program.module
         exec(compile(module, program.file, "exec"), names)
@@ -147,7 +147,7 @@ def run_plainly(
     narrow_ids: bool,
     mail_room: int = 2,
 ) -> tuple[dict[str, Any], int]:
-    """Run a program to its end; return its states and how many supersteps it took."""
+    """Run a program to its end; return its states, those of edges too, and how many supersteps it took."""
     columns = dict(graph.columns)
     compiled = analyse(program)
     layout = layout_of(compiled, {name: c.dtype for name, c in columns.items()}, narrow_ids)
@@ -176,6 +176,8 @@ def run_plainly(
                 total = aggregator.combine(total, row[8 * i : 8 * i + dtype.itemsize].view(dtype)[0].item())
             values[i] = total
         number += 1
+        for own, seen in zip(memory.pointers["own"], memory.pointers["seen"], strict=True):
+            seen[:] = own
         memory.sent, memory.next_sent = memory.next_sent, memory.sent
         memory.records, memory.next_records = memory.next_records, memory.records
         is_quiet = not (memory.sent.astype(bool) & (graph.out_degrees() > 0)).any()
@@ -184,8 +186,9 @@ def run_plainly(
             is_quiet = messages[0][-1] == 0
         if is_quiet and (memory.status != 0).all():
             break
-    states = memory.pointers["states"]
-    return {f.name: s for f, s in zip(compiled.states, states, strict=True)}, number
+    fields = [*compiled.states, *compiled.edge_states]
+    states = [*memory.pointers["states"], *memory.pointers["own"]]
+    return {f.name: s for f, s in zip(fields, states, strict=True)}, number
 
 
 def _memory(program: Vertex, compiled: VertexProgram, graph: Graph, layout: Layout) -> Memory:
@@ -201,6 +204,7 @@ def _memory(program: Vertex, compiled: VertexProgram, graph: Graph, layout: Layo
     records = layout.record.structure.itemsize
     by_edge = zip(compiled.edge_columns, layout.columns, strict=True)
     by_read = zip(compiled.read_columns, layout.read_columns, strict=True)
+    kept = list(zip(compiled.edge_states, layout.edge_states, strict=True))
     pointers = {
         "params": _cells(params, list(layout.params.stored)),
         "ids": ids,
@@ -214,6 +218,9 @@ def _memory(program: Vertex, compiled: VertexProgram, graph: Graph, layout: Layo
         "out_gids": graph.targets.astype(np.uint32),
         "out_ids": ids.astype(np.int64)[graph.targets],
         "out_columns": [column(graph.columns, name, d) for name, d in by_read],
+        "out_rows": graph.targets.astype(np.uint32),
+        "reverse": _reverse(graph) if compiled.reads_reverse else np.zeros(1, np.int64),
+        **{kind: [np.full(graph.num_edges, f.default, d) for f, d in kept] for kind in ("own", "seen")},
         "lists": [np.zeros(graph.num_edges, d) for d in layout.message.stored],
         "num_mails": np.zeros(1, np.uint64),
     }
@@ -234,6 +241,16 @@ def _memory(program: Vertex, compiled: VertexProgram, graph: Graph, layout: Layo
         num_edges=graph.num_edges,
         mail_room=0,
     )
+
+
+def _reverse(graph: Graph) -> Any:
+    """Return the first edge back of each edge of an undirected graph."""
+    rows = np.repeat(np.arange(graph.num_vertices), np.diff(graph.offsets).astype(int)).tolist()
+    first: dict[tuple[int, int], int] = {}
+    for edge, ends in enumerate(zip(rows, graph.targets.tolist(), strict=True)):
+        first.setdefault(ends, edge)
+    back = zip(graph.targets.tolist(), rows, strict=True)
+    return np.array([first[ends] for ends in back], np.int64)
 
 
 def _until_mail_fits(step: Superstep, memory: Memory, number: int, room: int) -> int:
@@ -257,6 +274,10 @@ def _until_mail_fits(step: Superstep, memory: Memory, number: int, room: int) ->
         for state, old in zip(memory.pointers["states"], before[0], strict=True):
             assert (state[overflowed] == old[overflowed]).all()
             state[:] = old
+        of_overflowed = np.repeat(overflowed, np.diff(memory.pointers["out_offsets"]).astype(int))
+        for own, seen in zip(memory.pointers["own"], memory.pointers["seen"], strict=True):
+            assert (own[of_overflowed] == seen[of_overflowed]).all()
+            own[:] = seen
         memory.status[:] = before[1]
         room = count
 
@@ -299,6 +320,9 @@ class _Elements:
 
     def __getitem__(self, index: int) -> Any:
         return _load(self._dtype)(self._pointer, int(index) * self._dtype.itemsize)
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        _store(self._dtype)(self._pointer, int(index) * self._dtype.itemsize, value)
 
 
 def _load(dtype: np.dtype[Any]) -> Callable[[int, int], Any]:

@@ -7,7 +7,7 @@ import contextlib
 import linecache
 import re
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from numba.cuda.core import errors as numba_cuda_errors
 from numba.cuda.cudadrv.error import CudaSupportError
 
 from sigps.compiler.cpu import compile_for_cpu
-from sigps.compiler.cuda_adapters import Dtypes, Layout, Row, emit, write_adapters
+from sigps.compiler.cuda_adapters import Dtypes, Layout, Row, emit, for_gpu, write_adapters
 from sigps.compiler.cuda_memory import POINTER, Elements, accessors
 from sigps.compiler.cuda_single import in_single, single_operations
 from sigps.compiler.cuda_stores import telling_changes, tells_changes
@@ -59,7 +59,7 @@ class Functions:
         self._tells_changes = tells_changes(program.module)
         module = telling_changes(program.module) if self._tells_changes else program.module
         module = in_single(module) if is_single else module
-        self._names = compiled_names(replace(program, module=module), _jit, __name__, _python_of)
+        self._names = compiled_names(for_gpu(replace(program, module=module)), _jit, __name__, _python_of)
         self._names.update(single_operations())
 
     def infer(self) -> tuple[Dtypes, Dtypes]:
@@ -81,9 +81,12 @@ class Functions:
             inbox = _of(slots)
         edges: Any = numba.types.Tuple([])
         if program.reads_edges:
-            read = [Elements(self._columns[c]) for c in program.read_columns]
-            gids, ids = Elements(np.dtype(np.uint32)), Elements(np.dtype(np.int64))
-            edges = numba.types.Tuple([i64, i64, gids, ids, numba.types.Tuple(read)])
+            u4, u8, i8 = (Elements(np.dtype(t)) for t in (np.uint32, np.uint64, np.int64))
+            parts = [i64, i64, u4, i8, _arrays([self._columns[c] for c in program.read_columns])]
+            if program.links_edges:
+                kept = _arrays(program.edge_state_dtypes)
+                parts.append(numba.types.Tuple([u4, u8, u4, numba.types.Tuple([]), i8, kept, kept]))
+            edges = numba.types.Tuple(parts)
         mail: Any = numba.types.Tuple([])
         if program.delivery is Delivery.MAILBOX:
             mail = numba.types.Tuple([POINTER, numba.types.uint32, POINTER])
@@ -192,6 +195,10 @@ def compiling_for(capability: tuple[int, int]) -> Iterator[None]:
 
 def _of(dtypes: Dtypes) -> Any:
     return numba.types.Tuple([numba.from_dtype(d) for d in dtypes])
+
+
+def _arrays(dtypes: Sequence[np.dtype[Any]]) -> Any:
+    return numba.types.Tuple([Elements(d) for d in dtypes])
 
 
 def _dtype(numba_type: Any) -> np.dtype[Any]:

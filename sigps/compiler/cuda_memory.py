@@ -21,7 +21,7 @@ POINTER = types.CPointer(types.uint8)
 
 
 class Elements(types.Type):  # type: ignore[misc]
-    """The array behind a pointer, as compute() sees edge columns and lists: it can be indexed, no more."""
+    """The array behind a pointer, as compute() sees edge columns, lists and edge states: it can be indexed, no more."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.dtype = dtype
@@ -44,6 +44,18 @@ def _element(elements, index):  # type: ignore[no-untyped-def]
     return lambda elements, index: load(elements, np.int64(index) * size)
 
 
+@overload(operator.setitem)
+def _set_element(elements, index, value):  # type: ignore[no-untyped-def]
+    if not isinstance(elements, Elements):
+        return None
+    store, size = _store_element(elements.dtype), elements.dtype.itemsize
+
+    def set_element(elements, index, value):  # type: ignore[no-untyped-def]
+        store(elements, np.int64(index) * size, value)
+
+    return set_element
+
+
 def code_of(dtype: np.dtype[Any]) -> str:
     """Return the short name of a type in names of accessors: `f8`, `u4`, `b1`."""
     return dtype.str[1:]
@@ -63,7 +75,7 @@ def accessors() -> dict[str, Any]:
     for code in "?bhilqBHILQfd":
         dtype = np.dtype(code)
         found[f"load_{code_of(dtype)}"] = _load(POINTER, numba.from_dtype(dtype), dtype.itemsize)
-        found[f"store_{code_of(dtype)}"] = _store(numba.from_dtype(dtype), dtype.itemsize)
+        found[f"store_{code_of(dtype)}"] = _store(POINTER, numba.from_dtype(dtype), dtype.itemsize)
         found[f"elements_{code_of(dtype)}"] = _elements(dtype)
     return found
 
@@ -71,6 +83,11 @@ def accessors() -> dict[str, Any]:
 @functools.cache
 def _load_element(dtype: np.dtype[Any]) -> Any:
     return _load(Elements(dtype), numba.from_dtype(dtype), dtype.itemsize)
+
+
+@functools.cache
+def _store_element(dtype: np.dtype[Any]) -> Any:
+    return _store(Elements(dtype), numba.from_dtype(dtype), dtype.itemsize)
 
 
 def _load(pointer_type: Any, value_type: Any, size: int) -> Any:
@@ -85,7 +102,7 @@ def _load(pointer_type: Any, value_type: Any, size: int) -> Any:
     return load
 
 
-def _store(value_type: Any, size: int) -> Any:
+def _store(pointer_type: Any, value_type: Any, size: int) -> Any:
     @intrinsic
     def store(context, pointer, offset, value):  # type: ignore[no-untyped-def]
         def generate(context, builder, signature, given):  # type: ignore[no-untyped-def]
@@ -93,7 +110,7 @@ def _store(value_type: Any, size: int) -> Any:
             builder.store(model.as_data(builder, given[2]), _address(builder, given, model), align=size)
             return context.get_dummy_value()
 
-        return types.void(POINTER, types.int64, value_type), generate
+        return types.void(pointer_type, types.int64, value_type), generate
 
     return store
 
