@@ -256,7 +256,7 @@ def choose_device(
 
     known: dict[str, Any] = {
         "num_edges": graph.num_edges // graph.group.size,
-        "obstacle": find_gpu_obstacle(prepared, deterministic, resumes=resumes),
+        "obstacle": find_gpu_obstacle(prepared, deterministic, resumes=resumes, num_ranks=graph.group.size),
     }
     against = (
         reason_against_gpu(**known)

@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BLOCK_DEGREE", "WARP_DEGREE", "GhostPlaces", "Rows", "place", "place_ghosts", "sorted_by_degree"]
+__all__ = [
+    "BLOCK_DEGREE",
+    "WARP_DEGREE",
+    "GhostPlaces",
+    "Rows",
+    "edges_back",
+    "edges_before",
+    "place",
+    "place_ghosts",
+    "sorted_by_degree",
+]
 
 WARP_DEGREE = 192
 """Rows of more edges than this are walked by a warp each, the others by a lane."""
@@ -73,6 +83,43 @@ def place(xp: Any, degrees: Any, *, in_slices: bool = True) -> Rows:
     xp.cumsum(widths * np.uint64(32), out=slices[1:])
     slices += offsets[-1]
     return Rows(degrees, offsets, slices, heavy, blocks, int(slices[-1]))
+
+
+def edges_before(xp: Any, before: Any, after: Any, order: Any) -> Any:
+    """Return where each edge stood before rows were brought into another order, [num_edges]; by its new position.
+
+    Args:
+        xp: NumPy or CuPy.
+        before: [num_rows + 1]: where rows began.
+        after: [num_rows + 1]: where they begin now.
+        order: [num_rows]: what each row's number was.
+
+    >>> edges_before(np, np.array([0, 2, 3, 6]), np.array([0, 3, 5, 6]), np.array([2, 0, 1])).tolist()
+    [3, 4, 5, 0, 1, 2]
+    """
+    after = after.astype(xp.int64)
+    moved = before.astype(xp.int64)[order] - after[:-1]
+    positions = xp.arange(int(after[-1]))
+    return positions + moved[_row_of(xp, after, positions)]
+
+
+def edges_back(xp: Any, offsets: Any, targets: Any, rows: Any, gids: Any) -> Any:
+    """Return the edge back of each edge of an undirected graph, [num_edges]; of parallel ones the first. By search.
+
+    Args:
+        xp: NumPy or CuPy.
+        offsets: [num_rows + 1]: where rows begin.
+        targets: [num_edges] gids, ascending in each row.
+        rows: [num_edges]: the row of each edge's target.
+        gids: [num_rows]: whose each row is.
+    """
+    sources = _row_of(xp, offsets.astype(xp.int64), xp.arange(targets.size))
+    known = sources * gids.size + targets
+    return xp.searchsorted(known, rows.astype(xp.int64) * gids.size + gids[sources])
+
+
+def _row_of(xp: Any, offsets: Any, positions: Any) -> Any:
+    return xp.searchsorted(offsets[1:], positions, side="right")
 
 
 MOST_HOT = 36864

@@ -33,10 +33,12 @@ from sigps.engine.configuration import (
 )
 from sigps.engine.device_fields import DeviceFields
 from sigps.engine.direction import GPU_PULL_GAIN, GPU_PULL_GAIN_EARLY, Direction, choose_release
+from sigps.engine.edge_states import check_names
 from sigps.engine.exchange import Exchange, checked_gids
+from sigps.engine.gpu_edges import by_row
 from sigps.engine.gpu_graph import graph_on_gpu
 from sigps.engine.gpu_memory import RunMemory
-from sigps.engine.gpu_plan import MOST_SUPERSTEPS, can_push, shape_of
+from sigps.engine.gpu_plan import MOST_SUPERSTEPS, can_cluster, shape_of
 from sigps.engine.master_compute import MasterCompute
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
@@ -65,21 +67,23 @@ class GpuProgram:
     gpu: Gpu
 
 
-def find_gpu_obstacle(program: VertexProgram, deterministic: bool, *, resumes: bool = False) -> str | None:
+def find_gpu_obstacle(
+    program: VertexProgram, deterministic: bool, *, resumes: bool = False, num_ranks: int = 1
+) -> str | None:
     """Tell what of a program the GPU engine is not built for yet; None where it can run.
 
     Args:
         program: The program.
         deterministic: Whether sums of floats must not depend on how the work is divided.
         resumes: Whether the run goes on from any device's state log.
+        num_ranks: How many partitions there are.
     """
     floats = [*program.message_dtypes, *program.aggregate_dtypes]
     if deterministic and any(d.kind == "f" for d in floats):
         return "deterministic sums of floats"
-    if program.edge_states or program.reads_reverse:
-        return "values kept on edges (EdgeState)"
-    if program.reads_neighbors:
-        return "common_neighbors()"
+    if num_ranks > 1 and program.links_edges:
+        what = "values kept on edges (EdgeState)" if program.edge_states else "common_neighbors()"
+        return f"{what} on several ranks"
     combines = program.consumption is not Consumption.LISTED
     if resumes and combines and program.delivery is Delivery.MAILBOX:
         return "state logs of a CPU that combined what send_to() sent"
@@ -121,9 +125,11 @@ class GpuEngine:
         master: MasterCompute | None = None,
         saves: bool = False,
     ) -> None:
-        obstacle = find_gpu_obstacle(native.program, deterministic)
+        obstacle = find_gpu_obstacle(native.program, deterministic, num_ranks=exchange.size)
         if obstacle is not None:
             raise DeviceError(f"device='cuda' is not built for {obstacle} yet; use device='cpu'")
+        if subgraph.outgoing is not None:
+            check_names(native.program.edge_states, subgraph.outgoing.columns)
         self.superstep = 0
         self.aggregates = Aggregates(native.program.aggregators, False, 0)
         self._gpu, self._program = native.gpu, native.program
@@ -236,6 +242,8 @@ class GpuEngine:
             self._subgraph.owned_gids,
             self._gids_of,
         )
+        if self._program.edge_states:
+            snapshot = replace(snapshot, sources=self._subgraph.sources_of_edges())
         if self._subgraph.gids is None:
             return snapshot
         return replace(snapshot, ends=self._subgraph.owned_gids[np.asarray(snapshot.ends)])
@@ -257,17 +265,25 @@ class GpuEngine:
 
     def _put(self, snapshot: Snapshot) -> None:
         form, local_ids = self._form, self._subgraph.local_ids
-        mine = replace(snapshot, gids=local_ids(snapshot.gids), ends=local_ids(snapshot.ends))
+        mine = replace(
+            snapshot,
+            gids=local_ids(snapshot.gids),
+            ends=local_ids(snapshot.ends),
+            sources=local_ids(snapshot.sources),
+        )
         self._control = gpu_snapshot.restore(mine, self._memory, form.compiled, self._graph, form.push_gain)
         self.aggregates.restore(snapshot.aggregates)
         self._memory.set_aggregates(self.aggregates.values)
         self.superstep = snapshot.superstep
 
     def edge_state(self, name: str) -> NDArray[Any]:
-        """Refuse: no program that keeps values on edges gets this far (`find_gpu_obstacle`)."""
-        raise DeviceError(
-            f"device='cuda' is not built for values kept on edges ({name}) yet; use device='cpu'"
-        )
+        """Return what vertices keep on their out-edges, in the order of `Subgraph.outgoing`; a copy on the host."""
+        import cupy
+
+        own, _ = self._memory.kept_on_edges()
+        values = own[[f.name for f in self._program.edge_states].index(name)]
+        found: NDArray[Any] = cupy.asnumpy(by_row(values, self._graph.walked_before(), cupy))
+        return found
 
     def fields(self) -> DeviceFields:
         """Return all state fields, in the order of gids; they stay where they are, what else the run has may go."""
@@ -435,7 +451,7 @@ def _form(
 ) -> _Form:
     compiled = compile_for_cuda(program, dict(columns), narrow_ids=narrow, arch=gpu.arch)
     shape = shape_of(compiled)
-    cluster = choose_cluster(gpu.arch) if can_push(compiled) and not has_peers else NO_CLUSTER
+    cluster = choose_cluster(gpu.arch) if can_cluster(compiled) and not has_peers else NO_CLUSTER
     macros = shape.macros() | cluster.macros() | (PEERS if has_peers else {})
     module = Module(link(compiled, "lease", gpu.arch, macros))
     kernel = module.kernel("run_lease")

@@ -20,6 +20,7 @@ __all__ = [
     "RunPlan",
     "Sizes",
     "bytes_while_laid_out",
+    "can_cluster",
     "can_push",
     "mail_arrays",
     "plan_run",
@@ -64,6 +65,7 @@ class Sizes:
         num_hubs: Vertices with so many out-edges that the whole grid pushes for them.
         num_places: Owned vertices and places of ghosts; 0 where there are none.
         num_peers: GPUs that write into each other's memory; 0 where none do.
+        num_out_edges: Out-edges of these vertices, on which something may be kept.
     """
 
     num_owned: int
@@ -71,6 +73,7 @@ class Sizes:
     num_hubs: int
     num_places: int = 0
     num_peers: int = 0
+    num_out_edges: int = 0
 
     @property
     def mail_room(self) -> int:
@@ -134,6 +137,10 @@ def _arrays(compiled: CudaProgram, sizes: Sizes, num_inboxes: int) -> tuple[dict
         "stats": STATS.itemsize * MOST_SUPERSTEPS,
         "totals": _MOST_BLOCKS * cells,
     }
+    if program.edge_states:
+        zeros["wrote"] = bits
+    for i, dtype in enumerate(program.edge_state_dtypes):
+        others |= dict.fromkeys((f"own{i}", f"seen{i}"), dtype.itemsize * max(1, sizes.num_out_edges))
     if program.delivery is Delivery.MAILBOX:
         zeros |= {"again": bits, "counts": 4 * n, "offsets": 8 * (n + 1), "num_mails": 8}
         others |= {"of_block": 8 * _MOST_BLOCKS, **mail_arrays(compiled, sizes.mail_room)}
@@ -164,12 +171,17 @@ def can_push(compiled: CudaProgram) -> bool:
     return along_edges and bool(compiled.neutral)
 
 
+def can_cluster(compiled: CudaProgram) -> bool:
+    """Tell whether a cluster may do small supersteps: it pushes, and shows nobody what was written to edges."""
+    return can_push(compiled) and not compiled.program.links_edges
+
+
 def shape_of(compiled: CudaProgram) -> Shape:
     """Return the execution configuration of a compiled program."""
     return choose_shape(
         record_bytes=int(compiled.defines["SIGPS_RECORD_BYTES"]),
         stops_early=compiled.defines["SIGPS_EARLY_EXIT"] == "1",
-        reads_columns=bool(compiled.program.edge_columns),
+        reads_columns=bool(compiled.program.edge_columns) or compiled.program.links_edges,
     )
 
 
