@@ -310,6 +310,12 @@ def test_more_states_than_a_job_has_room_for() -> None:
         compiled(program_of("self.x = 1.0", fields=fields))
 
 
+def test_more_values_on_edges_than_a_job_has_room_for() -> None:
+    fields = "\n".join(f"e{i}: EdgeState[int] = 0" for i in range(17)) + "\n"
+    with pytest.raises(CompileError, match="has 17 values kept on each edge; a GPU takes 16"):
+        compiled(program_of("self.x = 1.0", fields=fields, before="from sigps import EdgeState"))
+
+
 def test_kernels_that_are_wrong_say_why() -> None:
     program = compiled("WCC")
     with pytest.raises(DeviceError, match=r"gather_reference\.cu cannot be compiled for sm_90"):

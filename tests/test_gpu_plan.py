@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from edge_programs import Marks
 from test_cuda_compiler import PROGRAMS
 from test_equality import PROGRAMS as ENGINE_PROGRAMS
 
@@ -113,3 +114,13 @@ def test_every_program_has_a_plan() -> None:
     for make in PROGRAMS.values():
         plan = plan_run(compiled(make()), Sizes(0, 0, 0))
         assert plan.nbytes > 0
+
+
+def test_what_is_kept_on_an_edge_is_there_twice() -> None:
+    """A flag of one byte and a whole number of eight, each written and seen; and a bit a vertex."""
+    few, many = (
+        plan_run(compiled(Marks()), Sizes(1 << 16, 0, 0, num_out_edges=edges)) for edges in (0, 1 << 20)
+    )
+    assert many.nbytes - few.nbytes == pytest.approx(2 * 9 << 20, abs=4 * 256)
+    assert many.sizes["wrote"] == (1 << 16) // 8
+    assert many.offsets["wrote"] + many.sizes["wrote"] <= many.num_zeros
