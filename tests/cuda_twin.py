@@ -16,7 +16,7 @@ import numpy as np
 from sigps import Graph, Vertex
 from sigps.compiler import cuda
 from sigps.compiler.cpu import compile_for_cpu
-from sigps.compiler.cuda_adapters import Layout, emit, for_gpu, write_adapters
+from sigps.compiler.cuda_adapters import Layout, emit, write_adapters
 from sigps.compiler.cuda_stores import telling_changes, tells_changes
 from sigps.compiler.frontend import analyse
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
@@ -77,7 +77,9 @@ class Interpreted:
 
     def __init__(self, program: VertexProgram, layout: Layout) -> None:
         self._program = program
-        names: dict[str, Any] = dict(for_gpu(program).namespace)
+        names: dict[str, Any] = dict(program.namespace)
+        if program.reads_neighbors:  # found by a warp there: test_warp_neighbors.py
+            names |= {"__mark_row": lambda *row: None, "__next_common": _next_common}
         tells = tells_changes(program.module)
         module = telling_changes(program.module) if tells else program.module
         exec(compile(module, program.file, "exec"), names)
@@ -314,6 +316,16 @@ def _at(row: Any) -> int:
     return int(row.ctypes.data)
 
 
+def _next_common(
+    targets: Any, cells: Any, first: int, at: int, end: int, begin: int, other: int, stop: int
+) -> tuple[Any, Any]:
+    theirs = [targets[i] for i in range(begin, stop)]
+    for i in range(at, end):
+        if targets[i] in theirs and (i == first or targets[i - 1] != targets[i]):
+            return np.uint64(i), np.uint64(int(begin) + theirs.index(targets[i]))
+    return end, other
+
+
 class _Elements:
     def __init__(self, pointer: int, dtype: np.dtype[Any]) -> None:
         self._pointer, self._dtype = pointer, dtype
@@ -354,10 +366,13 @@ def _accessors() -> dict[str, Any]:
     found: dict[str, Any] = {
         "load_pointer": _load(np.dtype(np.uint64)),
         "new_cell": new_cell,
+        "new_cells": lambda: 0,
+        "meet": lambda: None,
         "next_of": next_of,
     }
     for dtype in map(np.dtype, "?bhilqBHILQfd"):
         code = dtype.str[1:]
         found |= {f"load_{code}": _load(dtype), f"store_{code}": _store(dtype)}
-        found[f"elements_{code}"] = lambda pointer, dtype=dtype: _Elements(pointer, dtype)
+        for kind in ("elements", "shared"):
+            found[f"{kind}_{code}"] = lambda pointer, dtype=dtype: _Elements(pointer, dtype)
     return found

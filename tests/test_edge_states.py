@@ -43,7 +43,7 @@ from sigps.engine.gpu_in_memory import find_gpu_obstacle
 from sigps.engine.neighbor_rows import build_neighbor_rows
 from sigps.engine.subgraph import build_subgraph
 from sigps.graph.partition import partition
-from sigps.kernels.neighbors import mark_row, next_common, next_merged, no_marks
+from sigps.kernels.neighbors import mark_row, next_common, no_marks
 
 PROGRAMS = [EdgeTriangles, Waves, Marks, Mirrors, Returns]
 SOME_WAYS = [
@@ -302,15 +302,8 @@ LONG_ROW = st.lists(st.integers(0, 3000), min_size=0, max_size=600).map(sorted)
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
-@given(
-    ROW | LONG_ROW,
-    ROW | LONG_ROW,
-    st.sampled_from([np.uint32, np.uint64]),
-    st.sampled_from([next_common, next_merged]),
-)
-def test_common_targets_are_those_of_both_rows(
-    mine: list[int], theirs: list[int], kind: Any, following: Any
-) -> None:
+@given(ROW | LONG_ROW, ROW | LONG_ROW, st.sampled_from([np.uint32, np.uint64]))
+def test_common_targets_are_those_of_both_rows(mine: list[int], theirs: list[int], kind: Any) -> None:
     """Marks are used again for a row after another's, and for the first row once more."""
     targets = np.array([5, *mine, *theirs, 5], dtype=kind)
     borders = [np.uint64(n) for n in (1, 1 + len(mine), 1 + len(mine) + len(theirs))]
@@ -321,7 +314,7 @@ def test_common_targets_are_those_of_both_rows(
         mark_row(targets, marks, first, end)
         at, other, found = first, begin, []
         while True:
-            at, other = following(targets, marks, first, at, end, begin, other, stop)
+            at, other = next_common(targets, marks, first, at, end, begin, other, stop)
             if at >= end:
                 break
             assert targets[at] == targets[other]

@@ -2,21 +2,23 @@
 
 An adapter has C linkage and sees memory: it loads rows into tuples, calls the program's functions, and stores
 what they return. What a field is in memory may be narrower than what the functions compute with.
+
+Where compute() looks through rows of neighbours, all lanes of a warp run an adapter together, for one vertex
+(`cuda_warps.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.kernels.abi import OVERFLOW, SENT, offset_of
-from sigps.kernels.neighbors import mark_nothing, next_merged
 
-__all__ = ["Layout", "Row", "emit", "for_gpu", "write_adapters"]
+__all__ = ["Layout", "Row", "emit", "write_adapters"]
 
 Dtypes = tuple[np.dtype[Any], ...]
 
@@ -57,14 +59,6 @@ class Layout:
     read_columns: Dtypes
     edge_states: Dtypes
     narrow_ids: bool
-
-
-def for_gpu(program: VertexProgram) -> VertexProgram:
-    """Return a program that calls nothing that only a CPU has: on a GPU rows of neighbours are merged."""
-    if not program.reads_neighbors:
-        return program
-    merging = {"__mark_row": mark_nothing, "__next_common": next_merged}
-    return replace(program, namespace={**program.namespace, **merging})
 
 
 def write_adapters(
@@ -144,6 +138,7 @@ def _compute(program: VertexProgram, layout: Layout, empty: Sequence[str], tells
         f"    outcome = compute({_env('superstep')}, params, aggregates, (id_of(job, v), out_degree, in_degree), "
         f"state, messages, {'end > begin' if listed else 'has != 0'}, edges, mail)",
         *_indented(_refusal(layout) if posts else []),
+        "    meet()" if program.reads_neighbors else "",
         *_indented(_store_states(layout, tells_changes)),
         f"    if outcome[1] & {SENT}:",
         *_indented(_stores("record", layout.record, "outcome[2]") or ["pass"], 2),
@@ -267,22 +262,23 @@ def _edges(program: VertexProgram, layout: Layout) -> str:
         _elements("i8", "out_ids"),
         _arrays("out_columns", layout.read_columns),
     ]
-    return _tuple([*parts, _links(layout)] if program.links_edges else parts)
+    return _tuple([*parts, _links(program, layout)] if program.links_edges else parts)
 
 
-def _links(layout: Layout) -> str:
-    """Write what is kept on edges, and the rows of neighbours, of which nothing is marked."""
-    rows = [_elements("u4", "out_rows"), _elements("u8", "out_offsets"), _elements("u4", "out_gids"), "()"]
-    kept = [_arrays(name, layout.edge_states) for name in ("own", "seen")]
-    return _tuple([*rows, _elements("i8", "reverse"), *kept])
+def _links(program: VertexProgram, layout: Layout) -> str:
+    """Write what is kept on edges, and the rows of neighbours, with cells in the place of marks."""
+    rows = [_elements("u4", "out_rows"), _elements("u8", "out_offsets"), _elements("u4", "out_gids")]
+    cells, written = ("new_cells()", "shared") if program.reads_neighbors else ("()", "elements")
+    own, seen = _arrays("own", layout.edge_states, written), _arrays("seen", layout.edge_states)
+    return _tuple([*rows, cells, _elements("i8", "reverse"), own, seen])
 
 
-def _arrays(name: str, dtypes: Dtypes) -> str:
-    return _tuple([_elements(_code(d), name, i) for i, d in enumerate(dtypes)])
+def _arrays(name: str, dtypes: Dtypes, kind: str = "elements") -> str:
+    return _tuple([_elements(_code(d), name, i, kind) for i, d in enumerate(dtypes)])
 
 
-def _elements(code: str, name: str, index: int = 0) -> str:
-    return f"elements_{code}(load_pointer(job, {offset_of(name, index)}))"
+def _elements(code: str, name: str, index: int = 0, kind: str = "elements") -> str:
+    return f"{kind}_{code}(load_pointer(job, {offset_of(name, index)}))"
 
 
 def _slots_or(slots: Row, empty: Sequence[str]) -> list[str]:

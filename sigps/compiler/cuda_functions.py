@@ -7,7 +7,7 @@ import contextlib
 import linecache
 import re
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,11 +21,12 @@ from numba.cuda.core import errors as numba_cuda_errors
 from numba.cuda.cudadrv.error import CudaSupportError
 
 from sigps.compiler.cpu import compile_for_cpu
-from sigps.compiler.cuda_adapters import Dtypes, Layout, Row, emit, for_gpu, write_adapters
+from sigps.compiler.cuda_adapters import Dtypes, Layout, Row, emit, write_adapters
 from sigps.compiler.cuda_memory import POINTER, Elements, accessors
 from sigps.compiler.cuda_single import in_single, single_operations
 from sigps.compiler.cuda_stores import telling_changes, tells_changes
 from sigps.compiler.cuda_ufuncs import complete_ufuncs
+from sigps.compiler.cuda_warps import jit_device, warp_names
 from sigps.compiler.dispatchers import compiled_names, summable
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.errors import CompileError
@@ -59,8 +60,12 @@ class Functions:
         self._tells_changes = tells_changes(program.module)
         module = telling_changes(program.module) if self._tells_changes else program.module
         module = in_single(module) if is_single else module
-        self._names = compiled_names(for_gpu(replace(program, module=module)), _jit, __name__, _python_of)
+        self._names = compiled_names(replace(program, module=module), jit_device, __name__, _python_of)
         self._names.update(single_operations())
+        self._access = {"__np": np, **accessors()}
+        if program.reads_neighbors:
+            self._names.update(warp_names())
+            self._access.update(warp_names())
 
     def infer(self) -> tuple[Dtypes, Dtypes]:
         """Find the types of the slots and of the outbox record, as `cpu.py` does.
@@ -84,8 +89,11 @@ class Functions:
             u4, u8, i8 = (Elements(np.dtype(t)) for t in (np.uint32, np.uint64, np.int64))
             parts = [i64, i64, u4, i8, _arrays([self._columns[c] for c in program.read_columns])]
             if program.links_edges:
-                kept = _arrays(program.edge_state_dtypes)
-                parts.append(numba.types.Tuple([u4, u8, u4, numba.types.Tuple([]), i8, kept, kept]))
+                cells = POINTER if program.reads_neighbors else numba.types.Tuple([])
+                own = _arrays(program.edge_state_dtypes, are_shared=program.reads_neighbors)
+                parts.append(
+                    numba.types.Tuple([u4, u8, u4, cells, i8, own, _arrays(program.edge_state_dtypes)])
+                )
             edges = numba.types.Tuple(parts)
         mail: Any = numba.types.Tuple([])
         if program.delivery is Delivery.MAILBOX:
@@ -104,7 +112,7 @@ class Functions:
         Raises:
             CompileError: If CUDA lacks something that a function calls.
         """
-        names: dict[str, Any] = {"__np": np, **accessors(), **self._names}
+        names: dict[str, Any] = {**self._access, **self._names}
         names["edge_function"] = self._names.get("edge")
         modules = []
         for name, (signature, text) in write_adapters(
@@ -112,7 +120,7 @@ class Functions:
         ).items():
             exec(text, names)
             if not signature:
-                names[name] = _jit(names[name])
+                names[name] = jit_device(names[name])
                 continue
             result, *arguments = (_TYPES[t] for t in signature.split())
             with self._explaining():
@@ -130,10 +138,10 @@ class Functions:
         return tuple(modules)
 
     def _define_emit(self, message: Row) -> None:
-        names: dict[str, Any] = {"__np": np, **accessors()}
+        names = dict(self._access)
         exec(emit(message), names)
         # The dispatcher that compute() calls is the one in its globals.
-        self._names["emit"] = _jit(names["emit"])
+        self._names["emit"] = jit_device(names["emit"])
 
     def _returned(self, name: str, given: tuple[Any, ...]) -> Any:
         with self._explaining():
@@ -197,18 +205,14 @@ def _of(dtypes: Dtypes) -> Any:
     return numba.types.Tuple([numba.from_dtype(d) for d in dtypes])
 
 
-def _arrays(dtypes: Sequence[np.dtype[Any]]) -> Any:
-    return numba.types.Tuple([Elements(d) for d in dtypes])
+def _arrays(dtypes: Sequence[np.dtype[Any]], *, are_shared: bool = False) -> Any:
+    return numba.types.Tuple([Elements(d, are_shared) for d in dtypes])
 
 
 def _dtype(numba_type: Any) -> np.dtype[Any]:
     from numba.np.numpy_support import as_dtype
 
     return np.dtype(as_dtype(getattr(numba_type, "literal_type", numba_type)))
-
-
-def _jit(function: Callable[..., Any]) -> Any:
-    return cuda.jit(device=True, forceinline=True)(function)
 
 
 def _python_of(value: Any) -> Any:

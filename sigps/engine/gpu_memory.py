@@ -150,8 +150,8 @@ def _lease(
     lease["num_hubs"] = graph.num_hubs
     rows = graph.incoming.rows
     if program.delivery is not Delivery.MAILBOX:  # whose vertices have no bits to set
-        is_listed = program.consumption is Consumption.LISTED
-        lease["num_block_rows"] = rows.num_heavy if is_listed else rows.num_block_rows
+        by_warp = program.consumption is Consumption.LISTED or program.reads_neighbors
+        lease["num_block_rows"] = rows.num_heavy if by_warp else rows.num_block_rows
     lease["could_send"], lease["num_in_edges"] = graph.could_send, subgraph.incoming.ends.size
     lease["pull_cost"] = subgraph.incoming.ends.size + graph.places.size
     for i, aggregator in enumerate(program.aggregators):

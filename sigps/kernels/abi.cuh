@@ -17,6 +17,7 @@
 //   SIGPS_IDENTITY_WORDS        the cells of aggregators nobody contributed to
 //   SIGPS_NUM_EDGE_STATES       values kept on each out-edge, and their types:
 //   SIGPS_EACH_EDGE_STATE(F)    F(0, type) F(1, type) ...
+//   SIGPS_BY_WARP               1: all lanes of a warp run compute() together
 //   SIGPS_LISTED                1: compute() reads a list, nothing combines
 //   SIGPS_MAILBOX               1: compute() posts its messages, no record
 //   SIGPS_EARLY_EXIT            1: the first message that passes, in the order
@@ -120,11 +121,16 @@ __device__ inline Totals identity_totals() {
 } // namespace sigps
 
 // The program's functions. Every pointer to a row or to cells may point into
-// local memory: once inlined, it is registers. None of them synchronises, and
-// only compute writes memory that is not its caller's: the states of its vertex,
-// what this keeps on its out-edges (job->own), and mail.
+// local memory: once inlined, it is registers. None of them synchronises more
+// than a warp, and
+// only compute writes memory that is not its caller's: the states of its
+// vertex, what this keeps on its out-edges (job->own), and mail.
 extern "C" {
 
+// With SIGPS_BY_WARP all lanes of a warp call, with the same arguments, and get
+// the same; what is written is written by all. Else each thread has a vertex of
+// its own.
+//
 // Runs compute() of one owned vertex and writes its new state. Writes `record`
 // only with SENT. Always writes `given`, a cell an aggregator.
 #if SIGPS_LISTED

@@ -1,15 +1,11 @@
 """Common neighbours of a vertex and the targets of its edges, on one thread.
 
-On a CPU core:
-
 A vertex's row is marked once: `marks[target]` is where in the row the target stands. Then the row of a neighbour is
 walked, and each target in it looked up: one load, and a branch that is seldom taken. Where that row is much longer than
 the vertex's own, as a hub's is, the own targets are looked for in it instead, by doubling steps and then halves.
 
 A mark that another row left is told from one of this row by its value, so nothing is ever wiped out. The last mark is
 where the row begins that was marked last.
-
-On a GPU there are too many threads for marks: two sorted rows are merged, whichever is behind by doubling steps.
 """
 
 from __future__ import annotations
@@ -18,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["mark_nothing", "mark_row", "next_common", "next_merged", "no_marks"]
+__all__ = ["mark_row", "next_common", "no_marks"]
 
 _MUCH = np.uint64(16)
 _ONE = np.uint64(1)
@@ -80,30 +76,6 @@ def next_common(
         if theirs < mine:
             other = _leap(targets, other, stop, mine)
         elif mine < theirs or (at > first and targets[at - _ONE] == mine):
-            at += _ONE
-        else:
-            return at, other
-    return end, other
-
-
-def mark_nothing(targets: Any, marks: Any, first: Any, end: Any) -> None:
-    """Stand in the place of `mark_row` where nothing is marked."""
-
-
-def next_merged(
-    targets: Any, marks: Any, first: Any, at: Any, end: Any, begin: Any, other: Any, stop: Any
-) -> Any:
-    """Return what `next_common` returns, without marks: each row leaps to what the other one has next.
-
-    O(the shorter row, times the logarithm of how much longer the other one is).
-    """
-    while at < end and other < stop:
-        mine, theirs = targets[at], targets[other]
-        if theirs < mine:
-            other = _leap(targets, other, stop, mine)
-        elif mine < theirs:
-            at = _leap(targets, at, end, theirs)
-        elif at > first and targets[at - _ONE] == mine:
             at += _ONE
         else:
             return at, other
