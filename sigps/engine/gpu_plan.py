@@ -168,7 +168,7 @@ def can_push(compiled: CudaProgram) -> bool:
     """Tell whether messages can be combined in inboxes, in any order; a GPU must also have the atomics for it."""
     program = compiled.program
     along_edges = program.delivery is not Delivery.MAILBOX and program.consumption is not Consumption.LISTED
-    return along_edges and bool(compiled.neutral)
+    return along_edges and bool(compiled.neutral) and not program.reads_neighbors
 
 
 def can_cluster(compiled: CudaProgram) -> bool:

@@ -26,7 +26,7 @@ gather_reference(const __grid_constant__ Job job, int64_t superstep,
                  const uint32_t *sources, const Message *mail, uint8_t *status,
                  const uint8_t *sent, const Record *records, uint8_t *next_sent,
                  Record *next_records, Totals *given, uint8_t *ran) {
-  constexpr uint32_t LANES = SIGPS_BY_WARP ? 32 : 1;
+  constexpr uint32_t LANES = SIGPS_BY_WARP ? 32 : 1; // of a vertex
   uint32_t stride = gridDim.x * blockDim.x / LANES;
   for (uint32_t v = (blockIdx.x * blockDim.x + threadIdx.x) / LANES;
        v < num_owned; v += stride) {

@@ -230,8 +230,8 @@ __device__ inline bool is_set(const uint32_t *bits, uint32_t v) {
   return bits[v / 32] >> (v % 32) & 1;
 }
 
-// Vertices that a warp takes at once where nothing else is to be done together.
-constexpr uint32_t VERTICES_OF_WARP = SIGPS_BY_WARP ? 1 : 32;
+// How many lanes run compute() of a vertex together.
+constexpr uint32_t LANES_OF_VERTEX = SIGPS_BY_WARP ? 32 : 1;
 
 // Runs compute() of a vertex, and writes what it decided. Returns whether it
 // has a message to send along an edge. With SIGPS_BY_WARP all lanes call, with

@@ -172,21 +172,15 @@ __device__ inline void scatter(const Lease &lease, const Plan &plan,
   scatter_listed<true>(lease, plan, lease.senders, count, list);
 }
 
-// Takes a vertex's message out of its inbox, which is left as it was before.
-__device__ inline Inbox open_inbox(const Lease &lease, const Plan &plan,
-                                   uint32_t v) {
+// Takes a vertex's message out of its inbox, which is left as it was before,
+// and computes.
+__device__ inline bool open_and_run(const Lease &lease, const Plan &plan,
+                                    uint32_t v, Tally &tally) {
   Slots *at = &lease.inboxes[plan.inbox_at][v];
+  uint8_t status = lease.status[v];
   Inbox inbox{*at, 1};
   *at = neutral_slots();
   lease.touched[plan.inbox_at][v / 32] = 0; // all that are set in it end here
-  return inbox;
-}
-
-// The same, and computes.
-__device__ inline bool open_and_run(const Lease &lease, const Plan &plan,
-                                    uint32_t v, Tally &tally) {
-  uint8_t status = lease.status[v];
-  Inbox inbox = open_inbox(lease, plan, v);
   return status != RETIRED && run_vertex(lease, plan, v, status, inbox, tally);
 }
 
@@ -196,26 +190,19 @@ __device__ inline void compute_targets(const Lease &lease, const Plan &plan,
                                        uint32_t count, uint32_t *num_senders,
                                        uint32_t *num_hubs, Tally &tally,
                                        Tell tell) {
-  uint32_t of_round = threads_of_grid() / 32 * VERTICES_OF_WARP;
-  uint32_t rounds = (count + of_round - 1) / of_round;
+  uint32_t rounds = (count + threads_of_grid() - 1) / threads_of_grid();
   for (uint32_t round = 0; round < rounds; round++) {
-    uint32_t i =
-        round * of_round + spread_warp() * VERTICES_OF_WARP + lane_id();
+    uint32_t i = round * threads_of_grid() + spread_warp() * 32 + lane_id();
+    bool sends = false;
     uint32_t v = 0;
-    uint8_t status = RETIRED;
-    RowOfEdges row = EMPTY_ROW;
-    Inbox inbox = empty_inbox();
-    if (lane_id() < VERTICES_OF_WARP && i < count) {
+    if (i < count) {
       v = lease.targets[i];
-      row = row_of(lease.out_edges, v);
-      status = lease.status[v];
-      inbox = open_inbox(lease, plan, v);
-    }
-    bool sends =
-        run_vertices(lease, plan, status != RETIRED, v, status, inbox, tally);
-    if (sends) { // the next superstep walks them, if it is a push
-      prefetch(&lease.out_edges.ends[row.first]);
-      tell(v);
+      RowOfEdges row = row_of(lease.out_edges, v);
+      sends = open_and_run(lease, plan, v, tally);
+      if (sends) { // the next superstep walks them, if it is a push
+        prefetch(&lease.out_edges.ends[row.first]);
+        tell(v);
+      }
     }
     append_senders(lease, num_senders, num_hubs, sends, v);
   }
@@ -231,12 +218,11 @@ __device__ inline void sweep(const Lease &lease, const Plan &plan,
     uint32_t v = word * 32 + lane_id();
     uint32_t touched = lease.touched[plan.inbox_at][word];
     __syncwarp();
-    uint8_t status = v < lease.num_owned ? lease.status[v] : uint8_t(RETIRED);
-    Inbox inbox = empty_inbox();
+    bool sends = false;
     if (touched >> lane_id() & 1)
-      inbox = open_inbox(lease, plan, v);
-    bool runs = inbox.has ? status != RETIRED : status == ACTIVE;
-    bool sends = run_vertices(lease, plan, runs, v, status, inbox, tally);
+      sends = open_and_run(lease, plan, v, tally);
+    else if (v < lease.num_owned && lease.status[v] == ACTIVE)
+      sends = run_vertex(lease, plan, v, ACTIVE, empty_inbox(), tally);
     uint32_t bits = __ballot_sync(ALL_LANES, sends);
     if (lane_id() == 0)
       lease.sent[(plan.superstep + 1) & 1][word] = bits;
