@@ -261,7 +261,7 @@ def choose_device(
     against = (
         reason_against_gpu(**known)
         or reason_against_gpu(**known, missing=what_is_missing())
-        or reason_against_gpu(**known, **_memory(graph, rank_on_host))
+        or reason_against_gpu(**known, **_memory(prepared, graph, rank_on_host))
         or _why_not_compiled(prepared, graph, rank_on_host)
     )
     if graph.group.size > 1:
@@ -284,8 +284,8 @@ def _against_gpus(against: str, prepared: Any, group: Group, rank_on_host: int) 
     return reasons[0] if reasons else reason_against_peers(ranks)
 
 
-def _memory(graph: Graph, rank_on_host: int) -> dict[str, Any]:
-    """Compare what a graph takes on this rank's GPU with what that has."""
+def _memory(prepared: Any, graph: Graph, rank_on_host: int) -> dict[str, Any]:
+    """Compare what a graph, and what is kept on its edges, take on this rank's GPU with what that has."""
     from sigps.device.cuda import find_gpu
     from sigps.engine import gpu_memory, gpu_plan
 
@@ -293,6 +293,7 @@ def _memory(graph: Graph, rank_on_host: int) -> dict[str, Any]:
     columns, size = len(graph.columns), graph.group.size
     directions = 2 if graph.directed or size > 1 else 1
     needed = gpu_plan.bytes_while_laid_out(graph.num_vertices, graph.num_edges * directions // size, columns)
+    needed += gpu_plan.bytes_to_walk(prepared, graph.num_edges // size)
     return {"needed_bytes": needed, "free_bytes": gpu_memory.free_bytes()}
 
 

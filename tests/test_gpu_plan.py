@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from edge_programs import Marks
+from cells import program_of
+from edge_programs import EdgeTriangles, Marks, Returns
 from test_cuda_compiler import PROGRAMS
 from test_equality import PROGRAMS as ENGINE_PROGRAMS
 
@@ -19,10 +20,10 @@ if not IS_THERE:
     pytest.skip("numba-cuda is not installed: pip install 'sigps[cuda-link]'", allow_module_level=True)
 
 from sigps import Vertex
-from sigps.apps import BFS, PageRank
+from sigps.apps import BFS, EgoNet, PageRank
 from sigps.compiler.cuda import CudaProgram, compile_for_cuda
 from sigps.compiler.frontend import analyse
-from sigps.engine.gpu_plan import RunPlan, Sizes, plan_run
+from sigps.engine.gpu_plan import RunPlan, Sizes, bytes_to_walk, can_cluster, can_push, plan_run
 
 COLUMNS = {"weight": np.dtype(np.float64), "capacity": np.dtype(np.int32)}
 MILLION = Sizes(num_owned=1_000_000, num_in_edges=16_000_000, num_hubs=100)
@@ -124,3 +125,29 @@ def test_what_is_kept_on_an_edge_is_there_twice() -> None:
     assert many.nbytes - few.nbytes == pytest.approx(2 * 9 << 20, abs=4 * 256)
     assert many.sizes["wrote"] == (1 << 16) // 8
     assert many.offsets["wrote"] + many.sizes["wrote"] <= many.num_zeros
+
+
+@pytest.mark.parametrize(
+    ("program", "an_edge"),
+    [
+        (BFS(source=0), 0),
+        (Marks(), 4 + 8 + 2 * (1 + 8)),
+        (EdgeTriangles(), 4 + 8 + 4 + 2 * 8),
+        (Returns(), 4 + 8 + 4 + 8 + 48 + 2 * (8 + 8)),
+    ],
+)
+def test_bytes_of_a_walked_edge(program: Vertex, an_edge: int) -> None:
+    assert bytes_to_walk(analyse(program), 1000) == 1000 * an_edge
+
+
+def test_what_warps_compute_is_pulled() -> None:
+    body = "self.x = sum(messages)\nself.send_to_neighbors(self.x)\n"
+    loop = "for edge in self.out_edges:\n    self.x += sum(1 for a, b in self.common_neighbors(edge))"
+    assert can_push(compiled(program_of(body)))
+    assert not can_push(compiled(program_of(body + loop)))
+
+
+def test_where_something_is_kept_on_edges_is_no_cluster() -> None:
+    assert can_cluster(compiled(BFS(source=0)))
+    assert can_push(compiled(EgoNet(source=0)))
+    assert not can_cluster(compiled(EgoNet(source=0)))

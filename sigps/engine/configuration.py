@@ -192,7 +192,7 @@ def num_blocks(resident: int, num_vertices: int, num_edges: int, threads: int) -
 
     Args:
         resident: Blocks that the device holds at once.
-        num_vertices: Vertices of the partition.
+        num_vertices: Vertices of the partition, each as often as threads compute it.
         num_edges: Its in-edges.
         threads: Threads of a block.
 

@@ -24,15 +24,11 @@ from sigps.engine.degree_sorted import (
     sorted_by_degree,
 )
 from sigps.engine.gpu_memory import check_fits
-from sigps.engine.gpu_plan import ORDERING, SORTING
+from sigps.engine.gpu_plan import ORDERING, SEARCHING_BACK, SORTING
 from sigps.engine.subgraph import EdgeList, Subgraph, columns_of
 from sigps.kernels.lease import EDGES, HUB_DEGREE
 
 __all__ = ["GpuGraph", "graph_on_gpu"]
-
-
-_BACK = 48
-"""Bytes an edge that a search for the edges back takes for a while."""
 
 
 class GpuGraph:
@@ -164,7 +160,7 @@ class GpuGraph:
 
         def make() -> Any:
             gids = self.walked("gids")
-            check_fits({"the edges back": _BACK * gids.size})
+            check_fits({"the edges back": (8 + SEARCHING_BACK) * gids.size})
             return edges_back(cupy, self.walked("offsets"), gids, self.walked_rows(), self.order())
 
         return self.once("walked back", make)

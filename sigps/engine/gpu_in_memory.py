@@ -301,9 +301,10 @@ class GpuEngine:
         form = self._form
         self._lease["end"], self._lease["push_gain"] = end, form.push_gain
         self._lease["few_messages"] = form.cluster.most_messages if self._has_cluster else 0
+        lanes = 32 if self._program.reads_neighbors else 1  # that compute a vertex
         blocks = num_blocks(
             self._gpu.num_sms * form.blocks_per_sm,
-            self._graph.places.size,
+            self._graph.places.size * lanes,
             self._graph.incoming.rows.num_positions,
             form.shape.threads,
         )

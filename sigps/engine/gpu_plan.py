@@ -12,13 +12,16 @@ from sigps.kernels.lease import CONTROL, PEER, STATS, report_bytes
 
 if TYPE_CHECKING:
     from sigps.compiler.cuda import CudaProgram
+    from sigps.compiler.program import VertexProgram
 
 __all__ = [
     "MOST_SUPERSTEPS",
     "ORDERING",
+    "SEARCHING_BACK",
     "SORTING",
     "RunPlan",
     "Sizes",
+    "bytes_to_walk",
     "bytes_while_laid_out",
     "can_cluster",
     "can_push",
@@ -44,6 +47,9 @@ SORTING = 20
 ORDERING = 48
 """The same where an order is wanted, to bring a column along."""
 
+SEARCHING_BACK = 48
+"""Bytes an edge that a search for the edges back takes for a while."""
+
 
 def bytes_while_laid_out(num_vertices: int, num_edges: int, num_columns: int) -> int:
     """Return about how much memory a graph takes on a GPU while it is brought there, which is when it takes most.
@@ -53,6 +59,14 @@ def bytes_while_laid_out(num_vertices: int, num_edges: int, num_columns: int) ->
     """
     kept = 5 * num_edges * (1 + num_columns) + 64 * num_vertices
     return kept + num_edges * (ORDERING if num_columns else SORTING)
+
+
+def bytes_to_walk(program: VertexProgram, num_edges: int) -> int:
+    """Return what a program that walks its out-edges takes for them: where they lead, and twice what is kept there."""
+    kept = sum(dtype.itemsize for dtype in program.edge_state_dtypes)
+    an_edge = 4 + 8 + 4 * (program.reads_neighbors or program.reads_reverse) + 2 * kept
+    an_edge += (8 + SEARCHING_BACK) * program.reads_reverse
+    return num_edges * an_edge if program.reads_edges else 0
 
 
 @dataclass(frozen=True)
