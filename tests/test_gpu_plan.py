@@ -20,7 +20,7 @@ if not IS_THERE:
     pytest.skip("numba-cuda is not installed: pip install 'sigps[cuda-link]'", allow_module_level=True)
 
 from sigps import Vertex
-from sigps.apps import BFS, EgoNet, PageRank
+from sigps.apps import BFS, PageRank
 from sigps.compiler.cuda import CudaProgram, compile_for_cuda
 from sigps.compiler.frontend import analyse
 from sigps.engine.gpu_plan import RunPlan, Sizes, bytes_to_walk, can_cluster, can_push, plan_run
@@ -148,6 +148,10 @@ def test_what_warps_compute_is_pulled() -> None:
 
 
 def test_where_something_is_kept_on_edges_is_no_cluster() -> None:
-    assert can_cluster(compiled(BFS(source=0)))
-    assert can_push(compiled(EgoNet(source=0)))
-    assert not can_cluster(compiled(EgoNet(source=0)))
+    body = "self.x = sum(messages)\nself.send_to_neighbors(self.x)"
+    keeps = program_of(
+        body, "x: State[float] = 0.0\nkept: EdgeState[int] = 0", before="from sigps import EdgeState"
+    )
+    assert can_cluster(compiled(program_of(body)))
+    assert can_push(compiled(keeps))
+    assert not can_cluster(compiled(keeps))
