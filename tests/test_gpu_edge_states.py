@@ -20,6 +20,7 @@ from ways import Way, assert_same
 
 from sigps import Checkpoint, DeviceError, Graph, Vertex, generate, run
 from sigps.apps import BiTriDN, DNGraphs, EgoNet, StreamDN, TriDN
+from sigps.engine.gpu_graph import GpuGraph
 
 pytestmark = pytest.mark.gpu
 
@@ -96,6 +97,28 @@ def test_another_engine_goes_on_where_one_stopped(program: type[Vertex], first: 
                 assert_near(after.state(field.name), whole.state(field.name), field.name)
             for field in made.declaration.edge_states:
                 assert_near(after.edge_state(field.name), whole.edge_state(field.name), field.name)
+
+
+def test_where_there_is_no_memory_to_bring_it_in_order_the_host_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = BATTERY["skewed"].build().undirected()
+    engine = MAKERS["cuda"](BiTriDN(), graph)
+    engine.lease(100)
+    expected = engine.edge_state("bound")
+    on_host = GpuGraph.walked_before
+
+    def full(self: GpuGraph, xp: Any) -> Any:
+        import cupy
+
+        if xp is cupy:
+            raise cupy.cuda.memory.OutOfMemoryError(1, 1, 1)
+        return on_host(self, xp)
+
+    monkeypatch.setattr(GpuGraph, "walked_before", full)
+    assert expected.max() > 1
+    np.testing.assert_array_equal(engine.edge_state("bound"), expected)
+    np.testing.assert_array_equal(np.asarray(engine.save().edges[0]), expected)
 
 
 @pytest.mark.parametrize(("first", "second"), [("cuda", "cuda"), ("cuda", "cpu"), ("cpu", "cuda")])

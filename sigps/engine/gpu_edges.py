@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from sigps.compiler.program import VertexProgram
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from sigps.engine.gpu_graph import GpuGraph
     from sigps.engine.gpu_memory import RunMemory
 
-__all__ = ["by_row", "fill_walked", "put_on_edges"]
+__all__ = ["brought", "by_row", "fill_walked", "put_on_edges"]
 
 
 def fill_walked(job: Any, graph: GpuGraph, program: VertexProgram, at: Callable[[str], int]) -> None:
@@ -56,6 +57,18 @@ def by_row(values: Any, before: Any, xp: Any) -> Any:
     return found
 
 
+def brought(values: Any, graph: GpuGraph) -> NDArray[Any]:
+    """Return values as compute() walks them, [num_out_edges], on the host and in the order of the partition's rows."""
+    import cupy
+
+    found: NDArray[Any]
+    try:
+        found = cupy.asnumpy(by_row(values, graph.walked_before(cupy), cupy))
+    except cupy.cuda.memory.OutOfMemoryError:
+        found = by_row(cupy.asnumpy(values), graph.walked_before(np), np)
+    return found
+
+
 def put_on_edges(memory: RunMemory, graph: GpuGraph, values: tuple[NDArray[Any], ...]) -> None:
     """Let vertices keep these values on edges, and all others see them.
 
@@ -68,7 +81,7 @@ def put_on_edges(memory: RunMemory, graph: GpuGraph, values: tuple[NDArray[Any],
 
     own, seen = memory.kept_on_edges()
     if own:
-        before = graph.walked_before()
+        before = graph.walked_before(cupy)
         for kept, shown, given in zip(own, seen, values, strict=True):
             kept[:] = cupy.asarray(given)[before]
             shown[:] = kept

@@ -165,19 +165,26 @@ class GpuGraph:
 
         return self.once("walked back", make)
 
-    def walked_before(self) -> Any:
-        """Return where each out-edge, as compute() walks them, is among the partition's rows; made each time."""
+    def walked_before(self, xp: Any) -> Any:
+        """Return where each out-edge, as compute() walks them, is among the partition's rows; made each time.
+
+        Args:
+            xp: CuPy; or NumPy, where the device has no memory for it.
+        """
         import cupy
 
         outgoing = self._partition().outgoing
         assert outgoing is not None
-        return edges_before(cupy, cupy.asarray(outgoing.offsets), self.walked("offsets"), self.order())
+        after, order = self.walked("offsets"), self.order()
+        if xp is np:
+            after, order = cupy.asnumpy(after), cupy.asnumpy(order)
+        return edges_before(xp, xp.asarray(outgoing.offsets), after, order)
 
     def _by_place(self, values: Any) -> Any:
         """Bring out-edges' values from the order of the partition's rows to that of places."""
         import cupy
 
-        return cupy.asarray(np.ascontiguousarray(values))[self.walked_before()]
+        return cupy.asarray(np.ascontiguousarray(values))[self.walked_before(cupy)]
 
     def order(self) -> Any:
         """Return the local id of each place, [num_owned]."""

@@ -35,7 +35,7 @@ from sigps.engine.device_fields import DeviceFields
 from sigps.engine.direction import GPU_PULL_GAIN, GPU_PULL_GAIN_EARLY, Direction, choose_release
 from sigps.engine.edge_states import check_names
 from sigps.engine.exchange import Exchange, checked_gids
-from sigps.engine.gpu_edges import by_row
+from sigps.engine.gpu_edges import brought
 from sigps.engine.gpu_graph import graph_on_gpu
 from sigps.engine.gpu_memory import RunMemory
 from sigps.engine.gpu_plan import MOST_SUPERSTEPS, can_cluster, shape_of
@@ -278,12 +278,8 @@ class GpuEngine:
 
     def edge_state(self, name: str) -> NDArray[Any]:
         """Return what vertices keep on their out-edges, in the order of `Subgraph.outgoing`; a copy on the host."""
-        import cupy
-
         own, _ = self._memory.kept_on_edges()
-        values = own[[f.name for f in self._program.edge_states].index(name)]
-        found: NDArray[Any] = cupy.asnumpy(by_row(values, self._graph.walked_before(), cupy))
-        return found
+        return brought(own[[f.name for f in self._program.edge_states].index(name)], self._graph)
 
     def fields(self) -> DeviceFields:
         """Return all state fields, in the order of gids; they stay where they are, what else the run has may go."""

@@ -134,7 +134,7 @@ def _edges(copier: _Copier, memory: RunMemory, graph: GpuGraph) -> tuple[Any, ..
     own, _ = memory.kept_on_edges()
     if not own:
         return ()
-    before = copier.take(graph.walked_before())
+    before = graph.walked_before(copier.numpy)
     return tuple(copier.keep(by_row(copier.take(values), before, copier.numpy)) for values in own)
 
 
