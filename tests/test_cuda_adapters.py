@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from battery import BATTERY
 from cuda_twin import Interpreted, run_plainly
-from edge_programs import EdgeTriangles, Marks, Mirrors, Returns, Waves
+from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
 from engines import interpreted
 from programs import CASES, kite
 from rank_programs import Flows
@@ -51,7 +51,8 @@ def test_the_directions_of_edges_reach_a_program() -> None:
 
 
 ON_EDGES: dict[str, Vertex] = {
-    **{made.__name__: made() for made in (EdgeTriangles, Marks, Mirrors, Returns, Waves, BiTriDN)},
+    **{made.__name__: made() for made in (EdgeTriangles, Marks, Mirrors, Returns, Waves, Closeness, Loudest)},
+    "BiTriDN": BiTriDN(),
     "EgoNet": EgoNet(source=0, hops=2),
 }
 GRAPHS = [

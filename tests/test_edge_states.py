@@ -16,7 +16,7 @@ import pytest
 from app_runs import NAMES, RANDOM, neighbours_of
 from battery import BATTERY, Sample
 from cells import program_of
-from edge_programs import EdgeTriangles, Marks, Mirrors, Returns, Waves
+from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_equality import samples
@@ -63,7 +63,7 @@ def test_all_ways_agree(program: type[Vertex], name: str) -> None:
     assert_all_equal(program(), BATTERY[name], SOME_WAYS)
 
 
-@pytest.mark.parametrize("program", [EdgeTriangles, Waves, Returns])
+@pytest.mark.parametrize("program", [EdgeTriangles, Waves, Returns, Closeness, Loudest])
 def test_all_ways_agree_where_rows_are_long(program: type[Vertex]) -> None:
     assert_all_equal(program(), BATTERY["skewed"], SOME_WAYS)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from battery import BATTERY, Sample
-from edge_programs import EdgeTriangles, Marks, Mirrors, Returns, Waves
+from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_edge_states import Posts, Signs, Unasked
@@ -24,7 +24,7 @@ from sigps.engine.gpu_graph import GpuGraph
 
 pytestmark = pytest.mark.gpu
 
-PROGRAMS = [EdgeTriangles, Waves, Marks, Mirrors, Returns, Signs, BiTriDN, DNGraphs]
+PROGRAMS = [EdgeTriangles, Waves, Marks, Mirrors, Returns, Closeness, Loudest, Signs, BiTriDN, DNGraphs]
 WAYS = [Way(device="cuda", direction=direction) for direction in ("auto", "push", "pull")]
 
 
@@ -40,7 +40,7 @@ def test_random_graphs(sample: Sample, program: type[Vertex], way: Way) -> None:
     assert_as_judged(program(), sample.build(), ways=[way])
 
 
-@pytest.mark.parametrize("program", [EdgeTriangles, Waves, Marks, Returns, BiTriDN])
+@pytest.mark.parametrize("program", [EdgeTriangles, Waves, Marks, Returns, Closeness, Loudest, BiTriDN])
 def test_rows_of_every_kind(program: type[Vertex]) -> None:
     assert_as_judged(program(), rows_of_every_kind(directed=program is Waves), judge="cpu", ways=WAYS[:1])
 

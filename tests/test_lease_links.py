@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import test_equality
-from edge_programs import EdgeTriangles, Marks, Mirrors, Returns, Waves
+from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
 from programs import kite
 from test_cuda_compiler import COLUMNS, PROGRAMS
 
@@ -91,7 +91,7 @@ def test_a_lease_of_several_gpus_links(name: str) -> None:
     assert b"run_lease" in link(native, "lease", "sm_90", MEDIUM.macros() | PEERS)
 
 
-@pytest.mark.parametrize("program", [EdgeTriangles, Marks, Mirrors, Returns, Waves])
+@pytest.mark.parametrize("program", [Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves])
 @pytest.mark.parametrize(("arch", "precision"), TARGETS)
 def test_a_lease_of_what_is_kept_on_edges_links(arch: str, precision: Any, program: type[Vertex]) -> None:
     assert_links(analyse(program(), precision), arch)
