@@ -121,18 +121,16 @@ __device__ inline Totals identity_totals() {
 } // namespace sigps
 
 // The program's functions. Every pointer to a row or to cells may point into
-// local memory: once inlined, it is registers. None of them synchronises more
-// than a warp, and
-// only compute writes memory that is not its caller's: the states of its
-// vertex, what this keeps on its out-edges (job->own), and mail.
+// local memory: once inlined, it is registers. None of them synchronises, but a
+// warp with SIGPS_BY_WARP, and only compute writes memory that is not its
+// caller's: the states of its vertex, what this keeps on its out-edges
+// (job->own), and mail.
 extern "C" {
 
-// With SIGPS_BY_WARP all lanes of a warp call, with the same arguments, and get
-// the same; what is written is written by all. Else each thread has a vertex of
-// its own.
-//
 // Runs compute() of one owned vertex and writes its new state. Writes `record`
-// only with SENT. Always writes `given`, a cell an aggregator.
+// only with SENT. Always writes `given`, a cell an aggregator. With
+// SIGPS_BY_WARP all lanes of a warp call it, for the same vertex and with the
+// same values behind all pointers; all write the same, and get the same.
 #if SIGPS_LISTED
 // The messages are positions begin..end of job->lists.
 __device__ uint32_t sigps_compute_listed(const sigps::Job *job,
