@@ -319,7 +319,7 @@ def choose_device(
 
     known: dict[str, Any] = {
         "num_edges": graph.num_edges // graph.group.size,
-        "obstacle": find_gpu_obstacle(prepared, deterministic, resumes=resumes),
+        "obstacle": find_gpu_obstacle(prepared, deterministic, resumes=resumes, num_ranks=graph.group.size),
     }
     against = (
         reason_against_gpu(**known)
@@ -349,7 +349,7 @@ def _against_gpus(against: str, prepared: Any, group: Group, rank_on_host: int) 
 
 
 def _memory(prepared: Any, graph: Graph, rank_on_host: int) -> dict[str, Any]:
-    """Compare what a graph takes on this rank's GPU with what that has."""
+    """Compare what a graph, and what is kept on its edges, take on this rank's GPU with what that has."""
     from sigps.device.cuda import find_gpu
     from sigps.engine import gpu_memory, gpu_plan
     from sigps.engine.simple_rows import bytes_while_counted
@@ -364,6 +364,7 @@ def _memory(prepared: Any, graph: Graph, rank_on_host: int) -> dict[str, Any]:
         copied = 4 * graph.num_edges if size > 1 else 0
         counted = bytes_while_counted(graph.num_vertices, num_keys) + copied
         needed = max(needed, gpu_plan.bytes_kept(*share) + counted)
+    needed += gpu_plan.bytes_to_walk(prepared, graph.num_edges // size)
     return {"needed_bytes": needed, "free_bytes": gpu_memory.free_bytes()}
 
 

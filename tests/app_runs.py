@@ -11,10 +11,7 @@ from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
 from ways import Way
 
-from sigps import Result, apps
-
-GPU_APPS = [name for name in apps.__all__ if not getattr(apps, name).declaration.edge_states]
-"""Those that the GPU engine is built for: it takes no program yet that keeps values on edges."""
+from sigps import Result
 
 NAMES = [name for name in BATTERY if name != "empty"]
 DEVICES = ["python", "cpu"]

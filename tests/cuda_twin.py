@@ -78,6 +78,8 @@ class Interpreted:
     def __init__(self, program: VertexProgram, layout: Layout) -> None:
         self._program = program
         names: dict[str, Any] = dict(program.namespace)
+        if program.reads_neighbors:  # found by a warp there: test_warp_neighbors.py
+            names |= {"__mark_row": lambda *row: None, "__next_common": _next_common}
         tells = tells_changes(program.module)
         module = telling_changes(program.module) if tells else program.module
         exec(compile(module, program.file, "exec"), names)
@@ -147,7 +149,7 @@ def run_plainly(
     narrow_ids: bool,
     mail_room: int = 2,
 ) -> tuple[dict[str, Any], int]:
-    """Run a program to its end; return its states and how many supersteps it took."""
+    """Run a program to its end; return its states, those of edges too, and how many supersteps it took."""
     columns = dict(graph.columns)
     compiled = analyse(program)
     layout = layout_of(compiled, {name: c.dtype for name, c in columns.items()}, narrow_ids)
@@ -176,6 +178,8 @@ def run_plainly(
                 total = aggregator.combine(total, row[8 * i : 8 * i + dtype.itemsize].view(dtype)[0].item())
             values[i] = total
         number += 1
+        for own, seen in zip(memory.pointers["own"], memory.pointers["seen"], strict=True):
+            seen[:] = own
         memory.sent, memory.next_sent = memory.next_sent, memory.sent
         memory.records, memory.next_records = memory.next_records, memory.records
         is_quiet = not (memory.sent.astype(bool) & (graph.out_degrees() > 0)).any()
@@ -184,8 +188,9 @@ def run_plainly(
             is_quiet = messages[0][-1] == 0
         if is_quiet and (memory.status != 0).all():
             break
-    states = memory.pointers["states"]
-    return {f.name: s for f, s in zip(compiled.states, states, strict=True)}, number
+    fields = [*compiled.states, *compiled.edge_states]
+    states = [*memory.pointers["states"], *memory.pointers["own"]]
+    return {f.name: s for f, s in zip(fields, states, strict=True)}, number
 
 
 def _memory(program: Vertex, compiled: VertexProgram, graph: Graph, layout: Layout) -> Memory:
@@ -201,6 +206,7 @@ def _memory(program: Vertex, compiled: VertexProgram, graph: Graph, layout: Layo
     records = layout.record.structure.itemsize
     by_edge = zip(compiled.edge_columns, layout.columns, strict=True)
     by_read = zip(compiled.read_columns, layout.read_columns, strict=True)
+    kept = list(zip(compiled.edge_states, layout.edge_states, strict=True))
     pointers = {
         "params": _cells(params, list(layout.params.stored)),
         "ids": ids,
@@ -214,6 +220,9 @@ def _memory(program: Vertex, compiled: VertexProgram, graph: Graph, layout: Layo
         "out_gids": graph.targets.astype(np.uint32),
         "out_ids": ids.astype(np.int64)[graph.targets],
         "out_columns": [column(graph.columns, name, d) for name, d in by_read],
+        "out_rows": graph.targets.astype(np.uint32),
+        "reverse": _reverse(graph) if compiled.reads_reverse else np.zeros(1, np.int64),
+        **{kind: [np.full(graph.num_edges, f.default, d) for f, d in kept] for kind in ("own", "seen")},
         "lists": [np.zeros(graph.num_edges, d) for d in layout.message.stored],
         "num_mails": np.zeros(1, np.uint64),
     }
@@ -234,6 +243,16 @@ def _memory(program: Vertex, compiled: VertexProgram, graph: Graph, layout: Layo
         num_edges=graph.num_edges,
         mail_room=0,
     )
+
+
+def _reverse(graph: Graph) -> Any:
+    """Return the first edge back of each edge of an undirected graph."""
+    rows = np.repeat(np.arange(graph.num_vertices), np.diff(graph.offsets).astype(int)).tolist()
+    first: dict[tuple[int, int], int] = {}
+    for edge, ends in enumerate(zip(rows, graph.targets.tolist(), strict=True)):
+        first.setdefault(ends, edge)
+    back = zip(graph.targets.tolist(), rows, strict=True)
+    return np.array([first[ends] for ends in back], np.int64)
 
 
 def _until_mail_fits(step: Superstep, memory: Memory, number: int, room: int) -> int:
@@ -257,6 +276,10 @@ def _until_mail_fits(step: Superstep, memory: Memory, number: int, room: int) ->
         for state, old in zip(memory.pointers["states"], before[0], strict=True):
             assert (state[overflowed] == old[overflowed]).all()
             state[:] = old
+        of_overflowed = np.repeat(overflowed, np.diff(memory.pointers["out_offsets"]).astype(int))
+        for own, seen in zip(memory.pointers["own"], memory.pointers["seen"], strict=True):
+            assert (own[of_overflowed] == seen[of_overflowed]).all()
+            own[:] = seen
         memory.status[:] = before[1]
         room = count
 
@@ -293,12 +316,25 @@ def _at(row: Any) -> int:
     return int(row.ctypes.data)
 
 
+def _next_common(
+    targets: Any, cells: Any, first: int, at: int, end: int, begin: int, other: int, stop: int
+) -> tuple[Any, Any]:
+    theirs = [targets[i] for i in range(begin, stop)]
+    for i in range(at, end):
+        if targets[i] in theirs and (i == first or targets[i - 1] != targets[i]):
+            return np.uint64(i), np.uint64(int(begin) + theirs.index(targets[i]))
+    return end, other
+
+
 class _Elements:
     def __init__(self, pointer: int, dtype: np.dtype[Any]) -> None:
         self._pointer, self._dtype = pointer, dtype
 
     def __getitem__(self, index: int) -> Any:
         return _load(self._dtype)(self._pointer, int(index) * self._dtype.itemsize)
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        _store(self._dtype)(self._pointer, int(index) * self._dtype.itemsize, value)
 
 
 def _load(dtype: np.dtype[Any]) -> Callable[[int, int], Any]:
@@ -330,10 +366,13 @@ def _accessors() -> dict[str, Any]:
     found: dict[str, Any] = {
         "load_pointer": _load(np.dtype(np.uint64)),
         "new_cell": new_cell,
+        "new_cells": lambda: 0,
+        "meet": lambda: None,
         "next_of": next_of,
     }
     for dtype in map(np.dtype, "?bhilqBHILQfd"):
         code = dtype.str[1:]
         found |= {f"load_{code}": _load(dtype), f"store_{code}": _store(dtype)}
-        found[f"elements_{code}"] = lambda pointer, dtype=dtype: _Elements(pointer, dtype)
+        for kind in ("elements", "shared"):
+            found[f"{kind}_{code}"] = lambda pointer, dtype=dtype: _Elements(pointer, dtype)
     return found

@@ -103,3 +103,35 @@ class Mirrors(Vertex, directed=False):
             edge.seen = sum(one.mark + other.mark for one, other in self.common_neighbors(edge))
         if self.superstep == 1:
             self.vote_to_halt()
+
+
+class Closeness(Vertex, message=int, directed=False):
+    """What neighbours say adds up; what a vertex says grows with its triangles."""
+
+    corners: State[int] = 0
+    heard: State[int] = 0
+
+    def compute(self, messages: Any) -> None:
+        self.heard += sum(messages)
+        for edge in self.out_edges:
+            self.corners += sum(1 for one, other in self.common_neighbors(edge))
+        if self.superstep < 3:
+            self.send_to_neighbors(self.corners + self.superstep)
+        self.vote_to_halt()
+
+
+class Loudest(Vertex, message=int, directed=False):
+    """How many neighbours say the most, which takes two looks at the messages."""
+
+    corners: State[int] = 0
+    heard: State[int] = 0
+
+    def compute(self, messages: Any) -> None:
+        most = max(messages, default=-1)
+        self.heard += most + sum(1 for m in messages if m == most)
+        for edge in self.out_edges:
+            for one, other in self.common_neighbors(edge):
+                self.corners += one.target % 3 + other.target % 2
+        if self.superstep < 3:
+            self.send_to_neighbors(self.corners % 5)
+        self.vote_to_halt()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sigps.device.cpu import Threads
 from sigps.engine.exchange import NoExchange
 from sigps.engine.in_memory import Engine
 from sigps.engine.interpreted import InterpretedEngine
+from sigps.engine.neighbor_rows import build_neighbor_rows
 from sigps.engine.subgraph import Subgraph, build_subgraph
 from sigps.graph.partition import partition
 from sigps.system.data_locator import DataLocator
@@ -21,6 +23,7 @@ from sigps.system.data_locator import DataLocator
 def laid_out(graph: Graph) -> tuple[Subgraph, NoExchange]:
     assignment = partition(graph, 1)
     part = build_subgraph(graph, assignment, with_outgoing=True)
+    part = replace(part, neighbor_rows=build_neighbor_rows(part, assignment, graph.group))
     return part, NoExchange(DataLocator(graph, assignment, part).gids)
 
 

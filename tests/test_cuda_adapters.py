@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from battery import BATTERY
 from cuda_twin import Interpreted, run_plainly
+from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
+from engines import interpreted
 from programs import CASES, kite
 from rank_programs import Flows
 
 from sigps import Vertex, run
-from sigps.apps import BFS, SSSP, PageRank
+from sigps.apps import BFS, SSSP, BiTriDN, EgoNet, PageRank
 
 PROGRAMS: dict[str, Any] = {
     "BFS": lambda: BFS(source=0),
@@ -45,3 +48,33 @@ def test_the_directions_of_edges_reach_a_program() -> None:
     assert judge["out"].tolist() != judge["into"].tolist()
     for name, values in states.items():
         assert values.tolist() == judge[name].tolist()
+
+
+ON_EDGES: dict[str, Vertex] = {
+    **{made.__name__: made() for made in (EdgeTriangles, Marks, Mirrors, Returns, Waves, Closeness, Loudest)},
+    "BiTriDN": BiTriDN(),
+    "EgoNet": EgoNet(source=0, hops=2),
+}
+GRAPHS = [
+    *("complete_5", "grid", "parallel_edges_undirected", "self_loop_undirected", "sparse_ids", "star_out"),
+    *("weight_ties", "hub_on_a_partition_border"),
+]
+
+
+def assert_kept_as_interpreted(made: Vertex, name: str, superstep: Any) -> None:
+    graph = BATTERY[name].build()
+    graph = graph if made.declaration.directed else graph.undirected()
+    judge = interpreted(made, graph)
+    outcome = judge.lease(1000)
+    states, num_supersteps = run_plainly(made, graph, superstep, narrow_ids=False)
+    assert num_supersteps == len(outcome.stats)
+    for field in made.declaration.states:
+        np.testing.assert_allclose(states[field.name], judge.state(field.name), rtol=1e-12)
+    for field in made.declaration.edge_states:
+        np.testing.assert_allclose(states[field.name], judge.edge_state(field.name), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("program", ON_EDGES)
+def test_what_is_kept_on_edges_is_the_interpreters(program: str, name: str) -> None:
+    assert_kept_as_interpreted(ON_EDGES[program], name, Interpreted)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cells import program_of
+from edge_programs import EdgeTriangles, Returns, Waves
 from programs import CASES, kite
 
 from sigps import CompileError, Vertex, kernels
@@ -45,6 +46,8 @@ PROGRAMS: dict[str, Any] = {
     "WCC": WCC,
     **{name: case.program for name, case in CASES.items()},
 }
+
+ON_EDGES: dict[str, type[Vertex]] = {made.__name__: made for made in (EdgeTriangles, Waves, Returns)}
 
 COLUMNS = {name: values.dtype for name, values in kite().columns.items()}
 
@@ -78,9 +81,10 @@ def test_every_program_links(name: str, arch: str, precision: Any) -> None:
     assert b"gather_reference" in cubin
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", [*PROGRAMS, *ON_EDGES])
 def test_the_functions_of_a_program_are_inlined(name: str) -> None:
-    text = linked_text(compiled(name), "sm_90")
+    """What a warp found of common neighbours stays in registers, too."""
+    text = linked_text(compiled(name if name in PROGRAMS else ON_EDGES[name]()), "sm_90")
     called = re.findall(r"^\s*call[.\w]*\s*(?:\([^)]*\)\s*,)?\s*(\w+)", text, flags=re.MULTILINE)
     assert [f for f in called if not f.startswith("__internal")] == []  # pow() is a function of CUDA's own
     assert "depot" not in text, "a row lies in local memory"
@@ -308,6 +312,12 @@ def test_more_states_than_a_job_has_room_for() -> None:
     fields = "\n".join(f"s{i}: State[int] = 0" for i in range(33))
     with pytest.raises(CompileError, match="has 34 states; a GPU takes 32"):
         compiled(program_of("self.x = 1.0", fields=fields))
+
+
+def test_more_values_on_edges_than_a_job_has_room_for() -> None:
+    fields = "\n".join(f"e{i}: EdgeState[int] = 0" for i in range(17)) + "\n"
+    with pytest.raises(CompileError, match="has 17 values kept on each edge; a GPU takes 16"):
+        compiled(program_of("self.x = 1.0", fields=fields, before="from sigps import EdgeState"))
 
 
 def test_kernels_that_are_wrong_say_why() -> None:

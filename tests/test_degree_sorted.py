@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,8 @@ from sigps.engine.degree_sorted import (
     BLOCK_DEGREE,
     WARP_DEGREE,
     Rows,
+    edges_back,
+    edges_before,
     place,
     rows_of_positions,
     sorted_by_degree,
@@ -138,3 +142,37 @@ def test_offsets_may_go_beyond_32_bits() -> None:
     rows = place(np, degrees)
     assert rows.num_positions == 64 * 2**31
     assert int(rows.offsets[-1]) == 64 * 2**31
+
+
+@given(st.lists(st.lists(st.integers(0, 99), max_size=5), max_size=9), st.randoms(use_true_random=False))
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_rows_in_another_order_have_their_edges(rows: list[list[int]], draw: random.Random) -> None:
+    order = list(range(len(rows)))
+    draw.shuffle(order)
+    moved = [rows[number] for number in order]
+    values = np.array([value for row in rows for value in row], dtype=np.int64)
+    found = edges_before(np, _offsets(rows), _offsets(moved), np.array(order, dtype=np.int64))
+    assert values[found].tolist() == [value for row in moved for value in row]
+
+
+@given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=20), st.permutations(range(8)))
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_the_edge_back_is_the_first_in_the_targets_row(
+    pairs: list[tuple[int, int]], order: list[int]
+) -> None:
+    """Rows stand in any order; loops and parallel edges are among them."""
+    near: dict[int, list[int]] = {v: [] for v in range(8)}
+    for v, w in pairs:
+        near[v].append(w)
+        if v != w:
+            near[w].append(v)
+    rows = [sorted(near[v]) for v in order]
+    ends = [(v, w) for v, row in zip(order, rows, strict=True) for w in row]
+    place_of = np.argsort(order)
+    targets = np.array([w for _, w in ends], dtype=np.uint32)
+    found = edges_back(np, _offsets(rows), targets, place_of[targets].astype(np.uint32), np.array(order))
+    assert [ends.index((w, v)) for v, w in ends] == found.tolist()
+
+
+def _offsets(rows: list[list[int]]) -> NDArray[np.uint64]:
+    return np.cumsum([0, *map(len, rows)]).astype(np.uint64)

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from battery import BATTERY
+from edge_programs import Returns
 from rank_programs import Jump, TwoLetters
+from test_edge_states import Mixed
 from thread_group import ThreadGroup, run_ranks
 
 from sigps import Graph, State, Vertex, generate, run
@@ -163,6 +165,27 @@ def test_several_ranks_need_gpus_that_reach_each_other(
     with caplog.at_level(logging.INFO, logger="sigps"):
         assert run_ranks(2, run_shared) == ["cpu", "cpu"]
     assert f"device: cpu ({why})" in [r.getMessage() for r in caplog.records]
+
+
+@pytest.mark.usefixtures("any_size_pays")
+@pytest.mark.parametrize(
+    ("program", "what"),
+    [(Returns(), "values kept on edges (EdgeState)"), (Mixed(), "common_neighbors()")],
+)
+def test_edges_of_neighbours_go_to_one_gpu(
+    program: Vertex, what: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("numba_cuda", reason="needs numba-cuda: pip install 'sigps[cuda-link]'")
+    Asked(monkeypatch)
+    assert chosen(program, BATTERY["grid"].build()) == "cuda"
+
+    def choose(group: ThreadGroup) -> str:
+        return chosen(program, BATTERY["grid"].build(group=group))
+
+    with caplog.at_level(logging.INFO, logger="sigps"):
+        assert run_ranks(2, choose) == ["cpu", "cpu"]
+    says = f"device: cpu (the GPU engine is not built for {what} on several ranks yet)"
+    assert says in [r.getMessage() for r in caplog.records]
 
 
 @pytest.mark.usefixtures("any_size_pays")

@@ -16,7 +16,7 @@ import pytest
 from app_runs import NAMES, RANDOM, neighbours_of
 from battery import BATTERY, Sample
 from cells import program_of
-from edge_programs import EdgeTriangles, Marks, Mirrors, Returns, Waves
+from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_equality import samples
@@ -63,7 +63,7 @@ def test_all_ways_agree(program: type[Vertex], name: str) -> None:
     assert_all_equal(program(), BATTERY[name], SOME_WAYS)
 
 
-@pytest.mark.parametrize("program", [EdgeTriangles, Waves, Returns])
+@pytest.mark.parametrize("program", [EdgeTriangles, Waves, Returns, Closeness, Loudest])
 def test_all_ways_agree_where_rows_are_long(program: type[Vertex]) -> None:
     assert_all_equal(program(), BATTERY["skewed"], SOME_WAYS)
 
@@ -518,12 +518,14 @@ def test_a_run_goes_on_from_its_log(
         assert_same(result, whole, exact=True)
 
 
-def test_the_gpu_engine_says_that_it_is_not_built_for_them() -> None:
-    assert find_gpu_obstacle(analyse(Marks()), False) == "values kept on edges (EdgeState)"
+def test_the_gpu_engine_says_that_it_is_not_built_for_them_on_several_ranks() -> None:
     looks = program_of(
         "for edge in self.out_edges:\n    self.x += sum(1 for a, b in self.common_neighbors(edge))"
     )
-    assert find_gpu_obstacle(analyse(looks), False) == "common_neighbors()"
+    for program, what in ((Marks(), "values kept on edges (EdgeState)"), (looks, "common_neighbors()")):
+        derived = analyse(program)
+        assert find_gpu_obstacle(derived, False) is None
+        assert find_gpu_obstacle(derived, False, num_ranks=2) == f"{what} on several ranks"
 
 
 def test_without_edge_states_neighbours_are_read_too() -> None:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from cuda_twin import Memory, Superstep
-from test_cuda_adapters import PROGRAMS, assert_as_interpreted
+from test_cuda_adapters import (
+    GRAPHS,
+    ON_EDGES,
+    PROGRAMS,
+    assert_as_interpreted,
+    assert_kept_as_interpreted,
+)
 
 from sigps.compiler.cuda import compile_for_cuda, link
 from sigps.compiler.cuda_adapters import Layout
@@ -80,6 +87,17 @@ class OnDevice:
             checked(driver.cuMemFree(memory))
 
 
+def on_device(device: Device, narrow_ids: bool) -> Callable[[VertexProgram, Layout], Superstep]:
+    columns = {"weight": np.dtype(np.float64), "capacity": np.dtype(np.int32)}
+
+    def superstep(program: VertexProgram, layout: Layout) -> Superstep:
+        compiled = compile_for_cuda(program, columns, narrow_ids=narrow_ids, arch=device.arch)
+        assert (compiled.slots, compiled.record) == (layout.slots.stored, layout.record.stored)
+        return OnDevice(device, link(compiled, "gather_reference", device.arch))
+
+    return superstep
+
+
 ORDERED = [name for name in PROGRAMS if name != "forward"]
 """Without the program that sends what depends on the order of its messages, which BSP leaves open."""
 
@@ -87,11 +105,10 @@ ORDERED = [name for name in PROGRAMS if name != "forward"]
 @pytest.mark.parametrize("narrow_ids", [False, True])
 @pytest.mark.parametrize("name", ORDERED)
 def test_the_reference_kernel_is_the_interpreters(name: str, narrow_ids: bool, device: Device) -> None:
-    columns = {"weight": np.dtype(np.float64), "capacity": np.dtype(np.int32)}
+    assert_as_interpreted(PROGRAMS[name](), on_device(device, narrow_ids), narrow_ids)
 
-    def on_device(program: VertexProgram, layout: Layout) -> Superstep:
-        compiled = compile_for_cuda(program, columns, narrow_ids=narrow_ids, arch=device.arch)
-        assert (compiled.slots, compiled.record) == (layout.slots.stored, layout.record.stored)
-        return OnDevice(device, link(compiled, "gather_reference", device.arch))
 
-    assert_as_interpreted(PROGRAMS[name](), on_device, narrow_ids)
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("program", ON_EDGES)
+def test_what_it_keeps_on_edges_is_the_interpreters(program: str, name: str, device: Device) -> None:
+    assert_kept_as_interpreted(ON_EDGES[program], name, on_device(device, narrow_ids=False))

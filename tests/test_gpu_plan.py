@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cells import program_of
+from edge_programs import EdgeTriangles, Marks, Returns
 from test_cuda_compiler import PROGRAMS
 from test_equality import PROGRAMS as ENGINE_PROGRAMS
 
@@ -21,7 +23,7 @@ from sigps import Vertex
 from sigps.apps import BFS, PageRank
 from sigps.compiler.cuda import CudaProgram, compile_for_cuda
 from sigps.compiler.frontend import analyse
-from sigps.engine.gpu_plan import RunPlan, Sizes, plan_run
+from sigps.engine.gpu_plan import RunPlan, Sizes, bytes_to_walk, can_cluster, can_push, plan_run
 
 COLUMNS = {"weight": np.dtype(np.float64), "capacity": np.dtype(np.int32)}
 MILLION = Sizes(num_owned=1_000_000, num_in_edges=16_000_000, num_hubs=100)
@@ -128,3 +130,43 @@ def test_every_program_has_a_plan() -> None:
     for make in PROGRAMS.values():
         plan = plan_run(compiled(make()), Sizes(0, 0, 0))
         assert plan.nbytes > 0
+
+
+def test_what_is_kept_on_an_edge_is_there_twice() -> None:
+    """A flag of one byte and a whole number of eight, each written and seen; and a bit a vertex."""
+    few, many = (
+        plan_run(compiled(Marks()), Sizes(1 << 16, 0, 0, num_out_edges=edges)) for edges in (0, 1 << 20)
+    )
+    assert many.nbytes - few.nbytes == pytest.approx(2 * 9 << 20, abs=4 * 256)
+    assert many.sizes["wrote"] == (1 << 16) // 8
+    assert many.offsets["wrote"] + many.sizes["wrote"] <= many.num_zeros
+
+
+@pytest.mark.parametrize(
+    ("program", "an_edge"),
+    [
+        (BFS(source=0), 0),
+        (Marks(), 4 + 8 + 2 * (1 + 8)),
+        (EdgeTriangles(), 4 + 8 + 4 + 2 * 8),
+        (Returns(), 4 + 8 + 4 + 8 + 48 + 2 * (8 + 8)),
+    ],
+)
+def test_bytes_of_a_walked_edge(program: Vertex, an_edge: int) -> None:
+    assert bytes_to_walk(analyse(program), 1000) == 1000 * an_edge
+
+
+def test_what_warps_compute_is_pulled() -> None:
+    body = "self.x = sum(messages)\nself.send_to_neighbors(self.x)\n"
+    loop = "for edge in self.out_edges:\n    self.x += sum(1 for a, b in self.common_neighbors(edge))"
+    assert can_push(compiled(program_of(body)))
+    assert not can_push(compiled(program_of(body + loop)))
+
+
+def test_where_something_is_kept_on_edges_is_no_cluster() -> None:
+    body = "self.x = sum(messages)\nself.send_to_neighbors(self.x)"
+    keeps = program_of(
+        body, "x: State[float] = 0.0\nkept: EdgeState[int] = 0", before="from sigps import EdgeState"
+    )
+    assert can_cluster(compiled(program_of(body)))
+    assert can_push(compiled(keeps))
+    assert not can_cluster(compiled(keeps))

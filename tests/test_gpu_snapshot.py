@@ -41,9 +41,9 @@ MAKERS = {"cuda": on_gpu, "cpu": compiled, "python": interpreted}
 def written(snapshot: Snapshot) -> Snapshot:
     """Return what a log would have of it."""
     on_host = {
-        name: tuple(map(np.asarray, value)) if name in ("states", "values") else np.asarray(value)
+        name: tuple(map(np.asarray, value)) if isinstance(value, tuple) else np.asarray(value)
         for name, value in vars(snapshot).items()
-        if name in ("status", "states", "ends", "values")
+        if name in ("status", "states", "ends", "values", "edges")
     }
     return replace(snapshot, **on_host)
 

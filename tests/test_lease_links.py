@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import test_equality
-from app_runs import GPU_APPS
+from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
 from programs import kite
 from test_cuda_compiler import COLUMNS, PROGRAMS
 
@@ -17,13 +17,14 @@ from sigps.compiler.frontend import analyse
 from sigps.compiler.program import VertexProgram
 from sigps.engine.configuration import MEDIUM, NARROW, NO_CLUSTER, WIDE, Shape, choose_cluster
 from sigps.engine.gpu_in_memory import BY_EDGE, PEERS
-from sigps.engine.gpu_plan import can_push
+from sigps.engine.gpu_plan import can_cluster
 from sigps.engine.simple_rows import Counting
 from sigps.errors import DeviceError
 
-APPS = [*GPU_APPS, "PageRank_tolerance"]
+APPS = [*sigps.apps.__all__, "PageRank_tolerance"]
 
 REQUIRED = {
+    "EgoNet": {"source": 0},
     "HarmonicLabels": {"one": 0, "zero": 1},
     "HeatDiffusion": {"source": 0, "rate": 0.1},
     "KHop": {"source": 0},
@@ -64,7 +65,7 @@ def both_ways_columns() -> dict[str, Any]:
 
 def assert_links(program: VertexProgram, arch: str, narrow_ids: bool = True, shape: Shape = MEDIUM) -> None:
     native = compile_for_cuda(program, both_ways_columns(), narrow_ids=narrow_ids, arch=arch)
-    cluster = choose_cluster(arch) if can_push(native) else NO_CLUSTER
+    cluster = choose_cluster(arch) if can_cluster(native) else NO_CLUSTER
     cubin = link(native, "lease", arch, shape.macros() | cluster.macros())
     assert cubin[:4] == b"\x7fELF"
     assert b"run_lease" in cubin
@@ -134,6 +135,12 @@ def test_a_lease_of_several_gpus_links_by_edge(name: str) -> None:
 def test_a_lease_of_several_gpus_links(name: str) -> None:
     native = compile_for_cuda(analyse(made(name), "single"), COLUMNS, narrow_ids=True, arch="sm_90")
     assert b"run_lease" in link(native, "lease", "sm_90", MEDIUM.macros() | PEERS)
+
+
+@pytest.mark.parametrize("program", [Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves])
+@pytest.mark.parametrize(("arch", "precision"), TARGETS)
+def test_a_lease_of_what_is_kept_on_edges_links(arch: str, precision: Any, program: type[Vertex]) -> None:
+    assert_links(analyse(program(), precision), arch)
 
 
 @pytest.mark.parametrize(("arch", "precision"), TARGETS)

@@ -184,12 +184,14 @@ def _check_room(program: VertexProgram) -> None:
         "states": len(program.states),
         "columns": len(program.edge_columns),
         "out_columns": len(program.read_columns),
+        "own": len(program.edge_states),
         "lists": len(program.message) if program.consumption is Consumption.LISTED else 0,
     }
     called = {
         "states": "states",
         "columns": "edge columns in messages",
         "out_columns": "edge columns in compute()",
+        "own": "values kept on each edge",
         "lists": "message fields",
     }
     for name, count in given.items():
@@ -227,6 +229,7 @@ def _layout(
         message=plain(program.message_dtypes),
         columns=used,
         read_columns=read,
+        edge_states=program.edge_state_dtypes,
         narrow_ids=narrow_ids,
     )
 
@@ -323,6 +326,7 @@ def _defines(program: VertexProgram, layout: Layout, neutral: bytes | None) -> d
             f"SIGPS_SLOT{i}_OFFSET": str(offset),
         }
     each = " ".join(f"F({_OPS[op]}, {_c_type(dtype)}, {offset})" for op, dtype, offset in slots)
+    kept = " ".join(f"F({i}, {_c_type(dtype)})" for i, dtype in enumerate(layout.edge_states))
     identity = [np.array(a.identity, dtype=a.field.dtype()).tobytes() for a in program.aggregators]
     return defines | {
         "SIGPS_EACH_SLOT(F)": each,
@@ -330,6 +334,9 @@ def _defines(program: VertexProgram, layout: Layout, neutral: bytes | None) -> d
         "SIGPS_NEUTRAL_WORDS": _words(neutral or b"", min(8, _alignment(len(neutral or b"")))),
         "SIGPS_NUM_AGGREGATES": str(len(identity)),
         "SIGPS_IDENTITY_WORDS": _words(b"".join(cell.ljust(8, b"\0") for cell in identity), 8),
+        "SIGPS_NUM_EDGE_STATES": str(len(layout.edge_states)),
+        "SIGPS_EACH_EDGE_STATE(F)": kept,
+        "SIGPS_BY_WARP": str(int(program.reads_neighbors)),
         "SIGPS_LISTED": str(int(listed)),
         "SIGPS_MAILBOX": str(int(program.delivery is Delivery.MAILBOX)),
         "SIGPS_EARLY_EXIT": str(int(program.early_exit in (EarlyExit.FIRST, EarlyExit.LOWEST))),

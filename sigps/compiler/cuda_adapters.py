@@ -2,6 +2,9 @@
 
 An adapter has C linkage and sees memory: it loads rows into tuples, calls the program's functions, and stores
 what they return. What a field is in memory may be narrower than what the functions compute with.
+
+Where compute() looks through rows of neighbours, all lanes of a warp run an adapter together, for one vertex
+(`cuda_warps.py`).
 """
 
 from __future__ import annotations
@@ -54,6 +57,7 @@ class Layout:
     message: Row
     columns: Dtypes
     read_columns: Dtypes
+    edge_states: Dtypes
     narrow_ids: bool
 
 
@@ -114,10 +118,7 @@ def _compute(program: VertexProgram, layout: Layout, empty: Sequence[str], tells
     messages = "begin, end" if listed else "inbox, has"
     inbox = _tuple(_slots_or(layout.slots, empty))
     if listed:
-        boxes = [
-            f"elements_{_code(d)}(load_pointer(job, {offset_of('lists', i)}))"
-            for i, d in enumerate(layout.message.stored)
-        ]
+        boxes = [_elements(_code(d), "lists", i) for i, d in enumerate(layout.message.stored)]
         inbox = _tuple(["begin", "end", *boxes])
     posts = program.delivery is Delivery.MAILBOX
     name = "sigps_compute_listed" if listed else "sigps_compute"
@@ -131,12 +132,13 @@ def _compute(program: VertexProgram, layout: Layout, empty: Sequence[str], tells
         f"    in_degree = __np.int64(load_u4(load_pointer(job, {offset_of('in_degrees')}), v * 4))",
         f"    state = {_state(layout)}",
         f"    messages = {inbox}",
-        f"    edges = {_edges(layout) if program.reads_edges else '()'}",
+        f"    edges = {_edges(program, layout) if program.reads_edges else '()'}",
         "    overflow = new_cell()" if posts else "",
         f"    mail = {'(job, vertex, overflow)' if posts else '()'}",
         f"    outcome = compute({_env('superstep')}, params, aggregates, (id_of(job, v), out_degree, in_degree), "
         f"state, messages, {'end > begin' if listed else 'has != 0'}, edges, mail)",
-        *_indented(_refusal() if posts else []),
+        *_indented(_refusal(layout) if posts else []),
+        "    meet()" if program.reads_neighbors else "",
         *_indented(_store_states(layout, tells_changes)),
         f"    if outcome[1] & {SENT}:",
         *_indented(_stores("record", layout.record, "outcome[2]") or ["pass"], 2),
@@ -155,8 +157,14 @@ def _store_states(layout: Layout, tells_changes: bool) -> list[str]:
     return lines
 
 
-def _refusal() -> list[str]:
-    return ["if load_u4(overflow, 0) != 0:", f"    return __np.uint32({OVERFLOW})"]
+def _refusal(layout: Layout) -> list[str]:
+    """Tell that mail found no room; what was written to edges is as it was before."""
+    undo = [f"edges[5][5][{i}][at] = edges[5][6][{i}][at]" for i in range(len(layout.edge_states))]
+    return [
+        "if load_u4(overflow, 0) != 0:",
+        *_indented(["for at in range(edges[0], edges[1]):", *_indented(undo)] if undo else []),
+        f"    return __np.uint32({OVERFLOW})",
+    ]
 
 
 def _deliver(program: VertexProgram, layout: Layout) -> str:
@@ -245,21 +253,32 @@ def _state(layout: Layout) -> str:
     )
 
 
-def _edges(layout: Layout) -> str:
+def _edges(program: VertexProgram, layout: Layout) -> str:
     offsets = f"load_pointer(job, {offset_of('out_offsets')})"
-    columns = [
-        f"elements_{_code(d)}(load_pointer(job, {offset_of('out_columns', i)}))"
-        for i, d in enumerate(layout.read_columns)
+    parts = [
+        f"load_i8({offsets}, v * 8)",
+        f"load_i8({offsets}, v * 8 + 8)",
+        _elements("u4", "out_gids"),
+        _elements("i8", "out_ids"),
+        _arrays("out_columns", layout.read_columns),
     ]
-    return _tuple(
-        [
-            f"load_i8({offsets}, v * 8)",
-            f"load_i8({offsets}, v * 8 + 8)",
-            f"elements_u4(load_pointer(job, {offset_of('out_gids')}))",
-            f"elements_i8(load_pointer(job, {offset_of('out_ids')}))",
-            _tuple(columns),
-        ]
-    )
+    return _tuple([*parts, _links(program, layout)] if program.links_edges else parts)
+
+
+def _links(program: VertexProgram, layout: Layout) -> str:
+    """Write what is kept on edges, and the rows of neighbours, with cells in the place of marks."""
+    rows = [_elements("u4", "out_rows"), _elements("u8", "out_offsets"), _elements("u4", "out_gids")]
+    cells, written = ("new_cells()", "shared") if program.reads_neighbors else ("()", "elements")
+    own, seen = _arrays("own", layout.edge_states, written), _arrays("seen", layout.edge_states)
+    return _tuple([*rows, cells, _elements("i8", "reverse"), own, seen])
+
+
+def _arrays(name: str, dtypes: Dtypes, kind: str = "elements") -> str:
+    return _tuple([_elements(_code(d), name, i, kind) for i, d in enumerate(dtypes)])
+
+
+def _elements(code: str, name: str, index: int = 0, kind: str = "elements") -> str:
+    return f"{kind}_{code}(load_pointer(job, {offset_of(name, index)}))"
 
 
 def _slots_or(slots: Row, empty: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ import contextlib
 import linecache
 import re
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from sigps.compiler.cuda_memory import POINTER, Elements, accessors
 from sigps.compiler.cuda_single import in_single, single_operations
 from sigps.compiler.cuda_stores import telling_changes, tells_changes
 from sigps.compiler.cuda_ufuncs import complete_ufuncs
+from sigps.compiler.cuda_warps import jit_device, warp_names
 from sigps.compiler.dispatchers import compiled_names, summable
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.errors import CompileError
@@ -59,8 +60,12 @@ class Functions:
         self._tells_changes = tells_changes(program.module)
         module = telling_changes(program.module) if self._tells_changes else program.module
         module = in_single(module) if is_single else module
-        self._names = compiled_names(replace(program, module=module), _jit, __name__, _python_of)
+        self._names = compiled_names(replace(program, module=module), jit_device, __name__, _python_of)
         self._names.update(single_operations())
+        self._access = {"__np": np, **accessors()}
+        if program.reads_neighbors:
+            self._names.update(warp_names())
+            self._access.update(warp_names())
 
     def infer(self) -> tuple[Dtypes, Dtypes]:
         """Find the types of the slots and of the outbox record, as `cpu.py` does.
@@ -81,9 +86,15 @@ class Functions:
             inbox = _of(slots)
         edges: Any = numba.types.Tuple([])
         if program.reads_edges:
-            read = [Elements(self._columns[c]) for c in program.read_columns]
-            gids, ids = Elements(np.dtype(np.uint32)), Elements(np.dtype(np.int64))
-            edges = numba.types.Tuple([i64, i64, gids, ids, numba.types.Tuple(read)])
+            u4, u8, i8 = (Elements(np.dtype(t)) for t in (np.uint32, np.uint64, np.int64))
+            parts = [i64, i64, u4, i8, _arrays([self._columns[c] for c in program.read_columns])]
+            if program.links_edges:
+                cells = POINTER if program.reads_neighbors else numba.types.Tuple([])
+                own = _arrays(program.edge_state_dtypes, are_shared=program.reads_neighbors)
+                parts.append(
+                    numba.types.Tuple([u4, u8, u4, cells, i8, own, _arrays(program.edge_state_dtypes)])
+                )
+            edges = numba.types.Tuple(parts)
         mail: Any = numba.types.Tuple([])
         if program.delivery is Delivery.MAILBOX:
             mail = numba.types.Tuple([POINTER, numba.types.uint32, POINTER])
@@ -101,7 +112,7 @@ class Functions:
         Raises:
             CompileError: If CUDA lacks something that a function calls.
         """
-        names: dict[str, Any] = {"__np": np, **accessors(), **self._names}
+        names: dict[str, Any] = {**self._access, **self._names}
         names["edge_function"] = self._names.get("edge")
         modules = []
         for name, (signature, text) in write_adapters(
@@ -109,7 +120,7 @@ class Functions:
         ).items():
             exec(text, names)
             if not signature:
-                names[name] = _jit(names[name])
+                names[name] = jit_device(names[name])
                 continue
             result, *arguments = (_TYPES[t] for t in signature.split())
             with self._explaining():
@@ -127,10 +138,10 @@ class Functions:
         return tuple(modules)
 
     def _define_emit(self, message: Row) -> None:
-        names: dict[str, Any] = {"__np": np, **accessors()}
+        names = dict(self._access)
         exec(emit(message), names)
         # The dispatcher that compute() calls is the one in its globals.
-        self._names["emit"] = _jit(names["emit"])
+        self._names["emit"] = jit_device(names["emit"])
 
     def _returned(self, name: str, given: tuple[Any, ...]) -> Any:
         with self._explaining():
@@ -194,14 +205,14 @@ def _of(dtypes: Dtypes) -> Any:
     return numba.types.Tuple([numba.from_dtype(d) for d in dtypes])
 
 
+def _arrays(dtypes: Sequence[np.dtype[Any]], *, are_shared: bool = False) -> Any:
+    return numba.types.Tuple([Elements(d, are_shared) for d in dtypes])
+
+
 def _dtype(numba_type: Any) -> np.dtype[Any]:
     from numba.np.numpy_support import as_dtype
 
     return np.dtype(as_dtype(getattr(numba_type, "literal_type", numba_type)))
-
-
-def _jit(function: Callable[..., Any]) -> Any:
-    return cuda.jit(device=True, forceinline=True)(function)
 
 
 def _python_of(value: Any) -> Any:

@@ -12,8 +12,11 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba import cuda
 from numba.cuda import types
 from numba.cuda.extending import intrinsic, models, overload, register_model
+
+from sigps.kernels.warp_neighbors import CELLS
 
 __all__ = ["POINTER", "Elements", "accessors", "code_of"]
 
@@ -21,11 +24,16 @@ POINTER = types.CPointer(types.uint8)
 
 
 class Elements(types.Type):  # type: ignore[misc]
-    """The array behind a pointer, as compute() sees edge columns and lists: it can be indexed, no more."""
+    """The array behind a pointer, as compute() sees edge columns, lists and edge states: it can be indexed, no more.
 
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        self.dtype = dtype
-        super().__init__(name=f"Elements({dtype})")
+    Args:
+        dtype: Of an element.
+        is_shared: Whether all lanes of a warp store to it together: each value is stored when all have come so far.
+    """
+
+    def __init__(self, dtype: np.dtype[Any], is_shared: bool = False) -> None:
+        self.dtype, self.is_shared = dtype, is_shared
+        super().__init__(name=f"Elements({dtype}{', shared' if is_shared else ''})")
 
 
 @register_model(Elements)
@@ -40,8 +48,24 @@ class _ElementsModel(models.PrimitiveModel):  # type: ignore[misc]
 def _element(elements, index):  # type: ignore[no-untyped-def]
     if not isinstance(elements, Elements):
         return None
-    load, size = _load_element(elements.dtype), elements.dtype.itemsize
+    load, size = _load_element(elements), elements.dtype.itemsize
     return lambda elements, index: load(elements, np.int64(index) * size)
+
+
+@overload(operator.setitem)
+def _set_element(elements, index, value):  # type: ignore[no-untyped-def]
+    if not isinstance(elements, Elements):
+        return None
+    store, size = _store_element(elements), elements.dtype.itemsize
+
+    def set_element(elements, index, value):  # type: ignore[no-untyped-def]
+        store(elements, np.int64(index) * size, value)
+
+    def set_shared(elements, index, value):  # type: ignore[no-untyped-def]
+        cuda.syncwarp()
+        store(elements, np.int64(index) * size, value)
+
+    return set_shared if elements.is_shared else set_element
 
 
 def code_of(dtype: np.dtype[Any]) -> str:
@@ -53,24 +77,32 @@ def code_of(dtype: np.dtype[Any]) -> str:
 def accessors() -> dict[str, Any]:
     """Return the functions that adapters call: `load_f8(pointer, offset)`, `store_f8(pointer, offset, value)`, ...
 
-    And `load_pointer(pointer, offset)`, `elements_f8(pointer)`, `new_cell()`, `next_of(pointer)`.
+    And `load_pointer(pointer, offset)`, `elements_f8(pointer)`, `shared_f8(pointer)`, `new_cell()`, `new_cells()`,
+    `next_of(pointer)`.
     """
     found: dict[str, Any] = {
         "load_pointer": _load(POINTER, POINTER, 8),
         "new_cell": _new_cell,
+        "new_cells": _new_cells,
         "next_of": _next_of,
     }
     for code in "?bhilqBHILQfd":
         dtype = np.dtype(code)
         found[f"load_{code_of(dtype)}"] = _load(POINTER, numba.from_dtype(dtype), dtype.itemsize)
-        found[f"store_{code_of(dtype)}"] = _store(numba.from_dtype(dtype), dtype.itemsize)
-        found[f"elements_{code_of(dtype)}"] = _elements(dtype)
+        found[f"store_{code_of(dtype)}"] = _store(POINTER, numba.from_dtype(dtype), dtype.itemsize)
+        found[f"elements_{code_of(dtype)}"] = _elements(Elements(dtype))
+        found[f"shared_{code_of(dtype)}"] = _elements(Elements(dtype, is_shared=True))
     return found
 
 
 @functools.cache
-def _load_element(dtype: np.dtype[Any]) -> Any:
-    return _load(Elements(dtype), numba.from_dtype(dtype), dtype.itemsize)
+def _load_element(elements: Elements) -> Any:
+    return _load(elements, numba.from_dtype(elements.dtype), elements.dtype.itemsize)
+
+
+@functools.cache
+def _store_element(elements: Elements) -> Any:
+    return _store(elements, numba.from_dtype(elements.dtype), elements.dtype.itemsize)
 
 
 def _load(pointer_type: Any, value_type: Any, size: int) -> Any:
@@ -85,7 +117,7 @@ def _load(pointer_type: Any, value_type: Any, size: int) -> Any:
     return load
 
 
-def _store(value_type: Any, size: int) -> Any:
+def _store(pointer_type: Any, value_type: Any, size: int) -> Any:
     @intrinsic
     def store(context, pointer, offset, value):  # type: ignore[no-untyped-def]
         def generate(context, builder, signature, given):  # type: ignore[no-untyped-def]
@@ -93,7 +125,7 @@ def _store(value_type: Any, size: int) -> Any:
             builder.store(model.as_data(builder, given[2]), _address(builder, given, model), align=size)
             return context.get_dummy_value()
 
-        return types.void(POINTER, types.int64, value_type), generate
+        return types.void(pointer_type, types.int64, value_type), generate
 
     return store
 
@@ -102,10 +134,10 @@ def _address(builder: Any, given: Any, model: Any) -> Any:
     return builder.bitcast(builder.gep(given[0], [given[1]]), model.get_data_type().as_pointer())
 
 
-def _elements(dtype: np.dtype[Any]) -> Any:
+def _elements(found: Elements) -> Any:
     @intrinsic
     def elements(context, pointer):  # type: ignore[no-untyped-def]
-        return Elements(dtype)(POINTER), lambda context, builder, signature, given: given[0]
+        return found(POINTER), lambda context, builder, signature, given: given[0]
 
     return elements
 
@@ -120,6 +152,20 @@ def _new_cell(context):  # type: ignore[no-untyped-def]
 
         cell = cgutils.alloca_once_value(builder, ir.Constant(ir.IntType(32), 0))
         return builder.bitcast(cell, ir.IntType(8).as_pointer())
+
+    return POINTER(), generate
+
+
+@intrinsic
+def _new_cells(context):  # type: ignore[no-untyped-def]
+    """Return a pointer to the cells of this call's own in which `kernels/warp_neighbors.py` keeps what it found."""
+
+    def generate(context, builder, signature, given):  # type: ignore[no-untyped-def]
+        from llvmlite import ir
+        from numba.cuda import cgutils
+
+        words = ir.ArrayType(ir.IntType(64), CELLS // 8)
+        return builder.bitcast(cgutils.alloca_once(builder, words), ir.IntType(8).as_pointer())
 
     return POINTER(), generate
 

@@ -19,7 +19,8 @@ The functions (every argument is a scalar or a tuple, so each is inlined whereve
     inbox   = the slots where messages are combined; (begin, end, array, ...) where they are listed
     edges   = (begin, end, gids, ids, (column, ...))  the vertex's out-edges, where compute() reads them;
               with a sixth where something is kept on them, or rows of neighbours are walked:
-              (row_of, offsets, targets, marks, reverse, (own, ...), (seen, ...)), as in engine/
+              (row_of, offsets, targets, marks, reverse, (own, ...), (seen, ...)), as in engine/;
+              on a GPU with cells in the place of marks (kernels/warp_neighbors.py)
     mail    = (count, kinds, targets, senders, array, ...)  where compute() sends what no record can express
     flags   = HALT | RETIRE | SENT
 """

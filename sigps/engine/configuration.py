@@ -58,7 +58,7 @@ def choose_shape(*, record_bytes: int, stops_early: bool, reads_columns: bool) -
     Args:
         record_bytes: The size of an outbox record; 0: none.
         stops_early: Whether a pull may stop before it has seen all.
-        reads_columns: Whether messages need edge columns.
+        reads_columns: Whether messages need edge columns, or compute() what is kept on edges and rows of neighbours.
 
     >>> choose_shape(record_bytes=4, stops_early=False, reads_columns=False) == WIDE
     True
@@ -192,7 +192,7 @@ def num_blocks(resident: int, num_vertices: int, num_edges: int, threads: int) -
 
     Args:
         resident: Blocks that the device holds at once.
-        num_vertices: Vertices of the partition.
+        num_vertices: Vertices of the partition, each as often as threads compute it.
         num_edges: Its in-edges.
         threads: Threads of a block.
 

@@ -20,6 +20,8 @@ __all__ = [
     "WARP_DEGREE",
     "GhostPlaces",
     "Rows",
+    "edges_back",
+    "edges_before",
     "place",
     "place_ghosts",
     "rows_of_positions",
@@ -114,6 +116,43 @@ def rows_of_positions(xp: Any, rows: Rows, piece: int = LOOKING_UP // 64) -> Any
         is_edge = (row <= last) & (inside // 32 < rows.degrees[xp.minimum(row, last)])
         found[first : first + positions.size] = xp.where(is_edge, row, NO_VERTEX).astype(xp.uint32)
     return found
+
+
+def edges_before(xp: Any, before: Any, after: Any, order: Any) -> Any:
+    """Return where each edge stood before rows were brought into another order, [num_edges]; by its new position.
+
+    Args:
+        xp: NumPy or CuPy.
+        before: [num_rows + 1]: where rows began.
+        after: [num_rows + 1]: where they begin now.
+        order: [num_rows]: what each row's number was.
+
+    >>> edges_before(np, np.array([0, 2, 3, 6]), np.array([0, 3, 5, 6]), np.array([2, 0, 1])).tolist()
+    [3, 4, 5, 0, 1, 2]
+    """
+    after = after.astype(xp.int64)
+    moved = before.astype(xp.int64)[order] - after[:-1]
+    positions = xp.arange(int(after[-1]))
+    return positions + moved[_row_of(xp, after, positions)]
+
+
+def edges_back(xp: Any, offsets: Any, targets: Any, rows: Any, gids: Any) -> Any:
+    """Return the edge back of each edge of an undirected graph, [num_edges]; of parallel ones the first. By search.
+
+    Args:
+        xp: NumPy or CuPy.
+        offsets: [num_rows + 1]: where rows begin.
+        targets: [num_edges] gids, ascending in each row.
+        rows: [num_edges]: the row of each edge's target.
+        gids: [num_rows]: whose each row is.
+    """
+    sources = _row_of(xp, offsets.astype(xp.int64), xp.arange(targets.size))
+    known = sources * gids.size + targets
+    return xp.searchsorted(known, rows.astype(xp.int64) * gids.size + gids[sources])
+
+
+def _row_of(xp: Any, offsets: Any, positions: Any) -> Any:
+    return xp.searchsorted(offsets[1:], positions, side="right")
 
 
 MOST_HOT = 36864

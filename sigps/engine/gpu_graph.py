@@ -18,13 +18,15 @@ from sigps.engine.degree_sorted import (
     LOOKING_UP,
     GhostPlaces,
     Rows,
+    edges_back,
+    edges_before,
     place,
     place_ghosts,
     rows_of_positions,
     sorted_by_degree,
 )
 from sigps.engine.gpu_memory import check_fits
-from sigps.engine.gpu_plan import ORDERING, SORTING
+from sigps.engine.gpu_plan import ORDERING, SEARCHING_BACK, SORTING
 from sigps.engine.subgraph import EdgeList, Subgraph, columns_of
 from sigps.kernels.lease import EDGES, HUB_DEGREE
 
@@ -45,6 +47,7 @@ class GpuGraph:
         could_send: Owned vertices with an out-edge.
         num_hubs: Vertices with so many out-edges that the whole grid pushes for them.
         most_out_edges: The most that a vertex has.
+        num_out_edges: Out-edges of owned vertices, where programs may walk them.
         has_narrow_ids: Whether every id that compute() sees fits an int32.
         is_sorted: Whether the edges of each row of `incoming` are in ascending order of places.
         kept: What runs leave for later runs on the graph.
@@ -76,6 +79,7 @@ class GpuGraph:
         self.could_send = int((self.out_degrees > 0).sum())
         self.num_hubs = int((self.outgoing.rows.degrees > HUB_DEGREE).sum())
         self.most_out_edges = int(self.out_degrees.max()) if self.out_degrees.size else 0
+        self.num_out_edges = 0 if subgraph.outgoing is None else subgraph.outgoing.ends.size
         self.has_narrow_ids = _ids_fit_32_bits(subgraph)
         self.is_sorted = sorts_rows
         self.kept: dict[Any, Any] = {}
@@ -150,19 +154,44 @@ class GpuGraph:
         (values,) = columns_of(outgoing, (name,))
         return self.once(f"walked column {name}", lambda: self._by_place(values))
 
-    def _by_place(self, values: Any) -> Any:
-        """Bring out-edges' values from the order of the partition's rows to that of places."""
+    def walked_rows(self) -> Any:
+        """Return the row of the target of each out-edge as compute() walks them, uint32; of a whole graph."""
+        return self.once("walked rows", lambda: self.places[self.walked("gids")])
+
+    def walked_back(self) -> Any:
+        """Return the edge back of each out-edge, as compute() walks them, int64; of a whole graph."""
+        import cupy
+
+        def make() -> Any:
+            gids = self.walked("gids")
+            check_fits({"the edges back": (8 + SEARCHING_BACK) * gids.size})
+            return edges_back(cupy, self.walked("offsets"), gids, self.walked_rows(), self.order())
+
+        return self.once("walked back", make)
+
+    def walked_before(self, xp: Any) -> Any:
+        """Return where each out-edge, as compute() walks them, is among the partition's rows; made each time.
+
+        Args:
+            xp: CuPy; or NumPy, where the device has no memory for it.
+        """
         import cupy
 
         outgoing = self._partition().outgoing
         assert outgoing is not None
-        before, after = cupy.asarray(outgoing.offsets).astype(cupy.int64)[:-1], self.walked("offsets")
-        moved = before[self._order()] - after[:-1].astype(cupy.int64)
-        positions = cupy.arange(values.size)
-        rows = cupy.searchsorted(after[1:].astype(cupy.int64), positions, side="right")
-        return cupy.asarray(np.ascontiguousarray(values))[positions + moved[rows]]
+        after, order = self.walked("offsets"), self.order()
+        if xp is np:
+            after, order = cupy.asnumpy(after), cupy.asnumpy(order)
+        return edges_before(xp, xp.asarray(outgoing.offsets), after, order)
 
-    def _order(self) -> Any:
+    def _by_place(self, values: Any) -> Any:
+        """Bring out-edges' values from the order of the partition's rows to that of places."""
+        import cupy
+
+        return cupy.asarray(np.ascontiguousarray(values))[self.walked_before(cupy)]
+
+    def order(self) -> Any:
+        """Return the local id of each place, [num_owned]."""
         import cupy
 
         order = cupy.empty(self.places.size, dtype=cupy.int64)

@@ -41,10 +41,12 @@ from sigps.engine.direction import (
     Schedule,
     choose_release,
 )
+from sigps.engine.edge_states import check_names
 from sigps.engine.exchange import Exchange, checked_gids
+from sigps.engine.gpu_edges import brought
 from sigps.engine.gpu_graph import graph_on_gpu
 from sigps.engine.gpu_memory import RunMemory
-from sigps.engine.gpu_plan import MOST_SUPERSTEPS, can_push, shape_of
+from sigps.engine.gpu_plan import MOST_SUPERSTEPS, can_cluster, shape_of
 from sigps.engine.gpu_triangles import count_around
 from sigps.engine.master_compute import MasterCompute
 from sigps.engine.snapshot import Snapshot
@@ -74,21 +76,23 @@ class GpuProgram:
     gpu: Gpu
 
 
-def find_gpu_obstacle(program: VertexProgram, deterministic: bool, *, resumes: bool = False) -> str | None:
+def find_gpu_obstacle(
+    program: VertexProgram, deterministic: bool, *, resumes: bool = False, num_ranks: int = 1
+) -> str | None:
     """Tell what of a program the GPU engine is not built for yet; None where it can run.
 
     Args:
         program: The program.
         deterministic: Whether sums of floats must not depend on how the work is divided.
         resumes: Whether the run goes on from any device's state log.
+        num_ranks: How many partitions there are.
     """
     floats = [*program.message_dtypes, *program.aggregate_dtypes]
     if deterministic and any(d.kind == "f" for d in floats):
         return "deterministic sums of floats"
-    if program.edge_states or program.reads_reverse:
-        return "values kept on edges (EdgeState)"
-    if program.reads_neighbors:
-        return "common_neighbors()"
+    if num_ranks > 1 and program.links_edges:
+        what = "values kept on edges (EdgeState)" if program.edge_states else "common_neighbors()"
+        return f"{what} on several ranks"
     combines = program.consumption is not Consumption.LISTED
     if resumes and combines and program.delivery is Delivery.MAILBOX:
         return "state logs of a CPU that combined what send_to() sent"
@@ -135,9 +139,11 @@ class GpuEngine:
         saves: bool = False,
         schedule: Schedule = "vertex",
     ) -> None:
-        obstacle = find_gpu_obstacle(native.program, deterministic)
+        obstacle = find_gpu_obstacle(native.program, deterministic, num_ranks=exchange.size)
         if obstacle is not None:
             raise DeviceError(f"device='cuda' is not built for {obstacle} yet; use device='cpu'")
+        if subgraph.outgoing is not None:
+            check_names(native.program.edge_states, subgraph.outgoing.columns)
         self.superstep = 0
         self.aggregates = Aggregates(native.program.aggregators, False, 0)
         self._gpu, self._program = native.gpu, native.program
@@ -274,6 +280,8 @@ class GpuEngine:
             self._subgraph.owned_gids,
             self._gids_of,
         )
+        if self._program.edge_states:
+            snapshot = replace(snapshot, sources=self._subgraph.sources_of_edges())
         if self._subgraph.gids is None:
             return snapshot
         return replace(snapshot, ends=self._subgraph.owned_gids[np.asarray(snapshot.ends)])
@@ -295,17 +303,21 @@ class GpuEngine:
 
     def _put(self, snapshot: Snapshot) -> None:
         form, local_ids = self._form, self._subgraph.local_ids
-        mine = replace(snapshot, gids=local_ids(snapshot.gids), ends=local_ids(snapshot.ends))
+        mine = replace(
+            snapshot,
+            gids=local_ids(snapshot.gids),
+            ends=local_ids(snapshot.ends),
+            sources=local_ids(snapshot.sources),
+        )
         self._control = gpu_snapshot.restore(mine, self._memory, form.compiled, self._graph, form.push_gain)
         self.aggregates.restore(snapshot.aggregates)
         self._memory.set_aggregates(self.aggregates.values)
         self.superstep = snapshot.superstep
 
     def edge_state(self, name: str) -> NDArray[Any]:
-        """Refuse: no program that keeps values on edges gets this far (`find_gpu_obstacle`)."""
-        raise DeviceError(
-            f"device='cuda' is not built for values kept on edges ({name}) yet; use device='cpu'"
-        )
+        """Return what vertices keep on their out-edges, in the order of `Subgraph.outgoing`; a copy on the host."""
+        own, _ = self._memory.kept_on_edges()
+        return brought(own[[f.name for f in self._program.edge_states].index(name)], self._graph)
 
     def fields(self) -> DeviceFields:
         """Return all state fields, in the order of gids; they stay where they are, what else the run has may go."""
@@ -323,9 +335,10 @@ class GpuEngine:
         form = self._form
         self._lease["end"], self._lease["push_gain"] = end, form.push_gain
         self._lease["few_messages"] = form.cluster.most_messages if self._has_cluster else 0
+        lanes = 32 if self._program.reads_neighbors else 1  # that compute a vertex
         blocks = num_blocks(
             self._gpu.num_sms * form.blocks_per_sm,
-            self._graph.places.size,
+            self._graph.places.size * lanes,
             self._graph.incoming.rows.num_positions,
             form.shape.threads,
         )
@@ -481,7 +494,7 @@ def _form(
             "Use schedule='vertex', or device='cpu'"
         )
     shape = MEDIUM if goes_by_edge else shape_of(compiled)
-    has_cluster = can_push(compiled) and not (has_peers or goes_by_edge)
+    has_cluster = can_cluster(compiled) and not (has_peers or goes_by_edge)
     cluster = choose_cluster(gpu.arch) if has_cluster else NO_CLUSTER
     macros = shape.macros() | cluster.macros() | (PEERS if has_peers else {})
     macros |= BY_EDGE if goes_by_edge else {}

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.compiler.program import Consumption, Delivery
+from sigps.engine.gpu_edges import fill_walked
 from sigps.engine.gpu_plan import RunPlan, Sizes, mail_arrays, plan_run
 from sigps.engine.subgraph import Subgraph
 from sigps.errors import DeviceError
@@ -86,7 +87,7 @@ class _Template:
 _FAR = 1 << 40
 
 _SINGLE = (
-    *("status", "targets", "senders", "hubs", "offsets"),
+    *("status", "wrote", "targets", "senders", "hubs", "offsets"),
     *("totals", "carried", "aggregates", "control", "stats"),
 )
 
@@ -108,6 +109,7 @@ def _template(
             graph.num_hubs,
             num_places=graph.num_places,
             num_peers=num_peers,
+            num_out_edges=graph.num_out_edges,
         )
         plan = plan_run(compiled, sizes, has_cluster=has_cluster, goes_by_edge=goes_by_edge)
         here, run, states = (
@@ -152,15 +154,15 @@ def _lease(
             job[kind] = at(kind)
         job["mail_room"] = Sizes(graph.places.size, 0, 0).mail_room
         if program.reads_edges:
-            _fill_walked(job, graph, program.read_columns)
+            fill_walked(job, graph, program, at)
         lease[name] = job
     lease["in_edges"], lease["out_edges"] = graph.incoming.structure(), graph.outgoing.structure()
     lease["num_owned"], lease["num_places"] = graph.places.size, graph.num_places
     lease["num_hubs"] = graph.num_hubs
     rows = graph.incoming.rows
     if program.delivery is not Delivery.MAILBOX:  # whose vertices have no bits to set
-        is_listed = program.consumption is Consumption.LISTED
-        lease["num_block_rows"] = rows.num_heavy if is_listed else rows.num_block_rows
+        by_warp = program.consumption is Consumption.LISTED or program.reads_neighbors
+        lease["num_block_rows"] = rows.num_heavy if by_warp else rows.num_block_rows
     lease["could_send"], lease["num_in_edges"] = graph.could_send, subgraph.incoming.ends.size
     lease["pull_cost"] = subgraph.incoming.ends.size + graph.places.size
     if goes_by_edge:
@@ -179,14 +181,6 @@ def _lease(
     if program.delivery is Delivery.MAILBOX:
         mail["ids"], mail["places_of"] = graph.sorted_ids()
     return lease
-
-
-def _fill_walked(job: Any, graph: GpuGraph, columns: Sequence[str]) -> None:
-    job["out_offsets"] = graph.walked("offsets").data.ptr
-    job["out_gids"] = graph.walked("gids").data.ptr
-    job["out_ids"] = graph.walked("ids").data.ptr
-    for i, column in enumerate(columns):
-        job["out_columns"][i] = graph.walked_column(column).data.ptr
 
 
 class RunMemory:
@@ -240,6 +234,9 @@ class RunMemory:
         self._more: list[Any] = []
         self._block.data.memset_async(0, plan.num_zeros)
         self.states = self._filled_states()
+        for kept, seen, field in zip(*self.kept_on_edges(), compiled.program.edge_states, strict=True):
+            kept.fill(field.default)
+            seen.fill(field.default)
         identities = [a.field.dtype().type(a.identity) for a in compiled.program.aggregators]
         starts = [a.field.dtype().type(a.start) for a in compiled.program.aggregators]
         self._begin(_cells(starts), _cells(identities), _cells(params))
@@ -258,6 +255,14 @@ class RunMemory:
         offset = self._plan.offsets[name]
         size = self._plan.sizes[name]
         return self._block[offset : offset + size].view(dtype)
+
+    def kept_on_edges(self) -> tuple[list[Any], list[Any]]:
+        """Return what vertices keep on edges, and what others see of it: [num_out_edges] each, as compute() walks."""
+        dtypes, count = self._compiled.program.edge_state_dtypes, self._graph.num_out_edges
+        own, seen = (
+            [self.array(f"{kind}{i}", d)[:count] for i, d in enumerate(dtypes)] for kind in ("own", "seen")
+        )
+        return own, seen
 
     def records(self, parity: int) -> Any:
         """Return records of one field, [num_owned]."""

@@ -12,15 +12,19 @@ from sigps.kernels.lease import CONTROL, PEER, STATS, report_bytes
 
 if TYPE_CHECKING:
     from sigps.compiler.cuda import CudaProgram
+    from sigps.compiler.program import VertexProgram
 
 __all__ = [
     "MOST_SUPERSTEPS",
     "ORDERING",
+    "SEARCHING_BACK",
     "SORTING",
     "RunPlan",
     "Sizes",
     "bytes_kept",
+    "bytes_to_walk",
     "bytes_while_laid_out",
+    "can_cluster",
     "can_push",
     "mail_arrays",
     "plan_run",
@@ -44,6 +48,9 @@ SORTING = 20
 ORDERING = 48
 """The same where an order is wanted, to bring a column along."""
 
+SEARCHING_BACK = 48
+"""Bytes an edge that a search for the edges back takes for a while."""
+
 
 def bytes_while_laid_out(num_vertices: int, num_edges: int, num_columns: int) -> int:
     """Return about how much memory a graph takes on a GPU while it is brought there, which is when it takes most.
@@ -64,6 +71,14 @@ def bytes_kept(num_vertices: int, num_edges: int, num_columns: int) -> int:
     return 5 * num_edges * (1 + num_columns) + 64 * num_vertices
 
 
+def bytes_to_walk(program: VertexProgram, num_edges: int) -> int:
+    """Return what a program that walks its out-edges takes for them: where they lead, and twice what is kept there."""
+    kept = sum(dtype.itemsize for dtype in program.edge_state_dtypes)
+    an_edge = 4 + 8 + 4 * (program.reads_neighbors or program.reads_reverse) + 2 * kept
+    an_edge += (8 + SEARCHING_BACK) * program.reads_reverse
+    return num_edges * an_edge if program.reads_edges else 0
+
+
 @dataclass(frozen=True)
 class Sizes:
     """What the room for a run follows from.
@@ -74,6 +89,7 @@ class Sizes:
         num_hubs: Vertices with so many out-edges that the whole grid pushes for them.
         num_places: Owned vertices and places of ghosts; 0 where there are none.
         num_peers: GPUs that write into each other's memory; 0 where none do.
+        num_out_edges: Out-edges of these vertices, on which something may be kept.
     """
 
     num_owned: int
@@ -81,6 +97,7 @@ class Sizes:
     num_hubs: int
     num_places: int = 0
     num_peers: int = 0
+    num_out_edges: int = 0
 
     @property
     def mail_room(self) -> int:
@@ -149,6 +166,10 @@ def _arrays(
         "stats": STATS.itemsize * MOST_SUPERSTEPS,
         "totals": _MOST_BLOCKS * cells,
     }
+    if program.edge_states:
+        zeros["wrote"] = bits
+    for i, dtype in enumerate(program.edge_state_dtypes):
+        others |= dict.fromkeys((f"own{i}", f"seen{i}"), dtype.itemsize * max(1, sizes.num_out_edges))
     if program.delivery is Delivery.MAILBOX:
         zeros |= {"again": bits, "counts": 4 * n, "offsets": 8 * (n + 1), "num_mails": 8}
         others |= {"of_block": 8 * _MOST_BLOCKS, **mail_arrays(compiled, sizes.mail_room)}
@@ -179,7 +200,12 @@ def can_push(compiled: CudaProgram) -> bool:
     """Tell whether messages can be combined in inboxes, in any order; a GPU must also have the atomics for it."""
     program = compiled.program
     along_edges = program.delivery is not Delivery.MAILBOX and program.consumption is not Consumption.LISTED
-    return along_edges and bool(compiled.neutral)
+    return along_edges and bool(compiled.neutral) and not program.reads_neighbors
+
+
+def can_cluster(compiled: CudaProgram) -> bool:
+    """Tell whether a cluster may do small supersteps: it pushes, and shows nobody what was written to edges."""
+    return can_push(compiled) and not compiled.program.links_edges
 
 
 def shape_of(compiled: CudaProgram) -> Shape:
@@ -187,7 +213,7 @@ def shape_of(compiled: CudaProgram) -> Shape:
     return choose_shape(
         record_bytes=int(compiled.defines["SIGPS_RECORD_BYTES"]),
         stops_early=compiled.defines["SIGPS_EARLY_EXIT"] == "1",
-        reads_columns=bool(compiled.program.edge_columns),
+        reads_columns=bool(compiled.program.edge_columns) or compiled.program.links_edges,
     )
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sigps.compiler.cuda_adapters import Row
 from sigps.compiler.program import Delivery, VertexProgram
+from sigps.engine.gpu_edges import by_row, put_on_edges
 from sigps.engine.gpu_memory import RunMemory
 from sigps.engine.snapshot import Snapshot
 from sigps.errors import DeviceError
@@ -105,6 +106,7 @@ def save(
     for copier in copiers:
         try:
             status, states = _vertices(copier, memory, compiled.program, graph)
+            edges = _edges(copier, memory, graph)
             if compiled.program.delivery is Delivery.MAILBOX:
                 ends, values = _mail(copier, memory, compiled, find)
             else:
@@ -123,7 +125,17 @@ def save(
         ends=ends,
         values=values,
         aggregates=aggregates,
+        edges=edges,
     )
+
+
+def _edges(copier: _Copier, memory: RunMemory, graph: GpuGraph) -> tuple[Any, ...]:
+    """Return what is kept on edges, by the partition's rows."""
+    own, _ = memory.kept_on_edges()
+    if not own:
+        return ()
+    before = graph.walked_before(copier.numpy)
+    return tuple(copier.keep(by_row(copier.take(values), before, copier.numpy)) for values in own)
 
 
 def _vertices(
@@ -164,6 +176,8 @@ def restore(
     status[at] = cupy.asarray(snapshot.status)
     for values, given in zip(memory.states, snapshot.states, strict=True):
         values[at] = cupy.asarray(given).astype(values.dtype, copy=False)
+    rows = np.argsort(snapshot.sources, kind="stable")
+    put_on_edges(memory, graph, tuple(np.asarray(values)[rows] for values in snapshot.edges))
     has_active = bool((status == ACTIVE).any())
     sent_edges = 0
     if program.delivery is not Delivery.MAILBOX:

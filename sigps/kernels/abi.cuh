@@ -15,6 +15,9 @@
 //   SIGPS_NEUTRAL_WORDS         the words of that row
 //   SIGPS_NUM_AGGREGATES        one 8-byte cell each
 //   SIGPS_IDENTITY_WORDS        the cells of aggregators nobody contributed to
+//   SIGPS_NUM_EDGE_STATES       values kept on each out-edge, and their types:
+//   SIGPS_EACH_EDGE_STATE(F)    F(0, type) F(1, type) ...
+//   SIGPS_BY_WARP               1: all lanes of a warp run compute() together
 //   SIGPS_LISTED                1: compute() reads a list, nothing combines
 //   SIGPS_MAILBOX               1: compute() posts its messages, no record
 //   SIGPS_EARLY_EXIT            1: the first message that passes, in the order
@@ -31,7 +34,8 @@
 namespace sigps {
 
 // Bits that compute returns. OVERFLOW: the mailbox was full; the vertex kept
-// its state, what it posted must be dropped and the vertex run again.
+// its state and its edges', what it posted must be dropped and the vertex run
+// again.
 enum Flag : uint32_t { HALT = 1, RETIRE = 2, SENT = 4, OVERFLOW = 8 };
 
 // How a field of the slots row combines. USER: with its row as a whole, which
@@ -55,6 +59,10 @@ struct Job {
   const uint32_t *out_gids;      // [out-edges] global ids
   const int64_t *out_ids;        // [out-edges] user ids
   const void *out_columns[8];    // [out-edges] each, that compute() reads
+  const uint32_t *out_rows;      // [out-edges] the target's row, a local id
+  const int64_t *reverse;        // [out-edges] the first edge back, in that row
+  void *own[16];                 // [out-edges] each: edge states
+  void *seen[16];                // the same as the superstep began
   void *lists[16];               // [messages] each: a field of all messages
   unsigned long long *num_mails; // also counts those there was no room for
   uint64_t mail_room;
@@ -113,13 +121,16 @@ __device__ inline Totals identity_totals() {
 } // namespace sigps
 
 // The program's functions. Every pointer to a row or to cells may point into
-// local memory: once inlined, it is registers. None of them synchronises, and
-// only compute writes memory that is not its caller's: the states of its vertex
-// and mail.
+// local memory: once inlined, it is registers. None of them synchronises, but a
+// warp with SIGPS_BY_WARP, and only compute writes memory that is not its
+// caller's: the states of its vertex, what this keeps on its out-edges
+// (job->own), and mail.
 extern "C" {
 
 // Runs compute() of one owned vertex and writes its new state. Writes `record`
-// only with SENT. Always writes `given`, a cell an aggregator.
+// only with SENT. Always writes `given`, a cell an aggregator. With
+// SIGPS_BY_WARP all lanes of a warp call it, for the same vertex and with the
+// same values behind all pointers; all write the same, and get the same.
 #if SIGPS_LISTED
 // The messages are positions begin..end of job->lists.
 __device__ uint32_t sigps_compute_listed(const sigps::Job *job,

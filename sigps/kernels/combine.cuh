@@ -195,8 +195,10 @@ constexpr bool IS_SWAPPED = SIGPS_SLOTS_BYTES == 4 || SIGPS_SLOTS_BYTES == 8
 #endif
     ;
 
-// Whether messages can be combined in memory at all.
-constexpr bool HAS_PUSH = SIGPS_NEUTRAL && (ALL_NATIVE || IS_SWAPPED);
+// Whether messages can be combined in memory at all; where compute() is run by
+// warps, it takes so long that it does not matter how messages come.
+constexpr bool HAS_PUSH =
+    SIGPS_NEUTRAL && !SIGPS_BY_WARP && (ALL_NATIVE || IS_SWAPPED);
 
 #if SIGPS_NEUTRAL && !SIGPS_LISTED
 template <class Bits>

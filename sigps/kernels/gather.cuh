@@ -5,8 +5,9 @@
 // a warp one after another, light ones in slices, a row a lane; the heaviest
 // first, and whoever is done takes the next. Every vertex
 // has one thread that computes it; words and bytes of bits have one writer, but
-// those of block rows, which are empty before and set by atomics.
-
+// those of block rows, which are empty before and set by atomics. With
+// SIGPS_BY_WARP every vertex has a warp that computes it, all heavy rows are
+// taken by warps, one at a time, and their bits set by atomics.
 //
 // Places are in descending order of in-degree, and where edges go both ways
 // that is how often a record is read: the first ones are copied to shared
@@ -151,16 +152,13 @@ template <Asking ASKING>
 __device__ inline void gather_slice(const Lease &lease, const Plan &plan,
                                     uint32_t first_row, Tally &tally) {
   uint32_t v = first_row + lane_id();
-  bool sends = false;
-  if (v < lease.num_owned) {
-    uint8_t status = lease.status[v];
-    Inbox inbox = empty_inbox();
-    if (ASKING != NOBODY && status != RETIRED)
-      inbox =
-          receive_all<ASKING>(lease, plan, row_of(lease.in_edges, v), v, 0, 1);
-    if (inbox.has ? status != RETIRED : status == ACTIVE)
-      sends = run_vertex(lease, plan, v, status, inbox, tally);
-  }
+  uint8_t status = v < lease.num_owned ? lease.status[v] : uint8_t(RETIRED);
+  Inbox inbox = empty_inbox();
+  if (ASKING != NOBODY && status != RETIRED)
+    inbox =
+        receive_all<ASKING>(lease, plan, row_of(lease.in_edges, v), v, 0, 1);
+  bool runs = inbox.has ? status != RETIRED : status == ACTIVE;
+  bool sends = run_vertices(lease, plan, runs, v, status, inbox, tally);
   uint32_t bits = __ballot_sync(ALL_LANES, sends);
   if (lane_id() == 0)
     lease.sent[(plan.superstep + 1) & 1][first_row / 32] = bits;
@@ -196,9 +194,10 @@ __device__ inline Inbox gather_row_by_warp(const Lease &lease, const Plan &plan,
   return combine_warp(receive_all<ASKING>(lease, plan, row, v, lane_id(), 32));
 }
 
-constexpr uint32_t ROWS_OF_WARP = 8;
+constexpr uint32_t ROWS_OF_WARP = SIGPS_BY_WARP ? 1 : 8;
 
-// Eight rows one after another; then eight lanes compute.
+// Eight rows one after another; then eight lanes compute. One row, where all
+// lanes compute together.
 template <Asking ASKING>
 __device__ inline void gather_rows_by_warp(const Lease &lease, const Plan &plan,
                                            uint32_t first_row, Tally &tally) {
@@ -221,13 +220,14 @@ __device__ inline void gather_rows_by_warp(const Lease &lease, const Plan &plan,
       if (lane_id() == row)
         mine.has = has;
     }
-  bool sends = false;
-  if (is_mine && (mine.has ? status != RETIRED : status == ACTIVE))
-    sends = run_vertex(lease, plan, v, status, mine, tally);
+  bool runs = is_mine && (mine.has ? status != RETIRED : status == ACTIVE);
+  bool sends = run_vertices(lease, plan, runs, v, status, mine, tally);
+  uint32_t *sent = lease.sent[(plan.superstep + 1) & 1];
   uint32_t bits = __ballot_sync(ALL_LANES, sends);
-  if (lane_id() == 0)
-    reinterpret_cast<uint8_t *>(
-        lease.sent[(plan.superstep + 1) & 1])[first_row / 8] = uint8_t(bits);
+  if (SIGPS_BY_WARP && sends)
+    atomicOr(&sent[v / 32], 1u << v % 32);
+  if (!SIGPS_BY_WARP && lane_id() == 0)
+    reinterpret_cast<uint8_t *>(sent)[first_row / 8] = uint8_t(bits);
 }
 
 template <Asking ASKING>
@@ -271,7 +271,7 @@ __device__ inline void gather_row_by_block(const Lease &lease, const Plan &plan,
   __syncthreads();
 }
 
-constexpr uint32_t SLICES_OF_TASK = 4;
+constexpr uint32_t SLICES_OF_TASK = SIGPS_BY_WARP ? 1 : 4;
 
 // Takes the next number, for a warp. Taking one ahead would hide the wait, and
 // make the first warps hold two of the heaviest tasks each: it is slower.
@@ -288,19 +288,21 @@ __device__ inline void gather(const Lease &lease, const Plan &plan,
   if (ASKING != NOBODY)
     bring_near<ASKING>(outbox_of(lease, plan));
   __shared__ uint32_t next_row;
-  while (lease.num_block_rows > 0) {
+  // Where warps compute together, a block would have one at work.
+  uint32_t num_block_rows = SIGPS_BY_WARP ? 0 : lease.num_block_rows;
+  while (num_block_rows > 0) {
     if (threadIdx.x == 0)
       next_row = atomicAdd(&lease.control->next_block_row.value, 1);
     __syncthreads();
     uint32_t v = next_row;
     __syncthreads();
-    if (v >= lease.num_block_rows || v >= lease.num_owned)
+    if (v >= num_block_rows || v >= lease.num_owned)
       break;
     gather_row_by_block<ASKING>(lease, plan, v, tally);
   }
   // Then tasks for warps, the heavier first: whoever is done takes the next.
   uint32_t num_heavy = lease.in_edges.num_heavy;
-  uint32_t groups = (num_heavy - lease.num_block_rows) / ROWS_OF_WARP;
+  uint32_t groups = (num_heavy - num_block_rows) / ROWS_OF_WARP;
   uint32_t slices = (lease.num_owned - num_heavy + 31) / 32;
   if (lease.num_owned < num_heavy)
     slices = 0;
@@ -311,8 +313,8 @@ __device__ inline void gather(const Lease &lease, const Plan &plan,
   uint32_t task = take(numbers) * counters + mine;
   while (task < tasks) {
     if (task < groups) {
-      gather_rows_by_warp<ASKING>(
-          lease, plan, lease.num_block_rows + task * ROWS_OF_WARP, tally);
+      gather_rows_by_warp<ASKING>(lease, plan,
+                                  num_block_rows + task * ROWS_OF_WARP, tally);
     } else {
       uint32_t slice = (task - groups) * SLICES_OF_TASK;
       for (uint32_t k = 0; k < SLICES_OF_TASK && slice + k < slices; k++)

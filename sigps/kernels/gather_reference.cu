@@ -2,7 +2,9 @@
 // another and computes. The judge of the kernels that are fast.
 //
 // Schedule: one thread a vertex, any grid. No thread writes what another one
-// reads or writes: no atomics but compute()'s own, into the mailbox.
+// reads or writes: no atomics but compute()'s own, into the mailbox. With
+// SIGPS_BY_WARP the lanes of a warp take the place of a thread, and all do the
+// same.
 //
 //   offsets: [num_owned + 1], sources: [in-edges]   in-edges by target
 //   status: [num_owned]                             0 active, 1 halted, 2
@@ -24,9 +26,10 @@ gather_reference(const __grid_constant__ Job job, int64_t superstep,
                  const uint32_t *sources, const Message *mail, uint8_t *status,
                  const uint8_t *sent, const Record *records, uint8_t *next_sent,
                  Record *next_records, Totals *given, uint8_t *ran) {
-  uint32_t stride = gridDim.x * blockDim.x;
-  for (uint32_t v = blockIdx.x * blockDim.x + threadIdx.x; v < num_owned;
-       v += stride) {
+  constexpr uint32_t LANES = SIGPS_BY_WARP ? 32 : 1; // of a vertex
+  uint32_t stride = gridDim.x * blockDim.x / LANES;
+  for (uint32_t v = (blockIdx.x * blockDim.x + threadIdx.x) / LANES;
+       v < num_owned; v += stride) {
     next_sent[v] = 0;
     ran[v] = 255;
     if (status[v] == 2)
@@ -75,6 +78,8 @@ gather_reference(const __grid_constant__ Job job, int64_t superstep,
     uint32_t flags =
         sigps_compute(&job, superstep, v, &inbox, has, &record, &mine);
 #endif
+    if (SIGPS_BY_WARP) // who is behind still reads the status
+      __syncwarp();
     ran[v] = flags;
     if (flags & OVERFLOW)
       continue;

@@ -37,6 +37,9 @@
 #if SIGPS_CLUSTER_THREADS
 #include "cluster.cuh"
 #endif
+#if SIGPS_NUM_EDGE_STATES
+#include "edge_states.cuh"
+#endif
 #if SIGPS_PEERS
 #include "halo.cuh"
 #endif
@@ -248,6 +251,11 @@ __device__ void end_superstep(const Lease &lease, const Plan &plan,
     publish_bits(lease, plan);
   }
   release_to_peers();
+#endif
+#if SIGPS_NUM_EDGE_STATES
+  wait_for_all(&control->barrier, generation);
+  if (!has_no_room(lease))
+    show_edge_states(lease);
 #endif
   wait_for_all(&control->barrier, generation, [&] {
     __shared__ Together together;

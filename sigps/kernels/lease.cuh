@@ -201,10 +201,12 @@ struct Lease {
   Record *records[2];           // [p]
   Slots *inboxes[2];            // [n] neutral, but for messages on their way
   uint32_t *touched[2];         // [n / 32 rounded up] bits: whose inbox is not
-  uint32_t *targets;            // [n] local ids of those, in any order
-  uint32_t *senders;            // [p] local ids of who sends along few edges
-  uint32_t *hubs;               // [p / ...] and of who does along many
-  uint64_t *offsets;            // [n + 1] where a vertex's list or mail begins
+  uint32_t *wrote;   // [n / 32 rounded up] bits: who ran, and may have written
+                     // to its out-edges; where something is kept there
+  uint32_t *targets; // [n] local ids of those, in any order
+  uint32_t *senders; // [p] local ids of who sends along few edges
+  uint32_t *hubs;    // [p / ...] and of who does along many
+  uint64_t *offsets; // [n + 1] where a vertex's list or mail begins
   Mail mail;
   Halo halo;
   Totals *totals;   // [blocks]
@@ -240,8 +242,12 @@ __device__ inline bool is_set(const uint32_t *bits, uint32_t v) {
   return bits[v / 32] >> (v % 32) & 1;
 }
 
+// How many lanes run compute() of a vertex together.
+constexpr uint32_t LANES_OF_VERTEX = SIGPS_BY_WARP ? 32 : 1;
+
 // Runs compute() of a vertex, and writes what it decided. Returns whether it
-// has a message to send along an edge.
+// has a message to send along an edge. With SIGPS_BY_WARP all lanes call, with
+// the same vertex, and the first one counts.
 __device__ inline bool run_vertex(const Lease &lease, const Plan &plan,
                                   uint32_t v, uint8_t status,
                                   const Inbox &inbox, Tally &tally) {
@@ -253,11 +259,16 @@ __device__ inline bool run_vertex(const Lease &lease, const Plan &plan,
     atomicOr(&lease.mail.again[v / 32], 1u << v % 32);
     return false;
   }
+  bool counts = !SIGPS_BY_WARP || lane_id() == 0;
+  if (SIGPS_NUM_EDGE_STATES > 0 && counts)
+    atomicOr(&lease.wrote[v / 32], 1u << v % 32);
   uint8_t next = flags & RETIRE ? RETIRED : flags & HALT;
   if (next != status)
     lease.status[v] = next;
   uint32_t degree = lease.in.out_degrees[v];
   bool sends = !SIGPS_MAILBOX && (flags & SENT) && degree > 0;
+  if (!counts)
+    return sends;
   tally.ran++;
   tally.active += next == ACTIVE;
   tally.retired += next == RETIRED;
@@ -267,6 +278,43 @@ __device__ inline bool run_vertex(const Lease &lease, const Plan &plan,
   }
   if (HAS_AGGREGATES)
     sigps_fold(&tally.totals, &given);
+  return sends;
+}
+
+__device__ inline Inbox inbox_of(const Inbox &inbox, uint32_t lane) {
+  Inbox found = inbox;
+#if SIGPS_LISTED
+  found.begin = __shfl_sync(ALL_LANES, inbox.begin, lane);
+  found.end = __shfl_sync(ALL_LANES, inbox.end, lane);
+#else
+#pragma unroll
+  for (int i = 0; i < Slots::NUM_WORDS; i++)
+    found.slots.words[i] = typename Slots::Word(
+        __shfl_sync(ALL_LANES, inbox.slots.words[i], lane));
+#endif
+  found.has = __shfl_sync(ALL_LANES, inbox.has, lane);
+  return found;
+}
+
+// The same for the vertices of those lanes that have one to run: at once, or
+// one after another, each by all lanes. All lanes call; each is told of its
+// own.
+__device__ inline bool run_vertices(const Lease &lease, const Plan &plan,
+                                    bool runs, uint32_t v, uint8_t status,
+                                    const Inbox &inbox, Tally &tally) {
+  if (!SIGPS_BY_WARP)
+    return runs && run_vertex(lease, plan, v, status, inbox, tally);
+  bool sends = false;
+  __syncwarp(); // what a lane has listed for its vertex, all of them read
+  uint32_t those = __ballot_sync(ALL_LANES, runs);
+  for (; those != 0; those &= those - 1) {
+    uint32_t lane = __ffs(those) - 1;
+    bool one = run_vertex(lease, plan, __shfl_sync(ALL_LANES, v, lane),
+                          __shfl_sync(ALL_LANES, uint32_t(status), lane),
+                          inbox_of(inbox, lane), tally);
+    if (lane_id() == lane)
+      sends = one;
+  }
   return sends;
 }
 

@@ -188,6 +188,7 @@ LEASE = _structure(
     ("records", _POINTER, (2,)),
     ("inboxes", _POINTER, (2,)),
     ("touched", _POINTER, (2,)),
+    ("wrote", _POINTER),
     ("targets", _POINTER),
     ("senders", _POINTER),
     ("hubs", _POINTER),

@@ -70,22 +70,19 @@ __device__ inline void list_and_compute(const Lease &lease, const Plan &plan,
     Inbox inbox = listed(0, 0);
     if (plan.asking != NOBODY)
       inbox = list_by_warp(lease, plan, v);
-    if (lane_id() == 0 && (inbox.has || status == ACTIVE) &&
-        run_vertex(lease, plan, v, status, inbox, tally))
+    bool runs = lane_id() == 0 && (inbox.has || status == ACTIVE);
+    if (run_vertices(lease, plan, runs, v, status, inbox, tally))
       atomicOr(&sent[v / 32], 1u << v % 32);
   }
   uint32_t slices = (lease.num_owned - num_heavy + 31) / 32;
   for (uint32_t slice = spread_warp(); slice < slices; slice += warps) {
     uint32_t v = num_heavy + slice * 32 + lane_id();
-    bool sends = false;
-    if (v < lease.num_owned && lease.status[v] != RETIRED) {
-      uint8_t status = lease.status[v];
-      Inbox inbox = listed(0, 0);
-      if (plan.asking != NOBODY)
-        inbox = list_by_lane(lease, plan, v);
-      if (inbox.has || status == ACTIVE)
-        sends = run_vertex(lease, plan, v, status, inbox, tally);
-    }
+    uint8_t status = v < lease.num_owned ? lease.status[v] : uint8_t(RETIRED);
+    Inbox inbox = listed(0, 0);
+    if (plan.asking != NOBODY && status != RETIRED)
+      inbox = list_by_lane(lease, plan, v);
+    bool runs = inbox.has || status == ACTIVE;
+    bool sends = run_vertices(lease, plan, runs, v, status, inbox, tally);
     uint32_t bits = __ballot_sync(ALL_LANES, sends);
     if (lane_id() == 0)
       sent[(num_heavy + slice * 32) / 32] = bits;

@@ -1,9 +1,10 @@
 // Mail: what compute() posted last superstep is sorted by target, by counting,
 // and every vertex with mail, or active, computes and posts.
 //
-// Schedule: a thread a message, then a thread a vertex; any grid. The order of
-// one target's messages is left open. A vertex that finds no room keeps its
-// state; what it posted is dropped by the host, which makes more room.
+// Schedule: a thread a message, then a thread a vertex, or with SIGPS_BY_WARP a
+// warp; any grid. The order of one target's messages is left open. A vertex
+// that finds no room keeps its state; what it posted is dropped by the host,
+// which makes more room.
 
 #pragma once
 
@@ -151,14 +152,24 @@ __device__ inline Inbox open_mail(const Lease &lease, const Plan &plan,
 #endif
 }
 
+// Whether a vertex found no room, which is told once.
+__device__ inline bool runs_again(const Lease &lease, uint32_t v) {
+  uint32_t bit = 1u << v % 32;
+  if (!SIGPS_BY_WARP)
+    return atomicAnd(&lease.mail.again[v / 32], ~bit) & bit;
+  uint32_t before = 0;
+  if (lane_id() == 0)
+    before = atomicAnd(&lease.mail.again[v / 32], ~bit);
+  return __shfl_sync(ALL_LANES, before, 0) & bit;
+}
+
 __device__ inline void read_and_compute(const Lease &lease, const Plan &plan,
                                         uint32_t &generation, Tally &tally) {
   if (plan.superstep > 0 && !plan.resumes)
     sort_mail(lease, generation);
-  for (uint32_t v = thread_of_grid(); v < lease.num_owned;
-       v += threads_of_grid()) {
-    uint32_t bit = 1u << v % 32;
-    if (plan.resumes && !(atomicAnd(&lease.mail.again[v / 32], ~bit) & bit))
+  for (uint32_t v = thread_of_grid() / LANES_OF_VERTEX; v < lease.num_owned;
+       v += threads_of_grid() / LANES_OF_VERTEX) {
+    if (plan.resumes && !runs_again(lease, v))
       continue;
     uint8_t status = lease.status[v];
     if (status == RETIRED)
