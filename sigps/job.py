@@ -323,6 +323,7 @@ def choose_device(
     }
     against = (
         reason_against_gpu(**known)
+        or (_SLOWER_ON_GPUS if prepared.reads_neighbors else "")
         or reason_against_gpu(**known, missing=what_is_missing())
         or reason_against_gpu(**known, **_memory(prepared, graph, rank_on_host))
         or _why_not_compiled(prepared, graph, rank_on_host, schedule)
@@ -331,6 +332,9 @@ def choose_device(
         against = _against_gpus(against, prepared, graph.group, rank_on_host)
     _log_once(f"device: cpu ({against})" if against else "device: cuda (the graph is large enough to pay)")
     return "cpu" if against else "cuda"
+
+
+_SLOWER_ON_GPUS = "a GPU takes longer for common_neighbors() where some vertices have very many edges"
 
 
 def _against_gpus(against: str, prepared: Any, group: Group, rank_on_host: int) -> str:
@@ -370,8 +374,9 @@ def _memory(prepared: Any, graph: Graph, rank_on_host: int) -> dict[str, Any]:
 
 def _why_not_compiled(prepared: Any, graph: Graph, rank_on_host: int, schedule: Schedule) -> str:
     """Compile for the GPU, and tell what CUDA lacks that other devices have; empty where it lacks nothing."""
-    from sigps.compiler.cuda import compile_for_cuda, find_atomics_obstacle
+    from sigps.compiler.cuda import compile_for_cuda
     from sigps.device.cuda import find_gpu
+    from sigps.engine.gpu_form import find_edge_obstacle
 
     ends = np.array([0, graph.num_vertices - 1])
     if graph.ids.kind != "strings":
@@ -383,7 +388,7 @@ def _why_not_compiled(prepared: Any, graph: Graph, rank_on_host: int, schedule: 
             compiled = compile_for_cuda(prepared, _column_types(graph), narrow_ids=is_narrow, arch=arch)
     except CompileError as error:
         return str(error)
-    obstacle = find_atomics_obstacle(compiled, arch) if schedule == "edge" else None
+    obstacle = find_edge_obstacle(compiled, arch) if schedule == "edge" else None
     return f"by edges it takes {obstacle}" if obstacle else ""
 
 

@@ -17,7 +17,7 @@ from test_edge_states import Mixed
 from thread_group import ThreadGroup, run_ranks
 
 from sigps import Graph, State, Vertex, generate, run
-from sigps.apps import BFS, OutDegree, PageRank, Triangles
+from sigps.apps import BFS, BiTriDN, OutDegree, PageRank, Triangles
 from sigps.compiler.frontend import analyse
 from sigps.device import cuda
 from sigps.device.cuda import Gpu, is_available
@@ -186,6 +186,17 @@ def test_edges_of_neighbours_go_to_one_gpu(
         assert run_ranks(2, choose) == ["cpu", "cpu"]
     says = f"device: cpu (the GPU engine is not built for {what} on several ranks yet)"
     assert says in [r.getMessage() for r in caplog.records]
+
+
+@pytest.mark.usefixtures("any_size_pays")
+def test_common_neighbours_stay_on_the_cpu(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine = Asked(monkeypatch)
+    with caplog.at_level(logging.INFO, logger="sigps"):
+        assert chosen(BiTriDN(), BATTERY["grid"].build()) == "cpu"
+    assert "a GPU takes longer for common_neighbors()" in caplog.text
+    assert machine.times == 0
 
 
 @pytest.mark.usefixtures("any_size_pays")

@@ -16,7 +16,7 @@ from sigps.compiler.cuda import compile_for_cuda, find_atomics_obstacle, link, l
 from sigps.compiler.frontend import analyse
 from sigps.compiler.program import VertexProgram
 from sigps.engine.configuration import MEDIUM, NARROW, NO_CLUSTER, WIDE, Shape, choose_cluster
-from sigps.engine.gpu_in_memory import BY_EDGE, PEERS
+from sigps.engine.gpu_form import BY_EDGE, PEERS, find_edge_obstacle
 from sigps.engine.gpu_plan import can_cluster
 from sigps.engine.simple_rows import Counting
 from sigps.errors import DeviceError
@@ -101,10 +101,16 @@ EDGE_CASES = [
 @pytest.mark.parametrize(("name", "arch", "precision"), EDGE_CASES)
 def test_a_lease_links_by_edge(name: str, arch: str, precision: Any) -> None:
     native = compile_for_cuda(analyse(made(name), precision), both_ways_columns(), narrow_ids=True, arch=arch)
-    assert find_atomics_obstacle(native, arch) is None
+    assert find_edge_obstacle(native, arch) is None
     cubin = link(native, "lease", arch, MEDIUM.macros() | BY_EDGE)
     assert b"run_lease" in cubin
     assert b"run_few" not in cubin
+
+
+@pytest.mark.parametrize("program", [Marks(), EdgeTriangles()])
+def test_what_is_kept_on_edges_goes_by_vertex(program: sigps.Vertex) -> None:
+    native = compile_for_cuda(analyse(program), {}, narrow_ids=True, arch="sm_90")
+    assert find_edge_obstacle(native, "sm_90") == "values kept on edges (EdgeState), or common_neighbors()"
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from sigps import kernels
 from sigps.apps import BFS, PageRank
 from sigps.compiler.cuda import CudaProgram
 from sigps.device.linking import compile_source
-from sigps.engine import gpu_in_memory
+from sigps.engine import gpu_form
 
 SOURCE = Path(__file__).with_name("by_hand.cu")
 
@@ -88,25 +88,25 @@ def seconds_on_device(program: sigps.Vertex, graph: sigps.Graph) -> float:
     return float(sum(s.seconds for s in run(program, graph).stats))
 
 
-_form_of_python = gpu_in_memory._form
+_form_of_python = gpu_form.form_of
 
 
 @contextlib.contextmanager
 def by_hand() -> Iterator[None]:
     """Let the GPU engine run what `by_hand.cu` says, whatever the program's compute()."""
-    with mock.patch.object(gpu_in_memory, "_form", _form_by_hand):
+    with mock.patch.object(gpu_form, "form_of", _form_by_hand):
         yield
 
 
 @functools.lru_cache
 def _form_by_hand(*key: Any) -> Any:
     """Return what the engine would make of a program, of functions written by hand."""
-    compile_python = gpu_in_memory.compile_for_cuda
+    compile_python = gpu_form.compile_for_cuda
 
     def compile_both(*given: Any, arch: str, **options: Any) -> CudaProgram:
         return with_functions_by_hand(compile_python(*given, arch=arch, **options), arch)
 
-    with mock.patch.object(gpu_in_memory, "compile_for_cuda", compile_both):
+    with mock.patch.object(gpu_form, "compile_for_cuda", compile_both):
         return inspect.unwrap(_form_of_python)(*key)
 
 

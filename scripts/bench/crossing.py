@@ -18,7 +18,7 @@ import sigps
 from sigps import kernels
 from sigps.device.cuda import Module
 from sigps.device.linking import compile_source, link_modules
-from sigps.engine.gpu_in_memory import PEERS
+from sigps.engine.gpu_form import PEERS
 from sigps.engine.gpu_peers import GpuPeerEngine
 from sigps.engine.peer_windows import windows_of
 from sigps.group import Group

@@ -6,8 +6,6 @@ the host reads what happened when a launch is over.
 
 from __future__ import annotations
 
-import functools
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,28 +13,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.compiler.cuda import CudaProgram, compile_for_cuda, find_atomics_obstacle, link
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
-from sigps.device.cuda import Gpu, Kernel, Module
-from sigps.engine import gpu_snapshot
+from sigps.device.cuda import Gpu
+from sigps.engine import gpu_form, gpu_snapshot
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.configuration import (
     CLUSTER_DEGREE,
-    MEDIUM,
     NO_CLUSTER,
     WIDE,
-    Cluster,
     Near,
-    Shape,
-    choose_cluster,
     choose_near,
-    fit_cluster,
     num_blocks,
 )
 from sigps.engine.device_fields import DeviceFields
 from sigps.engine.direction import (
-    GPU_PULL_GAIN,
-    GPU_PULL_GAIN_EARLY,
     Direction,
     Schedule,
     choose_release,
@@ -44,9 +34,10 @@ from sigps.engine.direction import (
 from sigps.engine.edge_states import check_names
 from sigps.engine.exchange import Exchange, checked_gids
 from sigps.engine.gpu_edges import brought
+from sigps.engine.gpu_form import Form
 from sigps.engine.gpu_graph import graph_on_gpu
 from sigps.engine.gpu_memory import RunMemory
-from sigps.engine.gpu_plan import MOST_SUPERSTEPS, can_cluster, shape_of
+from sigps.engine.gpu_plan import MOST_SUPERSTEPS
 from sigps.engine.gpu_triangles import count_around
 from sigps.engine.master_compute import MasterCompute
 from sigps.engine.snapshot import Snapshot
@@ -65,7 +56,7 @@ from sigps.kernels.lease import (
     RETIRED,
 )
 
-__all__ = ["BY_EDGE", "PEERS", "GpuEngine", "GpuProgram", "find_gpu_obstacle"]
+__all__ = ["GpuEngine", "GpuProgram", "find_gpu_obstacle"]
 
 
 @dataclass(frozen=True)
@@ -97,13 +88,6 @@ def find_gpu_obstacle(
     if resumes and combines and program.delivery is Delivery.MAILBOX:
         return "state logs of a CPU that combined what send_to() sent"
     return None
-
-
-PEERS = {"SIGPS_PEERS": "1"}
-"""What `kernels/lease.cu` is compiled with where GPUs write into each other's memory."""
-
-BY_EDGE = {"SIGPS_BY_EDGE": "1"}
-"""The same by the edge schedule."""
 
 
 class GpuEngine:
@@ -373,7 +357,7 @@ class GpuEngine:
             )
         return ending
 
-    def _near(self, form: _Form, num_blocks: int) -> Near:
+    def _near(self, form: Form, num_blocks: int) -> Near:
         """Choose what a pull copies to shared memory, and tell the kernel."""
         program = form.compiled.program
         near = Near(0, 0, 0)
@@ -390,10 +374,10 @@ class GpuEngine:
         self._lease["num_near_ghosts"] = near.num_ghosts
         return near
 
-    def _compiled(self, program: VertexProgram) -> _Form:
-        with _compiling:
+    def _compiled(self, program: VertexProgram) -> Form:
+        with gpu_form.compiling:
             known = program, self._columns, self._has_narrow_ids, self._gpu, self.has_peers
-            return _form(*known, self._goes_by_edge)
+            return gpu_form.form_of(*known, self._goes_by_edge)
 
     def _release(self) -> bool:
         """Let the best value withheld spread alone, or all of them; tell whether there was one.
@@ -450,73 +434,6 @@ class GpuEngine:
     def _best(self, value: int, takes_min: bool) -> int:
         """Return the best value of all partitions."""
         return value
-
-
-@dataclass(frozen=True, eq=False)
-class _Form:
-    """A compiled program and its kernels, loaded."""
-
-    compiled: CudaProgram
-    run_lease: Kernel
-    shape: Shape
-    run_few: Kernel | None
-    cluster: Cluster
-    blocks_per_sm: int
-    shared_bytes: int
-
-    @property
-    def record_bytes(self) -> int:
-        return int(self.compiled.defines["SIGPS_RECORD_BYTES"])
-
-    @property
-    def push_gain(self) -> int:
-        stops_early = self.compiled.defines["SIGPS_EARLY_EXIT"] == "1"
-        return GPU_PULL_GAIN_EARLY if stops_early else GPU_PULL_GAIN
-
-
-_compiling = threading.Lock()  # so that ranks that are threads compile a program once
-
-
-@functools.lru_cache(maxsize=64)
-def _form(
-    program: VertexProgram,
-    columns: tuple[tuple[str, np.dtype[Any]], ...],
-    narrow: bool,
-    gpu: Gpu,
-    has_peers: bool,
-    goes_by_edge: bool,
-) -> _Form:
-    compiled = compile_for_cuda(program, dict(columns), narrow_ids=narrow, arch=gpu.arch)
-    obstacle = find_atomics_obstacle(compiled, gpu.arch) if goes_by_edge else None
-    if obstacle is not None:
-        raise DeviceError(
-            f"{program.name} cannot run with schedule='edge' on device='cuda': it has {obstacle}. "
-            "Use schedule='vertex', or device='cpu'"
-        )
-    shape = MEDIUM if goes_by_edge else shape_of(compiled)
-    has_cluster = can_cluster(compiled) and not (has_peers or goes_by_edge)
-    cluster = choose_cluster(gpu.arch) if has_cluster else NO_CLUSTER
-    macros = shape.macros() | cluster.macros() | (PEERS if has_peers else {})
-    macros |= BY_EDGE if goes_by_edge else {}
-    module = Module(link(compiled, "lease", gpu.arch, macros))
-    kernel = module.kernel("run_lease")
-    shared_bytes = gpu.shared_bytes - kernel.static_shared_bytes() if shape == WIDE else 0
-    kernel.allow_shared_bytes(shared_bytes)
-    blocks_per_sm = kernel.blocks_per_sm(shape.threads, shared_bytes)
-    few, cluster = _cluster(module, cluster, gpu)
-    return _Form(compiled, kernel, shape, few, cluster, blocks_per_sm, shared_bytes)
-
-
-def _cluster(module: Module, cluster: Cluster, gpu: Gpu) -> tuple[Kernel | None, Cluster]:
-    """Return the kernel of a cluster, and the cluster that the GPU has room for."""
-    if cluster == NO_CLUSTER:
-        return None, cluster
-    kernel = module.kernel("run_few")
-    shared_bytes = gpu.shared_bytes - kernel.static_shared_bytes()
-    kernel.allow_shared_bytes(shared_bytes)
-    cluster = fit_cluster(cluster, shared_bytes)
-    blocks = min(cluster.blocks, kernel.largest_cluster(cluster.threads, cluster.shared_bytes))
-    return (kernel, replace(cluster, blocks=blocks)) if blocks > 1 else (None, NO_CLUSTER)
 
 
 def _column_types(subgraph: Subgraph) -> tuple[tuple[str, np.dtype[Any]], ...]:

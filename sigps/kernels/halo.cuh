@@ -56,10 +56,8 @@ __device__ inline uint32_t &has_published() {
   return flag;
 }
 
-// After a pull. By all threads; ranks begin with different others. A warp has
-// some words on their way at once.
+// After a pull. By all threads; ranks begin with different others.
 __device__ inline void publish_bits(const Lease &lease, const Plan &plan) {
-  constexpr uint32_t AT_ONCE = sizeof(Record) <= 16 ? 4 : 1;
   const Halo &halo = lease.halo;
   int parity = (plan.superstep + 1) & 1;
   uint32_t warp = thread_of_grid() / 32, warps = threads_of_grid() / 32;
@@ -71,34 +69,16 @@ __device__ inline void publish_bits(const Lease &lease, const Plan &plan) {
     uint32_t *sent = peer.sent[parity];
     uint32_t first = halo.bounds[rank];
     uint32_t words = (halo.bounds[rank + 1] - first) / 32;
-    for (uint32_t begin = warp * AT_ONCE; begin < words;
-         begin += warps * AT_ONCE) {
-      uint32_t v[AT_ONCE];
-      Record of[AT_ONCE];
-      bool sends[AT_ONCE];
-#pragma unroll
-      for (uint32_t i = 0; i < AT_ONCE; i++)
-        v[i] = begin + i < words
-                   ? halo.places[first + (begin + i) * 32 + lane_id()]
-                   : NO_VERTEX;
-#pragma unroll
-      for (uint32_t i = 0; i < AT_ONCE; i++) {
-        sends[i] = v[i] != NO_VERTEX && is_set(lease.sent[parity], v[i]);
-        if (HAS_RECORD && v[i] != NO_VERTEX) // whether it is new or not
-          of[i] = lease.records[parity][v[i]];
-      }
-#pragma unroll
-      for (uint32_t i = 0; i < AT_ONCE; i++) {
-        uint32_t those = __ballot_sync(ALL_LANES, sends[i]);
-        if (begin + i >= words)
-          break;
-        uint32_t place = place_of_slot(peer, (begin + i) * 32);
-        if (HAS_RECORD && sends[i])
-          records[place + lane_id()] = of[i];
-        if (lane_id() == 0)
-          sent[place / 32] = those;
-        count += __popc(those);
-      }
+    for (uint32_t word = warp; word < words; word += warps) {
+      uint32_t v = halo.places[first + word * 32 + lane_id()];
+      bool sends = v != NO_VERTEX && is_set(lease.sent[parity], v);
+      uint32_t place = place_of_slot(peer, word * 32);
+      if (HAS_RECORD && sends)
+        records[place + lane_id()] = lease.records[parity][v];
+      uint32_t those = __ballot_sync(ALL_LANES, sends);
+      if (lane_id() == 0)
+        sent[place / 32] = those;
+      count += __popc(those);
       has_published() = 1;
     }
   }
