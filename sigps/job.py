@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import copy
 import logging
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from sigps.engine.device_choice import reason_against_gpu
+from sigps.auto_device import Device, choose_device, column_types, compiling
 from sigps.engine.direction import Schedule
 from sigps.engine.stats import SuperstepStats
-from sigps.errors import CompileError, ConfigError, GraphError
+from sigps.errors import ConfigError, GraphError
 from sigps.graph.agreement import together
 from sigps.graph.graph import Graph
 from sigps.graph.partition import PartitionFunction
-from sigps.group import Group
 from sigps.result import Result
 from sigps.vertex import Vertex
 
@@ -31,14 +29,12 @@ __all__ = [
     "check_device",
     "check_program",
     "check_schedule",
-    "choose_device",
     "run",
     "turned",
 ]
 
 log = logging.getLogger(__name__)
 
-Device = Literal["python", "cpu", "cuda"]
 Precision = Literal["single", "double"]
 
 
@@ -190,8 +186,8 @@ def _compiled(prepared: Any, graph: Graph, device: Device, rank_on_host: int) ->
         return GpuProgram(prepared, find_gpu(rank_on_host))
     from sigps.compiler.cpu import compile_for_cpu
 
-    with _compiling:
-        return compile_for_cpu(prepared, _column_types(graph))
+    with compiling:
+        return compile_for_cpu(prepared, column_types(graph))
 
 
 def check_program(program: Vertex, device: str, precision: Precision = "double") -> Any:
@@ -208,9 +204,6 @@ def check_program(program: Vertex, device: str, precision: Precision = "double")
     from sigps.compiler.frontend import analyse
 
     return analyse(program, precision)
-
-
-_compiling = threading.Lock()  # so that ranks that are threads compile a program once
 
 
 def check_device(device: str) -> None:
@@ -287,122 +280,6 @@ def check_checkpoint(checkpoint: Checkpoint | None, resume: bool, *, traces: boo
     check_folder(checkpoint.folder)
     if traces:
         check_writable()
-
-
-def choose_device(
-    device: str,
-    prepared: Any,
-    graph: Graph,
-    *,
-    deterministic: bool = False,
-    resumes: bool = False,
-    schedule: Schedule = "vertex",
-    rank_on_host: int = 0,
-) -> Device:
-    """Return the device to run on; what `"auto"` is, and why, is logged once. Collective.
-
-    CUDA's libraries are loaded only where nothing else speaks against a GPU.
-
-    Args:
-        device: What was asked for; `check_device` has seen it.
-        prepared: What `check_program` made of the program.
-        graph: The graph that it runs on.
-        deterministic: As in `run`.
-        resumes: Whether the run goes on from a state log, which a CPU may have written.
-        schedule: As in `run`.
-        rank_on_host: This rank's number among those of its host.
-    """
-    if device != "auto":
-        return device  # type: ignore[return-value]
-    from sigps.device.cuda import what_is_missing
-    from sigps.engine.gpu_in_memory import find_gpu_obstacle
-
-    known: dict[str, Any] = {
-        "num_edges": graph.num_edges // graph.group.size,
-        "obstacle": find_gpu_obstacle(prepared, deterministic, resumes=resumes, num_ranks=graph.group.size),
-    }
-    against = (
-        reason_against_gpu(**known)
-        or (_SLOWER_ON_GPUS if prepared.reads_neighbors else "")
-        or reason_against_gpu(**known, missing=what_is_missing())
-        or reason_against_gpu(**known, **_memory(prepared, graph, rank_on_host))
-        or _why_not_compiled(prepared, graph, rank_on_host, schedule)
-    )
-    if graph.group.size > 1:
-        against = _against_gpus(against, prepared, graph.group, rank_on_host)
-    _log_once(f"device: cpu ({against})" if against else "device: cuda (the graph is large enough to pay)")
-    return "cpu" if against else "cuda"
-
-
-_SLOWER_ON_GPUS = "a GPU takes longer for common_neighbors() where some vertices have very many edges"
-
-
-def _against_gpus(against: str, prepared: Any, group: Group, rank_on_host: int) -> str:
-    """Tell what speaks against a GPU for each rank, where this rank's reason is `against`. Collective."""
-    from sigps.compiler.program import Delivery
-    from sigps.device.cuda import find_gpu
-    from sigps.system.transport import choose_transport, gpu_facts, reason_against_nccl, reason_against_peers
-
-    facts = {} if against else gpu_facts(find_gpu(rank_on_host))
-    ranks = group.all_gather({"against": against, **facts})
-    reasons = [rank["against"] for rank in ranks if rank["against"]]
-    by_name = prepared.delivery is Delivery.MAILBOX
-    if reasons or choose_transport(ranks, "auto", by_name=by_name) != "mpi":
-        return next(iter(reasons), "")
-    return reason_against_nccl(ranks) if by_name else reason_against_peers(ranks)
-
-
-def _memory(prepared: Any, graph: Graph, rank_on_host: int) -> dict[str, Any]:
-    """Compare what a graph, and what is kept on its edges, take on this rank's GPU with what that has."""
-    from sigps.device.cuda import find_gpu
-    from sigps.engine import gpu_memory, gpu_plan
-    from sigps.engine.simple_rows import bytes_while_counted
-
-    find_gpu(rank_on_host)
-    columns, size = len(graph.columns), graph.group.size
-    directions = 2 if graph.directed or size > 1 else 1
-    share = graph.num_vertices, graph.num_edges * directions // size, columns
-    needed = gpu_plan.bytes_while_laid_out(*share)
-    if any(field.measure for field in prepared.states):
-        num_keys = graph.num_edges * (2 if graph.directed else 1)
-        copied = 4 * graph.num_edges if size > 1 else 0
-        counted = bytes_while_counted(graph.num_vertices, num_keys) + copied
-        needed = max(needed, gpu_plan.bytes_kept(*share) + counted)
-    needed += gpu_plan.bytes_to_walk(prepared, graph.num_edges // size)
-    return {"needed_bytes": needed, "free_bytes": gpu_memory.free_bytes()}
-
-
-def _why_not_compiled(prepared: Any, graph: Graph, rank_on_host: int, schedule: Schedule) -> str:
-    """Compile for the GPU, and tell what CUDA lacks that other devices have; empty where it lacks nothing."""
-    from sigps.compiler.cuda import compile_for_cuda
-    from sigps.device.cuda import find_gpu
-    from sigps.engine.gpu_form import find_edge_obstacle
-
-    ends = np.array([0, graph.num_vertices - 1])
-    if graph.ids.kind != "strings":
-        ends = graph.ids.to_oids(ends)  # ascending, so these two bound all
-    is_narrow = bool(ends[0] >= -(2**31) and ends[1] < 2**31)
-    arch = find_gpu(rank_on_host).arch
-    try:
-        with _compiling:
-            compiled = compile_for_cuda(prepared, _column_types(graph), narrow_ids=is_narrow, arch=arch)
-    except CompileError as error:
-        return str(error)
-    obstacle = find_edge_obstacle(compiled, arch) if schedule == "edge" else None
-    return f"by edges it takes {obstacle}" if obstacle else ""
-
-
-def _column_types(graph: Graph) -> dict[str, np.dtype[Any]]:
-    return {name: column.dtype for name, column in graph.columns.items()}
-
-
-_logged: set[str] = set()
-
-
-def _log_once(text: str) -> None:
-    if text not in _logged:
-        _logged.add(text)
-        log.info(text)
 
 
 def _check_options(

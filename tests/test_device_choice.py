@@ -11,20 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 from battery import BATTERY
-from edge_programs import Returns
+from edge_programs import Marks
 from rank_programs import Jump, TwoLetters
-from test_edge_states import Mixed
 from thread_group import ThreadGroup, run_ranks
 
 from sigps import Graph, State, Vertex, generate, run
 from sigps.apps import BFS, BiTriDN, OutDegree, PageRank, Triangles
+from sigps.auto_device import choose_device
 from sigps.compiler.frontend import analyse
 from sigps.device import cuda
 from sigps.device.cuda import Gpu, is_available
 from sigps.engine.device_choice import GPU_PAYS_FROM_EDGES, reason_against_gpu
 from sigps.engine.gpu_in_memory import find_gpu_obstacle
 from sigps.engine.gpu_plan import bytes_while_laid_out
-from sigps.job import choose_device
 
 ENOUGH = GPU_PAYS_FROM_EDGES
 
@@ -68,7 +67,7 @@ class Asked:
         gpu = Gpu(0, "any", "sm_90", 100, 1 << 17)
         monkeypatch.setattr(cuda, "find_gpu", lambda ordinal=0: gpu)
         monkeypatch.setattr("sigps.system.transport.reachable", lambda gpu: [])
-        monkeypatch.setattr("sigps.job._logged", set())
+        monkeypatch.setattr("sigps.auto_device._logged", set())
 
     def _answer(self) -> str:
         self.times += 1
@@ -168,23 +167,21 @@ def test_several_ranks_need_gpus_that_reach_each_other(
 
 
 @pytest.mark.usefixtures("any_size_pays")
-@pytest.mark.parametrize(
-    ("program", "what"),
-    [(Returns(), "values kept on edges (EdgeState)"), (Mixed(), "common_neighbors()")],
-)
-def test_edges_of_neighbours_go_to_one_gpu(
-    program: Vertex, what: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_values_on_edges_go_to_one_gpu(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     pytest.importorskip("numba_cuda", reason="needs numba-cuda: pip install 'sigps[cuda-link]'")
     Asked(monkeypatch)
-    assert chosen(program, BATTERY["grid"].build()) == "cuda"
+    assert chosen(Marks(), BATTERY["grid"].build()) == "cuda"
 
     def choose(group: ThreadGroup) -> str:
-        return chosen(program, BATTERY["grid"].build(group=group))
+        return chosen(Marks(), BATTERY["grid"].build(group=group))
 
     with caplog.at_level(logging.INFO, logger="sigps"):
         assert run_ranks(2, choose) == ["cpu", "cpu"]
-    says = f"device: cpu (the GPU engine is not built for {what} on several ranks yet)"
+    says = (
+        "device: cpu (the GPU engine is not built for values kept on edges (EdgeState) on several ranks yet)"
+    )
     assert says in [r.getMessage() for r in caplog.records]
 
 
