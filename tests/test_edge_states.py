@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import networkx as nx
-import numpy as np
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
@@ -17,7 +16,7 @@ from app_runs import NAMES, RANDOM, neighbours_of
 from battery import BATTERY, Sample
 from cells import program_of
 from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_equality import samples
 from thread_group import ThreadGroup
@@ -25,7 +24,6 @@ from ways import WAYS, Way, assert_all_equal, assert_same, results_of
 
 from sigps import (
     Checkpoint,
-    CompileError,
     ConfigError,
     EdgeState,
     Graph,
@@ -40,10 +38,6 @@ from sigps import (
 from sigps.compiler.explain import explain
 from sigps.compiler.frontend import analyse
 from sigps.engine.gpu_in_memory import find_gpu_obstacle
-from sigps.engine.neighbor_rows import build_neighbor_rows
-from sigps.engine.subgraph import build_subgraph
-from sigps.graph.partition import partition
-from sigps.kernels.neighbors import mark_row, next_common, no_marks
 
 PROGRAMS = [EdgeTriangles, Waves, Marks, Mirrors, Returns]
 SOME_WAYS = [
@@ -295,189 +289,6 @@ def test_a_program_that_keeps_nothing_on_edges_has_no_edges() -> None:
     result = run(program_of("self.vote_to_halt()"), Graph.from_edges([0], [1]))
     with pytest.raises(ConfigError, match="declares no EdgeState"):
         _ = result.edges
-
-
-ROW = st.lists(st.integers(0, 60), max_size=50).map(sorted)
-LONG_ROW = st.lists(st.integers(0, 3000), min_size=0, max_size=600).map(sorted)
-
-
-@settings(max_examples=300, deadline=None, derandomize=True)
-@given(ROW | LONG_ROW, ROW | LONG_ROW, st.sampled_from([np.uint32, np.uint64]))
-def test_common_targets_are_those_of_both_rows(mine: list[int], theirs: list[int], kind: Any) -> None:
-    """Marks are used again for a row after another's, and for the first row once more."""
-    targets = np.array([5, *mine, *theirs, 5], dtype=kind)
-    borders = [np.uint64(n) for n in (1, 1 + len(mine), 1 + len(mine) + len(theirs))]
-    marks = no_marks(3001, targets.size)
-    for first, end, begin, stop in (borders[:2] + borders[1:], borders[1:] + borders[:2]) * 2:
-        if first == end:
-            continue
-        mark_row(targets, marks, first, end)
-        at, other, found = first, begin, []
-        while True:
-            at, other = next_common(targets, marks, first, at, end, begin, other, stop)
-            if at >= end:
-                break
-            assert targets[at] == targets[other]
-            assert first <= at < end
-            assert begin <= other < stop
-            assert at == first or targets[at - np.uint64(1)] < targets[at]
-            assert other == begin or targets[other - np.uint64(1)] < targets[other]
-            found.append(int(targets[at]))
-            at, other = at + np.uint64(1), other + np.uint64(1)
-        assert found == sorted(set(mine) & set(theirs))
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 5])
-@pytest.mark.parametrize("name", ["skewed", "star_in", "isolated", "parallel_edges"])
-def test_rows_of_neighbours_are_the_graphs(name: str, size: int, run_ranks: Any) -> None:
-    def check(group: ThreadGroup) -> int:
-        graph = BATTERY[name].build(group=group)
-        assignment = partition(graph, size, "hash")
-        part = build_subgraph(graph, assignment, with_outgoing=True)
-        rows = build_neighbor_rows(part, assignment, group)
-        whole = BATTERY[name].build()
-        assert part.outgoing is not None
-        offsets = rows.offsets.astype(int)
-        np.testing.assert_array_equal(rows.targets[: part.outgoing.ends.size], part.outgoing.ends)
-        for end, row in zip(part.outgoing.ends.tolist(), rows.row_of.tolist(), strict=True):
-            expected = whole.targets[int(whole.offsets[end]) : int(whole.offsets[end + 1])]
-            np.testing.assert_array_equal(rows.targets[offsets[row] : offsets[row + 1]], expected)
-        return int(offsets.size - 1 - part.num_owned)
-
-    num_remote = sum(run_ranks(size, check))
-    assert (num_remote > 0) == (size > 1 and name != "isolated") or name == "isolated"
-
-
-@pytest.mark.parametrize(
-    ("body", "says"),
-    [
-        ("for edge in self.out_edges:\n    edge.weight = 1.0", "its columns belong to the graph"),
-        ("for one, other in self.common_neighbors(3):\n    pass", "takes the variable of a loop"),
-        ("e = 3\nfor one, other in self.common_neighbors(e):\n    pass", "takes the variable of a loop"),
-        ("self.x = self.common_neighbors", "takes the variable of a loop"),
-        ("for edge in self.out_edges:\n    n = self.common_neighbors(edge)", "is looped over"),
-        (
-            "for edge in self.out_edges:\n    for one in self.common_neighbors(edge):\n        pass",
-            "gives pairs",
-        ),
-        (
-            "for edge in self.out_edges:\n    for one, one in self.common_neighbors(edge):\n        pass",
-            "names of their own",
-        ),
-        (
-            "for edge in self.out_edges:\n    for edge, one in self.common_neighbors(edge):\n        pass",
-            "names of their own",
-        ),
-        (
-            "for edge in self.out_edges:\n    for a, b in self.common_neighbors(edge):\n        a.kept = 1",
-            "as it was when the superstep began",
-        ),
-        (
-            "for edge in self.out_edges:\n    for a, b in self.common_neighbors(edge):\n        self.x = a.weight",
-            "has a target and what is kept on it, no 'weight'",
-        ),
-        (
-            "for edge in self.out_edges:\n    for a, b in self.common_neighbors(edge):\n"
-            "        for c, d in self.common_neighbors(a):\n            pass",
-            "takes the variable of a loop over self.out_edges",
-        ),
-        (
-            "self.x = sum(sum(1 for a, b in self.common_neighbors(edge)) for edge in self.out_edges)",
-            "write a loop",
-        ),
-        (
-            "for edge in self.out_edges:\n    self.x = min(a.kept for a, b in self.common_neighbors(edge))",
-            "default",
-        ),
-        ("for edge in self.out_edges:\n    self.x = len(self.common_neighbors(edge))", "cannot take pairs"),
-        ("self.x = self.kept", "is kept on edges"),
-        ("self.kept = 3", "is kept on edges"),
-        ("for edge in self.out_edges:\n    self.x = edge.reverse.kept", "directed=False"),
-        (
-            "for edge in self.out_edges:\n    for a, b in self.common_neighbors(edge):\n        self.send(b, 1.0)",
-            "the variable of a loop over self.out_edges",
-        ),
-        (
-            "for e in self.out_edges:\n    for a, b in self.common_neighbors(e):\n"
-            "        self.x += sum(a.kept for a in self.out_edges)",
-            "choose another name",
-        ),
-        (
-            "for e in self.out_edges:\n    for a, b in self.common_neighbors(e):\n"
-            "        for a in self.out_edges:\n            self.x += a.kept",
-            "choose another name",
-        ),
-        (
-            "self.x = sum(max((e.weight * f.target for e in self.out_edges), default=0.0) for f in self.out_edges)",
-            "cannot hold another",
-        ),
-    ],
-)
-def test_refused_by_the_compiler(body: str, says: str) -> None:
-    with pytest.raises(CompileError) as error:
-        analyse(program_of(body, "kept: EdgeState[int] = 0\n", before="from sigps import EdgeState"))
-    assert says in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("body", "says"),
-    [
-        ("for edge in self.out_edges:\n    edge.weight = 1.0", "its columns belong to the graph"),
-        (
-            "for edge in self.out_edges:\n    for a, b in self.common_neighbors(edge):\n        a.kept = 1",
-            "as it was when the superstep began",
-        ),
-        (
-            "for edge in self.out_edges:\n    for a, b in self.common_neighbors(edge):\n        self.x = a.weight",
-            "has a target and what is kept on it, no 'weight'",
-        ),
-        ("self.x = self.kept", "is kept on edges"),
-        ("self.kept = 3", "is kept on edges"),
-    ],
-)
-def test_refused_by_the_interpreter(body: str, says: str) -> None:
-    program = program_of(body, "kept: EdgeState[int] = 0\n", before="from sigps import EdgeState")
-    with pytest.raises(AttributeError, match=says):
-        run(program, BATTERY["complete_5"].build(), device="python")
-
-
-@pytest.mark.parametrize(
-    ("field", "says"),
-    [
-        ("weight: EdgeState[int] = 0", "every edge has a 'weight' of its own"),
-        ("source: EdgeState[int] = 0", "every edge has a 'source' of its own"),
-        ("kept: EdgeState[str] = 0", "EdgeState.str. is not supported"),
-        ("kept: EdgeState[int] = 0.5", "EdgeState.int. cannot begin as 0.5"),
-        ("kept: EdgeState[int] = sigps.neighbor_links", "a measure of vertices"),
-    ],
-)
-def test_refused_declarations(field: str, says: str) -> None:
-    with pytest.raises(CompileError, match=says):
-        program_of("pass", field + "\n", before="import sigps\nfrom sigps import EdgeState")
-
-
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ("self.x = edge.reverse", "is read as edge.reverse.<what"),
-        ("self.x = edge.reverse.weight", "has what is kept on edges, no 'weight'"),
-        ("edge.reverse.kept = 3", "the edge's target keeps it"),
-        ("edge.reverse = 3", "is read as edge.reverse.<what"),
-        ("self.x = edge.reverse.reverse.kept", "has what is kept on edges, no 'reverse'"),
-    ],
-)
-def test_a_reverse_that_is_refused(line: str, says: str) -> None:
-    program = program_of(
-        f"for edge in self.out_edges:\n    {line}",
-        "kept: EdgeState[int] = 0\n",
-        before="from sigps import EdgeState",
-        message="directed=False",
-    )
-    with pytest.raises(CompileError, match=says):
-        analyse(program)
-    if "reverse.reverse" not in line and line != "self.x = edge.reverse":
-        with pytest.raises(AttributeError):
-            run(program, BATTERY["complete_5"].build(), device="python")
 
 
 @pytest.mark.parametrize(
