@@ -164,6 +164,26 @@ def test_later_runs_use_the_connections_of_the_first(
     assert sorted(openings) == [0, 1, 2]
 
 
+def test_a_watch_that_failed_does_not_leave_later_runs_unwatched(
+    run_ranks: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def watch(group: ThreadGroup) -> bool:
+        broken = Watched(group)
+        with broken.detector as detector:
+            detector._late = refuse  # type: ignore[method-assign]
+            wait_for(detector._is_done.is_set)
+            group.barrier()
+        group.barrier()
+        watched = Watched(group, silent_seconds=1.0)
+        with watched.detector:
+            group.barrier()
+            time.sleep(2.0)
+        return watched.faults.empty()
+
+    assert run_ranks(2, watch) == [True] * 2
+    assert "this run is not watched any more" in caplog.text
+
+
 def test_after_a_failure_connections_are_made_anew(
     openings: list[int], run_ranks: Callable[..., Any]
 ) -> None:

@@ -59,11 +59,37 @@ def test_who_closed_first_died(ranks: Ranks, order: tuple[int, ...]) -> None:
     assert ranks.watch.run() == text + "The last log is log/40: continue with --resume"
 
 
-def test_a_rank_that_began_anew_and_died_is_told_of_when_the_others_have_left(ranks: Ranks) -> None:
+def test_where_nobody_knows_who_was_first_it_is_silent(ranks: Ranks) -> None:
+    """What was told and not read yet has its own place in the order."""
+    ranks.tell(BEGUN)
+    ranks.close(1, 0, 2)
+    assert ranks.watch.run() is None
+
+
+def test_one_that_is_gone_with_what_it_told_unread_is_known(ranks: Ranks) -> None:
+    ranks.tell(BEGUN)
+    ranks.close(1)
+    ranks.watch.hear()
+    ranks.close(0, 2)
+    assert "rank 1 on host b died" in str(ranks.watch.run())
+
+
+@pytest.mark.parametrize("first", [0, 2])
+def test_a_rank_that_was_in_no_run_is_no_death_nor_are_those_after(ranks: Ranks, first: int) -> None:
+    ranks.tell(BEGUN)
+    ranks.ends[first].tell(ENDED)
+    ranks.watch.hear()
+    assert ranks.watch._ready.select(0) == []
+    ranks.close(first, 1, 2 - first)
+    assert ranks.watch.run() is None
+
+
+def test_a_rank_that_began_anew_and_died_is_named(ranks: Ranks) -> None:
     ranks.tell(BEGUN, ENDED)
     ranks.ends[1].tell(BEGUN)
     ranks.watch.hear()
-    ranks.close(0, 2, 1)
+    assert ranks.watch._ready.select(0) == []
+    ranks.close(1, 2, 0)
     assert ranks.watch.run() == "rank 1 on host b died before superstep 0. No log was written."
 
 
@@ -79,6 +105,7 @@ def test_it_is_silent_where_nobody_died_or_somebody_spoke(ranks: Ranks, told: tu
 
 def test_after_a_death_a_rank_that_lives_may_speak(ranks: Ranks) -> None:
     ranks.tell(BEGUN)
+    ranks.watch.hear()
     ranks.close(2, 1)
     ranks.ends[0].tell(SPOKEN)
     ranks.close(0)
@@ -89,6 +116,7 @@ def test_a_shorter_name_replaces_a_longer_one(ranks: Ranks) -> None:
     ranks.tell(BEGUN)
     for name in ("log/a-very-long-name", "log/b", None, "é" * 9000, "log/ü"):
         ranks.ends[0].note_log(name)
+    ranks.watch.hear()
     ranks.close(2, 1, 0)
     assert "The last log is log/ü: " in str(ranks.watch.run())
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from sigps.errors import DeviceError
 from sigps.group import Group
 
 __all__ = ["Nccl", "connect", "why_not"]
@@ -33,6 +34,9 @@ class Nccl:
 
     Args:
         group: The ranks.
+
+    Raises:
+        DeviceError: If NCCL cannot connect them; it says what NCCL says.
     """
 
     def __init__(self, group: Group) -> None:
@@ -40,10 +44,15 @@ class Nccl:
 
         own = nccl.get_unique_id() if group.rank == 0 else b""
         name = group.broadcast(own)
-        self._group, self._nccl = group, nccl
-        self._communicator = nccl.NcclCommunicator(
-            group.size, name if isinstance(name, bytes) else tuple(name), group.rank
-        )
+        self._group, self._nccl = weakref.proxy(group), nccl
+        name = name if isinstance(name, bytes) else tuple(name)
+        try:
+            self._communicator = nccl.NcclCommunicator(group.size, name, group.rank)
+        except nccl.NcclError as error:
+            raise DeviceError(
+                f"NCCL cannot connect the GPUs: {error}. exchange.transport=mpi does without it",
+                rank=group.rank,
+            ) from error
 
     def all_to_all(self, parts: Sequence[Any]) -> list[Any]:
         """Send `parts[r]` (1-D CuPy arrays, one dtype on all ranks) to rank r; return what each rank sent here.

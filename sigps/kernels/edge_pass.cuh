@@ -14,7 +14,7 @@
 namespace sigps {
 
 static_assert(HAS_PUSH || !HAS_SLOTS,
-              "no atomic combines this row: find_atomics_obstacle() says so");
+              "no atomic combines this row: find_edge_obstacle() says so");
 
 constexpr int EDGES_OF_LANE = 4;
 

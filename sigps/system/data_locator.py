@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.engine.exchange import checked_gids
+from sigps.engine.gpu_memory import check_fits
 from sigps.engine.subgraph import Subgraph
 from sigps.graph.assignment import Assignment, Contiguous
 from sigps.graph.graph import Graph
@@ -51,22 +52,27 @@ class DataLocator:
 
 
 class DeviceLocator(DataLocator):
-    """The same with tables on the GPU: at most 4 bytes a vertex of the graph and 12 one of the partition.
+    """The same with tables on the GPU: at most 4 bytes a vertex of the graph and 16 one of the partition.
 
     Ids of vertices are looked up on the host; what `ranks` and `local_ids` take and return are CuPy arrays.
+
+    Raises:
+        DeviceError: If the GPU has no memory for them; it names the bytes.
     """
 
     def __init__(self, graph: Graph, assignment: Assignment, subgraph: Subgraph) -> None:
         import cupy
 
         super().__init__(graph, assignment, subgraph)
+        assert subgraph.gids is not None
+        a_vertex = 0 if isinstance(assignment, Contiguous) else 4
+        check_fits({"where vertices are": a_vertex * graph.num_vertices + 16 * subgraph.num_owned})
         self._bounds, self._owners = None, None
         if isinstance(assignment, Contiguous):
             self._bounds = cupy.asarray(assignment.bounds)
         else:
             owners = assignment.owner_of(np.arange(assignment.num_vertices))
             self._owners = cupy.asarray(owners.astype(np.min_scalar_type(assignment.num_parts)))
-        assert subgraph.gids is not None
         self._sorted_gids, self._by_gid = cupy.asarray(subgraph.sorted_gids), cupy.asarray(subgraph.by_gid)
 
     def ranks(self, gids: Any) -> Any:

@@ -84,9 +84,12 @@ class FaultDetector:
         self._links, self._hosts = dict(self._known.links), self._known.hosts
         for link in self._links.values():
             link.begin(self._known.runs)
-        self._tell_witness(BEGUN)
         if self._links:
             self._is_open = True
+            if self._known.witness is not None:
+                self._known.witness.note(None)
+                self._known.witness.note_log(None)
+            self._tell_witness(BEGUN)
             self._known.lookout.offer(self._run)
 
     def computing(self, superstep: Superstep) -> None:
@@ -116,6 +119,8 @@ class FaultDetector:
         self._tell_witness(FAILED if self._has_failed else ENDED)
         lookout = self._known.lookout
         if lookout.withdraw():
+            for link in self._links.values():
+                link.receive()  # goodbyes of others, which would fill the connection in time
             self._take_leave()
         else:
             with contextlib.suppress(OSError):
@@ -138,25 +143,24 @@ class FaultDetector:
     def _run(self) -> None:
         fault = None
         try:
-            fault = self._watch()
+            with selectors.DefaultSelector() as self._ready:
+                fault = self._watch()
             if fault is None:
                 self._take_leave()
                 return
             pass_on = functools.partial(self._tell, {"kind": "fault", "fault": vars(fault)})
             if self._on_fault is None:
-                end_run(self._group, fault, self.last_log(), pass_on, self._known.witness)
+                end_run(self._group, fault, self._last_log(), pass_on, self._known.witness)
             else:
                 pass_on()
                 self._on_fault(fault)
         finally:
-            self._ready.close()
             if fault is not None:
                 self._known.close()
             self._is_done.set()
 
     def _watch(self) -> Fault | None:
         """Send heartbeats and read those of others until `close` or a fault."""
-        self._ready = selectors.DefaultSelector()
         with contextlib.suppress(BlockingIOError):
             self._known.wake.recv(1 << 10)  # of a run before, which was over by itself
         self._ready.register(self._known.wake, selectors.EVENT_READ)
@@ -167,9 +171,9 @@ class FaultDetector:
             if now >= beat_at:
                 self._tell({"kind": "beat", "superstep": self._superstep(), "seconds": self._computed(now)})
                 beat_at = now + self._interval
-                if self._known.witness is not None:
+                if self._known.witness is not None and self._group.rank == 0:
                     self._known.witness.note(self._superstep())
-                    self._known.witness.note_log(self.last_log())
+                    self._known.witness.note_log(self._last_log())
             wake_at = min([beat_at, *(link.heard_at + self._silent_seconds for link in self._links.values())])
             arrived = self._ready.select(max(wake_at - now, 1e-3))
             before, now = now, time.monotonic()
@@ -194,6 +198,11 @@ class FaultDetector:
     def _tell(self, message: dict[str, Any]) -> None:
         for link in self._links.values():
             link.send(message)
+
+    def _last_log(self) -> str | None:
+        with contextlib.suppress(OSError):  # the folder may be out of reach for now
+            return self.last_log()
+        return None
 
     def _tell_witness(self, what: bytes) -> None:
         if self._known.witness is not None:

@@ -105,7 +105,10 @@ class Lookout:
             with self._lock:
                 work, self._offered = self._offered, None
             if work is not None:
-                work()
+                try:
+                    work()
+                except Exception:  # later runs need this thread
+                    log.exception("the fault detector failed; this run is not watched any more")
 
 
 class Links:
@@ -190,6 +193,7 @@ def _find_witness(group: Group, hosts: list[str]) -> Witness | None:
         log.debug("nobody witnesses the end of all ranks: %s", problem)
         for connection in sockets.values():
             connection.close()
+    group.barrier()  # it watches before anybody tells it anything
     return witness
 
 

@@ -4,7 +4,7 @@ A launcher ends all ranks within a millisecond of a death, and on busy cores no 
 witness is in a session of its own, so it lives on, and it is connected with every rank. The system closes a dead
 rank's connections before it lets the launcher know, so who closed first is who died first.
 
-It starts with Python's own modules alone (`_PROGRAM`), in some 50 ms beside the run.
+It starts with Python's own modules alone (`_PROGRAM`), in some 50 ms for which the first run waits.
 """
 
 from __future__ import annotations
@@ -25,11 +25,15 @@ from sigps.system.fault import Fault
 
 __all__ = ["BEGUN", "ENDED", "FAILED", "SPOKEN", "Watch", "Witness", "start_witness"]
 
+READY = b"r"
+"""What the witness tells rank 0, once."""
+
 BEGUN, ENDED, FAILED, SPOKEN = b"b", b"e", b"f", b"s"
 """What a rank tells: it is in a run; it is in none; it left by an exception; it has told what is wrong."""
 
 _NOTE = struct.Struct("=qI")  # superstep or -1, bytes of the last log's name behind it
 _NOTE_BYTES = 8192
+_PATIENCE_SECONDS = 5.0
 
 _PROGRAM = """
 import sys, types
@@ -85,36 +89,42 @@ class Witness:
 
 
 def start_witness(connections: Mapping[int, socket.socket], hosts: Sequence[str]) -> Witness:
-    """Start the process and give it these connections; return rank 0's end.
+    """Start the process and give it these connections; return rank 0's end once it watches.
 
     Args:
-        connections: With each rank but 0.
+        connections: With each rank but 0; they are the witness's from now on.
         hosts: By rank.
 
     Raises:
         OSError: If it cannot be started.
     """
     own, peer = socket.socketpair()
-    with contextlib.ExitStack() as given:
+    with contextlib.ExitStack() as given, contextlib.ExitStack() as failed:
+        failed.callback(own.close)
+        ends = {0: peer, **connections}
+        for rank, connection in ends.items():
+            given.enter_context(connection)
+            if rank > 0:  # a host that is lost says nothing
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         room = given.enter_context(tempfile.TemporaryFile())
         room.truncate(_NOTE_BYTES)
-        given.enter_context(peer)
-        for connection in connections.values():
-            given.enter_context(connection)
-        ends = {0: peer, **connections}
         descriptors = [room.fileno(), *(ends[rank].fileno() for rank in sorted(ends))]
         folder = Path(__file__).parent
         arguments = [str(folder.parent), str(folder), *map(str, descriptors), *hosts]
-        with contextlib.ExitStack() as failed:
-            failed.callback(own.close)
-            process = subprocess.Popen(
-                [sys.executable, "-ISc", _PROGRAM, *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=descriptors,
-                start_new_session=True,
-            )
-            failed.pop_all()
+        process = subprocess.Popen(
+            [sys.executable, "-ISc", _PROGRAM, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=descriptors,
+            start_new_session=True,
+        )
+        failed.callback(process.wait)
+        failed.callback(process.kill)
+        peer.close()
+        own.settimeout(_PATIENCE_SECONDS)
+        if own.recv(1) != READY:
+            raise OSError("the witness did not start")
+        failed.pop_all()
         return Witness(own, room.fileno(), process)
 
 
@@ -146,7 +156,12 @@ class Watch:
         return None if self._dead is None or self._is_over else self._testimony(self._dead)
 
     def hear(self) -> None:
-        """Wait until ranks have told something or are gone; take it in the order in which it came."""
+        """Wait until ranks have told something or are gone; take it in the order in which it came.
+
+        A rank that is gone and had told something before, unread, has its place in that order for what it told. So
+        among several that are gone then, nobody knows who was first; nor where a rank is gone that was in no run.
+        """
+        gone, is_in_order = [], True
         for key, _ in self._ready.select():
             rank = key.data
             told, is_open = self._read(rank)
@@ -157,13 +172,13 @@ class Watch:
                     self._running.add(rank)
                 else:
                     self._running.discard(rank)
-            if is_open:
-                continue
-            self._ready.unregister(self._open.pop(rank))
-            if rank in self._running and self._dead is None:
-                self._dead = rank
-            elif rank == 0 and self._dead is None and not self._running:
-                self._is_over = True  # the others are about to leave as well
+            if not is_open:
+                self._ready.unregister(self._open.pop(rank))
+                gone.append(rank)
+                is_in_order = is_in_order and not told
+        if self._dead is None and gone:
+            is_known = gone[0] in self._running and (is_in_order or len(gone) == 1)
+            self._dead, self._is_over = gone[0], self._is_over or not is_known
 
     def _read(self, rank: int) -> tuple[bytes, bool]:
         """Return what a rank has told, and whether it can tell more."""
@@ -191,7 +206,9 @@ def main(arguments: Sequence[str]) -> None:
     size = (len(arguments) - 1) // 2
     room, *descriptors = map(int, arguments[: size + 1])
     connections = [socket.socket(fileno=descriptor) for descriptor in descriptors]
-    text = Watch(connections, arguments[size + 1 :], mmap.mmap(room, _NOTE_BYTES)).run()
+    watch = Watch(connections, arguments[size + 1 :], mmap.mmap(room, _NOTE_BYTES))
+    connections[0].send(READY)
+    text = watch.run()
     if text is not None:
         with contextlib.suppress(OSError):
             os.write(2, f"{text}\n".encode())

@@ -186,6 +186,8 @@ class WorkerManager:
         registrations = self._communicator.report(self._registration(native))
         by_name = native is not None and native.program.delivery is Delivery.MAILBOX
         chosen = choose_transport(registrations, transport, by_name=by_name)
+        if chosen == "nccl" and found and found.in_flight == "messages" and not by_name:
+            chosen = "mpi"  # a CPU core reads what an interpreter sent, before a GPU goes on
         devices = [rank["device"] for rank in registrations]
         has_turns = options.deterministic or bool(saving and saving.resumes) or program.declaration.has_master
         _check_mixture(devices, native, has_turns=has_turns)
@@ -205,7 +207,6 @@ class WorkerManager:
         assignment, subgraph = self._partition(
             method, tuple(plan["capacities"]), needs_rows, self._needs_neighbors(program, native)
         )
-        exchange = self._exchange(assignment, subgraph, chosen)
         last_log = functools.partial(_last_log, state_log)
         worker: Worker | None = None
         with (
@@ -213,6 +214,7 @@ class WorkerManager:
             watch(self._communicator.group, faults, last_log) as detector,
             _naming_the_log(state_log),
         ):
+            exchange = self._exchange(assignment, subgraph, chosen)
             if detector is not None and state_log is not None:
                 state_log.on_whole = detector.note_log
             if detector is not None:
