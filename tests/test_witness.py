@@ -122,7 +122,7 @@ def test_a_shorter_name_replaces_a_longer_one(ranks: Ranks) -> None:
 
 
 RANK_0 = """
-import os, signal, socket, sys
+import fcntl, os, signal, socket, struct, sys, termios, time
 from sigps.system.witness import BEGUN, start_witness
 own, peer = socket.socketpair()
 witness = start_witness({1: peer}, ["a", "b"])
@@ -130,6 +130,11 @@ for end in (witness, type(witness)(own)):
     end.tell(BEGUN)
 witness.note(7)
 witness.note_log("log/7")
+while any(
+    struct.unpack("i", fcntl.ioctl(end, termios.TIOCOUTQ, bytes(4)))[0] for end in (own, witness._connection)
+):
+    time.sleep(0.01)  # until it has read what was told
+time.sleep(0.1)
 if sys.argv[1] == "dies":
     os.kill(os.getpid(), signal.SIGKILL)
 """

@@ -14,6 +14,7 @@ import contextlib
 import io
 import os
 import re
+import threading
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -265,6 +266,9 @@ def verify_part(folder: Path, manifest: Manifest, rank: int) -> None:
         raise StateLogError(f"{path} belongs to another log: its checksums are not those of the manifest")
 
 
+_parsing = threading.Lock()  # CPython 3.11 may fail where threads parse at the same time: gh-106905
+
+
 def read_part(folder: Path, rank: int, names: Sequence[str]) -> dict[str, NDArray[Any]]:
     """Return some of one rank's arrays; each is compared with its checksum before it is believed.
 
@@ -275,7 +279,8 @@ def read_part(folder: Path, rank: int, names: Sequence[str]) -> dict[str, NDArra
     try:
         with zipfile.ZipFile(path) as file:
             raw = {name: io.BytesIO(file.read(f"{name}.npy")) for name in names}
-        return {name: np.lib.format.read_array(data, allow_pickle=False) for name, data in raw.items()}
+        with _parsing:
+            return {name: np.lib.format.read_array(data, allow_pickle=False) for name, data in raw.items()}
     except _DAMAGED as error:
         raise StateLogError(f"{path} cannot be read: {_said(error)}") from None
 
