@@ -40,23 +40,11 @@ class EdgePass:
         fields: tuple[Any, ...],
         read: tuple[Any, ...],
         inbox: tuple[Any, ...],
+        *,
+        along_none: bool = False,
     ) -> list[NDArray[np.uint32]]:
-        """Go along all edges; return the vertices that got a message, each once."""
-        return self._go_along(self._pieces, native, job, fields, read, inbox)
-
-    def compile(self, native: NativeProgram, *arrays: Any) -> None:
-        """Go along no edge, with what `run` takes: then the loop is compiled."""
-        self._go_along([(np.uint64(0), np.uint64(0), np.uint64(0))], native, *arrays)
-
-    def _go_along(
-        self,
-        pieces: list[tuple[np.uint64, np.uint64, np.uint64]],
-        native: NativeProgram,
-        job: tuple[Any, ...],
-        fields: tuple[Any, ...],
-        read: tuple[Any, ...],
-        inbox: tuple[Any, ...],
-    ) -> list[NDArray[np.uint32]]:
+        """Go along all edges, or none, which compiles the loop; return the vertices that got a message, each once."""
+        pieces = [(np.uint64(0), np.uint64(0), np.uint64(0))] if along_none else self._pieces
         num_rows = self._edges[0].size - 1
         bits = np.packbits(read[0], bitorder="little")
         carried = np.zeros(len(pieces), dtype=np.uint32), rows(native.slots, len(pieces))

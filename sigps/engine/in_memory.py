@@ -238,7 +238,8 @@ class Engine:
     def _compile_loops(self) -> None:
         """Run what comes first over no vertices: what has to be compiled is no superstep's time."""
         if self._goes_by_edge:
-            self._edge_pass.compile(self._native, self._job(), self._fields, self._read, self._inbox)
+            arrays = self._job(), self._fields, self._read, self._inbox
+            self._edge_pass.run(self._native, *arrays, along_none=True)
             self._compute_all([np.empty(0, dtype=np.uint32)])
         else:
             self._gather(0)((np.uint64(0), np.uint64(0)))
