@@ -30,7 +30,7 @@ import numpy as np
 import peer_cugraph
 from counting import forget_counts
 from facts import RESULTS, driver_version, machine_facts
-from measuring import Case, Table, check, run, timed
+from measuring import Case, Table, check, kept_or_made, run, timed
 from roof import shares_of_roof
 
 import sigps
@@ -140,12 +140,13 @@ def measure_grid(size: int, table: Table, repeats: int) -> None:
     table.add_times("BFS", f"grid-{size}", whole, device, **more)
 
 
-def make_kronecker(scale: int) -> Case:
-    """Generate a Kronecker graph with random weights."""
+def make_kronecker(scale: int, folder: Path | None) -> Case:
+    """Return a Kronecker graph with random weights, from a folder if it was kept there."""
     began = time.perf_counter()
-    graph = sigps.generate("rmat", scale=scale, weights="random")
+    kept = folder and folder / f"kron-{scale}-weights"
+    graph = kept_or_made(kept, lambda: sigps.generate("rmat", scale=scale, weights="random"))
     size = f"{graph.num_vertices:,} vertices, {graph.num_edges:,} edges"
-    print(f"kron-{scale}: {size}, generated in {time.perf_counter() - began:.0f} s", flush=True)
+    print(f"kron-{scale}: {size}, there in {time.perf_counter() - began:.0f} s", flush=True)
     candidates = np.flatnonzero(np.diff(graph.offsets) > 0)
     sources = np.random.default_rng(1).choice(candidates, 8).tolist()
     return Case(graph, f"kron-{scale}", scale, sources)
@@ -157,7 +158,7 @@ def main() -> None:
     table = Table(given.output, facts(given))
     failed = []
     for scale in given.scales if set(given.only) & set(MEASURES) else []:
-        case = make_kronecker(scale)
+        case = make_kronecker(scale, given.graphs)
         for name in given.only:
             if name in MEASURES:
                 failed += attempt(f"{name} on {case.name}", MEASURES[name], case, table, given.repeats)
@@ -187,6 +188,7 @@ def arguments() -> argparse.Namespace:
         "--only", type=rows, default=[*MEASURES, "grid"], help=f"of {','.join(MEASURES)},grid"
     )
     options.add_argument("--repeats", type=int, default=5)
+    options.add_argument("--graphs", type=Path, help="a folder to keep generated graphs in, for the next run")
     options.add_argument("--output", type=Path, help="the JSON file")
     options.add_argument("--commit", help="where this is no checkout")
     given = options.parse_args()

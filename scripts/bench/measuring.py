@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import sigps
+import sigps.group
 
-__all__ = ["Case", "Table", "WrongAnswer", "check", "median_and_best", "run", "timed"]
+__all__ = ["Case", "Table", "WrongAnswer", "check", "kept_or_made", "median_and_best", "run", "timed"]
 
 
 class WrongAnswer(Exception):  # noqa: N818
@@ -73,6 +74,17 @@ class Table:
         written = self.target.with_suffix(".partial")
         written.write_text(json.dumps(self.facts | {"rows": self._rows}, indent=2) + "\n")
         written.replace(self.target)
+
+
+def kept_or_made(kept: Path | None, make: Callable[[], sigps.Graph]) -> sigps.Graph:
+    """Load what an earlier run kept; else make it, and keep it where a folder is named. All ranks call."""
+    if kept is None:
+        return make()
+    if sigps.group.world().broadcast(kept.exists()):
+        return sigps.load(kept)
+    graph = make()
+    graph.save(kept)
+    return graph
 
 
 def run(program: sigps.Vertex, graph: sigps.Graph) -> sigps.Result:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from crossing import time_crossing
 from facts import driver_version, machine_facts
+from measuring import kept_or_made
 
 import sigps
 from sigps.apps import BFS, WCC, PageRank
@@ -95,12 +96,7 @@ def kronecker(scale: int, folder: Path | None) -> sigps.Graph:
     """Return a Kronecker graph, from a folder if it was kept there."""
     began = time.perf_counter()
     kept = folder and folder / f"kron-{scale}"
-    if kept and GROUP.broadcast(kept.exists()):
-        graph = sigps.load(kept)
-    else:
-        graph = sigps.generate("rmat", scale=scale)
-        if kept:
-            graph.save(kept)
+    graph = kept_or_made(kept, lambda: sigps.generate("rmat", scale=scale))
     if GROUP.rank == 0:
         seconds = time.perf_counter() - began
         print(f"kron-{scale}: {graph.num_edges:,} edges, there in {seconds:.0f} s", flush=True)
