@@ -44,7 +44,8 @@ __device__ inline uint32_t rank_of(const Halo &halo, uint32_t slot) {
   return rank;
 }
 
-// Where a slot is at its receiver; slots of one word lie together there.
+// Where a slot is at its receiver; slots of one word lie together there, from a
+// multiple of 32 on.
 __device__ inline uint32_t place_of_slot(const Peer &peer, uint32_t slot) {
   return slot < peer.num_hot ? peer.first_hot + slot
                              : peer.first_cold + slot - peer.num_hot;
@@ -56,32 +57,69 @@ __device__ inline uint32_t &has_published() {
   return flag;
 }
 
-// After a pull. By all threads; ranks begin with different others.
+// Records of four slots in a row, as a lane stores them: another GPU's memory
+// takes few large stores faster than many small ones.
+constexpr uint32_t FOUR_BYTES = 4 * sizeof(Record);
+constexpr uint32_t FOUR_ALIGN = FOUR_BYTES & -FOUR_BYTES;
+struct alignas(FOUR_ALIGN < 16 ? FOUR_ALIGN : 16) FourRecords {
+  Record of[4];
+};
+
+// Stores those of four records whose bit is set.
+__device__ inline void store_four(Record *to, const FourRecords &found,
+                                  uint32_t bits) {
+  if (bits == 15) {
+    *reinterpret_cast<FourRecords *>(to) = found;
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    if (bits >> i & 1)
+      to[i] = found.of[i];
+}
+
+// After a pull: a lane has four slots, a warp four words of bits. By all
+// threads; ranks begin with different others.
 __device__ inline void publish_bits(const Lease &lease, const Plan &plan) {
   const Halo &halo = lease.halo;
   int parity = (plan.superstep + 1) & 1;
-  uint32_t warp = thread_of_grid() / 32, warps = threads_of_grid() / 32;
   uint32_t count = 0;
   for (uint32_t k = 1; k < halo.num_ranks; k++) {
     uint32_t rank = (halo.rank + k) % halo.num_ranks;
     const Peer peer = halo.peers[rank];
-    Record *records = peer.records[parity];
-    uint32_t *sent = peer.sent[parity];
-    uint32_t first = halo.bounds[rank];
-    uint32_t words = (halo.bounds[rank + 1] - first) / 32;
-    for (uint32_t word = warp; word < words; word += warps) {
-      uint32_t v = halo.places[first + word * 32 + lane_id()];
-      bool sends = v != NO_VERTEX && is_set(lease.sent[parity], v);
-      uint32_t place = place_of_slot(peer, word * 32);
-      if (HAS_RECORD && sends)
-        records[place + lane_id()] = lease.records[parity][v];
-      uint32_t those = __ballot_sync(ALL_LANES, sends);
-      if (lane_id() == 0)
-        sent[place / 32] = those;
-      count += __popc(those);
+    uint32_t begin = halo.bounds[rank], end = halo.bounds[rank + 1];
+    uint32_t warp = thread_of_grid() / 32, warps = threads_of_grid() / 32;
+    for (uint32_t first = begin + warp * 128; first < end;
+         first += warps * 128) {
+      uint32_t slot = first + lane_id() * 4;
+      uint4 these{NO_VERTEX, NO_VERTEX, NO_VERTEX, NO_VERTEX};
+      if (slot < end)
+        these = __ldcs(reinterpret_cast<const uint4 *>(halo.places + slot));
+      uint32_t vertices[] = {these.x, these.y, these.z, these.w};
+      FourRecords found;
+      uint32_t bits = 0;
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+        uint32_t v = vertices[i] == NO_VERTEX ? 0 : vertices[i];
+        if (HAS_RECORD) // without asking whether it was sent
+          found.of[i] = lease.records[parity][v];
+        if (vertices[i] != NO_VERTEX && is_set(lease.sent[parity], v))
+          bits |= 1u << i;
+      }
+      uint32_t place = place_of_slot(peer, slot - begin);
+      if (HAS_RECORD)
+        store_four(peer.records[parity] + place, found, bits);
+      uint32_t word = bits << lane_id() % 8 * 4;
+      for (int lanes = 1; lanes < 8; lanes *= 2)
+        word |= __shfl_xor_sync(ALL_LANES, word, lanes);
+      if (lane_id() % 8 == 0 && slot < end) {
+        peer.sent[parity][place / 32] = word;
+        count += __popc(word);
+      }
       has_published() = 1;
     }
   }
+  count = __reduce_add_sync(ALL_LANES, count);
   if (lane_id() == 0 && count != 0)
     atomicAdd(&halo.num_published[halo.rank], count);
 }
@@ -160,10 +198,10 @@ __device__ inline Addressee addressee(const Lease &lease, uint32_t meeting,
           rank == halo.rank ? 0 : halo.num_published[rank]};
 }
 
-// Tells a rank what this one did, by a warp.
+// Tells a rank what this one did, by a warp. What it wrote to others before is
+// there by then if each lane has fenced.
 __device__ inline void tell(const Addressee &to, uint32_t meeting,
                             const RankReport &mine) {
-  fence_for_all();
   for (uint32_t i = lane_id(); i < REPORT_HALVES; i += 32) {
     uint32_t half =
         i == 0 ? to.num_listed : reinterpret_cast<const uint32_t *>(&mine)[i];
@@ -229,8 +267,11 @@ __device__ inline bool meet(const Lease &lease, const Plan &plan,
   __shared__ int32_t lost;
   const Halo &halo = lease.halo;
   uint32_t meeting = uint32_t(*halo.num_meetings);
-  uint32_t own_warp = threadIdx.x / 32, num_warps = blockDim.x / 32;
+  uint32_t num_warps = blockDim.x / 32;
+  uint32_t own_warp = num_warps - 1 - threadIdx.x / 32; // from the last on
   Addressee to = addressee(lease, meeting, own_warp);
+  if (own_warp < halo.num_ranks)
+    fence_for_all(); // while the first warp adds up
   sum_up(lease, plan, mine);
   if (threadIdx.x == 0)
     lost = -1;
