@@ -62,6 +62,31 @@ class Budget(Vertex, message=float):
             self.stop()
 
 
+class Unheard(Vertex, message=int):
+    """Odd ids retire at once; the others speak when they are woken, of which the odd hear nothing any more."""
+
+    rounds: Shared[int] = 0
+    spoke = Aggregator.sum(int)
+    runs: State[int] = 0
+    heard: State[int] = 0
+
+    def compute(self, messages):
+        got = len(messages)
+        self.runs += 1
+        self.heard += got
+        if self.id % 2 == 1:
+            self.retire()
+        elif got == 0:
+            self.spoke += 1
+            self.send_to_neighbors(1)
+        self.vote_to_halt()
+
+    def master(self):
+        if self.spoke == 0 and self.rounds < 2:
+            self.rounds += 1
+            self.wake_all()
+
+
 class Sleeper(Vertex):
     """Nobody sends; the master wakes everybody twice, then lets them sleep."""
 

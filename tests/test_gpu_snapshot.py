@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from battery import BATTERY
 from engines import compiled, interpreted, laid_out
-from master_programs import Budget, Sleeper, Waves
+from master_programs import Budget, Sleeper, Unheard, Waves
 from test_equality import PROGRAMS
 from test_gpu_engine import assert_as_judged, fans
 from test_snapshot import GRAPHS, LAST, combines_mail, ending, made
@@ -180,7 +180,7 @@ CUDA = [Way(device="cuda", direction=direction) for direction in ("auto", "push"
 
 
 @pytest.mark.parametrize("name", ["skewed", "grid", "isolated", "path", "two_components", "self_loop"])
-@pytest.mark.parametrize("program", [Waves(), Budget(), Sleeper()])
+@pytest.mark.parametrize("program", [Waves(), Budget(), Sleeper(), Unheard()])
 def test_masters(program: Vertex, name: str) -> None:
     assert_as_judged(program, BATTERY[name].build(), ways=CUDA)
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from battery import BATTERY
-from master_programs import Budget, Sleeper, Waves
+from master_programs import Budget, Sleeper, Unheard, Waves
 from thread_group import ThreadGroup, run_ranks
 from ways import WAYS, assert_all_equal
 
@@ -18,7 +18,7 @@ DEVICES = ["python", "cpu"]
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.parametrize("program", [Waves(), Budget(), Sleeper()])
+@pytest.mark.parametrize("program", [Waves(), Budget(), Sleeper(), Unheard()])
 def test_all_ways_agree(program: Vertex, name: str) -> None:
     assert_all_equal(program, BATTERY[name], WAYS if name == "skewed" else WAYS[GRAPHS.index(name) % 3 :: 3])
 
@@ -43,6 +43,30 @@ def test_a_master_wakes_all_but_the_retired(device: Any) -> None:
     assert [s.active for s in result.stats] == [3, 3, 2]
     assert result["runs"].tolist() == [2, 3, 3]
     assert result.reason == "converged"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_master_is_asked_where_nobody_is_left_to_hear(device: Any) -> None:
+    graph = Graph.from_edges([0, 2, 4], [1, 3, 5], directed=False)
+    result = run(Unheard(), graph, device=device)
+    assert [s.active for s in result.stats] == [6, 0, 3, 0, 3, 0]
+    assert [s.messages for s in result.stats] == [3, 0] * 3
+    assert result["runs"].tolist() == [3, 1] * 3
+    assert result.aggregators == {"spoke": 0, "rounds": 2}
+    assert result.reason == "converged"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_master_that_wakes_nobody_ends(device: Any) -> None:
+    class Gone(Vertex):
+        def compute(self, messages):
+            self.retire()
+
+        def master(self):
+            self.wake_all()
+
+    result = run(Gone(), Graph.from_edges([0], [1]), device=device)
+    assert [s.active for s in result.stats] == [2]
 
 
 @pytest.mark.parametrize("device", DEVICES)

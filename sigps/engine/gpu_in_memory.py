@@ -180,7 +180,7 @@ class GpuEngine:
             if self._is_best_first and before == 0:
                 end = 1
             if self._master is not None:
-                end = before + 1
+                end, self._lease["counts_idle"] = before + 1, self._master.in_flight
             ending = self._launch(end, outcome)
             outcome.ended = ending == NOTHING_LEFT
             if self._master is not None and self.superstep > before:
@@ -196,7 +196,7 @@ class GpuEngine:
 
     def _run_master(self, master: MasterCompute, superstep: int, outcome: Outcome) -> None:
         self._read_aggregates()
-        decision = master.run(superstep, self.aggregates, self._exchange)
+        decision = master.run(superstep, self.aggregates, self._exchange, outcome.stats[-1].messages)
         self._memory.set_aggregates(self.aggregates.values)
         if decision.wakes:
             self._memory.wake_all(self._control)

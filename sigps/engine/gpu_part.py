@@ -39,14 +39,16 @@ class GpuPartEngine(GpuEngine):
             began = time.perf_counter()
             num_bytes = self._exchange_records()
             direction, tally, mail_bytes = self._advance()
+            counts_idle = self._master is not None and self._master.in_flight
             everywhere = agree(
                 self._exchange,
                 self.aggregates,
                 tally,
                 num_bytes=num_bytes + mail_bytes,
                 seconds=time.perf_counter() - began,
+                counts_idle=counts_idle,
             )
-            if everywhere.ran == 0:
+            if everywhere.ran == 0 and not counts_idle:
                 outcome.ended = True
                 break
             superstep = self.superstep

@@ -207,6 +207,7 @@ class Engine:
             num_bytes += self._edge_bytes
             direction, tally, mail_bytes = self._advance(ghosts)
             seconds = time.perf_counter() - began
+            counts_idle = self._master is not None and self._master.in_flight
             everywhere = agree(
                 self._exchange,
                 self.aggregates,
@@ -214,21 +215,22 @@ class Engine:
                 num_bytes=num_bytes + mail_bytes,
                 seconds=seconds,
                 is_unordered=not self._has_order,
+                counts_idle=counts_idle,
             )
             if not everywhere.has_order:
                 self._native, self._kept = self._plain, None
-            if everywhere.ran == 0 and not (self._is_best_first or self._kept):
+            if everywhere.ran == 0 and not (self._is_best_first or self._kept or counts_idle):
                 outcome.ended = True
                 break
             messages, superstep = everywhere.messages, self.superstep
-            if everywhere.ran > 0 or self._kept:
+            if everywhere.ran > 0 or self._kept or counts_idle:
                 self._turn(tally)
                 outcome.stats.append(everywhere.as_stats(superstep, direction, time.perf_counter() - began))
             if self._is_best_first and (superstep == 0 or messages == 0):
                 messages = self._release()
             outcome.ended = everywhere.active == 0 and messages == 0
             if self._master is not None:
-                decision = self._master.run(superstep, self.aggregates, self._exchange)
+                decision = self._master.run(superstep, self.aggregates, self._exchange, messages)
                 if decision.wakes:
                     self._wake_all()
                 outcome.stopped = decision.stops

@@ -186,7 +186,7 @@ class InterpretedEngine:
             gathered = self._exchange.gather(np.concatenate([counts, self.aggregates.pack([totals])]))
             everyone = gathered[:, : counts.size]
             ran, active, sent, num_bytes, _ = (int(c) for c in everyone.sum(axis=0))
-            if ran == 0:
+            if ran == 0 and not (self._master and self._master.in_flight):
                 outcome.ended = True
                 break
             self.aggregates.advance(gathered[:, counts.size :])
@@ -200,7 +200,7 @@ class InterpretedEngine:
             self.superstep += 1
             outcome.ended = active == 0 and sent == 0
             if self._master is not None:
-                decision = self._master.run(self.superstep - 1, self.aggregates, self._exchange)
+                decision = self._master.run(self.superstep - 1, self.aggregates, self._exchange, sent)
                 if decision.wakes:
                     self._halted[:] = False
                 outcome.stopped = decision.stops

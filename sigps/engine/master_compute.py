@@ -35,14 +35,20 @@ class MasterCompute:
         program: The program with its parameters.
         num_vertices: The whole graph's.
         num_edges: The whole graph's.
+
+    Attributes:
+        in_flight: Whether there may be messages that nobody has heard. Where all of them are for vertices that
+            retired, nobody runs, and that is a superstep all the same: `master()` may wake the others.
     """
 
     def __init__(self, program: Vertex, num_vertices: int, num_edges: int) -> None:
+        self.in_flight = True  # a log may have left some
         self._program, self._sizes = program, (num_vertices, num_edges)
         self._shared = [a for a in program.declaration.aggregators if a.is_shared]
 
-    def run(self, superstep: int, aggregates: Aggregates, exchange: Exchange) -> Decision:
-        """Run it after a superstep; shared values are set when this returns. Collective."""
+    def run(self, superstep: int, aggregates: Aggregates, exchange: Exchange, messages: int) -> Decision:
+        """Run it after a superstep that sent so many messages; shared values are set when this returns. Collective."""
+        self.in_flight = messages > 0
         words = np.zeros(2 + len(self._shared), dtype=np.int64)
         if exchange.rank == 0:
             view = MasterView(superstep, *self._sizes, aggregates.by_name())

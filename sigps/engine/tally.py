@@ -65,10 +65,11 @@ def agree(
     num_bytes: int,
     seconds: float,
     is_unordered: bool = False,
+    counts_idle: bool = False,
 ) -> Everywhere:
     """Tell the other partitions what this one did, and return what all of them did. Collective.
 
-    The aggregators get their next values, unless nobody ran: what nobody ran is no superstep.
+    The aggregators get their next values, unless nobody ran and that is no superstep.
 
     Args:
         exchange: The way to the others.
@@ -77,11 +78,12 @@ def agree(
         num_bytes: The bytes that it sent.
         seconds: How long it computed.
         is_unordered: Whether it found that values of an improving program have no order.
+        counts_idle: Whether what nobody ran is a superstep.
     """
     counts = [tally.ran, tally.active, tally.sent_edges, num_bytes, int(seconds * 1e9), is_unordered]
     packed = np.concatenate([np.array(counts, dtype=np.int64), aggregates.pack(tally.totals)])
     gathered = exchange.gather(packed)
     everywhere = Everywhere.of(gathered[:, : len(counts)])
-    if everywhere.ran > 0:
+    if everywhere.ran > 0 or counts_idle:
         aggregates.advance(gathered[:, len(counts) :])
     return everywhere

@@ -310,7 +310,8 @@ __device__ inline bool meet(const Lease &lease, const Plan &plan,
     double imbalance = double(slowest) * halo.num_ranks / max(sum, 1ull);
     together = {num_bytes, imbalance, all};
     *halo.num_meetings = meeting + 1;
-    if (HAS_AGGREGATES && all.ran > 0 && !plan.publishes && lost < 0)
+    if (HAS_AGGREGATES && (all.ran > 0 || lease.counts_idle) &&
+        !plan.publishes && lost < 0)
       set_aggregates(lease, totals);
     if (lost >= 0) {
       lease.control->lost_id = lost;

@@ -120,7 +120,7 @@ __device__ void plan_next(const Lease &lease, const Plan &plan,
     control->plan.ended = NOBODY_THERE;
     return;
   }
-  if (done.ran > 0 && !plan.publishes)
+  if ((done.ran > 0 || lease.counts_idle) && !plan.publishes)
     lease.stats[control->num_stats++] = stats_of(
         plan.superstep, plan.direction, done, control->last_time, together);
   control->plan = planned(lease, plan, done, control->num_new.value,
@@ -265,7 +265,7 @@ __device__ void end_superstep(const Lease &lease, const Plan &plan,
 #if SIGPS_PEERS
     all_there = meet(lease, plan, together);
 #else
-    if (HAS_AGGREGATES && control->counters.ran > 0)
+    if (HAS_AGGREGATES && (control->counters.ran > 0 || lease.counts_idle))
       fold_totals(lease, !has_no_room(lease));
 #endif
     __syncthreads();

@@ -182,9 +182,10 @@ struct Lease {
   uint32_t num_hubs;       // places with over HUB_DEGREE out-edges
   uint32_t forced;         // 0 none, 1 pull, 2 push
   uint32_t
-      few_messages;    // the most that are left to a cluster; 0: there is none
-  uint32_t push_gain;  // in-edges that a pull passes during one message
-  uint32_t persistent; // bit i: aggregator i carries on
+      few_messages;     // the most that are left to a cluster; 0: there is none
+  uint32_t push_gain;   // in-edges that a pull passes during one message
+  uint32_t persistent;  // bit i: aggregator i carries on
+  uint32_t counts_idle; // whether what nobody ran is a superstep
   uint32_t num_near_records; // of the first vertices: copied to shared memory
   uint32_t num_near_bits;    // the same; both are multiples of 32
   uint32_t num_near_ghosts; // as many from first_hot on are copied: num_hot, or

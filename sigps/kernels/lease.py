@@ -173,6 +173,7 @@ LEASE = _structure(
     ("few_messages", _WORD),
     ("push_gain", _WORD),
     ("persistent", _WORD),
+    ("counts_idle", _WORD),
     ("num_near_records", _WORD),
     ("num_near_bits", _WORD),
     ("num_near_ghosts", _WORD),

@@ -31,7 +31,7 @@ __device__ inline Plan planned(const Lease &lease, const Plan &plan,
   Plan next = plan;
   next.resumes = 0;
   next.publishes = 0;
-  if (done.ran == 0) { // what nobody ran is no superstep
+  if (done.ran == 0 && !lease.counts_idle) {
     next.ended = NOTHING_LEFT;
     return next;
   }
