@@ -51,8 +51,8 @@ def test_gpus_that_reach_each_other() -> None:
 
 def test_hosts_take_part_in_messages_by_name() -> None:
     for asked, chosen in (("auto", "nccl"), ("peer", "nccl"), ("nccl", "nccl"), ("mpi", "mpi")):
-        assert choose_transport(PAIR, asked, by_name=True) == chosen  # type: ignore[arg-type]
-    assert choose_transport([gpu(0), gpu(1, without_nccl="none here")], "auto", by_name=True) == "mpi"
+        assert choose_transport(PAIR, asked, by_hosts=True) == chosen  # type: ignore[arg-type]
+    assert choose_transport([gpu(0), gpu(1, without_nccl="none here")], "auto", by_hosts=True) == "mpi"
 
 
 @pytest.mark.parametrize("reason", [*NEITHER, *OTHERS])
