@@ -70,10 +70,11 @@ class WalkedRows:
     @cached_property
     def offsets(self) -> Any:
         """[rows + 1], uint64: where each row begins."""
-        lengths = self._xp.asarray(self._degrees)
-        if self.num_copies:
-            assert self._rows is not None
-            copied = np.diff(self._rows.offsets[self._places.size :]).astype(np.uint32)
+        lengths = self._degrees
+        if self._rows is not None and self.bounds is not None:
+            copied = np.diff(self._rows.offsets[self._places.size :]).astype(
+                np.uint32
+            )  # some may be empty, or all
             lengths = self._xp.concatenate([lengths, self._xp.asarray(copied)])
         offsets = self._xp.zeros(lengths.size + 1, dtype=np.uint64)
         self._xp.cumsum(lengths, out=offsets[1:], dtype=np.uint64)
@@ -83,8 +84,7 @@ class WalkedRows:
     def gids(self) -> Any:
         """[edges and copies], uint32: targets, ascending in each row."""
         gids = self._by_place(self._edges.ends).astype(np.uint32)
-        if self.num_copies:
-            assert self._rows is not None
+        if self._rows is not None and self.num_copies:
             copied = self._rows.targets[self.num_edges :].astype(np.uint32)
             gids = self._xp.concatenate([gids, self._xp.asarray(copied)])
         return gids
