@@ -82,6 +82,12 @@ def kind_of(job: Job, num_edges: int, num_ranks: int) -> Kind | None:
     return kinds.get(device)
 
 
+def transport_of(job: Job, program: VertexProgram) -> str:
+    """Return how records of a program would cross between GPUs: what is kept on edges goes past no other's kernels."""
+    asked = job.exchange.transport
+    return "nccl" if program.links_edges and asked in ("auto", "peer") else asked
+
+
 def devices(kind: Kind, counts: Iterable[int], transport: str = "auto") -> dict[int, Device]:
     """Return what each rank computes on, by the number of ranks."""
     if kind == "h200":
