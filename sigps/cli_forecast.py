@@ -82,9 +82,8 @@ def kind_of(job: Job, num_edges: int, num_ranks: int) -> Kind | None:
     return kinds.get(device)
 
 
-def transport_of(job: Job, program: VertexProgram) -> str:
-    """Return how records of a program would cross between GPUs: what is kept on edges goes past no other's kernels."""
-    asked = job.exchange.transport
+def transport_of(asked: str, program: VertexProgram) -> str:
+    """Return what a transport that was asked for comes to: no kernel passes on what is kept on edges."""
     return "nccl" if program.links_edges and asked in ("auto", "peer") else asked
 
 

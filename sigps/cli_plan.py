@@ -144,7 +144,7 @@ def _times(
     limit, is_search = job.engine.max_supersteps, forecast.is_search(program)
     if supersteps is not None and limit is not None:
         supersteps = min(supersteps, limit)
-    transport = forecast.transport_of(job, program)
+    transport = forecast.transport_of(job.exchange.transport, program)
     by_count = forecast.devices(kind, parts, transport)
     known = supersteps if is_search else None
     rows = forecast.forecasts(program, size, parts, by_count, state_bytes, known)

@@ -190,9 +190,7 @@ def _to_show(program: VertexProgram, graph: GpuGraph) -> dict[str, int]:
     if not program.edge_states or graph.walked.bounds is None:
         return {}
     walked = graph.walked
-    return {
-        "what crosses of edges": bytes_to_show(walked.num_edges, walked.num_asked, walked.num_copies),
-    }
+    return {"what crosses of edges": bytes_to_show(walked.num_edges, walked.num_asked, walked.num_copies)}
 
 
 class RunMemory:

@@ -49,11 +49,8 @@ class WalkedRows:
         assert subgraph.outgoing is not None
         self._xp, self._check_fits = xp, check_fits
         self._places, self._degrees = places, degrees
-        self._edges, self._ids, self._rows = (
-            subgraph.outgoing,
-            subgraph.outgoing_ids(),
-            subgraph.neighbor_rows,
-        )
+        self._edges, self._rows = subgraph.outgoing, subgraph.neighbor_rows
+        self._ids = subgraph.outgoing_ids()
         self._owned, self._num_vertices = subgraph.gids, subgraph.num_vertices
         self._columns: dict[str, Any] = {}
         self.num_edges = self._edges.ends.size
@@ -72,10 +69,8 @@ class WalkedRows:
         """[rows + 1], uint64: where each row begins."""
         lengths = self._degrees
         if self._rows is not None and self.bounds is not None:
-            copied = np.diff(self._rows.offsets[self._places.size :]).astype(
-                np.uint32
-            )  # some may be empty, or all
-            lengths = self._xp.concatenate([lengths, self._xp.asarray(copied)])
+            copied = np.diff(self._rows.offsets[self._places.size :])  # rows there are, edges perhaps none
+            lengths = self._xp.concatenate([lengths, self._xp.asarray(copied.astype(np.uint32))])
         offsets = self._xp.zeros(lengths.size + 1, dtype=np.uint64)
         self._xp.cumsum(lengths, out=offsets[1:], dtype=np.uint64)
         return offsets
