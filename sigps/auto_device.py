@@ -53,7 +53,7 @@ def choose_device(
 
     known: dict[str, Any] = {
         "num_edges": graph.num_edges // graph.group.size,
-        "obstacle": find_gpu_obstacle(prepared, deterministic, resumes=resumes, num_ranks=graph.group.size),
+        "obstacle": find_gpu_obstacle(prepared, deterministic, resumes=resumes),
     }
     against = (
         reason_against_gpu(**known)
@@ -73,17 +73,22 @@ _SLOWER_ON_GPUS = "a GPU takes longer for common_neighbors() where some vertices
 
 def _against_gpus(against: str, prepared: Any, group: Group, rank_on_host: int) -> str:
     """Tell what speaks against a GPU for each rank, where this rank's reason is `against`. Collective."""
-    from sigps.compiler.program import Delivery
     from sigps.device.cuda import find_gpu
-    from sigps.system.transport import choose_transport, gpu_facts, reason_against_nccl, reason_against_peers
+    from sigps.system.transport import (
+        choose_transport,
+        gpu_facts,
+        needs_hosts,
+        reason_against_nccl,
+        reason_against_peers,
+    )
 
     facts = {} if against else gpu_facts(find_gpu(rank_on_host))
     ranks = group.all_gather({"against": against, **facts})
     reasons = [rank["against"] for rank in ranks if rank["against"]]
-    by_name = prepared.delivery is Delivery.MAILBOX
-    if reasons or choose_transport(ranks, "auto", by_name=by_name) != "mpi":
+    by_hosts = needs_hosts(prepared)
+    if reasons or choose_transport(ranks, "auto", by_hosts=by_hosts) != "mpi":
         return next(iter(reasons), "")
-    return reason_against_nccl(ranks) if by_name else reason_against_peers(ranks)
+    return reason_against_nccl(ranks) if by_hosts else reason_against_peers(ranks)
 
 
 def _memory(prepared: Any, graph: Graph, rank_on_host: int) -> dict[str, Any]:
@@ -102,7 +107,10 @@ def _memory(prepared: Any, graph: Graph, rank_on_host: int) -> dict[str, Any]:
         copied = 4 * graph.num_edges if size > 1 else 0
         counted = bytes_while_counted(graph.num_vertices, num_keys) + copied
         needed = max(needed, gpu_plan.bytes_kept(*share) + counted)
-    needed += gpu_plan.bytes_to_walk(prepared, graph.num_edges // size)
+    num_edges = graph.num_edges // size
+    looks = prepared.reads_neighbors or prepared.reads_reverse
+    num_copies = graph.num_edges - num_edges if looks else 0  # at most, before the graph is partitioned
+    needed += gpu_plan.bytes_to_walk(prepared, num_edges, num_copies)
     return {"needed_bytes": needed, "free_bytes": gpu_memory.free_bytes()}
 
 

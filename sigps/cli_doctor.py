@@ -73,8 +73,8 @@ def _transport(ranks: list[dict[str, Any]]) -> str:
         return f"mpi, through host memory ({no_peers}; NCCL: {reason_against_nccl(ranks)})"
     if chosen == "nccl":
         return f"nccl, from GPU to GPU ({no_peers})"
-    by_name = choose_transport(ranks, "auto", by_name=True)
-    return f"peer, from GPU to GPU; {by_name} for what send_to() sends"
+    by_hosts = choose_transport(ranks, "auto", by_hosts=True)
+    return f"peer, from GPU to GPU; {by_hosts} for what send_to() sends and for what is kept on edges"
 
 
 def _version(package: str) -> str:

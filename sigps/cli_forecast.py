@@ -82,6 +82,11 @@ def kind_of(job: Job, num_edges: int, num_ranks: int) -> Kind | None:
     return kinds.get(device)
 
 
+def transport_of(asked: str, program: VertexProgram) -> str:
+    """Return what a transport that was asked for comes to: no kernel passes on what is kept on edges."""
+    return "nccl" if program.links_edges and asked in ("auto", "peer") else asked
+
+
 def devices(kind: Kind, counts: Iterable[int], transport: str = "auto") -> dict[int, Device]:
     """Return what each rank computes on, by the number of ranks."""
     if kind == "h200":

@@ -144,10 +144,11 @@ def _times(
     limit, is_search = job.engine.max_supersteps, forecast.is_search(program)
     if supersteps is not None and limit is not None:
         supersteps = min(supersteps, limit)
-    by_count = forecast.devices(kind, parts, job.exchange.transport)
+    transport = forecast.transport_of(job.exchange.transport, program)
+    by_count = forecast.devices(kind, parts, transport)
     known = supersteps if is_search else None
     rows = forecast.forecasts(program, size, parts, by_count, state_bytes, known)
-    yield f"predicted for {by_count[num_ranks].name}, {forecast.basis(kind, num_ranks, job.exchange.transport)}:"
+    yield f"predicted for {by_count[num_ranks].name}, {forecast.basis(kind, num_ranks, transport)}:"
     yield from (f"  {line}" for line in forecast.table(rows))
     if advice := forecast.advise(rows, size.num_edges, known, is_search=is_search):
         yield advice

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 from battery import BATTERY
+from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
 from test_edge_schedule import BY_EDGE
 from test_equality import PROGRAMS, program_for
 from ways import assert_same, by_size
 
 from sigps import Checkpoint, Graph, State, Vertex, run
-from sigps.apps import BFS
+from sigps.apps import BFS, BiTriDN, StreamDN
 from sigps.errors import SigpsError
 from sigps.group import Alone, world
 
@@ -65,6 +66,58 @@ def by_edge(transport: str, turn: str) -> None:
             if (i + j) % 3 == int(turn) % 3:
                 check(name, graph, transport, schedule="edge", partitioner=METHODS[(i + j) % 3])
     tell("runs by edge agree")
+
+
+EDGE_PROGRAMS: list[type[Vertex]] = [
+    EdgeTriangles,
+    Waves,
+    Marks,
+    Mirrors,
+    Returns,
+    Closeness,
+    Loudest,
+    BiTriDN,
+    StreamDN,
+]
+
+
+def edges(transport: str, turn: str) -> None:
+    """The same of programs that keep values on edges, or look through rows of neighbours: half of all runs."""
+    for i, made in enumerate(EDGE_PROGRAMS):
+        for j, sample in enumerate([*GRAPHS, "parallel_edges_undirected"]):
+            if (i + j) % 2 == int(turn) % 2:
+                options = {"partitioner": METHODS[(i + j) % 3], "direction": DIRECTIONS[(i + j) % 3]}
+                check_edges(made(), sample, transport, **options)
+    tell("runs with edges agree")
+
+
+def check_edges(program: Vertex, sample: str, transport: str, **options: Any) -> None:
+    """Run a program on all ranks, and compare rank 0's result, what is kept on edges too."""
+    group = world()
+    found = run(program, BATTERY[sample].build(group=group), device="cuda", transport=transport, **options)
+    if group.rank == 0:
+        judge = run(program, BATTERY[sample].build(group=Alone()), device="cpu")
+        try:
+            assert found.device == "cuda"
+            assert_same(found, judge, exact=False)
+        except AssertionError as error:
+            error.add_note(f"{type(program).__name__} on {sample}, {group.size} ranks, {options}")
+            raise
+
+
+def edge_logs(transport: str, folder: str) -> None:
+    """Save after every superstep, and go on from the first log."""
+    group = world()
+    sample = BATTERY["hub_on_a_partition_border"]
+    for made in (Marks, Mirrors, Returns):
+        log = Checkpoint(f"{folder}/{made.__name__}", every=1)
+        options: dict[str, Any] = {"device": "cuda", "transport": transport, "checkpoint": log}
+        run(made(), sample.build(group=group), max_supersteps=1, **options)
+        result = run(made(), sample.build(group=group), resume=True, **options)
+        if group.rank == 0:
+            judge = run(made(), sample.build(group=Alone()), device="python")
+            assert_same(judge, result, exact=True)
+    tell("3 runs with edges went on")
 
 
 def logs(transport: str, folder: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from edge_programs import Marks
 
 from sigps import cli
 from sigps.apps import BFS, SSSP, WCC, BiTriDN, MinimumSpanningForest, OutDegree, PageRank
@@ -17,6 +18,7 @@ from sigps.cli_forecast import (
     rank_counts,
     steps_of_generator,
     table,
+    transport_of,
     work_of,
 )
 from sigps.cli_size import Size
@@ -242,6 +244,13 @@ def test_records_through_the_host_are_least_times(tmp_path: Path, capsys: pytest
     arguments = ["--device-kind", "h200", "--set", "exchange.transport=mpi"]
     lines = said(capsys, str(tmp_path / "job.yaml"), "-n", "2", *arguments)
     assert any(line.endswith("several ranks take at least this:") for line in lines)
+
+
+def test_what_is_kept_on_edges_goes_past_no_kernels() -> None:
+    marks, ranks = analyse(Marks()), analyse(PageRank())
+    for asked, expected in (("auto", "nccl"), ("peer", "nccl"), ("nccl", "nccl"), ("mpi", "mpi")):
+        assert transport_of(asked, marks) == expected
+        assert transport_of(asked, ranks) == asked
 
 
 def test_an_unknown_kind_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

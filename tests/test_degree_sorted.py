@@ -170,7 +170,8 @@ def test_the_edge_back_is_the_first_in_the_targets_row(
     ends = [(v, w) for v, row in zip(order, rows, strict=True) for w in row]
     place_of = np.argsort(order)
     targets = np.array([w for _, w in ends], dtype=np.uint32)
-    found = edges_back(np, _offsets(rows), targets, place_of[targets].astype(np.uint32), np.array(order))
+    places = place_of[targets].astype(np.uint32)
+    found = edges_back(np, _offsets(rows), targets, places, np.array(order), len(order))
     assert [ends.index((w, v)) for v, w in ends] == found.tolist()
 
 

@@ -6,6 +6,7 @@ import itertools
 import logging
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -167,7 +168,7 @@ def test_several_ranks_need_gpus_that_reach_each_other(
 
 
 @pytest.mark.usefixtures("any_size_pays")
-def test_values_on_edges_go_to_one_gpu(
+def test_values_on_edges_go_to_gpus_among_which_nccl_moves(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     pytest.importorskip("numba_cuda", reason="needs numba-cuda: pip install 'sigps[cuda-link]'")
@@ -177,12 +178,12 @@ def test_values_on_edges_go_to_one_gpu(
     def choose(group: ThreadGroup) -> str:
         return chosen(Marks(), BATTERY["grid"].build(group=group))
 
+    monkeypatch.setattr("sigps.system.transport.gpu_facts", facts_of_each(without_nccl=""))
+    assert run_ranks(2, choose) == ["cuda", "cuda"]
+    monkeypatch.setattr("sigps.system.transport.gpu_facts", facts_of_each(without_nccl="no NCCL"))
     with caplog.at_level(logging.INFO, logger="sigps"):
         assert run_ranks(2, choose) == ["cpu", "cpu"]
-    says = (
-        "device: cpu (the GPU engine is not built for values kept on edges (EdgeState) on several ranks yet)"
-    )
-    assert says in [r.getMessage() for r in caplog.records]
+    assert "device: cpu (no NCCL)" in [r.getMessage() for r in caplog.records]
 
 
 @pytest.mark.usefixtures("any_size_pays")
@@ -196,25 +197,24 @@ def test_common_neighbours_stay_on_the_cpu(
     assert machine.times == 0
 
 
+def facts_of_each(without_nccl: str = "") -> Callable[[Gpu], dict[str, Any]]:
+    """Return a `gpu_facts` that names a process and a GPU of its own to each who asks, of two."""
+    numbers = itertools.count()
+
+    def facts(gpu: Gpu) -> dict[str, Any]:
+        me = str(next(numbers) % 2)
+        reaches = ["0", "1"]
+        told = {"process": me, "gpu": me, "reaches": reaches, "without_nccl": without_nccl}
+        return {"device": "cuda", "host": "a", **told}
+
+    return facts
+
+
 @pytest.mark.usefixtures("any_size_pays")
 def test_several_ranks_with_gpus_of_their_own_use_them(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba_cuda", reason="needs numba-cuda: pip install 'sigps[cuda-link]'")
     Asked(monkeypatch)
-
-    numbers = itertools.count()
-
-    def facts(gpu: Gpu) -> dict[str, Any]:
-        me = str(next(numbers))
-        return {
-            "device": "cuda",
-            "host": "a",
-            "process": me,
-            "gpu": me,
-            "reaches": ["0", "1"],
-            "without_nccl": "",
-        }
-
-    monkeypatch.setattr("sigps.system.transport.gpu_facts", facts)
+    monkeypatch.setattr("sigps.system.transport.gpu_facts", facts_of_each())
 
     def choose(group: ThreadGroup) -> str:
         return chosen(OutDegree(), BATTERY["grid"].build(group=group))

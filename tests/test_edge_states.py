@@ -36,8 +36,6 @@ from sigps import (
     run,
 )
 from sigps.compiler.explain import explain
-from sigps.compiler.frontend import analyse
-from sigps.engine.gpu_in_memory import find_gpu_obstacle
 
 PROGRAMS = [EdgeTriangles, Waves, Marks, Mirrors, Returns]
 SOME_WAYS = [
@@ -327,16 +325,6 @@ def test_a_run_goes_on_from_its_log(
         part(2, first, checkpoint=checkpoint, max_supersteps=stop)
         result = part(3, second, checkpoint=checkpoint, resume=True)
         assert_same(result, whole, exact=True)
-
-
-def test_the_gpu_engine_says_that_it_is_not_built_for_them_on_several_ranks() -> None:
-    looks = program_of(
-        "for edge in self.out_edges:\n    self.x += sum(1 for a, b in self.common_neighbors(edge))"
-    )
-    for program, what in ((Marks(), "values kept on edges (EdgeState)"), (looks, "common_neighbors()")):
-        derived = analyse(program)
-        assert find_gpu_obstacle(derived, False) is None
-        assert find_gpu_obstacle(derived, False, num_ranks=2) == f"{what} on several ranks"
 
 
 def test_without_edge_states_neighbours_are_read_too() -> None:

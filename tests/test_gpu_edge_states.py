@@ -1,4 +1,4 @@
-"""Values kept on edges, and the edges of neighbours, on a GPU: as interpreted, saved, and refused where not built."""
+"""Values kept on edges, and the edges of neighbours, on a GPU: as interpreted, on any number of ranks, and saved."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from test_equality import NAMES, samples
 from test_gpu_engine import assert_as_judged, rows_of_every_kind
 from test_gpu_snapshot import MAKERS, assert_near, written
 from thread_group import ThreadGroup
-from ways import Way, assert_same
+from ways import Way, assert_same, results_of
 
-from sigps import Checkpoint, DeviceError, Graph, Vertex, generate, run
+from sigps import Checkpoint, Graph, Result, Vertex, generate, run
 from sigps.apps import BiTriDN, DNGraphs, EgoNet, StreamDN, TriDN
-from sigps.engine.gpu_graph import GpuGraph
+from sigps.engine.walked_rows import WalkedRows
 
 pytestmark = pytest.mark.gpu
 
@@ -106,16 +106,16 @@ def test_where_there_is_no_memory_to_bring_it_in_order_the_host_does(
     engine = MAKERS["cuda"](BiTriDN(), graph)
     engine.lease(100)
     expected = engine.edge_state("bound")
-    on_host = GpuGraph.walked_before
+    on_host = WalkedRows.before
 
-    def full(self: GpuGraph, xp: Any) -> Any:
+    def full(self: WalkedRows, xp: Any) -> Any:
         import cupy
 
         if xp is cupy:
             raise cupy.cuda.memory.OutOfMemoryError(1, 1, 1)
         return on_host(self, xp)
 
-    monkeypatch.setattr(GpuGraph, "walked_before", full)
+    monkeypatch.setattr(WalkedRows, "before", full)
     assert expected.max() > 1
     np.testing.assert_array_equal(engine.edge_state("bound"), expected)
     np.testing.assert_array_equal(np.asarray(engine.save().edges[0]), expected)
@@ -132,12 +132,126 @@ def test_a_log_goes_on_on_another_device(first: Any, second: Any, tmp_path: Path
 
 # --- several ranks ---------------------------------------------------------
 
+RANKS = [
+    Way(device="cuda"),
+    Way(2, device="cuda"),
+    Way(2, device="cuda", direction="push", partitioner="hash"),
+    Way(3, device="cuda", direction="pull", partitioner="hash"),
+    Way(3, device="cuda", direction="push", partitioner="function"),
+]
+OF_RANKS = [EdgeTriangles, Waves, Marks, Mirrors, Returns, Closeness, Loudest, Signs]
+"""Those of small graphs; dense neighbourhoods have larger ones."""
 
-def test_several_ranks_are_refused(run_ranks: Any) -> None:
-    def attempt(group: ThreadGroup) -> str:
-        with pytest.raises(DeviceError) as error:
-            run(Marks(), BATTERY["grid"].build(group=group), device="cuda")
-        return str(error.value)
 
-    says = "is not built for values kept on edges (EdgeState) on several ranks yet"
-    assert all(says in told for told in run_ranks(2, attempt))
+def assert_ranks_agree(program: Vertex, sample: Sample, ways: list[Way], judge: str = "python") -> None:
+    """Check ranks, which are threads and share a GPU, against another device."""
+    expected = results_of(program, sample, [Way(device=judge)])[0][1]
+    for way, result in results_of(program, sample, ways):
+        try:
+            assert result.device == "cuda"
+            assert_same(result, expected, exact=False)
+        except AssertionError as error:
+            error.add_note(f"{type(program).__name__} {program.params} on {way}")
+            raise
+
+
+@pytest.mark.parametrize("graph", NAMES)
+@pytest.mark.parametrize("program", OF_RANKS)
+def test_ranks_agree(program: type[Vertex], graph: str) -> None:
+    turn = OF_RANKS.index(program) + NAMES.index(graph)
+    assert_ranks_agree(program(), BATTERY[graph], RANKS if graph == "skewed" else RANKS[turn % 2 :: 2])
+
+
+@given(samples(), st.sampled_from(OF_RANKS), st.sampled_from(RANKS))
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+def test_ranks_agree_on_random_graphs(sample: Sample, program: type[Vertex], way: Way) -> None:
+    assert_ranks_agree(program(), sample, [way])
+
+
+@pytest.mark.parametrize(
+    "program", [TriDN(), BiTriDN(), StreamDN(scans=8), DNGraphs(), EgoNet(source=3, hops=2)], ids=type
+)
+def test_dense_neighbourhoods_on_ranks(program: Vertex) -> None:
+    assert_ranks_agree(program, BATTERY["skewed"], RANKS, judge="cpu")
+
+
+@pytest.mark.parametrize("program", [EdgeTriangles, Waves, Marks, Returns, Closeness, Loudest, BiTriDN])
+def test_rows_of_every_kind_on_ranks(program: type[Vertex], run_ranks: Any) -> None:
+    directed = program is Waves
+    expected = run(program(), rows_of_every_kind(directed), device="cpu")
+
+    def work(group: ThreadGroup) -> Result:
+        graph = rows_of_every_kind(directed, group=group)
+        return run(program(), graph, device="cuda", partitioner="hash")
+
+    for size in (2, 3):
+        assert_same(run_ranks(size, work)[0], expected, exact=False)
+
+
+@pytest.mark.parametrize("program", [Waves, Marks, Returns])
+def test_single_precision_on_ranks(program: type[Vertex], run_ranks: Any) -> None:
+    sample = BATTERY["skewed"]
+    expected = run(program(), sample.build(), device="cpu", precision="single")
+
+    def work(group: ThreadGroup) -> Result:
+        return run(program(), sample.build(group=group), device="cuda", precision="single")
+
+    assert_same(run_ranks(2, work)[0], expected, exact=False, relative=1e-5)
+
+
+def test_a_vertex_whose_mail_overflows_on_ranks_writes_its_edges_once(run_ranks: Any) -> None:
+    size = 200
+    sources, targets = np.triu_indices(size, 1)
+    assert size * (size - 1) // 2 > size + 4096  # more mail a rank than there is room for at first
+
+    def work(group: ThreadGroup) -> Result:
+        graph = Graph.from_edges(sources, targets, directed=False, group=group)
+        return run(Posts(), graph, device="cuda", max_supersteps=2, partitioner="hash")
+
+    result = run_ranks(2, work)[0]
+    assert (result.edges["kept"] == 2).all()
+    assert result["x"].tolist() == [size - 1] * size
+
+
+@pytest.mark.parametrize("program", [EdgeTriangles, Marks, Mirrors, Returns, BiTriDN])
+def test_cpu_cores_beside_a_gpu(program: type[Vertex], run_ranks: Any) -> None:
+    sample = BATTERY["skewed"]
+    expected = run(program(), sample.build(), device="cpu")
+
+    def mixed(group: ThreadGroup) -> Result:
+        device: Any = "cuda" if group.rank else "cpu"
+        return run(program(), sample.build(group=group), device=device, partitioner="hash")
+
+    assert_same(run_ranks(3, mixed)[0], expected, exact=False)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((2, "cuda"), (3, "cuda")),
+        ((1, "cuda"), (2, "cuda")),
+        ((3, "cuda"), (1, "cuda")),
+        ((2, "cpu"), (3, "cuda")),
+        ((3, "cuda"), (2, "cpu")),
+        ((2, "python"), (3, "cuda")),
+        ((2, "cuda"), (3, "python")),
+    ],
+)
+@pytest.mark.parametrize("program", [Marks, Returns, Mirrors, BiTriDN])
+def test_logs_of_other_ranks_and_devices(
+    program: type[Vertex], first: tuple[int, str], second: tuple[int, str], tmp_path: Path, run_ranks: Any
+) -> None:
+    sample = BATTERY["hub_on_a_partition_border" if program is not BiTriDN else "complete_5"]
+    whole = run(program(), sample.build(), device="python")
+
+    def part(ranks: int, device: Any, **options: Any) -> Result:
+        def work(group: ThreadGroup) -> Result:
+            return run(program(), sample.build(group=group), device=device, partitioner="hash", **options)
+
+        found: Result = run_ranks(ranks, work)[0]
+        return found
+
+    for stop in range(1, whole.supersteps):
+        log = Checkpoint(tmp_path / f"log{stop}", every=1)
+        part(*first, checkpoint=log, max_supersteps=stop)
+        assert_same(part(*second, checkpoint=log, resume=True), whole, exact=True)

@@ -84,7 +84,7 @@ def test_random_graphs(sample: Sample, name: str, way: Way) -> None:
 # --- graphs that reach every schedule --------------------------------------
 
 
-def rows_of_every_kind(directed: bool) -> Graph:
+def rows_of_every_kind(directed: bool, **options: Any) -> Graph:
     """Rows by a block, a warp and a lane, each at its limit; three hubs; a path; vertices without edges.
 
     Vertices 0 to 2 have thousands of in-edges and out-edges, 3 and 4 as many in-edges as a warp takes and one
@@ -103,7 +103,7 @@ def rows_of_every_kind(directed: bool) -> Graph:
     pairs.append((np.arange(7000, 7059), np.arange(7001, 7060)))
     sources, targets = (np.concatenate(column) for column in zip(*pairs, strict=True))
     weights = 0.5 + draw.integers(0, 16, sources.size) / 4
-    return Graph.from_edges(sources, targets, weights, directed=directed, vertices=range(7100))
+    return Graph.from_edges(sources, targets, weights, directed=directed, vertices=np.arange(7100), **options)
 
 
 class Degrees(Vertex):

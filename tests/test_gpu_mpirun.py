@@ -108,3 +108,16 @@ def test_a_rank_that_is_killed_ends_the_run(transport: str, mpirun: str) -> None
 def test_ranks_agree_by_the_edge_schedule(transport: str, ranks: int, mpirun: str) -> None:
     skip_without_gpus(ranks if transport == "nccl" else 1)
     assert "runs by edge agree" in run_script(mpirun, ranks, "by_edge", transport, str(ranks))
+
+
+@pytest.mark.parametrize("transport", ["auto", "peer", "nccl", "mpi"])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks_agree_on_what_is_kept_on_edges(transport: str, ranks: int, mpirun: str) -> None:
+    skip_without_gpus(ranks if transport == "nccl" else 1)
+    assert "runs with edges agree" in run_script(mpirun, ranks, "edges", transport, str(ranks))
+
+
+@pytest.mark.parametrize("transport", ["nccl", "mpi"])
+def test_runs_with_edges_go_on_from_logs(transport: str, mpirun: str, tmp_path: Path) -> None:
+    skip_without_gpus(2 if transport == "nccl" else 1)
+    assert "3 runs with edges went on" in run_script(mpirun, 2, "edge_logs", transport, str(tmp_path))

@@ -142,6 +142,32 @@ def test_what_is_kept_on_an_edge_is_there_twice() -> None:
     assert many.offsets["wrote"] + many.sizes["wrote"] <= many.num_zeros
 
 
+def test_what_neighbours_on_other_ranks_keep_is_seen() -> None:
+    few, many = (
+        plan_run(compiled(Marks()), Sizes(1000, 0, 0, num_out_edges=5000, num_copies=copies))
+        for copies in (0, 1 << 20)
+    )
+    grown = {name: size - few.sizes[name] for name, size in many.sizes.items() if size != few.sizes[name]}
+    assert grown == {"seen0": 1 << 20, "seen1": 8 << 20}
+
+
+@pytest.mark.parametrize(
+    ("program", "a_copy"),
+    [
+        (BFS(source=0), 0),
+        (
+            EdgeTriangles(),
+            4 + 4 + 8 + 2 * 24,
+        ),  # where it leads, where one lies that others have, its value; crossing
+        (Returns(), 4 + 4 + 2 * 8 + 48 + 2 * 24),
+    ],
+)
+def test_bytes_of_a_copied_edge(program: Vertex, a_copy: int) -> None:
+    derived = analyse(program)
+    assert bytes_to_walk(derived, 0, 1000) == 1000 * a_copy
+    assert bytes_to_walk(derived, 10, 1000) - bytes_to_walk(derived, 10) == 1000 * a_copy + 20 * (a_copy > 0)
+
+
 @pytest.mark.parametrize(
     ("program", "an_edge"),
     [

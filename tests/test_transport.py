@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from edge_programs import Closeness, Marks
+from rank_programs import Jump
 
+from sigps import Vertex
+from sigps.apps import EgoNet, PageRank
+from sigps.compiler.frontend import analyse
 from sigps.errors import ConfigError
-from sigps.system.transport import choose_transport, reason_against_nccl, reason_against_peers
+from sigps.system.transport import choose_transport, needs_hosts, reason_against_nccl, reason_against_peers
 
 CPU = {"device": "cpu"}
 
@@ -51,8 +56,8 @@ def test_gpus_that_reach_each_other() -> None:
 
 def test_hosts_take_part_in_messages_by_name() -> None:
     for asked, chosen in (("auto", "nccl"), ("peer", "nccl"), ("nccl", "nccl"), ("mpi", "mpi")):
-        assert choose_transport(PAIR, asked, by_name=True) == chosen  # type: ignore[arg-type]
-    assert choose_transport([gpu(0), gpu(1, without_nccl="none here")], "auto", by_name=True) == "mpi"
+        assert choose_transport(PAIR, asked, by_hosts=True) == chosen  # type: ignore[arg-type]
+    assert choose_transport([gpu(0), gpu(1, without_nccl="none here")], "auto", by_hosts=True) == "mpi"
 
 
 @pytest.mark.parametrize("reason", [*NEITHER, *OTHERS])
@@ -92,3 +97,12 @@ def test_one_rank_has_nobody_to_write_to() -> None:
     for asked in ("auto", "mpi", "nccl", "peer"):
         assert choose_transport([CPU], asked) == "mpi"  # type: ignore[arg-type]
         assert choose_transport([gpu(0)], asked) == "mpi"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("program", "needs"),
+    [(PageRank(), False), (Jump(), True), (Marks(), True), (EgoNet(source=0), True), (Closeness(), True)],
+    ids=["records", "mail", "kept on edges", "kept and read back", "common neighbours"],
+)
+def test_what_kernels_do_not_pass_to_others(program: Vertex, needs: bool) -> None:
+    assert needs_hosts(analyse(program)) == needs

@@ -136,19 +136,20 @@ def edges_before(xp: Any, before: Any, after: Any, order: Any) -> Any:
     return positions + moved[_row_of(xp, after, positions)]
 
 
-def edges_back(xp: Any, offsets: Any, targets: Any, rows: Any, gids: Any) -> Any:
+def edges_back(xp: Any, offsets: Any, targets: Any, rows: Any, gids: Any, num_vertices: int) -> Any:
     """Return the edge back of each edge of an undirected graph, [num_edges]; of parallel ones the first. By search.
 
     Args:
         xp: NumPy or CuPy.
         offsets: [num_rows + 1]: where rows begin.
-        targets: [num_edges] gids, ascending in each row.
+        targets: [entries] gids, ascending in each row; those of the edges come first.
         rows: [num_edges]: the row of each edge's target.
-        gids: [num_rows]: whose each row is.
+        gids: [num_owned]: whose the rows of the edges are.
+        num_vertices: Of the whole graph: gids are below it.
     """
     sources = _row_of(xp, offsets.astype(xp.int64), xp.arange(targets.size))
-    known = sources * gids.size + targets
-    return xp.searchsorted(known, rows.astype(xp.int64) * gids.size + gids[sources])
+    known = sources * num_vertices + targets
+    return xp.searchsorted(known, rows.astype(xp.int64) * num_vertices + gids[sources[: rows.size]])
 
 
 def _row_of(xp: Any, offsets: Any, positions: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from sigps.engine.subgraph import Subgraph
 from sigps.errors import GraphError
 from sigps.vertex import Field
 
-__all__ = ["EdgeStates", "check_names"]
+__all__ = ["EdgeStates", "check_names", "show"]
 
 Arrays = tuple[NDArray[Any], ...]
 
@@ -78,26 +78,51 @@ class EdgeStates:
             own[begin:end] = seen[begin:end]
 
     def turn(self) -> int:
-        """Let neighbours see what was written; returns the bytes that left this rank. Collective.
+        """Let neighbours see what was written; returns the bytes that left this rank. Collective."""
+        rows = self._rows
+        if rows is None:
+            return show(np, self.own, self.seen, (), None, self._exchange.swap)
+        return show(np, self.own, self.seen, rows.asked, rows.bounds, self._exchange.swap)
 
-        Only entries that changed cross, with their places among those that the other rank has copies of.
-        """
-        if not self.own:
-            return 0
-        rows, num_edges = self._rows, self.own[0].size
-        changed = np.zeros(num_edges, dtype=bool)
-        for own, seen in zip(self.own, self.seen, strict=True):
-            bits = f"u{own.itemsize}"  # not values: -0.0 is another than 0.0, and NaN is the same as itself
-            changed |= own.view(bits) != seen[:num_edges].view(bits)
-            seen[:num_edges] = own
-        if rows is None or rows.bounds is None:
-            return 0
-        places = [np.flatnonzero(changed[entries]) for entries in rows.asked]
-        arrived = self._exchange.swap(places)
-        at = np.concatenate([first + part for first, part in zip(rows.bounds, arrived, strict=False)])
-        num_bytes = sum(part.nbytes for rank, part in enumerate(places) if rank != self._exchange.rank)
-        for own, seen in zip(self.own, self.seen, strict=True):
-            parts = [own[entries[place]] for entries, place in zip(rows.asked, places, strict=True)]
-            num_bytes += sum(part.nbytes for rank, part in enumerate(parts) if rank != self._exchange.rank)
-            seen[at] = np.concatenate(self._exchange.swap(parts))
-        return num_bytes
+
+def show(
+    xp: Any,
+    own: Sequence[Any],
+    seen: Sequence[Any],
+    asked: Sequence[Any],
+    bounds: NDArray[np.int64] | None,
+    swap: Callable[[Sequence[Any]], list[Any]],
+) -> int:
+    """Let all see what was written, here and on the ranks that have copies; return the bytes that left. Collective.
+
+    Only entries that changed cross, with their places among those that the other rank has copies of.
+
+    Args:
+        xp: NumPy or CuPy, whose arrays the others are.
+        own: [num_edges] each: what owners read and write.
+        seen: [num_edges, and copies of others' entries] each: as the superstep began.
+        asked: For each rank, the entries of `own` that it has copies of, in its order.
+        bounds: [size + 1]: in `seen`, the copies of rank r's entries are bounds[r] : bounds[r + 1]. None where there
+            are no others, or nobody has copies.
+        swap: Sends each rank its part, and returns what each rank sent here.
+    """
+    if not own:
+        return 0
+    num_edges = own[0].size
+    changed = xp.zeros(num_edges if bounds is not None else 0, dtype=bool)
+    for kept, shown in zip(own, seen, strict=True):
+        if bounds is not None:
+            bits = f"u{kept.itemsize}"  # not values: -0.0 is another than 0.0, and NaN is the same as itself
+            changed |= kept.view(bits) != shown[:num_edges].view(bits)
+        shown[:num_edges] = kept
+    if bounds is None:
+        return 0
+    places = [xp.flatnonzero(changed[entries]) for entries in asked]
+    arrived = swap(places)
+    num_bytes: int = sum(part.nbytes for part in places)
+    for kept, shown in zip(own, seen, strict=True):
+        parts = [kept[entries[place]] for entries, place in zip(asked, places, strict=True)]
+        num_bytes += sum(part.nbytes for part in parts)
+        for first, at, values in zip(bounds[:-1].tolist(), arrived, swap(parts), strict=True):
+            shown[first + at] = values
+    return num_bytes

@@ -19,7 +19,7 @@ class Exchange(Protocol):
     """What crosses partitions. Every verb is collective; all ranks call them in the same order.
 
     Attributes:
-        on_device: Whether what `publish`, `collect` and `post` take and give are CuPy arrays.
+        on_device: Whether what `publish`, `collect`, `post` and `swap` take and give are CuPy arrays.
     """
 
     rank: int

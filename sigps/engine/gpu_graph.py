@@ -18,16 +18,15 @@ from sigps.engine.degree_sorted import (
     LOOKING_UP,
     GhostPlaces,
     Rows,
-    edges_back,
-    edges_before,
     place,
     place_ghosts,
     rows_of_positions,
     sorted_by_degree,
 )
 from sigps.engine.gpu_memory import check_fits
-from sigps.engine.gpu_plan import ORDERING, SEARCHING_BACK, SORTING
+from sigps.engine.gpu_plan import ORDERING, SORTING
 from sigps.engine.subgraph import EdgeList, Subgraph, columns_of
+from sigps.engine.walked_rows import WalkedRows
 from sigps.kernels.lease import EDGES, HUB_DEGREE
 
 __all__ = ["GpuGraph", "graph_on_gpu"]
@@ -47,7 +46,6 @@ class GpuGraph:
         could_send: Owned vertices with an out-edge.
         num_hubs: Vertices with so many out-edges that the whole grid pushes for them.
         most_out_edges: The most that a vertex has.
-        num_out_edges: Out-edges of owned vertices, where programs may walk them.
         has_narrow_ids: Whether every id that compute() sees fits an int32.
         is_sorted: Whether the edges of each row of `incoming` are in ascending order of places.
         kept: What runs leave for later runs on the graph.
@@ -79,7 +77,6 @@ class GpuGraph:
         self.could_send = int((self.out_degrees > 0).sum())
         self.num_hubs = int((self.outgoing.rows.degrees > HUB_DEGREE).sum())
         self.most_out_edges = int(self.out_degrees.max()) if self.out_degrees.size else 0
-        self.num_out_edges = 0 if subgraph.outgoing is None else subgraph.outgoing.ends.size
         self.has_narrow_ids = _ids_fit_32_bits(subgraph)
         self.is_sorted = sorts_rows
         self.kept: dict[Any, Any] = {}
@@ -135,68 +132,12 @@ class GpuGraph:
         """Return where each vertex's list of messages begins, one slot an in-edge, [num_owned + 1], uint64."""
         return _offsets_of(self.incoming.rows.degrees)
 
-    def walked(self, what: str) -> Any:
-        """Return the out-edges as compute() walks them: `offsets`, `gids` or `ids` of targets, in order of places."""
+    @functools.cached_property
+    def walked(self) -> WalkedRows:
+        """The out-edges as compute() walks them; of a partition that has them."""
         import cupy
 
-        outgoing = self._partition().outgoing
-        assert outgoing is not None
-        if what == "offsets":
-            return self.once("walked offsets", lambda: _offsets_of(self.out_degrees))
-        values = outgoing.ends if what == "gids" else self._partition().outgoing_ids()
-        dtype = cupy.uint32 if what == "gids" else cupy.int64
-        return self.once(f"walked {what}", lambda: self._by_place(values).astype(dtype))
-
-    def walked_column(self, name: str) -> Any:
-        """Return a column of the out-edges as compute() walks them."""
-        outgoing = self._partition().outgoing
-        assert outgoing is not None
-        (values,) = columns_of(outgoing, (name,))
-        return self.once(f"walked column {name}", lambda: self._by_place(values))
-
-    def walked_rows(self) -> Any:
-        """Return the row of the target of each out-edge as compute() walks them, uint32; of a whole graph."""
-        return self.once("walked rows", lambda: self.places[self.walked("gids")])
-
-    def walked_back(self) -> Any:
-        """Return the edge back of each out-edge, as compute() walks them, int64; of a whole graph."""
-        import cupy
-
-        def make() -> Any:
-            gids = self.walked("gids")
-            check_fits({"the edges back": (8 + SEARCHING_BACK) * gids.size})
-            return edges_back(cupy, self.walked("offsets"), gids, self.walked_rows(), self.order())
-
-        return self.once("walked back", make)
-
-    def walked_before(self, xp: Any) -> Any:
-        """Return where each out-edge, as compute() walks them, is among the partition's rows; made each time.
-
-        Args:
-            xp: CuPy; or NumPy, where the device has no memory for it.
-        """
-        import cupy
-
-        outgoing = self._partition().outgoing
-        assert outgoing is not None
-        after, order = self.walked("offsets"), self.order()
-        if xp is np:
-            after, order = cupy.asnumpy(after), cupy.asnumpy(order)
-        return edges_before(xp, xp.asarray(outgoing.offsets), after, order)
-
-    def _by_place(self, values: Any) -> Any:
-        """Bring out-edges' values from the order of the partition's rows to that of places."""
-        import cupy
-
-        return cupy.asarray(np.ascontiguousarray(values))[self.walked_before(cupy)]
-
-    def order(self) -> Any:
-        """Return the local id of each place, [num_owned]."""
-        import cupy
-
-        order = cupy.empty(self.places.size, dtype=cupy.int64)
-        order[self.places] = cupy.arange(self.places.size)
-        return order
+        return WalkedRows(cupy, self._partition(), self.places, self.out_degrees, check_fits)
 
     def _partition(self) -> Subgraph:
         subgraph = self._subgraph()

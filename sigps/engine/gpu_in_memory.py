@@ -33,7 +33,7 @@ from sigps.engine.direction import (
 )
 from sigps.engine.edge_states import check_names
 from sigps.engine.exchange import Exchange, checked_gids
-from sigps.engine.gpu_edges import brought
+from sigps.engine.gpu_edges import brought, show_edges
 from sigps.engine.gpu_form import Form
 from sigps.engine.gpu_graph import graph_on_gpu
 from sigps.engine.gpu_memory import RunMemory
@@ -67,23 +67,17 @@ class GpuProgram:
     gpu: Gpu
 
 
-def find_gpu_obstacle(
-    program: VertexProgram, deterministic: bool, *, resumes: bool = False, num_ranks: int = 1
-) -> str | None:
+def find_gpu_obstacle(program: VertexProgram, deterministic: bool, *, resumes: bool = False) -> str | None:
     """Tell what of a program the GPU engine is not built for yet; None where it can run.
 
     Args:
         program: The program.
         deterministic: Whether sums of floats must not depend on how the work is divided.
         resumes: Whether the run goes on from any device's state log.
-        num_ranks: How many partitions there are.
     """
     floats = [*program.message_dtypes, *program.aggregate_dtypes]
     if deterministic and any(d.kind == "f" for d in floats):
         return "deterministic sums of floats"
-    if num_ranks > 1 and program.links_edges:
-        what = "values kept on edges (EdgeState)" if program.edge_states else "common_neighbors()"
-        return f"{what} on several ranks"
     combines = program.consumption is not Consumption.LISTED
     if resumes and combines and program.delivery is Delivery.MAILBOX:
         return "state logs of a CPU that combined what send_to() sent"
@@ -123,7 +117,7 @@ class GpuEngine:
         saves: bool = False,
         schedule: Schedule = "vertex",
     ) -> None:
-        obstacle = find_gpu_obstacle(native.program, deterministic, num_ranks=exchange.size)
+        obstacle = find_gpu_obstacle(native.program, deterministic)
         if obstacle is not None:
             raise DeviceError(f"device='cuda' is not built for {obstacle} yet; use device='cpu'")
         if subgraph.outgoing is not None:
@@ -294,9 +288,14 @@ class GpuEngine:
             sources=local_ids(snapshot.sources),
         )
         self._control = gpu_snapshot.restore(mine, self._memory, form.compiled, self._graph, form.push_gain)
+        self._show_edges()
         self.aggregates.restore(snapshot.aggregates)
         self._memory.set_aggregates(self.aggregates.values)
         self.superstep = snapshot.superstep
+
+    def _show_edges(self) -> int:
+        """Let all see what is kept on edges; return the bytes that left this rank. Collective."""
+        return show_edges(self._memory, self._graph, self._exchange)
 
     def edge_state(self, name: str) -> NDArray[Any]:
         """Return what vertices keep on their out-edges, in the order of `Subgraph.outgoing`; a copy on the host."""

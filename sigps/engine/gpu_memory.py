@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.compiler.program import Consumption, Delivery
+from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.engine.gpu_edges import fill_walked
-from sigps.engine.gpu_plan import RunPlan, Sizes, mail_arrays, plan_run
+from sigps.engine.gpu_plan import RunPlan, Sizes, bytes_to_show, mail_arrays, plan_run
 from sigps.engine.subgraph import Subgraph
 from sigps.errors import DeviceError
 from sigps.kernels.abi import JOB
@@ -101,6 +101,7 @@ def _template(
     goes_by_edge: bool,
 ) -> _Template:
     known: dict[Any, _Template] = graph.kept
+    program = compiled.program
     key = compiled, has_cluster, num_peers, goes_by_edge
     if key not in known:
         sizes = Sizes(
@@ -109,7 +110,8 @@ def _template(
             graph.num_hubs,
             num_places=graph.num_places,
             num_peers=num_peers,
-            num_out_edges=graph.num_out_edges,
+            num_out_edges=graph.walked.num_edges if program.reads_edges else 0,
+            num_copies=graph.walked.num_copies if program.reads_edges else 0,
         )
         plan = plan_run(compiled, sizes, has_cluster=has_cluster, goes_by_edge=goes_by_edge)
         here, run, states = (
@@ -183,6 +185,14 @@ def _lease(
     return lease
 
 
+def _to_show(program: VertexProgram, graph: GpuGraph) -> dict[str, int]:
+    """Return what is taken for a while when others are shown what was written on edges, by what it is for."""
+    if not program.edge_states or graph.walked.bounds is None:
+        return {}
+    walked = graph.walked
+    return {"what crosses of edges": bytes_to_show(walked.num_edges, walked.num_asked, walked.num_copies)}
+
+
 class RunMemory:
     """What a run keeps on the device, and the structure that tells kernels where it is.
 
@@ -221,7 +231,8 @@ class RunMemory:
         template = _template(compiled, graph, subgraph, has_cluster, num_peers, goes_by_edge)
         self._plan = plan = template.plan
         if take is None:
-            check_fits({"messages and work": plan.nbytes, "state fields": plan.state_bytes})
+            needed = {"messages and work": plan.nbytes, "state fields": plan.state_bytes}
+            check_fits(needed | _to_show(compiled.program, graph))
             self._block = cupy.empty(max(1, plan.nbytes), dtype=cupy.uint8)
         else:
             self._block = take(plan.nbytes)
@@ -257,10 +268,18 @@ class RunMemory:
         return self._block[offset : offset + size].view(dtype)
 
     def kept_on_edges(self) -> tuple[list[Any], list[Any]]:
-        """Return what vertices keep on edges, and what others see of it: [num_out_edges] each, as compute() walks."""
-        dtypes, count = self._compiled.program.edge_state_dtypes, self._graph.num_out_edges
+        """Return what vertices keep on edges, and what others see of it, as compute() walks.
+
+        The first are [num_out_edges] each; the second go on with what neighbours on other ranks keep.
+        """
+        dtypes = self._compiled.program.edge_state_dtypes
+        if not dtypes:
+            return [], []
+        walked = self._graph.walked
+        counts = {"own": walked.num_edges, "seen": walked.num_edges + walked.num_copies}
         own, seen = (
-            [self.array(f"{kind}{i}", d)[:count] for i, d in enumerate(dtypes)] for kind in ("own", "seen")
+            [self.array(f"{kind}{i}", d)[:count] for i, d in enumerate(dtypes)]
+            for kind, count in counts.items()
         )
         return own, seen
 

@@ -28,7 +28,8 @@ class GpuPartEngine(GpuEngine):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._lease["persistent"] = 0  # then a launch leaves this partition's totals, and no more
-        self._sender_edges = 0
+        self._lease["wrote"] = 0  # and shows nobody what was written to edges
+        self._sender_edges = self._edge_bytes = 0
 
     def lease(self, num_supersteps: int) -> Outcome:
         """Run until the end, or for so many supersteps. Collective among the partitions."""
@@ -37,7 +38,7 @@ class GpuPartEngine(GpuEngine):
             self._read_arrived(outcome)
         while not outcome.ended and len(outcome.stats) < num_supersteps:
             began = time.perf_counter()
-            num_bytes = self._exchange_records()
+            num_bytes = self._exchange_records() + self._edge_bytes
             direction, tally, mail_bytes = self._advance()
             counts_idle = self._master is not None and self._master.in_flight
             everywhere = agree(
@@ -54,6 +55,7 @@ class GpuPartEngine(GpuEngine):
             superstep = self.superstep
             self.superstep += 1
             self._note_senders(tally)
+            self._edge_bytes = self._show_edges()
             self._memory.set_aggregates(self.aggregates.values)
             outcome.stats.append(everywhere.as_stats(superstep, direction, time.perf_counter() - began))
             outcome.ended = everywhere.active == 0 and everywhere.messages == 0

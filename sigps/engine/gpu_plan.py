@@ -22,6 +22,8 @@ __all__ = [
     "RunPlan",
     "Sizes",
     "bytes_kept",
+    "bytes_of_copies",
+    "bytes_to_show",
     "bytes_to_walk",
     "bytes_while_laid_out",
     "can_cluster",
@@ -71,12 +73,47 @@ def bytes_kept(num_vertices: int, num_edges: int, num_columns: int) -> int:
     return 5 * num_edges * (1 + num_columns) + 64 * num_vertices
 
 
-def bytes_to_walk(program: VertexProgram, num_edges: int) -> int:
-    """Return what a program that walks its out-edges takes for them: where they lead, and twice what is kept there."""
+def bytes_to_walk(program: VertexProgram, num_edges: int, num_copies: int = 0) -> int:
+    """Return what a program that walks its out-edges takes for them: where they lead, and twice what is kept there.
+
+    Args:
+        program: The program.
+        num_edges: Out-edges of the partition.
+        num_copies: Edges of neighbours on other ranks; so many go to others, too.
+    """
+    if not program.reads_edges:
+        return 0
     kept = sum(dtype.itemsize for dtype in program.edge_state_dtypes)
     an_edge = 4 + 8 + 4 * (program.reads_neighbors or program.reads_reverse) + 2 * kept
     an_edge += (8 + SEARCHING_BACK) * program.reads_reverse
-    return num_edges * an_edge if program.reads_edges else 0
+    a_copy = 4 + kept + SEARCHING_BACK * program.reads_reverse
+    crossing = bytes_to_show(num_edges, num_copies, num_copies) if kept and num_copies else 0
+    return num_edges * an_edge + num_copies * a_copy + bytes_of_copies(0, 0, num_copies) + crossing
+
+
+def bytes_of_copies(num_rows: int, num_edges: int, num_asked: int) -> int:
+    """Return what a partition keeps on a GPU of neighbours on other ranks: where their edges are, and lead to.
+
+    Args:
+        num_rows: Rows of those neighbours.
+        num_edges: Edges in them.
+        num_asked: Edges of its own that others have copies of, once for each rank.
+
+    >>> bytes_of_copies(10, 100, 50)
+    680
+    """
+    return 8 * num_rows + 4 * num_edges + 4 * num_asked
+
+
+def bytes_to_show(num_edges: int, num_asked: int, num_copies: int) -> int:
+    """Return at most how much it takes for a while to bring what was written on edges to other ranks, and theirs here.
+
+    Each edge is compared; of those that others have, its place, and a value at a time; and the same that arrives.
+
+    >>> bytes_to_show(100, 10, 10)
+    680
+    """
+    return 2 * num_edges + 24 * (num_asked + num_copies)
 
 
 @dataclass(frozen=True)
@@ -90,6 +127,7 @@ class Sizes:
         num_places: Owned vertices and places of ghosts; 0 where there are none.
         num_peers: GPUs that write into each other's memory; 0 where none do.
         num_out_edges: Out-edges of these vertices, on which something may be kept.
+        num_copies: Edges of neighbours on other ranks, of which copies are kept.
     """
 
     num_owned: int
@@ -98,6 +136,7 @@ class Sizes:
     num_places: int = 0
     num_peers: int = 0
     num_out_edges: int = 0
+    num_copies: int = 0
 
     @property
     def mail_room(self) -> int:
@@ -169,7 +208,8 @@ def _arrays(
     if program.edge_states:
         zeros["wrote"] = bits
     for i, dtype in enumerate(program.edge_state_dtypes):
-        others |= dict.fromkeys((f"own{i}", f"seen{i}"), dtype.itemsize * max(1, sizes.num_out_edges))
+        others[f"own{i}"] = dtype.itemsize * max(1, sizes.num_out_edges)
+        others[f"seen{i}"] = dtype.itemsize * max(1, sizes.num_out_edges + sizes.num_copies)
     if program.delivery is Delivery.MAILBOX:
         zeros |= {"again": bits, "counts": 4 * n, "offsets": 8 * (n + 1), "num_mails": 8}
         others |= {"of_block": 8 * _MOST_BLOCKS, **mail_arrays(compiled, sizes.mail_room)}

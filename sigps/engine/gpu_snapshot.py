@@ -134,7 +134,7 @@ def _edges(copier: _Copier, memory: RunMemory, graph: GpuGraph) -> tuple[Any, ..
     own, _ = memory.kept_on_edges()
     if not own:
         return ()
-    before = graph.walked_before(copier.numpy)
+    before = graph.walked.before(copier.numpy)
     return tuple(copier.keep(by_row(copier.take(values), before, copier.numpy)) for values in own)
 
 
@@ -154,6 +154,8 @@ def restore(
     snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram, graph: GpuGraph, push_gain: int
 ) -> Any:
     """Put a snapshot, but for its aggregates, in the place of what a run begins with; by local id.
+
+    What is kept on edges is not shown to others yet.
 
     Args:
         snapshot: What to go on from: records along edges, or mail. Its vertices are local ids.

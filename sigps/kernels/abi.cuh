@@ -55,14 +55,17 @@ struct Job {
   const uint32_t *in_degrees;    // [n]
   const void *columns[8];        // [in-edges] each, that messages need
   void *states[32];              // [n] each
-  const uint64_t *out_offsets;   // [n + 1], where compute() walks out-edges
-  const uint32_t *out_gids;      // [out-edges] global ids
+  const uint64_t *out_offsets;   // [n + 1], where compute() walks out-edges;
+                                 // then of copied rows of remote neighbours
+  const uint32_t *out_gids;      // [out-edges, copied edges] global ids
   const int64_t *out_ids;        // [out-edges] user ids
   const void *out_columns[8];    // [out-edges] each, that compute() reads
-  const uint32_t *out_rows;      // [out-edges] the target's row, a local id
+  const uint32_t *out_rows;      // [out-edges] the target's row: a local id,
+                                 // or n and more for a copied one
   const int64_t *reverse;        // [out-edges] the first edge back, in that row
   void *own[16];                 // [out-edges] each: edge states
-  void *seen[16];                // the same as the superstep began
+  void *seen[16];                // [out-edges, copied edges] the same as the
+                                 // superstep began
   void *lists[16];               // [messages] each: a field of all messages
   unsigned long long *num_mails; // also counts those there was no room for
   uint64_t mail_room;

@@ -4,6 +4,7 @@
 // Schedule: 32 vertices of many in-edges a block, of fewer a warp. Rows of
 // vertices that follow each other lie together and are copied as one. Every row
 // and every word of bits has one writer; a barrier stands before and behind.
+// Where other ranks have copies, hosts do this instead, and there are no bits.
 
 #pragma once
 

@@ -253,9 +253,11 @@ __device__ void end_superstep(const Lease &lease, const Plan &plan,
   release_to_peers();
 #endif
 #if SIGPS_NUM_EDGE_STATES
-  wait_for_all(&control->barrier, generation);
-  if (!has_no_room(lease))
-    show_edge_states(lease);
+  if (lease.wrote != nullptr) { // else hosts show it, to other ranks too
+    wait_for_all(&control->barrier, generation);
+    if (!has_no_room(lease))
+      show_edge_states(lease);
+  }
 #endif
   wait_for_all(&control->barrier, generation, [&] {
     __shared__ Together together;

@@ -203,7 +203,8 @@ struct Lease {
   Slots *inboxes[2];            // [n] neutral, but for messages on their way
   uint32_t *touched[2];         // [n / 32 rounded up] bits: whose inbox is not
   uint32_t *wrote;   // [n / 32 rounded up] bits: who ran, and may have written
-                     // to its out-edges; where something is kept there
+                     // to its out-edges; where something is kept there, and
+                     // no host shows it
   uint32_t *targets; // [n] local ids of those, in any order
   uint32_t *senders; // [p] local ids of who sends along few edges
   uint32_t *hubs;    // [p / ...] and of who does along many
@@ -261,7 +262,7 @@ __device__ inline bool run_vertex(const Lease &lease, const Plan &plan,
     return false;
   }
   bool counts = !SIGPS_BY_WARP || lane_id() == 0;
-  if (SIGPS_NUM_EDGE_STATES > 0 && counts)
+  if (SIGPS_NUM_EDGE_STATES > 0 && counts && lease.wrote != nullptr)
     atomicOr(&lease.wrote[v / 32], 1u << v % 32);
   uint8_t next = flags & RETIRE ? RETIRED : flags & HALT;
   if (next != status)

@@ -119,7 +119,7 @@ class MessageCenter:
         return np.stack(self._group.all_gather_array(values))
 
     def swap(self, parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        return self._group.all_to_all(parts)
+        return self._all_to_all(parts)
 
 
 def _packed(numpy: Any, sent: Any, records: list[Any]) -> Any:

@@ -11,11 +11,19 @@ import platform
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from sigps.compiler.program import Delivery, VertexProgram
 from sigps.device import nccl
 from sigps.device.cuda import Gpu, reachable
 from sigps.errors import ConfigError
 
-__all__ = ["Transport", "choose_transport", "gpu_facts", "reason_against_nccl", "reason_against_peers"]
+__all__ = [
+    "Transport",
+    "choose_transport",
+    "gpu_facts",
+    "needs_hosts",
+    "reason_against_nccl",
+    "reason_against_peers",
+]
 
 Transport = Literal["mpi", "nccl", "peer"]
 
@@ -36,14 +44,14 @@ def choose_transport(
     ranks: Sequence[Mapping[str, Any]],
     asked: Literal["auto", "mpi", "nccl", "peer"],
     *,
-    by_name: bool = False,
+    by_hosts: bool = False,
 ) -> Transport:
     """Choose the transport of a run.
 
     Args:
         ranks: What each rank is: its `device`, and of a rank on a GPU what `gpu_facts` tells.
         asked: What the user wants.
-        by_name: Whether messages go to vertices that `send_to()` names: hosts take part in those.
+        by_hosts: Whether hosts take part in every superstep (`needs_hosts`).
 
     Raises:
         ConfigError: If the user wants what is not possible; it says why.
@@ -58,9 +66,14 @@ def choose_transport(
         raise ConfigError(f"exchange.transport=nccl is not possible here: {against['nccl']}. Use auto or mpi")
     if asked == "peer" and against["peer"] not in ("", SHARED):
         raise ConfigError(f"exchange.transport=peer is not possible here: {against['peer']}. Use auto or mpi")
-    if not by_name and (asked == "peer" or (asked == "auto" and not against["peer"])):
+    if not by_hosts and (asked == "peer" or (asked == "auto" and not against["peer"])):
         return "peer"
     return "mpi" if against["nccl"] else "nccl"
+
+
+def needs_hosts(program: VertexProgram) -> bool:
+    """Tell whether something crosses that kernels do not pass: mail by name, or what is kept on edges."""
+    return program.delivery is Delivery.MAILBOX or program.links_edges
 
 
 SHARED = "ranks share a GPU, on which their kernels would wait for each other's turn"

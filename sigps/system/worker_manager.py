@@ -39,7 +39,7 @@ from sigps.system.master import Master, Reason
 from sigps.system.message_center import MessageCenter
 from sigps.system.resume import find_log, read_snapshot, stats_of
 from sigps.system.state_log import Checkpoint, StateLog
-from sigps.system.transport import Transport, choose_transport, gpu_facts
+from sigps.system.transport import Transport, choose_transport, gpu_facts, needs_hosts
 from sigps.system.watch import Faults, WatchedExchange, watch
 from sigps.system.worker import RunOptions, Worker
 from sigps.vertex import Vertex
@@ -184,8 +184,9 @@ class WorkerManager:
         state_log, found = self._logs(saving, max_supersteps)
         stats = StatsLog(stats_of(found) if found else ())
         registrations = self._communicator.report(self._registration(native))
+        by_hosts = native is not None and needs_hosts(native.program)
+        chosen = choose_transport(registrations, transport, by_hosts=by_hosts)
         by_name = native is not None and native.program.delivery is Delivery.MAILBOX
-        chosen = choose_transport(registrations, transport, by_name=by_name)
         if chosen == "nccl" and found and found.in_flight == "messages" and not by_name:
             chosen = "mpi"  # a CPU core reads what an interpreter sent, before a GPU goes on
         devices = [rank["device"] for rank in registrations]
