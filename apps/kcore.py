@@ -32,12 +32,13 @@ class KCore(Vertex, message=int, directed=False):
         """Count the neighbours that are left, and go if there are too few."""
         if self.superstep == 0:
             self.left = sum(1 for edge in self.out_edges if edge.target != self.id)
+            self.lowest += self.left
         else:
             self.left -= sum(messages)
-            self.core = max(self.core, self.lowest)
-            if self.left <= self.core:
+            if self.left <= self.lowest:
+                self.core = self.lowest
                 for edge in self.out_edges:
                     if edge.target != self.id:
                         self.send(edge, 1)
                 self.retire()
-        self.lowest += self.left  # of those who go too: until their neighbours know, the core at hand stays
+            self.lowest += max(self.left, self.lowest)  # of those who go too, until their neighbours know
