@@ -18,14 +18,16 @@ V. Batagelj, M. Zaversnik, "An O(m) algorithm for cores decomposition of network
 [2, 2, 2, 1, 1]
 """
 
+import numpy as np
+
 from sigps import Aggregator, State, Vertex
 
 
 class KCore(Vertex, message=int, directed=False):
     """Core numbers, and how many neighbours each vertex had left when it went."""
 
-    core: State[int] = 0
-    left: State[int] = 0
+    core: State[np.int32] = 0
+    left: State[np.int32] = 0
     lowest = Aggregator.min(int)
 
     def compute(self, messages):

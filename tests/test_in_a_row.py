@@ -114,9 +114,9 @@ def test_a_large_superstep_is_left_to_all_threads(monkeypatch: Any) -> None:
     monkeypatch.setattr(in_a_row, "_WORK_BEFORE_OTHERS", 40)
     graph = BATTERY["skewed"].build()
     program = KCore()
-    found = history(compiled(program, graph, threads=3, forced="push"), program, 10_000)
+    found = history(compiled(program, graph, threads=5, forced="push"), program, 10_000)
     with monkeypatch.context() as patch:
-        assert found == history(alone(program, graph, patch, threads=3, forced="push"), program, 10_000)
+        assert found == history(alone(program, graph, patch, threads=5, forced="push"), program, 10_000)
 
 
 def test_what_supersteps_took_together_is_shared_out_by_their_work() -> None:

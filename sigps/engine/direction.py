@@ -82,7 +82,9 @@ def choose_direction(
     if not can_push or forced == "pull":
         return "pull"
     gain = pull_gain(stops_early, forced)
-    is_cheaper = is_push_cheaper(sender_edges, num_active, num_vertices, gain, num_edges + num_vertices)
+    is_cheaper: bool = is_push_cheaper(  # type: ignore[no-untyped-call]
+        sender_edges, num_active, num_vertices, gain, num_edges + num_vertices
+    )
     return "push" if is_cheaper else "pull"
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sigps.compiler.cpu import NativeProgram
 from sigps.compiler.program import EarlyExit
 from sigps.engine.direction import Direction, pull_gain
+from sigps.engine.scatter import pays_by_bins
 from sigps.engine.stats import SuperstepStats, shared_out
 
 __all__ = ["InARow", "Row", "most_work_alone"]
@@ -20,7 +21,7 @@ _WORK_BEFORE_OTHERS = 1 << 16
 """Messages and active vertices of a superstep that one core has done before others are awake."""
 
 _WORK_OF_ONE = 1 << 18
-"""The same where there are no others: so many vertices have room in the lists."""
+"""The same where there are too few others to push faster: so many vertices have room in the lists."""
 
 _MOST_WORK_OF_ALL = 1 << 22
 """After so much the interpreter is asked: some ten milliseconds."""
@@ -31,10 +32,10 @@ _MOST_SUPERSTEPS = 1024
 def most_work_alone(num_threads: int) -> int:
     """Return how many messages and active vertices a superstep may have that one core does alone.
 
-    >>> most_work_alone(1) > most_work_alone(2)
+    >>> most_work_alone(2) > most_work_alone(8)
     True
     """
-    return _WORK_BEFORE_OTHERS if num_threads > 1 else _WORK_OF_ONE
+    return _WORK_BEFORE_OTHERS if pays_by_bins(num_threads) else _WORK_OF_ONE
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,6 @@ class Row:
 
     Attributes:
         stats: One entry a superstep; what they took together is shared out by what they did.
-        is_idle: Whether nobody ran at the end, in what is no superstep.
         senders: Who sent in the last one.
         active: Who stays active.
         sent_edges: Edges of the senders.
@@ -51,7 +51,6 @@ class Row:
     """
 
     stats: list[SuperstepStats]
-    is_idle: bool
     senders: NDArray[np.uint32]
     active: NDArray[np.uint32]
     sent_edges: int
@@ -105,7 +104,7 @@ class InARow:
         first = job[0][0]
         gain = pull_gain(native.program.early_exit is not EarlyExit.NEVER, forced)
         limits = first + num_supersteps, self._most_work, _MOST_WORK_OF_ALL, gain, self._pull_cost
-        done, is_idle, sent_edges, values = native.loop("push_in_a_row")(
+        done, sent_edges, values = native.loop("push_in_a_row")(
             job, limits, sent_edges, self._edges, *arrays, self._lists, self._counts, self._account
         )
         account = self._account[:done]
@@ -114,5 +113,7 @@ class InARow:
             SuperstepStats(first + i, "push", ran, messages, 0, share, 1.0)
             for i, ((ran, messages, _, _), share) in enumerate(zip(account.tolist(), seconds, strict=True))
         ]
-        listed = (room[:count].copy() for room, count in zip(self._lists, self._counts, strict=False))
-        return Row(stats, bool(is_idle), *listed, int(sent_edges), values)
+        last_senders, still_active = (
+            room[:count].copy() for room, count in zip(self._lists, self._counts, strict=False)
+        )
+        return Row(stats, last_senders, still_active, int(sent_edges), values)

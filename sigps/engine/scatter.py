@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sigps.compiler.cpu import NativeProgram, rows
 from sigps.device.cpu import Threads
 
-__all__ = ["Scatter"]
+__all__ = ["Scatter", "pays_by_bins"]
 
 _DIRECT_EDGES = 1 << 16
 """With fewer edges than this, one thread is done before many have met."""
@@ -24,6 +24,11 @@ _ROUND_EDGES = 1 << 18
 
 _PIECE = 1 << 16
 """Senders whose rows are looked up at a time."""
+
+
+def pays_by_bins(num_threads: int) -> bool:
+    """Tell whether so many threads push faster than one."""
+    return num_threads >= _THREADS_FOR_BINS
 
 
 def _edges_upto(offsets: NDArray[np.uint64], senders: NDArray[np.uint32]) -> NDArray[np.int64]:
@@ -62,7 +67,7 @@ class Scatter:
         inbox: tuple[Any, ...],
     ) -> list[NDArray[np.uint32]]:
         """Send along the senders' edges, `num_edges` of them; return the vertices that got a message."""
-        if self._threads.count < _THREADS_FOR_BINS or num_edges < _DIRECT_EDGES:
+        if num_edges < _DIRECT_EDGES or not pays_by_bins(self._threads.count):
             touched = np.empty(min(self._num_owned, num_edges) + 1, dtype=np.uint32)
             loop = native.loop("scatter_direct")
             count = loop(senders, job, self._edges, self._own, fields, read, inbox, touched)

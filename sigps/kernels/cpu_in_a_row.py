@@ -33,8 +33,7 @@ def push_in_a_row(f: Functions) -> Loop:
     nobody ran: that is no superstep, but of an improving program. `lists` then are those of the last superstep, and
     records are where they are read.
 
-    Returns how many supersteps there were, whether nobody ran at the end, the edges of the last senders, and the
-    aggregators' values.
+    Returns how many supersteps there were, the edges of the last senders, and the aggregators' values.
     """
     scatter, compute, conclude = f.scatter, f.compute_each, f.conclude
     load_record, store_record, cheaper = f.load_record, f.store_record, f.is_push_cheaper
@@ -97,6 +96,6 @@ def push_in_a_row(f: Functions) -> Loop:
                 done += 1
                 superstep += 1
             sum_of_work += work
-        return done, is_idle, sent_edges, values
+        return done, sent_edges, values
 
     return push_in_a_row
