@@ -26,7 +26,6 @@ from facts import RESULTS, machine_facts
 import sigps
 from sigps.apps import BFS, LCC, SSSP, WCC, KCore, PageRank, Triangles
 
-
 ROWS = ("pagerank", "bfs", "wcc", "sssp", "kcore", "triangles", "lcc")
 
 

@@ -427,6 +427,7 @@ class Engine:
     def _compute_listed(self, touched: list[NDArray[np.uint32]], tally: Tally) -> None:
         """Compute those whose inbox was filled, and those who are active."""
         is_heavy = self._program.reads_neighbors
+        assert self._active is not None
         parts = [
             part
             for whole in (np.concatenate([_NONE, *touched]), self._active)
