@@ -18,26 +18,29 @@ V. Batagelj, M. Zaversnik, "An O(m) algorithm for cores decomposition of network
 [2, 2, 2, 1, 1]
 """
 
+import numpy as np
+
 from sigps import Aggregator, State, Vertex
 
 
 class KCore(Vertex, message=int, directed=False):
     """Core numbers, and how many neighbours each vertex had left when it went."""
 
-    core: State[int] = 0
-    left: State[int] = 0
+    core: State[np.int32] = 0
+    left: State[np.int32] = 0
     lowest = Aggregator.min(int)
 
     def compute(self, messages):
         """Count the neighbours that are left, and go if there are too few."""
         if self.superstep == 0:
             self.left = sum(1 for edge in self.out_edges if edge.target != self.id)
+            self.lowest += self.left
         else:
             self.left -= sum(messages)
-            self.core = max(self.core, self.lowest)
-            if self.left <= self.core:
+            if self.left <= self.lowest:
+                self.core = self.lowest
                 for edge in self.out_edges:
                     if edge.target != self.id:
                         self.send(edge, 1)
                 self.retire()
-        self.lowest += self.left  # of those who go too: until their neighbours know, the core at hand stays
+            self.lowest += max(self.left, self.lowest)  # of those who go too, until their neighbours know

@@ -28,8 +28,8 @@ USUAL: dict[str, Any] = {
         ({"forced": "pull"}, "pull"),
         ({"sender_edges": 1000, "forced": "push"}, "push"),
         ({"num_active": 100, "forced": "push"}, "push"),
-        ({"num_active": 26, "sender_edges": 0}, "pull"),  # which asks nobody, and passes over all vertices
-        ({"num_active": 25, "sender_edges": 0}, "push"),
+        ({"num_active": 76, "sender_edges": 0}, "pull"),  # which asks nobody, and passes over all vertices
+        ({"num_active": 75, "sender_edges": 0}, "push"),
         ({"num_active": 100}, "push"),  # a pull would ask along all edges
         ({"num_active": 100, "sender_edges": 90}, "pull"),
         ({"num_edges": 0, "num_vertices": 0, "sender_edges": 0}, "pull"),

@@ -5,7 +5,8 @@
 
 Every answer that is timed is checked against the peer's. A time is the median of `--repeats` whole calls with the
 graph resident and code compiled; PageRank is the slope between 10 and 30 rounds, and NetworKit counts triangles
-once. Writes a JSON file to `scripts/bench/results/` and prints a table.
+once. Prints a table, and writes a JSON file to `scripts/bench/results/` where all rows were measured: `--only` names
+some.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ import scipy.sparse.csgraph
 from facts import RESULTS, machine_facts
 
 import sigps
-from sigps.apps import BFS, LCC, SSSP, WCC, PageRank, Triangles
+from sigps.apps import BFS, LCC, SSSP, WCC, KCore, PageRank, Triangles
+
+ROWS = ("pagerank", "bfs", "wcc", "sssp", "kcore", "triangles", "lcc")
 
 
 def main() -> None:
@@ -32,21 +35,23 @@ def main() -> None:
     options.add_argument("--scale", type=int, default=20)
     options.add_argument("--threads", type=int, default=2)
     options.add_argument("--repeats", type=int, default=5)
+    options.add_argument("--only", nargs="+", choices=ROWS, help="measure these rows, and write nothing")
     given = options.parse_args()
     networkit.setNumberOfThreads(given.threads)
     graph = sigps.generate("rmat", scale=given.scale, weights="random")
     matrix = graph.to_scipy()
     peer = as_networkit(matrix)
     source = int(np.argmax(np.diff(graph.offsets)))
-    rows = [
-        compare_pagerank(graph, matrix, peer, given),
-        compare_bfs(graph, peer, source, given),
-        compare_wcc(graph, peer, given),
-        compare_sssp(graph, matrix, source, given),
-        compare_triangles(graph, peer, given),
-        compare_lcc(graph, peer, given),
-    ]
-    report(rows, graph, given)
+    compare: dict[str, Callable[[], dict[str, Any]]] = {
+        "pagerank": lambda: compare_pagerank(graph, matrix, peer, given),
+        "bfs": lambda: compare_bfs(graph, peer, source, given),
+        "wcc": lambda: compare_wcc(graph, peer, given),
+        "sssp": lambda: compare_sssp(graph, matrix, source, given),
+        "kcore": lambda: compare_kcore(graph, matrix, given),
+        "triangles": lambda: compare_triangles(graph, peer, given),
+        "lcc": lambda: compare_lcc(graph, peer, given),
+    }
+    report([compare[name]() for name in given.only or ROWS], graph, given)
 
 
 def as_networkit(matrix: Any) -> Any:
@@ -118,6 +123,15 @@ def compare_sssp(graph: Any, matrix: Any, source: int, given: Any) -> dict[str, 
     seconds = time.perf_counter() - began
     check(np.array_equal(sigps.run(program, graph, **options)["distance"], expected))
     return row("SSSP", ours, "SciPy dijkstra", seconds, 5)
+
+
+def compare_kcore(graph: Any, matrix: Any, given: Any) -> dict[str, Any]:
+    """Time core numbers; a loop is no neighbour here, and NetworKit refuses loops."""
+    ours = median(lambda: sigps.run(KCore(), graph, threads=given.threads), given.repeats)
+    theirs = networkit.centrality.CoreDecomposition(as_networkit(scipy.sparse.triu(matrix, k=1)))
+    seconds = median(theirs.run, given.repeats)
+    check(np.array_equal(sigps.run(KCore(), graph, threads=given.threads)["core"], theirs.scores()))
+    return row("KCore", ours, "NetworKit", seconds, 2)
 
 
 def compare_triangles(graph: Any, peer: Any, given: Any) -> dict[str, Any]:
@@ -194,6 +208,8 @@ def report(rows: list[dict[str, Any]], graph: Any, given: Any) -> None:
             f"{r['work']:<22} {r['sigps_ms']:>9.1f} ms   {r['peer']:<15} {r['peer_ms']:>9.1f} ms"
             f"   {r['times_faster']:>6.1f}x (wanted {r['wanted']}x)"
         )
+    if given.only:
+        return
     facts = machine_facts("networkit", "scipy") | {
         "graph": {"kind": f"kron-{given.scale}", "vertices": graph.num_vertices, "edges": graph.num_edges},
         "threads": given.threads,

@@ -19,7 +19,7 @@ from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgr
 from sigps.compiler.source import as_written
 from sigps.errors import CompileError
 from sigps.kernels import cpu as kernels
-from sigps.kernels import cpu_edge_pass, cpu_improving
+from sigps.kernels import cpu_edge_pass, cpu_improving, cpu_in_a_row
 
 __all__ = ["NativeProgram", "compile_for_cpu", "rows"]
 
@@ -59,7 +59,7 @@ class NativeProgram:
         deterministic = deterministic and (_adds_floats(program, self.slots) or _aggregates_floats(program))
         known = self._loops.get((name, deterministic))
         if known is None:
-            home = next(m for m in (kernels, cpu_improving, cpu_edge_pass) if name in m.__all__)
+            home = next(m for m in (kernels, cpu_improving, cpu_edge_pass, cpu_in_a_row) if name in m.__all__)
             known = _jit(getattr(home, name)(self._functions(deterministic)))
             known._cache = cache.KernelCache(f"{self.program.key} {name} {deterministic}")
             self._loops[name, deterministic] = known
@@ -178,7 +178,8 @@ def _infer(
     edges: Any = numba.types.Tuple([])
     if program.reads_edges:
         columns = numba.types.Tuple([array(d) for d in read])
-        parts = [i64, i64, array(np.dtype(np.uint32)), array(np.dtype(np.int64)), columns]
+        u64 = numba.types.uint64  # or compute() would test at every edge whether its position is negative
+        parts = [u64, u64, array(np.dtype(np.uint32)), array(np.dtype(np.int64)), columns]
         if program.links_edges:
             kept = numba.types.Tuple([array(d) for d in program.edge_state_dtypes])
             rows_of = [array(np.dtype(t)) for t in (np.uint32, np.uint64, np.uint32, np.uint32, np.int64)]
@@ -297,12 +298,19 @@ def _functions(
         box=_listed_box(_as_list(len(program.message))) if lists else _combined_box(load_slots),
         run=None,  # type: ignore[arg-type]
         commit=None,  # type: ignore[arg-type]
+        scatter=None,  # type: ignore[arg-type]
+        compute_each=None,  # type: ignore[arg-type]
+        conclude=_conclude(names["fold"], tuple(a.persistent for a in program.aggregators)),
+        is_push_cheaper=_is_push_cheaper(),
+        prefetch=_prefetch(),
         stops_early=program.early_exit in (EarlyExit.FIRST, EarlyExit.LOWEST),
         may_retire=program.improving is None,
         **_comparisons(program),
     )
     functions = functions._replace(run=_jit(kernels.run(functions)), commit=_jit(kernels.commit(functions)))
-    return functions
+    return functions._replace(
+        scatter=_jit(kernels.scatter_direct(functions)), compute_each=_jit(kernels.compute_listed(functions))
+    )
 
 
 @functools.cache
@@ -424,14 +432,58 @@ def _contribute(fold: Any, store: Any, keeps_apart: bool) -> Any:
     return _jit(contribute_apart if keeps_apart else contribute)
 
 
+def _conclude(fold: Any, persistent: tuple[bool, ...]) -> Any:
+    def conclude(values, total, zero):  # type: ignore[no-untyped-def]
+        return total
+
+    def conclude_kept(values, total, zero):  # type: ignore[no-untyped-def]
+        return fold(begin(values, zero), total)
+
+    if not any(persistent):
+        return _jit(conclude)
+    parts = ", ".join(f"{'values' if keeps else 'zero'}[{i}]" for i, keeps in enumerate(persistent))
+    names: dict[str, Any] = {"__name__": __name__}
+    exec(f"def begin(values, zero):\n    return ({parts},)", names)
+    begin = _jit(names["begin"])
+    return _jit(conclude_kept)
+
+
+@functools.cache
+def _prefetch() -> Any:
+    """Return a function that asks for the cache line of an array's element, and does not wait for it."""
+    from llvmlite import ir
+    from numba.core import cgutils, types
+    from numba.extending import intrinsic
+
+    @intrinsic
+    def prefetch(typingctx, array, at):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, given):  # type: ignore[no-untyped-def]
+            view = context.make_array(signature.args[0])(context, builder, given[0])
+            address = builder.bitcast(builder.gep(view.data, [given[1]]), cgutils.voidptr_t)
+            word = ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, word, word, word])
+            ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+            builder.call(ask, [address, word(0), word(3), word(1)])
+            return context.get_dummy_value()
+
+        return types.none(array, at), generate
+
+    return prefetch
+
+
+@functools.cache
+def _is_push_cheaper() -> Any:
+    return _jit(cpu_in_a_row.is_push_cheaper)
+
+
 def _edges_of(reads_edges: bool, has_links: bool) -> Any:
     def edges_of(out_edges, v):  # type: ignore[no-untyped-def]
         offsets, gids, ids, columns = out_edges
-        return np.int64(offsets[v]), np.int64(offsets[v + np.uint64(1)]), gids, ids, columns
+        return offsets[v], offsets[v + np.uint64(1)], gids, ids, columns
 
     def linked_edges(out_edges, v):  # type: ignore[no-untyped-def]
         offsets, gids, ids, columns, links = out_edges
-        return np.int64(offsets[v]), np.int64(offsets[v + np.uint64(1)]), gids, ids, columns, links
+        return offsets[v], offsets[v + np.uint64(1)], gids, ids, columns, links
 
     def no_edges(out_edges, v):  # type: ignore[no-untyped-def]
         return ()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import queue
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 __all__ = ["Threads", "available_cores", "available_memory"]
@@ -32,24 +33,88 @@ def available_memory() -> int:
 
 
 class Threads:
-    """A fixed crew of threads for loops that release the interpreter lock. Close it, or use it in a `with`."""
+    """A fixed crew of threads for loops that release the interpreter lock. Close it, or use it in a `with`.
+
+    Whoever calls `map` works too, and waits for nobody who has not begun: what is little is done before the others
+    are awake.
+    """
 
     def __init__(self, count: int) -> None:
         self.count = max(1, count)
-        self._pool = ThreadPoolExecutor(self.count, "sigps") if self.count > 1 else None
+        self._rounds: queue.SimpleQueue[_Round | None] = queue.SimpleQueue()
+        self._others = [
+            threading.Thread(target=self._serve, name=f"sigps_{i}", daemon=True) for i in range(1, self.count)
+        ]
+        for thread in self._others:
+            thread.start()
 
     def map(self, function: Callable[..., Any], tasks: Sequence[Any]) -> list[Any]:
-        """Call `function(task)` for every task and return the results in order; waits for all."""
-        if self._pool is None or len(tasks) == 1:
+        """Call `function(task)` for every task and return the results in order; waits for all.
+
+        Where calls fail, the error of the first task that did is raised when all have ended.
+        """
+        if self.count == 1 or len(tasks) < 2:
             return [function(task) for task in tasks]
-        return list(self._pool.map(function, tasks))
+        work = _Round(function, tasks)
+        for _ in range(min(len(tasks), self.count) - 1):
+            self._rounds.put(work)
+        work.take_part()
+        return work.results()
 
     def close(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown()
+        for _ in self._others:
+            self._rounds.put(None)
+        for thread in self._others:
+            thread.join()
+        self._others = []
+
+    def _serve(self) -> None:
+        while (work := self._rounds.get()) is not None:
+            work.take_part()
+            del work  # or its arrays would stay until the next round
 
     def __enter__(self) -> Threads:
         return self
 
     def __exit__(self, *failure: object) -> None:
         self.close()
+
+
+class _Round:
+    """The tasks of one `map`: whoever takes part draws the next one until none is left."""
+
+    def __init__(self, function: Callable[..., Any], tasks: Sequence[Any]) -> None:
+        self._function, self._tasks = function, tasks
+        self._results: list[Any] = [None] * len(tasks)
+        self._errors: dict[int, BaseException] = {}
+        self._lock = threading.Lock()
+        self._next, self._left = 0, len(tasks)
+        self._is_done = threading.Lock()
+        self._is_done.acquire()
+
+    def take_part(self) -> None:
+        """Call the function for tasks that nobody has drawn, until none is left."""
+        while (i := self._draw()) is not None:
+            try:
+                self._results[i] = self._function(self._tasks[i])
+            except BaseException as error:  # the caller's to raise, whoever met it
+                self._errors[i] = error
+            with self._lock:
+                self._left -= 1
+                is_last = self._left == 0
+            if is_last:
+                self._is_done.release()
+
+    def results(self) -> list[Any]:
+        """Wait until all tasks have ended; return what they gave."""
+        self._is_done.acquire()
+        if self._errors:
+            raise self._errors[min(self._errors)]
+        return self._results
+
+    def _draw(self) -> int | None:
+        with self._lock:
+            if self._next == len(self._tasks):
+                return None
+            self._next += 1
+            return self._next - 1

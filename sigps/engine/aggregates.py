@@ -49,7 +49,7 @@ class Aggregates:
             for total in totals:
                 value = aggregator.combine(value, total[i])
             wide = np.float64 if dtype.kind == "f" else np.int64
-            words.append(np.array([value], dtype=dtype).astype(wide).view(np.int64))
+            words.append(np.array([value], dtype=dtype).astype(wide, copy=False).view(np.int64))
         for array, identity in zip(self.given, self.identity, strict=False):
             array.fill(identity)
         return np.concatenate(words) if words else np.empty(0, dtype=np.int64)

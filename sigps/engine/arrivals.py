@@ -31,13 +31,13 @@ def combine_into(
     messages: Arrays,
     job: tuple[Any, ...],
 ) -> NDArray[np.uint32]:
-    """Combine messages in their order into an empty inbox; return the vertices that have one."""
+    """Combine messages in their order into an empty inbox; return the vertices that are listed."""
     order = np.argsort(targets, kind="stable")
     found = np.empty(order.size, dtype=np.int64)
     slots = rows(native.slots, order.size)
     combine = native.loop("combine_mail", True)
     count = combine(order, targets, messages, job, native.empty, found, slots)
-    touched = np.empty(count, dtype=np.uint32)
+    touched = np.empty(count + 1, dtype=np.uint32)
     apply = native.loop("apply_bins", True)
-    apply(np.uint64(0), np.uint64(count), found[:count].astype(np.uint32), slots, inbox, touched)
-    return touched
+    listed = apply(np.uint64(0), np.uint64(count), found[:count].astype(np.uint32), slots, inbox, touched)
+    return touched[:listed]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from sigps.kernels.cpu import EVERYBODY, MOST, NOBODY, SOME
+from sigps.kernels.cpu_in_a_row import is_push_cheaper
 
 __all__ = [
     "GPU_PULL_GAIN",
@@ -21,6 +22,7 @@ __all__ = [
     "choose_asking",
     "choose_direction",
     "choose_release",
+    "pull_gain",
 ]
 
 Direction = Literal["push", "pull"]
@@ -40,6 +42,13 @@ GPU_PULL_GAIN = 10
 
 GPU_PULL_GAIN_EARLY = 64
 """The second on a GPU."""
+
+
+def pull_gain(stops_early: bool, forced: Direction | None) -> int:
+    """Return how many in-edges a pull passes while a push delivers one message; 0 where every push is wanted."""
+    if forced == "push":
+        return 0
+    return PULL_GAIN_EARLY if stops_early else PULL_GAIN
 
 
 def choose_direction(
@@ -72,12 +81,11 @@ def choose_direction(
     """
     if not can_push or forced == "pull":
         return "pull"
-    if forced == "push":
-        return "push"
-    if sender_edges == 0 and num_active * 4 > num_vertices:
-        return "pull"  # which asks nobody
-    gain = PULL_GAIN_EARLY if stops_early else PULL_GAIN
-    return "push" if (sender_edges + num_active) * gain < num_edges + num_vertices else "pull"
+    gain = pull_gain(stops_early, forced)
+    is_cheaper: bool = is_push_cheaper(  # type: ignore[no-untyped-call]
+        sender_edges, num_active, num_vertices, gain, num_edges + num_vertices
+    )
+    return "push" if is_cheaper else "pull"
 
 
 def choose_asking(*, sent: int, could_send: int, sent_edges: int, num_edges: int, stops_early: bool) -> int:

@@ -52,7 +52,7 @@ class EdgePass:
 
         def go(piece: int) -> tuple[NDArray[np.uint32], bool]:
             begin, end, row = pieces[piece]
-            touched = np.empty(min(num_rows, int(end - begin)), dtype=np.uint32)
+            touched = np.empty(min(num_rows, int(end - begin)) + 1, dtype=np.uint32)
             count, carries = loop(
                 begin, end, row, piece, job, self._edges, self._own, fields, (bits, read[1]), native.empty,
                 inbox, touched, carried,
@@ -63,7 +63,7 @@ class EdgePass:
         heard = [touched for touched, _ in found]
         late = np.flatnonzero([carries for _, carries in found])
         if late.size:
-            touched = np.empty(late.size, dtype=np.uint32)
+            touched = np.empty(late.size + 1, dtype=np.uint32)
             shares = tuple(slots[late] for slots in carried[1])
             apply = native.loop("apply_bins")
             count = apply(np.uint64(0), np.uint64(late.size), carried[0][late], shares, inbox, touched)

@@ -60,11 +60,16 @@ class Kept:
         if senders is None:
             loop = self._native.loop("keep_last")
             said = threads.map(lambda span: loop(*span, sent, written, self.records, worst), ranges)
+            self._best = self._best_of(said, worst)
         else:
             for to, new in zip(self.records, written, strict=True):
                 to[senders] = new[senders]
-            said = _keys(self._native, self.records)[senders]
-        self._best = self._best_of(said, worst)
+            self.note(senders)
+
+    def note(self, senders: NDArray[Any]) -> None:
+        """Take in who sent in the last superstep, where what they said is kept already."""
+        said = _keys(self._native, self.records)[senders]
+        self._best = self._best_of(said, _keys(self._native, self._worst)[0])
 
     def pull(self, ghosts: NDArray[np.int64]) -> tuple[str, tuple[Arrays, Arrays]]:
         """Return the loop that pulls what was kept last, and what it calls `reach`; the first one fills that in.

@@ -33,6 +33,7 @@ from sigps.engine.edge_pass import EdgePass
 from sigps.engine.edge_states import EdgeStates, check_names
 from sigps.engine.exchange import Exchange
 from sigps.engine.improving import Kept, has_order
+from sigps.engine.in_a_row import InARow, most_work_alone
 from sigps.engine.mailbox import Mailbox
 from sigps.engine.master_compute import MasterCompute
 from sigps.engine.scatter import Scatter
@@ -42,12 +43,14 @@ from sigps.engine.subgraph import Subgraph, columns_of
 from sigps.engine.tally import Tally, agree
 from sigps.engine.withheld import Withheld
 from sigps.engine.work import can_push, cut_vertices, split_list, walked_edges, with_marks
-from sigps.kernels.cpu import ACTIVE, HALTED, MOST, PIECE, SOME
+from sigps.kernels.cpu import ACTIVE, HALTED, MOST, PIECE, SOME, UNLISTED
 
 __all__ = ["Engine"]
 
 Arrays = tuple[NDArray[Any], ...]
 Span = tuple[np.uint64, np.uint64]
+
+_NONE = np.empty(0, dtype=np.uint32)
 
 
 class Engine:
@@ -115,6 +118,12 @@ class Engine:
             incoming.offsets,
             subgraph.out_degrees,
             walked_edges(native.program, subgraph, self._edge_states),
+        )
+        self._may_go_in_a_row = (
+            self._can_push
+            and exchange.size == 1
+            and master is None
+            and not (self._goes_by_edge or program.links_edges or self.aggregates.given)
         )
         parts = threads.count * (32 if program.reads_neighbors else 8)
         self._ranges = cut_vertices(incoming.offsets, parts if threads.count > 1 else 1)
@@ -202,47 +211,84 @@ class Engine:
         if self.superstep == 0 and self._mailbox is None:
             self._compile_loops()
         while not outcome.ended and len(outcome.stats) < num_supersteps:
-            began = time.perf_counter()
-            ghosts, num_bytes = self._exchange_records()
-            num_bytes += self._edge_bytes
-            direction, tally, mail_bytes = self._advance(ghosts)
-            seconds = time.perf_counter() - began
-            counts_idle = self._master is not None and self._master.in_flight
-            everywhere = agree(
-                self._exchange,
-                self.aggregates,
-                tally,
-                num_bytes=num_bytes + mail_bytes,
-                seconds=seconds,
-                is_unordered=not self._has_order,
-                counts_idle=counts_idle,
-            )
-            if not everywhere.has_order:
-                self._native, self._kept = self._plain, None
-            if everywhere.ran == 0 and not (self._is_best_first or self._kept or counts_idle):
-                outcome.ended = True
-                break
-            messages, superstep = everywhere.messages, self.superstep
-            if everywhere.ran > 0 or self._kept or counts_idle:
-                self._turn(tally)
-                outcome.stats.append(everywhere.as_stats(superstep, direction, time.perf_counter() - began))
-            if self._is_best_first and (superstep == 0 or messages == 0):
-                messages = self._release()
-            outcome.ended = everywhere.active == 0 and messages == 0
-            if self._master is not None:
-                decision = self._master.run(superstep, self.aggregates, self._exchange, messages)
-                if decision.wakes:
-                    self._wake_all()
-                outcome.stopped = decision.stops
-                outcome.ended = decision.stops or (outcome.ended and not decision.wakes)
+            if self._goes_in_a_row():
+                self._advance_in_a_row(num_supersteps - len(outcome.stats), outcome)
+            else:
+                self._advance_once(outcome)
         return outcome
+
+    def _advance_once(self, outcome: Outcome) -> None:
+        """Run a superstep, and say what it came to."""
+        began = time.perf_counter()
+        ghosts, num_bytes = self._exchange_records()
+        num_bytes += self._edge_bytes
+        direction, tally, mail_bytes = self._advance(ghosts)
+        seconds = time.perf_counter() - began
+        counts_idle = self._master is not None and self._master.in_flight
+        everywhere = agree(
+            self._exchange,
+            self.aggregates,
+            tally,
+            num_bytes=num_bytes + mail_bytes,
+            seconds=seconds,
+            is_unordered=not self._has_order,
+            counts_idle=counts_idle,
+        )
+        if not everywhere.has_order:
+            self._native, self._kept = self._plain, None
+        if everywhere.ran == 0 and not (self._is_best_first or self._kept or counts_idle):
+            outcome.ended = True
+            return
+        messages, superstep = everywhere.messages, self.superstep
+        if everywhere.ran > 0 or self._kept or counts_idle:
+            self._turn(tally)
+            outcome.stats.append(everywhere.as_stats(superstep, direction, time.perf_counter() - began))
+        if self._is_best_first and (superstep == 0 or messages == 0):
+            messages = self._release()
+        outcome.ended = everywhere.active == 0 and messages == 0
+        if self._master is not None:
+            decision = self._master.run(superstep, self.aggregates, self._exchange, messages)
+            if decision.wakes:
+                self._wake_all()
+            outcome.stopped = decision.stops
+            outcome.ended = decision.stops or (outcome.ended and not decision.wakes)
+
+    def _goes_in_a_row(self) -> bool:
+        """Tell whether one core takes the next superstep, and those behind it, by itself."""
+        return (
+            self._may_go_in_a_row
+            and self.superstep > 0
+            and self._arrived is None
+            and self._last.sent_edges + self._last.active <= most_work_alone(self._threads.count)
+            and self._direction(self._last.sent_edges) == "push"
+        )
+
+    def _advance_in_a_row(self, num_supersteps: int, outcome: Outcome) -> None:
+        """Run small supersteps, at most so many, and say what they came to."""
+        inbox, zero, given = self._open_inbox(), self.aggregates.identity, self.aggregates.given
+        assert self._active is not None
+        row = self._in_a_row.run(
+            self._native, num_supersteps, self._forced, self._last_senders(), self._active, self._last.sent_edges,
+            self._job(), self._own, self._fields, self._read, self._write, inbox, self._native.empty, given, zero,
+        )  # fmt: skip
+        self._senders, self._active = row.senders, row.active
+        self._last = Tally(active=row.active.size, senders=row.senders.size, sent_edges=row.sent_edges)
+        self.superstep += len(row.stats)
+        self.aggregates.restore(row.values)
+        outcome.stats.extend(row.stats)
+        if self._kept:
+            self._kept.note(row.senders)
+        messages = row.sent_edges
+        if self._is_best_first and messages == 0:
+            messages = self._release()
+        outcome.ended = row.active.size == 0 and messages == 0
 
     def _compile_loops(self) -> None:
         """Run what comes first over no vertices: what has to be compiled is no superstep's time."""
         if self._goes_by_edge:
             arrays = self._job(), self._fields, self._read, self._inbox
             self._edge_pass.run(self._native, *arrays, along_none=True)
-            self._compute_all([np.empty(0, dtype=np.uint32)])
+            self._compute_all([_NONE])
         else:
             self._gather(0)((np.uint64(0), np.uint64(0)))
 
@@ -274,7 +320,15 @@ class Engine:
             self._go_by_edge(ghosts.size, tally)
             return "edge", tally, 0
         sender_edges = self._local_sender_edges(ghosts)
-        direction = choose_direction(
+        direction = self._direction(sender_edges)
+        if direction == "push":
+            self._push(ghosts, sender_edges, tally)
+        else:
+            self._pull(ghosts, tally)
+        return direction, tally, 0
+
+    def _direction(self, sender_edges: int) -> Direction:
+        return choose_direction(
             sender_edges=sender_edges,
             num_edges=self._subgraph.incoming.ends.size,
             num_active=self._last.active,
@@ -283,11 +337,6 @@ class Engine:
             stops_early=self._native.program.early_exit is not EarlyExit.NEVER,
             forced=self._forced,
         )
-        if direction == "push":
-            self._push(ghosts, sender_edges, tally)
-        else:
-            self._pull(ghosts, tally)
-        return direction, tally, 0
 
     def _job(self) -> tuple[Any, ...]:
         env = (self.superstep, self._subgraph.num_vertices, self._subgraph.num_edges)
@@ -342,26 +391,29 @@ class Engine:
         return tuple(np.empty(longest, dtype=d) for d in self._program.message_dtypes)
 
     def _push(self, ghosts: NDArray[np.int64], sender_edges: int, tally: Tally) -> None:
-        senders = self._last_senders()
+        senders, inbox = self._last_senders(), self._open_inbox()
         if ghosts.size:
             senders = np.concatenate([senders, ghosts])
         touched = self._scatter.run(
             self._native, senders.astype(np.uint32, copy=False), sender_edges, self._job(), self._fields, self._read,
-            self._inbox,
+            inbox,
         )  # fmt: skip
         self._compute_listed(touched, tally)
 
     def _go_by_edge(self, num_ghosts_sent: int, tally: Tally) -> None:
         touched: list[NDArray[np.uint32]] = []
+        inbox = self._open_inbox()
         if self._last.senders or num_ghosts_sent:
-            touched = self._edge_pass.run(self._native, self._job(), self._fields, self._read, self._inbox)
+            touched = self._edge_pass.run(self._native, self._job(), self._fields, self._read, inbox)
         self._compute_listed(touched, tally)
 
     def _read_arrived(self, targets: NDArray[np.int64], messages: Arrays, tally: Tally) -> None:
         """Compute from messages instead of records, in the first superstep after an interpreter's."""
         job, n = self._job(), self._subgraph.num_owned
         if self._program.consumption is not Consumption.LISTED:
-            self._compute_listed([combine_into(self._inbox, self._native, targets, messages, job)], tally)
+            self._compute_listed(
+                [combine_into(self._open_inbox(), self._native, targets, messages, job)], tally
+            )
             return
         boxes = list_by_target(targets, messages, n)
         no_mail = np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.int64)
@@ -376,18 +428,18 @@ class Engine:
 
     def _compute_listed(self, touched: list[NDArray[np.uint32]], tally: Tally) -> None:
         """Compute those whose inbox was filled, and those who are active."""
-        waiting = self._active_vertices()
-        if waiting.size:
-            touched = [*touched, waiting[self._inbox[0][waiting] == 0].astype(np.uint32)]
         is_heavy = self._program.reads_neighbors
-        results = self._compute_all(
-            [part for whole in touched for part in split_list(whole, self._threads.count, is_heavy=is_heavy)]
-        )
+        assert self._active is not None
+        parts = [
+            part
+            for whole in (np.concatenate([_NONE, *touched]), self._active)
+            for part in split_list(whole, self._threads.count, is_heavy=is_heavy)
+        ]
+        results = self._compute_all(parts)
         for counts, total, _, _ in results:
             tally.add(counts, total)
-        nothing = np.empty(0, dtype=np.uint32)
-        self._senders = np.concatenate([nothing, *[r[2] for r in results]])
-        self._active = np.concatenate([nothing, *[r[3] for r in results]])
+        self._senders = np.concatenate([_NONE, *[r[2] for r in results]])
+        self._active = np.concatenate([_NONE, *[r[3] for r in results]])
 
     def _compute_all(self, lists: list[NDArray[np.uint32]]) -> list[Any]:
         """Compute lists of vertices; return of each what it did, contributed, and who sent and stays active."""
@@ -410,10 +462,17 @@ class Engine:
         return np.zeros(n, dtype=np.uint8), rows(self._native.slots, n)
 
     @cached_property
-    def _scatter(self) -> Scatter:
+    def _push_edges(self) -> tuple[Any, ...]:
         pushed = self._subgraph.pushed
-        edges = (pushed.offsets, pushed.ends, columns_of(pushed, self._program.edge_columns))
-        return Scatter(edges, self._own, self._subgraph.num_owned, self._threads)
+        return pushed.offsets, pushed.ends, columns_of(pushed, self._program.edge_columns)
+
+    @cached_property
+    def _scatter(self) -> Scatter:
+        return Scatter(self._push_edges, self._own, self._subgraph.num_owned, self._threads)
+
+    @cached_property
+    def _in_a_row(self) -> InARow:
+        return InARow(self._push_edges, self._subgraph.num_owned, self._threads.count)
 
     @cached_property
     def _edge_pass(self) -> EdgePass:
@@ -425,10 +484,14 @@ class Engine:
             self._senders = np.flatnonzero(sent).astype(np.uint32)
         return self._senders
 
-    def _active_vertices(self) -> NDArray[Any]:
-        if self._active is not None:
-            return self._active
-        return np.flatnonzero(self._status == ACTIVE) if self._last.active else np.empty(0, dtype=np.uint32)
+    def _open_inbox(self) -> tuple[NDArray[np.uint8], Arrays]:
+        """Return the inboxes, empty; and list who is active, if that is not known from a push before."""
+        if self._active is None:
+            np.multiply(self._status != HALTED, UNLISTED, out=self._inbox[0])
+            self._active = _NONE
+            if self._last.active:
+                self._active = np.flatnonzero(self._status == ACTIVE).astype(np.uint32)
+        return self._inbox
 
     def _local_sender_edges(self, ghosts: NDArray[np.int64]) -> int:
         """Count the edges from the last senders into this partition; all edges where the senders are too many."""

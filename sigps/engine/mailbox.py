@@ -196,6 +196,6 @@ class Mailbox:
 
     def _merge(self, lids: NDArray[np.int64], slots: Arrays) -> None:
         self._boxes[0].fill(0)
-        touched = np.empty(min(lids.size, self._subgraph.num_owned), dtype=np.uint32)
+        touched = np.empty(min(lids.size, self._subgraph.num_owned) + 1, dtype=np.uint32)
         loop = self._native.loop("apply_bins", self._in_order)
         loop(np.uint64(0), np.uint64(lids.size), lids.astype(np.uint32), slots, self._boxes, touched)

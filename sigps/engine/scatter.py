@@ -11,16 +11,24 @@ from numpy.typing import NDArray
 from sigps.compiler.cpu import NativeProgram, rows
 from sigps.device.cpu import Threads
 
-__all__ = ["Scatter"]
+__all__ = ["Scatter", "pays_by_bins"]
 
-_DIRECT_EDGES = 1 << 15
+_DIRECT_EDGES = 1 << 16
 """With fewer edges than this, one thread is done before many have met."""
+
+_THREADS_FOR_BINS = 4
+"""By way of bins a message costs two to six times what it does at once: fewer threads gain nothing."""
 
 _ROUND_EDGES = 1 << 18
 """About so many messages are in bins at a time: they stay in cache, and take no memory that grows with the graph."""
 
 _PIECE = 1 << 16
 """Senders whose rows are looked up at a time."""
+
+
+def pays_by_bins(num_threads: int) -> bool:
+    """Tell whether so many threads push faster than one."""
+    return num_threads >= _THREADS_FOR_BINS
 
 
 def _edges_upto(offsets: NDArray[np.uint64], senders: NDArray[np.uint32]) -> NDArray[np.int64]:
@@ -59,8 +67,8 @@ class Scatter:
         inbox: tuple[Any, ...],
     ) -> list[NDArray[np.uint32]]:
         """Send along the senders' edges, `num_edges` of them; return the vertices that got a message."""
-        if self._threads.count == 1 or num_edges < _DIRECT_EDGES:
-            touched = np.empty(min(self._num_owned, num_edges), dtype=np.uint32)
+        if num_edges < _DIRECT_EDGES or not pays_by_bins(self._threads.count):
+            touched = np.empty(min(self._num_owned, num_edges) + 1, dtype=np.uint32)
             loop = native.loop("scatter_direct")
             count = loop(senders, job, self._edges, self._own, fields, read, inbox, touched)
             return [touched[:count]]
@@ -100,7 +108,7 @@ class Scatter:
 
         def empty(b: int) -> NDArray[np.uint32]:
             in_bin = sum(int(room[0][b]) for room in rooms)
-            touched = np.empty(min(in_bin, 1 << shift), dtype=np.uint32)
+            touched = np.empty(min(in_bin, 1 << shift) + 1, dtype=np.uint32)
             count = 0
             for counts, targets, slots, capacity in rooms:
                 first, last = b * int(capacity), b * int(capacity) + int(counts[b])

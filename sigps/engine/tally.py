@@ -46,9 +46,9 @@ class Everywhere:
 
     @staticmethod
     def of(counts: NDArray[np.int64]) -> Everywhere:
-        ran, active, messages, num_bytes, _, unordered = (int(c) for c in counts.sum(axis=0))
-        busy = counts[:, 4]
-        imbalance = float(busy.max() / busy.mean()) if busy.mean() > 0 else 1.0
+        columns = list(zip(*counts.tolist(), strict=True))  # few ranks: quicker than NumPy
+        ran, active, messages, num_bytes, all_busy, unordered = map(sum, columns)
+        imbalance = max(columns[4]) * len(columns[4]) / all_busy if all_busy > 0 else 1.0
         return Everywhere(ran, active, messages, num_bytes, imbalance, unordered == 0)
 
     def as_stats(self, superstep: int, direction: str, seconds: float) -> SuperstepStats:

@@ -25,7 +25,8 @@ __all__ = [
     "with_marks",
 ]
 
-_WORTH_SPLITTING = 4096
+_WORTH_SPLITTING = 1 << 14
+"""With fewer vertices than this, one thread is done before another is awake."""
 _PARTS_OF_THREAD = 32
 
 

@@ -14,10 +14,15 @@ Every index is a local id: n owned vertices, then g ghosts. What the loops share
     outbox  (sent: [n + g], records)                             what it says; one pair to read, one to write
     read    (sent as bits: [(n + g) / 8], records)               the outbox as a pull reads it: bits stay in cache
     records, slots: one array of [n + g] or [n], of structures where there are several fields
-    inbox   (has: [n], slots: ([n], ...), empty)                 messages combined by a push
+    inbox   (has: [n], slots: ([n], ...))                        messages combined by a push
     boxes   (offsets: [n + 1], arrays), or (has, slots) where messages are combined
     mail    (count: [1], kinds: [room], targets: [room], senders: [room], array: [room], ...)
     given   ([n], ...) or ()                                     contributions kept apart (deterministic runs)
+
+An inbox is asked for at random, once a message, so `has` holds all that a push must know of its target: HEARD, and
+UNLISTED where a first message need not list it, since it is active and will run anyway, or has retired and will not.
+What is sent to who has retired is combined, and never read: to ask would cost more. Lists of targets have room for one
+more.
 
 A loop over vertices returns a tally (ran, active, senders, sent_edges) and the aggregators' contributions.
 """
@@ -33,12 +38,14 @@ __all__ = [
     "ACTIVE",
     "EVERYBODY",
     "HALTED",
+    "HEARD",
     "MOST",
     "NOBODY",
     "ONE",
     "PIECE",
     "RETIRED",
     "SOME",
+    "UNLISTED",
     "Functions",
     "Loop",
     "apply_bins",
@@ -55,8 +62,10 @@ __all__ = [
 ]
 
 ACTIVE, HALTED, RETIRED = 0, 1, 2
+HEARD, UNLISTED = np.uint8(1), np.uint8(2)
 NOBODY, SOME, MOST, EVERYBODY = 0, 1, 2, 3
 ONE, PIECE = np.uint64(1), np.uint64(64)
+AHEAD = 8
 THREE, SEVEN = np.uint32(3), np.uint32(7)
 
 Loop = Callable[..., Any]
@@ -69,7 +78,8 @@ class Functions(NamedTuple):
     listed. Of an improving program the first slot is the key: `known(states, v)` is the best that v has heard,
     `is_better(key, other)` is strict, and `matters(states, v, slots)` tells whether v would take a message;
     messages of other programs always matter. A key is made of the record's field `said`, and the edge column
-    `added` where one is.
+    `added` where one is. `scatter` and `compute_each` are `scatter_direct` and `compute_listed`;
+    `conclude(values, total, zero)` gives the aggregators' next values.
     """
 
     compute: Loop
@@ -98,6 +108,11 @@ class Functions(NamedTuple):
     matters: Loop
     said: int | None
     added: int | None
+    scatter: Loop
+    compute_each: Loop
+    conclude: Loop
+    is_push_cheaper: Loop
+    prefetch: Loop
 
 
 def run(f: Functions) -> Loop:
@@ -276,26 +291,29 @@ def gather_listed(f: Functions) -> Loop:
 def scatter_direct(f: Functions) -> Loop:
     """Push on one thread: senders combine into their targets' inboxes; new targets are listed in `touched`."""
     deliver, merge, load_record, load_columns = f.deliver, f.merge, f.load_record, f.load_columns
-    load_slots, store_slots, matters, may_retire = f.load_slots, f.store_slots, f.matters, f.may_retire
+    load_slots, store_slots, matters, prefetch = f.load_slots, f.store_slots, f.matters, f.prefetch
 
     def scatter_direct(list_of_senders, job, push, own, fields, read, inbox, touched):
         offsets, targets, columns = push
         has, slots = inbox
         count = 0
-        for i in range(len(list_of_senders)):
+        num_senders = len(list_of_senders)
+        for i in range(num_senders):
+            if i + AHEAD < num_senders:  # rows lie anywhere: the next are on their way before they are walked
+                prefetch(targets, offsets[list_of_senders[i + AHEAD]])
+            if i + AHEAD + AHEAD < num_senders:
+                prefetch(offsets, list_of_senders[i + AHEAD + AHEAD])
             s = list_of_senders[i]
             record = load_record(read[1], s)
             for e in range(offsets[s], offsets[s + ONE]):
                 t = targets[e]
-                if may_retire and fields[0][t] == 2:
-                    continue
                 passes, value = deliver(job, record, own[0], s, t, load_columns(columns, e))
                 if passes and matters(fields[1], t, value):
-                    store_slots(slots, t, merge(load_slots(slots, t), has[t] != 0, value))
-                    if has[t] == 0:
-                        has[t] = 1
-                        touched[count] = t
-                        count += 1
+                    known = has[t]
+                    store_slots(slots, t, merge(load_slots(slots, t), (known & HEARD) != 0, value))
+                    has[t] = known | HEARD
+                    touched[count] = t
+                    count += known == 0
         return count
 
     return scatter_direct
@@ -304,13 +322,16 @@ def scatter_direct(f: Functions) -> Loop:
 def scatter_binned(f: Functions) -> Loop:
     """Push, first half, one of many threads: senders write (target, value) into bins of nearby targets."""
     deliver, load_record, load_columns = f.deliver, f.load_record, f.load_columns
-    store_slots, matters, may_retire = f.store_slots, f.matters, f.may_retire
+    store_slots, matters, may_retire, prefetch = f.store_slots, f.matters, f.may_retire, f.prefetch
 
     def scatter_binned(
         list_of_senders, job, push, own, fields, read, shift, counts, bin_targets, bin_slots, capacity
     ):
         offsets, targets, columns = push
-        for i in range(len(list_of_senders)):
+        num_senders = len(list_of_senders)
+        for i in range(num_senders):
+            if i + AHEAD < num_senders:
+                prefetch(targets, offsets[list_of_senders[i + AHEAD]])
             s = list_of_senders[i]
             record = load_record(read[1], s)
             for e in range(offsets[s], offsets[s + ONE]):
@@ -338,11 +359,11 @@ def apply_bins(f: Functions) -> Loop:
         for at in range(begin, end):
             t = bin_targets[at]
             value = load_slots(bin_slots, at)
-            store_slots(slots, t, merge(load_slots(slots, t), has[t] != 0, value))
-            if has[t] == 0:
-                has[t] = 1
-                touched[count] = t
-                count += 1
+            known = has[t]
+            store_slots(slots, t, merge(load_slots(slots, t), (known & HEARD) != 0, value))
+            has[t] = known | HEARD
+            touched[count] = t
+            count += known == 0
         return count
 
     return apply_bins
@@ -359,11 +380,11 @@ def compute_listed(f: Functions) -> Loop:
         ran, active, senders, sent_edges = 0, 0, 0, np.int64(0)
         for i in range(len(vertices)):
             v = vertices[i]
-            has_messages = has[v] != 0
+            has_messages = (has[v] & HEARD) != 0
             messages = load_slots(slots, v) if has_messages else empty
-            has[v] = 0
             outcome = run(v, job, own, fields, messages, has_messages, ())
             is_active, is_sender, total = commit(v, outcome, own, fields, write, given, total)
+            has[v] = 0 if fields[0][v] == 1 else UNLISTED
             ran += 1
             if is_active:
                 new_active[active] = v

@@ -5,7 +5,7 @@ carried    (rows: [pieces], slots: [pieces]): what pieces found of rows that beg
 
 from __future__ import annotations
 
-from sigps.kernels.cpu import ONE, SEVEN, THREE, Functions, Loop
+from sigps.kernels.cpu import HEARD, ONE, SEVEN, THREE, Functions, Loop
 
 __all__ = ["combine_edges"]
 
@@ -59,9 +59,9 @@ def combine_edges(f: Functions) -> Loop:
                 carries = True
             elif is_heard:
                 store_slots(slots, v, share)
-                has[v] = 1
                 touched[count] = v
-                count += 1
+                count += has[v] == 0
+                has[v] |= HEARD
             e = last
         return count, carries
 
