@@ -33,20 +33,17 @@ def available_memory() -> int:
 
 
 class Threads:
-    """A fixed crew of threads for loops that release the interpreter lock. Close it, or use it in a `with`.
+    """A crew of threads for loops that release the interpreter lock. Close it, or use it in a `with`.
 
-    Whoever calls `map` works too, and waits for nobody who has not begun: what is little is done before the others
-    are awake.
+    A thread is started when it first has something to do: dozens take milliseconds. Whoever calls `map` works too, and
+    waits for nobody who has not begun: what is little is done before the others are awake.
     """
 
     def __init__(self, count: int) -> None:
         self.count = max(1, count)
         self._rounds: queue.SimpleQueue[_Round | None] = queue.SimpleQueue()
-        self._others = [
-            threading.Thread(target=self._serve, name=f"sigps_{i}", daemon=True) for i in range(1, self.count)
-        ]
-        for thread in self._others:
-            thread.start()
+        self._others: list[threading.Thread] = []
+        self._starting = threading.Lock()
 
     def map(self, function: Callable[..., Any], tasks: Sequence[Any]) -> list[Any]:
         """Call `function(task)` for every task and return the results in order; waits for all.
@@ -55,8 +52,9 @@ class Threads:
         """
         if self.count == 1 or len(tasks) < 2:
             return [function(task) for task in tasks]
-        work = _Round(function, tasks)
-        for _ in range(min(len(tasks), self.count) - 1):
+        work, num_others = _Round(function, tasks), min(len(tasks), self.count) - 1
+        self._start(num_others)
+        for _ in range(num_others):
             self._rounds.put(work)
         work.take_part()
         return work.results()
@@ -67,6 +65,14 @@ class Threads:
         for thread in self._others:
             thread.join()
         self._others = []
+
+    def _start(self, num_others: int) -> None:
+        with self._starting:
+            while len(self._others) < num_others:
+                name = f"sigps_{len(self._others) + 1}"
+                thread = threading.Thread(target=self._serve, name=name, daemon=True)
+                thread.start()
+                self._others.append(thread)
 
     def _serve(self) -> None:
         while (work := self._rounds.get()) is not None:
