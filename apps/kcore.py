@@ -10,6 +10,8 @@ The graph is taken as undirected; each parallel edge is a neighbour, a loop is n
 each core that is not empty: at most twice the number of vertices, some hundreds on skewed graphs. Edges are crossed
 once.
 
+A core number is known when its vertex goes; a run that is cut off leaves 0 to whoever has not gone.
+
 V. Batagelj, M. Zaversnik, "An O(m) algorithm for cores decomposition of networks", 2003.
 
 >>> import sigps

@@ -83,8 +83,10 @@ def kind_of(job: Job, num_edges: int, num_ranks: int) -> Kind | None:
 
 
 def transport_of(asked: str, program: VertexProgram) -> str:
-    """Return what a transport that was asked for comes to: no kernel passes on what is kept on edges."""
-    return "nccl" if program.links_edges and asked in ("auto", "peer") else asked
+    """Return what a transport that was asked for comes to, where NCCL connects the GPUs."""
+    from sigps.system.transport import needs_hosts
+
+    return "nccl" if needs_hosts(program) and asked in ("auto", "peer") else asked
 
 
 def devices(kind: Kind, counts: Iterable[int], transport: str = "auto") -> dict[int, Device]:
@@ -103,7 +105,7 @@ def basis(kind: Kind, num_ranks: int, transport: str = "auto") -> str:
     if num_ranks == 1:
         return "by times measured on one"
     if transport in ("mpi", "nccl"):
-        return f"records by {transport}, which was not timed: several ranks take at least this"
+        return f"records by {transport}, of which no times are kept: several ranks take at least this"
     beyond = "" if num_ranks <= 8 else "; beyond 8 on one host nothing was measured"
     return f"each rank one of them, by times measured on one and two{beyond}"
 

@@ -74,3 +74,15 @@ def _folder(variable: str, name: str) -> Path:
     if not folder.is_dir():
         pytest.skip(f"no folder {folder}: set {variable} to where the {name} graphs lie")
     return folder
+
+
+@pytest.fixture
+def _little_is_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let threads share what one would do alone: small supersteps, lists and pushes."""
+    from sigps.engine import in_memory, scatter, work
+
+    monkeypatch.setattr(in_memory, "most_work_alone", lambda num_threads: -1)
+    monkeypatch.setattr(work, "_WORTH_SPLITTING", 10)
+    monkeypatch.setattr(scatter, "_DIRECT_EDGES", 0)
+    monkeypatch.setattr(scatter, "_THREADS_FOR_BINS", 2)
+    monkeypatch.setattr(scatter, "_ROUND_EDGES", 50)

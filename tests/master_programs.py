@@ -87,6 +87,38 @@ class Unheard(Vertex, message=int):
             self.wake_all()
 
 
+class HeldBack(Vertex, message=int):
+    """Sends along very heavy edges only, of which there are none."""
+
+    spoke = Aggregator.sum(int)
+    runs: State[int] = 0
+
+    def compute(self, messages):
+        self.runs += 1 + len(messages)
+        self.spoke += 1
+        for edge in self.out_edges:
+            if edge.weight > 1e30:
+                self.send(edge, 1)
+        self.vote_to_halt()
+
+    def master(self):
+        if self.spoke == 0:
+            self.wake_all()
+
+
+class Gone(Vertex):
+    """All retire, and the master wakes them in vain."""
+
+    asked: Shared[int] = 0
+
+    def compute(self, messages):
+        self.retire()
+
+    def master(self):
+        self.asked += 1
+        self.wake_all()
+
+
 class Sleeper(Vertex):
     """Nobody sends; the master wakes everybody twice, then lets them sleep."""
 

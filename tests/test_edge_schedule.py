@@ -58,6 +58,7 @@ def test_all_ways_agree(program: str, graph: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["wcc", "spread", "product", "extremes"])
+@pytest.mark.usefixtures("_little_is_divided")
 def test_a_row_that_many_pieces_share(name: str) -> None:
     """A third of the edges lead to one vertex."""
     program: Any = PROGRAMS[name]
@@ -108,6 +109,7 @@ def test_apps_give_what_they_give_by_vertices(name: str) -> None:
 
 
 @pytest.mark.parametrize("program", [SSSP(source=0), WCC(), PROGRAMS["extremes"]])
+@pytest.mark.usefixtures("_little_is_divided")
 def test_minima_and_whole_numbers_are_equal_bit_for_bit(program: Any) -> None:
     judge = run(program, busy_graph(), device="python", deterministic=True)
     result = run(program, busy_graph(), schedule="edge", deterministic=True, threads=3)

@@ -106,6 +106,7 @@ def busy_graph(group: ThreadGroup | None = None) -> Graph:
 
 
 @pytest.mark.parametrize("name", ["wcc", "spread", "two_letters", "extremes", "totals"])
+@pytest.mark.usefixtures("_little_is_divided")
 def test_threads_divide_the_work_and_change_nothing(name: str) -> None:
     program = PROGRAMS[name]
     only_better = analyse(program).improving is not None

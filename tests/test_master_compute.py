@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from battery import BATTERY
-from master_programs import Budget, Sleeper, Unheard, Waves
+from master_programs import Budget, Gone, HeldBack, Sleeper, Unheard, Waves
 from thread_group import ThreadGroup, run_ranks
 from ways import WAYS, assert_all_equal
 
@@ -18,7 +18,7 @@ DEVICES = ["python", "cpu"]
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.parametrize("program", [Waves(), Budget(), Sleeper(), Unheard()])
+@pytest.mark.parametrize("program", [Waves(), Budget(), Sleeper(), Unheard(), HeldBack()])
 def test_all_ways_agree(program: Vertex, name: str) -> None:
     assert_all_equal(program, BATTERY[name], WAYS if name == "skewed" else WAYS[GRAPHS.index(name) % 3 :: 3])
 
@@ -58,15 +58,23 @@ def test_a_master_is_asked_where_nobody_is_left_to_hear(device: Any) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_master_that_wakes_nobody_ends(device: Any) -> None:
-    class Gone(Vertex):
-        def compute(self, messages):
-            self.retire()
-
-        def master(self):
-            self.wake_all()
-
     result = run(Gone(), Graph.from_edges([0], [1]), device=device)
     assert [s.active for s in result.stats] == [2]
+    assert result.aggregators == {"asked": 1}
+
+
+@pytest.mark.parametrize("first", DEVICES)
+@pytest.mark.parametrize("second", DEVICES)
+@pytest.mark.parametrize(("program", "stop"), [(Gone(), 1), *[(Unheard(), stop) for stop in range(1, 6)]])
+def test_a_master_is_asked_as_often_by_a_run_that_goes_on(
+    first: Any, second: Any, program: Vertex, stop: int, tmp_path: Path
+) -> None:
+    graph = Graph.from_edges([0, 2, 4], [1, 3, 5], directed=False)
+    whole = run(program, graph, device="python")
+    run(program, graph, device=first, checkpoint=Checkpoint(tmp_path, every=1), max_supersteps=stop)
+    result = run(program, graph, device=second, checkpoint=Checkpoint(tmp_path, every=1), resume=True)
+    assert result.aggregators == whole.aggregators
+    assert [s.active for s in result.stats] == [s.active for s in whole.stats]
 
 
 @pytest.mark.parametrize("device", DEVICES)

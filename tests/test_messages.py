@@ -14,7 +14,6 @@ from programs import CASES, kite
 from sigps import Graph, Vertex, run
 from sigps.compiler.frontend import analyse
 from sigps.compiler.program import Consumption
-from sigps.engine import scatter
 
 WAYS: list[dict[str, Any]] = [
     {"direction": "pull"},
@@ -59,13 +58,6 @@ def test_all_ways_agree_on_random_graphs(name: str, graph: Graph) -> None:
             np.testing.assert_allclose(
                 result[field], judge[field], rtol=1e-9, atol=1e-12, err_msg=f"{way} {field}"
             )
-
-
-def test_pushes_through_bins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scatter, "_DIRECT_EDGES", 0)
-    case = CASES["narrow"]
-    result = run(case.program(), case.graph(), device="cpu", direction="push", threads=2)
-    assert result["total"].tolist() == case.expected["total"]
 
 
 @pytest.mark.parametrize("name", ["market", "fold_loop", "filtered", "two_sends", "walk", "joined_offers"])

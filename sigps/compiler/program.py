@@ -194,6 +194,13 @@ class VertexProgram:
         return tuple(a.field.dtype() for a in self.aggregators)
 
     @property
+    def sends_along_all_edges(self) -> bool:
+        """Whether no filter holds a message back: all out-edges of a vertex that sends have one, or mail is counted."""
+        edges = (f for f in self.module.body if isinstance(f, ast.FunctionDef) and f.name == "edge")
+        found = (node for f in edges for node in ast.walk(f) if isinstance(node, ast.Return))
+        return all(ast.unparse(node).startswith("return (True,") for node in found)
+
+    @property
     def edge_obstacle(self) -> str | None:
         """What stops messages from combining an edge at a time (`schedule="edge"`); None where nothing does."""
         if self.delivery is Delivery.MAILBOX:

@@ -48,7 +48,8 @@ class Threads:
     def map(self, function: Callable[..., Any], tasks: Sequence[Any]) -> list[Any]:
         """Call `function(task)` for every task and return the results in order; waits for all.
 
-        Where calls fail, the error of the first task that did is raised when all have ended.
+        Where calls fail, the error of the first task that did is raised; later tasks may have run by then. What
+        is no `Exception`, as Ctrl-C, keeps tasks from being begun.
         """
         if self.count == 1 or len(tasks) < 2:
             return [function(task) for task in tasks]
@@ -105,6 +106,8 @@ class _Round:
                 self._results[i] = self._function(self._tasks[i])
             except BaseException as error:  # the caller's to raise, whoever met it
                 self._errors[i] = error
+                if not isinstance(error, Exception):
+                    self._begin_no_more()
             with self._lock:
                 self._left -= 1
                 is_last = self._left == 0
@@ -117,6 +120,11 @@ class _Round:
         if self._errors:
             raise self._errors[min(self._errors)]
         return self._results
+
+    def _begin_no_more(self) -> None:
+        with self._lock:
+            self._left -= len(self._tasks) - self._next
+            self._next = len(self._tasks)
 
     def _draw(self) -> int | None:
         with self._lock:

@@ -273,6 +273,8 @@ class GpuEngine:
         Raises:
             DeviceError: If what is in flight is in a form that a GPU cannot read.
         """
+        if self._master is not None:
+            self._master.restore(snapshot.ends.size, self._exchange)
         if snapshot.in_flight == "messages" and self._program.delivery is not Delivery.MAILBOX:
             self._arrived = snapshot
             self.superstep = snapshot.superstep

@@ -178,6 +178,8 @@ class Engine:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go on from there: this partition's part of a snapshot of all. Collective, before the first superstep."""
+        if self._master is not None:
+            self._master.restore(snapshot.ends.size, self._exchange)
         lids = self._subgraph.local_ids(snapshot.gids)
         self._status[lids] = snapshot.status
         for state, values in zip(self._fields[1], snapshot.states, strict=True):

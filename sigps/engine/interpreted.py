@@ -33,6 +33,17 @@ __all__ = ["InterpretedEngine"]
 log = logging.getLogger(__name__)
 
 
+def _counts_messages(program: Vertex) -> bool:
+    """Tell whether compiled engines know how many messages there are; of what they cannot run, that does not matter."""
+    from sigps.compiler.frontend import analyse
+    from sigps.errors import CompileError
+
+    try:
+        return analyse(program).sends_along_all_edges
+    except CompileError:
+        return True
+
+
 class InterpretedEngine:
     """A vertex program on one partition, interpreted. The verbs are those of `in_memory.Engine`.
 
@@ -61,7 +72,10 @@ class InterpretedEngine:
         self._program, self._subgraph, self._exchange = program, subgraph, exchange
         self._master = None
         if declared.has_master:
-            self._master = MasterCompute(program, subgraph.num_vertices, subgraph.num_edges)
+            counts = _counts_messages(program)
+            self._master = MasterCompute(
+                program, subgraph.num_vertices, subgraph.num_edges, counts_messages=counts
+            )
         self._precision = precision
         self._trace = frozenset(trace)
         self.traced: list[dict[str, Any]] = []
@@ -120,9 +134,9 @@ class InterpretedEngine:
         """Return what this partition needs to go on; between leases."""
         owned = self._subgraph.owned_gids
         status = np.where(self._retired, RETIRED, np.where(self._halted, HALTED, ACTIVE)).astype(np.uint8)
-        boxes = [(lid, box) for lid, box in self._inbox.items() if not self._retired[lid]]
-        ends = np.repeat([lid for lid, _ in boxes], [len(box) for _, box in boxes]).astype(np.int64)
-        messages = [_as_row(self._program, message) for _, box in boxes for message in box]
+        boxes = self._inbox
+        ends = np.repeat(list(boxes), [len(box) for box in boxes.values()]).astype(np.int64)
+        messages = [_as_row(self._program, message) for box in boxes.values() for message in box]
         return Snapshot(
             self.superstep,
             owned.copy(),
@@ -141,6 +155,8 @@ class InterpretedEngine:
         Raises:
             DeviceError: If messages by name were combined already: plain Python would read them one by one.
         """
+        if self._master is not None:
+            self._master.restore(snapshot.ends.size, self._exchange)
         lids = self._subgraph.local_ids(snapshot.gids)
         self._halted[lids] = snapshot.status == HALTED
         self._retired[lids] = snapshot.status == RETIRED

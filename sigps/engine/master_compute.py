@@ -35,20 +35,29 @@ class MasterCompute:
         program: The program with its parameters.
         num_vertices: The whole graph's.
         num_edges: The whole graph's.
+        counts_messages: Whether engines know how many messages there are: where `compute()` filters them, compiled ones
+            know only the edges of those who sent.
 
     Attributes:
-        in_flight: Whether there may be messages that nobody has heard. Where all of them are for vertices that
-            retired, nobody runs, and that is a superstep all the same: `master()` may wake the others.
+        in_flight: Whether messages are. Where all of them are for vertices that retired, nobody runs, and that is
+            a superstep all the same: `master()` may wake the others. False where nobody counts them.
     """
 
-    def __init__(self, program: Vertex, num_vertices: int, num_edges: int) -> None:
-        self.in_flight = True  # a log may have left some
+    def __init__(
+        self, program: Vertex, num_vertices: int, num_edges: int, *, counts_messages: bool = True
+    ) -> None:
+        self.in_flight, self._counts_messages = False, counts_messages
         self._program, self._sizes = program, (num_vertices, num_edges)
         self._shared = [a for a in program.declaration.aggregators if a.is_shared]
 
+    def restore(self, num_messages: int, exchange: Exchange) -> None:
+        """Go on from a log in which so many messages, or senders, of this rank are in flight. Collective."""
+        everywhere = exchange.gather(np.array([num_messages], dtype=np.int64))
+        self.in_flight = bool(everywhere.any()) and self._counts_messages
+
     def run(self, superstep: int, aggregates: Aggregates, exchange: Exchange, messages: int) -> Decision:
         """Run it after a superstep that sent so many messages; shared values are set when this returns. Collective."""
-        self.in_flight = messages > 0
+        self.in_flight = messages > 0 and self._counts_messages
         words = np.zeros(2 + len(self._shared), dtype=np.int64)
         if exchange.rank == 0:
             view = MasterView(superstep, *self._sizes, aggregates.by_name())

@@ -2,7 +2,7 @@
 
 lists     (senders, active, touched): [room], [room], [room + 1], and `counts`: [2], how many of the first two there are
 limits    (superstep to stop before, most work of a superstep, most work of all, gain, pull_cost)
-account   [supersteps, 4]: of each superstep how many ran, messages sent, who stays active, and its work
+account   [supersteps, 3]: of each superstep how many ran, messages sent, and its work
 """
 
 from __future__ import annotations
@@ -91,8 +91,7 @@ def push_in_a_row(f: Functions) -> Loop:
             if not is_idle:
                 if ran > 0:
                     values = conclude(values, total, zero)
-                account[done, 0], account[done, 1] = ran, sent_edges
-                account[done, 2], account[done, 3] = num_active, work
+                account[done, 0], account[done, 1], account[done, 2] = ran, sent_edges, work
                 done += 1
                 superstep += 1
             sum_of_work += work

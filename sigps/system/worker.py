@@ -135,8 +135,10 @@ def _engine(
     params = tuple(
         field.dtype(options.precision).type(getattr(program, field.name)) for field in native.program.params
     )
-    has_master = program.declaration.has_master
-    master = MasterCompute(program, subgraph.num_vertices, subgraph.num_edges) if has_master else None
+    master = None
+    if program.declaration.has_master:
+        counts = native.program.sends_along_all_edges
+        master = MasterCompute(program, subgraph.num_vertices, subgraph.num_edges, counts_messages=counts)
     if isinstance(native, GpuProgram):
         make: Callable[..., Engine] = GpuEngine if exchange.size == 1 else GpuPartEngine
         if options.has_peers:

@@ -1,0 +1,66 @@
+"""Time runs on CPU cores with small supersteps in a row, and with the interpreter between all of them.
+
+    python scripts/bench/in_a_row.py --scale 18 --grid 500 --threads 2
+
+The two ways take turns; a time is the median of `--repeats` whole runs, of which the first turn is not counted. Prints
+a row at a time, and writes a JSON file to `scripts/bench/results/`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+from facts import RESULTS, machine_facts
+from measuring import Table, check
+
+import sigps
+from sigps.apps import BFS, SSSP, WCC, KCore
+from sigps.engine import in_memory
+
+
+def main() -> None:
+    """Run what the arguments describe."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--scale", type=int, default=18)
+    options.add_argument("--grid", type=int, default=500, help="rows and columns")
+    options.add_argument("--threads", type=int, default=2)
+    options.add_argument("--repeats", type=int, default=7)
+    options.add_argument("--output", type=Path, default=RESULTS / "in-a-row-cpu.json", help="the JSON file")
+    given = options.parse_args()
+    table = Table(given.output, machine_facts() | {"threads": given.threads, "repeats": given.repeats})
+    kron = sigps.generate("rmat", scale=given.scale, weights="random")
+    grid = sigps.generate("grid", rows=given.grid, columns=given.grid)
+    for name, graph in ((f"kron-{given.scale}", kron), (f"grid-{given.grid}", grid)):
+        source = int(np.argmax(np.diff(graph.offsets)))
+        for program in (BFS(source=source), WCC(), SSSP(source=source), KCore()):
+            measure(program, graph, name, given, table)
+
+
+def measure(
+    program: sigps.Vertex, graph: sigps.Graph, name: str, given: argparse.Namespace, table: Table
+) -> None:
+    """Time a program both ways."""
+    row: list[float] = []
+    between: list[float] = []
+    for _ in range(given.repeats + 1):
+        began = time.perf_counter()
+        result = sigps.run(program, graph, device="cpu", threads=given.threads)
+        row.append(time.perf_counter() - began)
+        with mock.patch.object(in_memory, "most_work_alone", lambda num_threads: -1):
+            began = time.perf_counter()
+            other = sigps.run(program, graph, device="cpu", threads=given.threads)
+            between.append(time.perf_counter() - began)
+    check(all(np.array_equal(result[f], other[f]) for f in result.fields), "the two ways differ")
+    ms = [round(statistics.median(times[1:]) * 1e3, 2) for times in (row, between)]
+    found = {"work": type(program).__name__, "graph": name, "in_a_row_ms": ms[0], "between_ms": ms[1]}
+    text = f"in a row {ms[0]:>8.2f} ms  between {ms[1]:>8.2f} ms  {result.supersteps} supersteps"
+    table.add(found | {"supersteps": result.supersteps}, text)
+
+
+if __name__ == "__main__":
+    main()
