@@ -51,7 +51,7 @@ def measure(
         began = time.perf_counter()
         result = sigps.run(program, graph, device="cpu", threads=given.threads)
         row.append(time.perf_counter() - began)
-        with mock.patch.object(in_memory, "most_work_alone", lambda num_threads: -1):
+        with mock.patch.object(in_memory, "most_work_alone", return_value=-1):
             began = time.perf_counter()
             other = sigps.run(program, graph, device="cpu", threads=given.threads)
             between.append(time.perf_counter() - began)
