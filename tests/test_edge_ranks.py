@@ -12,6 +12,7 @@ pytest.importorskip("numba_cuda", reason="needs numba-cuda: pip install 'sigps[c
 
 import host_gpu
 from battery import BATTERY, Sample
+from edge_logs import LOGS, assert_goes_on
 from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from test_equality import NAMES, samples
 from thread_group import ThreadGroup, run_ranks
 from ways import Way, assert_same, results_of
 
-from sigps import Checkpoint, DeviceError, Graph, Result, Vertex, run
+from sigps import DeviceError, Graph, Result, Vertex, run
 from sigps.apps import BiTriDN, DNGraphs, EgoNet, StreamDN, TriDN
 from sigps.engine import gpu_graph, gpu_memory, gpu_plan
 
@@ -127,43 +128,18 @@ def test_a_vertex_whose_mail_overflows_writes_its_edges_once(monkeypatch: pytest
 # --- state logs ------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ((2, "cuda"), (3, "cuda")),
-        ((1, "cuda"), (2, "cuda")),
-        ((3, "cuda"), (1, "cuda")),
-        ((2, "cpu"), (3, "cuda")),
-        ((3, "cuda"), (2, "cpu")),
-        ((2, "python"), (3, "cuda")),
-        ((2, "cuda"), (3, "python")),
-    ],
-)
+@pytest.mark.parametrize(("first", "second"), LOGS)
 @pytest.mark.parametrize("program", [Marks, Returns, Mirrors])
 def test_a_run_goes_on_from_its_log(
     program: type[Vertex], first: tuple[int, str], second: tuple[int, str], tmp_path: Path
 ) -> None:
-    sample = BATTERY["hub_on_a_partition_border"]
-    whole = run(program(), sample.build(), device="python")
-
-    def part(ranks: int, device: Any, **options: Any) -> Result:
-        def work(group: ThreadGroup) -> Result:
-            return run(program(), sample.build(group=group), device=device, partitioner="hash", **options)
-
-        found: Result = run_ranks(ranks, work)[0]
-        return found
-
-    assert whole.supersteps > 1
-    for stop in range(1, whole.supersteps):
-        log = Checkpoint(tmp_path / f"log{stop}", every=1)
-        part(*first, checkpoint=log, max_supersteps=stop)
-        assert_same(part(*second, checkpoint=log, resume=True), whole, exact=True)
+    assert_goes_on(program, BATTERY["hub_on_a_partition_border"], first, second, tmp_path)
 
 
 # --- memory ----------------------------------------------------------------
 
 
-def test_copies_are_asked_for_before_they_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copies_and_what_crosses_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """K5 on two ranks, of 3 and 2 vertices: each looks at all rows of the other's, of 4 edges each."""
     asked: list[dict[str, int]] = []
     monkeypatch.setattr(gpu_graph, "check_fits", asked.append)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from battery import BATTERY, Sample
+from edge_logs import LOGS, assert_goes_on
 from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -225,33 +226,10 @@ def test_cpu_cores_beside_a_gpu(program: type[Vertex], run_ranks: Any) -> None:
     assert_same(run_ranks(3, mixed)[0], expected, exact=False)
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ((2, "cuda"), (3, "cuda")),
-        ((1, "cuda"), (2, "cuda")),
-        ((3, "cuda"), (1, "cuda")),
-        ((2, "cpu"), (3, "cuda")),
-        ((3, "cuda"), (2, "cpu")),
-        ((2, "python"), (3, "cuda")),
-        ((2, "cuda"), (3, "python")),
-    ],
-)
+@pytest.mark.parametrize(("first", "second"), LOGS)
 @pytest.mark.parametrize("program", [Marks, Returns, Mirrors, BiTriDN])
 def test_logs_of_other_ranks_and_devices(
-    program: type[Vertex], first: tuple[int, str], second: tuple[int, str], tmp_path: Path, run_ranks: Any
+    program: type[Vertex], first: tuple[int, str], second: tuple[int, str], tmp_path: Path
 ) -> None:
     sample = BATTERY["hub_on_a_partition_border" if program is not BiTriDN else "complete_5"]
-    whole = run(program(), sample.build(), device="python")
-
-    def part(ranks: int, device: Any, **options: Any) -> Result:
-        def work(group: ThreadGroup) -> Result:
-            return run(program(), sample.build(group=group), device=device, partitioner="hash", **options)
-
-        found: Result = run_ranks(ranks, work)[0]
-        return found
-
-    for stop in range(1, whole.supersteps):
-        log = Checkpoint(tmp_path / f"log{stop}", every=1)
-        part(*first, checkpoint=log, max_supersteps=stop)
-        assert_same(part(*second, checkpoint=log, resume=True), whole, exact=True)
+    assert_goes_on(program, sample, first, second, tmp_path)

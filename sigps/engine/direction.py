@@ -61,7 +61,7 @@ def choose_direction(
     stops_early: bool,
     forced: Direction | None = None,
 ) -> Direction:
-    """Choose the cheaper direction.
+    """Choose the cheaper direction: the rule is `is_push_cheaper`, which compiled loops ask too.
 
     Args:
         sender_edges: Edges from last superstep's senders into this partition.
