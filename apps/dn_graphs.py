@@ -22,7 +22,7 @@ the VLDB Endowment 4, 2010.
 
 from typing import NamedTuple
 
-from sigps import Aggregator, Shared, State, VertexId
+from sigps import Shared, State, VertexId
 from sigps.apps.bitridn import BiTriDN
 
 BOUND, SPREAD = range(2)
@@ -43,13 +43,11 @@ class DNGraphs(BiTriDN, message=Claim):
     most: State[int] = 0
     lowest: State[VertexId] = -1
     phase: Shared[int] = BOUND
-    goes_on = Aggregator.any()
 
     def compute(self, messages):
         """Lower bounds until all hold; then take what comes along edges of the vertex's own density, and tell it."""
         if self.phase == BOUND:
             fell = self.lower_bounds()
-            self.goes_on += fell
             if fell:
                 self.send_to_neighbors(Claim(0, 0, -1))
         elif self.density > 0:
@@ -71,8 +69,8 @@ class DNGraphs(BiTriDN, message=Claim):
                         self.send(edge, Claim(edge.bound, self.most, self.lowest))
         self.vote_to_halt()
 
-    def master(self):
+    def next_phase(self):
         """Go on to the groups when all bounds hold."""
-        if self.phase == BOUND and not self.goes_on:
+        if self.phase == BOUND:
             self.phase = SPREAD
             self.wake_all()

@@ -19,7 +19,7 @@ S. Orzan, "On distributed verification and verified distribution", PhD thesis, V
 
 from typing import NamedTuple
 
-from sigps import Aggregator, Shared, State, Vertex, VertexId
+from sigps import Shared, State, Vertex, VertexId
 
 TRIM, FORWARD, BACKWARD = range(3)
 
@@ -33,26 +33,22 @@ class Word(NamedTuple):
 
 
 class SCC(Vertex, message=Word, both_ways=True):
-    """The smallest id of each vertex's component; until it has `gone` its colour, and the edges from and to others."""
+    """The smallest id of each vertex's component; until it has gone its colour, and the edges from and to others."""
 
     component: State[VertexId] = -1
     ins: State[int] = 1
     outs: State[int] = 1
-    gone: State[bool] = False
     phase: Shared[int] = TRIM
-    begins: Shared[bool] = True
-    goes_on = Aggregator.any()
+    begins: Shared[int] = 0
 
     def compute(self, messages):
         """Take a smaller colour, or count the edges that are left; tell it, or that this vertex goes."""
         ins, outs = sum(m.ins for m in messages), sum(m.outs for m in messages)
         lowest = min((m.colour for m in messages), default=self.component)
         found = max((m.colour for m in messages if m.outs), default=self.component)  # none is above its own
-        if self.gone:
-            self.retire()
-            return
+        goes = False
         if self.phase == FORWARD:
-            tells = self.begins or lowest < self.component
+            tells = self.superstep == self.begins or lowest < self.component
             self.component = min(self.component, lowest)
         else:
             # In superstep 0 all tell, to be counted.
@@ -60,21 +56,21 @@ class SCC(Vertex, message=Word, both_ways=True):
             self.outs = outs if self.superstep == 1 else self.outs - outs
             if self.phase == TRIM:
                 self.component = self.id
-                self.gone = self.ins == 0 or self.outs == 0
+                goes = self.ins == 0 or self.outs == 0
             else:
-                self.gone = self.component == self.id or (outs > 0 and found == self.component)
-            tells = self.gone or self.superstep == 0
+                goes = self.component == self.id or (outs > 0 and found == self.component)
+            tells = goes or self.superstep == 0
         if tells:
-            self.goes_on += True
             for edge in self.out_edges:
                 if edge.target != self.id and (edge.leads_out or self.phase != FORWARD):
                     self.send(edge, Word(self.component, edge.leads_out, edge.leads_in))
-        else:
-            self.vote_to_halt()  # who tells stays awake: if only those hear it that have gone, the run would end
+        if goes:
+            self.retire()
+        elif self.superstep > 0:  # then all count
+            self.vote_to_halt()
 
-    def master(self):
-        """Go on to the next phase when nobody told anything."""
-        self.begins = not self.goes_on
-        if self.begins:
-            self.phase = (self.phase + 1) % 3
-            self.wake_all()
+    def next_phase(self):
+        """Go on when nobody has anything to tell; when all have gone nobody wakes, and the run ends."""
+        self.phase = (self.phase + 1) % 3
+        self.begins = self.superstep + 1
+        self.wake_all()

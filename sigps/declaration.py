@@ -37,7 +37,8 @@ class Declaration:
         message_type: The `NamedTuple` class of its messages; None for scalar messages or none at all.
         message: The fields of a message: one for a scalar, none for a program that sends nothing.
         combiner: The explicit combiner, or None.
-        has_master: Whether `master()` runs between supersteps.
+        has_master: Whether `master()` runs between supersteps, or `next_phase()` between phases.
+        has_phases: Whether it is `next_phase()`.
         directed: Whether messages follow the edges' direction; otherwise the graph is taken as undirected.
         both_ways: Whether each edge is an out-edge of both its ends, and tells its direction.
         edge_states: What vertices keep on their out-edges.
@@ -52,6 +53,7 @@ class Declaration:
     combiner: Callable[[Any, Any], Any] | None
     directed: bool = True
     has_master: bool = False
+    has_phases: bool = False
     both_ways: bool = False
     edge_states: tuple[Field, ...] = ()
     reads_neighbors: bool = False
@@ -105,6 +107,7 @@ def declare(
             f"{cls.__name__}: directed=False takes the direction away from edges, and with both_ways=True they "
             "tell it; choose one"
         )
+    has_phases = _has_phases(cls, inherited)
     return Declaration(
         tuple(states.values()),
         tuple(params.values()),
@@ -113,11 +116,24 @@ def declare(
         fields,
         combiner,
         directed,
-        inherited.has_master or "master" in vars(cls),
+        has_phases or inherited.has_master or "master" in vars(cls),
+        has_phases,
         both_ways,
         tuple(edge_states.values()),
         any(_names(value, "common_neighbors") for base in cls.__mro__[:-1] for value in vars(base).values()),
     )
+
+
+def _has_phases(cls: type[Vertex], inherited: Declaration) -> bool:
+    written = {"master", "next_phase"} & set(vars(cls))
+    if inherited.has_master:
+        written.add("next_phase" if inherited.has_phases else "master")
+    if len(written) > 1:
+        raise CompileError(
+            f"{cls.__name__}: master() runs after every superstep and next_phase() where it would find nothing left "
+            "to do; write one of them"
+        )
+    return "next_phase" in written
 
 
 def _evaluate(cls: type, text: str, scope: dict[str, Any]) -> Any:

@@ -65,7 +65,7 @@ is compiled, so a test of it costs nothing at run time.
 """
 
 Shared = Annotated[T, SHARED]
-"""A value of the run that `master()` sets between supersteps and every vertex reads: `phase: Shared[int] = 0`."""
+"""A value of the run that every vertex reads: `phase: Shared[int] = 0`. `master()` sets it, or `next_phase()`."""
 
 VertexId = Annotated[int, VERTEX_ID]
 """The type of a parameter, state or message that holds a vertex id.
@@ -75,7 +75,8 @@ strings, and `compute()` sees whole numbers. As a state, -1 means no vertex.
 """
 
 
-TYPES = "int, float, bool, VertexId or a NumPy scalar type from int8 to uint64, float32, float64, bool_"
+_NUMPY = "a NumPy scalar type from int8 to uint64, float32, float64, bool_"
+TYPES = f"int, float, bool, VertexId or {_NUMPY}"
 
 _NUMPY_TYPES = {np.dtype(code).type for code in "?bhilqBHILQfd"}
 
@@ -167,7 +168,7 @@ class Aggregator(Generic[T]):
     whatever the operation. A persistent one also keeps what earlier supersteps gave. Before anything
     was given it reads as its identity.
 
-    A `Shared` value is one too, which nobody contributes to: it keeps what `master()` set.
+    A `Shared` value is one too, which nobody contributes to: it keeps what `master()` or `next_phase()` set.
 
     Attributes:
         start: What it reads as before anything was given.
@@ -184,7 +185,7 @@ class Aggregator(Generic[T]):
     ) -> None:
         if not is_number_type(type) or not callable(function or min):
             raise CompileError(
-                f"Aggregator.{kind}() takes a type ({TYPES}), and custom() a function before it"
+                f"Aggregator.{kind}() takes a type (int, float, bool or {_NUMPY}), and custom() a function before it"
             )
         self.field = Field("", type, Field("identity", type, None).exactly(identity))
         self.kind = kind

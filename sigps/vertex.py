@@ -191,12 +191,19 @@ class Vertex:
         `num_edges`; it sets shared values, and may call `stop()` and `wake_all()`. Under `mpirun` it runs on rank 0.
         """
 
+    def next_phase(self) -> None:
+        """Run when a phase is over: nobody is active and no message is in flight. Subclasses may write this.
+
+        As `master()`, and instead of it: the supersteps of a phase follow each other without it, which is faster. The
+        run ends unless it wakes somebody. `superstep` is the phase's last in which anybody ran.
+        """
+
     def stop(self) -> None:
-        """End the run; for `master()`."""
+        """End the run; for `master()` and `next_phase()`."""
         self.view.stop()
 
     def wake_all(self) -> None:
-        """Make every vertex active again that has not retired; for `master()`."""
+        """Make every vertex active again that has not retired; for `master()` and `next_phase()`."""
         self.view.wake_all()
 
     @property

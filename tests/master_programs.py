@@ -133,3 +133,96 @@ class Sleeper(Vertex):
     def master(self):
         if self.superstep < 2:
             self.wake_all()
+
+
+class Floods(Vertex, message=int):
+    """Phases: labels spread until nobody has more to say; then the next flood begins, with other labels."""
+
+    floods: Param[int] = 3
+    flood: Shared[int] = 0
+    begins: Shared[int] = 0
+    steps: Shared[int] = 0
+    told = Aggregator.sum(int)
+    told_last: Shared[int] = -1
+    reached: State[int] = 0
+    changes: State[int] = 0
+
+    def compute(self, messages):
+        best = max(messages, default=-1)
+        if self.superstep == self.begins:
+            best = (self.id % 23 * 7 + self.flood) % 23
+        if self.superstep == self.begins or best > self.reached:
+            self.reached = best
+            self.changes += 1 + self.flood
+            self.told += 1
+            self.send_to_neighbors(best)
+        self.vote_to_halt()
+
+    def next_phase(self):
+        self.told_last = self.told
+        self.steps += self.superstep + 1 - self.begins
+        self.begins = self.superstep + 1
+        self.flood += 1
+        if self.flood < self.floods:
+            self.wake_all()
+
+
+class Fading(Vertex, message=int):
+    """Those of two classes of ids speak when they are woken, and retire a phase later: to them nobody listens."""
+
+    phase: Shared[int] = 0
+    runs: State[int] = 0
+    heard: State[int] = 0
+
+    def compute(self, messages):
+        got = len(messages)
+        self.runs += 1
+        self.heard += got
+        if self.id % 3 == self.phase:
+            self.retire()
+        elif got == 0:
+            self.send_to_neighbors(1)
+        self.vote_to_halt()
+
+    def next_phase(self):
+        self.phase += 1
+        if self.phase == 4:
+            self.stop()
+        self.wake_all()
+
+
+class Letters(Vertex, message=int):
+    """Phases whose messages go by name, some to a vertex that has retired."""
+
+    round: Shared[int] = 0
+    lowest = Aggregator.min(int)
+    sum: State[int] = 0
+
+    def compute(self, messages):
+        self.sum += sum(messages) * (1 + self.round)
+        self.lowest += self.id
+        if self.superstep == 0 and self.id % 5 == 1:
+            self.retire()
+        elif not messages:
+            for edge in self.out_edges:
+                self.send_to(edge.target, 1)
+                self.send_to(self.id, 10)
+        self.vote_to_halt()
+
+    def next_phase(self):
+        if self.round < 2:
+            self.round += 1
+            self.wake_all()
+
+
+class Vanished(Vertex):
+    """All retire, and nobody wakes any more."""
+
+    asked: Shared[int] = 0
+
+    def compute(self, messages):
+        self.retire()
+
+    def next_phase(self):
+        self.asked += 1
+        self.wake_all()

@@ -14,6 +14,7 @@ import rank_programs as programs
 from battery import BATTERY, Sample
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from master_programs import Fading, Floods, Letters
 from thread_group import ThreadGroup, run_ranks
 from ways import WAYS, Way, assert_all_equal, assert_same, results_of
 
@@ -38,6 +39,9 @@ PROGRAMS: dict[str, Vertex | Callable[[int | str], Vertex]] = {
     "climb": programs.Climb(),
     "market": programs.Market(),
     "neighbourhood": programs.Neighbourhood(),
+    "floods": Floods(),
+    "fading": Fading(),
+    "letters": Letters(),
     "bfs": lambda source: BFS(source=source),
     "sssp": lambda source: SSSP(source=source),
     "reach": lambda source: programs.Reach(start=source),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from battery import BATTERY
 from engines import compiled, interpreted, laid_out
-from master_programs import Budget, Sleeper, Unheard, Waves
+from master_programs import Budget, Floods, Sleeper, Unheard, Vanished, Waves
 from test_equality import PROGRAMS
 from test_gpu_engine import assert_as_judged, fans
 from test_snapshot import GRAPHS, LAST, combines_mail, ending, made
@@ -180,7 +180,7 @@ CUDA = [Way(device="cuda", direction=direction) for direction in ("auto", "push"
 
 
 @pytest.mark.parametrize("name", ["skewed", "grid", "isolated", "path", "two_components", "self_loop"])
-@pytest.mark.parametrize("program", [Waves(), Budget(), Sleeper(), Unheard()])
+@pytest.mark.parametrize("program", [Waves(), Budget(), Sleeper(), Unheard(), Vanished()])
 def test_masters(program: Vertex, name: str) -> None:
     assert_as_judged(program, BATTERY[name].build(), ways=CUDA)
 
@@ -193,11 +193,12 @@ def test_a_master_wakes_all_but_the_retired() -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), [("cuda", "cpu"), ("cpu", "cuda"), ("python", "cuda")])
-def test_a_log_keeps_shared_values(first: Any, second: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("program", [Waves(), Floods()])
+def test_a_log_keeps_shared_values(program: Vertex, first: Any, second: Any, tmp_path: Path) -> None:
     graph = BATTERY["grid"].build()
-    whole = run(Waves(), graph, device="python")
-    run(Waves(), graph, device=first, checkpoint=Checkpoint(tmp_path, every=3), max_supersteps=7)
-    result = run(Waves(), graph, device=second, checkpoint=Checkpoint(tmp_path, every=3), resume=True)
+    whole = run(program, graph, device="python")
+    run(program, graph, device=first, checkpoint=Checkpoint(tmp_path, every=3), max_supersteps=7)
+    result = run(program, graph, device=second, checkpoint=Checkpoint(tmp_path, every=3), resume=True)
     assert result.aggregators == whole.aggregators
     assert result["reached"].tolist() == whole["reached"].tolist()
     assert [s.active for s in result.stats] == [s.active for s in whole.stats]

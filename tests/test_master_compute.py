@@ -148,9 +148,9 @@ def stops_in_compute(self: Any, messages: Any) -> None:
 @pytest.mark.parametrize(
     ("compute", "complaint"),
     [
-        (sets_in_compute, r"master\(\) sets it, compute\(\) reads it"),
-        (adds_in_compute, r"master\(\) sets it, compute\(\) reads it"),
-        (stops_in_compute, r"stop\(\) is for master\(\)"),
+        (sets_in_compute, r"compute\(\) reads it; master\(\) or next_phase\(\) sets it"),
+        (adds_in_compute, r"compute\(\) reads it; master\(\) or next_phase\(\) sets it"),
+        (stops_in_compute, r"stop\(\) is for master\(\) and next_phase\(\)"),
     ],
 )
 def test_compute_may_not_do_what_the_master_does(compute: Any, complaint: str) -> None:
@@ -198,4 +198,4 @@ def test_a_shared_value_has_a_number_type() -> None:
 
 
 def test_explain_names_shared_values() -> None:
-    assert "wave: shared, set by master()" in explain(Waves)
+    assert "wave: shared, set between supersteps" in explain(Waves)

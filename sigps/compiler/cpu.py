@@ -280,7 +280,7 @@ def _functions(
     keeps_apart = deterministic and _aggregates_floats(program)
     functions = kernels.Functions(
         compute=names["compute"],
-        deliver=_deliver(names, lists),
+        deliver=_deliver(names, lists, program.needs_end_ids),
         lift=names.get("lift"),  # type: ignore[arg-type]
         merge=_merge(program, names, slots, deterministic),
         contribute=_contribute(names["fold"], aggregators[1], keeps_apart),
@@ -364,21 +364,21 @@ def _merge(program: VertexProgram, names: dict[str, Any], slots: Dtypes, determi
     return _jit(merge.py_func, fastmath={"reassoc"})
 
 
-def _deliver(names: dict[str, Any], lists: bool) -> Any:
+def _deliver(names: dict[str, Any], lists: bool, needs_end_ids: bool) -> Any:
     edge: Any = names.get("edge")
     lift: Any = names.get("lift")
 
     def deliver(job, record, ids, s, v, columns):  # type: ignore[no-untyped-def]
         env, params, _ = job
-        source = np.int64(ids[s]) if len(ids) > 0 else np.int64(s)
-        target = np.int64(ids[v]) if len(ids) > 0 else np.int64(v)
+        source = np.int64(ids[s]) if needs_end_ids and len(ids) > 0 else np.int64(s)
+        target = np.int64(ids[v]) if needs_end_ids and len(ids) > 0 else np.int64(v)
         passes, message = edge((env[0] - 1, env[1], env[2]), params, record, source, target, columns)
         return passes, lift(env, params, message)
 
     def deliver_whole(job, record, ids, s, v, columns):  # type: ignore[no-untyped-def]
         env, params, _ = job
-        source = np.int64(ids[s]) if len(ids) > 0 else np.int64(s)
-        target = np.int64(ids[v]) if len(ids) > 0 else np.int64(v)
+        source = np.int64(ids[s]) if needs_end_ids and len(ids) > 0 else np.int64(s)
+        target = np.int64(ids[v]) if needs_end_ids and len(ids) > 0 else np.int64(v)
         return edge((env[0] - 1, env[1], env[2]), params, record, source, target, columns)
 
     def deliver_nothing(job, record, ids, s, v, columns):  # type: ignore[no-untyped-def]

@@ -175,6 +175,9 @@ def _deliver(program: VertexProgram, layout: Layout) -> str:
         f"load_{_code(d)}(load_pointer(job, {offset_of('columns', i)}), __np.int64(edge) * {d.itemsize})"
         for i, d in enumerate(layout.columns)
     ]
+    ends = [f"__np.int64({end})" for end in ("source", "target")]
+    if program.needs_end_ids:
+        ends = [f"id_of(job, {end})" for end in ends]
     row, value = layout.slots, f"lift({_env('superstep + 1')}, params, message)"
     if program.consumption is Consumption.LISTED:
         row, value = layout.message, "message"
@@ -182,7 +185,7 @@ def _deliver(program: VertexProgram, layout: Layout) -> str:
         head,
         *_indented(_params(layout)),
         f"    passes, message = edge_function({_env('superstep')}, params, {_loads('record', layout.record)}, "
-        f"id_of(job, __np.int64(source)), id_of(job, __np.int64(target)), {_tuple(columns)})",
+        f"{', '.join(ends)}, {_tuple(columns)})",
         f"    lifted = {value}",
         *_indented(_stores("value", row, "lifted")),
         "    return __np.uint32(1 if passes else 0)",

@@ -53,7 +53,7 @@ def _declared(program: VertexProgram) -> str:
 
 
 def _kind(aggregator: Aggregator[Any]) -> str:
-    return "shared, set by master()" if aggregator.is_shared else aggregator.kind
+    return "shared, set between supersteps" if aggregator.is_shared else aggregator.kind
 
 
 def _begins(field: Field) -> str:

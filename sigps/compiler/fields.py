@@ -81,7 +81,9 @@ class LowerFields(ast.NodeTransformer):
 
     def _reject_shared(self, node: ast.AST, name: str) -> None:
         if self._subject.aggregators[name].is_shared:
-            reject(node, f"self.{name} is a shared value: master() sets it, compute() reads it")
+            reject(
+                node, f"self.{name} is a shared value: compute() reads it; master() or next_phase() sets it"
+            )
 
     def visit_Call(self, node: ast.Call) -> Any:
         if not isinstance(node.func, ast.Attribute) or not is_self(node.func):

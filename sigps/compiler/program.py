@@ -126,6 +126,8 @@ class VertexProgram:
         read_columns: Edge columns that compute() itself reads.
         reads_edges: Whether compute() walks its out-edges (other than to send).
         reads_target: Whether a message is made of its target's id.
+        needs_end_ids: Whether the edge function is told the ids of an edge's ends. Where it only asks whether they are
+            the same vertex, local ids tell that without being looked up.
         edge_states: What vertices keep on their out-edges.
         reads_neighbors: Whether compute() walks the rows of neighbours.
         reads_reverse: Whether compute() reads what the other ends of edges keep.
@@ -161,6 +163,7 @@ class VertexProgram:
     improving: Improving | None = None
     has_master: bool = False
     reads_target: bool = False
+    needs_end_ids: bool = True
     edge_states: tuple[Field, ...] = ()
     reads_neighbors: bool = False
     reads_reverse: bool = False

@@ -48,6 +48,7 @@ class Sends:
         edge_body: The body of the edge function over `__r0`, ..., `__w_<column>`, `__source` and `__target`.
         is_uniform: Whether the message is the same whoever sends it.
         is_sender_id: Whether the message is the sender's id and nothing else.
+        needs_end_ids: Whether the edge function does more with the ids of an edge's ends than to compare the two.
     """
 
     delivery: Delivery
@@ -58,6 +59,7 @@ class Sends:
     reads_target: bool = False
     is_uniform: bool = False
     is_sender_id: bool = False
+    needs_end_ids: bool = True
     obstacle: str = ""
 
 
@@ -235,7 +237,27 @@ def _as_record(body: list[ast.stmt], sites: list[ast.stmt], subject: Subject) ->
     reads_ends = any(b.reads_source or b.reads_target for b in built)
     sends.is_uniform = not sends.record and not sends.columns and not reads_ends
     sends.is_sender_id = len(built) == 1 and built[0].is_sender_id
+    sends.needs_end_ids = _needs_end_ids(sends.edge_body)
     return sends
+
+
+def _needs_end_ids(edge_body: Sequence[ast.stmt]) -> bool:
+    """Tell whether `__source` and `__target` stand anywhere but on the two sides of == and !=."""
+    nodes = [node for statement in edge_body for node in ast.walk(statement)]
+    compared = {
+        id(side)
+        for node in nodes
+        if isinstance(node, ast.Compare)
+        and len(node.ops) == 1
+        and isinstance(node.ops[0], (ast.Eq, ast.NotEq))
+        for side in (node.left, node.comparators[0])
+        if {_end(node.left), _end(node.comparators[0])} == {"__source", "__target"}
+    }
+    return any(_end(node) is not None and id(node) not in compared for node in nodes)
+
+
+def _end(node: ast.AST) -> str | None:
+    return node.id if isinstance(node, ast.Name) and node.id in ("__source", "__target") else None
 
 
 class _Site(ast.NodeTransformer):

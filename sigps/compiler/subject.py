@@ -211,7 +211,7 @@ class Subject:
         if name in self.edge_states:
             reject(node, f"{name!r} is kept on edges: edge.{name}, in a loop over self.out_edges")
         if name in ("stop", "wake_all"):
-            reject(node, f"{name}() is for master(): compute() of one vertex cannot call it")
+            reject(node, f"{name}() is for master() and next_phase(): compute() of one vertex cannot call it")
         value = inspect.getattr_static(self.cls, name, NotImplemented)
         if isinstance(value, classmethod):
             reject(

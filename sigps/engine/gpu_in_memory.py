@@ -173,12 +173,12 @@ class GpuEngine:
             before = self.superstep
             if self._is_best_first and before == 0:
                 end = 1
-            if self._master is not None:
+            if self._master is not None and not self._master.waits:
                 end, self._lease["counts_idle"] = before + 1, self._master.in_flight
             ending = self._launch(end, outcome)
             outcome.ended = ending == NOTHING_LEFT
-            if self._master is not None and self.superstep > before:
-                self._run_master(self._master, before, outcome)
+            if self._master is not None:
+                self._run_master(self._master, outcome, counted=self.superstep > before)
             if self._is_best_first and (outcome.ended or self.superstep == 1):
                 outcome.ended = not self._release()
         self._read_aggregates()
@@ -188,14 +188,16 @@ class GpuEngine:
         if self.aggregates.values:
             self.aggregates.values = self._memory.aggregate_values(self.aggregates.values)
 
-    def _run_master(self, master: MasterCompute, superstep: int, outcome: Outcome) -> None:
+    def _run_master(self, master: MasterCompute, outcome: Outcome, *, counted: bool) -> None:
+        if master.waits and not outcome.ended:
+            return
         self._read_aggregates()
-        decision = master.run(superstep, self.aggregates, self._exchange, outcome.stats[-1].messages)
+        messages = outcome.stats[-1].messages if counted else 0
+        last = self.superstep - 1
+        wakes = master.run(outcome, last, messages, self.aggregates, self._exchange, counted=counted)
         self._memory.set_aggregates(self.aggregates.values)
-        if decision.wakes:
+        if wakes:
             self._memory.wake_all(self._control)
-        outcome.stopped = decision.stops
-        outcome.ended = decision.stops or (outcome.ended and not decision.wakes)
 
     def _read_arrived(self, outcome: Outcome) -> None:
         """Run the superstep that reads an interpreter's messages on the CPU: edges have no records of them."""

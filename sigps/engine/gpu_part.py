@@ -49,18 +49,17 @@ class GpuPartEngine(GpuEngine):
                 seconds=time.perf_counter() - began,
                 counts_idle=counts_idle,
             )
-            if everywhere.ran == 0 and not counts_idle:
-                outcome.ended = True
-                break
-            superstep = self.superstep
-            self.superstep += 1
-            self._note_senders(tally)
-            self._edge_bytes = self._show_edges()
-            self._memory.set_aggregates(self.aggregates.values)
-            outcome.stats.append(everywhere.as_stats(superstep, direction, time.perf_counter() - began))
-            outcome.ended = everywhere.active == 0 and everywhere.messages == 0
+            counted = everywhere.ran > 0 or counts_idle
+            if counted:
+                seconds = time.perf_counter() - began
+                outcome.stats.append(everywhere.as_stats(self.superstep, direction, seconds))
+                self.superstep += 1
+                self._note_senders(tally)
+                self._edge_bytes = self._show_edges()
+                self._memory.set_aggregates(self.aggregates.values)
+            outcome.ended = not counted or (everywhere.active == 0 and everywhere.messages == 0)
             if self._master is not None:
-                self._run_master(self._master, superstep, outcome)
+                self._run_master(self._master, outcome, counted=counted)
         return outcome
 
     def _gids_of(self, ids: Any) -> Any:

@@ -122,7 +122,7 @@ class Engine:
         self._may_go_in_a_row = (
             self._can_push
             and exchange.size == 1
-            and master is None
+            and (master is None or master.waits)
             and not (self._goes_by_edge or program.links_edges or self.aggregates.given)
         )
         parts = threads.count * (32 if program.reads_neighbors else 8)
@@ -212,15 +212,21 @@ class Engine:
         outcome = Outcome(ended=False)
         if self.superstep == 0 and self._mailbox is None:
             self._compile_loops()
-        while not outcome.ended and len(outcome.stats) < num_supersteps:
+        while not outcome.ended and (before := len(outcome.stats)) < num_supersteps:
             if self._goes_in_a_row():
-                self._advance_in_a_row(num_supersteps - len(outcome.stats), outcome)
+                messages = self._advance_in_a_row(num_supersteps - before, outcome)
             else:
-                self._advance_once(outcome)
+                messages = self._advance_once(outcome)
+            if self._master is not None:
+                counted, last = len(outcome.stats) > before, self.superstep - 1
+                if self._master.run(
+                    outcome, last, messages, self.aggregates, self._exchange, counted=counted
+                ):
+                    self._wake_all()
         return outcome
 
-    def _advance_once(self, outcome: Outcome) -> None:
-        """Run a superstep, and say what it came to."""
+    def _advance_once(self, outcome: Outcome) -> int:
+        """Run a superstep, say what it came to, and return how many messages it sent."""
         began = time.perf_counter()
         ghosts, num_bytes = self._exchange_records()
         num_bytes += self._edge_bytes
@@ -240,7 +246,7 @@ class Engine:
             self._native, self._kept = self._plain, None
         if everywhere.ran == 0 and not (self._is_best_first or self._kept or counts_idle):
             outcome.ended = True
-            return
+            return 0
         messages, superstep = everywhere.messages, self.superstep
         if everywhere.ran > 0 or self._kept or counts_idle:
             self._turn(tally)
@@ -248,12 +254,7 @@ class Engine:
         if self._is_best_first and (superstep == 0 or messages == 0):
             messages = self._release()
         outcome.ended = everywhere.active == 0 and messages == 0
-        if self._master is not None:
-            decision = self._master.run(superstep, self.aggregates, self._exchange, messages)
-            if decision.wakes:
-                self._wake_all()
-            outcome.stopped = decision.stops
-            outcome.ended = decision.stops or (outcome.ended and not decision.wakes)
+        return messages
 
     def _goes_in_a_row(self) -> bool:
         """Tell whether one core takes the next superstep, and those behind it, by itself."""
@@ -265,8 +266,8 @@ class Engine:
             and self._direction(self._last.sent_edges) == "push"
         )
 
-    def _advance_in_a_row(self, num_supersteps: int, outcome: Outcome) -> None:
-        """Run small supersteps, at most so many, and say what they came to."""
+    def _advance_in_a_row(self, num_supersteps: int, outcome: Outcome) -> int:
+        """Run small supersteps, at most so many; say what they came to, and what the last one sent."""
         inbox, zero, given = self._open_inbox(), self.aggregates.identity, self.aggregates.given
         assert self._active is not None
         row = self._in_a_row.run(
@@ -284,6 +285,7 @@ class Engine:
         if self._is_best_first and messages == 0:
             messages = self._release()
         outcome.ended = row.active.size == 0 and messages == 0
+        return messages
 
     def _compile_loops(self) -> None:
         """Run what comes first over no vertices: what has to be compiled is no superstep's time."""

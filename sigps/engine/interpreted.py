@@ -191,37 +191,38 @@ class InterpretedEngine:
     def lease(self, num_supersteps: int) -> Outcome:
         """Run until the end, or for so many supersteps. Collective among the partitions."""
         outcome = Outcome(ended=False)
-        while not outcome.ended and len(outcome.stats) < num_supersteps:
-            began = time.perf_counter()
-            mail = _Mail()
-            totals, ran = self._compute_all(mail)
-            seconds = time.perf_counter() - began
-            num_bytes = self._deliver(mail) + self._edge_bytes
-            active = int(np.sum(~self._halted & ~self._retired))
-            counts = np.array([ran, active, len(mail.gids), num_bytes, int(seconds * 1e9)], dtype=np.int64)
-            gathered = self._exchange.gather(np.concatenate([counts, self.aggregates.pack([totals])]))
-            everyone = gathered[:, : counts.size]
-            ran, active, sent, num_bytes, _ = (int(c) for c in everyone.sum(axis=0))
-            if ran == 0 and not (self._master and self._master.in_flight):
-                outcome.ended = True
-                break
-            self.aggregates.advance(gathered[:, counts.size :])
-            imbalance = float(everyone[:, 4].max() / max(everyone[:, 4].mean(), 1))
-            elapsed = time.perf_counter() - began
-            outcome.stats.append(
-                SuperstepStats(self.superstep, "push", ran, sent, num_bytes, elapsed, imbalance)
-            )
-            if self._edge_states is not None:
-                self._edge_bytes = self._edge_states.turn()
-            self.superstep += 1
-            outcome.ended = active == 0 and sent == 0
+        while not outcome.ended and (before := len(outcome.stats)) < num_supersteps:
+            sent = self._advance_once(outcome)
             if self._master is not None:
-                decision = self._master.run(self.superstep - 1, self.aggregates, self._exchange, sent)
-                if decision.wakes:
+                counted, last = len(outcome.stats) > before, self.superstep - 1
+                if self._master.run(outcome, last, sent, self.aggregates, self._exchange, counted=counted):
                     self._halted[:] = False
-                outcome.stopped = decision.stops
-                outcome.ended = decision.stops or (outcome.ended and not decision.wakes)
         return outcome
+
+    def _advance_once(self, outcome: Outcome) -> int:
+        """Run a superstep, say what it came to, and return how many messages it sent."""
+        began = time.perf_counter()
+        mail = _Mail()
+        totals, ran = self._compute_all(mail)
+        seconds = time.perf_counter() - began
+        num_bytes = self._deliver(mail) + self._edge_bytes
+        active = int(np.sum(~self._halted & ~self._retired))
+        counts = np.array([ran, active, len(mail.gids), num_bytes, int(seconds * 1e9)], dtype=np.int64)
+        gathered = self._exchange.gather(np.concatenate([counts, self.aggregates.pack([totals])]))
+        everyone = gathered[:, : counts.size]
+        ran, active, sent, num_bytes, _ = (int(c) for c in everyone.sum(axis=0))
+        if ran == 0 and not (self._master and self._master.in_flight):
+            outcome.ended = True
+            return 0
+        self.aggregates.advance(gathered[:, counts.size :])
+        imbalance = float(everyone[:, 4].max() / max(everyone[:, 4].mean(), 1))
+        elapsed = time.perf_counter() - began
+        outcome.stats.append(SuperstepStats(self.superstep, "push", ran, sent, num_bytes, elapsed, imbalance))
+        if self._edge_states is not None:
+            self._edge_bytes = self._edge_states.turn()
+        self.superstep += 1
+        outcome.ended = active == 0 and sent == 0
+        return sent
 
     def _compute_all(self, mail: _Mail) -> tuple[tuple[Any, ...], int]:
         inbox, self._inbox = self._inbox, {}
@@ -470,13 +471,19 @@ class _View:
         self.contributions[name] = aggregator.combine(so_far, value)
 
     def share(self, name: str, value: Any) -> NoReturn:
-        raise AttributeError(f"self.{name} is a shared value: master() sets it, compute() reads it")
+        raise AttributeError(
+            f"self.{name} is a shared value: compute() reads it; master() or next_phase() sets it"
+        )
 
     def stop(self) -> NoReturn:
-        raise AttributeError("stop() is for master(): compute() of one vertex cannot end the run")
+        raise AttributeError(
+            "stop() is for master() and next_phase(): compute() of one vertex cannot end the run"
+        )
 
     def wake_all(self) -> NoReturn:
-        raise AttributeError("wake_all() is for master(): compute() of one vertex cannot wake the others")
+        raise AttributeError(
+            "wake_all() is for master() and next_phase(): compute() of one vertex cannot wake the others"
+        )
 
     def _post(self, target: int, by_id: bool, message: Any) -> None:
         self._mail.add(target, self._gid, _as_row(self._engine._program, message), by_id)

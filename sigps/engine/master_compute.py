@@ -1,35 +1,22 @@
-"""Master compute: a program's `master()`, run once after each superstep, and what it decides for everybody."""
+"""Master compute: a program's `master()` or `next_phase()`, and what it decides for everybody."""
 
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.exchange import Exchange
+from sigps.engine.stats import Outcome
 from sigps.vertex import Vertex
 
-__all__ = ["Decision", "MasterCompute"]
-
-
-@dataclass(frozen=True)
-class Decision:
-    """What `master()` wants done.
-
-    Attributes:
-        stops: End the run.
-        wakes: Make all vertices active again.
-    """
-
-    stops: bool
-    wakes: bool
+__all__ = ["MasterCompute"]
 
 
 class MasterCompute:
-    """A program's `master()`. It runs on rank 0, and the others take over what it set.
+    """A program's `master()` or `next_phase()`. It runs on rank 0, and the others take over what it set.
 
     Args:
         program: The program with its parameters.
@@ -40,7 +27,9 @@ class MasterCompute:
 
     Attributes:
         in_flight: Whether messages are. Where all of them are for vertices that retired, nobody runs, and that is
-            a superstep all the same: `master()` may wake the others. False where nobody counts them.
+            a superstep all the same: `master()` may wake the others. False where nobody counts them, and for
+            `next_phase()`, which is asked without one.
+        waits: Whether it runs only where nothing is left to do; else after every superstep.
     """
 
     def __init__(
@@ -48,6 +37,9 @@ class MasterCompute:
     ) -> None:
         self.in_flight, self._counts_messages = False, counts_messages
         self._program, self._sizes = program, (num_vertices, num_edges)
+        self.waits = program.declaration.has_phases
+        self._counts_messages &= not self.waits
+        self._asked_after = -1
         self._shared = [a for a in program.declaration.aggregators if a.is_shared]
 
     def restore(self, num_messages: int, exchange: Exchange) -> None:
@@ -55,18 +47,42 @@ class MasterCompute:
         everywhere = exchange.gather(np.array([num_messages], dtype=np.int64))
         self.in_flight = bool(everywhere.any()) and self._counts_messages
 
-    def run(self, superstep: int, aggregates: Aggregates, exchange: Exchange, messages: int) -> Decision:
-        """Run it after a superstep that sent so many messages; shared values are set when this returns. Collective."""
+    def run(
+        self,
+        outcome: Outcome,
+        superstep: int,
+        messages: int,
+        aggregates: Aggregates,
+        exchange: Exchange,
+        *,
+        counted: bool = True,
+    ) -> bool:
+        """Run it, if it is its turn, and tell whether all are to wake. Collective.
+
+        Args:
+            outcome: The lease so far; whether it has ended is what this says.
+            superstep: The last one that was counted.
+            messages: What it sent.
+            aggregates: Shared values among them are set when this returns.
+            exchange: The way to the others.
+            counted: Whether it was counted since this was called last.
+        """
+        if not (outcome.ended if self.waits else counted):
+            return False
         self.in_flight = messages > 0 and self._counts_messages
+        if self.waits and superstep == self._asked_after:  # whom it woke had all retired
+            return False
+        self._asked_after = superstep
         words = np.zeros(2 + len(self._shared), dtype=np.int64)
         if exchange.rank == 0:
             view = MasterView(superstep, *self._sizes, aggregates.by_name())
             program = copy.copy(self._program)
             program.view = view  # type: ignore[assignment]
             try:
-                program.master()
+                (program.next_phase if self.waits else program.master)()
             except Exception as error:
-                error.add_note(f"in master(), after superstep {superstep}")
+                name = "next_phase" if self.waits else "master"
+                error.add_note(f"in {name}(), after superstep {superstep}")
                 raise
             words[:2] = view.stops, view.wakes
             for i, shared in enumerate(self._shared, start=2):
@@ -75,11 +91,13 @@ class MasterCompute:
         aggregates.share(
             {a.name: _from_word(words[i], a.field.dtype()) for i, a in enumerate(self._shared, start=2)}
         )
-        return Decision(bool(words[0]), bool(words[1]))
+        outcome.stopped, wakes = bool(words[0]), bool(words[1])
+        outcome.ended = outcome.stopped or (outcome.ended and not wakes)
+        return wakes
 
 
 class MasterView:
-    """What `master()` sees and sets; whatever else a vertex has belongs to compute()."""
+    """What it sees and sets; whatever else a vertex has belongs to compute()."""
 
     def __init__(self, superstep: int, num_vertices: int, num_edges: int, values: dict[str, Any]) -> None:
         self.superstep, self.num_vertices, self.num_edges = superstep, num_vertices, num_edges
@@ -99,14 +117,10 @@ class MasterView:
         self.wakes = True
 
     def contribute(self, name: str, value: Any) -> NoReturn:
-        raise AttributeError(
-            f"vertices contribute to the aggregator {name!r}, in compute(); master() reads it"
-        )
+        raise AttributeError(f"vertices contribute to the aggregator {name!r}, in compute(); it is read here")
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(
-            f"{name!r} belongs to a vertex, and so to compute(): master() runs for all of them"
-        )
+        raise AttributeError(f"{name!r} belongs to a vertex, and so to compute(): this runs for all of them")
 
 
 def _as_word(value: Any, dtype: np.dtype[Any]) -> Any:

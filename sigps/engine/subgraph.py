@@ -2,21 +2,24 @@
 
 Owned vertices come first in the local numbering, then the ghosts: remote vertices with an edge into the partition,
 grouped by owner and, inside a group, in descending order of their edges into the partition. In-edges stand in
-ascending order of the source's gid, so that a sum over them is the same for every partitioning. A partition that is
-the whole graph uses the graph's own arrays and numbering; others number owned vertices by descending in-degree, which
-keeps busy records together.
+ascending order of the source's gid, so that a sum over them is the same for every partitioning. Owned vertices are
+numbered by descending in-degree, which keeps busy records together. A partition that is the whole graph uses the
+graph's own arrays and numbering, unless some CPU cores gain by another one (`gains_by_degree`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.device.cpu import available_memory
 from sigps.errors import GraphError
 from sigps.graph.assignment import Contiguous
 from sigps.graph.graph import Graph
@@ -26,7 +29,7 @@ from sigps.graph.partition import Assignment, degree_order
 if TYPE_CHECKING:
     from sigps.engine.neighbor_rows import NeighborRows
 
-__all__ = ["EdgeList", "Subgraph", "build_subgraph", "columns_of"]
+__all__ = ["BY_DEGREE", "EdgeList", "Subgraph", "build_subgraph", "columns_of", "gains_by_degree"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +38,7 @@ class EdgeList:
 
     offsets: NDArray[np.uint64]
     ends: NDArray[Any]
-    columns: dict[str, NDArray[Any]]
+    columns: Mapping[str, NDArray[Any]]
 
     @property
     def nbytes(self) -> int:
@@ -55,6 +58,7 @@ class Subgraph:
         halo: For each rank, the owned local ids that it holds as ghosts, in the order of its slots.
         ghost_bounds: [size + 1]: rank r's vertices are the ghosts ghost_bounds[r] : ghost_bounds[r + 1].
         neighbor_rows: The edges of neighbours, where a program looks through them.
+        is_symmetric: Whether in-edges by target are the same as by source: local ids all around, and no ghosts.
     """
 
     num_vertices: int
@@ -70,17 +74,20 @@ class Subgraph:
     ghost_bounds: NDArray[np.int64] | None = None
     outgoing_oids: NDArray[np.int64] | None = None
     neighbor_rows: NeighborRows | None = None
+    is_symmetric: bool = False
 
     @cached_property
     def pushed(self) -> EdgeList:
         """In-edges by source, owned and ghosts; ends are local ids of owned targets.
 
-        The whole graph has them as it is. A part lays them out when somebody first asks, since many programs never push
-        and they take as much memory as the in-edges.
+        The whole graph has them as it is, or the same either way. A part lays them out when somebody first asks, since
+        many programs never push and they take as much memory as the in-edges.
         """
         if self.gids is None:
             assert self.outgoing is not None
             return self.outgoing
+        if self.is_symmetric:
+            return self.incoming
         return _by_source(self.incoming, self.num_owned + self.num_ghosts)
 
     @cached_property
@@ -114,17 +121,46 @@ class Subgraph:
         return self.by_gid[np.searchsorted(self.sorted_gids, gids)]
 
 
-def build_subgraph(graph: Graph, assignment: Assignment, *, with_outgoing: bool) -> Subgraph:
-    """Bring each rank its partition: collective; one process alone copies nothing.
+def build_subgraph(
+    graph: Graph, assignment: Assignment, *, with_outgoing: bool, num_threads: int = 0
+) -> Subgraph:
+    """Bring each rank its partition. Collective.
 
     Args:
         graph: The graph, its rows spread over `graph.group`.
         assignment: Which rank owns which vertex.
         with_outgoing: Whether compute() walks out-edges.
+        num_threads: How many CPU cores read records along edges; 0 for none. One process alone copies nothing, unless
+            these gain by it.
     """
-    if graph.group.size == 1:
-        return _whole(graph, with_outgoing)
-    return _part(graph, assignment, with_outgoing)
+    if graph.group.size > 1:
+        return _part(graph, assignment, with_outgoing)
+    room = available_memory() // (2 if with_outgoing else 1) // (2 if graph.directed else 1)
+    has_room = 16 * graph.num_edges < room  # copies take a quarter of it, without columns
+    if num_threads and has_room and gains_by_degree(np.diff(graph.in_edges().offsets)):
+        return _whole_by_degree(graph, with_outgoing, num_threads)
+    return _whole(graph, with_outgoing)
+
+
+BY_DEGREE = range(1 << 16, 1 << 32)
+"""How many vertices a graph has that may gain by it: fewer records stay in a core's cache, and local ids are 32-bit."""
+
+
+def gains_by_degree(degrees: NDArray[Any]) -> bool:
+    """Tell whether CPU cores are faster where vertices of many in-edges lie together.
+
+    They are where records do not all stay in a core's cache, and most edges lead to few vertices.
+
+    Args:
+        degrees: [num_vertices]: in-edges of each.
+
+    >>> gains_by_degree(np.repeat([100, 1], [10_000, 90_000])), gains_by_degree(np.full(100_000, 8))
+    (True, False)
+    """
+    if degrees.size not in BY_DEGREE:
+        return False
+    many = degrees.size - degrees.size // 8
+    return int(np.partition(degrees, many)[many:].sum(dtype=np.int64)) * 2 >= int(degrees.sum(dtype=np.int64))
 
 
 def columns_of(edges: EdgeList, names: tuple[str, ...]) -> tuple[NDArray[Any], ...]:
@@ -185,6 +221,31 @@ def _whole(graph: Graph, with_outgoing: bool) -> Subgraph:
         outgoing=rows,
         out_degrees=_narrow(degrees),
         outgoing_oids=_target_oids(graph, graph.targets) if with_outgoing else None,
+    )
+
+
+def _whole_by_degree(graph: Graph, with_outgoing: bool, num_threads: int) -> Subgraph:
+    inward = graph.in_edges()
+    order = degree_order(np.diff(inward.offsets))
+    local_of = np.empty(order.size, dtype=np.uint32)
+    local_of[order] = np.arange(order.size, dtype=np.uint32)
+    outgoing = None
+    if with_outgoing:
+        rows = EdgeList(graph.offsets, graph.targets, graph.columns)
+        outgoing = _in_order(rows, order, num_threads=num_threads)
+    incoming = EdgeList(inward.offsets, inward.sources, inward.columns)
+    return Subgraph(
+        num_vertices=graph.num_vertices,
+        num_edges=graph.num_edges,
+        num_owned=order.size,
+        num_ghosts=0,
+        gids=order,
+        ids=seen_ids(graph, order),
+        incoming=_in_order(incoming, order, local_of, num_threads=num_threads),
+        outgoing=outgoing,
+        out_degrees=_narrow(np.diff(graph.offsets)[order]),
+        outgoing_oids=None if outgoing is None else _target_oids(graph, outgoing.ends),
+        is_symmetric=not graph.directed,
     )
 
 
@@ -273,20 +334,60 @@ def _own_rows(graph: Graph, assignment: Assignment) -> EdgeList | None:
     return EdgeList(offsets, brought(graph.targets, at), columns)
 
 
-def _in_order(rows: EdgeList, order: NDArray[np.int64], names: NDArray[np.uint32] | None = None) -> EdgeList:
-    """Return rows in another order; ends called by other names, where there are some."""
+def _in_order(
+    rows: EdgeList,
+    order: NDArray[np.int64],
+    names: NDArray[np.uint32] | None = None,
+    *,
+    num_threads: int = 1,
+) -> EdgeList:
+    """Return rows in another order; ends called by other names, where there are some.
+
+    Columns follow when they are first read: few programs read them all.
+    """
     from sigps.kernels.layout import rows_in_order
 
     offsets = np.zeros(order.size + 1, dtype=np.uint64)
     np.cumsum(np.diff(rows.offsets)[order], out=offsets[1:])
+    begins = rows.offsets
+    goals = np.linspace(0, int(offsets[-1]), num_threads + 1).astype(np.uint64)
+    cuts = [0, *np.searchsorted(offsets, goals[1:-1]).tolist(), order.size]
 
     def moved(values: NDArray[Any], names: NDArray[np.uint32] | None = None) -> NDArray[Any]:
         result = np.empty(values.size, dtype=values.dtype if names is None else names.dtype)
-        rows_in_order(rows.offsets, order, values, names, result)
+
+        def move(span: tuple[int, int]) -> None:
+            first, last = span
+            place = result[int(offsets[first]) : int(offsets[last])]
+            rows_in_order(begins, order[first:last], values, names, place)
+
+        with ThreadPoolExecutor(num_threads, thread_name_prefix="sigps-layout") as pool:
+            list(pool.map(move, pairwise(cuts)))
         return result
 
-    columns = {name: moved(column) for name, column in rows.columns.items()}
-    return EdgeList(offsets, moved(rows.ends, names), columns)
+    return EdgeList(offsets, moved(rows.ends, names), _Moved(rows.columns, moved))
+
+
+class _Moved(Mapping[str, Any]):
+    """Columns of edges in another order, each brought there when it is first read."""
+
+    def __init__(
+        self, columns: Mapping[str, NDArray[Any]], move: Callable[[NDArray[Any]], NDArray[Any]]
+    ) -> None:
+        self._columns, self._move = dict(columns), move
+        self._are_moved: set[str] = set()
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._are_moved:
+            self._columns[name] = self._move(self._columns[name])
+            self._are_moved.add(name)
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
 
 
 def _in_edges(graph: Graph, assignment: Assignment) -> _Routed:

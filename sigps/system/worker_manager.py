@@ -206,7 +206,11 @@ class WorkerManager:
                 options = replace(options, asynchronous=False)
         needs_rows = native is None or native.program.reads_edges
         assignment, subgraph = self._partition(
-            method, tuple(plan["capacities"]), needs_rows, self._needs_neighbors(program, native)
+            method,
+            tuple(plan["capacities"]),
+            needs_rows,
+            self._needs_neighbors(program, native),
+            self._num_threads if _reads_records(native) else 0,
         )
         last_log = functools.partial(_last_log, state_log)
         worker: Worker | None = None
@@ -334,16 +338,22 @@ class WorkerManager:
         capacities: tuple[float, ...],
         needs_rows: bool,
         needs_neighbors: bool,
+        num_threads: int,
     ) -> tuple[Assignment, Subgraph]:
         """Partition once a graph, method and ranks; a second run finds its partition laid out."""
         known: dict[Any, Any] = self._graph.__dict__.setdefault("_partitions", {})
-        key = (method, capacities, needs_rows, needs_neighbors)
+        key = (method, capacities, needs_rows, needs_neighbors, num_threads > 0)
         if key not in known:
             if len(known) >= _KEPT_PARTITIONS:  # a new function for every run would fill the memory
                 del known[next(iter(known))]
             size = self._communicator.size
             assignment = partition(self._graph, size, method, capacities=capacities)
-            subgraph = build_subgraph(self._graph, assignment, with_outgoing=needs_rows or needs_neighbors)
+            subgraph = build_subgraph(
+                self._graph,
+                assignment,
+                with_outgoing=needs_rows or needs_neighbors,
+                num_threads=num_threads,
+            )
             if needs_neighbors:
                 rows = build_neighbor_rows(subgraph, assignment, self._communicator.group)
                 subgraph = replace(subgraph, neighbor_rows=rows)
@@ -389,6 +399,13 @@ def _check_mixture(
             f"ranks on {' and '.join(kinds)} cannot work together where what send_to() sends combines: "
             f"a CPU combines it before it crosses. {hint}"
         )
+
+
+def _reads_records(native: NativeProgram | GpuProgram | None) -> bool:
+    """Tell whether CPU cores read records along edges, and nothing of neighbours' edges."""
+    if not isinstance(native, NativeProgram):
+        return False
+    return native.program.delivery is Delivery.RECORD and not native.program.links_edges
 
 
 def _last_log(state_log: StateLog | None) -> str | None:

@@ -1,0 +1,78 @@
+"""Programs with a `next_phase()`, which runs where nothing is left to do; `test_equality` has them on all devices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from battery import BATTERY
+from master_programs import Fading, Floods, Gone, Vanished
+
+from sigps import Checkpoint, CompileError, Graph, Shared, run
+
+DEVICES = ["python", "cpu"]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_phase_ends_when_nobody_has_more_to_say(device: Any) -> None:
+    result = run(Floods(floods=2), Graph.from_edges([0, 1, 2], [1, 2, 3]), device=device)
+    # Flood 0 has labels 0 7 14 21 and flood 1 1 8 15 22: along the path nothing is ever better.
+    assert result["reached"].tolist() == [1, 8, 15, 22]
+    assert result["changes"].tolist() == [1 + 2] * 4
+    assert [s.active for s in result.stats] == [4, 3, 4, 3]
+    assert result.aggregators == {"flood": 2, "begins": 4, "steps": 4, "told": 0, "told_last": 0}
+    assert result.reason == "converged"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_superstep_in_which_nobody_runs_is_none(device: Any) -> None:
+    result = run(Fading(), Graph.from_edges([0, 1, 4], [1, 3, 3]), device=device)
+    # 0 and 3 retire at once; 1 and 4 speak to 3, then retire when they are woken. No message is ever heard.
+    assert [s.active for s in result.stats] == [4, 2]
+    assert [s.messages for s in result.stats] == [2, 0]
+    assert result["runs"].tolist() == [1, 2, 1, 2]
+    assert result["heard"].tolist() == [0] * 4
+    assert result.aggregators == {"phase": 2}
+    assert result.reason == "converged"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_who_has_retired_does_not_wake(device: Any) -> None:
+    result = run(Vanished(), Graph.from_edges([0], [1]), device=device)
+    assert [s.active for s in result.stats] == [2]
+    assert result.aggregators == {"asked": 1}
+
+
+@pytest.mark.parametrize("first", DEVICES)
+@pytest.mark.parametrize("second", DEVICES)
+@pytest.mark.parametrize("stop", range(1, 6))
+def test_a_run_goes_on_in_any_phase(first: Any, second: Any, stop: int, tmp_path: Path) -> None:
+    graph = BATTERY["grid"].build()
+    whole = run(Floods(), graph, device="python")
+    run(Floods(), graph, device=first, checkpoint=Checkpoint(tmp_path, every=1), max_supersteps=stop)
+    result = run(Floods(), graph, device=second, checkpoint=Checkpoint(tmp_path, every=1), resume=True)
+    assert result.aggregators == whole.aggregators
+    assert result["changes"].tolist() == whole["changes"].tolist()
+    assert [s.active for s in result.stats] == [s.active for s in whole.stats]
+
+
+def test_one_of_the_two_is_written() -> None:
+    with pytest.raises(CompileError, match=r"master\(\) runs after every superstep and next_phase\(\) where"):
+        type("Both", (Vanished,), {"master": Gone.master})
+    with pytest.raises(CompileError, match="write one of them"):
+        type("Both", (Gone,), {"next_phase": Vanished.next_phase})
+
+
+def halves(self: Any) -> None:
+    self.phase = 0.5
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_an_error_says_where(device: Any) -> None:
+    program = type(
+        "Halved", (Vanished,), {"__annotations__": {"phase": Shared[int]}, "phase": 0, "next_phase": halves}
+    )()
+    with pytest.raises(ValueError, match=r"0\.5 is no whole number") as raised:
+        run(program, Graph.from_edges([0], [1]), device=device)
+    assert "in next_phase(), after superstep 0" in raised.value.__notes__
