@@ -83,6 +83,7 @@ def kept_or_made(kept: Path | None, make: Callable[[], sigps.Graph]) -> sigps.Gr
     if sigps.group.world().broadcast(kept.exists()):
         return sigps.load(kept)
     graph = make()
+    kept.parent.mkdir(parents=True, exist_ok=True)
     graph.save(kept)
     return graph
 
