@@ -55,5 +55,5 @@ class KCore(Vertex, message=int, directed=False):
 
     def next_phase(self):
         """Reach further: nobody within reach is left, so who is left has more neighbours than that."""
-        self.reach = self.lowest + max(self.lowest // 4, 4)
+        self.reach = 2 * self.lowest + 4
         self.wake_all()

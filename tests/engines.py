@@ -14,6 +14,7 @@ from sigps.device.cpu import Threads
 from sigps.engine.exchange import NoExchange
 from sigps.engine.in_memory import Engine
 from sigps.engine.interpreted import InterpretedEngine
+from sigps.engine.master_compute import MasterCompute
 from sigps.engine.neighbor_rows import build_neighbor_rows
 from sigps.engine.subgraph import Subgraph, build_subgraph
 from sigps.graph.partition import partition
@@ -30,7 +31,15 @@ def laid_out(graph: Graph) -> tuple[Subgraph, NoExchange]:
 def compiled(program: Vertex, graph: Graph, threads: int = 1, **options: Any) -> Engine:
     native = compile_for_cpu(analyse(program), {n: c.dtype for n, c in graph.columns.items()})
     params = tuple(f.dtype("double").type(getattr(program, f.name)) for f in native.program.params)
-    return Engine(native, params, *laid_out(graph), Threads(threads), **options)
+    master = master_of(program, graph)
+    return Engine(native, params, *laid_out(graph), Threads(threads), master=master, **options)
+
+
+def master_of(program: Vertex, graph: Graph) -> MasterCompute | None:
+    """Return a program's `master()` or `next_phase()`, as engines take it."""
+    if not program.declaration.has_master:
+        return None
+    return MasterCompute(program, graph.num_vertices, graph.num_edges)
 
 
 def interpreted(program: Vertex, graph: Graph, **options: Any) -> InterpretedEngine:

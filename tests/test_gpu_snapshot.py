@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from battery import BATTERY
-from engines import compiled, interpreted, laid_out
+from engines import compiled, interpreted, laid_out, master_of
 from master_programs import Budget, Floods, Sleeper, Unheard, Vanished, Waves
 from test_equality import PROGRAMS
 from test_gpu_engine import assert_as_judged, fans
@@ -32,7 +32,8 @@ pytestmark = pytest.mark.gpu
 def on_gpu(program: Vertex, graph: Graph, **options: Any) -> GpuEngine:
     native = GpuProgram(analyse(program), find_gpu())
     params = tuple(f.dtype("double").type(getattr(program, f.name)) for f in native.program.params)
-    return GpuEngine(native, params, *laid_out(graph), saves=True, **options)
+    master = master_of(program, graph)
+    return GpuEngine(native, params, *laid_out(graph), master=master, saves=True, **options)
 
 
 MAKERS = {"cuda": on_gpu, "cpu": compiled, "python": interpreted}

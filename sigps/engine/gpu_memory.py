@@ -352,8 +352,10 @@ class RunMemory:
         Args:
             control: The device's control structure, as `read_back` returned it.
         """
+        import cupy
+
         status = self.array("status", np.uint8)
-        status[status == HALTED] = ACTIVE
+        status[:] = cupy.where(status == HALTED, np.uint8(ACTIVE), status)  # an index by mask would be counted first
         self._go_on(control, direction=PULL, few=0)
 
     def _go_on(self, control: Any, **changes: int) -> None:

@@ -4,9 +4,9 @@
 // part.
 //
 // A rank's slots for another are that one's ghosts of its vertices, in order.
-// After a pull, all slots are passed: bits tell who sent, and records that did
-// are written in the order of slots. After a push, senders are few: each writes
-// to its own slots, which are listed at the receiver.
+// After a pull or a sweep all slots are passed: bits tell who sent, and records
+// that did are written in the order of slots. After any other push senders are
+// few: each writes to its own slots, which are listed at the receiver.
 //
 // What a rank writes is read one superstep later, by the parity of which it is
 // kept apart; no rank is more than one superstep ahead of another, since all
@@ -78,7 +78,7 @@ __device__ inline void store_four(Record *to, const FourRecords &found,
       to[i] = found.of[i];
 }
 
-// After a pull: a lane has four slots, a warp four words of bits. By all
+// After a pull or a sweep: a lane has four slots, a warp four words of bits. By all
 // threads; ranks begin with different others.
 __device__ inline void publish_bits(const Lease &lease, const Plan &plan) {
   const Halo &halo = lease.halo;
@@ -239,7 +239,7 @@ __device__ inline void sum_up(const Lease &lease, const Plan &plan,
     for (uint32_t rank = lane_id(); rank < halo.num_ranks; rank += 32)
       to_others += halo.num_published[rank];
     to_others = __reduce_add_sync(ALL_LANES, to_others);
-    uint64_t told_who = plan.direction == PUSH
+    uint64_t told_who = plan.direction == PUSH && !plan.sweeps
                             ? uint64_t(to_others) * sizeof(uint32_t)
                             : halo.bounds[halo.num_ranks] / 8;
     if (lane_id() == 0) {

@@ -246,7 +246,7 @@ __device__ void end_superstep(const Lease &lease, const Plan &plan,
                               uint32_t &generation) {
   Control *control = lease.control;
 #if SIGPS_PEERS
-  if (plan.direction == PULL) {
+  if (plan.direction == PULL || plan.sweeps) {
     wait_for_all(&control->barrier, generation);
     publish_bits(lease, plan);
   }

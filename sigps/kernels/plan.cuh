@@ -17,8 +17,6 @@ __device__ inline Direction choose_direction(const Lease &lease,
                                              const Counters &done) {
   if (SIGPS_MAILBOX || !HAS_PUSH || lease.forced == 1)
     return PULL;
-  if (SIGPS_PEERS && done.active > 0) // a sweep tells no other GPU
-    return PULL;
   if (lease.forced == 2)
     return PUSH;
   return done.sent_edges * lease.push_gain < lease.pull_cost ? PUSH : PULL;
