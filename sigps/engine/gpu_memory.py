@@ -355,7 +355,9 @@ class RunMemory:
         import cupy
 
         status = self.array("status", np.uint8)
-        status[:] = cupy.where(status == HALTED, np.uint8(ACTIVE), status)  # an index by mask would be counted first
+        status[:] = cupy.where(
+            status == HALTED, np.uint8(ACTIVE), status
+        )  # an index by mask would be counted first
         self._go_on(control, direction=PULL, few=0)
 
     def _go_on(self, control: Any, **changes: int) -> None:
