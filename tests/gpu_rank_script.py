@@ -14,9 +14,10 @@ from battery import BATTERY
 from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
 from test_edge_schedule import BY_EDGE
 from test_equality import PROGRAMS, program_for
+from test_gpu_messages import Flood, FloodSum
 from ways import assert_same, by_size
 
-from sigps import Checkpoint, Graph, State, Vertex, run
+from sigps import Aggregator, Checkpoint, Graph, State, Vertex, run
 from sigps.apps import BFS, BiTriDN, StreamDN
 from sigps.errors import SigpsError
 from sigps.group import Alone, world
@@ -123,7 +124,7 @@ def edge_logs(transport: str, folder: str) -> None:
 def logs(transport: str, folder: str) -> None:
     """Save after every superstep, and go on from the second log."""
     group = world()
-    for name in ("pagerank", "bfs", "coreness", "wcc"):
+    for name in ("pagerank", "bfs", "coreness", "wcc", "jump", "letters"):
         program, sample = program_for(name, "skewed"), BATTERY["skewed"]
         log = Checkpoint(f"{folder}/{name}", every=1)
         options: dict[str, Any] = {"device": "cuda", "transport": transport, "checkpoint": log}
@@ -133,7 +134,76 @@ def logs(transport: str, folder: str) -> None:
         if group.rank == 0:
             judge = run(program, sample.build(group=Alone()), device="python")
             assert_same(judge, result, exact=False, only_better=True)
-    tell("4 runs went on")
+    tell("6 runs went on")
+
+
+class Shouter(Vertex, message=int):
+    """Vertex 0 alone has more to say than there is room for, and more each time."""
+
+    heard: State[int] = 0
+    letters: State[int] = 0
+    said = Aggregator.sum(int)
+
+    def compute(self, messages):
+        for m in messages:
+            self.heard += m
+            self.letters += 1
+        self.said += 1
+        if self.superstep < 3:
+            if self.id == 0:
+                for i in range(5000 * (1 + self.superstep)):
+                    self.send_to(i % self.num_vertices, i)
+        else:
+            self.vote_to_halt()
+
+
+def mail(transport: str, folder: str) -> None:
+    """Post more than there is room for, on all ranks or on one, and go on from a log in the middle."""
+    group, size, copies = world(), 40, 3000
+    ring = np.arange(size)
+    writers, numbers = np.meshgrid(ring, np.arange(copies), indexing="ij")
+    heard, sums = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    for superstep in range(3):
+        targets = (writers * 7 + numbers * 13 + superstep) % size
+        np.add.at(heard, targets, 1)
+        np.add.at(sums, targets, writers + numbers)
+    told, of_one = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    for superstep in range(3):
+        words = np.arange(5000 * (1 + superstep))
+        np.add.at(told, words % size, 1)
+        np.add.at(of_one, words % size, words)
+    for turn in range(2):  # the second finds memory that the first has left
+        graph = Graph.from_edges(ring, np.roll(ring, -1), group=group)
+        options: dict[str, Any] = {"device": "cuda", "transport": transport, "partitioner": METHODS[turn]}
+        flood = run(Flood(copies=copies), graph, **options)
+        total = run(FloodSum(copies=copies), graph, **options)
+        saved = {**options, "checkpoint": Checkpoint(f"{folder}/{turn}", every=1)}
+        run(Shouter(), graph, max_supersteps=2, **saved)
+        one = run(Shouter(), graph, resume=True, **saved)
+        if group.rank == 0:
+            assert flood["letters"].tolist() == heard.tolist()
+            assert flood["total"].tolist() == total["total"].tolist() == sums.tolist()
+            assert [s.messages for s in flood.stats] == [size * copies] * 3 + [0]
+            assert (one["letters"].tolist(), one["heard"].tolist()) == (told.tolist(), of_one.tolist())
+            assert one.aggregators == {"said": size}
+            assert [s.messages for s in one.stats] == [5000, 10000, 15000, 0]
+    tell("all heard")
+
+
+class Stray(Vertex, message=int):
+    """One vertex writes to nobody, in superstep 1."""
+
+    def compute(self, messages):
+        if self.superstep == 1 and self.id == 3:
+            self.send_to(4711, 1)
+        if self.superstep == 2:
+            self.vote_to_halt()
+
+
+def stray(transport: str, _: str) -> None:
+    """Write to a vertex that is not in the graph."""
+    graph = Graph.from_edges(np.arange(99), np.arange(1, 100), group=world())
+    run(Stray(), graph, device="cuda", transport=transport)
 
 
 def supersteps(transport: str, count: str) -> None:

@@ -60,7 +60,21 @@ def test_ranks_give_the_interpreters_results_by_nccl(ranks: int, turn: int, mpir
 @pytest.mark.parametrize("transport", ["peer", "nccl"])
 def test_runs_go_on_from_logs(transport: str, mpirun: str, tmp_path: Path) -> None:
     skip_without_gpus(2 if transport == "nccl" else 1)
-    assert "4 runs went on" in run_script(mpirun, 2, "logs", transport, str(tmp_path))
+    assert "6 runs went on" in run_script(mpirun, 2, "logs", transport, str(tmp_path))
+
+
+@pytest.mark.parametrize("transport", ["peer", "nccl"])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_more_mail_than_there_is_room_for(transport: str, ranks: int, mpirun: str, tmp_path: Path) -> None:
+    skip_without_gpus(ranks if transport == "nccl" else 1)
+    assert "all heard" in run_script(mpirun, ranks, "mail", transport, str(tmp_path))
+
+
+@pytest.mark.parametrize("transport", ["peer", "mpi"])
+def test_mail_to_nobody_is_an_error(transport: str, mpirun: str) -> None:
+    code, out, err = end_of(start(mpirun, 2, "stray", transport, ""), SECONDS)
+    assert code != 0
+    assert re.search(r"send_to\(4711\) names a vertex that is not in the graph", out + err), f"{out}\n{err}"
 
 
 def test_many_supersteps(mpirun: str) -> None:

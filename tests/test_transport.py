@@ -101,7 +101,7 @@ def test_one_rank_has_nobody_to_write_to() -> None:
 
 @pytest.mark.parametrize(
     ("program", "needs"),
-    [(PageRank(), False), (Jump(), True), (Marks(), True), (EgoNet(source=0), True), (Closeness(), True)],
+    [(PageRank(), False), (Jump(), False), (Marks(), True), (EgoNet(source=0), True), (Closeness(), True)],
     ids=["records", "mail", "kept on edges", "kept and read back", "common neighbours"],
 )
 def test_what_kernels_do_not_pass_to_others(program: Vertex, needs: bool) -> None:

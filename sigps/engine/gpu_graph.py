@@ -27,7 +27,7 @@ from sigps.engine.gpu_memory import check_fits
 from sigps.engine.gpu_plan import ORDERING, SORTING
 from sigps.engine.subgraph import EdgeList, Subgraph, columns_of
 from sigps.engine.walked_rows import WalkedRows
-from sigps.kernels.lease import EDGES, HUB_DEGREE
+from sigps.kernels.lease import EDGES, HUB_DEGREE, NO_VERTEX
 
 __all__ = ["GpuGraph", "graph_on_gpu"]
 
@@ -103,6 +103,19 @@ class GpuGraph:
         if self._partition().gids is None:
             return self.places
         return self.once("places by gid", lambda: self.places[cupy.asarray(self._partition().by_gid)])
+
+    def places_of_gids(self) -> Any:
+        """Return the place of each vertex of the whole graph, [num_vertices] by gid; NO_VERTEX for those of others."""
+        import cupy
+
+        def make() -> Any:
+            partition = self._partition()
+            check_fits({"where vertices are": 4 * partition.num_vertices})
+            places = cupy.full(partition.num_vertices, NO_VERTEX, dtype=cupy.uint32)
+            places[cupy.asarray(partition.owned_gids)] = self.places
+            return places
+
+        return self.once("places of gids", make)
 
     def ids(self, narrow: bool) -> Any:
         """Return the ids that compute() sees, [num_places] in the order of places, as int32 or int64."""

@@ -264,7 +264,15 @@ class GpuEngine:
             snapshot = replace(snapshot, sources=self._subgraph.sources_of_edges())
         if self._subgraph.gids is None:
             return snapshot
-        return replace(snapshot, ends=self._subgraph.owned_gids[np.asarray(snapshot.ends)])
+        return replace(snapshot, ends=self._gids_of_ends(np.asarray(snapshot.ends)))
+
+    def _gids_of_ends(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the gids of the ends of what is in flight, as the device names them."""
+        return self._subgraph.owned_gids[ends]
+
+    def _ends_of(self, gids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return what the device calls them."""
+        return self._subgraph.local_ids(gids)
 
     def _gids_of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         return self._exchange.find(ids, self.superstep - 1)
@@ -288,7 +296,7 @@ class GpuEngine:
         mine = replace(
             snapshot,
             gids=local_ids(snapshot.gids),
-            ends=local_ids(snapshot.ends),
+            ends=self._ends_of(snapshot.ends),
             sources=local_ids(snapshot.sources),
         )
         self._control = gpu_snapshot.restore(mine, self._memory, form.compiled, self._graph, form.push_gain)
@@ -347,10 +355,9 @@ class GpuEngine:
             self._control, plan = control, control["plan"]
             self.superstep, ending, self._few = int(plan["superstep"]), int(plan["ended"]), int(plan["few"])
             if ending == NO_ROOM:
-                self._memory.make_mail_room(control)
+                self._make_mail_room(control)
         if ending == NOBODY_THERE:
-            lost = np.array([control["lost_id"]], dtype=np.int64)
-            checked_gids(lost, np.array([-1]), 0, self.superstep - 1)
+            self._refuse_lost_mail(control)
         if ending == PEER_LOST:
             lost_rank = int(control["lost_id"])
             raise ExchangeError(
@@ -359,6 +366,13 @@ class GpuEngine:
                 superstep=self.superstep,
             )
         return ending
+
+    def _make_mail_room(self, control: Any) -> None:
+        self._memory.make_mail_room(control)
+
+    def _refuse_lost_mail(self, control: Any) -> None:
+        lost = np.array([control["lost_id"]], dtype=np.int64)
+        checked_gids(lost, np.array([-1]), 0, self.superstep - 1)
 
     def _near(self, form: Form, num_blocks: int) -> Near:
         """Choose what a pull copies to shared memory, and tell the kernel."""

@@ -112,10 +112,13 @@ def _template(
             num_peers=num_peers,
             num_out_edges=graph.walked.num_edges if program.reads_edges else 0,
             num_copies=graph.walked.num_copies if program.reads_edges else 0,
+            num_everywhere=subgraph.num_vertices,
         )
         plan = plan_run(compiled, sizes, has_cluster=has_cluster, goes_by_edge=goes_by_edge)
         here, run, states = (
-            _lease(compiled, graph, subgraph, plan, *bases, goes_by_edge).reshape(1).view(np.uint64)
+            _lease(compiled, graph, subgraph, plan, *bases, goes_by_edge, num_peers)
+            .reshape(1)
+            .view(np.uint64)
             for bases in ((0, 0), (_FAR, 0), (0, _FAR))
         )
         known[key] = _Template(plan, here, np.flatnonzero(run != here), np.flatnonzero(states != here))
@@ -130,6 +133,7 @@ def _lease(
     run: int,
     states: int,
     goes_by_edge: bool,
+    num_peers: int,
 ) -> Any:
     """Fill in what kernels are told, for blocks that begin at `run` and `states`."""
     program = compiled.program
@@ -177,7 +181,7 @@ def _lease(
     for name in _SINGLE:
         lease[name] = at(name)
     mail = lease["mail"]
-    mail["places"] = graph.places.data.ptr
+    mail["places"] = (graph.places_of_gids() if num_peers else graph.places).data.ptr
     for name in ("messages", "counts", "of_block", "again"):
         mail[name] = at(name)
     if program.delivery is Delivery.MAILBOX:
@@ -377,35 +381,59 @@ class RunMemory:
         """
         import cupy
 
-        job, n = self.lease["in_job"], self._graph.places.size
-        room, wanted = int(job["mail_room"]), int(self.mail("num_mails", np.uint64)[0])
-        larger = max(2 * room, wanted + wanted // 4)
-        arrays = mail_arrays(self._compiled, larger)
+        larger = self.wanted_mail_room()
+        arrays = mail_arrays(self._compiled, larger, larger)
         check_fits({f"the mail of superstep {int(control['plan']['superstep'])}": sum(arrays.values())})
+        self.move_mail(larger, lambda: {name: cupy.empty(n, dtype=cupy.uint8) for name, n in arrays.items()})
+        self.resume(control)
+
+    @property
+    def mail_room(self) -> int:
+        """How much mail may be posted."""
+        return int(self.lease["in_job"]["mail_room"])
+
+    def wanted_mail_room(self) -> int:
+        """Return how much room for mail there should be after a superstep that ran out of it; no less than there is."""
+        room, wanted = self.mail_room, int(self.mail("num_mails", np.uint64)[0])
+        return max(2 * room, wanted + wanted // 4) if wanted > room else room
+
+    def move_mail(self, room: int, take: Callable[[], Mapping[str, Any]]) -> None:
+        """Move what was posted, but by those who found no room, and what has arrived to other arrays.
+
+        Args:
+            room: How much may be posted in these.
+            take: Gives them by name, as `mail_arrays` names them, as bytes; after what was posted has been copied.
+        """
+        import cupy
+
+        n = self._graph.places.size
+        count = min(self.mail_room, int(self.mail("num_mails", np.uint64)[0]))
         again = cupy.unpackbits(self.array("again", np.uint8), bitorder="little")[:n].view(cupy.bool_)
-        senders = self.mail("mail_senders", np.uint32)[:room]
-        stays = ~again[senders]
+        stays = ~again[self.mail("mail_senders", np.uint32)[:count]]
         kept = int(stays.sum())
-        for name, size in arrays.items():
-            old = self.mail(name, np.uint8)
-            new = cupy.empty(size, dtype=cupy.uint8)
-            width = size // larger
+        posted = {}
+        for name, width in mail_arrays(self._compiled, 1, 0).items():
             if name.startswith("mail_"):
-                new[: kept * width] = old[: room * width].reshape(room, width)[stays].ravel()
-            else:
-                new[: old.size] = old
+                rows = self.mail(name, np.uint8)[: count * width].reshape(count, width)
+                posted[name] = rows[stays].ravel()
+        for name, new in take().items():
+            old = posted[name] if name in posted else self.mail(name, np.uint8)
+            new[: old.size] = old
             self._use(name, new)
         self.mail("num_mails", np.uint64)[0] = kept
-        job["mail_room"] = larger
+        self.lease["in_job"]["mail_room"] = room
+
+    def resume(self, control: Any) -> None:
+        """Let a superstep go on with those who found no room for their mail."""
         self._go_on(control, resumes=1)
 
     def make_room_for(self, num_mails: int) -> None:
         """Give the mailbox room for so much mail, before there is any."""
         import cupy
 
-        if num_mails <= int(self.lease["in_job"]["mail_room"]):
+        if num_mails <= self.mail_room:
             return
-        arrays = mail_arrays(self._compiled, num_mails)
+        arrays = mail_arrays(self._compiled, num_mails, num_mails)
         check_fits({"mail": sum(arrays.values())})
         for name, size in arrays.items():
             self._use(name, cupy.empty(size, dtype=cupy.uint8))

@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.compiler.program import Delivery
 from sigps.engine.gpu_in_memory import GpuEngine
-from sigps.engine.gpu_memory import RunMemory
+from sigps.engine.gpu_memory import RunMemory, check_fits
+from sigps.engine.gpu_plan import mail_arrays
 from sigps.engine.halo_layout import HaloLayout, lay_out_halo
-from sigps.engine.peer_windows import windows_of
+from sigps.engine.peer_windows import Windows, windows_of
 from sigps.engine.snapshot import Snapshot
+from sigps.errors import ExchangeError
 from sigps.kernels.lease import ACTIVE, CONTROL, PEER, PULL
 
 __all__ = ["GpuPeerEngine"]
@@ -26,6 +29,8 @@ _LONGEST_WAIT = 3600.0
 _COUNTED = ("could_send", "pull_cost", "num_in_edges")
 
 _WRITTEN_TO = ("records0", "records1", "sent0", "sent1", "listed0", "listed1", "board0", "board1")
+
+_POSTED = ("mail_kinds", "mail_targets", "mail_messages")
 
 
 class GpuPeerEngine(GpuEngine):
@@ -45,11 +50,11 @@ class GpuPeerEngine(GpuEngine):
 
     def _run_memory(self) -> RunMemory:
         graph, exchange = self._graph, self._exchange
-        windows = windows_of(exchange)
+        self._windows = self._mail_windows = windows_of(exchange)
 
         def take(num_bytes: int) -> Any:
-            windows.make(num_bytes, exchange)
-            return windows.own
+            self._windows.make(num_bytes, exchange)
+            return self._windows.own
 
         memory = RunMemory(
             self._form.compiled,
@@ -61,27 +66,63 @@ class GpuPeerEngine(GpuEngine):
             num_peers=exchange.size,
             take=take,
         )
-        self._fill_lease(memory, windows.addresses)
+        self._fill_lease(memory)
         self._meet()  # nobody writes into what is not empty yet
         return memory
 
-    def _fill_lease(self, memory: RunMemory, addresses: list[int]) -> None:
+    def _fill_lease(self, memory: RunMemory) -> None:
         """Tell kernels of the other GPUs. Collective."""
+        lease, exchange = memory.lease, self._exchange
+        counts = [int(lease[name]) for name in _COUNTED]
+        everywhere = exchange.gather(np.array(counts, dtype=np.int64)).sum(axis=0)
+        lease["could_send"], lease["pull_cost"], self._num_edges = everywhere.tolist()
+        halo = lease["halo"]
+        halo["rank"], halo["num_ranks"] = exchange.rank, exchange.size
+        for name in ("peers", "num_published", "num_meetings"):
+            halo[name] = memory.array(name, np.uint8).data.ptr
+        for parity in range(2):
+            halo["board"][parity] = memory.array(f"board{parity}", np.uint8).data.ptr
+        if self._posts:
+            self._tell_mail(memory)
+        else:
+            self._fill_halo(memory)
+
+    def _tell_mail(self, memory: RunMemory) -> None:
+        """Tell kernels where the other GPUs have their mail. Collective."""
+        exchange, rank = self._exchange, self._exchange.rank
+        arrays: list[tuple[str, Windows, Any]] = [
+            *(
+                (name, self._windows, memory.array(name, np.uint8))
+                for name in ("board0", "board1", "num_mails")
+            ),
+            *((name, self._mail_windows, memory.mail(name, np.uint8)) for name in _POSTED),
+        ]
+        offsets = [array.data.ptr - windows.addresses[rank] for _, windows, array in arrays]
+        told = exchange.gather(np.array(offsets, dtype=np.int64))
+        peers = np.zeros(exchange.size, dtype=PEER)
+        for other, peer in enumerate(peers):
+            for (name, windows, _), offset in zip(arrays, told[other].tolist(), strict=True):
+                at = windows.addresses[other] + offset
+                if name.startswith("board"):
+                    peer["board"][int(name[-1])] = at
+                else:
+                    peer[name] = at
+        memory.array("peers", np.uint8).set(peers.view(np.uint8))
+
+    def _fill_halo(self, memory: RunMemory) -> None:
+        """Tell kernels where records go, and come from. Collective."""
         import cupy
 
         graph, exchange, lease = self._graph, self._exchange, memory.lease
         ghosts = graph.ghosts
         assert ghosts is not None
-        counts = [int(lease[name]) for name in _COUNTED]
         offsets = [memory.offset(name) for name in _WRITTEN_TO]
         begins = np.stack([ghosts.num_hot, ghosts.hot[:-1], ghosts.cold[:-1], ghosts.listed[:-1]], axis=1)
-        told = exchange.gather(np.array([*counts, *offsets, *begins.ravel()], dtype=np.int64))
-        everywhere = told[:, : len(counts)].sum(axis=0)
-        lease["could_send"], lease["pull_cost"], self._num_edges = everywhere.tolist()
-        first = len(counts) + len(offsets)
+        told = exchange.gather(np.array([*offsets, *begins.ravel()], dtype=np.int64))
+        first = len(offsets)
         peers = np.zeros(exchange.size, dtype=PEER)
-        for rank, (peer, address) in enumerate(zip(peers, addresses, strict=True)):
-            found = (address + told[rank, len(counts) : first]).tolist()
+        for rank, (peer, address) in enumerate(zip(peers, self._windows.addresses, strict=True)):
+            found = (address + told[rank, :first]).tolist()
             theirs = dict(zip(_WRITTEN_TO, found, strict=True))
             *places, listed = told[rank, first:].reshape(exchange.size, 4)[exchange.rank].tolist()
             peer["num_hot"], peer["first_hot"], peer["first_cold"] = places
@@ -94,30 +135,86 @@ class GpuPeerEngine(GpuEngine):
         listed = graph.once("lists of ghosts", lambda: cupy.asarray(ghosts.listed.astype(np.uint32)))
         lease["first_hot"], lease["num_hot"] = ghosts.hot[0], ghosts.hot[-1] - ghosts.hot[0]
         halo = lease["halo"]
-        halo["rank"], halo["num_ranks"] = exchange.rank, exchange.size
         arrays = {
-            "peers": memory.array("peers", np.uint8),
             "bounds": layout.bounds,
             "places": layout.places,
             "copy_offsets": layout.copy_offsets,
             "copies": layout.copies,
             "list_begins": listed,
-            "num_published": memory.array("num_published", np.uint32),
-            "num_meetings": memory.array("num_meetings", np.uint64),
         }
         for name, array in arrays.items():
             halo[name] = array.data.ptr
         for parity in range(2):
             halo["listed"][parity] = memory.array(f"listed{parity}", np.uint8).data.ptr
-            halo["board"][parity] = memory.array(f"board{parity}", np.uint8).data.ptr
 
     def _put(self, snapshot: Snapshot) -> None:
-        """Put a snapshot in place, as a superstep that is done, but for telling the others."""
+        """Put a snapshot in place; records as a superstep that is done, but for telling the others."""
+        if self._posts:
+            wanted = max(snapshot.ends.size, self._memory.mail_room)
+            if self._sum(int(wanted > self._memory.mail_room)):
+                self._move_mail(wanted)
+            super()._put(snapshot)
+            self._meet()
+            return
         super()._put(snapshot)
         lids: NDArray[np.int64] = self._subgraph.local_ids(snapshot.ends)
         degrees = self._subgraph.out_degrees[lids]
         self._announce(int((degrees > 0).sum()), int(degrees.sum(dtype=np.int64)))
         self._meet()
+
+    @property
+    def _posts(self) -> bool:
+        return self._program.delivery is Delivery.MAILBOX
+
+    def _gids_of_ends(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
+        return ends if self._posts else super()._gids_of_ends(ends)
+
+    def _ends_of(self, gids: NDArray[np.int64]) -> NDArray[np.int64]:
+        return gids if self._posts else super()._ends_of(gids)
+
+    def _make_mail_room(self, control: Any) -> None:
+        self._move_mail(self._memory.wanted_mail_room())
+        self._memory.resume(control)
+
+    def _move_mail(self, room: int) -> None:
+        """Bring what was posted to where this rank may post so much, and the others read it. Collective."""
+        import cupy
+
+        exchange, memory = self._exchange, self._memory
+        arrays = mail_arrays(self._form.compiled, room, self._sum(room))
+        posted = {name: size for name, size in arrays.items() if name.startswith("mail_")}
+        ends = np.cumsum([-(-size // 256) * 256 for size in posted.values()]).tolist()
+
+        def take() -> dict[str, Any]:
+            self._mail_windows = windows_of(exchange, "mail")
+            self._mail_windows.make(ends[-1], exchange)
+            check_fits({"mail": sum(arrays.values()) - sum(posted.values())})
+            begins = dict(zip(posted, [0, *ends], strict=False))
+            return {
+                name: self._mail_windows.own[begins[name] : begins[name] + size]
+                if name in posted
+                else cupy.empty(size, dtype=cupy.uint8)
+                for name, size in arrays.items()
+            }
+
+        memory.move_mail(room, take)
+        self._tell_mail(memory)
+        self._meet()
+
+    def _refuse_lost_mail(self, control: Any) -> None:
+        """Tell whose message named nobody. Collective."""
+        memory, exchange, superstep = self._memory, self._exchange, self.superstep - 1
+        count = min(memory.mail_room, int(memory.mail("num_mails", np.uint64)[0]))
+        by_id = memory.mail("mail_kinds", np.uint8)[:count] == 1
+        error = None
+        try:
+            exchange.find(memory.mail("mail_targets", np.int64)[:count][by_id].get(), superstep)
+        except ExchangeError as found:
+            error = found
+        who = np.flatnonzero(exchange.gather(np.array([error is not None], dtype=np.int64)))
+        raise error or ExchangeError(
+            "a message names a vertex that is not in the graph", rank=int(who[0]), superstep=superstep
+        )
 
     def _meet(self) -> None:
         """Wait for all hosts, once what this one put on its GPU is there: from then on others may write to it."""

@@ -128,6 +128,7 @@ class Sizes:
         num_peers: GPUs that write into each other's memory; 0 where none do.
         num_out_edges: Out-edges of these vertices, on which something may be kept.
         num_copies: Edges of neighbours on other ranks, of which copies are kept.
+        num_everywhere: Vertices of the whole graph, where there are peers.
     """
 
     num_owned: int
@@ -137,10 +138,19 @@ class Sizes:
     num_peers: int = 0
     num_out_edges: int = 0
     num_copies: int = 0
+    num_everywhere: int = 0
 
     @property
     def mail_room(self) -> int:
+        """How much mail may be posted before there has to be more room."""
         return 2 * self.num_owned + _FIRST_MAILS
+
+    @property
+    def mail_received(self) -> int:
+        """How much may arrive: all that anybody posts."""
+        if not self.num_peers:
+            return self.mail_room
+        return 2 * self.num_everywhere + self.num_peers * _FIRST_MAILS
 
 
 @dataclass(frozen=True)
@@ -210,15 +220,20 @@ def _arrays(
     for i, dtype in enumerate(program.edge_state_dtypes):
         others[f"own{i}"] = dtype.itemsize * max(1, sizes.num_out_edges)
         others[f"seen{i}"] = dtype.itemsize * max(1, sizes.num_out_edges + sizes.num_copies)
-    if program.delivery is Delivery.MAILBOX:
-        zeros |= {"again": bits, "counts": 4 * n, "offsets": 8 * (n + 1), "num_mails": 8}
-        others |= {"of_block": 8 * _MOST_BLOCKS, **mail_arrays(compiled, sizes.mail_room)}
-        return zeros, others
     if sizes.num_peers:
         board = report_bytes(len(program.aggregators)) * sizes.num_peers
         zeros |= {"board0": board, "board1": board, "num_published": 4 * sizes.num_peers, "num_meetings": 8}
+        others["peers"] = PEER.itemsize * sizes.num_peers
+    if program.delivery is Delivery.MAILBOX:
+        zeros |= {"again": bits, "counts": 4 * n, "offsets": 8 * (n + 1), "num_mails": 8}
+        others |= {
+            "of_block": 8 * _MOST_BLOCKS,
+            **mail_arrays(compiled, sizes.mail_room, sizes.mail_received),
+        }
+        return zeros, others
+    if sizes.num_peers:
         ghosts = 4 * max(1, num_places - n)  # as many as there are, and no fewer than their lists need
-        others |= {"listed0": ghosts, "listed1": ghosts, "peers": PEER.itemsize * sizes.num_peers}
+        others |= {"listed0": ghosts, "listed1": ghosts}
     sent = -(-num_places // 32) * 4
     zeros |= {"sent0": sent, "sent1": sent}
     records = max(16, num_places * int(compiled.defines["SIGPS_RECORD_BYTES"]))
@@ -261,18 +276,18 @@ def _list_arrays(compiled: CudaProgram, room: int) -> dict[str, int]:
     return {f"list{i}": max(1, room) * dtype.itemsize for i, dtype in enumerate(compiled.message)}
 
 
-def mail_arrays(compiled: CudaProgram, room: int) -> dict[str, int]:
-    """Name what grows with the mail: what is posted, and what is sorted of it."""
+def mail_arrays(compiled: CudaProgram, posted: int, received: int) -> dict[str, int]:
+    """Name what grows with the mail: so much of what is posted, and so much of what has arrived, by target."""
     message = max(1, int(compiled.defines["SIGPS_MESSAGE_BYTES"]))
     arrays = {
-        "mail_kinds": room,
-        "mail_targets": 8 * room,
-        "mail_senders": 4 * room,
-        "mail_messages": message * room,
+        "mail_kinds": posted,
+        "mail_targets": 8 * posted,
+        "mail_senders": 4 * posted,
+        "mail_messages": message * posted,
     }
     if compiled.program.consumption is Consumption.LISTED:
-        return arrays | _list_arrays(compiled, room)
-    return arrays | {"messages": message * room}
+        return arrays | _list_arrays(compiled, received)
+    return arrays | {"messages": message * received}
 
 
 def _up(size: int) -> int:

@@ -1,4 +1,4 @@
-"""The memory of GPUs that their kernels write to: of each rank's, where it begins as this rank sees it.
+"""The memory of GPUs that others' kernels use: of each rank's, where it begins as this rank sees it.
 
 What was opened stays open for every later run of the same processes, and is given back only together, when one of
 them needs more: memory must not be freed while another process has it open.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import os
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -59,10 +59,10 @@ class Windows:
             self.addresses.append(self._opened[-1].address)
 
 
-_known: dict[tuple[int, ...], Windows] = {}
+_known: dict[Any, Windows] = {}
 
 
-def windows_of(exchange: Exchange) -> Windows:
-    """Return the memory of these processes. Collective."""
+def windows_of(exchange: Exchange, purpose: Literal["run", "mail"] = "run") -> Windows:
+    """Return the memory of these processes: what a run takes, or mail that outgrew its room there. Collective."""
     processes = exchange.gather(np.array([os.getpid()], dtype=np.int64))[:, 0]
-    return _known.setdefault(tuple(processes.tolist()), Windows())
+    return _known.setdefault((purpose, *processes.tolist()), Windows())

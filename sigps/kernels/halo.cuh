@@ -78,8 +78,8 @@ __device__ inline void store_four(Record *to, const FourRecords &found,
       to[i] = found.of[i];
 }
 
-// After a pull or a sweep: a lane has four slots, a warp four words of bits. By all
-// threads; ranks begin with different others.
+// After a pull or a sweep: a lane has four slots, a warp four words of bits. By
+// all threads; ranks begin with different others.
 __device__ inline void publish_bits(const Lease &lease, const Plan &plan) {
   const Halo &halo = lease.halo;
   int parity = (plan.superstep + 1) & 1;
@@ -235,25 +235,36 @@ __device__ inline void sum_up(const Lease &lease, const Plan &plan,
     reinterpret_cast<uint64_t *>(&mine.done)[threadIdx.x] =
         reinterpret_cast<const uint64_t *>(&control->counters)[threadIdx.x];
   if (threadIdx.x / 32 == 0) {
+    __syncwarp();
+    if (SIGPS_MAILBOX && lane_id() == 0) {
+      mine.done.senders = has_no_room(lease);
+      mine.done.sent_edges = *lease.in.num_mails;
+    }
     uint32_t to_others = 0;
     for (uint32_t rank = lane_id(); rank < halo.num_ranks; rank += 32)
       to_others += halo.num_published[rank];
     to_others = __reduce_add_sync(ALL_LANES, to_others);
-    uint64_t told_who = plan.direction == PUSH && !plan.sweeps
+    uint64_t told_who = SIGPS_MAILBOX ? 0
+                        : plan.direction == PUSH && !plan.sweeps
                             ? uint64_t(to_others) * sizeof(uint32_t)
                             : halo.bounds[halo.num_ranks] / 8;
     if (lane_id() == 0) {
       mine.num_listed = 0; // tell() knows
       mine.num_bytes =
-          uint64_t(to_others) * (sizeof(Record) * HAS_RECORD) + told_who;
+          uint64_t(to_others) *
+              (SIGPS_MAILBOX ? sizeof(Message) : sizeof(Record) * HAS_RECORD) +
+          told_who;
       mine.nanoseconds = nanoseconds() - control->last_time;
     }
   }
   if (HAS_AGGREGATES) {
     Totals totals =
         control->counters.ran > 0 ? fold_blocks(lease) : identity_totals();
-    if (threadIdx.x == 0)
+    if (threadIdx.x == 0) {
+      if (SIGPS_MAILBOX)
+        sigps_fold(&totals, lease.carried);
       mine.totals = totals;
+    }
   }
 }
 
@@ -311,8 +322,10 @@ __device__ inline bool meet(const Lease &lease, const Plan &plan,
     together = {num_bytes, imbalance, all};
     *halo.num_meetings = meeting + 1;
     if (HAS_AGGREGATES && (all.ran > 0 || lease.counts_idle) &&
-        !plan.publishes && lost < 0)
+        !plan.publishes && !lacks_room(all) && lost < 0)
       set_aggregates(lease, totals);
+    if (HAS_AGGREGATES && SIGPS_MAILBOX)
+      *lease.carried = lacks_room(all) ? mine.totals : identity_totals();
     if (lost >= 0) {
       lease.control->lost_id = lost;
       lease.control->plan.ended = PEER_LOST;
@@ -321,5 +334,55 @@ __device__ inline bool meet(const Lease &lease, const Plan &plan,
   __syncthreads();
   return lost < 0;
 }
+
+#if SIGPS_MAILBOX
+// Waits until all GPUs have read what is for them, of which there were
+// `num_read` here, and tells whether that is all that was posted. Otherwise the
+// lease has ended. By one whole block.
+__device__ inline bool all_is_read(const Lease &lease, uint64_t num_read) {
+  constexpr uint32_t AT_ONCE = 8;
+  __shared__ RankReport mine, heard[AT_ONCE];
+  __shared__ int32_t lost;
+  __shared__ uint32_t is_all;
+  const Halo &halo = lease.halo;
+  uint32_t meeting = uint32_t(*halo.num_meetings);
+  uint32_t warp = threadIdx.x / 32, num_warps = blockDim.x / 32;
+  if (threadIdx.x == 0) {
+    mine = RankReport{};
+    mine.done.ran = num_read;
+    mine.done.sent_edges = *lease.in.num_mails;
+    lost = -1;
+  }
+  __syncthreads();
+  fence_for_all();
+  for (uint32_t rank = warp; rank < halo.num_ranks; rank += num_warps) {
+    Addressee to = addressee(lease, meeting, rank);
+    tell({to.halves, 0}, meeting, mine);
+  }
+  uint64_t posted = 0, read = 0;
+  for (uint32_t first = 0; first < halo.num_ranks; first += AT_ONCE) {
+    uint32_t end = min(first + AT_ONCE, halo.num_ranks);
+    for (uint32_t rank = first + warp; rank < end; rank += num_warps)
+      if (!listen(lease, meeting, rank, heard[rank - first]))
+        lost = rank;
+    __syncthreads();
+    for (uint32_t rank = first; rank < end; rank++) {
+      posted += heard[rank - first].done.sent_edges;
+      read += heard[rank - first].done.ran;
+    }
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) {
+    *halo.num_meetings = meeting + 1;
+    is_all = lost < 0 && posted == read;
+    if (lost >= 0)
+      lease.control->lost_id = lost;
+    if (!is_all)
+      lease.control->plan.ended = lost >= 0 ? PEER_LOST : NOBODY_THERE;
+  }
+  __syncthreads();
+  return is_all;
+}
+#endif
 
 } // namespace sigps

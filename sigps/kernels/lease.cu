@@ -25,6 +25,9 @@
 
 #include "plan.cuh"
 
+#if SIGPS_PEERS
+#include "halo.cuh"
+#endif
 #if SIGPS_MAILBOX
 #include "mail.cuh"
 #elif SIGPS_LISTED
@@ -39,9 +42,6 @@
 #endif
 #if SIGPS_NUM_EDGE_STATES
 #include "edge_states.cuh"
-#endif
-#if SIGPS_PEERS
-#include "halo.cuh"
 #endif
 
 using namespace sigps;
@@ -97,20 +97,16 @@ __device__ void fold_totals(const Lease &lease, bool is_complete) {
     set_aggregates(lease, totals);
 }
 
-__device__ bool has_no_room(const Lease &lease) {
-  return SIGPS_MAILBOX && *lease.in.num_mails > lease.in.mail_room;
-}
-
 // Plans the next superstep by what this one did. By one thread.
 __device__ void plan_next(const Lease &lease, const Plan &plan,
                           const Together &together) {
   Control *control = lease.control;
-  if (has_no_room(lease)) {
+  if (SIGPS_PEERS ? lacks_room(together.done) : has_no_room(lease)) {
     control->plan.ended = NO_ROOM;
     return;
   }
   Counters done = SIGPS_PEERS ? together.done : control->counters;
-  if (SIGPS_MAILBOX)
+  if (SIGPS_MAILBOX && !SIGPS_PEERS)
     done.sent_edges = *lease.in.num_mails;
   control->counters = Counters{};
   control->next_block_row.value = 0;
@@ -245,7 +241,7 @@ __device__ void advance(const Lease &lease, const Plan &plan,
 __device__ void end_superstep(const Lease &lease, const Plan &plan,
                               uint32_t &generation) {
   Control *control = lease.control;
-#if SIGPS_PEERS
+#if SIGPS_PEERS && !SIGPS_MAILBOX
   if (plan.direction == PULL || plan.sweeps) {
     wait_for_all(&control->barrier, generation);
     publish_bits(lease, plan);
@@ -303,6 +299,8 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
     if (!SIGPS_PEERS || !plan.publishes) {
       Tally tally = empty_tally();
       advance(lease, plan, generation, tally);
+      if (SIGPS_PEERS && SIGPS_MAILBOX && lease.control->plan.ended)
+        return; // its mail did not come
       add_tally(lease, tally);
     }
     end_superstep(lease, plan, generation);

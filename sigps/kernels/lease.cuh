@@ -108,7 +108,8 @@ constexpr uint32_t FEW_IN_A_ROW = 8;
 // Messages on their way by name, not along edges: what compute() posted goes to
 // the lists, or to `messages`, in the order of targets.
 struct Mail {
-  const uint32_t *places;       // [n] where a local id went
+  const uint32_t *places;       // [n] where a local id went; where there are
+                                // other GPUs, of every global id: or NO_VERTEX
   const int64_t *ids;           // [n] user ids, ascending; null: local ids
   const uint32_t *places_of;    // [n] where each of them went
   Message *messages;            // [room] by target, where nothing is listed
@@ -142,6 +143,11 @@ struct alignas(128) RankReportInHalves {
 // apart. Two of a kind: by the parity of the superstep that reads it, but a
 // board's is that of the meeting.
 struct Peer {
+  // What it posted, which only it writes.
+  const uint8_t *mail_kinds;
+  const int64_t *mail_targets;
+  const Message *mail_messages;
+  const unsigned long long *num_mails;
   Record *records[2];  // by place
   uint32_t *sent[2];   // bits, by place
   uint32_t *listed[2]; // [slots] places of those that sent, in any order

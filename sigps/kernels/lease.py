@@ -113,6 +113,10 @@ STATS = _structure(
 )
 
 PEER = _structure(
+    ("mail_kinds", _POINTER),
+    ("mail_targets", _POINTER),
+    ("mail_messages", _POINTER),
+    ("num_mails", _POINTER),
     ("records", _POINTER, (2,)),
     ("sent", _POINTER, (2,)),
     ("listed", _POINTER, (2,)),

@@ -1,5 +1,7 @@
 // Mail: what compute() posted last superstep is sorted by target, by counting,
-// and every vertex with mail, or active, computes and posts.
+// and every vertex with mail, or active, computes and posts. Where there are
+// other GPUs each reads what all of them posted, in their memory, and takes
+// what is for its own vertices; nobody posts again before all have read.
 //
 // Schedule: a thread a message, then a thread a vertex, or with SIGPS_BY_WARP a
 // warp; any grid. The order of one target's messages is left open. A vertex
@@ -30,6 +32,33 @@ __device__ inline uint32_t place_of_id(const Lease &lease, int64_t id) {
   return low < lease.num_owned && mail.ids[low] == id ? mail.places_of[low]
                                                       : NOWHERE;
 }
+
+#if SIGPS_PEERS
+// Calls visit(peer, i, place) for all mail to this GPU's vertices, by whomever
+// it was posted; returns how much this thread found that others had posted.
+template <class Visit>
+__device__ inline uint32_t for_mail(const Lease &lease, Visit visit) {
+  const Halo &halo = lease.halo;
+  uint32_t count = 0;
+  for (uint32_t k = 0; k < halo.num_ranks; k++) {
+    uint32_t rank = (halo.rank + k) % halo.num_ranks;
+    const Peer &peer = halo.peers[rank];
+    uint64_t num_mails = __ldcg(peer.num_mails);
+    for (uint64_t i = thread_of_grid(); i < num_mails; i += threads_of_grid()) {
+      long long target =
+          __ldcg(reinterpret_cast<const long long *>(peer.mail_targets) + i);
+      uint32_t place = __ldcg(&peer.mail_kinds[i]) == 0
+                           ? lease.mail.places[target]
+                           : place_of_id(lease, target);
+      if (place == NOWHERE)
+        continue;
+      visit(peer, i, place);
+      count += k > 0;
+    }
+  }
+  return count;
+}
+#endif
 
 // Counts the messages of every vertex. Targets become places; what was the
 // sender becomes the number of the message among those of its target.
@@ -81,7 +110,7 @@ __device__ inline uint64_t scan_block(uint64_t value) {
 }
 
 // Makes counts of messages into places in the order of targets, and the counts
-// 0. Every block has vertices of its own.
+// 0, but where there are other GPUs. Every block has vertices of its own.
 __device__ inline void place_targets(const Lease &lease, uint32_t &generation) {
   const Mail &mail = lease.mail;
   uint32_t n = lease.num_owned;
@@ -105,7 +134,8 @@ __device__ inline void place_targets(const Lease &lease, uint32_t &generation) {
     uint64_t upto = scan_block(count);
     if (v < end) {
       lease.offsets[v] = base + upto - count;
-      mail.counts[v] = 0;
+      if (!SIGPS_PEERS)
+        mail.counts[v] = 0;
     }
     base += sum_block(count);
   }
@@ -114,6 +144,38 @@ __device__ inline void place_targets(const Lease &lease, uint32_t &generation) {
   wait_for_all(&lease.control->barrier, generation);
 }
 
+__device__ inline void put_in_order(const Lease &lease, uint64_t position,
+                                    const Message *message) {
+#if SIGPS_LISTED
+  sigps_list(&lease.in, position, message);
+#else
+  lease.mail.messages[position] = *message;
+#endif
+}
+
+#if SIGPS_PEERS
+__device__ inline void sort_mail(const Lease &lease, uint32_t &generation) {
+  uint32_t *counts = lease.mail.counts;
+  for_mail(lease, [&](const Peer &, uint64_t, uint32_t place) {
+    atomicAdd(&counts[place], 1);
+  });
+  wait_for_all(&lease.control->barrier, generation);
+  place_targets(lease, generation);
+  uint32_t crossed =
+      for_mail(lease, [&](const Peer &peer, uint64_t i, uint32_t place) {
+        uint32_t before = atomicSub(&counts[place], 1);
+        Message message = peer.mail_messages[i];
+        put_in_order(lease, lease.offsets[place] + before - 1, &message);
+      });
+  __syncwarp();
+  add_where_any(&lease.halo.num_published[lease.halo.rank], crossed);
+  wait_for_all(&lease.control->barrier, generation, [&] {
+    bool goes_on = all_is_read(lease, lease.offsets[lease.num_owned]);
+    if (threadIdx.x == 0 && goes_on)
+      *lease.in.num_mails = 0;
+  });
+}
+#else
 __device__ inline void sort_mail(const Lease &lease, uint32_t &generation) {
   const Job &job = lease.in;
   uint64_t num_mails = *job.num_mails;
@@ -125,16 +187,12 @@ __device__ inline void sort_mail(const Lease &lease, uint32_t &generation) {
     uint32_t place = job.mail_targets[i];
     if (place == NOWHERE)
       continue;
-    uint64_t position = lease.offsets[place] + job.mail_senders[i];
-#if SIGPS_LISTED
-    sigps_list(&job, position, &posted[i]);
-#else
-    lease.mail.messages[position] = posted[i];
-#endif
+    put_in_order(lease, lease.offsets[place] + job.mail_senders[i], &posted[i]);
   }
   wait_for_all(&lease.control->barrier, generation,
                [&] { *job.num_mails = 0; });
 }
+#endif
 
 __device__ inline Inbox open_mail(const Lease &lease, const Plan &plan,
                                   uint32_t v) {
@@ -167,6 +225,8 @@ __device__ inline void read_and_compute(const Lease &lease, const Plan &plan,
                                         uint32_t &generation, Tally &tally) {
   if (plan.superstep > 0 && !plan.resumes)
     sort_mail(lease, generation);
+  if (SIGPS_PEERS && lease.control->plan.ended)
+    return; // some of it did not come
   for (uint32_t v = thread_of_grid() / LANES_OF_VERTEX; v < lease.num_owned;
        v += threads_of_grid() / LANES_OF_VERTEX) {
     if (plan.resumes && !runs_again(lease, v))

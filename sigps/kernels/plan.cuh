@@ -12,6 +12,16 @@ __device__ inline uint64_t nanoseconds() {
   return now;
 }
 
+__device__ inline bool has_no_room(const Lease &lease) {
+  return SIGPS_MAILBOX && *lease.in.num_mails > lease.in.mail_room;
+}
+
+// Among GPUs that pass mail nobody counts senders along edges: these are the
+// GPUs that found no room.
+__device__ inline bool lacks_room(const Counters &done) {
+  return SIGPS_MAILBOX && done.senders > 0;
+}
+
 // Which is cheaper: the rule of engine/direction.py.
 __device__ inline Direction choose_direction(const Lease &lease,
                                              const Counters &done) {

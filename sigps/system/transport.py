@@ -11,7 +11,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from sigps.compiler.program import Delivery, VertexProgram
+from sigps.compiler.program import VertexProgram
 from sigps.device import nccl
 from sigps.device.cuda import Gpu, reachable
 from sigps.errors import ConfigError
@@ -72,8 +72,8 @@ def choose_transport(
 
 
 def needs_hosts(program: VertexProgram) -> bool:
-    """Tell whether something crosses that kernels do not pass: mail by name, or what is kept on edges."""
-    return program.delivery is Delivery.MAILBOX or program.links_edges
+    """Tell whether something crosses that kernels do not pass: what is kept on edges."""
+    return program.links_edges
 
 
 SHARED = "ranks share a GPU, on which their kernels would wait for each other's turn"
