@@ -114,3 +114,29 @@ def test_equal_values_are_captured_once() -> None:
 def test_ways_to_write_a_message(message: str) -> None:
     derived = analyse(program_of(f"self.send_to_neighbors({message})", message="message=Offer", before=OFFER))
     assert "return (True, (__np.float64(1.0), __np.int64(2)))" in derived.source
+
+
+@pytest.mark.parametrize(
+    ("body", "needs"),
+    [
+        ("self.send_to_neighbors(1.0)", False),
+        (
+            "for edge in self.out_edges:\n    if edge.target != self.id:\n        self.send(edge, self.x)",
+            False,
+        ),
+        (
+            "for edge in self.out_edges:\n    if self.id == edge.target:\n        self.send(edge, self.x)",
+            False,
+        ),
+        ("for edge in self.out_edges:\n    if edge.target > self.id:\n        self.send(edge, self.x)", True),
+        ("for edge in self.out_edges:\n    if edge.target != 3:\n        self.send(edge, self.x)", True),
+        (
+            "for edge in self.out_edges:\n    if edge.target != self.id:\n        self.send(edge, self.id)",
+            True,
+        ),
+        ("for edge in self.out_edges:\n    if edge.target != self.id + 1:\n        self.send(edge, 1)", True),
+        ("for edge in self.out_edges:\n    if 0 < edge.target != self.id:\n        self.send(edge, 1)", True),
+    ],
+)
+def test_edges_whose_ends_are_only_compared_need_no_ids(body: str, needs: bool) -> None:
+    assert analyse(program_of(body)).needs_end_ids == needs

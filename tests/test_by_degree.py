@@ -1,0 +1,102 @@
+"""Partitions of one rank whose vertices are numbered by degree, for CPU cores: the same results, by the same ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from battery import BATTERY
+from test_equality import PROGRAMS, program_for
+from ways import Way, assert_all_equal
+
+from sigps import Checkpoint, Graph, Vertex, generate, run
+from sigps.apps import SCC, KCore, PageRank
+from sigps.compiler.frontend import analyse
+from sigps.compiler.program import Delivery
+from sigps.engine import subgraph
+from sigps.graph.partition import partition
+
+WAYS = [
+    Way(),
+    Way(direction="push"),
+    Way(direction="pull", threads=2),
+    Way(deterministic=True),
+    Way(asynchronous=True),
+    Way(schedule="edge"),
+]
+READERS = [name for name in PROGRAMS if analyse(program_for(name, "path")).delivery is Delivery.RECORD]
+
+
+@pytest.fixture
+def _always() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subgraph, "gains_by_degree", lambda degrees: degrees.size > 0)
+        yield
+
+
+@pytest.mark.parametrize("graph", ["skewed", "string_ids", "self_loop_undirected"])
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.usefixtures("_always")
+def test_all_ways_agree(name: str, graph: str) -> None:
+    program = program_for(name, graph)
+    by_edge = analyse(program).edge_obstacle is None
+    assert_all_equal(program, BATTERY[graph], [way for way in WAYS if by_edge or way.schedule == "vertex"])
+
+
+@pytest.mark.parametrize("graph", ["skewed", "string_ids", "parallel_edges"])
+@pytest.mark.parametrize("program", [KCore(), SCC()])
+@pytest.mark.usefixtures("_always")
+def test_programs_with_phases_agree(program: Vertex, graph: str) -> None:
+    assert_all_equal(program, BATTERY[graph], WAYS[:3])
+
+
+@pytest.mark.usefixtures("_always")
+def test_a_log_is_read_by_the_other_numbering(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build = BATTERY["skewed"].build
+    whole = run(PageRank(iterations=9), build(), deterministic=True)
+    for turn in range(2):
+        folder = Checkpoint(tmp_path / str(turn), every=2)
+        monkeypatch.setattr(subgraph, "gains_by_degree", lambda _, by_degree=turn == 0: by_degree)
+        run(PageRank(iterations=9), build(), deterministic=True, checkpoint=folder, max_supersteps=4)
+        monkeypatch.setattr(subgraph, "gains_by_degree", lambda _, by_degree=turn == 1: by_degree)
+        result = run(PageRank(iterations=9), build(), deterministic=True, checkpoint=folder, resume=True)
+        assert result["rank"].tolist() == whole["rank"].tolist()
+
+
+def laid_out(graph: Graph, *, with_outgoing: bool = False) -> subgraph.Subgraph:
+    return subgraph.build_subgraph(graph, partition(graph, 1), with_outgoing=with_outgoing, num_threads=2)
+
+
+@pytest.mark.usefixtures("_always")
+def test_the_layout_of_a_small_graph() -> None:
+    # 3 has four edges into it, 1 two, 0 one, 2 none; in-edges stay in the order of their sources' gids.
+    weights = [0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5]
+    graph = Graph.from_edges([0, 1, 2, 3, 0, 2, 1], [3, 3, 3, 3, 1, 1, 0], weights)
+    part = laid_out(graph, with_outgoing=True)
+    assert part.gids is not None
+    assert part.gids.tolist() == [3, 1, 0, 2]
+    assert part.incoming.offsets.tolist() == [0, 4, 6, 7, 7]
+    assert part.incoming.ends.tolist() == [2, 1, 3, 0, 2, 3, 1]  # 0 1 2 3, 0 2, 1
+    assert part.incoming.columns["weight"].tolist() == [0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5]
+    assert part.incoming.columns["weight"] is part.incoming.columns["weight"]
+    assert list(part.incoming.columns) == ["weight"]
+    assert part.out_degrees.tolist() == [1, 2, 2, 2]
+    assert part.outgoing is not None
+    assert part.outgoing.ends.tolist() == [3, 0, 3, 1, 3, 1, 3]  # of 3; 1; 0; 2: gids
+    assert part.pushed.offsets.tolist() == [0, 1, 3, 5, 7]
+    assert part.pushed.ends.tolist() == [0, 0, 2, 0, 1, 0, 1]
+    assert part.local_ids(np.array([2, 3])).tolist() == [3, 0]
+
+
+@pytest.mark.usefixtures("_always")
+def test_an_undirected_graph_is_laid_out_once_for_both_directions() -> None:
+    part = laid_out(Graph.from_edges([0, 1, 1], [1, 2, 3], directed=False))
+    assert part.pushed is part.incoming
+
+
+def test_graphs_that_are_small_or_even_stay_as_they_are() -> None:
+    assert laid_out(BATTERY["skewed"].build()).gids is None
+    assert laid_out(generate("grid", rows=300, columns=300)).gids is None
+    assert laid_out(generate("rmat", scale=17, edge_factor=2)).gids is not None
