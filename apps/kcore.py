@@ -7,9 +7,9 @@ Who has many more left sleeps, until neighbours go or the core at hand comes wit
 
     left(v) = |{ (u, v) an edge : u has not gone }|,   core(v) = max { min { left(u) : u } in a round until v goes }
 
-The graph is taken as undirected; each parallel edge is a neighbour, a loop is none. A superstep for each round,
-each core that is not empty and each time that all are woken: at most thrice the number of vertices, some hundreds on
-skewed graphs. Edges are crossed once.
+The graph is taken as undirected; each parallel edge is a neighbour, a loop is none. A superstep for each round and
+each core that is not empty, at most twice the number of vertices and some hundreds on skewed graphs, and one or two
+each time that all are woken: no more often than the highest degree has bits. Edges are crossed once.
 
 A core number is known when its vertex goes; a run that is cut off leaves 0 to whoever has not gone.
 
@@ -41,9 +41,8 @@ class KCore(Vertex, message=int, directed=False):
             self.lowest += self.left
         else:
             self.left -= sum(messages)
-            self.lowest += max(
-                min(self.left, self.reach), self.lowest
-            )  # of those who go too, until all have heard
+            # Who goes says so too, until all have heard; who sleeps says no more than what is within reach.
+            self.lowest += max(min(self.left, self.reach), self.lowest)
             if self.left <= self.lowest:
                 self.core = self.lowest
                 for edge in self.out_edges:

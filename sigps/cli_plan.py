@@ -58,9 +58,7 @@ def plan(
         parts = {n: even_part(size.num_vertices, size.num_edges, n) for n in counts}
         supersteps = steps_of_generator(job)
     derived, state_bytes = _derived(job, program), _state_bytes(job, program)
-    on_cores = job.engine.device != "cuda"
-    part = parts[num_ranks] if loads else None
-    rows = memory(size, derived, num_ranks, state_bytes, part, on_cores=on_cores)
+    rows = memory(size, derived, num_ranks, state_bytes, parts[num_ranks] if loads else None)
     kind = "directed" if size.directed else "undirected"
     click.echo(
         f"{type(program).__name__} on a graph of {size.num_vertices:,} vertices, {size.num_edges:,} stored "
@@ -171,13 +169,7 @@ def turned_size(size: Size, program: Vertex) -> Size:
 
 
 def memory(
-    size: Size,
-    program: VertexProgram | None,
-    num_ranks: int,
-    state_bytes: int,
-    part: Part | None = None,
-    *,
-    on_cores: bool = True,
+    size: Size, program: VertexProgram | None, num_ranks: int, state_bytes: int, part: Part | None = None
 ) -> dict[str, int]:
     """Return the bytes that a rank keeps for each purpose while a program runs. O(1).
 
@@ -187,7 +179,6 @@ def memory(
         num_ranks: Ranks that share the graph.
         state_bytes: Bytes of one vertex's fields.
         part: What the rank has; None for an even share, with as many ghosts as there can be.
-        on_cores: Whether it may run on CPU cores, which lay the edges of a skewed graph out by degree.
     """
     from sigps.system.prediction import even_part
 
@@ -200,8 +191,6 @@ def memory(
     }
     if program is not None and program.links_edges:
         purposes["on edges"] = _link_bytes(size, program, edges, is_part=owned < size.num_vertices)
-    if program is not None and on_cores and num_ranks == 1 and (by_degree := _by_degree_bytes(size, program)):
-        purposes["by degree"] = by_degree
     return purposes
 
 
@@ -215,18 +204,6 @@ def _graph_bytes(size: Size, program: VertexProgram | None, owned: int, edges: i
     offsets = 8 * (copies * owned + ghosts)
     numbering = (4 + 8 + 8) * owned + (8 + 8) * ghosts if is_part else 4 * owned
     return copies * edges * an_edge + offsets + numbering
-
-
-def _by_degree_bytes(size: Size, program: VertexProgram) -> int:
-    """The edges once more in the order of degrees, at their most: the graph may not be skewed."""
-    from sigps.compiler.program import Delivery
-    from sigps.engine.subgraph import BY_DEGREE
-
-    if program.delivery is not Delivery.RECORD or program.links_edges or size.num_vertices not in BY_DEGREE:
-        return 0
-    copies = 1 + size.directed + program.reads_edges
-    an_edge = 4 + size.column_bytes * bool(program.edge_columns or program.read_columns)
-    return copies * (size.num_edges * an_edge + 8 * size.num_vertices) + (4 + 8 + 8) * size.num_vertices
 
 
 def _link_bytes(size: Size, program: VertexProgram, edges: int, *, is_part: bool) -> int:

@@ -107,7 +107,7 @@ def declare(
             f"{cls.__name__}: directed=False takes the direction away from edges, and with both_ways=True they "
             "tell it; choose one"
         )
-    has_phases = _has_phases(cls, inherited)
+    has_master, has_phases = _master_of(cls)
     return Declaration(
         tuple(states.values()),
         tuple(params.values()),
@@ -116,7 +116,7 @@ def declare(
         fields,
         combiner,
         directed,
-        has_phases or inherited.has_master or "master" in vars(cls),
+        has_master,
         has_phases,
         both_ways,
         tuple(edge_states.values()),
@@ -124,16 +124,16 @@ def declare(
     )
 
 
-def _has_phases(cls: type[Vertex], inherited: Declaration) -> bool:
-    written = {"master", "next_phase"} & set(vars(cls))
-    if inherited.has_master:
-        written.add("next_phase" if inherited.has_phases else "master")
+def _master_of(cls: type[Vertex]) -> tuple[bool, bool]:
+    """Tell whether a class, or a base of it, has `master()` or `next_phase()`, and whether it is the second."""
+    root = next(c for c in cls.__mro__ if c.__module__ == "sigps.vertex")
+    written = [name for name in ("master", "next_phase") if getattr(cls, name) is not getattr(root, name)]
     if len(written) > 1:
         raise CompileError(
             f"{cls.__name__}: master() runs after every superstep and next_phase() where it would find nothing left "
             "to do; write one of them"
         )
-    return "next_phase" in written
+    return bool(written), written == ["next_phase"]
 
 
 def _evaluate(cls: type, text: str, scope: dict[str, Any]) -> Any:

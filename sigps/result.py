@@ -39,7 +39,7 @@ class Result:
         ids: The user's ids, ascending.
         fields: The names of the program's fields.
         reason: Why the run ended: "converged" (nothing active, nothing in flight), "stopped" (by the program's
-            `master()`), or "max_supersteps".
+            `master()` or `next_phase()`), or "max_supersteps".
         supersteps: Supersteps that ran.
         stats: One record a superstep: `result.stats[3].messages`.
         aggregators: Each aggregator's final value.
@@ -125,7 +125,7 @@ class Result:
         """Say in one line why the run ended, after how much work."""
         why = {
             "converged": "converged: no vertex is active and no message is in flight",
-            "stopped": "stopped by the program's master()",
+            "stopped": "stopped by the program",
             "max_supersteps": "stopped at max_supersteps",
         }[self.reason]
         seconds = sum(s.seconds for s in self.stats)

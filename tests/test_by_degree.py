@@ -11,12 +11,28 @@ from battery import BATTERY
 from test_equality import PROGRAMS, program_for
 from ways import Way, assert_all_equal
 
-from sigps import Checkpoint, Graph, Vertex, generate, run
-from sigps.apps import SCC, KCore, PageRank
+from sigps import Checkpoint, Graph, State, Vertex, generate, run
+from sigps.apps import SCC, KCore, OutDegree, PageRank
 from sigps.compiler.frontend import analyse
 from sigps.compiler.program import Delivery
 from sigps.engine import subgraph
 from sigps.graph.partition import partition
+from sigps.system import worker_manager
+
+
+class BothEnds(Vertex, message=int):
+    """Walks its out-edges, and sends along them."""
+
+    loops: State[int] = 0
+    heard: State[int] = 0
+
+    def compute(self, messages):
+        self.heard += sum(messages)
+        if self.superstep == 0:
+            self.loops = sum(1 for edge in self.out_edges if edge.target == self.id)
+            self.send_to_neighbors(self.loops + 1)
+        self.vote_to_halt()
+
 
 WAYS = [
     Way(),
@@ -32,7 +48,7 @@ READERS = [name for name in PROGRAMS if analyse(program_for(name, "path")).deliv
 @pytest.fixture
 def _always() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(subgraph, "gains_by_degree", lambda degrees: degrees.size > 0)
+        patch.setattr(worker_manager, "gains_by_degree", lambda graph: True)
         yield
 
 
@@ -52,17 +68,47 @@ def test_programs_with_phases_agree(program: Vertex, graph: str) -> None:
     assert_all_equal(program, BATTERY[graph], WAYS[:3])
 
 
-@pytest.mark.usefixtures("_always")
-def test_a_log_is_read_by_the_other_numbering(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    build = BATTERY["skewed"].build
-    whole = run(PageRank(iterations=9), build(), deterministic=True)
+def test_a_log_is_read_by_the_other_numbering(tmp_path: Path) -> None:
+    graph = BATTERY["skewed"].build()
+    whole = run(
+        PageRank(iterations=9), graph, deterministic=True
+    )  # by its own numbers: it is the first on this graph
     for turn in range(2):
         folder = Checkpoint(tmp_path / str(turn), every=2)
-        monkeypatch.setattr(subgraph, "gains_by_degree", lambda _, by_degree=turn == 0: by_degree)
-        run(PageRank(iterations=9), build(), deterministic=True, checkpoint=folder, max_supersteps=4)
-        monkeypatch.setattr(subgraph, "gains_by_degree", lambda _, by_degree=turn == 1: by_degree)
-        result = run(PageRank(iterations=9), build(), deterministic=True, checkpoint=folder, resume=True)
+        graph.__dict__["_gains_by_degree"] = turn == 0
+        run(PageRank(iterations=9), forgotten(graph), deterministic=True, checkpoint=folder, max_supersteps=4)
+        graph.__dict__["_gains_by_degree"] = turn == 1
+        result = run(
+            PageRank(iterations=9), forgotten(graph), deterministic=True, checkpoint=folder, resume=True
+        )
         assert result["rank"].tolist() == whole["rank"].tolist()
+
+
+def forgotten(graph: Graph) -> Graph:
+    """Let the next run lay the graph out anew."""
+    graph.__dict__["_partitions"].clear()
+    return graph
+
+
+def layouts(graph: Graph) -> list[tuple[bool, bool]]:
+    """Tell of each kept partition whether it is by degree, and whether out-edges are there too."""
+    return [
+        (part.gids is not None, part.outgoing is not None)
+        for _, part in graph.__dict__["_partitions"].values()
+    ]
+
+
+@pytest.mark.usefixtures("_always")
+def test_a_graph_is_laid_out_when_it_is_read_again_and_once() -> None:
+    graph = BATTERY["skewed"].build()
+    run(OutDegree(), graph)  # reads no records
+    run(PageRank(iterations=2), graph)
+    assert layouts(graph) == [(False, True)]
+    run(PageRank(iterations=2), graph)
+    assert layouts(graph) == [(False, True), (True, False)]
+    run(BothEnds(), graph)
+    run(PageRank(iterations=2), graph)
+    assert layouts(graph) == [(False, True), (True, True)]
 
 
 def laid_out(graph: Graph, *, with_outgoing: bool = False) -> subgraph.Subgraph:
@@ -97,6 +143,7 @@ def test_an_undirected_graph_is_laid_out_once_for_both_directions() -> None:
 
 
 def test_graphs_that_are_small_or_even_stay_as_they_are() -> None:
-    assert laid_out(BATTERY["skewed"].build()).gids is None
-    assert laid_out(generate("grid", rows=300, columns=300)).gids is None
-    assert laid_out(generate("rmat", scale=17, edge_factor=2)).gids is not None
+    assert not subgraph.gains_by_degree(BATTERY["skewed"].build())
+    assert not subgraph.gains_by_degree(generate("grid", rows=300, columns=300))
+    assert not subgraph.gains_by_degree(Graph.from_edges([0], [1], vertices=range(70_000)))
+    assert subgraph.gains_by_degree(generate("rmat", scale=17, edge_factor=2))

@@ -51,20 +51,6 @@ def test_large_graphs_have_wide_indices() -> None:
     assert memory(size, analyse(BFS(source=0)), 1, 16)["graph"] == 8 * 2**34 + 12 * 2**33
 
 
-def test_edges_of_a_skewed_graph_are_laid_out_by_degree_for_cpu_cores() -> None:
-    """They may be: in-edges; where a directed graph is pushed out-edges; and out-edges that compute() walks."""
-    many, records = 2**20, 8 * 2**20 + 20 * 2**20
-    symmetric, directed = Size(many, 2**23, False, 4, ""), Size(many, 2**23, True, 4, "")
-    of = lambda size, program, **how: memory(size, analyse(program), 1, 8, **how).get("by degree", 0)  # noqa: E731
-    assert of(symmetric, PageRank()) == 4 * 2**23 + records
-    assert of(directed, BFS(source=0)) == 2 * (4 * 2**23) + records + 8 * many
-    assert of(symmetric, SSSP(source=0)) == 8 * 2**23 + records
-    assert of(symmetric, KCore()) == 2 * (4 * 2**23) + records + 8 * many
-    assert of(symmetric, OutDegree()) == of(symmetric, BiTriDN()) == 0
-    assert of(symmetric, PageRank(), on_cores=False) == 0
-    assert "by degree" not in memory(symmetric, analyse(PageRank()), 2, 8)
-
-
 def test_without_a_derived_program_every_message_is_written_out() -> None:
     assert memory(SYMMETRIC, None, 1, 8)["messages"] == 2 * 8000 * (8 + 13)
 

@@ -9,7 +9,8 @@ import pytest
 from battery import BATTERY
 from master_programs import Fading, Floods, Gone, Vanished
 
-from sigps import Checkpoint, CompileError, Graph, Shared, run
+from sigps import Checkpoint, CompileError, Graph, Shared, Vertex, run
+from sigps.apps import SCC, KCore
 
 DEVICES = ["python", "cpu"]
 
@@ -46,15 +47,46 @@ def test_who_has_retired_does_not_wake(device: Any) -> None:
 
 @pytest.mark.parametrize("first", DEVICES)
 @pytest.mark.parametrize("second", DEVICES)
-@pytest.mark.parametrize("stop", range(1, 6))
-def test_a_run_goes_on_in_any_phase(first: Any, second: Any, stop: int, tmp_path: Path) -> None:
-    graph = BATTERY["grid"].build()
-    whole = run(Floods(), graph, device="python")
-    run(Floods(), graph, device=first, checkpoint=Checkpoint(tmp_path, every=1), max_supersteps=stop)
-    result = run(Floods(), graph, device=second, checkpoint=Checkpoint(tmp_path, every=1), resume=True)
-    assert result.aggregators == whole.aggregators
-    assert result["changes"].tolist() == whole["changes"].tolist()
-    assert [s.active for s in result.stats] == [s.active for s in whole.stats]
+@pytest.mark.parametrize("program", [Floods(), Fading(), Vanished(), KCore(), SCC()])
+def test_a_run_goes_on_in_any_phase(program: Vertex, first: Any, second: Any, tmp_path: Path) -> None:
+    graph = BATTERY["skewed"].build()
+    whole = run(program, graph, device="python")
+    for stop in {*range(1, min(whole.supersteps, 5)), whole.supersteps}:
+        log = Checkpoint(tmp_path / str(stop), every=1)
+        run(program, graph, device=first, checkpoint=log, max_supersteps=stop)
+        result = run(program, graph, device=second, checkpoint=log, resume=True)
+        assert (result.aggregators, result.reason) == (whole.aggregators, whole.reason), stop
+        for field in whole.fields:
+            assert result[field].tolist() == whole[field].tolist(), (stop, field)
+        assert [s.active for s in result.stats] == [s.active for s in whole.stats], stop
+
+
+class Mixin:
+    """No vertex program, but what one may be made of."""
+
+    next_phase = Vanished.next_phase
+
+
+class Quiet(Vertex):
+    asked: Shared[int] = 0
+
+    def compute(self, messages):
+        self.vote_to_halt()
+
+
+def test_a_base_of_any_kind_may_have_it() -> None:
+    made = type("Mixed", (Mixin, Quiet), {"next_phase": stops_at_three})
+    assert run(made(), Graph.from_edges([0], [1]), device="python").aggregators == {"asked": 3}
+    assert type("Mixed", (Mixin, Quiet), {}).declaration.has_phases
+    with pytest.raises(CompileError, match="write one of them"):
+        type("Both", (Gone, Vanished), {})
+
+
+def stops_at_three(self: Any) -> None:
+    self.asked += 1
+    if self.asked == 3:
+        self.stop()
+    self.wake_all()
 
 
 def test_one_of_the_two_is_written() -> None:

@@ -132,7 +132,7 @@ class VertexProgram:
         reads_neighbors: Whether compute() walks the rows of neighbours.
         reads_reverse: Whether compute() reads what the other ends of edges keep.
         best_first: The form for supersteps in which only the best value is sent; None where there is none.
-        has_master: Whether the class's `master()` runs between supersteps.
+        has_master: Whether the class's `master()` or `next_phase()` runs between supersteps.
         improving: Where keys are, in a program that only takes better ones; None in others.
         obstacles: What stopped a faster form, a sentence each.
         key: A hash of everything that the compiled code depends on, but the versions.

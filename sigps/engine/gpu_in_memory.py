@@ -96,7 +96,7 @@ class GpuEngine:
         deterministic: Whether floating-point results must not depend on how the work is divided.
         forced: A direction to use always, or None.
         asynchronous: Whether values may be sent out of turn where the result is provably the same.
-        master: The program's master compute, or None. It runs on the host, after launches of one superstep.
+        master: The program's master compute, or None. It runs on the host: `master()` after launches of one superstep.
         saves: Whether `save` is called now and then: then no cluster delivers what is in flight.
         schedule: What a work item is. An edge: then nothing is sent out of turn, and there is no cluster.
     """
@@ -193,8 +193,8 @@ class GpuEngine:
             return
         self._read_aggregates()
         messages = outcome.stats[-1].messages if counted else 0
-        last = self.superstep - 1
-        wakes = master.run(outcome, last, messages, self.aggregates, self._exchange, counted=counted)
+        told = outcome, self.superstep - 1, messages, self.aggregates, self._exchange
+        wakes = master.run(*told, counted=counted, num_left=self._memory.num_left)
         self._memory.set_aggregates(self.aggregates.values)
         if wakes:
             self._memory.wake_all(self._control)

@@ -30,6 +30,7 @@ from sigps.kernels.lease import (
     NOT_YET,
     PULL,
     PUSH,
+    RETIRED,
     STATS,
 )
 
@@ -350,6 +351,10 @@ class RunMemory:
         cells = np.frombuffer(_cells(values), np.uint8)
         self.array("aggregates", np.uint8)[: cells.size].set(cells)
 
+    def num_left(self) -> int:
+        """Return how many vertices have not retired."""
+        return int((self.array("status", np.uint8) != RETIRED).sum())
+
     def wake_all(self, control: Any) -> None:
         """Make halted vertices active, after a superstep and whether or not it was the last.
 
@@ -359,9 +364,8 @@ class RunMemory:
         import cupy
 
         status = self.array("status", np.uint8)
-        status[:] = cupy.where(
-            status == HALTED, np.uint8(ACTIVE), status
-        )  # an index by mask would be counted first
+        # Not by a mask as an index, whose places would be counted first.
+        status[:] = cupy.where(status == HALTED, np.uint8(ACTIVE), status)
         self._go_on(control, direction=PULL, few=0)
 
     def _go_on(self, control: Any, **changes: int) -> None:

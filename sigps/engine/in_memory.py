@@ -43,7 +43,7 @@ from sigps.engine.subgraph import Subgraph, columns_of
 from sigps.engine.tally import Tally, agree
 from sigps.engine.withheld import Withheld
 from sigps.engine.work import can_push, cut_vertices, split_list, walked_edges, with_marks
-from sigps.kernels.cpu import ACTIVE, HALTED, MOST, PIECE, SOME, UNLISTED
+from sigps.kernels.cpu import ACTIVE, HALTED, MOST, PIECE, RETIRED, SOME, UNLISTED
 
 __all__ = ["Engine"]
 
@@ -218,10 +218,9 @@ class Engine:
             else:
                 messages = self._advance_once(outcome)
             if self._master is not None:
-                counted, last = len(outcome.stats) > before, self.superstep - 1
-                if self._master.run(
-                    outcome, last, messages, self.aggregates, self._exchange, counted=counted
-                ):
+                told = outcome, self.superstep - 1, messages, self.aggregates, self._exchange
+                counted = len(outcome.stats) > before
+                if self._master.run(*told, counted=counted, num_left=self._num_left):
                     self._wake_all()
         return outcome
 
@@ -295,6 +294,9 @@ class Engine:
             self._compute_all([_NONE])
         else:
             self._gather(0)((np.uint64(0), np.uint64(0)))
+
+    def _num_left(self) -> int:
+        return int(np.count_nonzero(self._status != RETIRED))
 
     def _wake_all(self) -> None:
         self._status[self._status == HALTED] = ACTIVE

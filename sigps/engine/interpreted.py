@@ -194,8 +194,9 @@ class InterpretedEngine:
         while not outcome.ended and (before := len(outcome.stats)) < num_supersteps:
             sent = self._advance_once(outcome)
             if self._master is not None:
-                counted, last = len(outcome.stats) > before, self.superstep - 1
-                if self._master.run(outcome, last, sent, self.aggregates, self._exchange, counted=counted):
+                told = outcome, self.superstep - 1, sent, self.aggregates, self._exchange
+                counted = len(outcome.stats) > before
+                if self._master.run(*told, counted=counted, num_left=lambda: int(np.sum(~self._retired))):
                     self._halted[:] = False
         return outcome
 

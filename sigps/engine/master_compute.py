@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -39,7 +40,6 @@ class MasterCompute:
         self._program, self._sizes = program, (num_vertices, num_edges)
         self.waits = program.declaration.has_phases
         self._counts_messages &= not self.waits
-        self._asked_after = -1
         self._shared = [a for a in program.declaration.aggregators if a.is_shared]
 
     def restore(self, num_messages: int, exchange: Exchange) -> None:
@@ -55,9 +55,12 @@ class MasterCompute:
         aggregates: Aggregates,
         exchange: Exchange,
         *,
-        counted: bool = True,
+        counted: bool,
+        num_left: Callable[[], int],
     ) -> bool:
         """Run it, if it is its turn, and tell whether all are to wake. Collective.
+
+        A phase in which nobody would run does not begin: the run ends where all have retired.
 
         Args:
             outcome: The lease so far; whether it has ended is what this says.
@@ -66,14 +69,13 @@ class MasterCompute:
             aggregates: Shared values among them are set when this returns.
             exchange: The way to the others.
             counted: Whether it was counted since this was called last.
+            num_left: Counts the vertices of this rank that have not retired.
         """
         if not (outcome.ended if self.waits else counted):
             return False
         self.in_flight = messages > 0 and self._counts_messages
-        if self.waits and superstep == self._asked_after:  # whom it woke had all retired
-            return False
-        self._asked_after = superstep
-        words = np.zeros(2 + len(self._shared), dtype=np.int64)
+        words = np.zeros(3 + len(self._shared), dtype=np.int64)
+        words[2] = num_left() if self.waits else 1
         if exchange.rank == 0:
             view = MasterView(superstep, *self._sizes, aggregates.by_name())
             program = copy.copy(self._program)
@@ -85,13 +87,14 @@ class MasterCompute:
                 error.add_note(f"in {name}(), after superstep {superstep}")
                 raise
             words[:2] = view.stops, view.wakes
-            for i, shared in enumerate(self._shared, start=2):
+            for i, shared in enumerate(self._shared, start=3):
                 words[i] = _as_word(view.values[shared.name], shared.field.dtype())
-        words = exchange.gather(words)[0]
+        everywhere = exchange.gather(words)
+        words = everywhere[0]
         aggregates.share(
-            {a.name: _from_word(words[i], a.field.dtype()) for i, a in enumerate(self._shared, start=2)}
+            {a.name: _from_word(words[i], a.field.dtype()) for i, a in enumerate(self._shared, start=3)}
         )
-        outcome.stopped, wakes = bool(words[0]), bool(words[1])
+        outcome.stopped, wakes = bool(words[0]), bool(words[1]) and bool(everywhere[:, 2].any())
         outcome.ended = outcome.stopped or (outcome.ended and not wakes)
         return wakes
 

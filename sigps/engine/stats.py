@@ -182,7 +182,7 @@ class Outcome:
     Attributes:
         ended: Whether nothing is active and nothing is in flight.
         stats: One entry a superstep.
-        stopped: Whether the program's `master()` ended it.
+        stopped: Whether the program's `master()` or `next_phase()` ended it.
     """
 
     ended: bool

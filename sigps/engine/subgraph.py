@@ -4,14 +4,14 @@ Owned vertices come first in the local numbering, then the ghosts: remote vertic
 grouped by owner and, inside a group, in descending order of their edges into the partition. In-edges stand in
 ascending order of the source's gid, so that a sum over them is the same for every partitioning. Owned vertices are
 numbered by descending in-degree, which keeps busy records together. A partition that is the whole graph uses the
-graph's own arrays and numbering, unless some CPU cores gain by another one (`gains_by_degree`).
+graph's own arrays and numbering, unless CPU cores gain by another one (`gains_by_degree`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,14 @@ from sigps.graph.partition import Assignment, degree_order
 if TYPE_CHECKING:
     from sigps.engine.neighbor_rows import NeighborRows
 
-__all__ = ["BY_DEGREE", "EdgeList", "Subgraph", "build_subgraph", "columns_of", "gains_by_degree"]
+__all__ = [
+    "EdgeList",
+    "Subgraph",
+    "build_subgraph",
+    "columns_of",
+    "gains_by_degree",
+    "with_rows",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,43 +131,47 @@ class Subgraph:
 def build_subgraph(
     graph: Graph, assignment: Assignment, *, with_outgoing: bool, num_threads: int = 0
 ) -> Subgraph:
-    """Bring each rank its partition. Collective.
+    """Bring each rank its partition: collective; one process alone copies nothing, but by degree.
 
     Args:
         graph: The graph, its rows spread over `graph.group`.
         assignment: Which rank owns which vertex.
         with_outgoing: Whether compute() walks out-edges.
-        num_threads: How many CPU cores read records along edges; 0 for none. One process alone copies nothing, unless
-            these gain by it.
+        num_threads: CPU cores that lay the whole graph out by degree, where `gains_by_degree`; 0 for none.
     """
     if graph.group.size > 1:
         return _part(graph, assignment, with_outgoing)
-    room = available_memory() // (2 if with_outgoing else 1) // (2 if graph.directed else 1)
-    has_room = 16 * graph.num_edges < room  # copies take a quarter of it, without columns
-    if num_threads and has_room and gains_by_degree(np.diff(graph.in_edges().offsets)):
-        return _whole_by_degree(graph, with_outgoing, num_threads)
-    return _whole(graph, with_outgoing)
+    if not num_threads:
+        return _whole(graph, with_outgoing)
+    part = _whole_by_degree(graph, num_threads)
+    return with_rows(part, graph, num_threads) if with_outgoing else part
 
 
-BY_DEGREE = range(1 << 16, 1 << 32)
-"""How many vertices a graph has that may gain by it: fewer records stay in a core's cache, and local ids are 32-bit."""
+_FEW_VERTICES, _MOST_VERTICES = 1 << 16, 1 << 32
 
 
-def gains_by_degree(degrees: NDArray[Any]) -> bool:
-    """Tell whether CPU cores are faster where vertices of many in-edges lie together.
+def gains_by_degree(graph: Graph) -> bool:
+    """Tell whether CPU cores that read records are faster where vertices of many in-edges lie together.
 
-    They are where records do not all stay in a core's cache, and most edges lead to few vertices.
+    They are where records do not all stay in a core's cache, and most edges lead to few vertices. There must be memory
+    for the edges in two orders, or three where they are directed: twice as much as that. O(vertices).
+    """
+    an_edge = 4 + sum(column.dtype.itemsize for column in graph.columns.values())
+    copies = (2 + graph.directed) * an_edge * graph.num_edges
+    if not _FEW_VERTICES < graph.num_vertices < _MOST_VERTICES or graph.num_edges < graph.num_vertices:
+        return False
+    return copies < available_memory() // 2 and is_skewed(np.diff(graph.in_edges().offsets))
 
-    Args:
-        degrees: [num_vertices]: in-edges of each.
 
-    >>> gains_by_degree(np.repeat([100, 1], [10_000, 90_000])), gains_by_degree(np.full(100_000, 8))
+def is_skewed(degrees: NDArray[Any]) -> bool:
+    """Tell whether an eighth of the vertices have more than half of the edges.
+
+    >>> is_skewed(np.repeat([100, 1], [100, 900])), is_skewed(np.full(1000, 8))
     (True, False)
     """
-    if degrees.size not in BY_DEGREE:
-        return False
     many = degrees.size - degrees.size // 8
-    return int(np.partition(degrees, many)[many:].sum(dtype=np.int64)) * 2 >= int(degrees.sum(dtype=np.int64))
+    to_many, to_all = (int(d.sum(dtype=np.int64)) for d in (np.partition(degrees, many)[many:], degrees))
+    return 2 * to_many > to_all
 
 
 def columns_of(edges: EdgeList, names: tuple[str, ...]) -> tuple[NDArray[Any], ...]:
@@ -224,15 +235,11 @@ def _whole(graph: Graph, with_outgoing: bool) -> Subgraph:
     )
 
 
-def _whole_by_degree(graph: Graph, with_outgoing: bool, num_threads: int) -> Subgraph:
+def _whole_by_degree(graph: Graph, num_threads: int) -> Subgraph:
     inward = graph.in_edges()
     order = degree_order(np.diff(inward.offsets))
     local_of = np.empty(order.size, dtype=np.uint32)
     local_of[order] = np.arange(order.size, dtype=np.uint32)
-    outgoing = None
-    if with_outgoing:
-        rows = EdgeList(graph.offsets, graph.targets, graph.columns)
-        outgoing = _in_order(rows, order, num_threads=num_threads)
     incoming = EdgeList(inward.offsets, inward.sources, inward.columns)
     return Subgraph(
         num_vertices=graph.num_vertices,
@@ -242,11 +249,21 @@ def _whole_by_degree(graph: Graph, with_outgoing: bool, num_threads: int) -> Sub
         gids=order,
         ids=seen_ids(graph, order),
         incoming=_in_order(incoming, order, local_of, num_threads=num_threads),
-        outgoing=outgoing,
+        outgoing=None,
         out_degrees=_narrow(np.diff(graph.offsets)[order]),
-        outgoing_oids=None if outgoing is None else _target_oids(graph, outgoing.ends),
         is_symmetric=not graph.directed,
     )
+
+
+def with_rows(part: Subgraph, graph: Graph, num_threads: int) -> Subgraph:
+    """Return the whole graph by degree with its out-edges, for a program that walks them."""
+    assert part.gids is not None
+    rows = EdgeList(graph.offsets, graph.targets, graph.columns)
+    outgoing = _in_order(rows, part.gids, num_threads=num_threads)
+    wider = replace(part, outgoing=outgoing, outgoing_oids=_target_oids(graph, outgoing.ends))
+    if "pushed" in part.__dict__:
+        wider.__dict__["pushed"] = part.pushed  # laid out already
+    return wider
 
 
 def _narrow(degrees: NDArray[Any]) -> NDArray[Any]:
@@ -365,29 +382,34 @@ def _in_order(
             list(pool.map(move, pairwise(cuts)))
         return result
 
-    return EdgeList(offsets, moved(rows.ends, names), _Moved(rows.columns, moved))
+    columns = dict(rows.columns)  # each may go when it has been moved
+    return EdgeList(offsets, moved(rows.ends, names), _Moved(columns, lambda name: moved(columns.pop(name))))
 
 
 class _Moved(Mapping[str, Any]):
-    """Columns of edges in another order, each brought there when it is first read."""
+    """Columns of edges in another order, each brought there when it is first read.
 
-    def __init__(
-        self, columns: Mapping[str, NDArray[Any]], move: Callable[[NDArray[Any]], NDArray[Any]]
-    ) -> None:
-        self._columns, self._move = dict(columns), move
-        self._are_moved: set[str] = set()
+    Args:
+        names: Theirs.
+        move: Returns one in that order.
+    """
+
+    def __init__(self, names: Iterable[str], move: Callable[[str], NDArray[Any]]) -> None:
+        self._names, self._move = tuple(names), move
+        self._moved: dict[str, NDArray[Any]] = {}
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        if name not in self._are_moved:
-            self._columns[name] = self._move(self._columns[name])
-            self._are_moved.add(name)
-        return self._columns[name]
+        if name not in self._moved:
+            if name not in self._names:
+                raise KeyError(name)
+            self._moved[name] = self._move(name)
+        return self._moved[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(self._columns)
+        return len(self._names)
 
 
 def _in_edges(graph: Graph, assignment: Assignment) -> _Routed:
@@ -486,6 +508,12 @@ def _by_source(incoming: EdgeList, num_sources: int) -> EdgeList:
     offsets = np.zeros(num_sources + 1, dtype=np.uint64)
     np.cumsum(np.bincount(incoming.ends, minlength=num_sources), out=offsets[1:], dtype=np.uint64)
     targets = np.empty(num_edges, dtype=np.uint32)
-    order = np.empty(num_edges if incoming.columns else 0, dtype=np.int64)
-    targets_by_source(incoming.offsets, incoming.ends, targets, order)
-    return EdgeList(offsets, targets, {name: column[order] for name, column in incoming.columns.items()})
+    targets_by_source(incoming.offsets, incoming.ends, targets, np.empty(0, dtype=np.int64))
+
+    def moved(name: str) -> NDArray[Any]:
+        order = np.empty(num_edges, dtype=np.int64)
+        targets_by_source(incoming.offsets, incoming.ends, np.empty_like(targets), order)
+        column: NDArray[Any] = incoming.columns[name][order]
+        return column
+
+    return EdgeList(offsets, targets, _Moved(incoming.columns, moved))

@@ -25,7 +25,7 @@ from sigps.engine.gpu_triangles import count_share
 from sigps.engine.interpreted import InterpretedEngine
 from sigps.engine.neighbor_rows import build_neighbor_rows
 from sigps.engine.stats import SaveStats, StatsLog, SuperstepStats
-from sigps.engine.subgraph import Subgraph, build_subgraph
+from sigps.engine.subgraph import Subgraph, build_subgraph, gains_by_degree, with_rows
 from sigps.errors import ConfigError
 from sigps.graph.graph import Graph
 from sigps.graph.neighbourhood import CountShare, count_on_threads, neighbourhoods
@@ -210,7 +210,7 @@ class WorkerManager:
             tuple(plan["capacities"]),
             needs_rows,
             self._needs_neighbors(program, native),
-            self._num_threads if _reads_records(native) else 0,
+            self._num_threads if self._gains_by_degree(native) else 0,
         )
         last_log = functools.partial(_last_log, state_log)
         worker: Worker | None = None
@@ -342,7 +342,8 @@ class WorkerManager:
     ) -> tuple[Assignment, Subgraph]:
         """Partition once a graph, method and ranks; a second run finds its partition laid out."""
         known: dict[Any, Any] = self._graph.__dict__.setdefault("_partitions", {})
-        key = (method, capacities, needs_rows, needs_neighbors, num_threads > 0)
+        is_by_degree = num_threads > 0  # then rows are added where they are needed
+        key = (method, capacities, needs_rows and not is_by_degree, needs_neighbors, is_by_degree)
         if key not in known:
             if len(known) >= _KEPT_PARTITIONS:  # a new function for every run would fill the memory
                 del known[next(iter(known))]
@@ -359,7 +360,23 @@ class WorkerManager:
                 subgraph = replace(subgraph, neighbor_rows=rows)
             known[key] = assignment, subgraph
         found: tuple[Assignment, Subgraph] = known[key]
+        if needs_rows and found[1].outgoing is None:
+            found = known[key] = found[0], with_rows(found[1], self._graph, num_threads)
         return found
+
+    def _gains_by_degree(self, native: NativeProgram | GpuProgram | None) -> bool:
+        """Tell whether a layout by degree may pay: one rank's CPU cores read records, and have done so before."""
+        if not isinstance(native, NativeProgram) or self._communicator.size > 1:
+            return False
+        if native.program.delivery is not Delivery.RECORD or native.program.links_edges:
+            return False
+        kept = self._graph.__dict__
+        if "_gains_by_degree" not in kept:
+            kept["_gains_by_degree"] = None  # asked when the graph is read again
+            return False
+        if kept["_gains_by_degree"] is None:
+            kept["_gains_by_degree"] = gains_by_degree(self._graph)
+        return bool(kept["_gains_by_degree"])
 
     def _exchange(self, assignment: Assignment, subgraph: Subgraph, transport: Transport) -> Exchange:
         group = self._communicator.group
@@ -378,7 +395,7 @@ def _check_mixture(
     Args:
         devices: Each rank's.
         native: What this rank runs.
-        has_turns: Whether the run is deterministic, goes on from a log, or has a master.
+        has_turns: Whether the run is deterministic, goes on from a log, or has master compute.
     """
     kinds = sorted(set(devices))
     if len(kinds) == 1:
@@ -391,7 +408,7 @@ def _check_mixture(
     if has_turns:
         raise ConfigError(
             f"ranks on {' and '.join(kinds)} cannot work together in a run that is deterministic, goes on from a "
-            f"log, or has a master(). {hint}"
+            f"log, or has a master() or next_phase(). {hint}"
         )
     program = native.program
     if program.delivery is Delivery.MAILBOX and program.consumption is not Consumption.LISTED:
@@ -399,13 +416,6 @@ def _check_mixture(
             f"ranks on {' and '.join(kinds)} cannot work together where what send_to() sends combines: "
             f"a CPU combines it before it crosses. {hint}"
         )
-
-
-def _reads_records(native: NativeProgram | GpuProgram | None) -> bool:
-    """Tell whether CPU cores read records along edges, and nothing of neighbours' edges."""
-    if not isinstance(native, NativeProgram):
-        return False
-    return native.program.delivery is Delivery.RECORD and not native.program.links_edges
 
 
 def _last_log(state_log: StateLog | None) -> str | None:
