@@ -74,7 +74,7 @@ def _transport(ranks: list[dict[str, Any]]) -> str:
     if chosen == "nccl":
         return f"nccl, from GPU to GPU ({no_peers})"
     by_hosts = choose_transport(ranks, "auto", by_hosts=True)
-    others = "what send_to() sends, values on edges and common_neighbors()"
+    others = "values on edges and common_neighbors()"
     return f"peer, from GPU to GPU; {by_hosts} for {others}"
 
 

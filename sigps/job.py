@@ -88,8 +88,8 @@ def run(
         transport: How records cross between ranks: `"peer"` writes them into the memory of other GPUs of the host,
             `"nccl"` lets NCCL move them between GPUs of one host or several, `"mpi"` brings them through host
             memory; `"auto"` is the first of these that is possible. Every rank needs a GPU of its own for
-            `"nccl"`, and these must reach each other for `"peer"`. What `send_to` sends, and programs that keep values
-            on edges or look through rows of neighbours, take one of the others instead of `"peer"`.
+            `"nccl"`, and these must reach each other for `"peer"`. Programs that keep values on edges or look
+            through rows of neighbours take one of the others instead of `"peer"`.
         progress: Called on rank 0 now and then with the statistics so far.
         checkpoint: When the state is saved, and where: `Checkpoint("log", every=10)`. Then nothing is sent out
             of turn. What `trace` recorded is written there too, as Parquet.
