@@ -6,6 +6,7 @@ from sigps.apps.bitridn import BiTriDN
 from sigps.apps.cdlp import CDLP
 from sigps.apps.closeness import Closeness
 from sigps.apps.dn_graphs import DNGraphs
+from sigps.apps.edge_triangles import EdgeTriangles
 from sigps.apps.ego_net import EgoNet
 from sigps.apps.eigenvector import EigenvectorCentrality
 from sigps.apps.greedy_colouring import GreedyColouring
@@ -15,11 +16,13 @@ from sigps.apps.hits import HITS
 from sigps.apps.katz import Katz
 from sigps.apps.kcore import KCore
 from sigps.apps.khop import KHop
+from sigps.apps.label_groups import LabelGroups
 from sigps.apps.label_propagation import LabelPropagation
 from sigps.apps.lcc import LCC
 from sigps.apps.maximal_independent_set import MaximalIndependentSet
 from sigps.apps.maximal_matching import MaximalMatching
 from sigps.apps.minimum_spanning_forest import MinimumSpanningForest
+from sigps.apps.neural_network import NeuralNetwork
 from sigps.apps.out_degree import OutDegree
 from sigps.apps.pagerank import PageRank
 from sigps.apps.personalised_pagerank import PersonalisedPageRank
@@ -44,6 +47,7 @@ __all__ = [
     "BiTriDN",
     "Closeness",
     "DNGraphs",
+    "EdgeTriangles",
     "EgoNet",
     "EigenvectorCentrality",
     "GreedyColouring",
@@ -52,10 +56,12 @@ __all__ = [
     "KCore",
     "KHop",
     "Katz",
+    "LabelGroups",
     "LabelPropagation",
     "MaximalIndependentSet",
     "MaximalMatching",
     "MinimumSpanningForest",
+    "NeuralNetwork",
     "OutDegree",
     "PageRank",
     "PersonalisedPageRank",

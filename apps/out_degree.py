@@ -1,8 +1,15 @@
 """Out-degree: how many edges leave each vertex. The smallest program there is.
 
+How many vertices have each degree, the degree distribution, is what NumPy's `unique` counts in the result.
+
+>>> import numpy as np
 >>> import sigps
->>> sigps.run(OutDegree(), sigps.Graph.from_edges([0, 0, 1], [1, 2, 2]))["degree"].tolist()
-[2, 1, 0]
+>>> result = sigps.run(OutDegree(), sigps.Graph.from_edges([0, 0, 1], [1, 2, 3]))
+>>> result["degree"].tolist()
+[2, 1, 0, 0]
+>>> degrees, counts = np.unique(result["degree"], return_counts=True)
+>>> degrees.tolist(), counts.tolist()
+([0, 1, 2], [2, 1, 1])
 """
 
 from sigps import State, Vertex

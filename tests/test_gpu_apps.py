@@ -21,6 +21,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "HeatDiffusion": {"source": None, "rate": 0.001},
     "KHop": {"source": None},
     "Katz": {"attenuation": 0.001},
+    "NeuralNetwork": {"source": None},
     "PersonalisedPageRank": {"source": None},
     "SSSP": {"source": None},
 }

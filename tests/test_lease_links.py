@@ -29,6 +29,7 @@ REQUIRED = {
     "HeatDiffusion": {"source": 0, "rate": 0.1},
     "KHop": {"source": 0},
     "Katz": {"attenuation": 0.1},
+    "NeuralNetwork": {"source": 0},
     "PersonalisedPageRank": {"source": 0},
 }
 """What must be given to apps that are in no other collection."""
