@@ -20,6 +20,7 @@ M. T. Jones, P. E. Plassmann, "A parallel graph coloring heuristic", SIAM Journa
 from typing import NamedTuple
 
 from sigps import Param, State, Vertex, VertexId
+from sigps.apps.maximal_independent_set import priority
 
 
 class Claim(NamedTuple):
@@ -46,10 +47,3 @@ class GreedyColouring(Vertex, message=Claim, directed=False):
             self.send_to_neighbors(mine)
             if is_turn:
                 self.retire()
-
-
-def priority(vertex, seed):
-    """Return 32 bits that look random; nothing on the way exceeds 64."""
-    x = (vertex ^ (vertex >> 32) ^ ((seed & 0xFFFFFFFF) * 0x3C6EF35F)) & 0xFFFFFFFF
-    x = ((x ^ (x >> 16)) * 0x45D9F3B) & 0xFFFFFFFF
-    return ((x ^ (x >> 16)) * 0x45D9F3B) & 0xFFFFFFFF

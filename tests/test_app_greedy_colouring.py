@@ -14,7 +14,7 @@ from test_equality import samples
 from ways import results_of
 
 from sigps.apps import GreedyColouring
-from sigps.apps.greedy_colouring import priority
+from sigps.apps.maximal_independent_set import priority
 
 
 def check(sample: Sample, seed: int) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from test_equality import samples
 from ways import Way, results_of
 
+from sigps import Graph, run
 from sigps.apps import LabelPropagation
 from sigps.apps.maximal_independent_set import priority
 
@@ -85,3 +86,14 @@ def test_cliques_have_one_label_each_and_seeds_differ() -> None:
         assert all(len({labels[8 * k + v] for v in range(8)}) == 1 for k in range(6))
         assert len(set(labels.values())) > 1
     assert found[0] != found[1] != found[2]
+
+
+def test_labels_of_opposite_ids_rest() -> None:
+    """Ids v and -1 - v take their turns apart, else such pairs may swap labels for ever."""
+    a = 10**17
+    sources, targets = [a + 2, -a - 1, a + 2, a, -a - 1, a + 2], [-a - 3, a + 2, -a - 3, a + 4, -a - 3, a + 4]
+    graph = Graph.from_edges(sources, targets, directed=False)
+    for seed in range(20):
+        assert run(LabelPropagation(seed=seed), graph, device="cpu", max_supersteps=200).reason == "converged"
+    for v in (0, 5, a, 2**40 + 3):
+        assert [priority(v, s) for s in range(4)] != [priority(-1 - v, s) for s in range(4)]
