@@ -53,9 +53,8 @@ class MaximalIndependentSet(Vertex, message=Claim, directed=False):
 
 def priority(vertex, seed):
     """Return 32 bits that look random; nothing on the way exceeds 64."""
-    high = (
-        vertex >> 32
-    ) * 0x9E3779B1  # of ids below zero it is all ones, which must not turn the low half into another's
+    # Ids below zero have all ones there: without a factor v and -1 - v would be one number.
+    high = (vertex >> 32) * 0x9E3779B1
     x = (vertex ^ high ^ ((seed & 0xFFFFFFFF) * 0x3C6EF35F)) & 0xFFFFFFFF
     x = ((x ^ (x >> 16)) * 0x45D9F3B) & 0xFFFFFFFF
     return ((x ^ (x >> 16)) * 0x45D9F3B) & 0xFFFFFFFF
