@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from battery import BATTERY
 from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
+from master_programs import Fading, Letters
 from test_edge_schedule import BY_EDGE
 from test_equality import PROGRAMS, program_for
 from test_gpu_messages import Flood, FloodSum
@@ -124,9 +125,10 @@ def edge_logs(transport: str, folder: str) -> None:
 def logs(transport: str, folder: str) -> None:
     """Save after every superstep, and go on from the second log."""
     group = world()
-    for name in ("pagerank", "bfs", "coreness", "wcc", "jump", "letters"):
-        program, sample = program_for(name, "skewed"), BATTERY["skewed"]
-        log = Checkpoint(f"{folder}/{name}", every=1)
+    named = [program_for(name, "skewed") for name in ("pagerank", "bfs", "coreness", "wcc", "jump")]
+    for program in (*named, Letters(), Fading()):
+        sample = BATTERY["skewed"]
+        log = Checkpoint(f"{folder}/{type(program).__name__}", every=1)
         options: dict[str, Any] = {"device": "cuda", "transport": transport, "checkpoint": log}
         begun = run(program, sample.build(group=group), max_supersteps=2, **options)
         assert len(begun.saves) >= 1
@@ -134,7 +136,7 @@ def logs(transport: str, folder: str) -> None:
         if group.rank == 0:
             judge = run(program, sample.build(group=Alone()), device="python")
             assert_same(judge, result, exact=False, only_better=True)
-    tell("6 runs went on")
+    tell("7 runs went on")
 
 
 class Shouter(Vertex, message=int):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from battery import BATTERY
 from engines import compiled, interpreted, laid_out, master_of
-from master_programs import Budget, Floods, Sleeper, Unheard, Vanished, Waves
+from master_programs import Budget, Fading, Floods, Letters, Sleeper, Unheard, Vanished, Waves
 from test_equality import PROGRAMS
 from test_gpu_engine import assert_as_judged, fans
 from test_snapshot import GRAPHS, LAST, combines_mail, ending, made
@@ -181,7 +181,9 @@ CUDA = [Way(device="cuda", direction=direction) for direction in ("auto", "push"
 
 
 @pytest.mark.parametrize("name", ["skewed", "grid", "isolated", "path", "two_components", "self_loop"])
-@pytest.mark.parametrize("program", [Waves(), Budget(), Sleeper(), Unheard(), Vanished()])
+@pytest.mark.parametrize(
+    "program", [Waves(), Budget(), Sleeper(), Unheard(), Fading(), Letters(), Vanished()]
+)
 def test_masters(program: Vertex, name: str) -> None:
     assert_as_judged(program, BATTERY[name].build(), ways=CUDA)
 
