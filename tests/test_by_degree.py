@@ -14,8 +14,8 @@ from ways import Way, assert_all_equal
 from sigps import Checkpoint, Graph, State, Vertex, generate, run
 from sigps.apps import SCC, KCore, OutDegree, PageRank
 from sigps.compiler.frontend import analyse
-from sigps.engine import subgraph
-from sigps.graph.partition import partition
+from sigps.engine.by_degree import build_by_degree, gains_by_degree, with_rows
+from sigps.engine.subgraph import Subgraph
 from sigps.system import worker_manager
 
 
@@ -110,11 +110,11 @@ def test_a_graph_is_laid_out_when_it_is_read_again_and_once() -> None:
     assert layouts(graph) == [(False, True), (True, True)]
 
 
-def laid_out(graph: Graph, *, with_outgoing: bool = False) -> subgraph.Subgraph:
-    return subgraph.build_subgraph(graph, partition(graph, 1), with_outgoing=with_outgoing, num_threads=2)
+def laid_out(graph: Graph, *, with_outgoing: bool = False) -> Subgraph:
+    part = build_by_degree(graph, num_threads=2)
+    return with_rows(part, graph, num_threads=2) if with_outgoing else part
 
 
-@pytest.mark.usefixtures("_always")
 def test_the_layout_of_a_small_graph() -> None:
     # 3 has four edges into it, 1 two, 0 one, 2 none; in-edges stay in the order of their sources' gids.
     weights = [0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5]
@@ -135,14 +135,13 @@ def test_the_layout_of_a_small_graph() -> None:
     assert part.local_ids(np.array([2, 3])).tolist() == [3, 0]
 
 
-@pytest.mark.usefixtures("_always")
 def test_an_undirected_graph_is_laid_out_once_for_both_directions() -> None:
     part = laid_out(Graph.from_edges([0, 1, 1], [1, 2, 3], directed=False))
     assert part.pushed is part.incoming
 
 
 def test_graphs_that_are_small_or_even_stay_as_they_are() -> None:
-    assert not subgraph.gains_by_degree(BATTERY["skewed"].build())
-    assert not subgraph.gains_by_degree(generate("grid", rows=300, columns=300))
-    assert not subgraph.gains_by_degree(Graph.from_edges([0], [1], vertices=range(70_000)))
-    assert subgraph.gains_by_degree(generate("rmat", scale=17, edge_factor=2))
+    assert not gains_by_degree(BATTERY["skewed"].build())
+    assert not gains_by_degree(generate("grid", rows=300, columns=300))
+    assert not gains_by_degree(Graph.from_edges([0], [1], vertices=range(70_000)))
+    assert gains_by_degree(generate("rmat", scale=17, edge_factor=2))

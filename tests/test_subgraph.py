@@ -12,7 +12,8 @@ from ways import by_size
 
 from sigps import Graph, GraphError, run
 from sigps.apps import PageRank
-from sigps.engine.subgraph import EdgeList, Subgraph, build_subgraph, columns_of
+from sigps.engine.edge_list import EdgeList
+from sigps.engine.subgraph import Subgraph, build_subgraph, columns_of
 from sigps.graph.partition import Assignment, partition
 
 NAMES = [name for name in BATTERY if name != "empty"]

@@ -23,9 +23,10 @@ from sigps.engine.degree_sorted import (
     rows_of_positions,
     sorted_by_degree,
 )
+from sigps.engine.edge_list import EdgeList
 from sigps.engine.gpu_memory import check_fits
 from sigps.engine.gpu_plan import ORDERING, SORTING
-from sigps.engine.subgraph import EdgeList, Subgraph, columns_of
+from sigps.engine.subgraph import Subgraph, columns_of
 from sigps.engine.walked_rows import WalkedRows
 from sigps.kernels.lease import EDGES, HUB_DEGREE, NO_VERTEX
 

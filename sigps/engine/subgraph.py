@@ -4,22 +4,20 @@ Owned vertices come first in the local numbering, then the ghosts: remote vertic
 grouped by owner and, inside a group, in descending order of their edges into the partition. In-edges stand in
 ascending order of the source's gid, so that a sum over them is the same for every partitioning. Owned vertices are
 numbered by descending in-degree, which keeps busy records together. A partition that is the whole graph uses the
-graph's own arrays and numbering, unless CPU cores gain by another one (`gains_by_degree`).
+graph's own arrays and numbering, unless CPU cores gain by another one (`by_degree.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.device.cpu import available_memory
+from sigps.engine.edge_list import EdgeList, by_source, grouped, in_order
 from sigps.errors import GraphError
 from sigps.graph.assignment import Contiguous
 from sigps.graph.graph import Graph
@@ -29,27 +27,7 @@ from sigps.graph.partition import Assignment, degree_order
 if TYPE_CHECKING:
     from sigps.engine.neighbor_rows import NeighborRows
 
-__all__ = [
-    "EdgeList",
-    "Subgraph",
-    "build_subgraph",
-    "columns_of",
-    "gains_by_degree",
-    "with_rows",
-]
-
-
-@dataclass(frozen=True, eq=False)
-class EdgeList:
-    """Edges grouped by one end: `offsets` [rows + 1] uint64, `ends` the other end, `columns` in the same order."""
-
-    offsets: NDArray[np.uint64]
-    ends: NDArray[Any]
-    columns: Mapping[str, NDArray[Any]]
-
-    @property
-    def nbytes(self) -> int:
-        return self.offsets.nbytes + self.ends.nbytes + sum(c.nbytes for c in self.columns.values())
+__all__ = ["Subgraph", "build_subgraph", "columns_of", "narrow", "seen_ids", "target_oids"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +73,7 @@ class Subgraph:
             return self.outgoing
         if self.is_symmetric:
             return self.incoming
-        return _by_source(self.incoming, self.num_owned + self.num_ghosts)
+        return by_source(self.incoming, self.num_owned + self.num_ghosts)
 
     @cached_property
     def by_gid(self) -> NDArray[np.int64]:
@@ -128,50 +106,17 @@ class Subgraph:
         return self.by_gid[np.searchsorted(self.sorted_gids, gids)]
 
 
-def build_subgraph(
-    graph: Graph, assignment: Assignment, *, with_outgoing: bool, num_threads: int = 0
-) -> Subgraph:
-    """Bring each rank its partition: collective; one process alone copies nothing, but by degree.
+def build_subgraph(graph: Graph, assignment: Assignment, *, with_outgoing: bool) -> Subgraph:
+    """Bring each rank its partition: collective; one process alone copies nothing.
 
     Args:
         graph: The graph, its rows spread over `graph.group`.
         assignment: Which rank owns which vertex.
         with_outgoing: Whether compute() walks out-edges.
-        num_threads: CPU cores that lay the whole graph out by degree, where `gains_by_degree`; 0 for none.
     """
-    if graph.group.size > 1:
-        return _part(graph, assignment, with_outgoing)
-    if not num_threads:
+    if graph.group.size == 1:
         return _whole(graph, with_outgoing)
-    part = _whole_by_degree(graph, num_threads)
-    return with_rows(part, graph, num_threads) if with_outgoing else part
-
-
-_FEW_VERTICES, _MOST_VERTICES = 1 << 16, 1 << 32
-
-
-def gains_by_degree(graph: Graph) -> bool:
-    """Tell whether CPU cores that read records are faster where vertices of many in-edges lie together.
-
-    They are where records do not all stay in a core's cache, and most edges lead to few vertices. There must be memory
-    for the edges in two orders, or three where they are directed: twice as much as that. O(vertices).
-    """
-    an_edge = 4 + sum(column.dtype.itemsize for column in graph.columns.values())
-    copies = (2 + graph.directed) * an_edge * graph.num_edges
-    if not _FEW_VERTICES < graph.num_vertices < _MOST_VERTICES or graph.num_edges < graph.num_vertices:
-        return False
-    return copies < available_memory() // 2 and is_skewed(np.diff(graph.in_edges().offsets))
-
-
-def is_skewed(degrees: NDArray[Any]) -> bool:
-    """Tell whether an eighth of the vertices have more than half of the edges.
-
-    >>> is_skewed(np.repeat([100, 1], [100, 900])), is_skewed(np.full(1000, 8))
-    (True, False)
-    """
-    many = degrees.size - degrees.size // 8
-    to_many, to_all = (int(d.sum(dtype=np.int64)) for d in (np.partition(degrees, many)[many:], degrees))
-    return 2 * to_many > to_all
+    return _part(graph, assignment, with_outgoing)
 
 
 def columns_of(edges: EdgeList, names: tuple[str, ...]) -> tuple[NDArray[Any], ...]:
@@ -210,7 +155,7 @@ def seen_ids(graph: Graph, gids: NDArray[np.int64] | None) -> NDArray[np.int64]:
     return np.ascontiguousarray(graph.ids.to_oids(gids), dtype=np.int64)
 
 
-def _target_oids(graph: Graph, gids: NDArray[Any]) -> NDArray[np.int64] | None:
+def target_oids(graph: Graph, gids: NDArray[Any]) -> NDArray[np.int64] | None:
     """Return the numbers that compute() sees as targets; None where they are the gids themselves."""
     if graph.ids.is_identity or graph.ids.kind == "strings":
         return None
@@ -230,43 +175,13 @@ def _whole(graph: Graph, with_outgoing: bool) -> Subgraph:
         ids=seen_ids(graph, None),
         incoming=EdgeList(inward.offsets, inward.sources, inward.columns),
         outgoing=rows,
-        out_degrees=_narrow(degrees),
-        outgoing_oids=_target_oids(graph, graph.targets) if with_outgoing else None,
+        out_degrees=narrow(degrees),
+        outgoing_oids=target_oids(graph, graph.targets) if with_outgoing else None,
     )
 
 
-def _whole_by_degree(graph: Graph, num_threads: int) -> Subgraph:
-    inward = graph.in_edges()
-    order = degree_order(np.diff(inward.offsets))
-    local_of = np.empty(order.size, dtype=np.uint32)
-    local_of[order] = np.arange(order.size, dtype=np.uint32)
-    incoming = EdgeList(inward.offsets, inward.sources, inward.columns)
-    return Subgraph(
-        num_vertices=graph.num_vertices,
-        num_edges=graph.num_edges,
-        num_owned=order.size,
-        num_ghosts=0,
-        gids=order,
-        ids=seen_ids(graph, order),
-        incoming=_in_order(incoming, order, local_of, num_threads=num_threads),
-        outgoing=None,
-        out_degrees=_narrow(np.diff(graph.offsets)[order]),
-        is_symmetric=not graph.directed,
-    )
-
-
-def with_rows(part: Subgraph, graph: Graph, num_threads: int) -> Subgraph:
-    """Return the whole graph by degree with its out-edges, for a program that walks them."""
-    assert part.gids is not None
-    rows = EdgeList(graph.offsets, graph.targets, graph.columns)
-    outgoing = _in_order(rows, part.gids, num_threads=num_threads)
-    wider = replace(part, outgoing=outgoing, outgoing_oids=_target_oids(graph, outgoing.ends))
-    if "pushed" in part.__dict__:
-        wider.__dict__["pushed"] = part.pushed  # laid out already
-    return wider
-
-
-def _narrow(degrees: NDArray[Any]) -> NDArray[Any]:
+def narrow(degrees: NDArray[Any]) -> NDArray[Any]:
+    """Return degrees in 32 bits, where all fit these."""
     fits = degrees.size == 0 or int(degrees.max()) < 2**32
     return degrees.astype(np.uint32 if fits else np.uint64)
 
@@ -301,10 +216,10 @@ def _part(graph: Graph, assignment: Assignment, with_outgoing: bool) -> Subgraph
 
     outgoing = None
     if rows is not None:
-        incoming = _in_order(rows, by_degree, local_of)
-        outgoing = _in_order(rows, by_degree) if with_outgoing else None
+        incoming = in_order(rows, by_degree, local_of)
+        outgoing = in_order(rows, by_degree) if with_outgoing else None
     else:
-        incoming = _grouped(local_of[arrived.rows], local_of[sources], arrived.columns, owned.size)
+        incoming = grouped(local_of[arrived.rows], local_of[sources], arrived.columns, owned.size)
         del arrived
     del rows, sources
     asked = group.all_to_all([ghosts[ghost_bounds[r] : ghost_bounds[r + 1]] for r in range(group.size)])
@@ -323,7 +238,7 @@ def _part(graph: Graph, assignment: Assignment, with_outgoing: bool) -> Subgraph
         out_degrees=_out_degrees(graph, assignment, local_of, owned.size),
         halo=tuple(local_of[part].astype(np.int64) for part in asked),
         ghost_bounds=ghost_bounds,
-        outgoing_oids=None if outgoing is None else _target_oids(graph, outgoing.ends),
+        outgoing_oids=None if outgoing is None else target_oids(graph, outgoing.ends),
     )
 
 
@@ -351,67 +266,6 @@ def _own_rows(graph: Graph, assignment: Assignment) -> EdgeList | None:
     return EdgeList(offsets, brought(graph.targets, at), columns)
 
 
-def _in_order(
-    rows: EdgeList,
-    order: NDArray[np.int64],
-    names: NDArray[np.uint32] | None = None,
-    *,
-    num_threads: int = 1,
-) -> EdgeList:
-    """Return rows in another order; ends called by other names, where there are some.
-
-    Columns follow when they are first read: few programs read them all.
-    """
-    from sigps.kernels.layout import rows_in_order
-
-    offsets = np.zeros(order.size + 1, dtype=np.uint64)
-    np.cumsum(np.diff(rows.offsets)[order], out=offsets[1:])
-    begins = rows.offsets
-    goals = np.linspace(0, int(offsets[-1]), num_threads + 1).astype(np.uint64)
-    cuts = [0, *np.searchsorted(offsets, goals[1:-1]).tolist(), order.size]
-
-    def moved(values: NDArray[Any], names: NDArray[np.uint32] | None = None) -> NDArray[Any]:
-        result = np.empty(values.size, dtype=values.dtype if names is None else names.dtype)
-
-        def move(span: tuple[int, int]) -> None:
-            first, last = span
-            place = result[int(offsets[first]) : int(offsets[last])]
-            rows_in_order(begins, order[first:last], values, names, place)
-
-        with ThreadPoolExecutor(num_threads, thread_name_prefix="sigps-layout") as pool:
-            list(pool.map(move, pairwise(cuts)))
-        return result
-
-    columns = dict(rows.columns)  # each may go when it has been moved
-    return EdgeList(offsets, moved(rows.ends, names), _Moved(columns, lambda name: moved(columns.pop(name))))
-
-
-class _Moved(Mapping[str, Any]):
-    """Columns of edges in another order, each brought there when it is first read.
-
-    Args:
-        names: Theirs.
-        move: Returns one in that order.
-    """
-
-    def __init__(self, names: Iterable[str], move: Callable[[str], NDArray[Any]]) -> None:
-        self._names, self._move = tuple(names), move
-        self._moved: dict[str, NDArray[Any]] = {}
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        if name not in self._moved:
-            if name not in self._names:
-                raise KeyError(name)
-            self._moved[name] = self._move(name)
-        return self._moved[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
 def _in_edges(graph: Graph, assignment: Assignment) -> _Routed:
     """Bring each rank the in-edges of its vertices, each target's in ascending order of the source.
 
@@ -424,7 +278,7 @@ def _in_edges(graph: Graph, assignment: Assignment) -> _Routed:
 
 def _outgoing(graph: Graph, assignment: Assignment, local_of: NDArray[np.uint32], num_owned: int) -> EdgeList:
     out = _routed(graph, lambda rows, ends: (assignment.owner_of(rows), rows, ends))
-    return _grouped(local_of[out.rows], out.ends, out.columns, num_owned)
+    return grouped(local_of[out.rows], out.ends, out.columns, num_owned)
 
 
 def _out_degrees(
@@ -437,7 +291,7 @@ def _out_degrees(
     values = np.concatenate(graph.group.all_to_all([degrees[part] for part in parts]))
     result = np.zeros(num_owned, dtype=np.int64)
     result[local_of[gids]] = values
-    return _narrow(result)
+    return narrow(result)
 
 
 @dataclass
@@ -488,32 +342,3 @@ def _block_cuts(graph: Graph) -> list[int]:
     goals = np.arange(_BLOCK_EDGES, max(graph.targets.size, 1), _BLOCK_EDGES, dtype=np.uint64)
     inner = np.searchsorted(graph.offsets, goals).tolist()
     return sorted({0, *inner, graph.num_rows}) if graph.num_rows else [0, 0]
-
-
-def _grouped(
-    rows: NDArray[np.uint32], ends: NDArray[Any], columns: dict[str, NDArray[Any]], num_rows: int
-) -> EdgeList:
-    """Group edges by row, in their given order inside a row."""
-    from sigps.kernels.layout import order_by_row
-
-    offsets, order = order_by_row(rows, num_rows)
-    return EdgeList(offsets, ends[order], {name: column[order] for name, column in columns.items()})
-
-
-def _by_source(incoming: EdgeList, num_sources: int) -> EdgeList:
-    """Return in-edges grouped by their source."""
-    from sigps.kernels.layout import targets_by_source
-
-    num_edges = incoming.ends.size
-    offsets = np.zeros(num_sources + 1, dtype=np.uint64)
-    np.cumsum(np.bincount(incoming.ends, minlength=num_sources), out=offsets[1:], dtype=np.uint64)
-    targets = np.empty(num_edges, dtype=np.uint32)
-    targets_by_source(incoming.offsets, incoming.ends, targets, np.empty(0, dtype=np.int64))
-
-    def moved(name: str) -> NDArray[Any]:
-        order = np.empty(num_edges, dtype=np.int64)
-        targets_by_source(incoming.offsets, incoming.ends, np.empty_like(targets), order)
-        column: NDArray[Any] = incoming.columns[name][order]
-        return column
-
-    return EdgeList(offsets, targets, _Moved(incoming.columns, moved))

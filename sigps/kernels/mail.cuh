@@ -11,6 +11,9 @@
 #pragma once
 
 #include "lease.cuh"
+#if SIGPS_PEERS
+#include "halo.cuh"
+#endif
 
 namespace sigps {
 
@@ -57,6 +60,54 @@ __device__ inline uint32_t for_mail(const Lease &lease, Visit visit) {
     }
   }
   return count;
+}
+
+// Waits until all GPUs have read what is for them, of which there were
+// `num_read` here, and tells whether that is all that was posted. Otherwise the
+// lease has ended. By one whole block.
+__device__ inline bool all_is_read(const Lease &lease, uint64_t num_read) {
+  constexpr uint32_t AT_ONCE = 8;
+  __shared__ RankReport mine, heard[AT_ONCE];
+  __shared__ int32_t lost;
+  __shared__ uint32_t is_all;
+  const Halo &halo = lease.halo;
+  uint32_t meeting = uint32_t(*halo.num_meetings);
+  uint32_t warp = threadIdx.x / 32, num_warps = blockDim.x / 32;
+  if (threadIdx.x == 0) {
+    mine = RankReport{};
+    mine.done.ran = num_read;
+    mine.done.sent_edges = *lease.in.num_mails;
+    lost = -1;
+  }
+  __syncthreads();
+  fence_for_all();
+  for (uint32_t rank = warp; rank < halo.num_ranks; rank += num_warps) {
+    Addressee to = addressee(lease, meeting, rank);
+    tell({to.halves, 0}, meeting, mine);
+  }
+  uint64_t posted = 0, read = 0;
+  for (uint32_t first = 0; first < halo.num_ranks; first += AT_ONCE) {
+    uint32_t end = min(first + AT_ONCE, halo.num_ranks);
+    for (uint32_t rank = first + warp; rank < end; rank += num_warps)
+      if (!listen(lease, meeting, rank, heard[rank - first]))
+        lost = rank;
+    __syncthreads();
+    for (uint32_t rank = first; rank < end; rank++) {
+      posted += heard[rank - first].done.sent_edges;
+      read += heard[rank - first].done.ran;
+    }
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) {
+    *halo.num_meetings = meeting + 1;
+    is_all = lost < 0 && posted == read;
+    if (lost >= 0)
+      lease.control->lost_id = lost;
+    if (!is_all)
+      lease.control->plan.ended = lost >= 0 ? PEER_LOST : NOBODY_THERE;
+  }
+  __syncthreads();
+  return is_all;
 }
 #endif
 

@@ -18,6 +18,7 @@ from sigps.compiler.cpu import NativeProgram
 from sigps.compiler.program import Consumption, Delivery
 from sigps.device import nccl
 from sigps.device.cpu import Threads, available_cores
+from sigps.engine.by_degree import build_by_degree, gains_by_degree, with_rows
 from sigps.engine.exchange import Exchange, NoExchange
 from sigps.engine.gpu_in_memory import GpuEngine, GpuProgram
 from sigps.engine.gpu_peers import GpuPeerEngine
@@ -25,7 +26,7 @@ from sigps.engine.gpu_triangles import count_share
 from sigps.engine.interpreted import InterpretedEngine
 from sigps.engine.neighbor_rows import build_neighbor_rows
 from sigps.engine.stats import SaveStats, StatsLog, SuperstepStats
-from sigps.engine.subgraph import Subgraph, build_subgraph, gains_by_degree, with_rows
+from sigps.engine.subgraph import Subgraph, build_subgraph
 from sigps.errors import ConfigError
 from sigps.graph.graph import Graph
 from sigps.graph.neighbourhood import CountShare, count_on_threads, neighbourhoods
@@ -349,12 +350,11 @@ class WorkerManager:
                 del known[next(iter(known))]
             size = self._communicator.size
             assignment = partition(self._graph, size, method, capacities=capacities)
-            subgraph = build_subgraph(
-                self._graph,
-                assignment,
-                with_outgoing=needs_rows or needs_neighbors,
-                num_threads=num_threads,
-            )
+            if is_by_degree:
+                subgraph = build_by_degree(self._graph, num_threads)
+            else:
+                with_outgoing = needs_rows or needs_neighbors
+                subgraph = build_subgraph(self._graph, assignment, with_outgoing=with_outgoing)
             if needs_neighbors:
                 rows = build_neighbor_rows(subgraph, assignment, self._communicator.group)
                 subgraph = replace(subgraph, neighbor_rows=rows)
