@@ -18,6 +18,7 @@ from sigps.compiler.program import VertexProgram
 from sigps.engine.configuration import MEDIUM, NARROW, NO_CLUSTER, WIDE, Shape, choose_cluster
 from sigps.engine.gpu_form import BY_EDGE, PEERS, find_edge_obstacle
 from sigps.engine.gpu_plan import can_cluster
+from sigps.engine.gpu_withheld import withheld_macros
 from sigps.engine.simple_rows import Counting
 from sigps.errors import DeviceError
 
@@ -172,6 +173,16 @@ def test_the_counting_kernels_link(arch: str, directed: bool) -> None:
         assert cubin[:4] == b"\x7fELF"
         names = ["list_arcs_warp_mapped", "count_heavy_block_mapped", "count_light_warp_mapped"]
         assert [name for name in names if name.encode() not in cubin] == []
+
+
+@pytest.mark.parametrize("value_type", ["int8", "uint16", "int32", "int64", "uint64"])
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_the_kernels_of_what_is_withheld_link(arch: str, value_type: str) -> None:
+    for takes_min in (False, True):
+        cubin = link_plain("withheld", arch, withheld_macros(value_type, takes_min))
+        assert cubin[:4] == b"\x7fELF"
+        assert b"find_best_warp_mapped" in cubin
+        assert b"release_warp_mapped" in cubin
 
 
 def test_every_app_is_names() -> None:

@@ -39,6 +39,7 @@ from sigps.engine.gpu_graph import graph_on_gpu
 from sigps.engine.gpu_memory import RunMemory
 from sigps.engine.gpu_plan import MOST_SUPERSTEPS
 from sigps.engine.gpu_triangles import count_around
+from sigps.engine.gpu_withheld import GpuWithheld
 from sigps.engine.master_compute import MasterCompute
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
@@ -53,7 +54,6 @@ from sigps.kernels.lease import (
     PEER_LOST,
     PULL,
     PUSH,
-    RETIRED,
 )
 
 __all__ = ["GpuEngine", "GpuProgram", "find_gpu_obstacle"]
@@ -141,7 +141,7 @@ class GpuEngine:
         can_wait = asynchronous and not self._goes_by_edge
         self._is_best_first = can_wait and native.program.best_first is not None
         self._rounds = self._few = 0
-        self._withheld: Any = None
+        self._withheld: GpuWithheld | None = None
         posts = native.program.delivery is Delivery.MAILBOX
         pulled = "mailbox" if posts else "edge" if self._goes_by_edge else "pull"
         self._directions = {PULL: pulled, PUSH: "push"}
@@ -401,43 +401,31 @@ class GpuEngine:
 
         As `engine.withheld` does on the CPU.
         """
-        import cupy
-
-        memory, n = self._memory, self._graph.places.size
-        parity = self.superstep & 1
-        values, status = memory.states[0], memory.array("status", np.uint8)
-        sent = memory.array(f"sent{parity}", np.uint8)
+        memory, parity = self._memory, self.superstep & 1
+        takes_min = self._program.slots[0].op == "min"
+        values, sent = memory.states[0], memory.array(f"sent{parity}", np.uint32)
         if self._withheld is None:
-            bits = cupy.unpackbits(sent, bitorder="little") if n else cupy.zeros(0, dtype=cupy.uint8)
-            self._withheld = bits[:n].view(cupy.bool_)
-        self._withheld &= status != RETIRED
-        degrees = self._graph.out_degrees
-        withheld_edges = self._sum(int(cupy.where(self._withheld, degrees, 0).sum(dtype=cupy.uint64)))
-        choice = choose_release(withheld_edges=withheld_edges, num_edges=self._num_edges, rounds=self._rounds)
+            status, degrees = memory.array("status", np.uint8), self._graph.out_degrees
+            self._withheld = GpuWithheld(self._gpu, sent, status, values, degrees, takes_min=takes_min)
+        waiting_edges, best = self._withheld.find()
+        choice = choose_release(
+            withheld_edges=self._sum(waiting_edges), num_edges=self._num_edges, rounds=self._rounds
+        )
         self._rounds += 1
-        goes = self._withheld
-        if choice == "best":
-            takes_min = self._program.slots[0].op == "min"
-            worst = np.iinfo(values.dtype.name)
-            kept = cupy.where(goes, values, worst.max if takes_min else worst.min)
-            best = worst.max if takes_min else worst.min
-            if n > 0:
-                best = int(kept.min() if takes_min else kept.max())
-            goes = goes & (values == self._best(best, takes_min))
-            self._withheld &= ~goes
-        memory.records(parity)[:] = values
-        memory.set_senders(parity, goes)
-        edges = int(cupy.where(goes, degrees, 0).sum(dtype=cupy.uint64))
-        form = self._program if choice == "all" else self._program.best_first
+        spreads_alone = choice == "best"
+        chosen = self._best(best, takes_min) if spreads_alone else None
+        records = memory.array(f"records{parity}", values.dtype)
+        num_senders, edges = self._withheld.release(chosen, records, sent)
+        form = self._program.best_first if spreads_alone else self._program
         assert form is not None
         self._form = self._compiled(form)
-        self._is_best_first = choice == "best"
-        self._plan_release(goes, edges)
+        self._is_best_first = spreads_alone
+        self._plan_release(num_senders, edges)
         self._few = 0
         return self._sum(edges) > 0
 
-    def _plan_release(self, goes: Any, edges: int) -> None:
-        """Plan a superstep to which those sent, along so many edges."""
+    def _plan_release(self, num_senders: int, edges: int) -> None:
+        """Plan a superstep to which so many sent, along so many edges."""
         self._memory.plan(self.superstep, edges, self._form.push_gain, has_retired=True)
 
     def _everywhere(self, holds: bool) -> bool:

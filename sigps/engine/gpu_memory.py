@@ -288,11 +288,6 @@ class RunMemory:
         )
         return own, seen
 
-    def records(self, parity: int) -> Any:
-        """Return records of one field, [num_owned]."""
-        (dtype,) = self._compiled.record
-        return self.array(f"records{parity}", dtype)[: self._graph.places.size]
-
     def set_senders(self, parity: int, sent: Any) -> None:
         """Let the supersteps of this parity read that these sent, a CuPy array of bools by place, and no others."""
         import cupy

@@ -236,8 +236,8 @@ class GpuPeerEngine(GpuEngine):
         plan["superstep"], plan["publishes"] = self.superstep, 0  # as a log has it that is written before
         self._control = control
 
-    def _plan_release(self, goes: Any, edges: int) -> None:
-        self._announce(int((goes & (self._graph.out_degrees > 0)).sum()), edges)
+    def _plan_release(self, num_senders: int, edges: int) -> None:
+        self._announce(num_senders, edges)
 
     def _everywhere(self, holds: bool) -> bool:
         return bool(self._exchange.gather(np.array([holds], dtype=np.int64)).all())
