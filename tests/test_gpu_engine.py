@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ from sigps.compiler.frontend import analyse
 from sigps.device.cuda import find_gpu
 from sigps.engine.configuration import NARROW
 from sigps.engine.degree_sorted import BLOCK_DEGREE, WARP_DEGREE
+from sigps.engine.direction import GPU_PULL_GAIN_EARLY
 from sigps.engine.gpu_in_memory import find_gpu_obstacle
 from sigps.errors import DeviceError
 from sigps.kernels.lease import HUB_DEGREE
@@ -268,6 +270,20 @@ def test_pushes_and_pulls_in_turn() -> None:
         assert_as_judged(program, graph, judge="cpu")
     turns = [s.direction for s in run(BFS(source=0), graph, device="cuda").stats]
     assert {"push", "pull"} == set(turns)
+
+
+def test_a_pull_costs_no_edges_of_those_that_have_retired() -> None:
+    """The last messages of a search go to where nearly all have retired: they are pulled, many as they are."""
+    graph = generate("rmat", scale=15)
+    degrees = np.diff(graph.offsets)
+    stats = run(BFS(source=int(degrees.argmax())), graph, device="cuda").stats
+    pull_cost, num_retired_edges, differs = int(degrees.sum()) + graph.num_vertices, 0, False
+    for before, now in itertools.pairwise(stats):
+        num_retired_edges += before.messages  # whoever sends along its edges retires
+        visits = before.messages * GPU_PULL_GAIN_EARLY
+        assert now.direction == ("push" if visits < pull_cost - num_retired_edges else "pull")
+        differs |= now.direction == "pull" and visits < pull_cost
+    assert differs
 
 
 class Simmer(Vertex, message=float):

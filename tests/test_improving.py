@@ -233,8 +233,16 @@ def test_weights_of_any_sign_where_no_way_returns(sample: Sample) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("graph", ["skewed", "weight_ties", "parallel_edges", "hub_on_a_partition_border"])
-@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize(
+    ("graph", "precision"),
+    [
+        ("skewed", "single"),
+        ("skewed", "double"),
+        ("weight_ties", "single"),
+        ("parallel_edges", "double"),
+        ("hub_on_a_partition_border", "single"),
+    ],
+)
 def test_single_and_double_precision(name: str, graph: str, precision: Any) -> None:
     sample = BATTERY[graph]
     program = PROGRAMS[name]((sample.sources or sample.vertices)[0])

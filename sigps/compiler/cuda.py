@@ -336,6 +336,7 @@ def _defines(program: VertexProgram, layout: Layout, neutral: bytes | None) -> d
         "SIGPS_IDENTITY_WORDS": _words(b"".join(cell.ljust(8, b"\0") for cell in identity), 8),
         "SIGPS_NUM_EDGE_STATES": str(len(layout.edge_states)),
         "SIGPS_EACH_EDGE_STATE(F)": kept,
+        "SIGPS_WALKS": str(int(program.reads_edges)),
         "SIGPS_BY_WARP": str(int(program.reads_neighbors)),
         "SIGPS_LISTED": str(int(listed)),
         "SIGPS_MAILBOX": str(int(program.delivery is Delivery.MAILBOX)),

@@ -2,7 +2,7 @@
 
 A push touches the out-edges of the senders, each at a random place. A pull touches all in-edges in order, or
 until the first hit where that is enough. Beamer, Asanovic, Patterson, "Direction-Optimizing Breadth-First
-Search", SC 2012.
+Search", SC 2012. A GPU leaves the edges of those that have retired out of what a pull costs (`kernels/plan.cuh`).
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@
 //   SIGPS_IDENTITY_WORDS        the cells of aggregators nobody contributed to
 //   SIGPS_NUM_EDGE_STATES       values kept on each out-edge, and their types:
 //   SIGPS_EACH_EDGE_STATE(F)    F(0, type) F(1, type) ...
+//   SIGPS_WALKS                 1: compute() walks its vertex's out-edges
 //   SIGPS_BY_WARP               1: all lanes of a warp run compute() together
 //   SIGPS_LISTED                1: compute() reads a list, nothing combines
 //   SIGPS_MAILBOX               1: compute() posts its messages, no record

@@ -24,7 +24,7 @@ constexpr uint32_t MOST_BLOCKS = 16;
 // numbers share a word.
 struct alignas(16) Report {
   uint32_t num_targets; // of the next superstep
-  uint32_t ran, active; // and senders, and retired, 16 bits each
+  uint32_t ran, active; // and senders, and who saw some retire, 16 bits each
   uint32_t sent_edges;
 };
 
@@ -71,7 +71,7 @@ __device__ inline Report sum_over_warp(Report report) {
 __device__ inline void report_and_wait(ClusterMemory &memory,
                                        const Tally &tally, int64_t next) {
   Report mine = sum_over_warp({0, tally.ran | tally.senders << 16,
-                               tally.active | tally.retired << 16,
+                               tally.active | (tally.retired != 0) << 16,
                                uint32_t(tally.sent_edges)});
   if (lane_id() == 0)
     memory.of_warps[threadIdx.x / 32] = mine;

@@ -147,12 +147,12 @@ __device__ inline Inbox receive_all(const Lease &lease, const Plan &plan,
   return inbox;
 }
 
-// A lane for each row of a slice.
+// A lane for each row of a slice, whose vertex has this status.
 template <Asking ASKING>
 __device__ inline void gather_slice(const Lease &lease, const Plan &plan,
-                                    uint32_t first_row, Tally &tally) {
+                                    uint32_t first_row, uint8_t status,
+                                    Tally &tally) {
   uint32_t v = first_row + lane_id();
-  uint8_t status = v < lease.num_owned ? lease.status[v] : uint8_t(RETIRED);
   Inbox inbox = empty_inbox();
   if (ASKING != NOBODY && status != RETIRED)
     inbox =
@@ -273,6 +273,25 @@ __device__ inline void gather_row_by_block(const Lease &lease, const Plan &plan,
 
 constexpr uint32_t SLICES_OF_TASK = SIGPS_BY_WARP ? 1 : 4;
 
+// The same for the slices of a task, whose statuses are asked for at once.
+template <Asking ASKING>
+__device__ inline void gather_slices(const Lease &lease, const Plan &plan,
+                                     uint32_t first_row, Tally &tally) {
+  uint32_t statuses = 0; // a byte each
+#pragma unroll
+  for (uint32_t k = 0; k < SLICES_OF_TASK; k++) {
+    uint32_t v = first_row + k * 32 + lane_id();
+    uint8_t status = v < lease.num_owned ? lease.status[v] : uint8_t(RETIRED);
+    statuses |= uint32_t(status) << 8 * k;
+  }
+#pragma unroll 1
+  for (uint32_t k = 0; k < SLICES_OF_TASK; k++) {
+    uint32_t row = first_row + k * 32;
+    if (row < lease.num_owned)
+      gather_slice<ASKING>(lease, plan, row, statuses >> 8 * k & 255, tally);
+  }
+}
+
 // Takes the next number, for a warp. Taking one ahead would hide the wait, and
 // make the first warps hold two of the heaviest tasks each: it is slower.
 __device__ inline uint32_t take(uint32_t *numbers) {
@@ -282,9 +301,43 @@ __device__ inline uint32_t take(uint32_t *numbers) {
   return __shfl_sync(ALL_LANES, number, 0);
 }
 
+constexpr uint32_t SLICES_AT_ONCE = 4;
+
+// Where nobody sent there are no edges to pass, and vertices differ little:
+// each warp has its slices, and asks in several at once who is active.
+__device__ inline void compute_active(const Lease &lease, const Plan &plan,
+                                      Tally &tally) {
+  uint32_t slices = (lease.num_owned + 31) / 32;
+  uint32_t warp = spread_warp(), warps = threads_of_grid() / 32;
+  for (uint32_t first = warp; first < slices; first += SLICES_AT_ONCE * warps) {
+    uint32_t is_active = 0; // bits of this lane's vertices
+#pragma unroll
+    for (uint32_t k = 0; k < SLICES_AT_ONCE; k++) {
+      uint32_t slice = first + k * warps, v = slice * 32 + lane_id();
+      if (slice < slices && v < lease.num_owned)
+        is_active |= uint32_t(lease.status[v] == ACTIVE) << k;
+    }
+#pragma unroll 1
+    for (uint32_t k = 0; k < SLICES_AT_ONCE; k++) {
+      uint32_t slice = first + k * warps, v = slice * 32 + lane_id();
+      if (slice >= slices)
+        break;
+      bool sends = is_active >> k & 1 &&
+                   run_vertex(lease, plan, v, ACTIVE, empty_inbox(), tally);
+      uint32_t bits = __ballot_sync(ALL_LANES, sends);
+      if (lane_id() == 0)
+        lease.sent[(plan.superstep + 1) & 1][slice] = bits;
+    }
+  }
+}
+
 template <Asking ASKING>
 __device__ inline void gather(const Lease &lease, const Plan &plan,
                               Tally &tally) {
+  if constexpr (ASKING == NOBODY && !SIGPS_BY_WARP && !SIGPS_WALKS) {
+    compute_active(lease, plan, tally);
+    return;
+  }
   if (ASKING != NOBODY)
     bring_near<ASKING>(outbox_of(lease, plan));
   __shared__ uint32_t next_row;
@@ -317,8 +370,7 @@ __device__ inline void gather(const Lease &lease, const Plan &plan,
                                   num_block_rows + task * ROWS_OF_WARP, tally);
     } else {
       uint32_t slice = (task - groups) * SLICES_OF_TASK;
-      for (uint32_t k = 0; k < SLICES_OF_TASK && slice + k < slices; k++)
-        gather_slice<ASKING>(lease, plan, num_heavy + (slice + k) * 32, tally);
+      gather_slices<ASKING>(lease, plan, num_heavy + slice * 32, tally);
     }
     task = take(numbers) * counters + mine;
   }

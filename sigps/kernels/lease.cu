@@ -51,12 +51,13 @@ namespace {
 __device__ void add_tally(const Lease &lease, const Tally &tally) {
   // In the order of Counters; a block has few of all but edges, and there are
   // native atomics for 32 bits.
-  __shared__ uint32_t of_block[5];
-  __shared__ unsigned long long edges_of_block;
-  if (threadIdx.x < 5)
+  constexpr uint32_t NUM_COUNTED = 5, FIRST_EDGES = 3;
+  __shared__ uint32_t of_block[FIRST_EDGES];
+  __shared__ unsigned long long edges_of_block[NUM_COUNTED - FIRST_EDGES];
+  if (threadIdx.x < FIRST_EDGES)
     of_block[threadIdx.x] = 0;
-  if (threadIdx.x == 0)
-    edges_of_block = 0;
+  else if (threadIdx.x < NUM_COUNTED)
+    edges_of_block[threadIdx.x - FIRST_EDGES] = 0;
   if (!__syncthreads_or(tally.ran)) { // in a small superstep, most blocks
     if (HAS_AGGREGATES && threadIdx.x == 0)
       lease.totals[blockIdx.x] = identity_totals();
@@ -65,12 +66,14 @@ __device__ void add_tally(const Lease &lease, const Tally &tally) {
   add_where_any(&of_block[0], tally.ran);
   add_where_any(&of_block[1], tally.active);
   add_where_any(&of_block[2], tally.senders);
-  add_where_any(&edges_of_block, tally.sent_edges);
-  add_where_any(&of_block[4], tally.retired);
+  add_where_any(&edges_of_block[0], tally.sent_edges);
+  add_where_any(&edges_of_block[1],
+                static_cast<unsigned long long>(tally.retired));
   __syncthreads();
-  if (threadIdx.x < 5) { // all of them are on their way at once
-    unsigned long long mine =
-        threadIdx.x == 3 ? edges_of_block : of_block[threadIdx.x];
+  if (threadIdx.x < NUM_COUNTED) { // all of them are on their way at once
+    unsigned long long mine = threadIdx.x < FIRST_EDGES
+                                  ? of_block[threadIdx.x]
+                                  : edges_of_block[threadIdx.x - FIRST_EDGES];
     auto *all =
         reinterpret_cast<unsigned long long *>(&lease.control->counters);
     if (mine != 0)

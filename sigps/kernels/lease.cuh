@@ -32,7 +32,8 @@ enum Ending : uint32_t {
   PEER_LOST
 };
 
-// What all threads did in a superstep.
+// What all threads did in a superstep. `retired` adds up the out-edges of those
+// that retired, one at least for each.
 struct Counters {
   unsigned long long ran, active, senders, sent_edges, retired;
 };
@@ -40,6 +41,8 @@ struct Counters {
 // The superstep at hand; every thread reads the same.
 struct Plan {
   int64_t superstep;
+  uint64_t retired_edges; // out-edges of those that have retired, but in what
+                          // a cluster ran
   Direction direction;
   Asking asking;
   uint32_t has_bits;    // whether the senders are known as bits
@@ -226,7 +229,8 @@ struct Lease {
 
 // What a thread did.
 struct Tally {
-  uint32_t ran, active, senders, retired;
+  uint32_t ran, active, senders;
+  uint32_t retired; // too few where 32 bits do not hold them
   unsigned long long sent_edges;
   Totals totals;
 };
@@ -279,7 +283,8 @@ __device__ inline bool run_vertex(const Lease &lease, const Plan &plan,
     return sends;
   tally.ran++;
   tally.active += next == ACTIVE;
-  tally.retired += next == RETIRED;
+  if (next == RETIRED)
+    tally.retired = max(tally.retired, tally.retired + max(degree, 1u));
   if (sends) {
     tally.senders++;
     tally.sent_edges += degree;

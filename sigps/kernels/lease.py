@@ -55,6 +55,7 @@ EDGES = _structure(
 
 _PLAN = _structure(
     ("superstep", np.int64),
+    ("retired_edges", _COUNT),
     ("direction", _WORD),
     ("asking", _WORD),
     ("has_bits", _WORD),
@@ -73,7 +74,11 @@ _PLAN = _structure(
 )
 
 _COUNTERS = _structure(
-    ("ran", _COUNT), ("active", _COUNT), ("senders", _COUNT), ("sent_edges", _COUNT), ("retired", _COUNT)
+    ("ran", _COUNT),
+    ("active", _COUNT),
+    ("senders", _COUNT),
+    ("sent_edges", _COUNT),
+    ("retired", _COUNT),
 )
 
 NUM_COUNTERS = 16

@@ -22,14 +22,17 @@ __device__ inline bool lacks_room(const Counters &done) {
   return SIGPS_MAILBOX && done.senders > 0;
 }
 
-// Which is cheaper: the rule of engine/direction.py.
+// Which is cheaper: the rule of engine/direction.py. A pull passes no edges of
+// those that have retired, of which there are about as many as they had out.
 __device__ inline Direction choose_direction(const Lease &lease,
-                                             const Counters &done) {
+                                             const Counters &done,
+                                             uint64_t retired_edges) {
   if (SIGPS_MAILBOX || !HAS_PUSH || lease.forced == 1)
     return PULL;
   if (lease.forced == 2)
     return PUSH;
-  return done.sent_edges * lease.push_gain < lease.pull_cost ? PUSH : PULL;
+  uint64_t pull_cost = lease.pull_cost - retired_edges;
+  return done.sent_edges * lease.push_gain < pull_cost ? PUSH : PULL;
 }
 
 // `num_listed` and `num_hubs`: those who send next, where this was a push.
@@ -53,7 +56,8 @@ __device__ inline Plan planned(const Lease &lease, const Plan &plan,
   next.any_retired |= done.retired > 0;
   next.ended =
       done.active == 0 && done.sent_edges == 0 ? NOTHING_LEFT : NOT_YET;
-  next.direction = choose_direction(lease, done);
+  next.retired_edges += done.retired;
+  next.direction = choose_direction(lease, done, next.retired_edges);
   next.sweeps = next.direction == PUSH && done.active > 0;
   next.asking = done.senders == 0                  ? NOBODY
                 : done.senders == lease.could_send ? EVERYBODY
