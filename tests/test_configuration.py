@@ -52,19 +52,24 @@ def test_a_block_is_made_of_warps_and_a_multiprocessor_holds_them(shape: Shape) 
 
 
 @pytest.mark.parametrize(
-    ("record_bytes", "stops_early", "reads_columns", "shape"),
+    ("record_bytes", "stops_early", "reads_columns", "walks", "shape"),
     [
-        (4, False, False, WIDE),
-        (16, False, False, WIDE),
-        (0, False, False, NARROW),
-        (4, True, False, NARROW),
-        (4, False, True, MEDIUM),
-        (0, True, True, MEDIUM),
+        (4, False, False, False, WIDE),
+        (16, False, False, False, WIDE),
+        (4, False, False, True, WIDE),
+        (0, False, False, False, NARROW),
+        (0, False, False, True, MEDIUM),
+        (4, True, False, False, NARROW),
+        (4, True, False, True, MEDIUM),
+        (4, False, True, False, MEDIUM),
+        (0, True, True, False, MEDIUM),
     ],
 )
-def test_choose_shape(record_bytes: int, stops_early: bool, reads_columns: bool, shape: Shape) -> None:
-    chosen = choose_shape(record_bytes=record_bytes, stops_early=stops_early, reads_columns=reads_columns)
-    assert chosen == shape
+def test_choose_shape(
+    record_bytes: int, stops_early: bool, reads_columns: bool, walks: bool, shape: Shape
+) -> None:
+    known = {"stops_early": stops_early, "reads_columns": reads_columns, "walks": walks}
+    assert choose_shape(record_bytes=record_bytes, **known) == shape
 
 
 def test_what_the_kernel_is_compiled_with() -> None:

@@ -42,13 +42,13 @@ NARROW = Shape(256, 6)
 """Many small blocks: a search that stops at the first hit waits more than it computes."""
 
 MEDIUM = Shape(256, 4)
-"""Fewer, with more registers: an edge column beside each record."""
+"""Fewer, with more registers: an edge column beside each record, or loops of `compute()` over edges."""
 
 WIDE = Shape(1024, 1)
 """One block has all the shared memory, in which the records are kept that are read most often."""
 
 
-def choose_shape(*, record_bytes: int, stops_early: bool, reads_columns: bool) -> Shape:
+def choose_shape(*, record_bytes: int, stops_early: bool, reads_columns: bool, walks: bool = False) -> Shape:
     """Choose the shape for a program.
 
     Whoever gathers nothing but records is limited by how often these come from far away, and takes the shape that
@@ -59,13 +59,16 @@ def choose_shape(*, record_bytes: int, stops_early: bool, reads_columns: bool) -
         record_bytes: The size of an outbox record; 0: none.
         stops_early: Whether a pull may stop before it has seen all.
         reads_columns: Whether messages need edge columns, or compute() what is kept on edges and rows of neighbours.
+        walks: Whether compute() walks its out-edges, other than to send.
 
     >>> choose_shape(record_bytes=4, stops_early=False, reads_columns=False) == WIDE
     True
     """
     if reads_columns:
         return MEDIUM
-    return NARROW if stops_early or record_bytes == 0 else WIDE
+    if not stops_early and record_bytes > 0:
+        return WIDE
+    return MEDIUM if walks else NARROW
 
 
 @dataclass(frozen=True)

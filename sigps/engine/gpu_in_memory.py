@@ -407,22 +407,19 @@ class GpuEngine:
         if self._withheld is None:
             status, degrees = memory.array("status", np.uint8), self._graph.out_degrees
             self._withheld = GpuWithheld(self._gpu, sent, status, values, degrees, takes_min=takes_min)
-        waiting_edges, best = self._withheld.find()
-        choice = choose_release(
-            withheld_edges=self._sum(waiting_edges), num_edges=self._num_edges, rounds=self._rounds
-        )
+        waiting_edges, best = self._best_of_all(*self._withheld.find(), takes_min)
+        choice = choose_release(withheld_edges=waiting_edges, num_edges=self._num_edges, rounds=self._rounds)
         self._rounds += 1
         spreads_alone = choice == "best"
-        chosen = self._best(best, takes_min) if spreads_alone else None
         records = memory.array(f"records{parity}", values.dtype)
-        num_senders, edges = self._withheld.release(chosen, records, sent)
+        num_senders, edges = self._withheld.release(best if spreads_alone else None, records, sent)
         form = self._program.best_first if spreads_alone else self._program
         assert form is not None
         self._form = self._compiled(form)
         self._is_best_first = spreads_alone
         self._plan_release(num_senders, edges)
         self._few = 0
-        return self._sum(edges) > 0
+        return waiting_edges > 0
 
     def _plan_release(self, num_senders: int, edges: int) -> None:
         """Plan a superstep to which so many sent, along so many edges."""
@@ -432,13 +429,9 @@ class GpuEngine:
         """Tell whether something holds on all partitions that share kernels' arrays."""
         return holds
 
-    def _sum(self, value: int) -> int:
-        """Return the sum over all partitions."""
-        return value
-
-    def _best(self, value: int, takes_min: bool) -> int:
-        """Return the best value of all partitions."""
-        return value
+    def _best_of_all(self, waiting_edges: int, best: int, takes_min: bool) -> tuple[int, int]:
+        """Return what `GpuWithheld.find` would of all partitions."""
+        return waiting_edges, best
 
 
 def _column_types(subgraph: Subgraph) -> tuple[tuple[str, np.dtype[Any]], ...]:

@@ -245,6 +245,6 @@ class GpuPeerEngine(GpuEngine):
     def _sum(self, value: int) -> int:
         return int(self._exchange.gather(np.array([value], dtype=np.int64)).sum())
 
-    def _best(self, value: int, takes_min: bool) -> int:
-        found = self._exchange.gather(np.array([value], dtype=np.int64))
-        return int(found.min() if takes_min else found.max())
+    def _best_of_all(self, waiting_edges: int, best: int, takes_min: bool) -> tuple[int, int]:
+        edges, values = self._exchange.gather(np.array([waiting_edges, best], dtype=np.int64)).T
+        return int(edges.sum()), int(values.min() if takes_min else values.max())

@@ -269,6 +269,7 @@ def shape_of(compiled: CudaProgram) -> Shape:
         record_bytes=int(compiled.defines["SIGPS_RECORD_BYTES"]),
         stops_early=compiled.defines["SIGPS_EARLY_EXIT"] == "1",
         reads_columns=bool(compiled.program.edge_columns) or compiled.program.links_edges,
+        walks=compiled.program.reads_edges,
     )
 
 
