@@ -229,7 +229,7 @@ class GpuPeerEngine(GpuEngine):
         plan, done = control["plan"], control["counters"]
         plan["superstep"], plan["direction"], plan["publishes"] = self.superstep - 1, PULL, 1
         plan["has_bits"] = 1
-        done["ran"], done["retired"] = 1, 1  # nobody in particular, and perhaps somebody
+        done["ran"], done["retired_edges"] = 1, 1  # nobody in particular, and perhaps somebody
         done["active"] = int((self._memory.array("status", np.uint8) == ACTIVE).sum())
         done["senders"], done["sent_edges"] = num_senders, sent_edges
         self._memory.array("control", np.uint8).set(np.frombuffer(control.tobytes(), np.uint8))

@@ -71,7 +71,7 @@ __device__ inline Report sum_over_warp(Report report) {
 __device__ inline void report_and_wait(ClusterMemory &memory,
                                        const Tally &tally, int64_t next) {
   Report mine = sum_over_warp({0, tally.ran | tally.senders << 16,
-                               tally.active | (tally.retired != 0) << 16,
+                               tally.active | (tally.retired_edges != 0) << 16,
                                uint32_t(tally.sent_edges)});
   if (lane_id() == 0)
     memory.of_warps[threadIdx.x / 32] = mine;
@@ -222,7 +222,7 @@ __device__ inline bool goes_on(const Lease &lease, const Counters &done,
       done.sent_edges <= lease.few_messages && plan.superstep + 1 < lease.end) {
     plan.superstep++;
     plan.inbox_at = inbox_at;
-    plan.any_retired |= done.retired > 0;
+    plan.any_retired |= done.retired_edges > 0;
     plan.mean_degree = __fdividef(done.sent_edges, done.senders);
     plan.few++;
     return true;

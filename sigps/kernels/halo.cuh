@@ -307,7 +307,7 @@ __device__ inline bool meet(const Lease &lease, const Plan &plan,
         all.active += report.done.active;
         all.senders += report.done.senders;
         all.sent_edges += report.done.sent_edges;
-        all.retired += report.done.retired;
+        all.retired_edges += report.done.retired_edges;
         num_bytes += report.num_bytes;
         slowest = max(slowest, report.nanoseconds);
         sum += report.nanoseconds;

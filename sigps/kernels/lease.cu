@@ -68,7 +68,7 @@ __device__ void add_tally(const Lease &lease, const Tally &tally) {
   add_where_any(&of_block[2], tally.senders);
   add_where_any(&edges_of_block[0], tally.sent_edges);
   add_where_any(&edges_of_block[1],
-                static_cast<unsigned long long>(tally.retired));
+                static_cast<unsigned long long>(tally.retired_edges));
   __syncthreads();
   if (threadIdx.x < NUM_COUNTED) { // all of them are on their way at once
     unsigned long long mine = threadIdx.x < FIRST_EDGES

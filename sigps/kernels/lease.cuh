@@ -32,10 +32,10 @@ enum Ending : uint32_t {
   PEER_LOST
 };
 
-// What all threads did in a superstep. `retired` adds up the out-edges of those
-// that retired, one at least for each.
+// What all threads did in a superstep. Who retired counts with its out-edges,
+// one at least; what a cluster adds up tells only whether anybody did.
 struct Counters {
-  unsigned long long ran, active, senders, sent_edges, retired;
+  unsigned long long ran, active, senders, sent_edges, retired_edges;
 };
 
 // The superstep at hand; every thread reads the same.
@@ -230,7 +230,7 @@ struct Lease {
 // What a thread did.
 struct Tally {
   uint32_t ran, active, senders;
-  uint32_t retired; // too few where 32 bits do not hold them
+  uint32_t retired_edges; // too few where 32 bits do not hold them
   unsigned long long sent_edges;
   Totals totals;
 };
@@ -284,7 +284,8 @@ __device__ inline bool run_vertex(const Lease &lease, const Plan &plan,
   tally.ran++;
   tally.active += next == ACTIVE;
   if (next == RETIRED)
-    tally.retired = max(tally.retired, tally.retired + max(degree, 1u));
+    tally.retired_edges =
+        max(tally.retired_edges, tally.retired_edges + max(degree, 1u));
   if (sends) {
     tally.senders++;
     tally.sent_edges += degree;

@@ -78,7 +78,7 @@ _COUNTERS = _structure(
     ("active", _COUNT),
     ("senders", _COUNT),
     ("sent_edges", _COUNT),
-    ("retired", _COUNT),
+    ("retired_edges", _COUNT),
 )
 
 NUM_COUNTERS = 16

@@ -53,10 +53,10 @@ __device__ inline Plan planned(const Lease &lease, const Plan &plan,
   next.num_listed = num_listed;
   next.num_hubs = num_hubs;
   next.mean_degree = float(done.sent_edges) / float(max(done.senders, 1ull));
-  next.any_retired |= done.retired > 0;
+  next.any_retired |= done.retired_edges > 0;
   next.ended =
       done.active == 0 && done.sent_edges == 0 ? NOTHING_LEFT : NOT_YET;
-  next.retired_edges += done.retired;
+  next.retired_edges += done.retired_edges;
   next.direction = choose_direction(lease, done, next.retired_edges);
   next.sweeps = next.direction == PUSH && done.active > 0;
   next.asking = done.senders == 0                  ? NOBODY

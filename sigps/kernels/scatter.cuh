@@ -208,8 +208,6 @@ __device__ inline void compute_targets(const Lease &lease, const Plan &plan,
   }
 }
 
-constexpr uint32_t WORDS_AT_ONCE = 4;
-
 // Computes whoever got a message or is active, all vertices in turn; writes the
 // senders as bits. Mostly there is little to find, so that what tells is asked
 // for in several places at once.
@@ -217,10 +215,10 @@ __device__ inline void sweep(const Lease &lease, const Plan &plan,
                              Tally &tally) {
   uint32_t words = (lease.num_owned + 31) / 32;
   uint32_t warp = spread_warp(), warps = threads_of_grid() / 32;
-  for (uint32_t first = warp; first < words; first += WORDS_AT_ONCE * warps) {
+  for (uint32_t first = warp; first < words; first += SLICES_AT_ONCE * warps) {
     uint32_t has_heard = 0, is_active = 0; // bits of this lane's vertices
 #pragma unroll
-    for (uint32_t k = 0; k < WORDS_AT_ONCE; k++) {
+    for (uint32_t k = 0; k < SLICES_AT_ONCE; k++) {
       uint32_t word = first + k * warps, v = word * 32 + lane_id();
       if (word < words && v < lease.num_owned) {
         uint32_t touched = lease.touched[plan.inbox_at][word];
@@ -230,7 +228,7 @@ __device__ inline void sweep(const Lease &lease, const Plan &plan,
     }
     __syncwarp(); // whoever computes empties its word
 #pragma unroll 1
-    for (uint32_t k = 0; k < WORDS_AT_ONCE; k++) {
+    for (uint32_t k = 0; k < SLICES_AT_ONCE; k++) {
       uint32_t word = first + k * warps, v = word * 32 + lane_id();
       if (word >= words)
         break;
