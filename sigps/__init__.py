@@ -14,17 +14,17 @@ from sigps.errors import (
     SigpsError,
     StateLogError,
 )
-from sigps.fields import neighbor_links, num_neighbors
-from sigps.vertex import Aggregator, EdgeState, Param, Shared, State, Vertex, VertexId, inf
+from sigps.model.fields import neighbor_links, num_neighbors
+from sigps.model.vertex import Aggregator, EdgeState, Param, Shared, State, Vertex, VertexId, inf
 
 if TYPE_CHECKING:
-    from sigps.graph.generate import generate
+    from sigps.graph.formats.load import load
+    from sigps.graph.generators.generate import generate
     from sigps.graph.graph import Graph
-    from sigps.graph.load import load
-    from sigps.job import run
-    from sigps.result import Result
-    from sigps.system.state_log import Checkpoint
-    from sigps.system.watch import Faults
+    from sigps.job.result import Result
+    from sigps.job.run import run
+    from sigps.system.checkpoint.state_log import Checkpoint
+    from sigps.system.faults.watch import Faults
 
 __all__ = [
     "Aggregator",
@@ -57,13 +57,13 @@ __all__ = [
 __version__ = "0.1.0.dev0"
 
 _LATE = {
-    "Checkpoint": "sigps.system.state_log",
-    "Faults": "sigps.system.watch",
+    "Checkpoint": "sigps.system.checkpoint.state_log",
+    "Faults": "sigps.system.faults.watch",
     "Graph": "sigps.graph.graph",
-    "Result": "sigps.result",
-    "generate": "sigps.graph.generate",
-    "load": "sigps.graph.load",
-    "run": "sigps.job",
+    "Result": "sigps.job.result",
+    "generate": "sigps.graph.generators.generate",
+    "load": "sigps.graph.formats.load",
+    "run": "sigps.job.run",
 }
 
 

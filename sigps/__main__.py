@@ -1,6 +1,6 @@
 """`python -m sigps` is the command `sigps`."""
 
-from sigps.cli import main
+from sigps.cli.main import main
 
 if __name__ == "__main__":
     main()

@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 from battery import BATTERY, Sample
+from places import REPOSITORY
 from thread_group import run_ranks as _run_ranks
 
 from sigps.device.cuda import find_gpu
 from sigps.errors import DeviceError
-
-_REPOSITORY = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="session")
@@ -70,7 +69,7 @@ def _gpu(request: pytest.FixtureRequest) -> None:
 
 
 def _folder(variable: str, name: str) -> Path:
-    folder = Path(os.environ.get(variable, _REPOSITORY.parent / "shared" / name))
+    folder = Path(os.environ.get(variable, REPOSITORY.parent / "shared" / name))
     if not folder.is_dir():
         pytest.skip(f"no folder {folder}: set {variable} to where the {name} graphs lie")
     return folder
@@ -79,7 +78,9 @@ def _folder(variable: str, name: str) -> Path:
 @pytest.fixture
 def _little_is_divided(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let threads share what one would do alone: small supersteps, lists and pushes."""
-    from sigps.engine import in_memory, scatter, work
+    from sigps.engine.cpu import engine as in_memory
+    from sigps.engine.cpu import push as scatter
+    from sigps.engine.cpu import work
 
     monkeypatch.setattr(in_memory, "most_work_alone", lambda num_threads: -1)
     monkeypatch.setattr(work, "_WORTH_SPLITTING", 10)

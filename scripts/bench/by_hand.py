@@ -20,11 +20,11 @@ import numpy as np
 from measuring import Case, Table, check, run
 
 import sigps
-from sigps import kernels
 from sigps.apps import BFS, PageRank
-from sigps.compiler.cuda import CudaProgram
+from sigps.compiler.cuda.compile import CudaProgram
 from sigps.device.linking import compile_source
-from sigps.engine import gpu_form
+from sigps.engine.gpu import variant as gpu_form
+from sigps.kernels import cuda as kernels
 
 SOURCE = Path(__file__).with_name("by_hand.cu")
 

@@ -20,9 +20,10 @@ from measuring import check, median_and_best, run
 import sigps
 from sigps.apps import Triangles
 from sigps.device.cuda import Gpu, find_gpu
-from sigps.engine import gpu_graph, gpu_triangles
-from sigps.engine.gpu_graph import GpuGraph, graph_on_gpu
-from sigps.engine.simple_rows import Counting
+from sigps.engine.gpu import graph as gpu_graph
+from sigps.engine.gpu import triangles as gpu_triangles
+from sigps.engine.gpu.graph import GpuGraph, graph_on_gpu
+from sigps.engine.gpu.simple_rows import Counting
 
 SCHEDULES = {
     "default": Counting(),

@@ -15,13 +15,13 @@ from unittest import mock
 import numpy as np
 
 import sigps
-from sigps import kernels
 from sigps.device.cuda import Module
 from sigps.device.linking import compile_source, link_modules
-from sigps.engine.gpu_form import PEERS
-from sigps.engine.gpu_peers import GpuPeerEngine
-from sigps.engine.peer_windows import windows_of
+from sigps.engine.gpu.peer_buffers import windows_of
+from sigps.engine.gpu.peers import GpuPeerEngine
+from sigps.engine.gpu.variant import PEERS
 from sigps.group import Group
+from sigps.kernels import cuda as kernels
 
 __all__ = ["time_crossing"]
 

@@ -14,8 +14,8 @@ from measuring import Case, Table, run
 
 import sigps
 from sigps.apps import BFS, PageRank
-from sigps.compiler.cuda import compile_for_cuda
-from sigps.compiler.frontend import analyse
+from sigps.compiler.cuda.compile import compile_for_cuda
+from sigps.compiler.frontend.analysis import analyse
 from sigps.device.cuda import find_gpu
 
 WANTED_AN_EDGE, WANTED_A_VERTEX = 4.5, 24.0

@@ -20,7 +20,7 @@ from measuring import Table, check
 
 import sigps
 from sigps.apps import BFS, SSSP, WCC, KCore
-from sigps.engine import in_memory
+from sigps.engine.cpu import engine as in_memory
 
 
 def main() -> None:

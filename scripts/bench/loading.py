@@ -120,7 +120,7 @@ def measure(what: str, path: str) -> dict[str, Any]:
     import pyarrow.csv  # noqa: F401
 
     import sigps
-    from sigps.graph.blocks import TextFile
+    from sigps.graph.formats.blocks import TextFile
     from sigps.group import Alone
 
     before = peak_memory()

@@ -31,10 +31,10 @@ from facts import RESULTS, machine_facts
 from numpy.typing import NDArray
 
 import sigps
+from sigps.cli.report import bytes_text
 from sigps.device.cpu import available_memory
-from sigps.graph.partition import METHODS, partition
-from sigps.graph.partition_report import measure
-from sigps.report import bytes_text
+from sigps.graph.partitioning.partition import METHODS, partition
+from sigps.graph.partitioning.report import measure
 from sigps.system.prediction import Part, Work, dense_seconds, h200
 
 PAGERANK = Work(record=4, edge=8, vertex=13)

@@ -38,7 +38,9 @@ def environment_key() -> str:
     import numpy as np
 
     package = Path(__file__).parent.parent
-    files = sorted([*package.glob("compiler/*.py"), *package.glob("kernels/*"), *package.glob("*.py")])
+    files = sorted(
+        file for room in ("compiler", "kernels", "model") for file in (package / room).rglob("*.*")
+    )
     digest = hashlib.sha256()
     for file in files:
         if file.is_file():

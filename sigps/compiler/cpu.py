@@ -15,11 +15,13 @@ import numpy as np
 
 from sigps.compiler import cache
 from sigps.compiler.dispatchers import compiled_names, summable
+from sigps.compiler.frontend.source import as_written
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
-from sigps.compiler.source import as_written
 from sigps.errors import CompileError
-from sigps.kernels import cpu as kernels
-from sigps.kernels import cpu_edge_pass, cpu_improving, cpu_in_a_row
+from sigps.kernels.cpu import edge_schedule as cpu_edge_pass
+from sigps.kernels.cpu import fused as cpu_in_a_row
+from sigps.kernels.cpu import loops as kernels
+from sigps.kernels.cpu import monotone as cpu_improving
 
 __all__ = ["NativeProgram", "compile_for_cpu", "rows"]
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from sigps.compiler import best_first, improving
-from sigps.compiler.frontend import analyse
+from sigps.compiler.frontend.analysis import analyse
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
-from sigps.vertex import Aggregator, Field, Vertex
+from sigps.compiler.proofs import monotone as improving
+from sigps.compiler.proofs import priority as best_first
+from sigps.model.vertex import Aggregator, Field, Vertex
 
 __all__ = ["explain"]
 

@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from sigps.vertex import Aggregator, Field
+from sigps.model.vertex import Aggregator, Field
 
 __all__ = [
     "FUNCTIONS",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.engine.exact_sum import LIMBS, from_limbs, to_limbs
-from sigps.vertex import Aggregator
+from sigps.model.vertex import Aggregator
 
 __all__ = ["Aggregates"]
 

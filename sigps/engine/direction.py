@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from sigps.kernels.cpu import EVERYBODY, MOST, NOBODY, SOME
-from sigps.kernels.cpu_in_a_row import is_push_cheaper
+from sigps.kernels.cpu.fused import is_push_cheaper
+from sigps.kernels.cpu.loops import EVERYBODY, MOST, NOBODY, SOME
 
 __all__ = [
     "GPU_PULL_GAIN",

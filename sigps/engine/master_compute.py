@@ -11,7 +11,7 @@ import numpy as np
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.exchange import Exchange
 from sigps.engine.stats import Outcome
-from sigps.vertex import Vertex
+from sigps.model.vertex import Vertex
 
 __all__ = ["MasterCompute"]
 

@@ -1,6 +1,6 @@
 """Graphs: in memory, from files and generators, to files, and divided among ranks."""
 
-from sigps.graph.build import EdgeChunk, build_graph
+from sigps.graph.building.build import EdgeChunk, build_graph
 from sigps.graph.graph import Graph, InEdges
 from sigps.graph.ids import Ids
 from sigps.graph.report import LoadReport

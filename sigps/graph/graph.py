@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
-from sigps.graph.edges import edge_chunks, own_share
+from sigps.graph.building.edges import edge_chunks, own_share
+from sigps.graph.building.rows import Duplicates, Rows, transpose
 from sigps.graph.ids import Ids, as_ids
 from sigps.graph.report import LoadReport
-from sigps.graph.rows import Duplicates, Rows, transpose
 from sigps.group import Group, world
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Graph:
         >>> graph.num_vertices, graph.offsets.tolist(), graph.targets.tolist()
         (3, [0, 2, 2, 3], [1, 2, 0])
         """
-        from sigps.graph.build import build_graph
+        from sigps.graph.building.build import build_graph
 
         group = world() if group is None else group
         given: dict[str, Any] = dict(columns or {})
@@ -173,7 +173,7 @@ class Graph:
         Raises:
             GraphError: If the matrix is not square, not real, or not symmetric where it must be.
         """
-        from sigps.graph.convert import from_scipy
+        from sigps.graph.formats.convert import from_scipy
 
         return from_scipy(
             matrix,
@@ -207,7 +207,7 @@ class Graph:
         Raises:
             GraphError: If nodes are no ids or an attribute is missing or no number.
         """
-        from sigps.graph.convert import from_networkx
+        from sigps.graph.formats.convert import from_networkx
 
         return from_networkx(
             source,
@@ -253,7 +253,7 @@ class Graph:
         Raises:
             GraphError: If a column is missing, has missing values, or holds neither ids nor numbers.
         """
-        from sigps.graph.convert import from_arrow
+        from sigps.graph.formats.convert import from_arrow
 
         return from_arrow(
             data,
@@ -274,13 +274,13 @@ class Graph:
 
         Entries are weights, 1.0 without. Parallel edges are entries of their own, which SciPy adds up.
         """
-        from sigps.graph.convert import to_scipy
+        from sigps.graph.formats.convert import to_scipy
 
         return to_scipy(self)
 
     def save(self, path: str | os.PathLike[str], *, in_edges: bool = False) -> None:
-        """Write the graph to a native store; see `sigps.graph.store.save`. Collective."""
-        from sigps.graph.store import save
+        """Write the graph to a native store; see `sigps.graph.formats.store.save`. Collective."""
+        from sigps.graph.formats.store import save
 
         save(self, path, in_edges=in_edges)
 
@@ -336,7 +336,7 @@ class Graph:
         >>> Graph.from_edges([0, 1], [1, 2]).undirected().targets.tolist()
         [1, 0, 2, 1]
         """
-        from sigps.graph.convert import undirected
+        from sigps.graph.formats.convert import undirected
 
         if not self.directed:
             return self
@@ -357,7 +357,7 @@ class Graph:
         >>> both.targets.tolist(), both.columns["leads_out"].tolist()
         ([1, 0, 2, 1], [True, False, True, False])
         """
-        from sigps.graph.convert import both_ways
+        from sigps.graph.formats.convert import both_ways
 
         if self._both_ways is None:
             self._both_ways = both_ways(self)

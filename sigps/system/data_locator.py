@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.engine.exchange import checked_gids
-from sigps.engine.gpu_memory import check_fits
-from sigps.engine.subgraph import Subgraph
-from sigps.graph.assignment import Assignment, Contiguous
+from sigps.engine.gpu.run_memory import check_fits
+from sigps.engine.partition.subgraph import Subgraph
 from sigps.graph.graph import Graph
+from sigps.graph.partitioning.assignment import Assignment, Contiguous
 
 __all__ = ["DataLocator", "DeviceLocator"]
 

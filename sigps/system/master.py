@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from sigps.engine.stats import StatsLog, SuperstepStats
-from sigps.system.state_log import Checkpoint
+from sigps.system.checkpoint.state_log import Checkpoint
 
 __all__ = ["GIGABYTES_PER_SECOND_OF_A_CORE", "Master", "lease_size"]
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.device.nccl import Nccl
-from sigps.engine.subgraph import Subgraph
+from sigps.engine.partition.subgraph import Subgraph
 from sigps.group import Group
 from sigps.system.data_locator import DataLocator
 

@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 from sigps.compiler.cpu import NativeProgram
 from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
+from sigps.engine.cpu.engine import Engine as InMemoryEngine
 from sigps.engine.direction import Direction, Schedule
 from sigps.engine.exchange import Exchange
-from sigps.engine.gpu_in_memory import GpuEngine, GpuProgram
-from sigps.engine.gpu_part import GpuPartEngine
-from sigps.engine.gpu_peers import GpuPeerEngine
-from sigps.engine.in_memory import Engine as InMemoryEngine
-from sigps.engine.interpreted import InterpretedEngine
+from sigps.engine.gpu.engine import GpuEngine, GpuProgram
+from sigps.engine.gpu.peers import GpuPeerEngine
+from sigps.engine.gpu.staged import GpuPartEngine
+from sigps.engine.interpreter.engine import InterpretedEngine
 from sigps.engine.master_compute import MasterCompute
+from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
-from sigps.engine.subgraph import Subgraph
 from sigps.errors import DeviceError
-from sigps.vertex import Vertex
+from sigps.model.vertex import Vertex
 
 __all__ = ["RunOptions", "Worker"]
 

@@ -18,32 +18,32 @@ from sigps.compiler.cpu import NativeProgram
 from sigps.compiler.program import Consumption, Delivery
 from sigps.device import nccl
 from sigps.device.cpu import Threads, available_cores
-from sigps.engine.by_degree import build_by_degree, gains_by_degree, with_rows
 from sigps.engine.exchange import Exchange, NoExchange
-from sigps.engine.gpu_in_memory import GpuEngine, GpuProgram
-from sigps.engine.gpu_peers import GpuPeerEngine
-from sigps.engine.gpu_triangles import count_share
-from sigps.engine.interpreted import InterpretedEngine
-from sigps.engine.neighbor_rows import build_neighbor_rows
+from sigps.engine.gpu.engine import GpuEngine, GpuProgram
+from sigps.engine.gpu.peers import GpuPeerEngine
+from sigps.engine.gpu.triangles import count_share
+from sigps.engine.interpreter.engine import InterpretedEngine
+from sigps.engine.partition.degree_order import build_by_degree, gains_by_degree, with_rows
+from sigps.engine.partition.neighbor_rows import build_neighbor_rows
+from sigps.engine.partition.subgraph import Subgraph, build_subgraph
 from sigps.engine.stats import SaveStats, StatsLog, SuperstepStats
-from sigps.engine.subgraph import Subgraph, build_subgraph
 from sigps.errors import ConfigError
 from sigps.graph.graph import Graph
-from sigps.graph.neighbourhood import CountShare, count_on_threads, neighbourhoods
-from sigps.graph.partition import Assignment, PartitionFunction, partition
+from sigps.graph.measures.neighbourhood import CountShare, count_on_threads, neighbourhoods
+from sigps.graph.partitioning.partition import Assignment, PartitionFunction, partition
+from sigps.model.vertex import Vertex
+from sigps.system.checkpoint.identity import Identity
+from sigps.system.checkpoint.log_files import Manifest
+from sigps.system.checkpoint.resume import find_log, read_snapshot, stats_of
+from sigps.system.checkpoint.state_log import Checkpoint, StateLog
 from sigps.system.communicator import Communicator
 from sigps.system.data_locator import DataLocator, DeviceLocator
-from sigps.system.fault_detector import FaultDetector
-from sigps.system.identity import Identity
-from sigps.system.log_files import Manifest
+from sigps.system.faults.detector import FaultDetector
+from sigps.system.faults.watch import Faults, WatchedExchange, watch
 from sigps.system.master import Master, Reason
 from sigps.system.message_center import MessageCenter
-from sigps.system.resume import find_log, read_snapshot, stats_of
-from sigps.system.state_log import Checkpoint, StateLog
 from sigps.system.transport import Transport, choose_transport, gpu_facts, needs_hosts
-from sigps.system.watch import Faults, WatchedExchange, watch
 from sigps.system.worker import RunOptions, Worker
-from sigps.vertex import Vertex
 
 __all__ = ["Part", "Saving", "WorkerManager"]
 

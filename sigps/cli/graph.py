@@ -1,0 +1,162 @@
+"""`sigps generate`, `convert`, `info` and `partition`: graphs without a program."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sigps.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sigps.graph import Graph
+
+__all__ = ["convert", "generate", "info", "partition"]
+
+_load_option = click.option(
+    "--opt",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="How to read it: format=snap, directed=false, ...",
+)
+
+
+@click.command(short_help="Generate a graph.")
+@click.argument("name", metavar="GENERATOR")
+@click.option("--opt", "options", multiple=True, metavar="KEY=VALUE", help="An option of it: scale=20.")
+@click.option(
+    "-o", "--output", required=True, metavar="PATH", help="A .sigps folder, or a file as for convert."
+)
+def generate(name: str, options: tuple[str, ...], output: str) -> None:
+    """Generate a graph: rmat, erdos_renyi, watts_strogatz, grid, path, star or complete."""
+    from sigps.graph.generators.generate import generate as generate_graph
+    from sigps.job.yaml_source import Source, override
+
+    settings = override(Source("options", {}, {}), options, flag="--opt").data
+    write = _writer(output)
+    _write(generate_graph(name, **settings), output, write)
+
+
+@click.command(short_help="Change the format of a graph.")
+@click.argument("source", metavar="IN")
+@click.argument("target", metavar="OUT")
+@_load_option
+def convert(source: str, target: str, options: tuple[str, ...]) -> None:
+    """Read a graph and write it in the format that OUT's suffix names.
+
+    .sigps is the native store (a folder that opens at once), .mtx Matrix Market, .graph METIS,
+    and .txt, .tsv or .csv an edge list; .gz, .xz, .zst or .bz2 behind it compresses the file.
+    """
+    from sigps.graph.formats.load import load
+    from sigps.job.config import load_options
+
+    settings = load_options(options)
+    write = _writer(target)
+    _write(load(source, **settings), target, write)
+
+
+@click.command(short_help="Say what a graph is.")
+@click.argument("path", metavar="GRAPH")
+@click.option("--verify", is_flag=True, help="Compare every byte of a native store with its checksums.")
+@_load_option
+def info(path: str, verify: bool, options: tuple[str, ...]) -> None:
+    """Say what a graph is: vertices, edges, columns, ids, degrees, and what loading found."""
+    from sigps.graph.formats.load import load
+    from sigps.graph.formats.store import open_store
+    from sigps.job.config import load_options
+
+    settings = load_options(options)
+    if verify and not Path(path).is_dir():
+        raise ConfigError(f"--verify: {path} is no native store: only a .sigps folder holds checksums")
+    graph = open_store(path, verify=True) if verify else load(path, **settings)
+    _print_info(graph)
+    if verify:
+        _say(graph, "every checksum is right")
+
+
+@click.command(short_help="Divide a graph and say what that costs.")
+@click.argument("path", metavar="GRAPH")
+@click.option("-n", "num_parts", required=True, type=click.IntRange(min=1), help="How many parts.")
+@click.option(
+    "--method",
+    type=click.Choice(["edges", "vertices", "hash", "bfs", "metis"]),
+    default="edges",
+    show_default=True,
+    help="How to divide.",
+)
+@_load_option
+def partition(path: str, num_parts: int, method: str, options: tuple[str, ...]) -> None:
+    """Divide a graph and print balance, cut edges, ghosts and bytes of each part."""
+    from sigps.graph.formats.load import load
+    from sigps.graph.partitioning.partition import partition as divide
+    from sigps.graph.partitioning.report import measure
+    from sigps.job.config import load_options
+
+    graph = load(path, **load_options(options))
+    _say(graph, str(measure(graph, divide(graph, num_parts, method))))
+
+
+def _writer(path: str) -> Callable[[Graph, str], Any]:
+    """Return what writes the format of a path's suffix, having checked that the path can be written."""
+    from sigps.graph.formats import store, write
+
+    writers: dict[str, Callable[[Graph, str], Any]] = {
+        ".sigps": store.save,
+        ".mtx": write.write_matrix_market,
+        ".graph": write.write_metis,
+        ".txt": write.write_edge_list,
+        ".tsv": write.write_edge_list,
+        ".csv": write.write_edge_list,
+    }
+    suffixes = [suffix for suffix in Path(path).suffixes if suffix not in (".gz", ".xz", ".zst", ".bz2")]
+    suffix = suffixes[-1] if suffixes else ""
+    if suffix not in writers:
+        close = difflib.get_close_matches(suffix, writers, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else "."
+        raise ConfigError(
+            f"output {path}: no format has the suffix {suffix!r}{hint} There are {', '.join(writers)}"
+        )
+    parent = Path(path).resolve().parent
+    if not parent.is_dir():
+        raise ConfigError(f"output {path}: there is no folder {parent}: make it, or choose another path")
+    return writers[suffix]
+
+
+def _write(graph: Graph, path: str, write: Callable[[Graph, str], Any]) -> None:
+    _say(graph, str(graph.report))
+    write(graph, path)
+    graph.group.barrier()
+    _say(graph, f"wrote {path}")
+
+
+def _print_info(graph: Graph) -> None:
+    """Print the account. Collective."""
+    import numpy as np
+
+    from sigps.cli.report import bytes_text
+
+    degrees = graph.out_degrees()
+    highest = graph.group.all_reduce(np.array([degrees.max(initial=0)]), "max")[0]
+    num_bytes = graph.group.all_reduce(np.array([graph.nbytes]), "sum")[0]
+    columns = ", ".join(f"{name} {column.dtype}" for name, column in graph.columns.items()) or "none"
+    mean = graph.num_edges / max(graph.num_vertices, 1)
+    lines = [
+        f"{'directed' if graph.directed else 'undirected'}",
+        f"vertices       {graph.num_vertices:,}",
+        f"stored edges   {graph.num_edges:,}",
+        f"edge columns   {columns}",
+        f"ids            {graph.ids.dtype}{', 0 to n - 1' if graph.ids.is_identity else ''}",
+        f"out-degree     mean {mean:.2f}, highest {highest:,}",
+        f"bytes          {bytes_text(float(num_bytes))}",
+        f"load report    {graph.report}",
+    ]
+    _say(graph, "\n".join(lines))
+
+
+def _say(graph: Graph, text: str) -> None:
+    if graph.group.rank == 0:
+        click.echo(text)

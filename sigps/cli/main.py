@@ -1,0 +1,129 @@
+"""The command `sigps`: one front door, and what each failure looks like at a terminal.
+
+Exit codes: 0 done; 1 a graph, device or exchange failed; 2 the command, the job or a parameter is wrong;
+130 interrupted. An error that sigps raises on purpose is one line in plain words; any other is a bug and
+shows its traceback. Under `mpirun` only one rank prints.
+
+Modules are imported when a command needs them, so `sigps --help` stays quick.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from sigps.cli.doctor import doctor
+from sigps.cli.graph import convert, generate, info, partition
+from sigps.cli.log import log
+from sigps.cli.plan import plan
+from sigps.cli.run import explain, run
+from sigps.errors import ConfigError, SigpsError
+from sigps.group import Group, MPIGroup, launched_ranks, world
+
+__all__ = ["execute", "main", "sigps"]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option("-v", "--verbose", count=True, help="Log what happens; twice for more.")
+@click.version_option(package_name="sigps")
+def sigps(verbose: int) -> None:
+    """Run vertex programs on large graphs, on one process or under mpirun."""
+    is_first = launched_rank(os.environ) == 0
+    level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2) if is_first else 0]
+    logging.basicConfig(level=level, format="%(name)s: %(message)s", stream=sys.stderr)
+
+
+for command in (run, log, plan, explain, generate, convert, info, partition, doctor):
+    sigps.add_command(command)
+
+
+def main() -> None:
+    """Run the command that the process was started with, and exit."""
+    sys.exit(execute(sys.argv[1:]))
+
+
+def execute(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code. Prints errors; raises none."""
+    try:
+        code = sigps.main(list(arguments), prog_name="sigps", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except click.Abort:  # click makes this of Ctrl-C
+        return _end(130, "interrupted")
+    except click.ClickException as error:
+        usage = error.ctx.get_usage() + "\n" if isinstance(error, click.UsageError) and error.ctx else ""
+        return _end(error.exit_code, f"{usage}error: {error.format_message()}")
+    except SigpsError as error:
+        text = "\n".join([f"error: {error}", *getattr(error, "__notes__", ())])
+        return _end(2 if isinstance(error, ConfigError) else 1, text)
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception:
+        return _end(1, traceback.format_exc().rstrip())
+
+
+def _end(code: int, text: str) -> int:
+    """Print what ended the command and make sure that no other rank waits for this one.
+
+    Where all ranks failed, rank 0 speaks for them and all exit. Where some did not, they may wait in a
+    collective: the first rank to fail says why, then ends them all.
+    """
+    if launched_ranks(os.environ) <= 1:
+        click.echo(text, err=True)
+        return code
+    group = _ranks()
+    if not isinstance(group, MPIGroup):
+        if launched_rank(os.environ) == 0:
+            click.echo(text, err=True)
+        return code
+    if _all_fail(group):
+        if group.rank == 0:
+            click.echo(text, err=True)
+        return code
+    time.sleep(0.05 * group.rank)  # of several that fail together, let the lowest speak
+    click.echo(f"rank {group.rank}: {text}", err=True)
+    sys.stderr.flush()
+    _end_all(code)
+    return code
+
+
+def _end_all(code: int) -> None:
+    from mpi4py import MPI
+
+    MPI.COMM_WORLD.Abort(code)
+
+
+def _ranks() -> Group | None:
+    try:
+        return world()
+    except ConfigError:
+        return None
+
+
+def _all_fail(group: Any, patience_seconds: float = 1.0) -> bool:
+    """Tell whether every rank gets here, too."""
+    from mpi4py import MPI
+
+    arrival = MPI.COMM_WORLD.Ibarrier()
+    deadline = time.monotonic() + patience_seconds
+    while not arrival.Test():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def launched_rank(environment: Mapping[str, str]) -> int:
+    """Return this process's rank by its launcher's variables, for when MPI itself cannot be loaded."""
+    for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID"):
+        if environment.get(name, "").isdigit():
+            return int(environment[name])
+    return 0

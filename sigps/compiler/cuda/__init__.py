@@ -1,0 +1,1 @@
+"""From a vertex program to a cubin."""

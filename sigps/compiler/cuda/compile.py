@@ -1,0 +1,362 @@
+"""From a vertex program to a cubin: its functions by Numba, engine kernels by NVRTC, linked by nvJitLink.
+
+Nothing here needs a GPU, and what was compiled before needs no compiler: it comes from the cache on disk.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import pickle
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sigps.compiler import cache
+from sigps.compiler.cuda.adapters import Dtypes, Layout, Row
+from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
+from sigps.device.linking import compile_source, link_modules, toolchain_versions
+from sigps.errors import CompileError
+from sigps.kernels import cuda as kernels
+from sigps.kernels.cuda.abi import room_of
+from sigps.model.vertex import extreme
+
+__all__ = ["CudaProgram", "compile_for_cuda", "find_atomics_obstacle", "link", "link_plain"]
+
+_OPS = {"sum": 0, "min": 1, "max": 2, "any": 3, "all": 4, "user": 5}
+
+
+@dataclass(frozen=True, eq=False)
+class CudaProgram:
+    """A vertex program compiled for one architecture, one graph's column types, and one width of ids.
+
+    Attributes:
+        states: Types of the states in memory, as of the following: ids may be narrower than in compute().
+        slots: Types of the inbox fields.
+        record: Types of the outbox record's fields.
+        message: Types of the message's fields.
+        record_types: What compute() makes of the record's: those of the CPU.
+        neutral: The slots that change no others, as a row's bytes; None where there are no such.
+        functions: The functions of `abi.cuh`, as modules of LTO-IR.
+        defines: The macros that `abi.cuh` asks for.
+    """
+
+    program: VertexProgram
+    states: Dtypes
+    slots: Dtypes
+    record: Dtypes
+    message: Dtypes
+    record_types: Dtypes
+    neutral: bytes | None
+    functions: tuple[bytes, ...]
+    defines: Mapping[str, str]
+
+
+def compile_for_cuda(
+    program: VertexProgram, columns: Mapping[str, np.dtype[Any]], *, narrow_ids: bool, arch: str
+) -> CudaProgram:
+    """Compile a program's functions for a GPU; what was compiled before comes from the cache on disk.
+
+    Args:
+        program: The vertex program.
+        columns: The types of the graph's edge columns.
+        narrow_ids: Whether all ids of the graph fit 32 bits, so that they are kept in so many.
+        arch: As in `sm_90`.
+
+    Raises:
+        CompileError: If the types in compute() do not fit together, or CUDA lacks something that it calls; with
+            file, line and source text.
+    """
+    used = tuple(columns.get(c, np.dtype(np.float64)) for c in program.edge_columns)
+    read = tuple(columns.get(c, np.dtype(np.float64)) for c in program.read_columns)
+    return _compile(program, used, read, narrow_ids, arch)
+
+
+def find_atomics_obstacle(compiled: CudaProgram, arch: str) -> str | None:
+    """Tell why messages cannot be combined in memory, where threads meet; None where they can.
+
+    The rule of `HAS_PUSH` in `kernels/combine.cuh`.
+    """
+    if not compiled.slots:
+        return None
+    if not compiled.neutral:
+        return "a combiner that is a function, for which there is no atomic"
+    size = len(compiled.neutral)
+    fields = zip(_ops(compiled.program), compiled.slots, strict=True)
+    if all(op != "user" and (d.kind == "b" if op in ("any", "all") else d.itemsize >= 4) for op, d in fields):
+        return None
+    most = 16 if int(arch.removeprefix("sm_")) >= 90 else 8
+    if size in (4, 8, 16) and size <= most:
+        return None
+    return f"{size} bytes that combine as a whole, for which there is no atomic"
+
+
+def link(program: CudaProgram, kernel: str, arch: str, defines: Mapping[str, str] | None = None) -> bytes:
+    """Link a program's functions into an engine kernel; what was linked before comes from the cache on disk.
+
+    Args:
+        program: The compiled program.
+        kernel: The name of a file in `sigps/kernels`, as in `superstep`.
+        arch: What to link for: what the functions were compiled for, or a later architecture.
+        defines: More macros for the kernel.
+
+    Returns:
+        A cubin.
+
+    Raises:
+        DeviceError: If the kernel cannot be compiled or linked.
+    """
+    return _linked(kernel, arch, {**program.defines, **(defines or {})}, program.functions)
+
+
+def link_plain(kernel: str, arch: str, defines: Mapping[str, str] | None = None) -> bytes:
+    """Link a kernel that needs none of a program's functions, as `link` does."""
+    return _linked(kernel, arch, defines or {}, ())
+
+
+_linking = threading.Lock()  # so that ranks that are threads load the toolchain once
+
+
+def _linked(kernel: str, arch: str, macros: Mapping[str, str], functions: tuple[bytes, ...]) -> bytes:
+    digest = hashlib.sha256(repr(sorted(macros.items())).encode())
+    for module in functions:
+        digest.update(module)
+    key = f"cubin {kernel} {arch} {digest.hexdigest()} {toolchain_versions()}"
+    with _linking:
+        return _read_or_linked(key, kernel, arch, macros, functions)
+
+
+def _read_or_linked(
+    key: str, kernel: str, arch: str, macros: Mapping[str, str], functions: tuple[bytes, ...]
+) -> bytes:
+    cubin: bytes | None = cache.read(key)
+    if cubin is None:
+        folder = Path(kernels.__file__).parent
+        file = folder / f"{kernel}.cu"
+        compiled = compile_source(file.read_text(), file.name, arch, macros, folder)
+        cubin = link_modules([compiled, *functions], arch)
+        cache.write(key, pickle.dumps(cubin))
+    return cubin
+
+
+@functools.lru_cache(maxsize=256)
+def _compile(program: VertexProgram, used: Dtypes, read: Dtypes, narrow_ids: bool, arch: str) -> CudaProgram:
+    key = f"cuda {program.key} {used} {read} {narrow_ids} {arch} {toolchain_versions()}"
+    kept = cache.read(key)
+    if kept is None:
+        kept = _compiled(program, used, read, narrow_ids, arch)
+        cache.write(key, pickle.dumps(kept))
+    return CudaProgram(program, **kept)
+
+
+def _compiled(
+    program: VertexProgram, used: Dtypes, read: Dtypes, narrow_ids: bool, arch: str
+) -> dict[str, Any]:
+    _check_room(program)
+    from sigps.compiler.cuda.functions import Functions
+
+    columns = dict(zip((*program.edge_columns, *program.read_columns), (*used, *read), strict=True))
+    functions = Functions(program, columns, arch)
+    slots, record = functions.infer()
+    if program.consumption is Consumption.LISTED:
+        slots = ()
+    layout = _layout(program, slots, record, used, read, narrow_ids)
+    neutral = _neutral(program, layout.slots)
+    return {
+        "states": layout.states.stored,
+        "slots": layout.slots.stored,
+        "record": layout.record.stored,
+        "message": layout.message.stored,
+        "record_types": layout.record.dtypes,
+        "neutral": neutral,
+        "functions": functions.compile(layout, _empty(program, layout.slots)),
+        "defines": _defines(program, layout, neutral),
+    }
+
+
+def _check_room(program: VertexProgram) -> None:
+    given = {
+        "states": len(program.states),
+        "columns": len(program.edge_columns),
+        "out_columns": len(program.read_columns),
+        "own": len(program.edge_states),
+        "lists": len(program.message) if program.consumption is Consumption.LISTED else 0,
+    }
+    called = {
+        "states": "states",
+        "columns": "edge columns in messages",
+        "out_columns": "edge columns in compute()",
+        "own": "values kept on each edge",
+        "lists": "message fields",
+    }
+    for name, count in given.items():
+        if count > room_of(name):
+            raise CompileError(
+                f"{program.name} has {count} {called[name]}; a GPU takes {room_of(name)}: "
+                "use fewer, or run it with device='cpu'",
+                file=program.file,
+                line=program.line,
+            )
+
+
+def _layout(
+    program: VertexProgram, slots: Dtypes, record: Dtypes, used: Dtypes, read: Dtypes, narrow_ids: bool
+) -> Layout:
+    def plain(dtypes: Dtypes) -> Row:
+        return Row(dtypes, dtypes)
+
+    def row(dtypes: Dtypes, are_ids: list[bool]) -> Row:
+        narrow = np.dtype(np.int32)
+        return Row(
+            dtypes,
+            tuple(
+                narrow if narrow_ids and is_id and d == np.int64 else d
+                for d, is_id in zip(dtypes, are_ids, strict=True)
+            ),
+        )
+
+    return Layout(
+        params=plain(tuple(f.dtype(program.precision) for f in program.params)),  # type: ignore[arg-type]
+        aggregates=plain(program.aggregate_dtypes),
+        states=row(program.state_dtypes, [f.is_vertex_id for f in program.states]),
+        slots=row(slots, _slots_that_are_ids(program, len(slots))),
+        record=row(record, _records_that_are_ids(program)),
+        message=plain(program.message_dtypes),
+        columns=used,
+        read_columns=read,
+        edge_states=program.edge_state_dtypes,
+        narrow_ids=narrow_ids,
+    )
+
+
+def _slots_that_are_ids(program: VertexProgram, count: int) -> list[bool]:
+    """Tell which slots hold one message's `VertexId` field as it is: any but sums."""
+    lift = _function(program, "lift")
+    if lift is None or not count:
+        return []
+    fields = {f.name: f.is_vertex_id for f in program.message}
+    lifted = lift.body[-1]
+    assert isinstance(lifted, ast.Return)
+    assert isinstance(lifted.value, ast.Tuple)
+    ops = [slot.op for slot in program.slots for _ in slot.names]
+    found = []
+    for op, part in zip(ops, lifted.value.elts, strict=True):
+        is_id = False
+        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == "__m":
+            is_id = fields[part.attr]
+        elif isinstance(part, ast.Name) and part.id == "__m":
+            is_id = program.message[0].is_vertex_id
+        elif isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Constant):
+            position = part.slice.value
+            is_id = isinstance(position, int) and program.message[position].is_vertex_id
+        found.append(is_id and op in ("min", "max", "user"))
+    return found
+
+
+def _records_that_are_ids(program: VertexProgram) -> list[bool]:
+    """Tell which fields of the record go into messages as a `VertexId`, as they are, and nowhere else."""
+    edge = _function(program, "edge")
+    if edge is None:
+        return [False] * len(program.record)
+    as_ids = {name: 0 for name in program.record}
+    for node in ast.walk(edge):
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
+            message = node.value.elts[1]
+            assert isinstance(message, ast.Tuple)
+            for field, part in zip(program.message, message.elts, strict=True):
+                value = part.args[0] if isinstance(part, ast.Call) and len(part.args) == 1 else part
+                if field.is_vertex_id and isinstance(value, ast.Name) and value.id in as_ids:
+                    as_ids[value.id] += 1
+    uses = [n.id for n in ast.walk(edge) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+    return [as_ids[name] > 0 and as_ids[name] == uses.count(name) for name in program.record]
+
+
+def _function(program: VertexProgram, name: str) -> ast.FunctionDef | None:
+    return next(
+        (f for f in program.module.body if isinstance(f, ast.FunctionDef) and f.name == name),
+        None,
+    )
+
+
+def _ops(program: VertexProgram) -> list[str]:
+    """Return how each field of the slots row combines; `user` where it is not by itself."""
+    return [slot.op if len(slot.names) == 1 else "user" for slot in program.slots for _ in slot.names]
+
+
+def _empty(program: VertexProgram, slots: Row) -> list[str]:
+    """Return the slots of a vertex without messages as expressions: zeros, and true for all()."""
+    ops = [slot.op for slot in program.slots for _ in slot.names]
+    values = [1 if op == "all" else 0 for op in ops]
+    return [
+        str(bool(v)) if d.kind == "b" else f"__np.{d.name}({v})"
+        for d, v in zip(slots.dtypes, values, strict=True)
+    ]
+
+
+def _neutral(program: VertexProgram, slots: Row) -> bytes | None:
+    ops = [slot.op for slot in program.slots for _ in slot.names]
+    if program.consumption is Consumption.LISTED or "user" in ops:
+        return None
+    row = np.zeros((), dtype=slots.structure)
+    for i, (op, dtype) in enumerate(zip(ops, slots.stored, strict=True)):
+        values = {"sum": 0, "any": False, "all": True}
+        row[f"f{i}"] = values[op] if op in values else extreme(op, dtype.type)
+    return row.tobytes()
+
+
+def _defines(program: VertexProgram, layout: Layout, neutral: bytes | None) -> dict[str, str]:
+    listed = program.consumption is Consumption.LISTED
+    rows = {"RECORD": layout.record, "SLOTS": layout.slots, "MESSAGE": layout.message}
+    defines = {"SIGPS_ID": "int32_t" if layout.narrow_ids else "int64_t"}
+    for name, row in rows.items():
+        size = row.structure.itemsize
+        defines[f"SIGPS_{name}_BYTES"] = str(size)
+        defines[f"SIGPS_{name}_ALIGN"] = str(_alignment(size))
+    slots = list(zip(_ops(program), layout.slots.stored, layout.slots.offsets, strict=True))
+    defines["SIGPS_NUM_SLOTS"] = str(len(slots))
+    for i, (op, dtype, offset) in enumerate(slots):
+        defines |= {
+            f"SIGPS_SLOT{i}_OP": str(_OPS[op]),
+            f"SIGPS_SLOT{i}_TYPE": _c_type(dtype),
+            f"SIGPS_SLOT{i}_OFFSET": str(offset),
+        }
+    each = " ".join(f"F({_OPS[op]}, {_c_type(dtype)}, {offset})" for op, dtype, offset in slots)
+    kept = " ".join(f"F({i}, {_c_type(dtype)})" for i, dtype in enumerate(layout.edge_states))
+    identity = [np.array(a.identity, dtype=a.field.dtype()).tobytes() for a in program.aggregators]
+    return defines | {
+        "SIGPS_EACH_SLOT(F)": each,
+        "SIGPS_NEUTRAL": str(int(neutral is not None)),
+        "SIGPS_NEUTRAL_WORDS": _words(neutral or b"", min(8, _alignment(len(neutral or b"")))),
+        "SIGPS_NUM_AGGREGATES": str(len(identity)),
+        "SIGPS_IDENTITY_WORDS": _words(b"".join(cell.ljust(8, b"\0") for cell in identity), 8),
+        "SIGPS_NUM_EDGE_STATES": str(len(layout.edge_states)),
+        "SIGPS_EACH_EDGE_STATE(F)": kept,
+        "SIGPS_WALKS": str(int(program.reads_edges)),
+        "SIGPS_BY_WARP": str(int(program.reads_neighbors)),
+        "SIGPS_LISTED": str(int(listed)),
+        "SIGPS_MAILBOX": str(int(program.delivery is Delivery.MAILBOX)),
+        "SIGPS_EARLY_EXIT": str(int(program.early_exit in (EarlyExit.FIRST, EarlyExit.LOWEST))),
+    }
+
+
+def _alignment(size: int) -> int:
+    """Return the largest power of two, up to 16, that divides a row's size."""
+    return min(16, size & -size) if size else 1
+
+
+def _words(row: bytes, width: int) -> str:
+    words = (int.from_bytes(row[i : i + width], "little") for i in range(0, len(row), width))
+    return ", ".join(f"{word:#x}{'ull' if width == 8 else 'u'}" for word in words)
+
+
+def _c_type(dtype: np.dtype[Any]) -> str:
+    if dtype.kind == "b":
+        return "bool"
+    if dtype.kind == "f":
+        return "float" if dtype.itemsize == 4 else "double"
+    return f"{dtype.name}_t"

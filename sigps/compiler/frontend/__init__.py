@@ -1,0 +1,1 @@
+"""From a class body to a vertex program: the passes over compute()."""

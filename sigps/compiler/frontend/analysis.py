@@ -1,0 +1,301 @@
+"""From a `Vertex` class to a `VertexProgram`: the passes in order, and the functions put together."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import dataclasses
+import hashlib
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+
+from sigps.compiler.frontend.combine import emit, fold, lift, merge
+from sigps.compiler.frontend.edge_loops import EdgeLoops, rewrite_edge_loops
+from sigps.compiler.frontend.fields import LowerFields, unpack
+from sigps.compiler.frontend.messages import consume_messages
+from sigps.compiler.frontend.names import class_fingerprint, fingerprint
+from sigps.compiler.frontend.prepare import check_fields, prepare
+from sigps.compiler.frontend.reading import Messages
+from sigps.compiler.frontend.sends import Sends, separate_sends
+from sigps.compiler.frontend.source import reject
+from sigps.compiler.frontend.subject import Precision, Subject
+from sigps.compiler.frontend.syntax import assign, at, cast, expression, function, statements, tuple_of
+from sigps.compiler.program import Consumption, Delivery, EarlyExit, Slot, VertexProgram
+from sigps.compiler.proofs.monotone import improving
+from sigps.compiler.proofs.priority import best_first
+from sigps.errors import CompileError
+from sigps.kernels.cpu.neighbors import mark_row, next_common
+from sigps.model.vertex import Vertex
+
+__all__ = ["analyse"]
+
+
+def analyse(program: Vertex, precision: Precision = "double") -> VertexProgram:
+    """Derive the vertex program of a class and its parameters. Reads source, runs nothing of it.
+
+    A class is analysed again only where its code, or what its code refers to, has changed.
+
+    Raises:
+        CompileError: If something in the class cannot be compiled; with file, line and source text.
+    """
+    if type(program).compute is Vertex.compute:
+        raise CompileError(f"{type(program).__name__} has no compute(): write 'def compute(self, messages)'")
+    known = _analysed.setdefault(type(program), {})
+    key = (precision, _fixed_params(program), class_fingerprint(type(program)))
+    with _analysing:
+        if key not in known:
+            known[key] = _analyse(program, Subject(program, precision), precision)
+    return known[key]
+
+
+_analysing = threading.Lock()  # syntax trees are not safe to make in several threads at once (CPython 3.11)
+
+
+_analysed: weakref.WeakKeyDictionary[type[Vertex], dict[Any, VertexProgram]] = weakref.WeakKeyDictionary()
+
+
+def _fixed_params(program: Vertex) -> str:
+    """Describe what is compiled in: values that are not one number, and whether a number is whole."""
+    values = {f.name: getattr(program, f.name) for f in program.declaration.params if f.type is None}
+    is_number = {
+        n: isinstance(v, (int, float, np.number)) and not isinstance(v, bool) for n, v in values.items()
+    }
+    return repr(
+        {n: isinstance(v, (float, np.floating)) if is_number[n] else repr(v) for n, v in values.items()}
+    )
+
+
+def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexProgram:
+    tree = subject.compute()
+    sends = separate_sends(prepare(tree, subject), subject)
+    messages = consume_messages(sends.body, subject)
+    edges = rewrite_edge_loops(messages.body, subject)
+    lower = LowerFields(subject)
+    block = ast.Module(body=edges.body, type_ignores=[])
+    lower.visit(block)
+    functions: list[ast.stmt] = [
+        _compute(subject, block.body, sends, messages, edges, tree),
+        *messages.functions,
+        *edges.functions,
+    ]
+    edge, edge_methods = _edge(subject, sends, tree)
+    functions += edge
+    if messages.consumption is not Consumption.LISTED:
+        functions += [lift(subject, messages, tree), merge(subject, messages)]
+    functions.append(fold(subject))
+    if sends.delivery is Delivery.MAILBOX:
+        functions.append(emit(len(subject.message)))
+    functions += _methods(subject, lower.methods | messages.methods | edges.methods | edge_methods)
+    module = _TypedMessages(subject).visit(ast.Module(body=at(functions, tree), type_ignores=[]))
+    namespace = _namespace(subject)
+    if edges.pairs:
+        namespace |= {"__mark_row": mark_row, "__next_common": next_common}
+    early_exit = _early_exit(subject, sends, messages)
+    derived = VertexProgram(
+        name=subject.name,
+        file=type(program).compute.__code__.co_filename,
+        line=tree.lineno,
+        precision=precision,
+        states=tuple(subject.states.values()),
+        params=tuple(subject.params.values()),
+        aggregators=tuple(subject.aggregators.values()),
+        message=subject.message,
+        message_type=subject.message_type,
+        delivery=sends.delivery,
+        consumption=messages.consumption,
+        slots=tuple(messages.slots),
+        record=tuple(f"__r{i}" for i in range(len(sends.record))),
+        edge_columns=sends.columns,
+        read_columns=edges.columns,
+        reads_edges=edges.walks or edges.pairs or bool(subject.edge_states),
+        early_exit=early_exit,
+        module=module,
+        namespace=namespace,
+        obstacles=tuple(o for o in (messages.obstacle, sends.obstacle) if o),
+        key=_key(subject, module, namespace, messages.slots, precision),
+        has_master=subject.has_master,
+        reads_target=sends.reads_target,
+        needs_end_ids=sends.needs_end_ids,
+        edge_states=tuple(subject.edge_states.values()),
+        reads_neighbors=edges.pairs,
+        reads_reverse=edges.reverses,
+    )
+    if derived.has_master or derived.links_edges:  # every superstep is seen, so they must be those as written
+        return derived
+    return dataclasses.replace(derived, best_first=best_first(derived), improving=improving(derived))
+
+
+def _compute(
+    subject: Subject,
+    body: list[ast.stmt],
+    sends: Sends,
+    messages: Messages,
+    edges: EdgeLoops,
+    tree: ast.FunctionDef,
+) -> ast.FunctionDef:
+    start = unpack(subject, "__env", "__params", "__aggregates", "__vertex", "__state")
+    start += _unpack_inbox(subject, messages)
+    has_links = edges.pairs or edges.reverses or bool(subject.edge_states)
+    if edges.walks or has_links:
+        links = ", __links" if has_links else ""
+        start += statements(
+            f"(__edge_begin, __edge_end, __edge_gids, __edge_ids, __edge_columns{links}) = __edges"
+        )
+        names = ", ".join(f"__column_{c}" for c in edges.columns)
+        start += statements(f"({names},) = __edge_columns") if names else []
+    if has_links:
+        start += statements(
+            "(__row_of, __row_offsets, __row_targets, __marks, __reverse, __own, __seen) = __links"
+        )
+        for kind in ("own", "seen") if subject.edge_states else ():
+            names = ", ".join(f"__{kind}_{name}" for name in subject.edge_states)
+            start += statements(f"({names},) = __{kind}")
+    start += statements("__halt = False\n__retired = False\n__sent = False")
+    start += [assign(f"__r{i}", value) for i, value in enumerate(sends.record)]
+    start += [
+        assign(f"__c_{a.name}", cast(a.field.dtype(), ast.Constant(a.field.convert(a.identity))))
+        for a in subject.aggregators.values()
+    ]
+    result = tuple_of(
+        [
+            tuple_of([expression(f"__s_{s}") for s in subject.states]),
+            expression("__np.uint8(1 * __halt + 2 * __retired + 4 * __sent)"),
+            tuple_of([expression(f"__r{i}") for i in range(len(sends.record))]),
+            tuple_of([expression(f"__c_{a}") for a in subject.aggregators]),
+        ]
+    )
+    returns = _Returns(result)
+    body = [returns.visit(s) for s in body]
+    given = ("env", "params", "aggregates", "vertex", "state", "inbox", "has", "edges", "mail")
+    return at([function("compute", [f"__{n}" for n in given], [*start, *body, ast.Return(result)])], tree)[0]
+
+
+class _TypedMessages(ast.NodeTransformer):
+    """Gives the messages that a program builds the types in which messages arrive, so that they mix."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        self.generic_visit(node)
+        if self._subject.makes_message(node):
+            parts = self._subject.message_parts(node)
+            dtypes = self._subject.message_dtypes
+            node.args = at([cast(d, p) for d, p in zip(dtypes, parts, strict=True)], node)
+            node.keywords = []
+        return node
+
+
+def _unpack_inbox(subject: Subject, messages: Messages) -> list[ast.stmt]:
+    kind = messages.consumption
+    if kind is Consumption.LISTED:
+        boxes = "".join(f", __box{i}" for i in range(len(subject.message)))
+        return statements(f"(__begin, __end{boxes}) = __inbox")
+    names = [f"__g{i}" for i in range(len(messages.lift))]
+    start = statements(f"({', '.join(names)},) = __inbox") if names else []
+    if kind is Consumption.SINGLE:
+        scalar = subject.message_type is None
+        start += statements(f"__m = {'__g0' if scalar else '__Message(' + ', '.join(names) + ')'}")
+    return start
+
+
+class _Returns(ast.NodeTransformer):
+    """Makes every `return` of compute() give the vertex's outcome."""
+
+    def __init__(self, result: ast.expr) -> None:
+        self._result = result
+
+    def visit_Return(self, node: ast.Return) -> ast.Return:
+        if node.value is not None and not (
+            isinstance(node.value, ast.Constant) and node.value.value in (None, 0)
+        ):
+            reject(node, "compute() returns nothing: assign fields, send, and 'return'")
+        return at([ast.Return(self._result)], node)[0]
+
+
+def _edge(subject: Subject, sends: Sends, tree: ast.FunctionDef) -> tuple[list[ast.stmt], set[str]]:
+    if sends.delivery is Delivery.MAILBOX:
+        return [], set()
+    start = unpack(subject, "__env", "__params")
+    if sends.record:
+        start += statements(f"({', '.join(f'__r{i}' for i in range(len(sends.record)))},) = __record")
+    if sends.columns:
+        start += statements(f"({', '.join(f'__w_{c}' for c in sends.columns)},) = __columns")
+    lower = LowerFields(subject)
+    block = ast.Module(body=sends.edge_body, type_ignores=[])
+    lower.visit(block)
+    params = ["__env", "__params", "__record", "__source", "__target", "__columns"]
+    return at([function("edge", params, [*start, *block.body])], tree), lower.methods
+
+
+def _methods(subject: Subject, names: set[str]) -> list[ast.stmt]:
+    functions: list[ast.stmt] = []
+    done: set[str] = set()
+    waiting = sorted(names)
+    while waiting:
+        name = waiting.pop()
+        if name in done:
+            continue
+        done.add(name)
+        tree = copy.deepcopy(subject.tree(name))
+        check_fields(tree, subject)
+        params = [arg.arg for arg in tree.args.args]
+        context: list[str] = []
+        if not subject.is_static(name):
+            params = params[1:]
+            context = ["__env", "__params"]
+            if not subject.is_uniform(name):
+                context += ["__aggregates", "__vertex", "__state"]
+        lower = LowerFields(subject)
+        lower.visit(tree)
+        waiting += sorted(lower.methods - done)
+        method = function(f"__method_{name}", [*context, *params], [*unpack(subject, *context), *tree.body])
+        method.args.defaults = tree.args.defaults
+        functions.append(at([method], tree)[0])
+    return functions
+
+
+def _namespace(subject: Subject) -> dict[str, Any]:
+    """Return what every global name of the generated functions means."""
+    namespace: dict[str, Any] = {"__np": np, **subject.names.meanings}
+    if subject.message_type is not None:
+        namespace["__Message"] = subject.message_type
+    if subject.combiner is not None:
+        namespace["__combiner"] = subject.combiner
+    for aggregator in subject.aggregators.values():
+        if aggregator.function is not None:
+            namespace[f"__fold_{aggregator.name}"] = aggregator.function
+    return namespace
+
+
+def _early_exit(subject: Subject, sends: Sends, messages: Messages) -> EarlyExit:
+    if messages.consumption is Consumption.LISTED or sends.delivery is not Delivery.RECORD:
+        return EarlyExit.NEVER
+    if not all(s.is_idempotent for s in messages.slots):
+        return EarlyExit.NEVER
+    if sends.is_uniform:
+        return EarlyExit.FIRST
+    slot = messages.slots[0] if len(messages.slots) == 1 else None
+    if slot is None or slot.text != "m" or subject.message_type is not None:
+        return EarlyExit.NEVER
+    is_lowest = slot.op == "min" and sends.is_sender_id and not sends.columns
+    return EarlyExit.LOWEST if is_lowest else EarlyExit.NEVER
+
+
+def _key(
+    subject: Subject, module: ast.Module, namespace: dict[str, Any], slots: list[Slot], precision: str
+) -> str:
+    text = [ast.unparse(module), repr(slots), precision, subject.name, repr(subject.has_master)]
+    for group in (subject.states.values(), subject.params.values(), subject.message):
+        text += [f"{f.name} {f.type} {f.is_vertex_id}" for f in group]
+    text += [f"{f.default!r} {f.measure}" for f in subject.states.values()]
+    text += [f"edge {f.name} {f.type} {f.default!r}" for f in subject.edge_states.values()]
+    text += [
+        f"{a.name} {a.kind} {a.field.type} {a.identity} {a.start} {a.persistent}"
+        for a in subject.aggregators.values()
+    ]
+    text += [f"{name}={fingerprint(value, set())}" for name, value in sorted(namespace.items())]
+    return hashlib.sha256("\n".join(text).encode()).hexdigest()[:32]

@@ -1,0 +1,85 @@
+"""The small functions that combine: messages in slots, contributions in aggregators, mail in its box."""
+
+from __future__ import annotations
+
+import ast
+
+from sigps.compiler.frontend.fields import unpack
+from sigps.compiler.frontend.reading import Messages
+from sigps.compiler.frontend.subject import Subject
+from sigps.compiler.frontend.syntax import at, function, scalar_type, statements, tuple_of
+from sigps.compiler.program import Slot
+
+__all__ = ["emit", "fold", "lift", "merge"]
+
+
+def lift(subject: Subject, messages: Messages, tree: ast.FunctionDef) -> ast.stmt:
+    """Build the function that makes one value of every slot from one message."""
+    start = unpack(subject, "__env", "__params")
+    parts = ", ".join(f"__message[{i}]" for i in range(len(subject.message)))
+    if messages.lift:
+        start += statements(f"__m = {parts if subject.message_type is None else f'__Message({parts})'}")
+    return at(
+        [function("lift", ["__env", "__params", "__message"], [*start, ast.Return(tuple_of(messages.lift))])],
+        tree,
+    )[0]
+
+
+def merge(subject: Subject, messages: Messages) -> ast.stmt:
+    """Build the combiner: slot by slot; the first message is taken as it is."""
+    code = ["if not has:", "    return value"]
+    first = 0
+    results: list[str] = []
+    for slot in messages.slots:
+        width = len(slot.names)
+        a = [f"inbox[{first + i}]" for i in range(width)]
+        b = [f"value[{first + i}]" for i in range(width)]
+        results += _merged(slot, a, b, code, subject, len(results))
+        first += width
+    code.append(f"return ({', '.join(results)},)" if results else "return ()")
+    return function("merge", ["inbox", "has", "value"], statements("\n".join(code)))
+
+
+def _merged(
+    slot: Slot, a: list[str], b: list[str], code: list[str], subject: Subject, first: int
+) -> list[str]:
+    width = len(slot.names)
+    if slot.op == "user":
+        scalar = subject.message_type is None
+        given = [", ".join(x) if scalar else f"__Message({', '.join(x)})" for x in (a, b)]
+        code.append(f"__u = __combiner({given[0]}, {given[1]})")
+        types_ = [scalar_type(d) for d in subject.message_dtypes]
+        return [f"{t}(__u)" if scalar else f"{t}(__u[{i}])" for i, t in enumerate(types_)]
+    if slot.op == "sum":
+        return [f"{x} + {y}" for x, y in zip(a, b, strict=True)]
+    if slot.op in ("any", "all"):
+        word = "or" if slot.op == "any" else "and"
+        return [f"({a[0]} {word} {b[0]})"]
+    sign = "<" if slot.op == "min" else ">"
+    if width == 1:
+        return [f"({b[0]} if {b[0]} {sign} {a[0]} else {a[0]})"]
+    # NamedTuples compare field by field, as Python compares them; most lose with the first comparison.
+    test = f"{b[-1]} {sign} {a[-1]}"
+    for x, y in reversed(list(zip(a[:-1], b[:-1], strict=True))):
+        test = f"({y} {sign}= {x} and ({y} {sign} {x} or {test}))"
+    code.append(f"__take{first} = {test}")
+    return [f"({y} if __take{first} else {x})" for x, y in zip(a, b, strict=True)]
+
+
+def fold(subject: Subject) -> ast.stmt:
+    """Build the function that adds one vertex's contributions to the totals."""
+    forms = {"sum": "{a} + {b}", "min": "min({a}, {b})", "max": "max({a}, {b})"}
+    forms |= {"any": "bool({a} or {b})", "all": "bool({a} and {b})", "custom": "__fold_{name}({a}, {b})"}
+    parts = ""
+    for i, aggregator in enumerate(subject.aggregators.values()):
+        combined = forms[aggregator.kind].format(a=f"total[{i}]", b=f"given[{i}]", name=aggregator.name)
+        parts += f"{scalar_type(aggregator.field.dtype())}({combined}), "
+    return function("fold", ["total", "given"], statements(f"return ({parts})"))
+
+
+def emit(width: int) -> ast.stmt:
+    """Build the mailbox append. Past the end only the count grows: the engine makes room and runs again."""
+    lines = ["__n = mail[0][0]", "mail[0][0] = __n + 1", "if __n < len(mail[1]):"]
+    lines += ["    mail[1][__n] = kind", "    mail[2][__n] = target"]
+    lines += [f"    mail[{4 + i}][__n] = message[{i}]" for i in range(width)]
+    return function("emit", ["mail", "kind", "target", "message"], statements("\n".join(lines)))

@@ -1,0 +1,341 @@
+"""Loops and reductions over `self.out_edges`, and mailbox sends, as loops over array positions.
+
+`edge.bound` becomes an element of `__own_bound`; `for one, other in self.common_neighbors(edge)` a walk along two
+sorted rows (`kernels/neighbors.py`), in which `one.bound` is an element of `__seen_bound`: as the superstep began.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Any, TypeGuard
+
+from sigps.compiler.frontend.fields import LowerFields
+from sigps.compiler.frontend.grammar import check_pair, is_common_neighbors
+from sigps.compiler.frontend.reductions import Loop, Reduction, is_out_edges, match_reduction, reduction_call
+from sigps.compiler.frontend.source import reject
+from sigps.compiler.frontend.subject import Subject
+from sigps.compiler.frontend.syntax import at, cast, expression, is_self, statements, tuple_of
+from sigps.compiler.program import TO_GID, TO_ID
+
+__all__ = ["SENDS", "EdgeLoops", "action_of", "is_edge_loop", "reject_edge", "rewrite_edge_loops"]
+
+SENDS = ("send", "send_to", "send_to_neighbors")
+
+
+@dataclass
+class EdgeLoops:
+    """What compute() reads of its out-edges, and its body with the loops rewritten.
+
+    Attributes:
+        columns: The edge columns it reads.
+        walks: Whether it walks edges at all.
+        pairs: Whether it walks the rows of neighbours.
+        reverses: Whether it reads what the other ends of edges keep.
+        functions: Reductions of edges, one function each.
+        methods: Pure methods that `functions` call.
+    """
+
+    body: list[ast.stmt]
+    columns: tuple[str, ...] = ()
+    walks: bool = False
+    pairs: bool = False
+    reverses: bool = False
+    functions: list[ast.FunctionDef] = field(default_factory=list)
+    methods: set[str] = field(default_factory=set)
+
+
+def rewrite_edge_loops(body: list[ast.stmt], subject: Subject) -> EdgeLoops:
+    """Turn loops over self.out_edges, and sends still in the body, into loops over array positions."""
+    rewriter = _Rewriter(subject)
+    block = ast.Module(body=body, type_ignores=[])
+    rewriter.visit(block)
+    result = rewriter.result
+    result.body, result.columns = block.body, tuple(rewriter.columns)
+    return result
+
+
+def is_edge_loop(node: ast.AST) -> bool:
+    """Tell whether a statement is a loop over self.out_edges."""
+    return isinstance(node, ast.For) and is_out_edges(node.iter)
+
+
+def action_of(node: ast.AST) -> str | None:
+    """Return the send, or other action, that a statement is."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    if isinstance(call, ast.Call) and is_self(call.func):
+        name: str = call.func.attr
+        return name if name in (*SENDS, "vote_to_halt", "retire") else None
+    return None
+
+
+class _Rewriter(ast.NodeTransformer):
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._positions: dict[str, str] = {}
+        self._seen: set[str] = set()  # names of edges that common_neighbors() gave
+        self.columns: list[str] = []
+        self.result = EdgeLoops([])
+
+    def visit_For(self, node: ast.For) -> Any:
+        if is_common_neighbors(node.iter):
+            return self._visit_pairs(node)
+        if not is_edge_loop(node):
+            return self.generic_visit(node)
+        edge = node.target.id  # type: ignore[attr-defined]
+        self.result.walks = True
+        if edge in self._seen:
+            reject(node, f"{edge!r} is an edge that common_neighbors() gave: choose another name")
+        outer = dict(self._positions)
+        self._positions[edge] = f"__position_{edge}"
+        block = ast.Module(body=node.body, type_ignores=[])
+        self.generic_visit(block)
+        self._positions = outer
+        node.body = block.body
+        node.target = ast.copy_location(ast.Name(f"__position_{edge}", ast.Store()), node.target)
+        node.iter = at([expression("range(__edge_begin, __edge_end)")], node)[0]
+        return node
+
+    def _visit_pairs(self, node: ast.For) -> Any:
+        edge, names = self._pair(node.iter, node.target)
+        outer = dict(self._positions)
+        self._positions |= {name: f"__position_{name}" for name in names}
+        self._seen |= set(names)
+        block = ast.Module(body=node.body, type_ignores=[])
+        self.generic_visit(block)
+        self._positions = outer
+        self._seen -= set(names)
+        return at(_walk(edge, names, block.body), node)
+
+    def _pair(self, source: ast.expr, target: ast.expr) -> tuple[str, list[str]]:
+        """Return the position of the edge whose common neighbours are walked, and the names of the pair."""
+        assert isinstance(source, ast.Call)
+        edge = source.args[0].id  # type: ignore[attr-defined]
+        if edge not in self._positions or edge in self._seen:
+            reject(source, "common_neighbors() takes the variable of a loop over self.out_edges")
+        if self._positions[edge] == "__i":
+            reject(
+                source, "a reduction over edges cannot hold one over their common neighbours: write a loop"
+            )
+        check_pair(target)
+        names = [t.id for t in target.elts]  # type: ignore[attr-defined]
+        if set(names) & self._positions.keys() or len(set(names)) < 2:
+            reject(target, "the two edges need names of their own: 'for one, other in ...'")
+        self.result.pairs = True
+        return self._positions[edge], names
+
+    def _reduce_pairs(self, reduction: Reduction) -> ast.expr:
+        edge, names = self._pair(reduction.source, reduction.variable)
+        positions = {name: f"__position_{name}" for name in names}
+        self._seen |= set(names)
+        call = self._reduce(reduction, positions, lambda body: _walk(edge, names, body))
+        self._seen -= set(names)
+        return call
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        reduction = match_reduction(node)
+        if reduction is not None and is_common_neighbors(reduction.source):
+            if reduction.needs_default:
+                reject(node, f"{reduction.op}() of pairs needs default=...: an edge may have none")
+            return self._reduce_pairs(reduction)
+        if is_common_neighbors(node):
+            reject(node, "common_neighbors() is looped over: 'for one, other in self.common_neighbors(edge)'")
+        if reduction is None or not is_out_edges(reduction.source):
+            return self.generic_visit(node)
+        if reduction.needs_default:
+            reject(node, f"{reduction.op}() of edges needs default=...: a vertex may have none")
+        if not isinstance(reduction.variable, ast.Name):
+            reject(node, "the loop variable must be one name")
+        self.result.walks = True
+        if reduction.op == "len":
+            reject(
+                node,
+                "len() cannot count edges: use self.out_degree, or sum(1 for edge in self.out_edges if ...)",
+            )
+        if "__i" in self._positions.values():
+            reject(node, "a reduction over edges cannot hold another: write a loop")
+        if reduction.variable.id in self._seen:
+            reject(
+                node,
+                f"{reduction.variable.id!r} is an edge that common_neighbors() gave: choose another name",
+            )
+        return self._reduce(reduction, {reduction.variable.id: "__i"})
+
+    def _reduce(self, reduction: Reduction, positions: dict[str, str], loop: Loop | None = None) -> ast.expr:
+        lower = LowerFields(self._subject)
+        if reduction.default is not None:
+            reduction.default = lower.visit(self.visit(reduction.default))
+        outer = dict(self._positions)
+        self._positions |= positions
+        reduction.element = lower.visit(self.visit(reduction.element))
+        reduction.conditions = [lower.visit(self.visit(c)) for c in reduction.conditions]
+        self._positions = outer
+        name = f"__reduce_edges{len(self.result.functions)}"
+        span = ("__edge_begin", "__edge_end")
+        definition, call = reduction_call(name, reduction, [], self._subject, span, loop)
+        self.result.functions.append(definition)
+        self.result.methods |= lower.methods
+        return call
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        whole = node.value
+        if isinstance(whole, ast.Attribute) and whole.attr == "reverse" and self._is_own_edge(whole.value):
+            return self._reversed(node, whole)
+        if not isinstance(node.value, ast.Name) or node.value.id not in self._positions:
+            return self.generic_visit(node)
+        edge, position = node.value.id, self._positions[node.value.id]
+        if node.attr in self._subject.edge_states:
+            return self._edge_state(node, position)
+        if node.attr == "reverse":
+            reject(node, "edge.reverse is read as edge.reverse.<what is kept on edges>")
+        if edge in self._seen and node.attr != "target":
+            reject(
+                node,
+                f"an edge that common_neighbors() gives has a target and what is kept on it, no {node.attr!r}: "
+                "declare an EdgeState, and copy the column there in superstep 0",
+            )
+        if not isinstance(node.ctx, ast.Load):
+            reject(
+                node,
+                f"edge.{node.attr} cannot be assigned: its columns belong to the graph, and what a vertex keeps "
+                "on edges is declared as an EdgeState",
+            )
+        if node.attr == "target":
+            if edge in self._seen:  # the same vertex for both: named in this vertex's row
+                position = self._positions[edge].replace("__position_", "__mine_")
+            return at([expression(f"__np.int64(__edge_ids[{position}])")], node)[0]
+        if node.attr not in self.columns:
+            self.columns.append(node.attr)
+        return at([expression(f"__column_{node.attr}[{position}]")], node)[0]
+
+    def _edge_state(self, node: ast.Attribute, position: str) -> ast.expr:
+        edge = node.value.id  # type: ignore[attr-defined]
+        is_seen = edge in self._seen
+        if is_seen and not isinstance(node.ctx, ast.Load):
+            reject(
+                node,
+                f"{edge}.{node.attr} cannot be assigned: what common_neighbors() gives is as it was when the "
+                "superstep began. Assign to an edge of self.out_edges",
+            )
+        place = expression(f"__{'seen' if is_seen else 'own'}_{node.attr}[{position}]")
+        assert isinstance(place, ast.Subscript)
+        place.ctx = node.ctx
+        return at([place], node)[0]
+
+    def _is_own_edge(self, node: ast.expr) -> TypeGuard[ast.Name]:
+        return isinstance(node, ast.Name) and node.id in self._positions and node.id not in self._seen
+
+    def _reversed(self, node: ast.Attribute, edge: ast.Attribute) -> ast.expr:
+        """Return what the other end keeps on an edge."""
+        name = edge.value.id  # type: ignore[attr-defined]
+        if self._subject.cls.declaration.directed:
+            reject(node, f"{name}.reverse is there in undirected graphs: class ...(Vertex, directed=False)")
+        if node.attr not in self._subject.edge_states:
+            reject(node, f"{name}.reverse has what is kept on edges, no {node.attr!r}")
+        if not isinstance(node.ctx, ast.Load):
+            reject(node, f"{name}.reverse.{node.attr} cannot be assigned: the edge's target keeps it")
+        self.result.reverses = True
+        return at([expression(f"__seen_{node.attr}[__reverse[{self._positions[name]}]]")], node)[0]
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        """What is assigned to an edge takes the declared type at once, as in the interpreter."""
+        on_edges = [t for t in node.targets if self._is_edge_state(t)]
+        if not on_edges:
+            return self.generic_visit(node)
+        target = on_edges[0]
+        if len(node.targets) > 1:
+            reject(node, "assign what is kept on edges on a line of its own")
+        field = self._subject.edge_states[target.attr]
+        value = cast(field.dtype(self._subject.precision), self.visit(node.value))
+        return at([ast.Assign([self.visit(target)], value)], node)[0]
+
+    def _is_edge_state(self, node: ast.expr) -> TypeGuard[ast.Attribute]:
+        return (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in self._positions
+            and node.attr in self._subject.edge_states
+        )
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        if node.id in self._positions:
+            reject_edge(node)
+        return node
+
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        action = action_of(node)
+        if action not in SENDS:
+            return self.generic_visit(node)
+        args = node.value.args  # type: ignore[attr-defined]
+        parts = zip(self._subject.message_dtypes, self._subject.message_parts(args[-1]), strict=True)
+        values = tuple_of([cast(d, self.visit(p)) for d, p in parts])
+        if action == "send_to":
+            return at([_emit(TO_ID, self.visit(args[0]), values)], node)[0]
+        self.result.walks = True
+        if action == "send":
+            edge = args[0].id if isinstance(args[0], ast.Name) else ""
+            if edge not in self._positions or edge in self._seen:
+                reject(
+                    node, "the first argument of self.send() is the variable of a loop over self.out_edges"
+                )
+            return at([_emit(TO_GID, expression(f"__edge_gids[{self._positions[edge]}]"), values)], node)[0]
+        loop = ast.For(
+            ast.Name("__position", ast.Store()),
+            expression("range(__edge_begin, __edge_end)"),
+            [_emit(TO_GID, expression("__edge_gids[__position]"), values)],
+            [],
+        )
+        return at([loop], node)[0]
+
+
+def _walk(edge: str, names: list[str], body: list[ast.stmt]) -> list[ast.stmt]:
+    """Return a loop over the common neighbours of the two ends of an edge.
+
+    Args:
+        edge: Its position among the out-edges.
+        names: Of the pair of edges to the third; their positions are `__position_<name>`.
+        body: What is done for each.
+    """
+    one, other = names
+    row = f"__row_of_{one}"
+    start = statements(
+        f"{row} = __row_of[{edge}]\n"
+        f"__at_{one} = __np.uint64(__edge_begin)\n"
+        f"__at_{other} = __row_offsets[{row}]\n"
+        f"__mark_row(__row_targets, __marks, __at_{one}, __np.uint64(__edge_end))"
+    )
+    loop = statements(
+        "while True:\n"
+        f"    (__at_{one}, __at_{other}) = __next_common(__row_targets, __marks, __np.uint64(__edge_begin), "
+        f"__at_{one}, __np.uint64(__edge_end), __row_offsets[{row}], __at_{other}, "
+        f"__row_offsets[{row} + __np.uint32(1)])\n"
+        f"    if __at_{one} >= __edge_end:\n"
+        "        break\n"
+        f"    __position_{one} = __at_{one}\n"
+        f"    __position_{other} = __at_{other}\n"
+        f"    __mine_{one} = __at_{one}\n"
+        f"    __mine_{other} = __at_{one}\n"
+        f"    __at_{one} += __np.uint64(1)\n"
+        f"    __at_{other} += __np.uint64(1)\n"
+        f"    if __edge_ids[__position_{one}] == __id or __row_targets[__position_{one}] == __row_targets[{edge}]:\n"
+        "        continue"
+    )[0]
+    assert isinstance(loop, ast.While)
+    loop.body += body
+    return [*start, loop]
+
+
+def reject_edge(node: ast.AST) -> None:
+    """Refuse to use an edge as a value."""
+    reject(
+        node,
+        "an edge can only be used as edge.target, edge.weight, edge.<column>, edge.<what is kept there>, or in "
+        "self.send(edge, ...) and self.common_neighbors(edge); it cannot be given to a method",
+    )
+
+
+def _emit(kind: int, target: ast.expr, values: ast.expr) -> ast.stmt:
+    call = expression(f"emit(__mail, {kind}, 0, 0)")
+    assert isinstance(call, ast.Call)
+    call.args[2:] = [target, values]
+    return ast.Expr(call)

@@ -1,0 +1,138 @@
+"""What of Python's grammar cannot be compiled, and what to write instead."""
+
+from __future__ import annotations
+
+import ast
+from typing import TypeGuard
+
+from sigps.compiler.frontend.source import reject
+from sigps.compiler.frontend.syntax import is_self
+
+__all__ = ["ACTIONS", "check_actions", "check_pair", "is_common_neighbors", "refuse"]
+
+ACTIONS = {"send": 2, "send_to": 2, "send_to_neighbors": 1, "vote_to_halt": 0, "retire": 0}
+"""What a vertex does, and how many arguments it takes."""
+
+_INNER = "a function inside compute() cannot be compiled: write a method or a function of the module"
+_REFUSED: dict[type[ast.AST], str] = {
+    ast.Try: "'try' cannot be compiled: test for the case before it happens",
+    ast.TryStar: "'try' cannot be compiled: test for the case before it happens",
+    ast.With: "'with' cannot be compiled: open nothing in compute()",
+    ast.Raise: "'raise' cannot be compiled: store an error code in a State field",
+    ast.Assert: "'assert' cannot be compiled: run with device='python' to check assumptions",
+    ast.Lambda: "a lambda cannot be compiled: write a method or a function of the module",
+    ast.FunctionDef: _INNER,
+    ast.AsyncFunctionDef: _INNER,
+    ast.ClassDef: "a class inside compute() cannot be compiled: write it in the module",
+    ast.Import: "an import inside compute() cannot be compiled: import at the top of the file",
+    ast.ImportFrom: "an import inside compute() cannot be compiled: import at the top of the file",
+    ast.Global: "'global' cannot be compiled: vertices share values through aggregators",
+    ast.Nonlocal: "'nonlocal' cannot be compiled: vertices share values through aggregators",
+    ast.Delete: "'del' cannot be compiled: leave the variable be",
+    ast.Yield: "'yield' cannot be compiled: send messages instead",
+    ast.YieldFrom: "'yield' cannot be compiled: send messages instead",
+    ast.List: "a list cannot be compiled: use State fields, tuples or local variables",
+    ast.Dict: "a dict cannot be compiled: use State fields, tuples or local variables",
+    ast.Set: "a set cannot be compiled: use State fields, tuples or local variables",
+    ast.ListComp: "a list comprehension cannot be compiled: reduce with sum(), min(), max(), any(), all()",
+    ast.DictComp: "a dict comprehension cannot be compiled: use a loop",
+    ast.SetComp: "a set comprehension cannot be compiled: use a loop",
+    ast.JoinedStr: "an f-string cannot be compiled: print and format with device='python'",
+    ast.NamedExpr: "':=' cannot be compiled: assign on a line of its own",
+    ast.Match: "'match' cannot be compiled: use if and elif",
+    ast.Starred: "'*' cannot be compiled: name the arguments",
+}
+_CALLS_REFUSED = {
+    "print": "print() cannot be compiled: run with device='python', or trace=[ids]",
+    "breakpoint": "breakpoint() cannot be compiled: run with device='python'",
+    "super": "super() cannot be compiled: give the shared part a method name of its own",
+    "sorted": "sorted() cannot be compiled: keep the best values in local variables while looping",
+    "list": "list() cannot be compiled: loop over the messages themselves",
+    "set": "set() cannot be compiled: use State fields, tuples or local variables",
+    "dict": "dict() cannot be compiled: use State fields, tuples or local variables",
+    "next": "next() cannot be compiled: the order of messages is unspecified; use min() or max()",
+    "enumerate": "enumerate() cannot be compiled: count in a local variable",
+    "zip": "zip() cannot be compiled: loop over range(...)",
+    "isinstance": "isinstance() cannot be compiled: a message has the one type that the class declares",
+    "getattr": "getattr() cannot be compiled: write self.name",
+    "hasattr": "hasattr() cannot be compiled: write self.name",
+    "setattr": "setattr() cannot be compiled: write self.name = value",
+    "open": "open() cannot be compiled: read data before the run, into Param fields or edge columns",
+    "input": "input() cannot be compiled: give the value as a Param",
+    "str": "str() cannot be compiled: compute with numbers",
+}
+
+
+def refuse(tree: ast.FunctionDef) -> None:
+    """Raise a CompileError at the first thing in a function that cannot be compiled."""
+    for node in [child for statement in tree.body for child in ast.walk(statement)]:
+        refusal = _REFUSED.get(type(node))
+        if refusal is not None:
+            reject(node, refusal)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CALLS_REFUSED:
+            reject(node, _CALLS_REFUSED[node.func.id])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.For):
+            _check_loop(node)
+
+
+def _check_loop(node: ast.For) -> None:
+    source = node.iter
+    is_range = (
+        isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id == "range"
+    )
+    is_tuple = isinstance(source, (ast.Name, ast.Tuple)) or _is_tuple(source)
+    is_edges = is_self(source) and source.attr == "out_edges"
+    is_pairs = is_common_neighbors(source)
+    if not (is_range or is_tuple or is_edges or is_pairs):
+        reject(
+            node,
+            "a loop runs over messages, self.out_edges, self.common_neighbors(edge), range(...) or a tuple; "
+            "this one does not",
+        )
+    if node.orelse:
+        reject(
+            node, "'else' of a loop cannot be compiled: note in a local variable whether the loop was left"
+        )
+    target = node.target
+    is_parts = isinstance(target, ast.Tuple) and all(isinstance(t, ast.Name) for t in target.elts)
+    if is_pairs:
+        check_pair(target)
+    if not isinstance(target, ast.Name) and not (is_parts and not is_edges and not is_range):
+        reject(node, "the loop variable must be one name, or a name for each field of a message")
+
+
+def is_common_neighbors(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Tell whether an expression is `self.common_neighbors(...)`."""
+    return isinstance(node, ast.Call) and is_self(node.func) and node.func.attr == "common_neighbors"
+
+
+def check_pair(target: ast.expr) -> None:
+    """Refuse to name what `common_neighbors()` gives by anything but two names."""
+    is_pair = isinstance(target, ast.Tuple) and all(isinstance(t, ast.Name) for t in target.elts)
+    if not is_pair or len(target.elts) != 2:  # type: ignore[attr-defined]
+        reject(target, "common_neighbors() gives pairs: 'for one, other in self.common_neighbors(edge)'")
+
+
+def _is_tuple(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, tuple)
+
+
+def check_actions(statement: ast.stmt) -> None:
+    """Every action is a statement of its own, with the arguments it takes."""
+    done = {
+        node.value
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and is_self(node.value.func)
+    }
+    calls = {node.func: node for node in ast.walk(statement) if isinstance(node, ast.Call)}
+    for node in ast.walk(statement):
+        if not is_self(node) or node.attr not in ACTIONS:
+            continue
+        action = node.attr
+        call = calls.get(node)
+        if call is None or call not in done:
+            reject(node, f"self.{action}(...) gives no value: call it on a line of its own")
+        if call.keywords or len(call.args) != ACTIONS[action]:
+            count = ACTIONS[action]
+            reject(node, f"self.{action}() takes {count} argument{'s' * (count != 1)}, without names")

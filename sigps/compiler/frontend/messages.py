@@ -1,0 +1,133 @@
+"""From the ways compute() reads its messages to slots that combine them, or to lists.
+
+Where every use of `messages` is a reduction of something that depends only on the message and the run, the
+reductions become slots (`slots.py`): one value each, combined on the way. Two folds make two slots.
+
+    best = min(messages, default=inf)                slot 0: min of m
+    for m in messages: total += m * self.damping     slot 1: sum of m * damping
+
+Any other use keeps the messages as a list. With an explicit combiner there is one message at most.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+
+from sigps.compiler.frontend.reading import Messages, NotCombinableError, Reader, bind_message
+from sigps.compiler.frontend.reductions import Reduction, is_messages, reduction_call
+from sigps.compiler.frontend.slots import Combined
+from sigps.compiler.frontend.source import reject
+from sigps.compiler.frontend.subject import Subject
+from sigps.compiler.frontend.syntax import assign, expression, loaded_names
+from sigps.compiler.program import Consumption, Slot
+
+__all__ = ["consume_messages"]
+
+
+def consume_messages(body: list[ast.stmt], subject: Subject) -> Messages:
+    """Derive how a program reads its messages."""
+    reads = [n for s in body for n in ast.walk(s) if is_messages(n)]
+    if not reads:
+        return Messages(Consumption.NONE, body)
+    if not subject.message:
+        reject(
+            reads[0],
+            f"{subject.name} reads messages, but declares none: class {subject.name}(Vertex, message=float)",
+        )
+    if subject.combiner is not None:
+        return _Single(subject, body).read(body)
+    try:
+        return Combined(subject, body).read(copy.deepcopy(body))
+    except NotCombinableError as reason:
+        messages = _Listed(subject, body).read(body)
+        messages.obstacle = str(reason)
+        return messages
+
+
+class _Single(Reader):
+    """An explicit combiner leaves at most one message, `__m`."""
+
+    consumption = Consumption.SINGLE
+
+    def reduce(self, reduction: Reduction) -> ast.expr:
+        element = self.over_message(reduction.element, reduction.variable)
+        has: ast.expr = expression("__has")
+        if reduction.conditions:
+            conditions = [self.over_message(c, reduction.variable) for c in reduction.conditions]
+            has = ast.BoolOp(ast.And(), [has, *conditions])
+        op, default = reduction.op, reduction.default
+        if op == "len":
+            return ast.IfExp(has, ast.Constant(1), ast.Constant(0))
+        if op == "any":
+            return ast.BoolOp(ast.And(), [has, element])
+        if op == "all":
+            return ast.BoolOp(ast.Or(), [ast.UnaryOp(ast.Not(), has), element])
+        if op == "sum":
+            value = ast.IfExp(has, element, ast.Constant(0))
+            return value if default is None else ast.BinOp(default, ast.Add(), value)
+        return element if default is None else ast.IfExp(has, element, default)
+
+    def loop(self, node: ast.For) -> list[ast.stmt]:
+        self.generic_visit_body(node)
+        node.body = [*bind_message(node.target, "__m", self.subject), *node.body]
+        node.target = ast.Name("__once", ast.Store())
+        node.iter = expression("range(1 if __has else 0)")
+        return [node]
+
+    def generic_visit_body(self, node: ast.For) -> None:
+        block = ast.Module(body=node.body, type_ignores=[])
+        self.generic_visit(block)
+        node.body = block.body
+
+    def truth(self) -> ast.expr:
+        return expression("__has")
+
+    def finish(self) -> None:
+        names = [f.name for f in self.subject.message]
+        scalar = self.subject.message_type is None
+        self.result.lift = [expression("__m" if scalar else f"__m.{n}") for n in names]
+        combiner = self.subject.combiner
+        op = next((f.__name__ for f in (min, max, sum) if f is combiner), "user")
+        fields = tuple(f"__g{i}" for i in range(len(names)))
+        self.result.slots = [Slot(op, fields, "m")]
+
+
+class _Listed(_Single):
+    """The messages stay a list: positions `__begin` to `__end` of the arrays `__box0`, ..."""
+
+    consumption = Consumption.LISTED
+
+    def reduce(self, reduction: Reduction) -> ast.expr:
+        if reduction.op == "len" and not reduction.conditions:
+            return expression("(__end - __begin)")
+        element = self.visit(self.over_message(reduction.element, reduction.variable))
+        conditions = [self.visit(self.over_message(c, reduction.variable)) for c in reduction.conditions]
+        reduction.element = self.lowered(element)
+        reduction.conditions = [self.lowered(c) for c in conditions]
+        reduction.default = None if reduction.default is None else self.lowered(reduction.default)
+        name = f"__reduce{len(self.result.functions)}"
+        item = []
+        if "__m" in loaded_names([reduction.element, *reduction.conditions]):
+            item = [assign("__m", self._message("__i"))]
+        definition, call = reduction_call(name, reduction, item, self.subject)
+        self.result.functions.append(definition)
+        return call
+
+    def loop(self, node: ast.For) -> list[ast.stmt]:
+        self.generic_visit_body(node)
+        code = [assign("__m", self._message("__at_message")), *bind_message(node.target, "__m", self.subject)]
+        node.body = [*code, *node.body]
+        node.target = ast.Name("__at_message", ast.Store())
+        node.iter = expression("range(__begin, __end)")
+        return [node]
+
+    def truth(self) -> ast.expr:
+        return expression("(__end > __begin)")
+
+    def finish(self) -> None:
+        return
+
+    def _message(self, index: str) -> ast.expr:
+        parts = ", ".join(f"__box{i}[{index}]" for i in range(len(self.dtypes)))
+        return expression(parts if self.subject.message_type is None else f"__Message({parts})")

@@ -1,0 +1,215 @@
+"""What the global names in user code mean. Each meaning gets one name in the generated module.
+
+A class may inherit from another module whose globals have the same names as its own, and users call their
+helpers and variables `merge` or `sum` as they like: names that clash are replaced where they are read.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import difflib
+import inspect
+import types
+from collections.abc import Callable, Collection
+from typing import Any
+
+import numpy as np
+
+from sigps.compiler.frontend.fold import constant_of
+from sigps.compiler.frontend.source import global_names, reject
+from sigps.compiler.frontend.syntax import assigned_names
+from sigps.compiler.program import FUNCTIONS
+
+__all__ = ["Names", "class_fingerprint", "fingerprint"]
+
+_COMPILED_ELSEWHERE = ("numpy", "math", "builtins", "operator", "cmath", "numba")
+_RANDOM = ("random", "numpy.random", "secrets")
+
+
+class Names:
+    """The global names of one generated module, and their meanings."""
+
+    def __init__(self) -> None:
+        self.meanings: dict[str, Any] = {}
+
+    def resolve(
+        self, tree: ast.FunctionDef, function: Callable[..., Any], kept: Collection[str]
+    ) -> ast.FunctionDef:
+        """Give every global name in a function its name in the module, in place; also clashing locals.
+
+        Args:
+            tree: The function.
+            function: What Python made of it.
+            kept: Arguments with a meaning of their own.
+
+        Raises:
+            CompileError: If a name is not defined, or means something that compiled code cannot hold.
+        """
+        params = {arg.arg for arg in ast.walk(tree.args) if isinstance(arg, ast.arg)}
+        local = (params | assigned_names(tree.body)) - set(kept)
+        for node in ast.walk(tree):
+            name = getattr(node, "id", getattr(node, "arg", None))
+            if isinstance(name, str) and name in local and name.startswith("__"):
+                reject(
+                    node,
+                    f"the name {name!r} begins with two underscores, as the compiler's own do: rename it",
+                )
+        resolved: ast.FunctionDef = _Resolver(self, global_names(function), local, set(kept)).visit(tree)
+        return resolved
+
+    def claim(self, node: ast.expr, name: str, value: Any) -> str:
+        """Return the name under which a global is known in the generated module."""
+        _check_usable(node, name, value)
+        taken = name in FUNCTIONS or hasattr(builtins, name) or name in ("self", "messages")
+        alias, number = name, 0
+        while taken or self.meanings.get(alias, value) is not value:
+            number += 1
+            alias, taken = f"__global{number}_{name}", False
+        self.meanings[alias] = value
+        return alias
+
+
+class _Resolver(ast.NodeTransformer):
+    def __init__(self, names: Names, meanings: dict[str, Any], local: set[str], kept: set[str]) -> None:
+        self._names, self._meanings, self._local, self._kept = names, meanings, local, kept
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        node.arg = self._local_name(node.arg)
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if node.id in self._kept:
+            return node
+        if node.id in self._local:
+            node.id = self._local_name(node.id)
+        elif node.id in self._meanings and self._meanings[node.id] is not getattr(
+            builtins, node.id, NotImplemented
+        ):
+            node.id = self._names.claim(node, node.id, self._meanings[node.id])
+        elif not hasattr(builtins, node.id):
+            near = difflib.get_close_matches(node.id, [*self._local, *self._meanings], 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            reject(node, f"the name {node.id!r} is not defined{hint}")
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """Read what a module holds now; functions of NumPy and math stay as they are written."""
+        module = self._module(node.value)
+        if module is None:
+            return self.generic_visit(node)
+        if not hasattr(module, node.attr):
+            near = difflib.get_close_matches(node.attr, vars(module), 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            reject(node, f"the module {module.__name__} has no {node.attr!r}{hint}")
+        value = getattr(module, node.attr)
+        constant = constant_of(value)
+        if constant is not NotImplemented:
+            return ast.copy_location(ast.Constant(constant), node)
+        if module.__name__.partition(".")[0] in _COMPILED_ELSEWHERE:
+            _check_not_random(node, ast.unparse(node), value)
+            return self.generic_visit(node)
+        return ast.copy_location(ast.Name(self._names.claim(node, node.attr, value), node.ctx), node)
+
+    def _module(self, node: ast.expr) -> types.ModuleType | None:
+        value: Any = None
+        if isinstance(node, ast.Name) and node.id not in self._local:
+            value = self._meanings.get(node.id)
+        elif isinstance(node, ast.Attribute):
+            value = getattr(self._module(node.value), node.attr, None)
+        return value if isinstance(value, types.ModuleType) else None
+
+    def _local_name(self, name: str) -> str:
+        clashes = hasattr(builtins, name) or name in ("self", "messages")
+        return f"__local_{name}" if clashes and name in self._local else name
+
+
+def _check_usable(node: ast.expr, name: str, value: Any) -> None:
+    """Raise a CompileError for what compiled code cannot hold."""
+    _check_not_random(node, name, value)
+    is_number = isinstance(value, (bool, int, float, np.number, np.bool_))
+    is_tuple = type(value) is tuple and constant_of(value) is not NotImplemented
+    functions = (types.FunctionType, types.BuiltinFunctionType, np.ufunc, types.ModuleType)
+    is_type = isinstance(value, type) and (issubclass(value, np.generic) or hasattr(value, "_fields"))
+    if is_number or is_tuple or is_type or isinstance(value, functions) or hasattr(value, "py_func"):
+        return
+    is_numpy = callable(value) and str(getattr(value, "__module__", "")).partition(".")[0] == "numpy"
+    if is_numpy or value in (int, float, bool) or getattr(builtins, name, None) is value:
+        return
+    reject(
+        node,
+        f"the global {name!r} is a {type(value).__name__}; compiled code can use numbers, tuples of numbers, "
+        "functions and modules from outside compute()",
+    )
+
+
+def _check_not_random(node: ast.expr, name: str, value: Any) -> None:
+    home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+    owner = type(getattr(value, "__self__", None)).__module__
+    if home in _RANDOM or owner in (*_RANDOM, "numpy.random.mtrand"):
+        reject(
+            node,
+            f"{name}: random numbers would differ from run to run: compute them from self.id, self.superstep "
+            "and a seed, as in (self.id * 2654435761 + self.superstep * seed) % 1000003",
+        )
+
+
+def fingerprint(value: Any, seen: set[int]) -> str:
+    """Describe what a global means, so that a change of it is a change of the program."""
+    value = getattr(value, "py_func", value)
+    if isinstance(value, types.ModuleType):
+        return f"module {value.__name__}"
+    if isinstance(value, types.FunctionType):
+        if id(value) in seen:
+            return value.__name__
+        seen.add(id(value))
+        return (
+            f"def {_code(value.__code__)} {value.__defaults__} {value.__kwdefaults__} {_inner(value, seen)}"
+        )
+    if isinstance(value, type) and hasattr(value, "_fields"):
+        return f"{value.__name__}{value._fields}{inspect.get_annotations(value)}"
+    return repr(value)
+
+
+def class_fingerprint(cls: type) -> str:
+    """Describe what a class and its bases hold, but for what every class holds."""
+    seen: set[int] = set()
+    described = []
+    for base in cls.__mro__:
+        if base.__module__ == "sigps.model.vertex" or base is object:
+            continue
+        for name, value in vars(base).items():
+            if isinstance(value, property):
+                described += [
+                    f"{name}={fingerprint(f, seen)}" for f in (value.fget, value.fset) if f is not None
+                ]
+            elif not name.startswith("__"):
+                described.append(f"{name}={fingerprint(getattr(value, '__func__', value), seen)}")
+    return "\n".join(described)
+
+
+def _code(code: types.CodeType) -> str:
+    constants = [_code(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
+    return f"{code.co_code.hex()} {code.co_names} {constants}"
+
+
+def _inner(function: types.FunctionType, seen: set[int]) -> list[str]:
+    """Describe what a function reads: its globals, and what the modules among them hold."""
+    names, read = global_names(function), _names_in(function.__code__)
+    described = []
+    for name in sorted(read & names.keys()):
+        described.append(f"{name}={fingerprint(names[name], seen)}")
+        module = names[name]
+        if (
+            isinstance(module, types.ModuleType)
+            and module.__name__.partition(".")[0] not in _COMPILED_ELSEWHERE
+        ):
+            held = {n: vars(module)[n] for n in sorted(read & vars(module).keys())}
+            described += [f"{name}.{n}={fingerprint(v, seen)}" for n, v in held.items()]
+    return described
+
+
+def _names_in(code: types.CodeType) -> set[str]:
+    """Return the names that a function reads, also in the generators inside it."""
+    inner = [_names_in(c) for c in code.co_consts if isinstance(c, types.CodeType)]
+    return {*code.co_names, *code.co_freevars}.union(*inner)

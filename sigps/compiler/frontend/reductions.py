@@ -1,0 +1,173 @@
+"""Reductions of messages and of edges, `sum` to `len`: matched, and written out as loops."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sigps.compiler.frontend.grammar import is_common_neighbors
+from sigps.compiler.frontend.source import reject
+from sigps.compiler.frontend.subject import Subject
+from sigps.compiler.frontend.syntax import (
+    assign,
+    assigned_names,
+    at,
+    expression,
+    function,
+    is_self,
+    loaded_names,
+    statements,
+)
+
+__all__ = ["Loop", "Reduction", "is_messages", "is_out_edges", "match_reduction", "numeric", "reduction_call"]
+
+Loop = Callable[[list[ast.stmt]], list[ast.stmt]]
+"""Writes a loop around its body."""
+
+
+@dataclass
+class Reduction:
+    """One call of sum, min, max, any, all or len.
+
+    Attributes:
+        op: Which.
+        source: What it runs over: `messages`, `self.out_edges` or `self.common_neighbors(edge)`.
+        variable: The loop's variable, or a tuple of them.
+        element: What is reduced, of the variable.
+        conditions: The filters.
+        default: The value without elements; the start of a sum; None if not given.
+    """
+
+    op: str
+    source: ast.expr
+    variable: ast.expr
+    element: ast.expr
+    conditions: list[ast.expr]
+    default: ast.expr | None
+    node: ast.Call
+
+    @property
+    def needs_default(self) -> bool:
+        return self.op in ("min", "max") and self.default is None
+
+
+def match_reduction(node: ast.Call) -> Reduction | None:
+    """Return the reduction of messages or edges that a call is, or None."""
+    if not isinstance(node.func, ast.Name) or node.func.id not in _LOOPS or not node.args:
+        return None
+    first, op = node.args[0], node.func.id
+    if isinstance(first, ast.GeneratorExp):
+        source = first.generators[0]
+        if len(first.generators) != 1 or source.is_async:
+            reject(node, "a reduction has one 'for' inside it: write a loop")
+        if not (is_messages(source.iter) or is_out_edges(source.iter) or is_common_neighbors(source.iter)):
+            reject(
+                node,
+                f"{op}() can reduce messages, self.out_edges or self.common_neighbors(edge); this runs over "
+                "something else: write a loop",
+            )
+        reduction = Reduction(op, source.iter, source.target, first.elt, source.ifs, None, node)
+    elif is_messages(first):
+        each = ast.Name("__each", ast.Load())
+        reduction = Reduction(op, first, ast.Name("__each", ast.Store()), each, [], None, node)
+    elif is_common_neighbors(first):
+        reject(node, f"{op}() cannot take pairs: {op}(... for one, other in self.common_neighbors(edge))")
+    elif is_out_edges(first):
+        reject(
+            node,
+            f"{op}() cannot take edges: use self.out_degree, or {op}(edge.weight for edge in self.out_edges)",
+        )
+    else:
+        return None
+    reduction.default = _default(node, op)
+    return reduction
+
+
+def _default(node: ast.Call, op: str) -> ast.expr | None:
+    if any(k.arg == "key" for k in node.keywords):
+        reject(node, f"{op}(..., key=) cannot be compiled: send a NamedTuple whose first field is the key")
+    given = {k.arg: k.value for k in node.keywords}
+    if op == "sum" and len(node.args) == 2:
+        given["start"] = node.args[1]
+    allowed = {"sum": "start", "min": "default", "max": "default"}.get(op)
+    if len(node.args) > (2 if op == "sum" else 1) or set(given) - {allowed}:
+        extra = f" and {allowed}=" if allowed else ""
+        reject(node, f"{op}() of messages or edges takes what it reduces{extra}, nothing else")
+    return next(iter(given.values()), None)
+
+
+def is_messages(node: ast.AST) -> bool:
+    """Tell whether an expression is `messages`."""
+    return isinstance(node, ast.Name) and node.id == "messages"
+
+
+def is_out_edges(node: ast.AST) -> bool:
+    """Tell whether an expression is `self.out_edges`."""
+    return is_self(node) and node.attr == "out_edges"
+
+
+def reduction_call(
+    name: str,
+    reduction: Reduction,
+    item: Sequence[ast.stmt],
+    subject: Subject,
+    span: tuple[str, str] = ("__begin", "__end"),
+    loop: Loop | None = None,
+) -> tuple[ast.FunctionDef, ast.expr]:
+    """Write a reduction out as a function of a loop, and its call.
+
+    Args:
+        name: The function's.
+        reduction: The reduction, its expressions lowered to plain names.
+        item: Statements that bind element number `__i` of the span.
+        subject: The class.
+        span: Names of the first position and of the one past the last.
+        loop: What writes the loop, where it is not one over the span.
+    """
+    start, update, result = _LOOPS[reduction.op]
+    element = numeric(reduction.element, None) if reduction.op == "sum" else reduction.element
+    skip: list[ast.stmt] = [
+        ast.If(ast.UnaryOp(ast.Not(), c), [ast.Continue()], []) for c in reduction.conditions
+    ]
+    body = [*item, *skip, assign("__x", element), *statements(update)]
+    loops: list[ast.stmt] = [
+        ast.For(ast.Name("__i", ast.Store()), expression(f"range({', '.join(span)})"), body, [])
+    ]
+    if loop is not None:
+        loops = loop(body)
+    before = [assign("__acc", reduction.default or ast.Constant(0)), *statements(start)]
+    if reduction.needs_default:
+        # There is an element: the first one stands in for the default.
+        first = [assign("__i", ast.Name(span[0], ast.Load())), *item, assign("__acc", element)]
+        before = copy.deepcopy([*first, *statements(start)])
+    code = [*before, *loops, *statements(f"return {result}")]
+    inside = {"__i", "__m", "__np", "__Message", "__mark_row", "__next_common", *subject.names.meanings}
+    names = loaded_names(code) - assigned_names(code) - inside - set(dir(builtins))
+    captured = sorted(n for n in names if not n.startswith(("__method_", "__reduce")))
+    definition = function(name, captured, at(code, reduction.node))
+    call = ast.Call(ast.Name(name, ast.Load()), [ast.Name(c, ast.Load()) for c in captured], [])
+    return at([definition], reduction.node)[0], at([call], reduction.node)[0]
+
+
+_LOOPS = {
+    "sum": ("", "__acc = __acc + __x", "__acc"),
+    "min": ("__seen = False", "if not __seen or __x < __acc:\n    __acc = __x\n__seen = True", "__acc"),
+    "max": ("__seen = False", "if not __seen or __x > __acc:\n    __acc = __x\n__seen = True", "__acc"),
+    "any": ("__acc = False", "__acc = __acc or bool(__x)", "__acc"),
+    "all": ("__acc = True", "__acc = __acc and bool(__x)", "__acc"),
+    "len": ("__acc = 0", "__acc = __acc + 1", "__acc"),
+}
+
+
+def numeric(element: ast.expr, dtype: Any) -> ast.expr:
+    """Return a truth value as a whole number, as sum() counts it."""
+    is_truth = isinstance(element, (ast.Compare, ast.BoolOp)) or (
+        isinstance(element, ast.UnaryOp) and isinstance(element.op, ast.Not)
+    )
+    if is_truth or (dtype is not None and dtype.kind == "b"):
+        return ast.Call(ast.Attribute(ast.Name("__np", ast.Load()), "int64", ast.Load()), [element], [])
+    return element

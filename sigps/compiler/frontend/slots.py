@@ -1,0 +1,259 @@
+"""Messages that are only reduced: each reduction becomes a slot, one value a vertex, combined on the way."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+from sigps.compiler.frontend.reading import NotCombinableError, Reader
+from sigps.compiler.frontend.reductions import Reduction, numeric
+from sigps.compiler.frontend.subject import Subject
+from sigps.compiler.frontend.syntax import assigned_names, cast, expression, is_self
+from sigps.compiler.program import Consumption, Slot
+from sigps.model.vertex import extreme
+
+__all__ = ["Combined"]
+
+
+class Combined(Reader):
+    """Every use is a reduction: slots."""
+
+    consumption = Consumption.COMBINED
+
+    def __init__(self, subject: Subject, body: Sequence[ast.stmt]) -> None:
+        super().__init__(subject, body)
+        self._local_names = assigned_names(body) | {"messages"}
+        self._lasting = _names_outside_their_loops(body)
+        self._known: dict[str, int] = {}
+        self._folded: dict[str, str] = {}
+
+    def reduce(self, reduction: Reduction) -> ast.expr:
+        element = self.over_message(reduction.element, reduction.variable)
+        conditions = [self.over_message(c, reduction.variable) for c in reduction.conditions]
+        op, node = reduction.op, reduction.node
+        value = self._slot("count" if op == "len" else op, element, conditions, node)
+        if op == "sum" and reduction.default is not None:
+            return ast.BinOp(reduction.default, ast.Add(), value)
+        if op in ("min", "max"):
+            has = expression("__has")
+            if conditions:
+                has = self._slot("any", ast.Constant(True), conditions, node)
+            return value if reduction.default is None else ast.IfExp(has, value, reduction.default)
+        return value
+
+    def loop(self, node: ast.For) -> list[ast.stmt]:
+        code: list[ast.stmt] = []
+        self._folded = {}
+        lasting = assigned_names([node.target]) & self._lasting
+        if lasting:
+            raise NotCombinableError(
+                node, f"the loop's variable {sorted(lasting)[0]!r} is read after the loop"
+            )
+        for statement in node.body:
+            code += self._fold(statement, node, [])
+        return code
+
+    def truth(self) -> ast.expr:
+        return expression("__has")
+
+    def _fold(self, statement: ast.stmt, loop: ast.For, conditions: list[ast.expr]) -> list[ast.stmt]:
+        """Turn one update of an accumulator inside a loop over messages into an update after it."""
+        if isinstance(statement, ast.If) and not statement.orelse:
+            extremum = self._extremum(statement)
+            if extremum is not None:
+                return self._accumulate(*extremum, loop, conditions, statement)
+            inner = [*conditions, statement.test]
+            return [s for child in statement.body for s in self._fold(child, loop, inner)]
+        update = _update(statement)
+        if update is None:
+            raise NotCombinableError(statement, "the loop over messages does more than fold them")
+        return self._accumulate(*update, loop, conditions, statement)
+
+    def _extremum(self, node: ast.If) -> tuple[str, ast.expr, ast.expr] | None:
+        """Match `if x < best: best = x` and its mirror images."""
+        test = node.test
+        if (
+            len(node.body) != 1
+            or not isinstance(node.body[0], ast.Assign)
+            or not isinstance(test, ast.Compare)
+        ):
+            return None
+        target, value = node.body[0].targets[0], node.body[0].value
+        sides = [ast.dump(_as_load(test.left)), ast.dump(_as_load(test.comparators[0]))]
+        less = isinstance(test.ops[0], (ast.Lt, ast.LtE))
+        if len(test.ops) != 1 or not (less or isinstance(test.ops[0], (ast.Gt, ast.GtE))):
+            return None
+        best, new = ast.dump(_as_load(target)), ast.dump(value)
+        if sides == [new, best]:
+            return ("min" if less else "max"), _as_load(target), value
+        if sides == [best, new]:
+            return ("max" if less else "min"), _as_load(target), value
+        return None
+
+    def _accumulate(
+        self,
+        op: str,
+        target: ast.expr,
+        element: ast.expr,
+        loop: ast.For,
+        conditions: list[ast.expr],
+        node: ast.stmt,
+    ) -> list[ast.stmt]:
+        if self._folded.setdefault(ast.dump(target), op) != op:
+            raise NotCombinableError(
+                node, f"the loop folds {ast.unparse(target)} in two ways, and their order matters"
+            )
+        element = self.over_message(element, loop.target)
+        over = [self.over_message(c, loop.target) for c in conditions]
+        value = self._slot(op, element, over, node)
+        if is_self(target) and target.attr in self.subject.aggregators:
+            if op != "sum" or self.subject.aggregators[target.attr].kind != "sum":
+                raise NotCombinableError(node, "the loop over messages contributes each one to an aggregator")
+            return [ast.AugAssign(_as_store(target), ast.Add(), value)]  # type: ignore[arg-type]
+        store = _as_store(target)
+        new: ast.expr
+        if op == "sum":
+            new = ast.BinOp(target, ast.Add(), value)
+        elif op in ("min", "max"):
+            new = ast.IfExp(
+                ast.BoolOp(
+                    ast.And(),
+                    [
+                        expression("__has"),
+                        ast.Compare(value, [ast.Lt() if op == "min" else ast.Gt()], [target]),
+                    ],
+                ),
+                value,
+                target,
+            )
+        else:
+            new = ast.BoolOp(ast.Or() if op == "any" else ast.And(), [target, value])
+        return [ast.Assign([store], new)]
+
+    def _slot(self, op: str, element: ast.expr, conditions: list[ast.expr], node: ast.AST) -> ast.expr:
+        for part in (element, *conditions):
+            self._require_uniform(part, node)
+        text = "1" if op == "count" else ast.unparse(element).replace("__m", "m")
+        key = f"{op} {ast.dump(element) if op != 'count' else ''} {[ast.dump(c) for c in conditions]}"
+        is_whole = self.subject.message_type is not None and ast.dump(element) == ast.dump(
+            ast.Name("__m", ast.Load())
+        )
+        if key not in self._known:
+            self._known[key] = len(self.result.lift)
+            parts = self._parts(op, element, conditions, is_whole, node)
+            self.result.lift += [self.lowered(p) for p in parts]
+            condition = "".join(f" if {ast.unparse(c)}" for c in conditions).replace("__m", "m")
+            names = tuple(f"__g{self._known[key] + i}" for i in range(len(parts)))
+            self.result.slots.append(Slot("sum" if op == "count" else op, names, text + condition))
+        first = self._known[key]
+        if is_whole and op in ("min", "max"):
+            fields = ", ".join(f"__g{first + i}" for i in range(len(self.dtypes)))
+            return expression(f"__Message({fields})")
+        return ast.Name(f"__g{first}", ast.Load())
+
+    def _parts(
+        self, op: str, element: ast.expr, conditions: list[ast.expr], is_whole: bool, node: ast.AST
+    ) -> list[ast.expr]:
+        if op == "count":
+            parts, identities = [expression("__np.int64(1)")], [expression("__np.int64(0)")]
+        elif op == "sum":
+            parts, identities = [numeric(element, self._dtype(element))], [ast.Constant(0)]
+        elif op in ("any", "all"):
+            parts, identities = (
+                [ast.Call(ast.Name("bool", ast.Load()), [element], [])],
+                [ast.Constant(op == "all")],
+            )
+        else:
+            parts = [element]
+            if is_whole:
+                parts = [expression(f"__m.{f.name}") for f in self.subject.message]
+            identities = []
+            if conditions:
+                dtypes = self.dtypes if is_whole else [self._dtype(element)]
+                if any(d is None for d in dtypes):
+                    raise NotCombinableError(
+                        node, f"a filtered {op}() of an expression has no known neutral value"
+                    )
+                identities = [cast(d, ast.Constant(extreme(op, d.type))) for d in dtypes if d is not None]
+        if not conditions:
+            return parts
+        test = conditions[0] if len(conditions) == 1 else ast.BoolOp(ast.And(), conditions)
+        return [ast.IfExp(test, p, i) for p, i in zip(parts, identities, strict=True)]
+
+    def _dtype(self, element: ast.expr) -> Any:
+        """Return the type of an element that is a message or a field of one; None for an expression."""
+        if isinstance(element, ast.Name) and element.id == "__m" and self.subject.message_type is None:
+            return self.dtypes[0]
+        if (
+            isinstance(element, ast.Attribute)
+            and isinstance(element.value, ast.Name)
+            and element.value.id == "__m"
+        ):
+            names = [f.name for f in self.subject.message]
+            return self.dtypes[names.index(element.attr)]
+        return None
+
+    def _require_uniform(self, part: ast.expr, node: ast.AST) -> None:
+        for child in ast.walk(part):
+            if isinstance(child, ast.Name) and child.id in self._local_names:
+                raise NotCombinableError(
+                    node, f"what is reduced depends on {child.id!r}, which belongs to one vertex"
+                )
+            if is_self(child):
+                name = child.attr
+                if not self.subject.is_uniform(name):
+                    raise NotCombinableError(
+                        node, f"what is reduced depends on self.{name}, which belongs to one vertex"
+                    )
+
+
+def _update(statement: ast.stmt) -> tuple[str, ast.expr, ast.expr] | None:
+    """Match `acc += x`, `acc = acc + x`, `acc = min(acc, x)`, `acc = acc or x`: the operation, acc, and x."""
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add):
+        return "sum", _as_load(statement.target), statement.value
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    target, value = _as_load(statement.targets[0]), statement.value
+    pairs: list[tuple[str, list[ast.expr]]] = []
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+        pairs.append(("sum", [value.left, value.right]))
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("min", "max"):
+        pairs.append((value.func.id, value.args))
+    if isinstance(value, ast.BoolOp):
+        pairs.append(("any" if isinstance(value.op, ast.Or) else "all", value.values))
+    for op, (first, *rest) in pairs:
+        if len(rest) == 1 and ast.dump(first) == ast.dump(target):
+            return op, target, rest[0]
+        if len(rest) == 1 and ast.dump(rest[0]) == ast.dump(target):
+            return op, target, first
+    return None
+
+
+def _as_store(node: ast.expr) -> ast.expr:
+    node = copy.deepcopy(node)
+    node.ctx = ast.Store()  # type: ignore[attr-defined]
+    return node
+
+
+def _as_load(node: ast.expr) -> ast.expr:
+    node = copy.deepcopy(node)
+    if hasattr(node, "ctx"):
+        node.ctx = ast.Load()
+    return node
+
+
+def _names_outside_their_loops(body: Sequence[ast.AST], bound: frozenset[str] = frozenset()) -> set[str]:
+    """Return the names that are read where no loop or generator around them gives them their value."""
+    found: set[str] = set()
+    for node in body:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in bound:
+            found.add(node.id)
+        inside = bound
+        if isinstance(node, ast.For):
+            inside = bound | assigned_names([node.target])
+        elif isinstance(node, ast.GeneratorExp):
+            inside = bound | assigned_names([g.target for g in node.generators])
+        found |= _names_outside_their_loops(list(ast.iter_child_nodes(node)), inside)
+    return found

@@ -1,0 +1,241 @@
+"""The class under compilation: what its `self.x` mean, and which of its methods can be called from where."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import difflib
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from sigps.compiler.frontend.fold import Known, constant_of, fold
+from sigps.compiler.frontend.grammar import refuse
+from sigps.compiler.frontend.names import Names
+from sigps.compiler.frontend.source import parse_function, reject
+from sigps.compiler.frontend.syntax import is_self, rename
+from sigps.model.vertex import Field, Vertex
+
+__all__ = ["ENV", "VERTEX", "Precision", "Subject"]
+
+Precision = Literal["single", "double"]
+
+ENV = ("superstep", "num_vertices", "num_edges")
+VERTEX = ("id", "out_degree", "in_degree")
+EFFECTS = ("send", "send_to", "send_to_neighbors", "vote_to_halt", "retire", "out_edges", "common_neighbors")
+
+
+class Subject:
+    """A program's class and parameters, as the front end asks about them.
+
+    Parameters that are not one number (strings, None) become constants; the rest are read at run time.
+    """
+
+    def __init__(self, program: Vertex, precision: Precision) -> None:
+        self.cls = type(program)
+        self.name = self.cls.__name__
+        self.precision = precision
+        declared = program.declaration
+        self.message_type = declared.message_type
+        self.message = declared.message
+        self.message_dtypes = [f.dtype(precision) for f in declared.message]
+        self.combiner = declared.combiner
+        self.has_master = declared.has_master
+        self.states = {f.name: f for f in declared.states}
+        self.edge_states = {f.name: f for f in declared.edge_states}
+        self.aggregators = {a.name: a for a in declared.aggregators}
+        self.params: dict[str, Field] = {}
+        self.names = Names()
+        self._trees: dict[str, ast.FunctionDef] = {}
+        constants = {}
+        for field in declared.params:
+            value = getattr(program, field.name)
+            if field.type is not None:
+                self.params[field.name] = field
+            elif field.is_vertex_id and value is not None:  # `VertexId | None`, of any graph
+                self.params[field.name] = Field(field.name, int, value, True)
+            elif isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
+                kind = float if isinstance(value, (float, np.floating)) else int
+                self.params[field.name] = Field(field.name, kind, value, field.is_vertex_id)
+            else:
+                constants[field.name] = value
+        self._known = self._knowledge(constants)
+
+    def _knowledge(self, params: dict[str, Any]) -> Known:
+        declared = {*self.states, *self.edge_states, *self.params, *self.aggregators, *params}
+        own = {
+            n: inspect.getattr_static(self.cls, n)
+            for n in dir(self.cls)
+            if n not in declared and not hasattr(Vertex, n)
+        }
+        constants = {n: constant_of(v) for n, v in {**own, **params}.items()}
+        properties = {n for n, v in own.items() if isinstance(v, property)}
+        return Known(
+            {n: c for n, c in constants.items() if c is not NotImplemented}, set(self.params), properties
+        )
+
+    def compute(self) -> ast.FunctionDef:
+        """Return the tree, folded, with its global names resolved."""
+        tree = parse_function(self.cls.compute, self.name)
+        names = _arguments(tree)
+        if len(names) != 2 or len(names) != len(
+            list(n for n in ast.walk(tree.args) if isinstance(n, ast.arg))
+        ):
+            reject(tree, "compute must be written as 'def compute(self, messages)'")
+        return self._read(tree, self.cls.compute, ("self", "messages"))
+
+    def method(self, attribute: str) -> Callable[..., Any] | None:
+        """Return the function of the user's own method or property of that name, or None."""
+        value = inspect.getattr_static(self.cls, attribute, None)
+        if isinstance(value, staticmethod):
+            value = value.__func__
+        if isinstance(value, property):
+            value = value.fget
+        is_own = isinstance(value, types.FunctionType) and not hasattr(Vertex, attribute)
+        return value if is_own else None
+
+    def is_static(self, attribute: str) -> bool:
+        return isinstance(inspect.getattr_static(self.cls, attribute, None), staticmethod)
+
+    def tree(self, attribute: str) -> ast.FunctionDef:
+        """Return a method's tree, folded, and its global names resolved. Not to be changed."""
+        if attribute not in self._trees:
+            method = self.method(attribute)
+            assert method is not None
+            tree = parse_function(method, self.name)
+            if len(_arguments(tree)) != len([n for n in ast.walk(tree.args) if isinstance(n, ast.arg)]):
+                reject(tree, f"{attribute}() takes '*' or named arguments, which cannot be compiled")
+            kept = () if self.is_static(attribute) else ("self",)
+            self._trees[attribute] = self._read(tree, method, kept)
+        return self._trees[attribute]
+
+    def _read(
+        self, tree: ast.FunctionDef, function: Callable[..., Any], kept: tuple[str, ...]
+    ) -> ast.FunctionDef:
+        given = dict(zip(_arguments(tree), kept, strict=False))
+        if given != {k: k for k in kept}:
+            tree = rename(tree, {**{k: f"{k}_" for k in kept}, **given})
+        tree = fold(tree, self._known)
+        refuse(tree)
+        tree = self.names.resolve(tree, function, kept)
+        for node in ast.walk(tree):
+            node.sigps_file = function.__code__.co_filename  # type: ignore[attr-defined]
+        return tree
+
+    def reach(self, attribute: str) -> str | None:
+        """Tell for whom `self.attribute` is the same: all (`uniform`), one `vertex`, or None: unknown."""
+        if attribute in ENV or attribute in self.params:
+            return "uniform"
+        if attribute in VERTEX or attribute in self.states or attribute in self.aggregators:
+            return "vertex"
+        return None
+
+    def is_uniform(self, attribute: str) -> bool:
+        """Tell whether a field, or all that a method reads, is the same for all vertices."""
+        reads = self.method_reads(attribute) if self.method(attribute) else {attribute}
+        return all(self.reach(r) == "uniform" for r in reads)
+
+    def method_reads(self, attribute: str, seen: tuple[str, ...] = ()) -> set[str]:
+        """Return every `self.x` that a method reads, also through the methods that it calls."""
+        reads: set[str] = set()
+        for node in ast.walk(self.tree(attribute)):
+            if is_self(node):
+                name = node.attr
+                if name in (*seen, attribute):
+                    reject(node, f"{attribute}() calls itself; write the recursion as a loop")
+                called = self.method(name) is not None
+                reads |= self.method_reads(name, (*seen, attribute)) if called else {name}
+        return reads
+
+    def has_effects(self, attribute: str) -> bool:
+        """Tell whether a method assigns fields, sends, halts, or walks edges, itself or through others."""
+        if any(name in EFFECTS for name in self.method_reads(attribute)):
+            return True
+        for node in ast.walk(self.tree(attribute)):
+            if is_self(node):
+                name = node.attr
+                is_stored = not isinstance(node.ctx, ast.Load)
+                if is_stored or (self.method(name) is not None and self.has_effects(name)):
+                    return True
+        return False
+
+    def makes_message(self, node: ast.AST) -> bool:
+        """Tell whether an expression calls the NamedTuple that is the message type."""
+        is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        return (
+            is_call
+            and self.message_type is not None
+            and self.names.meanings.get(node.func.id) is self.message_type  # type: ignore[attr-defined]
+        )
+
+    def message_parts(self, message: ast.expr) -> list[ast.expr]:
+        """Split a message expression into one expression a field."""
+        kind, fields = self.message_type, [f.name for f in self.message]
+        if kind is None:
+            if isinstance(message, ast.Tuple):
+                reject(
+                    message,
+                    f"{self.name} declares one number a message, not a tuple of {len(message.elts)}: "
+                    f"declare a NamedTuple and write class {self.name}(Vertex, message=...)",
+                )
+            return [message]
+        if isinstance(message, ast.Tuple):
+            if len(message.elts) != len(fields):
+                reject(
+                    message,
+                    f"a message has {len(fields)} fields ({', '.join(fields)}), not {len(message.elts)}",
+                )
+            return message.elts
+        if isinstance(message, ast.Call) and self.makes_message(message):
+            given = dict(zip(fields, message.args, strict=False))
+            given |= {k.arg: k.value for k in message.keywords if k.arg}
+            if set(given) != set(fields) or len(message.args) + len(message.keywords) != len(fields):
+                reject(message, f"{kind.__name__} takes exactly these fields: {', '.join(fields)}")
+            return [given[f] for f in fields]
+        if isinstance(message, ast.Name):
+            return [
+                ast.copy_location(ast.Attribute(copy.deepcopy(message), f, ast.Load()), message)
+                for f in fields
+            ]
+        reject(
+            message,
+            f"a message is written as {kind.__name__}(...) where it is sent, or as a variable that holds one",
+        )
+
+    def reject_unknown(self, node: ast.Attribute) -> None:
+        """Say why `self.x` means nothing to the compiler."""
+        name = node.attr
+        if name in self.edge_states:
+            reject(node, f"{name!r} is kept on edges: edge.{name}, in a loop over self.out_edges")
+        if name in ("stop", "wake_all"):
+            reject(node, f"{name}() is for master() and next_phase(): compute() of one vertex cannot call it")
+        value = inspect.getattr_static(self.cls, name, NotImplemented)
+        if isinstance(value, classmethod):
+            reject(
+                node, f"{self.name}.{name} is a classmethod, which cannot be compiled: make it a staticmethod"
+            )
+        if name in {f.name for f in self.cls.declaration.params} or value is not NotImplemented:
+            reject(
+                node,
+                f"self.{name} is no number, string, None or tuple of these, so it cannot be compiled: "
+                "use a State or Param field",
+            )
+        known = [
+            *ENV,
+            *VERTEX,
+            *self.states,
+            *self.params,
+            *self._known.constants,
+            *self.aggregators,
+            "out_edges",
+        ]
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"; did you mean self.{near[0]}?" if near else ""
+        reject(node, f"{self.name} has no field {name!r}{hint}. Declare it: '{name}: State[float] = 0.0'")
+
+
+def _arguments(tree: ast.FunctionDef) -> list[str]:
+    return [arg.arg for arg in tree.args.args]

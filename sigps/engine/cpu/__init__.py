@@ -1,0 +1,1 @@
+"""Supersteps on CPU cores."""

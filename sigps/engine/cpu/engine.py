@@ -1,0 +1,556 @@
+"""Supersteps of one partition in memory, on CPU cores.
+
+`Engine.lease(k)` runs up to k supersteps without asking anybody but its `Exchange`. A superstep is one of
+
+    pull     every owned vertex combines its in-neighbours' records and computes, in one loop
+             (in improving programs their last ones, for what is better than it knows: `improving.py`)
+    push     last superstep's senders combine into inboxes; only who got a message, or is active, computes
+    mailbox  messages that no record can express are written out, sorted by target, and read
+    edge     every in-edge brings its message into its target's inbox; then as a push (`schedule="edge"`)
+
+Which of push and pull is `choose_direction`'s decision, made anew on each partition in each superstep: what
+crosses partitions is the changed outbox records either way.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.compiler.cpu import NativeProgram, rows
+from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
+from sigps.device.cpu import Threads
+from sigps.engine.aggregates import Aggregates
+from sigps.engine.counters import Tally, agree
+from sigps.engine.cpu.arrivals import combine_into, list_by_target
+from sigps.engine.cpu.edge_schedule import EdgePass
+from sigps.engine.cpu.fused import InARow, most_work_alone
+from sigps.engine.cpu.mailbox import Mailbox
+from sigps.engine.cpu.monotone import Kept, has_order
+from sigps.engine.cpu.priority import Withheld
+from sigps.engine.cpu.push import Scatter
+from sigps.engine.cpu.work import can_push, cut_vertices, split_list, walked_edges, with_marks
+from sigps.engine.direction import Direction, Schedule, choose_asking, choose_direction
+from sigps.engine.exchange import Exchange
+from sigps.engine.master_compute import MasterCompute
+from sigps.engine.partition.edge_states import EdgeStates, check_names
+from sigps.engine.partition.subgraph import Subgraph, columns_of
+from sigps.engine.snapshot import Snapshot, as_columns, fill_rows
+from sigps.engine.stats import Outcome
+from sigps.kernels.cpu.loops import ACTIVE, HALTED, MOST, PIECE, RETIRED, SOME, UNLISTED
+
+__all__ = ["Engine"]
+
+Arrays = tuple[NDArray[Any], ...]
+Span = tuple[np.uint64, np.uint64]
+
+_NONE = np.empty(0, dtype=np.uint32)
+
+
+class Engine:
+    """A vertex program on one partition, from superstep 0 to the end.
+
+    Args:
+        native: The program, compiled for the CPU.
+        params: The values of its parameters, in its order.
+        subgraph: The partition.
+        exchange: The way to the other partitions.
+        threads: The crew that runs the loops.
+        deterministic: Whether floating-point results must not depend on the number of ranks and threads.
+        forced: A direction to use always, or None.
+        asynchronous: Whether values may be sent out of turn where the result is provably the same.
+        master: The program's master compute, or None.
+        schedule: What a work item is. An edge: then nothing is sent out of turn, and every message is heard.
+    """
+
+    def __init__(
+        self,
+        native: NativeProgram,
+        params: tuple[Any, ...],
+        subgraph: Subgraph,
+        exchange: Exchange,
+        threads: Threads,
+        *,
+        deterministic: bool = False,
+        forced: Direction | None = None,
+        asynchronous: bool = False,
+        master: MasterCompute | None = None,
+        schedule: Schedule = "vertex",
+    ) -> None:
+        program = native.program
+        n, reach = subgraph.num_owned, subgraph.num_owned + subgraph.num_ghosts
+        self.superstep = 0
+        self._goes_by_edge = schedule == "edge"
+        self._is_best_first = asynchronous and native.best_first is not None and not self._goes_by_edge
+        improving = None if self._is_best_first or self._goes_by_edge else native.improving
+        self._native, self._program, self._params = improving or native, program, params
+        self._plain, self._best_first = native, native.best_first or native
+        self._subgraph, self._exchange, self._threads = subgraph, exchange, threads
+        self._forced, self._master = forced, master
+        self._withheld: Withheld | None = None
+        self._can_push = can_push(native, deterministic) and forced != "pull"
+        self._deterministic = deterministic
+        self.aggregates = Aggregates(program.aggregators, deterministic, n)
+        self._status = np.full(n, ACTIVE, dtype=np.uint8)
+        initial = zip(program.states, program.state_dtypes, strict=True)
+        states = tuple(np.full(n, field.default, dtype=dtype) for field, dtype in initial)
+        self._fields = (self._status, states)
+        self._read, self._write = native.outbox(reach), native.outbox(reach)
+        self._last = Tally(active=n)
+        self._arrived: tuple[NDArray[np.int64], Arrays] | None = None
+        self._senders: NDArray[Any] | None = None
+        self._active: NDArray[Any] | None = None
+        incoming = subgraph.incoming
+        self._pull_edges = (incoming.offsets, incoming.ends, columns_of(incoming, program.edge_columns))
+        self._kept = Kept(improving, self._pull_edges[2], n, reach) if improving else None
+        self._has_order = improving is None or has_order(improving, params, self._pull_edges[2], threads)
+        self._edge_states = _edge_states(program, subgraph, exchange)
+        self._edge_bytes = 0
+        self._of_thread = threading.local()
+        self._own_of_all = (
+            subgraph.ids,
+            incoming.offsets,
+            subgraph.out_degrees,
+            walked_edges(native.program, subgraph, self._edge_states),
+        )
+        self._may_go_in_a_row = (
+            self._can_push
+            and exchange.size == 1
+            and (master is None or master.waits)
+            and not (self._goes_by_edge or program.links_edges or self.aggregates.given)
+        )
+        parts = threads.count * (32 if program.reads_neighbors else 8)
+        self._ranges = cut_vertices(incoming.offsets, parts if threads.count > 1 else 1)
+        self._num_out_edges = int(subgraph.out_degrees.sum(dtype=np.int64))
+        self._num_with_out_edges = int(np.count_nonzero(subgraph.out_degrees))
+        self._mailbox = (
+            Mailbox(native, subgraph, exchange, deterministic, self._edge_states)
+            if native.program.delivery is Delivery.MAILBOX
+            else None
+        )
+
+    @property
+    def _own(self) -> tuple[Any, ...]:
+        """What loops know of owned vertices; where rows of neighbours are walked, with this thread's marks."""
+        if not self._program.reads_neighbors:
+            return self._own_of_all
+        if not hasattr(self._of_thread, "own"):
+            *shared, walked = self._own_of_all
+            self._of_thread.own = *shared, with_marks(walked, self._subgraph)
+        own: tuple[Any, ...] = self._of_thread.own
+        return own
+
+    def state(self, name: str) -> NDArray[Any]:
+        """Return the values of a state field, [num_owned]; the engine's own array."""
+        names = [f.name for f in self._program.states]
+        return self._fields[1][names.index(name)]
+
+    def edge_state(self, name: str) -> NDArray[Any]:
+        """Return what is kept on out-edges, in the order of `Subgraph.outgoing`; the engine's own array."""
+        assert self._edge_states is not None
+        names = [f.name for f in self._program.edge_states]
+        return self._edge_states.own[names.index(name)]
+
+    def begin(self, name: str, values: NDArray[Any]) -> None:
+        """Let a state field begin with these values, [num_owned] by local id; before superstep 0."""
+        self.state(name)[:] = values
+
+    def save(self) -> Snapshot:
+        """Return what this partition needs to go on; between leases, and in no best-first run."""
+        assert not self._is_best_first
+        owned = self._subgraph.owned_gids
+        if self._mailbox is not None:
+            flying = self._mailbox.save()
+        else:
+            senders = self._last_senders()
+            flying = "records", owned[senders], as_columns(self._read[1], senders)
+        states = tuple(s.copy() for s in self._fields[1])
+        kept = self._edge_states.save(self._subgraph) if self._edge_states is not None else ()
+        return Snapshot(
+            self.superstep, owned.copy(), self._status.copy(), states, *flying, self.aggregates.values, *kept
+        )
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on from there: this partition's part of a snapshot of all. Collective, before the first superstep."""
+        if self._master is not None:
+            self._master.restore(snapshot.ends.size, self._exchange)
+        lids = self._subgraph.local_ids(snapshot.gids)
+        self._status[lids] = snapshot.status
+        for state, values in zip(self._fields[1], snapshot.states, strict=True):
+            state[lids] = values
+        if self._edge_states is not None:
+            self._edge_states.restore(self._subgraph, snapshot.sources, snapshot.edges)
+        self.aggregates.restore(snapshot.aggregates)
+        tally = Tally(active=int(np.count_nonzero(self._status == ACTIVE)))
+        ends = self._subgraph.local_ids(snapshot.ends)
+        if snapshot.in_flight == "records":
+            self._write[0][ends] = 1
+            fill_rows(self._write[1], ends, snapshot.values)
+            tally.senders = ends.size
+            tally.sent_edges = int(self._subgraph.out_degrees[ends].sum(dtype=np.int64))
+        self.superstep = snapshot.superstep - 1
+        if self._exchange.gather(np.array([not self._has_order])).any():
+            self._native, self._kept = self._plain, None
+        self._turn(tally)
+        if self._mailbox is not None:
+            self._mailbox.restore(snapshot.in_flight, ends, snapshot.values, self._job())
+        elif snapshot.in_flight == "messages":
+            self._arrived = ends, snapshot.values
+
+    def lease(self, num_supersteps: int) -> Outcome:
+        """Run until the end, or for so many supersteps. Collective among the partitions.
+
+        Returns:
+            Whether the run has ended, and what happened in each superstep.
+        """
+        outcome = Outcome(ended=False)
+        if self.superstep == 0 and self._mailbox is None:
+            self._compile_loops()
+        while not outcome.ended and (before := len(outcome.stats)) < num_supersteps:
+            if self._goes_in_a_row():
+                messages = self._advance_in_a_row(num_supersteps - before, outcome)
+            else:
+                messages = self._advance_once(outcome)
+            if self._master is not None:
+                told = outcome, self.superstep - 1, messages, self.aggregates, self._exchange
+                counted = len(outcome.stats) > before
+                if self._master.run(*told, counted=counted, num_left=self._num_left):
+                    self._wake_all()
+        return outcome
+
+    def _advance_once(self, outcome: Outcome) -> int:
+        """Run a superstep, say what it came to, and return how many messages it sent."""
+        began = time.perf_counter()
+        ghosts, num_bytes = self._exchange_records()
+        num_bytes += self._edge_bytes
+        direction, tally, mail_bytes = self._advance(ghosts)
+        seconds = time.perf_counter() - began
+        counts_idle = self._master is not None and self._master.in_flight
+        everywhere = agree(
+            self._exchange,
+            self.aggregates,
+            tally,
+            num_bytes=num_bytes + mail_bytes,
+            seconds=seconds,
+            is_unordered=not self._has_order,
+            counts_idle=counts_idle,
+        )
+        if not everywhere.has_order:
+            self._native, self._kept = self._plain, None
+        if everywhere.ran == 0 and not (self._is_best_first or self._kept or counts_idle):
+            outcome.ended = True
+            return 0
+        messages, superstep = everywhere.messages, self.superstep
+        if everywhere.ran > 0 or self._kept or counts_idle:
+            self._turn(tally)
+            outcome.stats.append(everywhere.as_stats(superstep, direction, time.perf_counter() - began))
+        if self._is_best_first and (superstep == 0 or messages == 0):
+            messages = self._release()
+        outcome.ended = everywhere.active == 0 and messages == 0
+        return messages
+
+    def _goes_in_a_row(self) -> bool:
+        """Tell whether one core takes the next superstep, and those behind it, by itself."""
+        return (
+            self._may_go_in_a_row
+            and self.superstep > 0
+            and self._arrived is None
+            and self._last.sent_edges + self._last.active <= most_work_alone(self._threads.count)
+            and self._direction(self._last.sent_edges) == "push"
+        )
+
+    def _advance_in_a_row(self, num_supersteps: int, outcome: Outcome) -> int:
+        """Run small supersteps, at most so many; say what they came to, and what the last one sent."""
+        inbox, zero, given = self._open_inbox(), self.aggregates.identity, self.aggregates.given
+        assert self._active is not None
+        row = self._in_a_row.run(
+            self._native, num_supersteps, self._forced, self._last_senders(), self._active, self._last.sent_edges,
+            self._job(), self._own, self._fields, self._read, self._write, inbox, self._native.empty, given, zero,
+        )  # fmt: skip
+        self._senders, self._active = row.senders, row.active
+        self._last = Tally(active=row.active.size, senders=row.senders.size, sent_edges=row.sent_edges)
+        self.superstep += len(row.stats)
+        self.aggregates.restore(row.values)
+        outcome.stats.extend(row.stats)
+        if self._kept:
+            self._kept.note(row.senders)
+        messages = row.sent_edges
+        if self._is_best_first and messages == 0:
+            messages = self._release()
+        outcome.ended = row.active.size == 0 and messages == 0
+        return messages
+
+    def _compile_loops(self) -> None:
+        """Run what comes first over no vertices: what has to be compiled is no superstep's time."""
+        if self._goes_by_edge:
+            arrays = self._job(), self._fields, self._read, self._inbox
+            self._edge_pass.run(self._native, *arrays, along_none=True)
+            self._compute_all([_NONE])
+        else:
+            self._gather(0)((np.uint64(0), np.uint64(0)))
+
+    def _num_left(self) -> int:
+        return int(np.count_nonzero(self._status != RETIRED))
+
+    def _wake_all(self) -> None:
+        self._status[self._status == HALTED] = ACTIVE
+        self._last.active = int(np.count_nonzero(self._status == ACTIVE))
+        self._active = None
+
+    def _exchange_records(self) -> tuple[NDArray[np.int64], int]:
+        if self.superstep == 0 or self._program.delivery is not Delivery.RECORD:
+            return np.empty(0, dtype=np.int64), 0
+        self._exchange.publish(*self._read)
+        return self._exchange.collect(*self._read)
+
+    def _advance(self, ghosts: NDArray[np.int64]) -> tuple[str, Tally, int]:
+        """Compute one superstep of this partition."""
+        tally = Tally()
+        if self._mailbox is not None:
+            job = self._job()
+            moved = self._mailbox.step(
+                job, lambda: self._own, self._fields, self._write, self._threads, self.aggregates, tally
+            )
+            return "mailbox", tally, moved
+        if self._arrived is not None:
+            (targets, messages), self._arrived = self._arrived, None
+            self._read_arrived(targets, messages, tally)
+            return "push", tally, 0
+        if self._goes_by_edge:
+            self._go_by_edge(ghosts.size, tally)
+            return "edge", tally, 0
+        sender_edges = self._local_sender_edges(ghosts)
+        direction = self._direction(sender_edges)
+        if direction == "push":
+            self._push(ghosts, sender_edges, tally)
+        else:
+            self._pull(ghosts, tally)
+        return direction, tally, 0
+
+    def _direction(self, sender_edges: int) -> Direction:
+        return choose_direction(
+            sender_edges=sender_edges,
+            num_edges=self._subgraph.incoming.ends.size,
+            num_active=self._last.active,
+            num_vertices=self._subgraph.num_owned,
+            can_push=self._can_push and self.superstep > 0,
+            stops_early=self._native.program.early_exit is not EarlyExit.NEVER,
+            forced=self._forced,
+        )
+
+    def _job(self) -> tuple[Any, ...]:
+        env = (self.superstep, self._subgraph.num_vertices, self._subgraph.num_edges)
+        return env, self._params, self.aggregates.values
+
+    def _pull(self, ghosts: NDArray[np.int64], tally: Tally) -> None:
+        kept = self._kept if self.superstep > 0 else None
+        gather = self._gather_better(kept, ghosts) if kept else self._gather(ghosts.size)
+        for counts, total in self._threads.map(gather, self._ranges):
+            tally.add(counts, total)
+        self._senders = self._active = None
+
+    def _gather_better(self, kept: Kept, ghosts: NDArray[np.int64]) -> Callable[[Span], Any]:
+        name, reach = kept.pull(ghosts)
+        loop = self._native.loop(name, self._deterministic)
+        job, zero, given = self._job(), self.aggregates.identity, self.aggregates.given
+        arrays = (self._pull_edges, self._own, self._fields, self._read[1], self._write)
+        return lambda span: loop(*span, job, *arrays, self._native.empty, reach, given, zero)
+
+    def _gather(self, num_ghosts_sent: int) -> Callable[[Span], Any]:
+        lists = self._program.consumption is Consumption.LISTED
+        loop = self._native.loop("gather_listed" if lists else "gather_combined", self._deterministic)
+        mode = self._pull_mode(num_ghosts_sent)
+        job, zero, given = self._job(), self.aggregates.identity, self.aggregates.given
+        write = self._write
+        asks = mode in (SOME, MOST)
+        bits = np.packbits(self._read[0], bitorder="little") if asks else self._read[0][:0]
+        read = (bits, self._read[1])
+
+        def work(span: Span) -> Any:
+            combining = (self._native.empty, np.empty(int(PIECE), dtype=np.uint64))
+            room = (self._scratch(span),) if lists else combining
+            return loop(
+                *span, job, self._pull_edges, self._own, self._fields, read, write, *room, mode, given, zero
+            )
+
+        return work
+
+    def _pull_mode(self, num_ghosts_sent: int) -> int:
+        return choose_asking(
+            sent=self._last.senders + num_ghosts_sent,
+            could_send=self._num_with_out_edges + self._subgraph.num_ghosts,
+            sent_edges=self._last.sent_edges,
+            num_edges=self._num_out_edges,
+            stops_early=self._native.program.early_exit is not EarlyExit.NEVER,
+        )
+
+    def _scratch(self, span: Span) -> Arrays:
+        offsets = self._subgraph.incoming.offsets
+        degrees = np.diff(offsets[int(span[0]) : int(span[1]) + 1])
+        longest = int(degrees.max()) if degrees.size else 0
+        return tuple(np.empty(longest, dtype=d) for d in self._program.message_dtypes)
+
+    def _push(self, ghosts: NDArray[np.int64], sender_edges: int, tally: Tally) -> None:
+        senders, inbox = self._last_senders(), self._open_inbox()
+        if ghosts.size:
+            senders = np.concatenate([senders, ghosts])
+        touched = self._scatter.run(
+            self._native, senders.astype(np.uint32, copy=False), sender_edges, self._job(), self._fields, self._read,
+            inbox,
+        )  # fmt: skip
+        self._compute_listed(touched, tally)
+
+    def _go_by_edge(self, num_ghosts_sent: int, tally: Tally) -> None:
+        touched: list[NDArray[np.uint32]] = []
+        inbox = self._open_inbox()
+        if self._last.senders or num_ghosts_sent:
+            touched = self._edge_pass.run(self._native, self._job(), self._fields, self._read, inbox)
+        self._compute_listed(touched, tally)
+
+    def _read_arrived(self, targets: NDArray[np.int64], messages: Arrays, tally: Tally) -> None:
+        """Compute from messages instead of records, in the first superstep after an interpreter's."""
+        job, n = self._job(), self._subgraph.num_owned
+        if self._program.consumption is not Consumption.LISTED:
+            self._compute_listed(
+                [combine_into(self._open_inbox(), self._native, targets, messages, job)], tally
+            )
+            return
+        boxes = list_by_target(targets, messages, n)
+        no_mail = np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.int64)
+        _, (ran, active, _, _), total = self._native.loop("read_mailbox", self._deterministic)(
+            np.uint64(0), np.uint64(n), job, self._own, self._fields, boxes, self._native.empty, self._write,
+            (*no_mail, np.empty(0, dtype=np.uint32)), self.aggregates.given, self.aggregates.identity,
+        )  # fmt: skip
+        senders = np.flatnonzero(self._write[0][:n])
+        sent_edges = int(self._subgraph.out_degrees[senders].sum(dtype=np.int64))
+        tally.add((ran, active, senders.size, sent_edges), total)
+        self._senders = self._active = None
+
+    def _compute_listed(self, touched: list[NDArray[np.uint32]], tally: Tally) -> None:
+        """Compute those whose inbox was filled, and those who are active."""
+        is_heavy = self._program.reads_neighbors
+        assert self._active is not None
+        parts = [
+            part
+            for whole in (np.concatenate([_NONE, *touched]), self._active)
+            for part in split_list(whole, self._threads.count, is_heavy=is_heavy)
+        ]
+        results = self._compute_all(parts)
+        for counts, total, _, _ in results:
+            tally.add(counts, total)
+        self._senders = np.concatenate([_NONE, *[r[2] for r in results]])
+        self._active = np.concatenate([_NONE, *[r[3] for r in results]])
+
+    def _compute_all(self, lists: list[NDArray[np.uint32]]) -> list[Any]:
+        """Compute lists of vertices; return of each what it did, contributed, and who sent and stays active."""
+        loop = self._native.loop("compute_listed", self._deterministic)
+        job, zero, given = self._job(), self.aggregates.identity, self.aggregates.given
+
+        def work(vertices: NDArray[np.uint32]) -> Any:
+            new_senders, new_active = np.empty_like(vertices), np.empty_like(vertices)
+            counts, total = loop(
+                vertices, job, self._own, self._fields, self._inbox, self._native.empty, self._write, given, zero,
+                new_senders, new_active,
+            )  # fmt: skip
+            return counts, total, new_senders[: counts[2]], new_active[: counts[1]]
+
+        return self._threads.map(work, lists)
+
+    @cached_property
+    def _inbox(self) -> tuple[NDArray[np.uint8], Arrays]:
+        n = self._subgraph.num_owned
+        return np.zeros(n, dtype=np.uint8), rows(self._native.slots, n)
+
+    @cached_property
+    def _push_edges(self) -> tuple[Any, ...]:
+        pushed = self._subgraph.pushed
+        return pushed.offsets, pushed.ends, columns_of(pushed, self._program.edge_columns)
+
+    @cached_property
+    def _scatter(self) -> Scatter:
+        return Scatter(self._push_edges, self._own, self._subgraph.num_owned, self._threads)
+
+    @cached_property
+    def _in_a_row(self) -> InARow:
+        return InARow(self._push_edges, self._subgraph.num_owned, self._threads.count)
+
+    @cached_property
+    def _edge_pass(self) -> EdgePass:
+        return EdgePass(self._pull_edges, self._own_of_all, self._threads)
+
+    def _last_senders(self) -> NDArray[Any]:
+        if self._senders is None:
+            sent = self._read[0][: self._subgraph.num_owned].view(np.bool_)
+            self._senders = np.flatnonzero(sent).astype(np.uint32)
+        return self._senders
+
+    def _open_inbox(self) -> tuple[NDArray[np.uint8], Arrays]:
+        """Return the inboxes, empty; and list who is active, if that is not known from a push before."""
+        if self._active is None:
+            np.multiply(self._status != HALTED, UNLISTED, out=self._inbox[0])
+            self._active = _NONE
+            if self._last.active:
+                self._active = np.flatnonzero(self._status == ACTIVE).astype(np.uint32)
+        return self._inbox
+
+    def _local_sender_edges(self, ghosts: NDArray[np.int64]) -> int:
+        """Count the edges from the last senders into this partition; all edges where the senders are too many."""
+        if self._exchange.size == 1:
+            return self._last.sent_edges
+        if not self._can_push or self.superstep == 0 or self._last.senders * 4 > self._subgraph.num_owned:
+            return self._subgraph.incoming.ends.size
+        offsets = self._subgraph.pushed.offsets
+        senders = np.concatenate([self._last_senders().astype(np.int64), ghosts])
+        return int((offsets[senders + 1] - offsets[senders]).sum())
+
+    def _turn(self, tally: Tally) -> None:
+        """Make what was written readable, and empty what was read."""
+        old, (sent, written) = self._read, self._write
+        self._read, self._write = self._write, old
+        if self._kept:
+            self._kept.keep(sent, written, self._senders, self._ranges, self._threads)
+            self._read, self._write = (sent, self._kept.records), (old[0], written)
+        if self._last.senders or self._subgraph.num_ghosts:
+            old[0].fill(0)
+        if self._edge_states is not None:
+            self._edge_bytes = self._edge_states.turn()
+        self._last = tally
+        self.superstep += 1
+
+    def _release(self) -> int:
+        """Let the best value withheld spread alone, or all of them; return how many messages that makes.
+
+        Collective. What a vertex sends in a best-first form is the value it keeps, so records are made anew.
+        """
+        sent, (records,) = self._read
+        n = self._subgraph.num_owned
+        values = self._fields[1][0]
+        if self._withheld is None:
+            self._withheld = Withheld(
+                self._native, sent[:n], self._subgraph.out_degrees, self._exchange, self._threads
+            )
+        next_ = self._withheld.release(self._status, values, self._subgraph.num_edges)
+        sent.fill(0)
+        sent[next_.senders] = 1
+        records[next_.senders] = values[next_.senders]
+        self._senders = next_.senders
+        self._last = Tally(senders=next_.senders.size, sent_edges=next_.num_edges)
+        self._native = self._plain if next_.is_last else self._best_first
+        self._is_best_first = not next_.is_last
+        return next_.num_edges_everywhere
+
+
+def _edge_states(program: VertexProgram, subgraph: Subgraph, exchange: Exchange) -> EdgeStates | None:
+    if not program.links_edges:
+        return None
+    edges = subgraph.outgoing
+    assert edges is not None
+    check_names(program.edge_states, edges.columns)
+    rows = subgraph.neighbor_rows
+    return EdgeStates(program.edge_states, program.edge_state_dtypes, edges.ends.size, rows, exchange)

@@ -1,0 +1,114 @@
+"""How a partition's work is cut for threads on CPU cores, and what of it a program lets be done: pure functions."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.compiler.cpu import NativeProgram
+from sigps.compiler.program import Consumption, Delivery, VertexProgram
+from sigps.engine.partition.edge_states import EdgeStates
+from sigps.engine.partition.subgraph import Subgraph, columns_of
+from sigps.kernels.cpu.neighbors import no_marks
+
+__all__ = [
+    "can_push",
+    "cut_edges",
+    "cut_vertices",
+    "needs_order",
+    "split_list",
+    "walked_edges",
+    "with_marks",
+]
+
+_WORTH_SPLITTING = 1 << 14
+"""With fewer vertices than this, one thread is done before another is awake."""
+_PARTS_OF_THREAD = 32
+
+
+def can_push(native: NativeProgram, deterministic: bool) -> bool:
+    """Tell whether messages may be combined in the order in which senders push them."""
+    program = native.program
+    if program.delivery is not Delivery.RECORD or program.consumption is Consumption.LISTED:
+        return False
+    return not needs_order(native, deterministic)
+
+
+def needs_order(native: NativeProgram, deterministic: bool) -> bool:
+    """Tell whether a vertex's messages, which combine, must do so in the order of its in-edges."""
+    adds = any(s.op in ("sum", "user") for s in native.program.slots)
+    return deterministic and adds and any(d.kind == "f" for d in native.slots)
+
+
+def walked_edges(
+    program: VertexProgram, subgraph: Subgraph, kept: EdgeStates | None = None
+) -> tuple[Any, ...]:
+    """Return the out-edges as loops take them; nothing for a program that does not walk them.
+
+    Args:
+        program: The program.
+        subgraph: The partition.
+        kept: What is kept on edges, of a program that keeps something there or walks the rows of neighbours.
+    """
+    if not program.reads_edges:
+        return ()
+    edges = subgraph.outgoing
+    assert edges is not None
+    walked = edges.offsets, edges.ends, subgraph.outgoing_ids(), columns_of(edges, program.read_columns)
+    if kept is None:
+        return walked
+    rows = subgraph.neighbor_rows
+    nothing = np.empty(0, dtype=np.uint32)
+    no_reverse = np.empty(0, dtype=np.int64)
+    if rows is None:  # it keeps something, and looks at nobody else's
+        no_offsets = np.zeros(1, dtype=np.uint64)
+        return *walked, (nothing, no_offsets, nothing, nothing, no_reverse, kept.own, kept.seen)
+    reverse = rows.reverse if program.reads_reverse else no_reverse
+    return *walked, (rows.row_of, rows.offsets, rows.targets, nothing, reverse, kept.own, kept.seen)
+
+
+def with_marks(walked: tuple[Any, ...], subgraph: Subgraph) -> tuple[Any, ...]:
+    """Return what `walked_edges` gave, for one thread of a program that walks the rows of neighbours."""
+    *edges, (row_of, offsets, targets, _, *rest) = walked
+    marks = no_marks(subgraph.num_vertices, targets.size)
+    return *edges, (row_of, offsets, targets, marks, *rest)
+
+
+def cut_vertices(offsets: NDArray[np.uint64], parts: int) -> list[tuple[np.uint64, np.uint64]]:
+    """Cut vertices into ranges of about equal work: edges plus vertices."""
+    n = offsets.size - 1
+    goals = np.linspace(0, int(offsets[-1]) + n, parts + 1)[1:-1]
+    cuts = [bisect.bisect_left(range(n + 1), goal, key=lambda v: int(offsets[v]) + v) for goal in goals]
+    return [(np.uint64(a), np.uint64(b)) for a, b in itertools.pairwise([0, *cuts, n]) if a < b]
+
+
+def cut_edges(offsets: NDArray[np.uint64], parts: int) -> list[tuple[np.uint64, np.uint64, np.uint64]]:
+    """Cut edges into pieces of equal size, wherever rows begin: the first edge, the end, and the first edge's row.
+
+    >>> [tuple(map(int, piece)) for piece in cut_edges(np.array([0, 1, 1, 4, 6], dtype=np.uint64), 3)]
+    [(0, 2, 0), (2, 4, 2), (4, 6, 3)]
+    """
+    cuts = np.unique(np.linspace(0, int(offsets[-1]), parts + 1).astype(np.uint64))
+    rows = np.searchsorted(offsets, cuts[:-1], side="right").astype(np.uint64) - np.uint64(1)
+    return list(zip(cuts[:-1], cuts[1:], rows, strict=True))
+
+
+def split_list(
+    vertices: NDArray[np.uint32], threads: int, *, is_heavy: bool = False
+) -> list[NDArray[np.uint32]]:
+    """Split a list of vertices among threads where that pays.
+
+    Args:
+        vertices: The list.
+        threads: How many there are.
+        is_heavy: Whether a vertex walks rows of its neighbours: then few are much work, and unequal.
+    """
+    if vertices.size == 0:
+        return []
+    if is_heavy:
+        return np.array_split(vertices, min(vertices.size, _PARTS_OF_THREAD * threads if threads > 1 else 1))
+    return np.array_split(vertices, threads) if vertices.size > _WORTH_SPLITTING else [vertices]

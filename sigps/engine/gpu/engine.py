@@ -1,0 +1,439 @@
+"""Supersteps of one partition in the memory of a GPU.
+
+`GpuEngine.lease(k)` is a launch of `kernels/lease.cu`, or a few: the device counts, decides and ends by itself, and
+the host reads what happened when a launch is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
+from sigps.device.cuda import Gpu
+from sigps.engine.aggregates import Aggregates
+from sigps.engine.direction import (
+    Direction,
+    Schedule,
+    choose_release,
+)
+from sigps.engine.exchange import Exchange, checked_gids
+from sigps.engine.gpu import snapshot as gpu_snapshot
+from sigps.engine.gpu import variant as gpu_form
+from sigps.engine.gpu.edges import brought, show_edges
+from sigps.engine.gpu.fields import DeviceFields
+from sigps.engine.gpu.graph import graph_on_gpu
+from sigps.engine.gpu.launch import (
+    CLUSTER_DEGREE,
+    NO_CLUSTER,
+    WIDE,
+    Near,
+    choose_near,
+    num_blocks,
+)
+from sigps.engine.gpu.memory_plan import MOST_SUPERSTEPS
+from sigps.engine.gpu.priority import GpuWithheld
+from sigps.engine.gpu.run_memory import RunMemory
+from sigps.engine.gpu.triangles import count_around
+from sigps.engine.gpu.variant import Form
+from sigps.engine.master_compute import MasterCompute
+from sigps.engine.partition.edge_states import check_names
+from sigps.engine.partition.subgraph import Subgraph
+from sigps.engine.snapshot import Snapshot
+from sigps.engine.stats import Outcome
+from sigps.errors import DeviceError, ExchangeError
+from sigps.kernels.cuda.lease import (
+    FEW_IN_A_ROW,
+    NO_ROOM,
+    NOBODY_THERE,
+    NOT_YET,
+    NOTHING_LEFT,
+    PEER_LOST,
+    PULL,
+    PUSH,
+)
+
+__all__ = ["GpuEngine", "GpuProgram", "find_gpu_obstacle"]
+
+
+@dataclass(frozen=True)
+class GpuProgram:
+    """A vertex program that is to run on a GPU; compiled when the graph's types are known."""
+
+    program: VertexProgram
+    gpu: Gpu
+
+
+def find_gpu_obstacle(program: VertexProgram, deterministic: bool, *, resumes: bool = False) -> str | None:
+    """Tell what of a program the GPU engine is not built for yet; None where it can run.
+
+    Args:
+        program: The program.
+        deterministic: Whether sums of floats must not depend on how the work is divided.
+        resumes: Whether the run goes on from any device's state log.
+    """
+    floats = [*program.message_dtypes, *program.aggregate_dtypes]
+    if deterministic and any(d.kind == "f" for d in floats):
+        return "deterministic sums of floats"
+    combines = program.consumption is not Consumption.LISTED
+    if resumes and combines and program.delivery is Delivery.MAILBOX:
+        return "state logs of a CPU that combined what send_to() sent"
+    return None
+
+
+class GpuEngine:
+    """A vertex program on one partition on one GPU, from superstep 0 to the end.
+
+    Args:
+        native: The program and the GPU.
+        params: The values of its parameters, in its order.
+        subgraph: The partition.
+        exchange: The way to the users' ids. Where there are others, `GpuPartEngine` or `GpuPeerEngine` runs
+            this one.
+        deterministic: Whether floating-point results must not depend on how the work is divided.
+        forced: A direction to use always, or None.
+        asynchronous: Whether values may be sent out of turn where the result is provably the same.
+        master: The program's master compute, or None. It runs on the host: `master()` after launches of one superstep.
+        saves: Whether `save` is called now and then: then no cluster delivers what is in flight.
+        schedule: What a work item is. An edge: then nothing is sent out of turn, and there is no cluster.
+    """
+
+    has_peers = False
+
+    def __init__(
+        self,
+        native: GpuProgram,
+        params: tuple[Any, ...],
+        subgraph: Subgraph,
+        exchange: Exchange,
+        *,
+        deterministic: bool = False,
+        forced: Direction | None = None,
+        asynchronous: bool = False,
+        master: MasterCompute | None = None,
+        saves: bool = False,
+        schedule: Schedule = "vertex",
+    ) -> None:
+        obstacle = find_gpu_obstacle(native.program, deterministic)
+        if obstacle is not None:
+            raise DeviceError(f"device='cuda' is not built for {obstacle} yet; use device='cpu'")
+        if subgraph.outgoing is not None:
+            check_names(native.program.edge_states, subgraph.outgoing.columns)
+        self.superstep = 0
+        self.aggregates = Aggregates(native.program.aggregators, False, 0)
+        self._gpu, self._program = native.gpu, native.program
+        self._params, self._subgraph, self._exchange = params, subgraph, exchange
+        self._master = master
+        self._goes_by_edge = schedule == "edge"
+        self._control: Any = None
+        self._arrived: Snapshot | None = None
+        is_listed = native.program.consumption is Consumption.LISTED
+        in_order = is_listed or native.program.early_exit is EarlyExit.LOWEST
+        self._graph = graph_on_gpu(subgraph, native.gpu, sorts_rows=not in_order)
+        self._columns = _column_types(subgraph)
+        self._has_narrow_ids = self._everywhere(self._graph.has_narrow_ids)
+        self._form = self._compiled(native.program)
+        alone = exchange.size == 1
+        self._num_edges = subgraph.incoming.ends.size  # on all GPUs
+        can_wait = asynchronous and not self._goes_by_edge
+        self._is_best_first = can_wait and native.program.best_first is not None
+        self._rounds = self._few = 0
+        self._withheld: GpuWithheld | None = None
+        posts = native.program.delivery is Delivery.MAILBOX
+        pulled = "mailbox" if posts else "edge" if self._goes_by_edge else "pull"
+        self._directions = {PULL: pulled, PUSH: "push"}
+        may_have_cluster = alone and not saves and master is None
+        is_mesh = self._graph.most_out_edges <= CLUSTER_DEGREE
+        self._has_cluster = may_have_cluster and is_mesh and self._form.cluster != NO_CLUSTER
+        self._memory = self._run_memory()
+        self._lease = self._memory.lease
+        self._lease["forced"] = 1 if self._goes_by_edge else {None: 0, "pull": 1, "push": 2}[forced]
+
+    def _run_memory(self) -> RunMemory:
+        return RunMemory(
+            self._form.compiled,
+            self._graph,
+            self._params,
+            self._subgraph,
+            has_cluster=self._has_cluster,
+            goes_by_edge=self._goes_by_edge,
+        )
+
+    def lease(self, num_supersteps: int) -> Outcome:
+        """Run until the end, or for so many supersteps."""
+        outcome = Outcome(ended=False)
+        last = self.superstep + num_supersteps
+        if self._arrived is not None:
+            self._read_arrived(outcome)
+        while not outcome.ended and self.superstep < last:
+            end = min(last, self.superstep + MOST_SUPERSTEPS)
+            before = self.superstep
+            if self._is_best_first and before == 0:
+                end = 1
+            if self._master is not None and not self._master.waits:
+                end, self._lease["counts_idle"] = before + 1, self._master.in_flight
+            ending = self._launch(end, outcome)
+            outcome.ended = ending == NOTHING_LEFT
+            if self._master is not None:
+                self._run_master(self._master, outcome, counted=self.superstep > before)
+            if self._is_best_first and (outcome.ended or self.superstep == 1):
+                outcome.ended = not self._release()
+        self._read_aggregates()
+        return outcome
+
+    def _read_aggregates(self) -> None:
+        if self.aggregates.values:
+            self.aggregates.values = self._memory.aggregate_values(self.aggregates.values)
+
+    def _run_master(self, master: MasterCompute, outcome: Outcome, *, counted: bool) -> None:
+        if master.waits and not outcome.ended:
+            return
+        self._read_aggregates()
+        messages = outcome.stats[-1].messages if counted else 0
+        told = outcome, self.superstep - 1, messages, self.aggregates, self._exchange
+        wakes = master.run(*told, counted=counted, num_left=self._memory.num_left)
+        self._memory.set_aggregates(self.aggregates.values)
+        if wakes:
+            self._memory.wake_all(self._control)
+
+    def _read_arrived(self, outcome: Outcome) -> None:
+        """Run the superstep that reads an interpreter's messages on the CPU: edges have no records of them."""
+        from sigps.compiler.cpu import compile_for_cpu
+        from sigps.device.cpu import Threads
+        from sigps.engine.cpu.engine import Engine
+
+        arrived, self._arrived = self._arrived, None
+        assert arrived is not None
+        native = compile_for_cpu(self._program, dict(self._columns))
+        with Threads(1) as threads:
+            engine = Engine(
+                native, self._params, self._subgraph, self._exchange, threads, master=self._master
+            )
+            engine.restore(arrived)
+            done = engine.lease(1)
+            snapshot = engine.save()
+        outcome.stats.extend(done.stats)
+        outcome.ended, outcome.stopped = done.ended, done.stopped
+        self._put(snapshot)
+
+    def state(self, name: str) -> NDArray[Any]:
+        """Return the values of a state field, [num_owned], by local id; a copy on the host."""
+        return self._fields(self._graph.places)[name]
+
+    def begin(self, name: str, values: NDArray[Any]) -> None:
+        """Let a state field begin with these values, [num_owned] by local id; before superstep 0."""
+        import cupy
+
+        state = self._memory.states[[f.name for f in self._program.states].index(name)]
+        state[self._graph.places] = cupy.asarray(values).astype(state.dtype, copy=False)
+
+    def begin_measured(self, measures: Mapping[str, str], *, directed: bool) -> None:
+        """Let state fields begin with measures of the graph, counted here once a graph; before superstep 0.
+
+        Args:
+            measures: Attributes of `Around`, by the names of the fields.
+            directed: Whether an edge of the graph is one arc.
+
+        Raises:
+            DeviceError: If the GPU has no memory to count; it names the bytes.
+        """
+        assert self._exchange.size == 1
+        found = self._graph.once("around", lambda: count_around(self._graph, self._gpu, directed=directed))
+        names = [f.name for f in self._program.states]
+        for field, measure in measures.items():
+            self._memory.states[names.index(field)][:] = getattr(found, measure)
+
+    def save(self) -> Snapshot:
+        """Return copies of what this partition needs to go on; between leases, and in no best-first run."""
+        assert not self._is_best_first
+        assert not self._has_cluster
+        assert self._control is not None
+        snapshot = gpu_snapshot.save(
+            self._memory,
+            self._form.compiled,
+            self._graph,
+            self._control,
+            self.aggregates.values,
+            self._subgraph.owned_gids,
+            self._gids_of,
+        )
+        if self._program.edge_states:
+            snapshot = replace(snapshot, sources=self._subgraph.sources_of_edges())
+        if self._subgraph.gids is None:
+            return snapshot
+        return replace(snapshot, ends=self._gids_of_ends(np.asarray(snapshot.ends)))
+
+    def _gids_of_ends(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the gids of the ends of what is in flight, as the device names them."""
+        return self._subgraph.owned_gids[ends]
+
+    def _ends_of(self, gids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return what the device calls them."""
+        return self._subgraph.local_ids(gids)
+
+    def _gids_of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self._exchange.find(ids, self.superstep - 1)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on from there, before the first superstep.
+
+        Raises:
+            DeviceError: If what is in flight is in a form that a GPU cannot read.
+        """
+        if self._master is not None:
+            self._master.restore(snapshot.ends.size, self._exchange)
+        if snapshot.in_flight == "messages" and self._program.delivery is not Delivery.MAILBOX:
+            self._arrived = snapshot
+            self.superstep = snapshot.superstep
+        else:
+            self._put(snapshot)
+
+    def _put(self, snapshot: Snapshot) -> None:
+        form, local_ids = self._form, self._subgraph.local_ids
+        mine = replace(
+            snapshot,
+            gids=local_ids(snapshot.gids),
+            ends=self._ends_of(snapshot.ends),
+            sources=local_ids(snapshot.sources),
+        )
+        self._control = gpu_snapshot.restore(mine, self._memory, form.compiled, self._graph, form.push_gain)
+        self._show_edges()
+        self.aggregates.restore(snapshot.aggregates)
+        self._memory.set_aggregates(self.aggregates.values)
+        self.superstep = snapshot.superstep
+
+    def _show_edges(self) -> int:
+        """Let all see what is kept on edges; return the bytes that left this rank. Collective."""
+        return show_edges(self._memory, self._graph, self._exchange)
+
+    def edge_state(self, name: str) -> NDArray[Any]:
+        """Return what vertices keep on their out-edges, in the order of `Subgraph.outgoing`; a copy on the host."""
+        own, _ = self._memory.kept_on_edges()
+        return brought(own[[f.name for f in self._program.edge_states].index(name)], self._graph)
+
+    def fields(self) -> DeviceFields:
+        """Return all state fields, in the order of gids; they stay where they are, what else the run has may go."""
+        return self._fields(self._graph.places_by_gid())
+
+    def _fields(self, places: Any) -> DeviceFields:
+        kept = zip(self._program.states, self._memory.states, self._program.state_dtypes, strict=True)
+        return DeviceFields({f.name: (values, dtype) for f, values, dtype in kept}, places)
+
+    def _launch(self, end: int, outcome: Outcome) -> int:
+        """Run up to a superstep; return how it ended, once there was room for all mail.
+
+        Launches follow each other where mail found no room, and where supersteps become small, or large again.
+        """
+        form = self._form
+        self._lease["end"], self._lease["push_gain"] = end, form.push_gain
+        self._lease["few_messages"] = form.cluster.most_messages if self._has_cluster else 0
+        lanes = 32 if self._program.reads_neighbors else 1  # that compute a vertex
+        blocks = num_blocks(
+            self._gpu.num_sms * form.blocks_per_sm,
+            self._graph.places.size * lanes,
+            self._graph.incoming.rows.num_positions,
+            form.shape.threads,
+        )
+        near = self._near(form, blocks)
+        ending = NOT_YET
+        while ending in (NOT_YET, NO_ROOM) and self.superstep < end:
+            if self._few < FEW_IN_A_ROW:
+                form.run_lease.launch(
+                    blocks, form.shape.threads, (self._lease,), shared_bytes=near.num_bytes, cooperative=True
+                )
+            else:
+                cluster = form.cluster
+                assert form.run_few is not None
+                form.run_few.launch_cluster(
+                    cluster.blocks, cluster.threads, (self._lease,), shared_bytes=cluster.shared_bytes
+                )
+            control, stats = self._memory.read_back()
+            outcome.stats.append_rows(stats, self._directions)
+            self._control, plan = control, control["plan"]
+            self.superstep, ending, self._few = int(plan["superstep"]), int(plan["ended"]), int(plan["few"])
+            if ending == NO_ROOM:
+                self._make_mail_room(control)
+        if ending == NOBODY_THERE:
+            self._refuse_lost_mail(control)
+        if ending == PEER_LOST:
+            lost_rank = int(control["lost_id"])
+            raise ExchangeError(
+                "it did not come to the end of this superstep in time: it hangs, or its process is lost",
+                rank=lost_rank,
+                superstep=self.superstep,
+            )
+        return ending
+
+    def _make_mail_room(self, control: Any) -> None:
+        self._memory.make_mail_room(control)
+
+    def _refuse_lost_mail(self, control: Any) -> None:
+        lost = np.array([control["lost_id"]], dtype=np.int64)
+        checked_gids(lost, np.array([-1]), 0, self.superstep - 1)
+
+    def _near(self, form: Form, num_blocks: int) -> Near:
+        """Choose what a pull copies to shared memory, and tell the kernel."""
+        program = form.compiled.program
+        near = Near(0, 0, 0)
+        if form.shape == WIDE and program.consumption is not Consumption.LISTED:
+            near = choose_near(
+                shared_bytes=form.shared_bytes,
+                record_bytes=form.record_bytes,
+                num_vertices=self._graph.places.size,
+                num_edges=int(self._lease["num_in_edges"]),
+                num_blocks=num_blocks,
+                num_hot_ghosts=int(self._lease["num_hot"]) if self.has_peers else 0,
+            )
+        self._lease["num_near_records"], self._lease["num_near_bits"] = near.num_records, near.num_bits
+        self._lease["num_near_ghosts"] = near.num_ghosts
+        return near
+
+    def _compiled(self, program: VertexProgram) -> Form:
+        with gpu_form.compiling:
+            known = program, self._columns, self._has_narrow_ids, self._gpu, self.has_peers
+            return gpu_form.form_of(*known, self._goes_by_edge)
+
+    def _release(self) -> bool:
+        """Let the best value withheld spread alone, or all of them; tell whether there was one.
+
+        As `engine.withheld` does on the CPU.
+        """
+        memory, parity = self._memory, self.superstep & 1
+        takes_min = self._program.slots[0].op == "min"
+        values, sent = memory.states[0], memory.array(f"sent{parity}", np.uint32)
+        if self._withheld is None:
+            status, degrees = memory.array("status", np.uint8), self._graph.out_degrees
+            self._withheld = GpuWithheld(self._gpu, sent, status, values, degrees, takes_min=takes_min)
+        waiting_edges, best = self._best_of_all(*self._withheld.find(), takes_min)
+        choice = choose_release(withheld_edges=waiting_edges, num_edges=self._num_edges, rounds=self._rounds)
+        self._rounds += 1
+        spreads_alone = choice == "best"
+        records = memory.array(f"records{parity}", values.dtype)
+        num_senders, edges = self._withheld.release(best if spreads_alone else None, records, sent)
+        form = self._program.best_first if spreads_alone else self._program
+        assert form is not None
+        self._form = self._compiled(form)
+        self._is_best_first = spreads_alone
+        self._plan_release(num_senders, edges)
+        self._few = 0
+        return waiting_edges > 0
+
+    def _plan_release(self, num_senders: int, edges: int) -> None:
+        """Plan a superstep to which so many sent, along so many edges."""
+        self._memory.plan(self.superstep, edges, self._form.push_gain, has_retired=True)
+
+    def _everywhere(self, holds: bool) -> bool:
+        """Tell whether something holds on all partitions that share kernels' arrays."""
+        return holds
+
+    def _best_of_all(self, waiting_edges: int, best: int, takes_min: bool) -> tuple[int, int]:
+        """Return what `GpuWithheld.find` would of all partitions."""
+        return waiting_edges, best
+
+
+def _column_types(subgraph: Subgraph) -> tuple[tuple[str, np.dtype[Any]], ...]:
+    return tuple((name, column.dtype) for name, column in subgraph.incoming.columns.items())

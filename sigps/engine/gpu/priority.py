@@ -1,0 +1,96 @@
+"""Values withheld in a best-first run, in the memory of a GPU, as `withheld.py` has them on CPU cores."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from sigps.device.cuda import Gpu, Kernel, Module
+from sigps.kernels.cuda.lease import RETIRED
+
+__all__ = ["GpuWithheld", "withheld_macros"]
+
+_THREADS = 256
+_WORDS = 4  # of `kernels/withheld.cu`
+
+
+class GpuWithheld:
+    """The vertices of one partition that have something to say but have to wait. Arrays are CuPy's.
+
+    Args:
+        gpu: The GPU; the current one.
+        sent: Bits of those that wanted to send in superstep 0, uint32, and of ghosts behind them.
+        status: [num_owned], uint8.
+        values: [num_owned], integers: what each would send.
+        degrees: [num_owned], uint32: out-edges; who has none does not wait.
+        takes_min: Whether the best value is the least, and not the greatest.
+    """
+
+    def __init__(
+        self, gpu: Gpu, sent: Any, status: Any, values: Any, degrees: Any, *, takes_min: bool
+    ) -> None:
+        import cupy
+
+        self._status, self._values, self._degrees = status, values, degrees
+        num_words = -(-values.size // 32)
+        self._bits = cupy.zeros(-(-num_words // _WORDS) * _WORDS, dtype=cupy.uint32)
+        self._bits[:num_words] = sent[:num_words]
+        limits = np.iinfo(values.dtype.name)
+        self._worst = limits.max if takes_min else limits.min
+        self._best_type = np.dtype(np.int64 if limits.min < 0 else np.uint64)
+        self._find, self._release = _kernels(gpu, values.dtype.name, takes_min)
+        self._num_blocks = max(1, min(gpu.num_sms * 8, -(-num_words // (_WORDS * _THREADS // 32))))
+        self._found = cupy.zeros(4, dtype=cupy.uint64)
+
+    def find(self) -> tuple[int, int]:
+        """Return the out-edges of those that wait, who may have retired since, and the best of their values.
+
+        That is the worst there is where nobody waits.
+        """
+        begin = np.zeros(4, dtype=np.uint64)
+        begin[1:2].view(self._best_type)[:] = self._worst
+        self._found.set(begin)
+        n = np.uint32(self._values.size)
+        given = self._bits, self._status, self._values, self._degrees, n, self._found
+        self._find.launch(self._num_blocks, _THREADS, given)
+        found = self._found.get()
+        return int(found[0]), int(found[1:2].view(self._best_type)[0])
+
+    def release(self, best: int | None, records: Any, sent: Any) -> tuple[int, int]:
+        """Let those that have the best value send it, or all that wait theirs; after `find`.
+
+        Args:
+            best: The value; None: all go.
+            records: [num_owned] at least, as `values`: where they write it.
+            sent: Bits of the senders, uint32, and of ghosts, which do not send.
+
+        Returns:
+            How many go, and their out-edges.
+        """
+        n, takes_all = np.uint32(self._values.size), np.uint32(best is None)
+        value = self._best_type.type(best or 0)
+        given = self._bits, self._values, self._degrees, n, takes_all, value, records, sent
+        self._release.launch(self._num_blocks, _THREADS, (*given, np.uint32(sent.size), self._found))
+        found = self._found.get()
+        return int(found[2]), int(found[3])
+
+
+@functools.cache
+def _kernels(gpu: Gpu, value_type: str, takes_min: bool) -> tuple[Kernel, Kernel]:
+    from sigps.compiler.cuda.compile import link_plain
+
+    module = Module(link_plain("withheld", gpu.arch, withheld_macros(value_type, takes_min)))
+    return module.kernel("find_best_warp_mapped"), module.kernel("release_warp_mapped")
+
+
+def withheld_macros(value_type: str, takes_min: bool) -> dict[str, str]:
+    """Return what `kernels/withheld.cu` is compiled with for a type of NumPy's."""
+    is_signed = value_type.startswith("int")
+    return {
+        "SIGPS_VALUE": f"{value_type}_t",
+        "SIGPS_BEST": "long long" if is_signed else "unsigned long long",
+        "SIGPS_TAKES_MIN": str(int(takes_min)),
+        "SIGPS_RETIRED": str(RETIRED),
+    }

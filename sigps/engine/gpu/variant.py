@@ -1,0 +1,113 @@
+"""A vertex program as a GPU runs it: its functions linked into `kernels/lease.cu`, and the shape of launches."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sigps.compiler.cuda.compile import CudaProgram, compile_for_cuda, find_atomics_obstacle, link
+from sigps.compiler.program import VertexProgram
+from sigps.device.cuda import Gpu, Kernel, Module
+from sigps.engine.direction import GPU_PULL_GAIN, GPU_PULL_GAIN_EARLY
+from sigps.engine.gpu.launch import MEDIUM, NO_CLUSTER, WIDE, Cluster, Shape, choose_cluster, fit_cluster
+from sigps.engine.gpu.memory_plan import can_cluster, shape_of
+from sigps.errors import DeviceError
+
+__all__ = ["BY_EDGE", "PEERS", "Form", "compiling", "find_edge_obstacle", "form_of"]
+
+PEERS = {"SIGPS_PEERS": "1"}
+"""What `kernels/lease.cu` is compiled with where GPUs write into each other's memory."""
+
+BY_EDGE = {"SIGPS_BY_EDGE": "1"}
+"""The same by the edge schedule."""
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """A compiled program and its kernels, loaded."""
+
+    compiled: CudaProgram
+    run_lease: Kernel
+    shape: Shape
+    run_few: Kernel | None
+    cluster: Cluster
+    blocks_per_sm: int
+    shared_bytes: int
+
+    @property
+    def record_bytes(self) -> int:
+        return int(self.compiled.defines["SIGPS_RECORD_BYTES"])
+
+    @property
+    def push_gain(self) -> int:
+        stops_early = self.compiled.defines["SIGPS_EARLY_EXIT"] == "1"
+        return GPU_PULL_GAIN_EARLY if stops_early else GPU_PULL_GAIN
+
+
+compiling = threading.Lock()  # so that ranks that are threads compile a program once
+
+
+@functools.lru_cache(maxsize=64)
+def form_of(
+    program: VertexProgram,
+    columns: tuple[tuple[str, np.dtype[Any]], ...],
+    narrow: bool,
+    gpu: Gpu,
+    has_peers: bool,
+    goes_by_edge: bool,
+) -> Form:
+    """Compile a program, link it into the kernels, and load these.
+
+    Args:
+        program: The program.
+        columns: Names and types of the graph's columns.
+        narrow: Whether ids are kept in 32 bits.
+        gpu: The GPU; the current one.
+        has_peers: Whether GPUs write into each other's memory.
+        goes_by_edge: Whether the run goes by the edge schedule.
+
+    Raises:
+        DeviceError: If the edge schedule cannot run it, or it cannot be compiled.
+    """
+    compiled = compile_for_cuda(program, dict(columns), narrow_ids=narrow, arch=gpu.arch)
+    obstacle = find_edge_obstacle(compiled, gpu.arch) if goes_by_edge else None
+    if obstacle is not None:
+        raise DeviceError(
+            f"{program.name} cannot run with schedule='edge' on device='cuda': it has {obstacle}. "
+            "Use schedule='vertex', or device='cpu'"
+        )
+    shape = MEDIUM if goes_by_edge else shape_of(compiled)
+    has_cluster = can_cluster(compiled) and not (has_peers or goes_by_edge)
+    cluster = choose_cluster(gpu.arch) if has_cluster else NO_CLUSTER
+    macros = shape.macros() | cluster.macros() | (PEERS if has_peers else {})
+    macros |= BY_EDGE if goes_by_edge else {}
+    module = Module(link(compiled, "lease", gpu.arch, macros))
+    kernel = module.kernel("run_lease")
+    shared_bytes = gpu.shared_bytes - kernel.static_shared_bytes() if shape == WIDE else 0
+    kernel.allow_shared_bytes(shared_bytes)
+    blocks_per_sm = kernel.blocks_per_sm(shape.threads, shared_bytes)
+    few, cluster = _cluster(module, cluster, gpu)
+    return Form(compiled, kernel, shape, few, cluster, blocks_per_sm, shared_bytes)
+
+
+def _cluster(module: Module, cluster: Cluster, gpu: Gpu) -> tuple[Kernel | None, Cluster]:
+    """Return the kernel of a cluster, and the cluster that the GPU has room for."""
+    if cluster == NO_CLUSTER:
+        return None, cluster
+    kernel = module.kernel("run_few")
+    shared_bytes = gpu.shared_bytes - kernel.static_shared_bytes()
+    kernel.allow_shared_bytes(shared_bytes)
+    cluster = fit_cluster(cluster, shared_bytes)
+    blocks = min(cluster.blocks, kernel.largest_cluster(cluster.threads, cluster.shared_bytes))
+    return (kernel, replace(cluster, blocks=blocks)) if blocks > 1 else (None, NO_CLUSTER)
+
+
+def find_edge_obstacle(compiled: CudaProgram, arch: str) -> str | None:
+    """Tell what of a program the edge schedule cannot run on a GPU; None where it can run it."""
+    if compiled.program.links_edges:
+        return "values kept on edges (EdgeState), or common_neighbors()"
+    return find_atomics_obstacle(compiled, arch)

@@ -1,0 +1,1 @@
+"""Supersteps in plain Python."""

@@ -1,0 +1,1 @@
+"""One partition of a graph, as engines run it."""

@@ -1,0 +1,117 @@
+"""Edges grouped by one end, and brought into other orders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["EdgeList", "by_source", "grouped", "in_order"]
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeList:
+    """Edges grouped by one end: `offsets` [rows + 1] uint64, `ends` the other end, `columns` in the same order."""
+
+    offsets: NDArray[np.uint64]
+    ends: NDArray[Any]
+    columns: Mapping[str, NDArray[Any]]
+
+    @property
+    def nbytes(self) -> int:
+        return self.offsets.nbytes + self.ends.nbytes + sum(c.nbytes for c in self.columns.values())
+
+
+def in_order(
+    rows: EdgeList,
+    order: NDArray[np.int64],
+    names: NDArray[np.uint32] | None = None,
+    *,
+    num_threads: int = 1,
+) -> EdgeList:
+    """Return rows in another order; ends called by other names, where there are some.
+
+    Columns follow when they are first read: few programs read them all.
+    """
+    from sigps.kernels.cpu.layout import rows_in_order
+
+    offsets = np.zeros(order.size + 1, dtype=np.uint64)
+    np.cumsum(np.diff(rows.offsets)[order], out=offsets[1:])
+    begins = rows.offsets
+    goals = np.linspace(0, int(offsets[-1]), num_threads + 1).astype(np.uint64)
+    cuts = [0, *np.searchsorted(offsets, goals[1:-1]).tolist(), order.size]
+
+    def moved(values: NDArray[Any], names: NDArray[np.uint32] | None = None) -> NDArray[Any]:
+        result = np.empty(values.size, dtype=values.dtype if names is None else names.dtype)
+
+        def move(span: tuple[int, int]) -> None:
+            first, last = span
+            place = result[int(offsets[first]) : int(offsets[last])]
+            rows_in_order(begins, order[first:last], values, names, place)
+
+        with ThreadPoolExecutor(num_threads, thread_name_prefix="sigps-layout") as pool:
+            list(pool.map(move, pairwise(cuts)))
+        return result
+
+    columns = dict(rows.columns)  # each may go when it has been moved
+    return EdgeList(offsets, moved(rows.ends, names), _Moved(columns, lambda name: moved(columns.pop(name))))
+
+
+class _Moved(Mapping[str, Any]):
+    """Columns of edges in another order, each brought there when it is first read.
+
+    Args:
+        names: Theirs.
+        move: Returns one in that order.
+    """
+
+    def __init__(self, names: Iterable[str], move: Callable[[str], NDArray[Any]]) -> None:
+        self._names, self._move = tuple(names), move
+        self._moved: dict[str, NDArray[Any]] = {}
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._moved:
+            if name not in self._names:
+                raise KeyError(name)
+            self._moved[name] = self._move(name)
+        return self._moved[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def grouped(
+    rows: NDArray[np.uint32], ends: NDArray[Any], columns: dict[str, NDArray[Any]], num_rows: int
+) -> EdgeList:
+    """Group edges by row, in their given order inside a row."""
+    from sigps.kernels.cpu.layout import order_by_row
+
+    offsets, order = order_by_row(rows, num_rows)
+    return EdgeList(offsets, ends[order], {name: column[order] for name, column in columns.items()})
+
+
+def by_source(incoming: EdgeList, num_sources: int) -> EdgeList:
+    """Return in-edges grouped by their source."""
+    from sigps.kernels.cpu.layout import targets_by_source
+
+    num_edges = incoming.ends.size
+    offsets = np.zeros(num_sources + 1, dtype=np.uint64)
+    np.cumsum(np.bincount(incoming.ends, minlength=num_sources), out=offsets[1:], dtype=np.uint64)
+    targets = np.empty(num_edges, dtype=np.uint32)
+    targets_by_source(incoming.offsets, incoming.ends, targets, np.empty(0, dtype=np.int64))
+
+    def moved(name: str) -> NDArray[Any]:
+        order = np.empty(num_edges, dtype=np.int64)
+        targets_by_source(incoming.offsets, incoming.ends, np.empty_like(targets), order)
+        column: NDArray[Any] = incoming.columns[name][order]
+        return column
+
+    return EdgeList(offsets, targets, _Moved(incoming.columns, moved))

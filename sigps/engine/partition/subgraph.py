@@ -1,0 +1,344 @@
+"""One partition as the engine runs it: owned vertices, all their in-edges, and ghosts.
+
+Owned vertices come first in the local numbering, then the ghosts: remote vertices with an edge into the partition,
+grouped by owner and, inside a group, in descending order of their edges into the partition. In-edges stand in
+ascending order of the source's gid, so that a sum over them is the same for every partitioning. Owned vertices are
+numbered by descending in-degree, which keeps busy records together. A partition that is the whole graph uses the
+graph's own arrays and numbering, unless CPU cores gain by another one (`by_degree.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.engine.partition.edge_list import EdgeList, by_source, grouped, in_order
+from sigps.errors import GraphError
+from sigps.graph.graph import Graph
+from sigps.graph.ids import split_by_rank
+from sigps.graph.partitioning.assignment import Contiguous
+from sigps.graph.partitioning.partition import Assignment, degree_order
+
+if TYPE_CHECKING:
+    from sigps.engine.partition.neighbor_rows import NeighborRows
+
+__all__ = ["Subgraph", "build_subgraph", "columns_of", "narrow", "seen_ids", "target_oids"]
+
+
+@dataclass(frozen=True, eq=False)
+class Subgraph:
+    """A partition of a graph.
+
+    Attributes:
+        gids: [num_owned + num_ghosts], int64; None where local id and gid are the same.
+        ids: [num_owned + num_ghosts], int64: the id that compute() sees; empty where it is the local id.
+        incoming: In-edges of owned vertices; ends are local ids of sources.
+        outgoing: Out-edges of owned vertices; ends are gids. In a part of a graph None unless a program walks them.
+        out_degrees: [num_owned], uint32 or uint64, counted in the whole graph.
+        halo: For each rank, the owned local ids that it holds as ghosts, in the order of its slots.
+        ghost_bounds: [size + 1]: rank r's vertices are the ghosts ghost_bounds[r] : ghost_bounds[r + 1].
+        neighbor_rows: The edges of neighbours, where a program looks through them.
+        is_symmetric: Whether in-edges by target are the same as by source: local ids all around, and no ghosts.
+    """
+
+    num_vertices: int
+    num_edges: int
+    num_owned: int
+    num_ghosts: int
+    gids: NDArray[np.int64] | None
+    ids: NDArray[np.int64]
+    incoming: EdgeList
+    outgoing: EdgeList | None
+    out_degrees: NDArray[Any]
+    halo: tuple[NDArray[np.int64], ...] = ()
+    ghost_bounds: NDArray[np.int64] | None = None
+    outgoing_oids: NDArray[np.int64] | None = None
+    neighbor_rows: NeighborRows | None = None
+    is_symmetric: bool = False
+
+    @cached_property
+    def pushed(self) -> EdgeList:
+        """In-edges by source, owned and ghosts; ends are local ids of owned targets.
+
+        The whole graph has them as it is, or the same either way. A part lays them out when somebody first asks, since
+        many programs never push and they take as much memory as the in-edges.
+        """
+        if self.gids is None:
+            assert self.outgoing is not None
+            return self.outgoing
+        if self.is_symmetric:
+            return self.incoming
+        return by_source(self.incoming, self.num_owned + self.num_ghosts)
+
+    @cached_property
+    def by_gid(self) -> NDArray[np.int64]:
+        """Owned local ids in ascending order of their gids, [num_owned]."""
+        return np.argsort(self.owned_gids)
+
+    @cached_property
+    def sorted_gids(self) -> NDArray[np.int64]:
+        """The gids of owned vertices, ascending."""
+        return self.owned_gids[self.by_gid]
+
+    @property
+    def owned_gids(self) -> NDArray[np.int64]:
+        return np.arange(self.num_owned) if self.gids is None else self.gids[: self.num_owned]
+
+    def sources_of_edges(self) -> NDArray[np.int64]:
+        """Return the gids of the owned ends of the out-edges, in the order of `outgoing`."""
+        assert self.outgoing is not None
+        return np.repeat(self.owned_gids, np.diff(self.outgoing.offsets).astype(np.int64))
+
+    def outgoing_ids(self) -> NDArray[np.int64]:
+        """Return the ids of the out-edges' targets as compute() sees them."""
+        assert self.outgoing is not None
+        return self.outgoing.ends if self.outgoing_oids is None else self.outgoing_oids
+
+    def local_ids(self, gids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the local ids of owned vertices. O(log owned) each."""
+        if self.gids is None:
+            return gids
+        return self.by_gid[np.searchsorted(self.sorted_gids, gids)]
+
+
+def build_subgraph(graph: Graph, assignment: Assignment, *, with_outgoing: bool) -> Subgraph:
+    """Bring each rank its partition: collective; one process alone copies nothing.
+
+    Args:
+        graph: The graph, its rows spread over `graph.group`.
+        assignment: Which rank owns which vertex.
+        with_outgoing: Whether compute() walks out-edges.
+    """
+    if graph.group.size == 1:
+        return _whole(graph, with_outgoing)
+    return _part(graph, assignment, with_outgoing)
+
+
+def columns_of(edges: EdgeList, names: tuple[str, ...]) -> tuple[NDArray[Any], ...]:
+    """Return the columns a program reads, in its order; a missing weight is 1.0 everywhere.
+
+    For a few edges these are an array like any other, for which code may be compiled already; for many they take no
+    memory.
+
+    Raises:
+        GraphError: If the graph has no column of that name.
+    """
+    columns = []
+    for name in names:
+        if name in edges.columns:
+            columns.append(edges.columns[name])
+        elif name == "weight" and edges.ends.size <= _FEW_EDGES:
+            columns.append(np.ones(edges.ends.size))
+        elif name == "weight":
+            columns.append(np.broadcast_to(np.float64(1.0), edges.ends.shape))
+        else:
+            known = ", ".join(edges.columns) or "none"
+            raise GraphError(
+                f"the program reads edge.{name}, but the edges have no such column; they have: {known}"
+            )
+    return tuple(columns)
+
+
+def seen_ids(graph: Graph, gids: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """Return the ids that compute() sees: the user's where they are numbers, gids where they are strings."""
+    if graph.ids.kind == "strings":
+        return np.empty(0, dtype=np.int64) if gids is None else gids
+    if gids is None:
+        if graph.ids.is_identity:
+            return np.empty(0, dtype=np.int64)
+        gids = np.arange(graph.num_vertices)
+    return np.ascontiguousarray(graph.ids.to_oids(gids), dtype=np.int64)
+
+
+def target_oids(graph: Graph, gids: NDArray[Any]) -> NDArray[np.int64] | None:
+    """Return the numbers that compute() sees as targets; None where they are the gids themselves."""
+    if graph.ids.is_identity or graph.ids.kind == "strings":
+        return None
+    return np.ascontiguousarray(graph.ids.to_oids(gids), dtype=np.int64)
+
+
+def _whole(graph: Graph, with_outgoing: bool) -> Subgraph:
+    inward = graph.in_edges()
+    rows = EdgeList(graph.offsets, graph.targets, graph.columns)
+    degrees = np.diff(graph.offsets)
+    return Subgraph(
+        num_vertices=graph.num_vertices,
+        num_edges=graph.num_edges,
+        num_owned=graph.num_vertices,
+        num_ghosts=0,
+        gids=None,
+        ids=seen_ids(graph, None),
+        incoming=EdgeList(inward.offsets, inward.sources, inward.columns),
+        outgoing=rows,
+        out_degrees=narrow(degrees),
+        outgoing_oids=target_oids(graph, graph.targets) if with_outgoing else None,
+    )
+
+
+def narrow(degrees: NDArray[Any]) -> NDArray[Any]:
+    """Return degrees in 32 bits, where all fit these."""
+    fits = degrees.size == 0 or int(degrees.max()) < 2**32
+    return degrees.astype(np.uint32 if fits else np.uint64)
+
+
+def _part(graph: Graph, assignment: Assignment, with_outgoing: bool) -> Subgraph:
+    from sigps.kernels.cpu.layout import count_uses
+
+    group = graph.group
+    by_gid = assignment.owned(group.rank)
+    local_of = np.zeros(graph.num_vertices, dtype=np.uint32)
+    local_of[by_gid] = np.arange(by_gid.size)
+    rows = None if graph.directed else _own_rows(graph, assignment)
+    if rows is not None:
+        sources, degrees = rows.ends, np.diff(rows.offsets)
+    else:
+        arrived = _in_edges(graph, assignment)
+        sources, degrees = arrived.ends, np.bincount(local_of[arrived.rows], minlength=by_gid.size)
+    by_degree = degree_order(degrees)
+    owned = by_gid[by_degree]
+    local_of[owned] = np.arange(owned.size)
+
+    uses = np.zeros(graph.num_vertices, dtype=np.uint32)
+    count_uses(sources, uses)
+    uses[by_gid] = 0
+    ghosts = np.flatnonzero(uses)
+    ghosts = ghosts[degree_order(uses[ghosts])]
+    del uses
+    owners = assignment.owner_of(ghosts)
+    ghosts = ghosts[np.argsort(owners, kind="stable")]
+    ghost_bounds = np.searchsorted(np.sort(owners), np.arange(group.size + 1))
+    local_of[ghosts] = np.arange(owned.size, owned.size + ghosts.size)
+
+    outgoing = None
+    if rows is not None:
+        incoming = in_order(rows, by_degree, local_of)
+        outgoing = in_order(rows, by_degree) if with_outgoing else None
+    else:
+        incoming = grouped(local_of[arrived.rows], local_of[sources], arrived.columns, owned.size)
+        del arrived
+    del rows, sources
+    asked = group.all_to_all([ghosts[ghost_bounds[r] : ghost_bounds[r + 1]] for r in range(group.size)])
+    if with_outgoing and outgoing is None:
+        outgoing = _outgoing(graph, assignment, local_of, owned.size)
+    gids = np.concatenate([owned, ghosts])
+    return Subgraph(
+        num_vertices=graph.num_vertices,
+        num_edges=graph.num_edges,
+        num_owned=owned.size,
+        num_ghosts=ghosts.size,
+        gids=gids,
+        ids=seen_ids(graph, gids),
+        incoming=incoming,
+        outgoing=outgoing,
+        out_degrees=_out_degrees(graph, assignment, local_of, owned.size),
+        halo=tuple(local_of[part].astype(np.int64) for part in asked),
+        ghost_bounds=ghost_bounds,
+        outgoing_oids=None if outgoing is None else target_oids(graph, outgoing.ends),
+    )
+
+
+def _own_rows(graph: Graph, assignment: Assignment) -> EdgeList | None:
+    """Bring each rank the rows of its vertices, by gid: whole pieces of the graph, where parts are contiguous.
+
+    Returns:
+        None where they are not. One process's own rows are not copied.
+    """
+    if not isinstance(assignment, Contiguous):
+        return None
+    group, last_row = graph.group, graph.first_row + graph.num_rows
+    cuts = np.clip(assignment.bounds, graph.first_row, last_row) - graph.first_row
+    at = graph.offsets[cuts].astype(np.int64)
+
+    def brought(values: NDArray[Any], cuts: NDArray[np.int64]) -> NDArray[Any]:
+        parts = group.all_to_all([values[cuts[r] : cuts[r + 1]] for r in range(group.size)])
+        held = [part for part in parts if part.size]
+        return held[0] if len(held) == 1 else np.concatenate(parts)
+
+    degrees = brought(np.diff(graph.offsets), cuts)
+    offsets = np.zeros(degrees.size + 1, dtype=np.uint64)
+    np.cumsum(degrees, out=offsets[1:])
+    columns = {name: brought(column, at) for name, column in graph.columns.items()}
+    return EdgeList(offsets, brought(graph.targets, at), columns)
+
+
+def _in_edges(graph: Graph, assignment: Assignment) -> _Routed:
+    """Bring each rank the in-edges of its vertices, each target's in ascending order of the source.
+
+    An undirected row holds its vertex's in-edges already; otherwise each edge goes to its target's owner.
+    """
+    if not graph.directed:
+        return _routed(graph, lambda rows, ends: (assignment.owner_of(rows), rows, ends))
+    return _routed(graph, lambda rows, ends: (assignment.owner_of(ends.astype(np.int64)), ends, rows))
+
+
+def _outgoing(graph: Graph, assignment: Assignment, local_of: NDArray[np.uint32], num_owned: int) -> EdgeList:
+    out = _routed(graph, lambda rows, ends: (assignment.owner_of(rows), rows, ends))
+    return grouped(local_of[out.rows], out.ends, out.columns, num_owned)
+
+
+def _out_degrees(
+    graph: Graph, assignment: Assignment, local_of: NDArray[np.uint32], num_owned: int
+) -> NDArray[Any]:
+    rows = np.arange(graph.first_row, graph.first_row + graph.num_rows)
+    order, parts = split_by_rank(assignment.owner_of(rows), graph.group.size)
+    gids = np.concatenate(graph.group.all_to_all([rows[order[part]] for part in parts]))
+    degrees = graph.out_degrees()[order]
+    values = np.concatenate(graph.group.all_to_all([degrees[part] for part in parts]))
+    result = np.zeros(num_owned, dtype=np.int64)
+    result[local_of[gids]] = values
+    return narrow(result)
+
+
+@dataclass
+class _Routed:
+    """Edges that arrived: a row and another end each, in gids, in ascending order of the sender's row."""
+
+    rows: NDArray[Any]
+    ends: NDArray[Any]
+    columns: dict[str, NDArray[Any]]
+
+
+def _routed(graph: Graph, address: Callable[..., tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]) -> _Routed:
+    """Send every edge where `address(rows, ends)` says: owners, then the two arrays to bring. A block at a time."""
+    group = graph.group
+    cuts = _block_cuts(graph)
+    num_rounds = int(group.all_reduce(np.array([len(cuts) - 1]), "max")[0])
+    arrived: list[list[list[NDArray[Any]]]] = [
+        [[] for _ in range(group.size)] for _ in range(2 + len(graph.columns))
+    ]
+    for number in range(num_rounds):
+        first, last = (cuts[number], cuts[number + 1]) if number + 1 < len(cuts) else (0, 0)
+        edges = slice(int(graph.offsets[first]), int(graph.offsets[last]))
+        degrees = np.diff(graph.offsets[first : last + 1]).view(np.int64)
+        rows = np.repeat(np.arange(graph.first_row + first, graph.first_row + last), degrees)
+        owners, keys, others = address(rows, graph.targets[edges])
+        order, parts = split_by_rank(owners, group.size)
+        kind = graph.targets.dtype
+        moved = [keys.astype(kind, copy=False), others.astype(kind, copy=False)]
+        moved += [column[edges] for column in graph.columns.values()]
+        for store, array in zip(arrived, moved, strict=True):
+            pieces = group.all_to_all([array[order[part]] for part in parts])
+            for peer, piece in enumerate(pieces):
+                store[peer].append(piece)
+    dtypes = [graph.targets.dtype, graph.targets.dtype, *[c.dtype for c in graph.columns.values()]]
+    whole = [
+        np.concatenate([np.empty(0, dtype=dtype), *[piece for peer in store for piece in peer]])
+        for store, dtype in zip(arrived, dtypes, strict=True)
+    ]
+    return _Routed(whole[0], whole[1], dict(zip(graph.columns, whole[2:], strict=True)))
+
+
+_BLOCK_EDGES = 1 << 21
+_FEW_EDGES = 1 << 12
+
+
+def _block_cuts(graph: Graph) -> list[int]:
+    """Cut this rank's rows into blocks of about `_BLOCK_EDGES` edges."""
+    goals = np.arange(_BLOCK_EDGES, max(graph.targets.size, 1), _BLOCK_EDGES, dtype=np.uint64)
+    inner = np.searchsorted(graph.offsets, goals).tolist()
+    return sorted({0, *inner, graph.num_rows}) if graph.num_rows else [0, 0]

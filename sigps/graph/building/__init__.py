@@ -1,0 +1,1 @@
+"""From chunks of edges to the rows of a graph."""

@@ -1,0 +1,296 @@
+"""From chunks of edges to a graph: the one path of every loader and generator.
+
+Four steps: take in this rank's chunks in as few bytes as they need; number the ids; give every rank a
+range of rows of about equal cost and send it those rows' edges; sort the edges into rows. An edge is
+held once at any time, but for the block that is on its way.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sigps.errors import GraphError
+from sigps.graph.agreement import agree
+from sigps.graph.building.edges import EdgeBuffer, EdgeChunk, KeyForm, TextChunk
+from sigps.graph.building.numbering import Numbering, Segment, Share, encode, number, translated
+from sigps.graph.building.rows import Duplicates, Rows, sort_edges
+from sigps.graph.building.spread import balance_rows, send_to_rows
+from sigps.graph.graph import Graph
+from sigps.graph.ids import as_ids
+from sigps.graph.report import LoadReport
+from sigps.group import Group, world
+
+__all__ = ["EdgeChunk", "build_graph"]
+
+SelfLoops = Literal["keep", "drop"]
+
+
+def build_graph(
+    chunks: Iterable[EdgeChunk | TextChunk],
+    *,
+    directed: bool,
+    group: Group | None = None,
+    vertices: ArrayLike | None = None,
+    duplicates: Duplicates = "keep",
+    self_loops: SelfLoops = "keep",
+    ids: Literal["table", "identity"] = "table",
+    num_vertices: int | None = None,
+    report: LoadReport | None = None,
+) -> Graph:
+    """Build a graph from this rank's share of its edges. Collective.
+
+    The result depends only on the edges in the order of ranks and chunks, not on how they are cut up.
+    An undirected edge is stored in both its ends' rows, a self-loop once.
+
+    Args:
+        chunks: This rank's edges; consumed once. Ids are int64-able or str, the same kind everywhere.
+        directed: Whether edges have a direction.
+        group: The ranks that build together; None for those that the launcher started.
+        vertices: Ids that are vertices with or without an edge; on several ranks, any share of them.
+        duplicates: `"keep"` parallel edges, `"drop"` all but the first given, or reduce their weights by
+            `"sum"`, `"min"` or `"max"` (other columns keep the first). Undirected, (u, v) repeats (v, u).
+        self_loops: `"keep"` or `"drop"`; a vertex of a dropped self-loop stays.
+        ids: `"table"`: the vertices are the ids that occur. `"identity"`: they are 0..num_vertices - 1.
+        num_vertices: Needed with `ids="identity"`.
+        report: The account to fill in; None starts one.
+
+    Raises:
+        GraphError: If ids, weights, lengths or options are wrong.
+    """
+    started = time.perf_counter()
+    group = world() if group is None else group
+    report = LoadReport() if report is None else report
+    _check_options(duplicates, self_loops, ids, num_vertices)
+    share = _take_in(chunks, vertices, group)
+    _agree_on_columns(share.edges, group)
+    numbering = number(share, num_vertices if ids == "identity" else None, group)
+    given = share.edges.size
+    edges, num_loops, row_bounds = _bring_to_rows(share, numbering, directed, self_loops == "drop", group)
+    graph_ids = numbering.ids_for(row_bounds)
+    del share, numbering  # their tables are not needed while rows are sorted
+    form = KeyForm.of(graph_ids.num_vertices, (int(row_bounds[group.rank]), int(row_bounds[group.rank + 1])))
+    rows = sort_edges(edges, form, symmetric=not directed and group.size == 1, duplicates=duplicates)
+    graph = Graph(
+        offsets=rows.offsets,
+        targets=rows.targets,
+        columns=rows.columns,
+        num_edges=int(group.all_reduce(np.array([rows.targets.size]), "sum")[0]),
+        directed=directed,
+        ids=graph_ids,
+        row_bounds=row_bounds,
+        group=group,
+        report=report,
+    )
+    report.duplicates_policy, report.self_loops_policy = duplicates, self_loops
+    _account(graph, rows, given, num_loops, started)
+    return graph
+
+
+_AS_THEY_ARE = KeyForm.of(2**32 - 1, (0, 2**32 - 1))
+
+
+def _check_options(duplicates: str, self_loops: str, ids: str, num_vertices: int | None) -> None:
+    for name, value, allowed in (
+        ("duplicates", duplicates, get_args(Duplicates)),
+        ("self_loops", self_loops, get_args(SelfLoops)),
+        ("ids", ids, ("table", "identity")),
+    ):
+        if value not in allowed:
+            raise GraphError(f"{name}={value!r} is not known; choose one of {', '.join(allowed)}")
+    if ids == "identity" and (num_vertices is None or num_vertices < 0):
+        raise GraphError(f"ids='identity' needs num_vertices, a count, not {num_vertices}")
+
+
+def _take_in(chunks: Iterable[EdgeChunk | TextChunk], vertices: ArrayLike | None, group: Group) -> Share:
+    """Gather the chunks of all ranks, or fail on all. Collective."""
+    share = Share()
+    error: Exception | None = None
+    chunks = iter(chunks)
+    try:
+        if vertices is not None:
+            share.named = _widest(as_ids(vertices, "vertices").ravel())
+        for chunk in chunks:
+            _append_texts(share, chunk) if isinstance(chunk, TextChunk) else _append(share, chunk)
+        share.settle_texts()
+    except Exception as raised:
+        error = raised
+        if group.size > 1:
+            for _ in chunks:  # a loader may compare notes with other ranks at the end
+                pass
+    agree(error, group)
+    return share
+
+
+def _append(share: Share, chunk: EdgeChunk) -> None:
+    """Take in a chunk: ids as they are where they fit in uint32, else as codes."""
+    sources, targets, columns = _checked(chunk)
+    start = share.edges.size
+    if not sources.size:
+        if not start:
+            share.edges.append(np.empty(0, dtype=np.uint64), columns)
+        return
+    if _fits(sources) and _fits(targets):
+        keys, table = _AS_THEY_ARE.pack(sources, targets), None
+    else:
+        keys, table = encode(_widest(sources), _widest(targets))
+    share.edges.append(keys, columns)
+    if table is None and share.segments and share.segments[-1].table is None:
+        share.segments[-1].stop = share.edges.size
+    else:
+        share.segments.append(Segment(start, share.edges.size, table))
+
+
+def _append_texts(share: Share, chunk: TextChunk) -> None:
+    """Take in a chunk of edges between texts: their numbers, until all texts are known."""
+    start, texts = share.edges.size, share.texts
+    columns = {name: as_column(column, name) for name, column in chunk.columns.items()}
+    keys = _AS_THEY_ARE.pack(texts.codes(chunk.sources), texts.codes(chunk.targets))
+    if keys.size or not start:
+        share.edges.append(keys, columns)
+    if not keys.size:
+        return
+    if share.text_segments and share.segments[-1] is share.text_segments[-1]:
+        share.segments[-1].stop = share.edges.size
+    else:
+        share.segments.append(Segment(start, share.edges.size, np.empty(0, np.str_)))
+        share.text_segments.append(share.segments[-1])
+
+
+def _checked(chunk: EdgeChunk) -> tuple[NDArray[Any], NDArray[Any], dict[str, NDArray[Any]]]:
+    sources, targets = as_ids(chunk.sources, "sources"), as_ids(chunk.targets, "targets")
+    for name, column in (("sources", sources), ("targets", targets), *chunk.columns.items()):
+        if np.ndim(column) != 1 or len(column) != len(sources):
+            raise GraphError(
+                f"{name} has shape {np.shape(column)}, sources {np.shape(sources)}; all need the same"
+            )
+    if sources.size and (sources.dtype.kind == "U") != (targets.dtype.kind == "U"):
+        raise GraphError("one end of the edges has string ids, the other integers: give both as strings")
+    return sources, targets, {name: as_column(column, name) for name, column in chunk.columns.items()}
+
+
+def _widest(ids: NDArray[Any]) -> NDArray[Any]:
+    return ids if ids.dtype.kind == "U" else ids.astype(np.int64, copy=False)
+
+
+def _fits(ids: NDArray[Any]) -> bool:
+    return ids.dtype == np.uint32 or (
+        ids.dtype.kind != "U" and int(ids.min()) >= 0 and int(ids.max()) < 2**32
+    )
+
+
+def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
+    """Return an edge column as an array; a weight as int64, float32 or float64, without NaN."""
+    column = np.asarray(values)
+    if column.dtype.kind == "O":
+        column = np.array(column.tolist())
+    if column.dtype.kind not in "biuf":
+        raise GraphError(f"column {name!r} holds {column.dtype}: an edge column must be numeric")
+    if name != "weight":
+        return column
+    if column.dtype.kind == "f":
+        if np.isnan(column).any():
+            at = int(np.flatnonzero(np.isnan(column))[0])
+            raise GraphError(f"weight[{at}] is NaN: every edge needs a number. Fill or remove such rows.")
+        return column.astype(np.float32 if column.dtype.itemsize <= 4 else np.float64, copy=False)
+    if column.dtype == np.uint64 and column.size and int(column.max()) >= 2**63:
+        raise GraphError(f"weight {column.max()} is above the largest int64; give such weights as float64")
+    return column.astype(np.int64, copy=False)
+
+
+def _agree_on_columns(edges: EdgeBuffer, group: Group) -> None:
+    """Give the edges of all ranks the same columns and dtypes. Collective."""
+    mine = {name: column.dtype.str for name, column in edges.columns.items()}
+    everywhere: list[Any] = group.all_gather([edges.size, mine])
+    filled: list[dict[str, str]] = [columns for size, columns in everywhere if size]
+    for columns in filled:
+        if columns.keys() != filled[0].keys():
+            raise GraphError(
+                f"some edges have the columns {sorted(filled[0])}, others {sorted(columns)}: "
+                "every edge needs the same"
+            )
+    filled = filled or [max((columns for _, columns in everywhere), key=len)]
+    old, edges.columns = edges.columns, {}
+    for name in filled[0]:
+        dtype = np.result_type(*(np.dtype(columns[name]) for columns in filled))
+        edges.columns[name] = old[name].astype(dtype, copy=False) if edges.size else np.empty(0, dtype)
+
+
+def _bring_to_rows(
+    share: Share, numbering: Numbering, directed: bool, drop_loops: bool, group: Group
+) -> tuple[list[EdgeBuffer], int, NDArray[np.int64]]:
+    """Return the edges of this rank's rows, how many self-loops were given here, and the row bounds.
+
+    One process keeps its edges where they are; several send them, mirrored if undirected. Collective.
+    """
+    if group.size == 1:
+        num_loops = _renumber(share, numbering, drop_loops)
+        return [share.edges], num_loops, np.array([0, numbering.num_vertices])
+    num_loops, row_bounds = balance_rows(share, numbering, directed, group)
+    return send_to_rows(share, numbering, row_bounds, directed, drop_loops, group), num_loops, row_bounds
+
+
+def _renumber(share: Share, numbering: Numbering, drop_loops: bool) -> int:
+    """Write gids over the ids, in place; drop self-loops if asked. Return how many were given."""
+    edges = share.edges
+    end = num_loops = 0
+    for block, sources, targets in translated(share, numbering):
+        apart = sources != targets
+        loops = apart.size - int(np.count_nonzero(apart))
+        num_loops += loops
+        if loops and drop_loops:
+            sources, targets = sources[apart], targets[apart]
+        stop = end + sources.size
+        if stop != block.stop:
+            for column in edges.columns.values():
+                column[end:stop] = column[block][apart]
+        if numbering.to_gids is not None or stop != block.stop:
+            pairs = edges.pairs
+            pairs[end:stop, 1], pairs[end:stop, 0] = sources, targets
+            del pairs
+        end = stop
+    edges.shrink(end)
+    return num_loops
+
+
+def _account(graph: Graph, rows: Rows, given: int, num_loops: int, started: float) -> None:
+    """Fill in the report of a finished graph. Collective."""
+    report, group = graph.report, graph.group
+    counts = np.array([given, num_loops, rows.num_repeats, rows.num_loop_repeats, graph.nbytes])
+    given, num_loops, repeats, loop_repeats, num_bytes = group.all_reduce(counts, "sum").tolist()
+    report.directed = graph.directed
+    report.num_vertices = graph.num_vertices
+    report.edges_given = given
+    report.edges_stored = graph.num_edges
+    report.duplicates = repeats if graph.directed else loop_repeats + (repeats - loop_repeats) // 2
+    report.self_loops = num_loops
+    report.isolated = _count_isolated(graph, rows)
+    report.base, report.id_map = _smallest_id(graph), graph.ids.kind
+    report.num_bytes = num_bytes
+    seconds = np.array([report.seconds + time.perf_counter() - started])
+    report.seconds = float(group.all_reduce(seconds, "max")[0])
+
+
+def _count_isolated(graph: Graph, rows: Rows) -> int:
+    """Count vertices without out-edge and in-edge, over all ranks. Collective."""
+    group = graph.group
+    lonely = rows.offsets[1:] == rows.offsets[:-1]
+    if graph.directed:
+        reached = np.zeros(graph.num_vertices, dtype=np.bool_)
+        reached[rows.targets] = True
+        if group.size > 1:
+            bounds = graph.row_bounds
+            slices = [reached[bounds[rank] : bounds[rank + 1]].view(np.uint8) for rank in range(group.size)]
+            reached = np.bitwise_or.reduce(np.stack(group.all_to_all(slices)), axis=0).view(np.bool_)
+        lonely &= ~reached
+    return int(group.all_reduce(np.array([np.count_nonzero(lonely)]), "sum")[0])
+
+
+def _smallest_id(graph: Graph) -> int | None:
+    if not graph.num_vertices or graph.ids.kind == "strings":
+        return None
+    return int(graph.ids.to_oids(np.zeros(1, dtype=np.int64))[0])

@@ -1,0 +1,232 @@
+"""Edges to rows: sort keys into CSR, with what belongs to each edge.
+
+Sorting 64-bit keys sorts rows and, inside a row, targets; NumPy does it in place with vector
+instructions, and the targets then move to the front of the same memory: 8 bytes an edge at the peak.
+With columns the sort must be stable, because parallel edges keep the order in which they were given:
+few edges are sorted by position (`_sort_stable`), many are counted into rows twice, by target and then
+by source (`_count_into_rows`). The first judges the second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.graph.building.edges import EdgeBuffer, EdgeChunk, KeyForm, mirror
+
+__all__ = ["Duplicates", "EdgeChunk", "Rows", "mirror", "sort_edges", "transpose"]
+
+Duplicates = Literal["keep", "drop", "sum", "min", "max"]
+Columns = dict[str, NDArray[Any]]
+
+
+@dataclass
+class Rows:
+    """CSR rows and what sorting found.
+
+    Attributes:
+        offsets: [num_rows + 1], uint64.
+        targets: [num_edges], gids.
+        columns: [num_edges] each.
+        num_repeats: Edges equal to the one before them, whether they stayed or not.
+        num_loop_repeats: Those of them that are self-loops.
+    """
+
+    offsets: NDArray[np.uint64]
+    targets: NDArray[Any]
+    columns: Columns
+    num_repeats: int = 0
+    num_loop_repeats: int = 0
+
+
+def sort_edges(
+    buffers: list[EdgeBuffer], form: KeyForm, *, symmetric: bool, duplicates: Duplicates = "keep"
+) -> Rows:
+    """Sort edges into rows. Empties the buffers.
+
+    Args:
+        buffers: Keys of `form`, and the same columns in each; without columns one buffer.
+        form: How keys are made; sources are within its rows.
+        symmetric: Store each edge in both its ends' rows, a self-loop once. Needs all rows.
+        duplicates: What becomes of equal edges. `"sum"`, `"min"` and `"max"` reduce the weight; other
+            columns keep the first edge's value.
+    """
+    size = sum(edges.size for edges in buffers)
+    if not buffers[0].columns:
+        rows = _sort_in_place(buffers[0], form, symmetric)
+    elif size < COUNTING_PAYS or form.num_vertices > 4 * size:
+        rows = _sort_stable(_joined(buffers), form, symmetric)
+    else:
+        rows = _count_into_rows(buffers, form, symmetric)
+    _settle_repeats(rows, form.first_row, duplicates)
+    return rows
+
+
+def transpose(rows: Rows) -> Rows:
+    """Return the in-edges of rows that are a whole graph: offsets, sources (ascending), columns."""
+    num_vertices = rows.offsets.size - 1
+    offsets = _offsets_of(rows.targets, num_vertices)
+    if rows.targets.size >= COUNTING_PAYS:
+        return _move_rows(rows, offsets)
+    order = np.argsort(rows.targets, kind="stable")
+    gids = np.arange(num_vertices, dtype=rows.targets.dtype)
+    sources = np.repeat(gids, (rows.offsets[1:] - rows.offsets[:-1]).view(np.int64))
+    return Rows(offsets, sources[order], {name: column[order] for name, column in rows.columns.items()})
+
+
+COUNTING_PAYS = 1 << 20  # edges; below, sorting is done before Numba is imported
+_BLOCK_EDGES = 1 << 18
+
+
+def _sort_in_place(edges: EdgeBuffer, form: KeyForm, symmetric: bool) -> Rows:
+    if symmetric:
+        _append_mirrored(edges)
+    edges.keys.sort()
+    return _unpack(edges, form)
+
+
+def _joined(buffers: list[EdgeBuffer]) -> EdgeBuffer:
+    joined = buffers[0]
+    for buffer in buffers[1:]:
+        joined.append(buffer.keys, buffer.columns)
+    return joined
+
+
+def _sort_stable(edges: EdgeBuffer, form: KeyForm, symmetric: bool) -> Rows:
+    keys, columns = edges.keys, edges.columns
+    if symmetric:
+        both = mirror(EdgeChunk(edges.pairs[:, 1], edges.pairs[:, 0], columns))
+        keys, columns = form.pack(both.sources, both.targets), both.columns
+    order = np.argsort(keys, kind="stable")
+    edges.columns = {}
+    edges.keys = keys[order]
+    rows = _unpack(edges, form)
+    rows.columns = {name: column[order] for name, column in columns.items()}
+    return rows
+
+
+def _count_into_rows(buffers: list[EdgeBuffer], form: KeyForm, symmetric: bool) -> Rows:
+    """Count edges into the rows of their targets, then these rows, in order, into those of the sources.
+
+    The first pass goes backwards and gives the end of the buffers that it has read back as it goes.
+    """
+    from sigps.graph.building.counting_sort import count_ends, place_by_target, scatter
+
+    by_target = np.zeros(form.num_vertices + 1, dtype=np.uint64)
+    for edges in buffers:
+        count_ends(edges.keys, symmetric, by_target)
+    np.cumsum(by_target, out=by_target)
+    ends = by_target[1:].copy()
+    sources = np.empty(int(by_target[-1]), dtype=np.uint32)
+    columns = {name: np.empty(sources.size, column.dtype) for name, column in buffers[0].columns.items()}
+    slots = np.empty((2, _BLOCK_EDGES), dtype=np.uint64)
+    for edges in reversed(buffers):
+        while edges.size:
+            start = (edges.size - 1) // _BLOCK_EDGES * _BLOCK_EDGES
+            place_by_target(edges.keys[start:], symmetric, ends, sources, slots)
+            for name, moved in columns.items():
+                for slot in slots if symmetric else slots[:1]:
+                    scatter(edges.columns[name][start:], slot, moved)
+            edges.shrink(start)
+    by_source = by_target if symmetric else _offsets_of(sources, form.num_rows)
+    return _move_rows(Rows(by_target, sources, columns), by_source)
+
+
+def _move_rows(rows: Rows, offsets: NDArray[np.uint64]) -> Rows:
+    """Return the edges of `rows` in rows of their other end, which begin at `offsets`."""
+    from sigps.graph.building.counting_sort import place_by_source, scatter
+
+    ends = offsets[:-1].copy()
+    targets = np.empty_like(rows.targets)
+    columns = {name: np.empty_like(column) for name, column in rows.columns.items()}
+    slots = np.empty(_BLOCK_EDGES, dtype=np.uint64)
+    for start in range(0, targets.size, _BLOCK_EDGES):
+        stop = min(start + _BLOCK_EDGES, targets.size)
+        place_by_source(rows.offsets, rows.targets, start, stop, ends, targets, slots)
+        for name, column in rows.columns.items():
+            scatter(column[start:stop], slots, columns[name])
+    return Rows(offsets, targets, columns)
+
+
+def _append_mirrored(edges: EdgeBuffer) -> None:
+    """Add the reverse of every edge that is no self-loop."""
+    size = edges.size
+    edges.grow(2 * size)
+    edges.shrink(_copy_turned(edges.pairs, size))
+
+
+def _copy_turned(pairs: NDArray[np.uint32], size: int) -> int:
+    """Write the reverses of the first `size` pairs behind them; return where they end."""
+    end = size
+    for start in range(0, size, _BLOCK_EDGES):
+        block = pairs[start : min(start + _BLOCK_EDGES, size)]
+        turned = block[block[:, 0] != block[:, 1], ::-1]
+        pairs[end : end + len(turned)] = turned
+        end += len(turned)
+    return end
+
+
+def _unpack(edges: EdgeBuffer, form: KeyForm) -> Rows:
+    """Turn sorted keys into rows inside the keys' own memory: a target never lies behind its key."""
+    keys, edges.keys = edges.keys, np.empty(0, dtype=np.uint64)
+    degrees = np.zeros(form.num_rows + 1, dtype=np.int64)
+    targets = keys.view(form.target_dtype)
+    for start in range(0, keys.size, _BLOCK_EDGES):
+        block = keys[start : start + _BLOCK_EDGES]
+        rows = form.rows(block)
+        first = int(rows[0])
+        counts = np.bincount(rows - first)
+        degrees[first + 1 : first + 1 + counts.size] += counts
+        targets[start : start + block.size] = form.targets(block)
+    size = keys.size
+    del targets
+    per_key = 8 // form.target_dtype.itemsize
+    keys.resize(-(-size // per_key), refcheck=False)  # shrinks in place
+    offsets = np.cumsum(degrees, out=degrees).view(np.uint64)
+    return Rows(offsets, keys.view(form.target_dtype)[:size], {})
+
+
+def _offsets_of(ends: NDArray[Any], num_rows: int) -> NDArray[np.uint64]:
+    """Return where rows begin that hold one edge for each of `ends`."""
+    degrees = np.zeros(num_rows + 1, dtype=np.int64)
+    step = max(_BLOCK_EDGES, num_rows)  # each step costs num_rows
+    for start in range(0, ends.size, step):
+        degrees[1:] += np.bincount(ends[start : start + step], minlength=num_rows)
+    return np.cumsum(degrees, out=degrees).view(np.uint64)
+
+
+def _settle_repeats(rows: Rows, first_row: int, duplicates: Duplicates) -> None:
+    """Count edges that repeat the one before them, and drop or reduce them if asked."""
+    repeated = np.empty(rows.targets.size, dtype=np.bool_)
+    repeated[:1] = False
+    np.equal(rows.targets[1:], rows.targets[:-1], out=repeated[1:])
+    starts = rows.offsets[:-1]
+    repeated[starts[starts < repeated.size].view(np.int64)] = False
+    where = np.flatnonzero(repeated)
+    if not where.size:
+        return
+    owners = np.searchsorted(rows.offsets, where.view(np.uint64), side="right") - 1
+    rows.num_repeats = where.size
+    rows.num_loop_repeats = int(np.count_nonzero(rows.targets[where] == owners + first_row))
+    if duplicates == "keep":
+        return
+    if "weight" in rows.columns and duplicates != "drop":
+        _reduce_runs(rows.columns["weight"], repeated, duplicates)
+    stays = np.logical_not(repeated, out=repeated)
+    rows.targets = rows.targets[stays]
+    for name in rows.columns:
+        rows.columns[name] = rows.columns[name][stays]
+    rows.offsets = rows.offsets - np.searchsorted(where, rows.offsets.view(np.int64)).astype(np.uint64)
+
+
+def _reduce_runs(weights: NDArray[Any], repeated: NDArray[np.bool_], duplicates: Duplicates) -> None:
+    """Write to the first edge of each run of repeats the reduction over the run."""
+    in_run = repeated.copy()
+    in_run[:-1] |= repeated[1:]
+    heads = np.flatnonzero(~repeated[in_run])
+    reducer = {"sum": np.add, "min": np.minimum, "max": np.maximum}[duplicates]
+    reduced = reducer.reduceat(weights[in_run], heads, dtype=weights.dtype)
+    weights[np.flatnonzero(in_run & ~repeated)] = reduced

@@ -1,0 +1,104 @@
+"""Edges on several ranks: which rows each rank gets, and the way of every edge to the rank of its row."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.graph.building.edges import EdgeBuffer, EdgeChunk, KeyForm, mirror
+from sigps.graph.building.numbering import Numbering, Share, translated
+from sigps.graph.ids import split_by_rank
+from sigps.group import Group
+
+__all__ = ["balance_rows", "send_to_rows"]
+
+
+def balance_rows(
+    share: Share, numbering: Numbering, directed: bool, group: Group
+) -> tuple[int, NDArray[np.int64]]:
+    """Return this rank's number of self-loops, and row bounds that give each rank about the same bytes.
+
+    A row costs 8 bytes, an edge 4; degrees are counted in bins of rows. Collective.
+    """
+    num_vertices = numbering.num_vertices
+    shift = max(0, max(num_vertices - 1, 0).bit_length() - _MAX_BINS.bit_length() + 1)
+    num_bins = -(-num_vertices // (1 << shift))
+    cost = np.zeros(num_bins, dtype=np.int64)
+    num_loops = 0
+    for _, sources, targets in translated(share, numbering):
+        num_loops += int(np.count_nonzero(sources == targets))
+        for ends in (sources,) if directed else (sources, targets):
+            cost += np.bincount((ends >> ends.dtype.type(shift)).astype(np.int64), minlength=num_bins)
+    cost = group.all_reduce(cost, "sum") + 2 * (1 << shift)
+    behind = np.cumsum(cost)
+    goals = np.arange(1, group.size) * (int(behind[-1]) if num_bins else 0) / group.size
+    inner = np.minimum((np.searchsorted(behind, goals) + 1) << shift, num_vertices)
+    return num_loops, np.array([0, *inner.tolist(), num_vertices])
+
+
+def send_to_rows(
+    share: Share,
+    numbering: Numbering,
+    row_bounds: NDArray[np.int64],
+    directed: bool,
+    drop_loops: bool,
+    group: Group,
+) -> list[EdgeBuffer]:
+    """Bring each edge to the rank of its row, mirrored if undirected, in rounds of one block. Collective.
+
+    With columns there is one buffer for each sender, so that all of them together keep the given order.
+    Without, edges that are equal cannot be told apart: one buffer takes all, and the share is sent from
+    its end and shrinks as it goes.
+
+    Returns:
+        Buffers whose edges, one buffer after the other, are in the given order; keys are row-relative.
+    """
+    ranges = itertools.pairwise(row_bounds.tolist())
+    forms = [KeyForm.of(numbering.num_vertices, row_range) for row_range in ranges]
+    names = list(share.edges.columns)
+    arrived = [EdgeBuffer() for _ in range(group.size if names else 1)]
+    blocks = _blocks(share, numbering, directed, drop_loops)
+    nothing = np.empty(0, dtype=np.uint32)
+    no_columns = {name: column[:0].copy() for name, column in share.edges.columns.items()}
+    while True:
+        block = next(blocks, None)
+        if not group.all_reduce(np.array([int(block is not None)]), "max")[0]:
+            break
+        block = block or EdgeChunk(nothing, nothing, no_columns)
+        owners = np.searchsorted(row_bounds, block.sources.astype(np.int64), side="right") - 1
+        order, parts = split_by_rank(owners.astype(np.uint16), group.size)
+        keys = [
+            form.pack(block.sources[order[part]], block.targets[order[part]])
+            for form, part in zip(forms, parts, strict=True)
+        ]
+        moved = [group.all_to_all(keys)]
+        moved += [group.all_to_all([block.columns[name][order[part]] for part in parts]) for name in names]
+        for peer, pieces in enumerate(zip(*moved, strict=True)):
+            arrived[peer if names else 0].append(pieces[0], dict(zip(names, pieces[1:], strict=True)))
+    for buffer in arrived:
+        buffer.columns = buffer.columns or {name: column.copy() for name, column in no_columns.items()}
+    return arrived
+
+
+_MAX_BINS = 1 << 16
+
+
+def _blocks(share: Share, numbering: Numbering, directed: bool, drop_loops: bool) -> Iterator[EdgeChunk]:
+    """Yield the share's edges between gids, as they are to be stored."""
+    backwards = not share.edges.columns
+    for block, sources, targets in translated(share, numbering, backwards=backwards):
+        columns: dict[str, NDArray[Any]] = {
+            name: column[block] for name, column in share.edges.columns.items()
+        }
+        if backwards:
+            share.edges.shrink(block.start)
+        if drop_loops:
+            apart = sources != targets
+            sources, targets = sources[apart], targets[apart]
+            columns = {name: column[apart] for name, column in columns.items()}
+        chunk = EdgeChunk(sources, targets, columns)
+        yield chunk if directed else mirror(chunk)

@@ -1,0 +1,1 @@
+"""Graph files and other structures, read and written."""

@@ -1,0 +1,139 @@
+"""What a loader is asked and what it hands to `build_graph`: the contract of every file format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.errors import GraphError
+from sigps.graph.building.edges import EdgeChunk, TextChunk
+from sigps.graph.formats.blocks import TextFile
+from sigps.graph.formats.text_table import Layout, read_rows
+from sigps.graph.formats.texts import Texts
+from sigps.group import Group
+
+__all__ = [
+    "ColumnRef",
+    "EdgeInput",
+    "LoadOptions",
+    "edge_chunks",
+    "own_ids",
+    "promise_edges",
+    "wants_weights",
+]
+
+ColumnRef = int | str | tuple[int | str, str]
+"""A column by position from 0 or by name; with a type, as in `(2, "int64")`."""
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """What the caller of `load` asked for; None leaves the choice to the format. See `load`."""
+
+    directed: bool | None = None
+    weights: bool | ColumnRef | None = None
+    columns: Mapping[str, ColumnRef] | None = None
+    source: int | str | None = None
+    target: int | str | None = None
+    delimiter: str | None = None
+    comment: str | None = None
+    header: bool | None = None
+    ids: Literal["int", "string"] | None = None
+
+
+@dataclass
+class EdgeInput:
+    """A rank's share of a file's edges, read while `chunks` is drawn.
+
+    Attributes:
+        format: What the report calls the format.
+        directed: Whether the format, or the caller, says that edges have a direction.
+        chunks: The edges in the file's order; the ranks' shares follow one another.
+        vertices: Ids that are vertices with or without an edge, this rank's share.
+        num_listed: How many vertices this rank's share lists, if the file lists all; else None.
+        num_read: Edges so far, of this rank's share.
+        rows_skipped: Comments, blank lines and headers so far, of this rank's share.
+        notes: What the report should tell besides the counts.
+        check: Compares what all ranks read with what the file promises; raises GraphError. Collective,
+            called on every rank when its chunks are drawn.
+    """
+
+    format: str
+    directed: bool
+    chunks: Iterator[EdgeChunk | TextChunk] = field(default_factory=lambda: iter(()))
+    vertices: NDArray[Any] | None = None
+    num_listed: int | None = None
+    num_read: int = 0
+    rows_skipped: int = 0
+    notes: list[str] = field(default_factory=list)
+    check: Callable[[Group], None] = lambda _: None
+
+
+def own_ids(num_vertices: int, group: Group, base: int = 1) -> NDArray[Any]:
+    """Return this rank's share of the consecutive ids base..base+n-1."""
+    first = base + num_vertices * group.rank // group.size
+    end = base + num_vertices * (group.rank + 1) // group.size
+    return np.arange(first, end, dtype=np.uint32 if end < 2**32 else np.int64)
+
+
+def wants_weights(options: LoadOptions, has_weights: bool, what: str) -> bool:
+    """Say whether to read the weights of a format that itself says whether it has some.
+
+    Args:
+        options: What the caller of `load` asked for.
+        has_weights: Whether the file has weights.
+        what: The file and what it is, for errors.
+
+    Raises:
+        GraphError: If weights are asked for and there are none, or are named as in an edge list.
+    """
+    if options.weights is None or options.weights is False:
+        return has_weights and options.weights is None
+    if options.weights is not True:
+        raise GraphError(
+            f"{what} has one place for weights: weights={options.weights!r} must be True, False or None"
+        )
+    if not has_weights:
+        raise GraphError(f"{what} has no weights; leave weights=True away")
+    return True
+
+
+def edge_chunks(
+    source: TextFile, layout: Layout, group: Group, start: int, result: EdgeInput
+) -> Iterator[Any]:
+    """Yield this rank's edges of a text table with the columns `source` and `target`; count in `result`.
+
+    They come as `TextChunk` where these columns are strings, else as `EdgeChunk`.
+    """
+    for rows in read_rows(source, layout, group, start=start):
+        result.rows_skipped += rows.num_skipped
+        result.num_read += rows.num_rows
+        columns: dict[str, Any] = rows.columns
+        sources, targets = columns.pop("source"), columns.pop("target")
+        yield (TextChunk if isinstance(sources, Texts) else EdgeChunk)(sources, targets, columns)
+
+
+def promise_edges(result: EdgeInput, path: Path, promised: int, what: str) -> None:
+    """Let `result` check that all ranks together read as many edges as the header says.
+
+    Args:
+        result: Whose `num_read` counts.
+        path: The file.
+        promised: How many the header says.
+        what: How the header calls them, such as `"arcs"`.
+    """
+
+    def check(group: Group) -> None:
+        found = int(group.all_reduce(np.array([result.num_read]), "sum")[0])
+        if found != promised:
+            raise GraphError(
+                f"{path}: the header promises {promised} {what}, but the file has {found}; "
+                f"{'it is cut off: fetch it again' if found < promised else 'correct the header'}"
+            )
+
+    result.check = check

@@ -1,0 +1,156 @@
+"""LDBC Graphalytics graphs: a vertex file `.v`, an edge file `.e`, and mostly a `.properties` file.
+
+    graph.v: one id a line; a vertex needs no edge
+    graph.e: source target [weight]; an undirected edge stands once
+    graph.properties: graph.<name>.directed, .meta.edges, .edge-properties.names
+
+Format: "The LDBC Graphalytics Benchmark", arXiv:2011.15028, section 2.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.errors import GraphError
+from sigps.graph.formats.blocks import TextFile, require_file
+from sigps.graph.formats.edge_input import EdgeInput, LoadOptions, edge_chunks, promise_edges
+from sigps.graph.formats.text import first_rows, value_columns
+from sigps.graph.formats.text_table import Column, Layout, read_rows, split_line
+from sigps.group import Group
+
+__all__ = ["ldbc_files", "read_ldbc"]
+
+
+def read_ldbc(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
+    """Begin to read a Graphalytics graph; the vertex file at once, the edges as `chunks` is drawn.
+
+    Args:
+        path: The `.v`, `.e` or `.properties` file, or their common beginning.
+        options: What the caller of `load` asked for.
+        group: The ranks that share the files.
+
+    Raises:
+        GraphError: If a file is missing or wrong, or nothing says whether edges have a direction.
+    """
+    files = ldbc_files(path)
+    known = _Properties.of(files.get(".properties"))
+    directed = known.directed if options.directed is None else options.directed
+    if directed is None:
+        raise GraphError(
+            f"{path}: neither a .properties file nor the caller says whether edges have a direction; "
+            "give directed=True or directed=False"
+        )
+    kind = "string" if options.ids == "string" else "int64"
+    result = EdgeInput("ldbc", directed)
+    result.vertices = _vertices(TextFile(files[".v"]), kind, group, result)
+    result.num_listed = result.vertices.size
+    if known.num_edges is not None:
+        promise_edges(result, files[".e"], known.num_edges, "edges (in .properties)")
+    if files[".e"].stat().st_size:
+        source = TextFile(files[".e"])
+        layout = _edge_layout(source, options, known, kind, result)
+        result.chunks = edge_chunks(source, layout, group, 0, result)
+    return result
+
+
+def ldbc_files(path: Path) -> dict[str, Path]:
+    """Return the files that belong to a graph by suffix: `.v`, `.e` and, if there is one, `.properties`.
+
+    Raises:
+        GraphError: If the vertex or the edge file is missing.
+    """
+    name = path.name
+    for ending in _COMPRESSED:
+        name = name.removesuffix(ending)
+    for ending in (".v", ".e", ".properties"):
+        name = name.removesuffix(ending)
+    found = {}
+    for ending in (".v", ".e", ".properties"):
+        candidates = [path.parent / f"{name}{ending}{compressed}" for compressed in ("", *_COMPRESSED)]
+        there = next((candidate for candidate in candidates if candidate.is_file()), None)
+        if there is not None:
+            found[ending] = there
+        elif ending != ".properties":
+            require_file(candidates[0])
+    return found
+
+
+_COMPRESSED = (".gz", ".xz", ".zst", ".bz2")
+
+
+@dataclass(frozen=True)
+class _Properties:
+    """What the `.properties` file says; None for what it leaves open."""
+
+    directed: bool | None = None
+    num_edges: int | None = None
+    columns: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, path: Path | None) -> _Properties:
+        if path is None:
+            return cls()
+        values = {}
+        for line in path.read_text(encoding="utf-8").splitlines():
+            key, is_pair, value = line.partition("=")
+            if is_pair and not key.strip().startswith("#"):
+                values[key.strip()] = value.strip()
+        found: dict[str, Any] = {}
+        for name, ending in _KEYS.items():
+            text = next((value for key, value in values.items() if key.endswith(ending)), None)
+            if text is not None:
+                found[name] = _property(path, name, text)
+        return cls(**found)
+
+
+_KEYS = {
+    "directed": ".directed",
+    "num_edges": ".meta.edges",
+    "columns": ".edge-properties.names",
+}
+
+
+def _property(path: Path, name: str, text: str) -> Any:
+    if name == "columns":
+        return [column.strip() for column in text.split(",")]
+    if name == "directed" and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if name != "directed" and text.isdigit():
+        return int(text)
+    raise GraphError(f"{path}: {_KEYS[name]} is {text!r}, but it must be {_RULES[name]}")
+
+
+_RULES = {"directed": "true or false", "num_edges": "a count"}
+
+
+def _vertices(source: TextFile, kind: str, group: Group, result: EdgeInput) -> NDArray[Any]:
+    """Return this rank's share of the vertex file's ids."""
+    num_fields = len(split_line(first_rows(source, ("#",), count=1).lines[0][1], "whitespace"))
+    layout = Layout({"id": Column(0, kind, "vertex id")}, num_fields, comments=("#",))
+    parts = [np.empty(0, dtype=np.str_ if kind == "string" else np.int64)]
+    for rows in read_rows(source, layout, group):
+        result.rows_skipped += rows.num_skipped
+        parts.append(np.asarray(rows.columns["id"]))
+    return np.concatenate(parts)
+
+
+def _edge_layout(
+    source: TextFile, options: LoadOptions, known: _Properties, kind: str, result: EdgeInput
+) -> Layout:
+    rows = [split_line(line, "whitespace") for _, line in first_rows(source, ("#",)).lines]
+    num_fields = len(rows[0])
+    names = ["", "", *known.columns][:num_fields]
+    names += [""] * (num_fields - len(names))
+    if options.weights is None and num_fields > 2:
+        options = replace(options, weights=2)
+    columns = {
+        "source": Column(0, kind, "source id"),
+        "target": Column(1, kind, "target id"),
+        **value_columns(options, names, rows, str(source.path)),
+    }
+    return Layout(columns, num_fields, comments=("#",), hint="Edges read 'source target [weight]'")

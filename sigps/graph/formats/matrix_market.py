@@ -1,0 +1,131 @@
+"""Matrix Market coordinate files: entry (i, j) is the edge from i to j, its value the weight.
+
+    %%MatrixMarket matrix coordinate real|integer|pattern general|symmetric
+    % comments
+    rows columns entries
+    i j [value]                 # from 1
+
+Ids stay the matrix's 1..n; rows without an entry are isolated vertices. A symmetric matrix is an
+undirected graph: its file holds each pair once.
+Format: Boisvert, Pozo, Remington, "The Matrix Market Exchange Formats", NISTIR 5935, 1996.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sigps.errors import GraphError
+from sigps.graph.building.rows import mirror
+from sigps.graph.formats.blocks import TextFile
+from sigps.graph.formats.edge_input import (
+    EdgeInput,
+    LoadOptions,
+    edge_chunks,
+    own_ids,
+    promise_edges,
+    wants_weights,
+)
+from sigps.graph.formats.text_table import Column, Layout
+from sigps.group import Group
+
+__all__ = ["read_matrix_market"]
+
+
+def read_matrix_market(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
+    """Begin to read a Matrix Market file; the edges come as `chunks` is drawn.
+
+    Raises:
+        GraphError: If the matrix is not a square sparse one of real numbers, or its header is wrong.
+    """
+    source = TextFile(path)
+    head = _Header.of(source)
+    bounds = (1, head.num_vertices)
+    columns = {
+        "source": Column(0, "int64", "row", bounds),
+        "target": Column(1, "int64", "column", bounds),
+    }
+    has_values = head.field != "pattern"
+    if wants_weights(options, has_values, f"{path}: a {head.field} matrix"):
+        hint = "The header says integer; real allows fractions" if head.field == "integer" else ""
+        columns["weight"] = Column(2, head.value_type, "value", hint=hint)
+    hint = f"A {head.field} matrix has {3 if has_values else 2} fields an entry"
+    layout = Layout(columns, 3 if has_values else 2, comments=("%",), hint=hint)
+    directed = not head.is_symmetric if options.directed is None else options.directed
+    result = EdgeInput("mtx", directed, vertices=own_ids(head.num_vertices, group))
+    result.rows_skipped = head.num_lines if group.rank == 0 else 0
+    promise_edges(result, path, head.num_entries, "entries")
+    if head.start is not None:
+        chunks = edge_chunks(source, layout, group, head.start, result)
+        result.chunks = map(mirror, chunks) if head.is_symmetric and directed else chunks
+    return result
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What stands before the entries; `start` is the first entry's offset, None where there is none."""
+
+    field: str
+    is_symmetric: bool
+    num_vertices: int
+    num_entries: int
+    num_lines: int
+    start: int | None
+
+    @property
+    def value_type(self) -> str:
+        return "int64" if self.field == "integer" else "float64"
+
+    @classmethod
+    def of(cls, source: TextFile) -> _Header:
+        field, is_symmetric = _banner(source.path, next(source.lines())[1])
+        found = source.header(b"%", first=2)
+        if found is None:
+            raise GraphError(f"{source.path}: the file ends before its size line; fetch it again")
+        number, line, start = found
+        num_vertices, num_entries = _size(source.path, number, line)
+        return cls(field, is_symmetric, num_vertices, num_entries, number, start)
+
+
+_FIELDS = {"real": "real", "double": "real", "integer": "integer", "pattern": "pattern"}
+
+
+def _banner(path: Path, line: bytes) -> tuple[str, bool]:
+    """Return the field and whether the matrix is symmetric."""
+    words = line.decode("utf-8", errors="replace").lower().split()
+    if len(words) != 5 or words[0] != "%%matrixmarket":
+        raise GraphError(
+            f"{path}:1: {line[:80]!r} is no Matrix Market banner; it must be "
+            "'%%MatrixMarket matrix coordinate <field> <symmetry>'. format= names another kind of file"
+        )
+    _, thing, form, field, symmetry = words
+    if (thing, form) != ("matrix", "coordinate"):
+        raise GraphError(
+            f"{path}:1: a {thing} in {form} form is no graph; only 'matrix coordinate' is read. Write the "
+            "matrix as sparse, for example with scipy.io.mmwrite of a coo_array"
+        )
+    if field not in _FIELDS:
+        raise GraphError(
+            f"{path}:1: the field {field!r} is no edge weight; it must be real, integer or pattern. "
+            "Write the values that you need as real numbers"
+        )
+    if symmetry not in ("general", "symmetric"):
+        raise GraphError(
+            f"{path}:1: a {symmetry} matrix is no undirected graph: its two halves differ. "
+            "Write it as general, with all entries"
+        )
+    return _FIELDS[field], symmetry == "symmetric"
+
+
+def _size(path: Path, number: int, line: bytes) -> tuple[int, int]:
+    """Return the counts of vertices and entries."""
+    words = line.split()
+    if len(words) != 3 or not all(word.isdigit() for word in words):
+        raise GraphError(f"{path}:{number}: the size line must be 'rows columns entries', not {line[:80]!r}")
+    num_rows, num_columns, num_entries = map(int, words)
+    if num_rows != num_columns:
+        raise GraphError(
+            f"{path}:{number}: the matrix is {num_rows} x {num_columns}, but a graph's is square. For a "
+            "bipartite graph, write the entries as an edge list with separate ids for rows and columns"
+        )
+    return num_rows, num_entries

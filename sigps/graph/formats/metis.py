@@ -1,0 +1,165 @@
+"""METIS graph files: line i lists the neighbours of vertex i.
+
+    % comment
+    n m [fmt [ncon]]
+    [size] [ncon vertex weights] neighbour [weight] neighbour [weight] ...
+
+Of the three digits of `fmt` the last says edge weights, the middle vertex weights, the first vertex sizes;
+sizes and vertex weights are read over. Ids are 1..n, a blank line is an isolated vertex, and each of the m
+edges is listed at both its ends.
+Format: Karypis, "METIS: A Software Package for Partitioning Unstructured Graphs", manual 5.1, section 4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sigps.errors import GraphError
+from sigps.graph.building.rows import EdgeChunk
+from sigps.graph.formats.blocks import TextFile
+from sigps.graph.formats.edge_input import EdgeInput, LoadOptions, own_ids, wants_weights
+from sigps.graph.formats.ragged import ListedTwice, RaggedLines, RaggedParser
+from sigps.graph.formats.text_table import in_order
+from sigps.group import Group
+
+__all__ = ["read_metis"]
+
+
+def read_metis(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
+    """Begin to read a METIS file; the edges come as `chunks` is drawn.
+
+    Every rank reads all bytes, because a line's number is its vertex, but parses only its share.
+
+    Raises:
+        GraphError: If the header is wrong.
+    """
+    source = TextFile(path)
+    head = _Header.of(source)
+    weighted = wants_weights(options, head.has_weights, f"{path}: a METIS file of format {head.code}")
+    directed = False if options.directed is None else options.directed
+    result = EdgeInput("metis", directed, vertices=own_ids(head.num_vertices, group))
+    result.rows_skipped = head.num_lines if group.rank == 0 else 0
+    reader = _Reader(RaggedParser(source, ("%",)), head, weighted, result)
+    result.chunks = reader.chunks(source, group)
+    result.check = reader.check
+    return result
+
+
+@dataclass(frozen=True)
+class _Header:
+    """The header: `num_skipped_fields` stand before a line's neighbours; `start` is where lines begin."""
+
+    num_vertices: int
+    num_edges: int
+    code: str
+    num_skipped_fields: int
+    num_lines: int
+    start: int | None
+
+    @property
+    def has_weights(self) -> bool:
+        return self.code[-1] == "1"
+
+    @classmethod
+    def of(cls, source: TextFile) -> _Header:
+        found = source.header(b"%")
+        if found is None:
+            raise GraphError(f"{source.path}: the file has no header 'n m [fmt [ncon]]', only comments")
+        number, line, start = found
+        words = line.decode("utf-8", errors="replace").split()
+        code = words[2].zfill(3) if len(words) > 2 else "000"
+        digits = all(word.isascii() and word.isdigit() for word in words)
+        if not digits or not 2 <= len(words) <= 4 or len(code) != 3 or set(code) - {"0", "1"}:
+            raise GraphError(
+                f"{source.path}:{number}: the header must be 'n m [fmt [ncon]]' with fmt of digits 0 and 1, "
+                f"such as '4 5 011', not {line[:80].decode('utf-8', errors='replace')!r}"
+            )
+        num_weights = (int(words[3]) if len(words) > 3 else 1) if code[1] == "1" else 0
+        return cls(int(words[0]), int(words[1]), code, int(code[0]) + num_weights, number, start)
+
+
+class _Reader:
+    """Reads the lines of one file in order."""
+
+    def __init__(self, parser: RaggedParser, head: _Header, weighted: bool, result: EdgeInput) -> None:
+        self._parser, self._head, self._weighted, self._result = parser, head, weighted, result
+        self._listed = ListedTwice()
+        self._num_lines = 0
+
+    def chunks(self, source: TextFile, group: Group) -> Iterator[EdgeChunk]:
+        """Yield this rank's edges."""
+        if self._head.start is None:
+            return
+        blocks = source.blocks(group, start=self._head.start, every=True)
+        for lines in in_order(self._parser.parse, blocks, group):
+            if lines.is_own:
+                self._result.rows_skipped += lines.num_comments
+                yield self._edges(lines)
+            self._num_lines += lines.num_lines
+
+    def check(self, group: Group) -> None:
+        """Compare what all ranks read with the header, and the two listings of each edge. Collective."""
+        head, path = self._head, self._parser.source.path
+        advice = "If the file is right, directed=True takes each listing as an edge of its own"
+        if self._result.directed:
+            listings = int(group.all_reduce(self._listed.counts, "sum").sum())
+        else:
+            listings = 2 * self._listed.check(path, group, advice)
+        missing = head.num_vertices - self._num_lines
+        if listings != 2 * head.num_edges:
+            remedy = "the file is cut off: fetch it again" if missing > 0 else "correct the header"
+            raise GraphError(
+                f"{path}: the header promises {head.num_edges} edges, or {2 * head.num_edges} neighbours, "
+                f"but {head.num_vertices - max(missing, 0)} of {head.num_vertices} vertices have a line, and "
+                f"these name {listings}; {remedy}"
+            )
+        if missing > 0:
+            self._result.notes.append(f"no lines for the last {missing} vertices: taken as isolated")
+
+    def _edges(self, lines: RaggedLines) -> EdgeChunk:
+        head = self._head
+        self._require_lines(lines)
+        counts, starts = lines.counts, lines.first_fields
+        step = 2 if head.has_weights else 1
+        num_listed = np.maximum(counts - head.num_skipped_fields, 0) // step
+        place = np.arange(lines.fields.size) - np.repeat(starts + head.num_skipped_fields, counts)
+        sources = np.repeat(np.arange(self._num_lines + 1, self._num_lines + 1 + counts.size), num_listed)
+        targets = lines.fields[(place >= 0) & (place % step == 0)]
+        wrong = np.flatnonzero((targets < 1) | (targets > head.num_vertices))
+        if wrong.size:
+            problem = f"the neighbour {targets[wrong[0]]} is outside 1..{head.num_vertices}"
+            line = int(sources[wrong[0]]) - self._num_lines - 1
+            raise self._parser.fault_at(lines.block, line, problem)
+        weights = lines.fields[(place >= 0) & (place % 2 == 1)] if head.has_weights else None
+        stands = self._listed.take(sources, targets, weights)
+        if not self._result.directed:
+            sources, targets = sources[stands], targets[stands]
+            weights = None if weights is None else weights[stands]
+        return EdgeChunk(
+            sources, targets, {"weight": weights} if self._weighted and weights is not None else {}
+        )
+
+    def _require_lines(self, lines: RaggedLines) -> None:
+        """Refuse lines beyond the last vertex and lines with too few fields."""
+        head = self._head
+        beyond = np.flatnonzero(lines.counts[max(head.num_vertices - self._num_lines, 0) :])
+        if beyond.size:
+            line = max(head.num_vertices - self._num_lines, 0) + int(beyond[0])
+            problem = f"the header promises {head.num_vertices} vertices, but this line is one more"
+            raise self._parser.fault_at(lines.block, line, problem)
+        here = lines.counts[: max(head.num_vertices - self._num_lines, 0)]
+        extra = here - head.num_skipped_fields
+        wrong = (extra < 0) & ((here > 0) | (head.num_skipped_fields > 0))
+        if head.has_weights:
+            wrong |= extra % 2 == 1
+        if wrong.any():
+            problem = (
+                f"format {head.code} needs {head.num_skipped_fields} fields before the neighbours"
+                f"{' and a weight after each' if head.has_weights else ''}, but the line has "
+                f"{int(here[wrong][0])} fields"
+            )
+            raise self._parser.fault_at(lines.block, int(np.flatnonzero(wrong)[0]), problem)

@@ -1,0 +1,234 @@
+"""Lines of any number of fields, as adjacency files have them: all fields of a block and how many a line.
+
+The fields are found with array operations over the block's bytes and turned into numbers by Arrow, one
+field a line. Adjacency files of undirected graphs list each edge twice; `ListedTwice` checks that without
+keeping the edges.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.errors import GraphError
+from sigps.graph.formats.arrow_values import numbers_of, one_array, strings_of
+from sigps.graph.formats.blocks import Block, TextFile, import_optional
+from sigps.graph.formats.text_table import Layout, clean, read_csv
+from sigps.group import Group
+
+__all__ = ["ListedTwice", "RaggedLines", "RaggedParser"]
+
+
+@dataclass
+class RaggedLines:
+    """A block's lines.
+
+    Attributes:
+        fields: All fields in the file's order, int64 or str; empty if another rank owns the block.
+        counts: [num_lines], int64: fields a line, comments left out and blank lines kept; empty likewise.
+        num_lines: Lines that are no comments.
+        num_comments: Lines that are.
+        is_own: Whether the block belongs to this rank.
+        block: Where the lines come from.
+    """
+
+    fields: NDArray[Any]
+    counts: NDArray[np.int64]
+    num_lines: int
+    num_comments: int
+    is_own: bool
+    block: Block
+
+    @property
+    def first_fields(self) -> NDArray[np.int64]:
+        """The position in `fields` at which each line begins, [num_lines]."""
+        return np.cumsum(self.counts) - self.counts
+
+
+class RaggedParser:
+    """Parses blocks of one file. Safe to call from several threads."""
+
+    def __init__(
+        self, source: TextFile, comments: tuple[str, ...], *, separators: str = "", type: str = "int64"
+    ) -> None:
+        """Prepare.
+
+        Args:
+            source: The file.
+            comments: A line that begins with one of these is no line.
+            separators: What separates fields besides blanks.
+            type: What every field is: `"int64"`, `"float64"` or `"string"`.
+        """
+        import_optional("pyarrow", f"{source.path}: reading text files")
+        self.source = source
+        self._comments = tuple(prefix.encode() for prefix in comments)
+        self._layout = Layout({}, 0, comments=comments)
+        self._blanks = bytes.maketrans(separators.encode(), b" " * len(separators))
+        self._one_a_line = bytes.maketrans(b" \t\r", b"\n\n\n")
+        self._type = type
+
+    def parse(self, block: Block) -> RaggedLines:
+        """Return a block's lines; of another rank's block only how many there are.
+
+        Raises:
+            GraphError: If a field is not an integer where it must be.
+        """
+        num_given = block.text.count(b"\n")
+        text = block.text.translate(self._blanks)
+        if any(prefix in text for prefix in self._comments):
+            text = clean(text, self._layout)
+        nothing = np.empty(0, dtype=np.int64)
+        lines = RaggedLines(nothing, nothing, num_given, 0, block.is_own, block)
+        if block.is_own:
+            lines.counts = _fields_a_line(text)
+            lines.num_lines = lines.counts.size
+            lines.fields = self._values(text, int(lines.counts.sum()), block)
+        else:
+            lines.num_lines = text.count(b"\n")
+        lines.num_comments = num_given - lines.num_lines
+        return lines
+
+    def fault_at(self, block: Block, line: int, problem: str) -> GraphError:
+        """Return an error about a line of a block, counted from 0 without comments."""
+        numbered = [
+            (number, text)
+            for number, text in enumerate(block.text.split(b"\n"))
+            if not text.lstrip().startswith(self._comments)
+        ]
+        index, text = numbered[line]
+        number = self.source.line_number(block.offset) + index
+        shown = text.decode("utf-8", errors="replace").strip()
+        shown = shown if len(shown) <= 80 else shown[:77] + "..."
+        return GraphError(f"{self.source.path}:{number}: {problem}, in {shown!r}")
+
+    def _values(self, text: bytes, num_fields: int, block: Block) -> NDArray[Any]:
+        import pyarrow
+        from pyarrow import csv as arrow_csv
+
+        if not num_fields:
+            return np.empty(0, dtype="U1" if self._type == "string" else self._type)
+        column = text.translate(self._one_a_line)
+        convert = arrow_csv.ConvertOptions(
+            column_types={"f": pyarrow.type_for_alias(self._type)}, null_values=[]
+        )
+        parse = arrow_csv.ParseOptions(delimiter="\x1f", quote_char=False)
+        try:
+            table = read_csv(column, ["f"], parse, convert)
+        except pyarrow.ArrowInvalid:
+            raise self._explained(text, block) from None
+        if self._type == "string":
+            return strings_of(table.column(0))
+        return numbers_of(one_array(table.column(0)))
+
+    def _explained(self, text: bytes, block: Block) -> GraphError:
+        for index, line in enumerate(text.split(b"\n")):
+            for word in line.split():
+                if not _is_value(word, self._type):
+                    shown = word.decode("utf-8", errors="replace")
+                    rule = {"int64": "an integer within int64", "float64": "a number"}.get(
+                        self._type, "UTF-8"
+                    )
+                    return self.fault_at(block, index, f"{shown!r} is not {rule}")
+        return self.fault_at(block, 0, "a line from here on cannot be parsed")
+
+
+@dataclass
+class ListedTwice:
+    """Checks that every edge between two vertices is listed by both, with equal weight.
+
+    Keeps, instead of the edges, how many were listed by their smaller and by their larger end, and a sum
+    of hashes of each: the sums agree if and, but for one case in 2**64, only if the edges do.
+    """
+
+    counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(3, dtype=np.int64))
+    hashes: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(2, dtype=np.uint64))
+
+    def take(
+        self, sources: NDArray[Any], targets: NDArray[Any], weights: NDArray[Any] | None
+    ) -> NDArray[np.bool_]:
+        """Note some listed edges; return which of them stand for an edge: one of each pair, and loops."""
+        up, loop = sources < targets, sources == targets
+        down = ~(up | loop)
+        sums = []
+        for chosen, low, high in ((up, sources, targets), (down, targets, sources)):
+            hashes = _hash(low[chosen], high[chosen], None if weights is None else weights[chosen])
+            sums.append(np.sum(hashes, dtype=np.uint64))
+        self.hashes += np.array(sums)  # arrays wrap around in silence
+        self.counts += [np.count_nonzero(side) for side in (up, down, loop)]
+        stands: NDArray[np.bool_] = up | loop
+        return stands
+
+    def check(self, path: Path, group: Group, advice: str) -> int:
+        """Return how many edges all ranks found. Collective.
+
+        Raises:
+            GraphError: If an edge is listed by one end only, or with two weights.
+        """
+        low, high, loops = group.all_reduce(self.counts, "sum").tolist()
+        hashes = group.all_reduce(self.hashes, "sum")
+        if low != high:
+            raise GraphError(
+                f"{path}: {low} edges are listed by their smaller end and {high} by their larger one, but an "
+                f"undirected graph's file must list each edge at both. {advice}"
+            )
+        if hashes[0] != hashes[1]:
+            raise GraphError(
+                f"{path}: some edges are listed by one end only, or with different weights at their "
+                f"two ends, but an undirected graph's file must list each edge at both alike. {advice}"
+            )
+        return int(low + loops)
+
+
+_INTEGER = re.compile(rb"-?\d+")
+
+
+def _is_value(word: bytes, type: str) -> bool:
+    if type == "int64":
+        return _INTEGER.fullmatch(word) is not None and -(2**63) <= int(word) < 2**63
+    try:
+        return bool(word.decode("utf-8")) if type == "string" else math.isfinite(float(word))
+    except ValueError:  # UnicodeDecodeError is one
+        return False
+
+
+def _fields_a_line(text: bytes) -> NDArray[np.int64]:
+    values = np.frombuffer(text, dtype=np.uint8)
+    is_field = values > 32
+    begins = is_field.copy()
+    begins[1:] &= ~is_field[:-1]
+    ends = np.flatnonzero(values == 10)
+    before = np.searchsorted(np.flatnonzero(begins), ends)
+    return np.diff(before, prepend=0)
+
+
+def _hash(low: NDArray[Any], high: NDArray[Any], weights: NDArray[Any] | None) -> NDArray[np.uint64]:
+    hashes = _scramble(_bits(low))
+    hashes = _scramble(hashes + _bits(high))
+    return hashes if weights is None else _scramble(hashes ^ weights.view(np.uint64))
+
+
+def _bits(ids: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return 64 bits that stand for each id; for strings a hash of the characters."""
+    if ids.dtype.kind != "U":
+        return ids.astype(np.int64).view(np.uint64)
+    width = ids.dtype.itemsize // 4
+    letters = np.ascontiguousarray(ids).view(np.uint32).reshape(ids.size, width)
+    bits = np.zeros(ids.size, dtype=np.uint64)
+    for place in range(width):
+        letter = letters[:, place].astype(np.uint64)
+        bits = np.where(letter == 0, bits, _scramble(bits + letter))
+    return bits
+
+
+def _scramble(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Mix 64 bits (splitmix64's finaliser)."""
+    bits = bits + np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))

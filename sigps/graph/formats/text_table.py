@@ -1,0 +1,370 @@
+"""Tables in text: blocks of lines to arrays of numbers, by Arrow's CSV reader on several threads.
+
+Arrow takes exactly one delimiter between fields and no comments. Most files are like that, so a block is
+parsed as it stands; only where that fails is it cleaned (runs of blanks, blanks at line ends, comments),
+and where that fails too, a plain loop over the lines finds the first wrong one and says what is wrong.
+An empty field is never a number, so a block that needs cleaning cannot pass unnoticed.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+import re
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.errors import GraphError
+from sigps.graph.formats.arrow_values import numbers_of, one_array, strings_of
+from sigps.graph.formats.blocks import Block, TextFile, import_optional
+from sigps.graph.formats.texts import Texts
+from sigps.group import Group
+
+__all__ = [
+    "WHITESPACE",
+    "Column",
+    "Layout",
+    "Rows",
+    "clean",
+    "in_order",
+    "read_rows",
+    "split_line",
+]
+
+WHITESPACE = "whitespace"
+"""The delimiter of fields separated by any run of spaces and tabs."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column to read.
+
+    Attributes:
+        index: Its position, from 0.
+        type: `"int64"`, `"int32"`, `"float64"`, `"float32"` or `"string"`.
+        what: How an error names it, such as `"source id"`.
+        bounds: The least and the greatest value allowed.
+        literal: The text that every row must have here.
+        hint: What an error about a field advises.
+    """
+
+    index: int
+    type: str
+    what: str
+    bounds: tuple[int, int] | None = None
+    literal: str | None = None
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How lines become rows.
+
+    Attributes:
+        columns: What to read, by name.
+        num_fields: Fields of every row.
+        delimiter: One character, or `WHITESPACE`.
+        comments: A line that begins with one of these is no row.
+        hint: What an error about a row advises.
+    """
+
+    columns: dict[str, Column]
+    num_fields: int
+    delimiter: str = WHITESPACE
+    comments: tuple[str, ...] = ()
+    hint: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse to read one field as two types."""
+        types: dict[int, str] = {}
+        for column in self.columns.values():
+            if types.setdefault(column.index, column.type) != column.type:
+                raise GraphError(
+                    f"field {column.index} (counted from 0) is asked for as {types[column.index]} and as "
+                    f"{column.type}; give both columns one type"
+                )
+
+
+@dataclass
+class Rows:
+    """A block's rows.
+
+    Attributes:
+        columns: [num_rows] each, by the names of the layout; `Texts` where the type is `"string"`.
+        num_rows: How many rows there are.
+        num_skipped: Lines that are no rows: comments and blank ones.
+    """
+
+    columns: dict[str, NDArray[Any] | Texts]
+    num_rows: int
+    num_skipped: int
+
+
+def read_rows(source: TextFile, layout: Layout, group: Group, *, start: int = 0) -> Iterator[Rows]:
+    """Yield this rank's rows, block by block in the file's order; parses on several threads.
+
+    Args:
+        source: The file.
+        layout: How its lines become rows.
+        group: The ranks that share it.
+        start: Where the first row's line begins, in bytes of the decompressed file.
+
+    Raises:
+        GraphError: If the file is damaged or a row is wrong; names the line.
+    """
+    import_optional("pyarrow", f"{source.path}: reading text files")
+    parser = _Parser(source, layout)
+    return in_order(parser.parse, source.blocks(group, start=start), group)
+
+
+def in_order(work: Any, blocks: Iterator[Block], group: Group) -> Iterator[Any]:
+    """Yield `work(block)` for each block in order, a few blocks ahead on several threads."""
+    has_affinity = hasattr(os, "sched_getaffinity")  # not on macOS
+    num_cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    num_threads = max(1, min(8, num_cores // group.size))
+    waiting: deque[Future[Any]] = deque()
+    with ThreadPoolExecutor(num_threads, thread_name_prefix="sigps-parse") as pool:
+        try:
+            for block in blocks:
+                waiting.append(pool.submit(work, block))
+                if len(waiting) > num_threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def read_csv(text: bytes, names: list[str], parse_options: Any, convert_options: Any) -> Any:
+    """Return a block as an Arrow table of one chunk; raises pyarrow.ArrowInvalid where Arrow refuses it."""
+    import pyarrow
+    from pyarrow import csv as arrow_csv
+
+    return arrow_csv.read_csv(
+        pyarrow.BufferReader(text),
+        read_options=arrow_csv.ReadOptions(use_threads=False, column_names=names, block_size=len(text) + 1),
+        parse_options=parse_options,
+        convert_options=convert_options,
+        memory_pool=pyarrow.system_memory_pool(),  # other pools keep for later what a block frees
+    )
+
+
+def split_line(line: bytes, delimiter: str) -> list[str]:
+    r"""Return a line's fields, as the slow and plain twin of the parser sees them.
+
+    >>> split_line(b" 1  2\t3 ", WHITESPACE)
+    ['1', '2', '3']
+    """
+    text = line.decode("utf-8", errors="replace").rstrip("\r\n")
+    if delimiter == WHITESPACE:
+        return text.split()
+    return next(csv.reader([text], delimiter=delimiter), [])
+
+
+def clean(text: bytes, layout: Layout) -> bytes:
+    """Return the block with one blank between fields, none at line ends, and no comments."""
+    values = np.frombuffer(text, dtype=np.uint8)
+    if layout.delimiter == WHITESPACE:
+        values = _without_blank_runs(values)
+    return _without_comments(values, layout.comments).tobytes()
+
+
+_INTEGER = re.compile(r"-?[0-9]+|0[xX][0-9a-fA-F]+")  # Arrow takes hexadecimal too
+_NEWLINE, _BLANK = np.uint8(10), np.uint8(32)
+
+
+def _without_blank_runs(values: NDArray[Any]) -> NDArray[Any]:
+    values = values.copy()
+    values[(values == 9) | (values == 13)] = _BLANK
+    before_gap = np.empty(values.size, dtype=bool)  # a blank before a blank or a line's end
+    np.less_equal(values[1:], _BLANK, out=before_gap[:-1])
+    before_gap[-1:] = True
+    values = values[~(before_gap & (values == _BLANK))]
+    leading = np.empty(values.size, dtype=bool)
+    np.equal(values[:-1], _NEWLINE, out=leading[1:])
+    leading[:1] = True
+    cleaned: NDArray[Any] = values[~(leading & (values == _BLANK))]
+    return cleaned
+
+
+def _without_comments(values: NDArray[Any], prefixes: tuple[str, ...]) -> NDArray[Any]:
+    starts = np.concatenate([[0], np.flatnonzero(values == _NEWLINE) + 1])
+    ends, starts = starts[1:], starts[:-1]
+    is_comment = np.zeros(starts.size, dtype=bool)
+    for prefix in prefixes:
+        found = np.ones(starts.size, dtype=bool)
+        for place, byte in enumerate(prefix.encode()):
+            found &= values[np.minimum(starts + place, values.size - 1)] == byte
+        is_comment |= found
+    if not is_comment.any():
+        return values
+    step = np.zeros(values.size + 1, dtype=np.int8)
+    step[starts[is_comment]] += 1
+    step[ends[is_comment]] -= 1
+    inside = np.cumsum(step[:-1], dtype=np.int8)
+    kept: NDArray[Any] = values[inside == 0]
+    return kept
+
+
+class _Parser:
+    """Parses the blocks of one file."""
+
+    def __init__(self, source: TextFile, layout: Layout) -> None:
+        import pyarrow
+        from pyarrow import csv as arrow_csv
+
+        self._source, self._layout = source, layout
+        # Any text is a string: what needs cleaning would pass unnoticed.
+        self._needs_cleaning = any(
+            column.type == "string" and column.literal is None for column in layout.columns.values()
+        )
+        names = [f"f{index}" for index in range(layout.num_fields)]
+        types = {names[column.index]: column.type for column in layout.columns.values()}
+        delimiter = layout.delimiter
+        self._cleaned = arrow_csv.ParseOptions(
+            delimiter=" " if delimiter == WHITESPACE else delimiter,
+            quote_char=False if delimiter == WHITESPACE else '"',
+        )
+        self._convert = arrow_csv.ConvertOptions(
+            column_types={name: pyarrow.type_for_alias(kind) for name, kind in types.items()},
+            include_columns=list(types),
+            null_values=[],
+        )
+        self._names = names
+
+    def parse(self, block: Block) -> Rows:
+        """Return the block's rows. Safe to call from several threads."""
+        columns = None
+        if not self._needs_cleaning:
+            columns = self._columns(block.text, self._options_for(block.text))
+            self._needs_cleaning = columns is None
+        if columns is None:
+            columns = self._columns(clean(block.text, self._layout), self._cleaned)
+        if columns is None:
+            raise self._explained(block)
+        num_rows = next(iter(columns.values())).size
+        wanted = {name: values for name, values in columns.items() if not self._layout.columns[name].literal}
+        return Rows(wanted, num_rows, block.text.count(b"\n") - num_rows)
+
+    def _columns(self, text: bytes, options: Any) -> dict[str, NDArray[Any] | Texts] | None:
+        """Return the columns, None if the text does not parse or a value is not allowed."""
+        import pyarrow
+
+        columns = self._layout.columns
+        try:
+            table = self._read(text, options) if text else None
+        except pyarrow.ArrowInvalid:
+            return None
+        arrays = {name: self._array(table, column) for name, column in columns.items()}
+        return arrays if all(_holds(arrays[name], column) for name, column in columns.items()) else None
+
+    def _options_for(self, text: bytes) -> Any:
+        """Choose the blank that this block uses, if it is the only one."""
+        if self._layout.delimiter == WHITESPACE and b"\t" in text[:4096]:
+            from pyarrow import csv as arrow_csv
+
+            return arrow_csv.ParseOptions(delimiter="\t", quote_char=False)
+        return self._cleaned
+
+    def _read(self, text: bytes, options: Any) -> Any:
+        return read_csv(text, self._names, options, self._convert)
+
+    def _array(self, table: Any, column: Column) -> NDArray[Any] | Texts:
+        if table is None:
+            return Texts.of_bytes([]) if column.type == "string" else np.empty(0, dtype=column.type)
+        values = table.column(f"f{column.index}")
+        if column.literal is not None:
+            return strings_of(values)
+        return (Texts.of_arrow if column.type == "string" else numbers_of)(one_array(values))
+
+    def _explained(self, block: Block) -> GraphError:
+        """Find the first wrong line of a block that could not be parsed."""
+        layout = self._layout
+        for index, line in enumerate(block.text.split(b"\n")):
+            begin = line.strip() if layout.delimiter == WHITESPACE else line.rstrip(b"\r")
+            if not begin or begin.startswith(tuple(prefix.encode() for prefix in layout.comments)):
+                continue
+            wrong = _fault(line, layout)
+            if wrong is not None:
+                number = self._source.line_number(block.offset) + index
+                return GraphError(f"{self._source.path}:{number}: {wrong}")
+        number = self._source.line_number(block.offset)
+        return GraphError(f"{self._source.path}: a line after line {number} cannot be parsed. {layout.hint}")
+
+
+def _holds(values: NDArray[Any] | Texts, column: Column) -> bool:
+    if not values.size:
+        return True
+    if isinstance(values, Texts):
+        return bool((values.offsets[1:] > values.offsets[:-1]).all())
+    if column.literal is not None:
+        return bool((values == column.literal).all())
+    if column.type.startswith("float"):
+        return bool(np.isfinite(values).all())
+    low, high = column.bounds or (None, None)
+    return (low is None or int(values.min()) >= low) and (high is None or int(values.max()) <= high)
+
+
+def _fault(line: bytes, layout: Layout) -> str | None:
+    """Say what is wrong with a row, None where nothing is."""
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return f"{_shown(line)} is not UTF-8 text ({error.reason}); convert the file first"
+    fields = split_line(line, layout.delimiter)
+    if len(fields) != layout.num_fields:
+        return (
+            f"{_shown(line)} has {len(fields)} field{'s' if len(fields) != 1 else ''}, but the rows of this "
+            f"file have {layout.num_fields}, separated by {_named(layout.delimiter)}. {layout.hint}".rstrip()
+        )
+    for column in layout.columns.values():
+        wrong = _field_fault(fields[column.index].strip(), column)
+        if wrong is not None:
+            return f"{wrong}, in {_shown(line)}. {column.hint}".rstrip()
+    return None
+
+
+def _field_fault(field: str, column: Column) -> str | None:
+    """Say what is wrong with one field, None where nothing is."""
+    if column.literal is not None:
+        return None if field == column.literal else f"{field!r} stands where {column.literal!r} must"
+    if column.type == "string":
+        return None if field else f"the {column.what} is empty"
+    if column.type.startswith("float"):
+        return _float_fault(field, column)
+    if not _INTEGER.fullmatch(field):
+        return f"the {column.what} {field!r} is not an integer"
+    bits = int(column.type.removeprefix("int"))
+    value = int(field, 16 if field[:2] in ("0x", "0X") else 10)
+    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+        return f"the {column.what} {field} is outside {column.type}"
+    if column.bounds is not None and not column.bounds[0] <= value <= column.bounds[1]:
+        return f"the {column.what} {field} is outside {column.bounds[0]}..{column.bounds[1]}"
+    return None
+
+
+def _float_fault(field: str, column: Column) -> str | None:
+    try:
+        value = float(field.replace("_", "?"))
+    except ValueError:
+        return f"the {column.what} {field!r} is not a number"
+    if not math.isfinite(value):
+        return f"the {column.what} is {field}, but it must be a finite number"
+    return None
+
+
+def _shown(line: bytes) -> str:
+    text = line.decode("utf-8", errors="replace").strip()
+    return repr(text if len(text) <= 80 else text[:77] + "...")
+
+
+def _named(delimiter: str) -> str:
+    return {WHITESPACE: "blanks", "\t": "a tab", ",": "a comma"}.get(delimiter, repr(delimiter))

@@ -1,0 +1,1 @@
+"""Measures of a graph that states may begin with."""

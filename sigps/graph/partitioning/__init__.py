@@ -1,0 +1,1 @@
+"""Divide the vertices of a graph among parts."""

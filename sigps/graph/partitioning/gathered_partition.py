@@ -1,0 +1,145 @@
+"""The partitioners that see the whole graph: rank 0 gathers it, decides, and tells the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.errors import PartitionError
+from sigps.graph.graph import Graph
+from sigps.graph.partitioning.assignment import Table
+from sigps.graph.partitioning.weighted_cut import cut_by_weight
+from sigps.group import Alone
+
+__all__ = ["partition_by_bfs", "partition_by_metis", "symmetric_adjacency"]
+
+MAX_ENTRIES = (1 << 31) - 1
+
+_Divide = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[Any]]
+
+
+def partition_by_bfs(graph: Graph, shares: NDArray[np.float64], seed: int) -> Table:
+    """Cut the breadth-first order of the vertices into pieces of as much work.
+
+    Each component is walked from a vertex far from its smallest one, so that layers stay thin. Directions
+    are ignored.
+    """
+
+    def divide(offsets: NDArray[np.int64], neighbours: NDArray[np.int64]) -> NDArray[Any]:
+        order = bfs_order(offsets, neighbours)
+        bounds = cut_by_weight(np.diff(offsets)[order] + 1, shares, Alone())
+        parts = np.empty(order.size, dtype=np.int32)
+        parts[order] = np.repeat(np.arange(shares.size, dtype=np.int32), np.diff(bounds))
+        return parts
+
+    return Table(_decide_on_rank_0(graph, "bfs", divide), shares.size)
+
+
+def partition_by_metis(graph: Graph, shares: NDArray[np.float64], seed: int) -> Table:
+    """Divide by METIS: few cut edges between pieces of as much work. Directions are ignored.
+
+    Paper: Karypis, Kumar: A fast and high quality multilevel scheme for partitioning irregular graphs.
+    SIAM J. Scientific Computing 20, 1998.
+    """
+
+    def divide(offsets: NDArray[np.int64], neighbours: NDArray[np.int64]) -> NDArray[Any]:
+        num_vertices = offsets.size - 1
+        if shares.size >= num_vertices:
+            # METIS wants more vertices than parts; here one each, the strongest parts first.
+            return np.argsort(-shares, kind="stable")[:num_vertices]
+        return _divide_by_metis(offsets, neighbours, shares, seed)
+
+    return Table(_decide_on_rank_0(graph, "metis", divide), shares.size)
+
+
+def bfs_order(offsets: NDArray[np.int64], neighbours: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return all vertices, component by component, each in breadth-first order."""
+    from sigps.graph.partitioning import bfs_kernel
+
+    order = np.empty(offsets.size - 1, dtype=np.int64)
+    bfs_kernel.order_by_bfs(offsets, neighbours, order)
+    return order
+
+
+def symmetric_adjacency(
+    degrees: NDArray[np.int64], targets: NDArray[np.unsignedinteger], directed: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return offsets and neighbours of the simple undirected graph under the given one.
+
+    Directions, parallel edges and self-loops are gone; neighbours ascend. O(edges), or a sort if directed.
+
+    Args:
+        degrees: [n] out-edges of each vertex.
+        targets: [edges] in the order of the rows, ascending inside a row.
+        directed: Whether the reverse of each edge must be added.
+    """
+    num_vertices = degrees.size
+    sources = np.repeat(np.arange(num_vertices, dtype=np.uint64), degrees)
+    ends = targets.astype(np.uint64)
+    keys = (sources << np.uint64(32)) | ends
+    keys = keys[sources != ends]
+    if directed:
+        keys = np.concatenate([keys, (keys << np.uint64(32)) | (keys >> np.uint64(32))])
+        keys.sort()
+    # Equal keys are neighbours now: the targets of a row ascend.
+    keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if keys.size else keys
+    starts = np.zeros(num_vertices + 1, dtype=np.int64)
+    np.cumsum(np.bincount((keys >> np.uint64(32)).view(np.int64), minlength=num_vertices), out=starts[1:])
+    keys &= np.uint64(0xFFFFFFFF)
+    return starts, keys.view(np.int64)
+
+
+def _decide_on_rank_0(graph: Graph, method: str, divide: _Divide) -> NDArray[Any]:
+    """Return the part of each vertex on all ranks; all ranks raise if rank 0 cannot decide."""
+    entries = graph.num_edges * (2 if graph.directed else 1)
+    if max(entries, graph.num_vertices) > MAX_ENTRIES:
+        raise PartitionError(
+            f"the method {method!r} gathers the graph on one rank, and {graph.num_vertices:,} vertices with "
+            f"{entries:,} edges in both directions are more than {MAX_ENTRIES:,}. Use 'edges' or 'hash'."
+        )
+    degrees = _gather_on_rank_0(graph, graph.out_degrees())
+    targets = _gather_on_rank_0(graph, graph.targets)
+    parts, problem, cause = np.empty(0, dtype=np.int32), "", None
+    if graph.group.rank == 0:
+        try:
+            parts = divide(*symmetric_adjacency(degrees, targets, graph.directed)).astype(np.int32)
+        except PartitionError as error:
+            problem = str(error)
+        except Exception as error:  # The other ranks wait for this one's word, whatever went wrong.
+            problem, cause = f"the method {method!r} failed: {type(error).__name__}: {error}", error
+    problem = graph.group.broadcast(problem)
+    if problem:
+        raise PartitionError(problem) from cause
+    return np.concatenate(graph.group.all_gather_array(parts))
+
+
+def _gather_on_rank_0(graph: Graph, values: NDArray[Any]) -> NDArray[Any]:
+    group = graph.group
+    return np.concatenate(group.all_to_all([values] + [values[:0]] * (group.size - 1)))
+
+
+def _divide_by_metis(
+    offsets: NDArray[np.int64], neighbours: NDArray[np.int64], shares: NDArray[np.float64], seed: int
+) -> NDArray[Any]:
+    try:
+        from pymetis import CSRAdjacency, Options, part_graph
+    except ImportError as error:
+        raise PartitionError(
+            f"the method 'metis' needs pymetis 2025.2 or newer ({error}). "
+            "Install it with: pip install 'sigps[io]'. Without it, 'bfs' also keeps neighbours together."
+        ) from error
+    # METIS is compiled for 32-bit numbers.
+    adjacency = CSRAdjacency(offsets.astype(np.int32), neighbours.astype(np.int32))
+    work = (np.diff(offsets) + 1).astype(np.int32)
+    equal = bool(np.all(shares == shares[0]))
+    _, parts = part_graph(
+        shares.size,
+        adjacency=adjacency,
+        vweights=work,
+        tpwgts=None if equal else shares.tolist(),
+        options=Options(seed=int(seed) & 0x7FFFFFFF),
+    )
+    return np.asarray(parts)

@@ -1,0 +1,1 @@
+"""A job: its file, its device, the run, and the result."""

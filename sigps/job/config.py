@@ -1,0 +1,393 @@
+"""The job file: YAML in, a checked `Job` out, and every mistake in it named at once.
+
+    job = load_job("job.yaml", overrides=["engine.device=python"])
+    program = import_program(job.program, job.folder)(**job.params)
+
+A job says what runs, on what, and where the answer goes; the algorithm itself is in the class it names.
+Naming that class is the only way a job brings code in: YAML is loaded as plain data.
+
+One rule for relative paths: those written in the job file start at the job file's folder, those typed on
+the command line (`--set`, `-o`) start at the current directory.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import reprlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic_core import ErrorDetails
+
+from sigps.errors import ConfigError
+from sigps.job.yaml_source import Source, override, read_yaml
+
+__all__ = [
+    "CheckpointSection",
+    "EngineSection",
+    "ExchangeSection",
+    "FaultsSection",
+    "GraphSection",
+    "Job",
+    "OutputSection",
+    "PartitionSection",
+    "check_job",
+    "load_job",
+    "load_options",
+]
+
+Count = Annotated[int, Field(ge=1)]
+
+
+def _column(value: Any) -> Any:
+    if isinstance(value, list) and len(value) == 2 and isinstance(value[1], str):
+        return (_column(value[0]), value[1])
+    if isinstance(value, (int, str)) and not isinstance(value, bool):
+        return value
+    raise ValueError("a column's name, its number counted from 0, or [column, type]")
+
+
+def _weights(value: Any) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    try:
+        return _column(value)
+    except ValueError as error:
+        raise ValueError(f"true, false, {error}") from None
+
+
+def _vertex_id(value: Any) -> Any:
+    if isinstance(value, (int, str)) and not isinstance(value, bool):
+        return value
+    raise ValueError("a vertex id: a whole number or text")
+
+
+Column = Annotated[Any, AfterValidator(_column)]
+Weights = Annotated[Any, AfterValidator(_weights)]
+VertexId = Annotated[Any, AfterValidator(_vertex_id)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class GraphSection(_Section):
+    """What the program runs on: a file or a native store (`path`), or a `generator` with its options.
+
+    Every other key belongs to `path` and is an argument of `sigps.load`; left out, it has its default there.
+    """
+
+    path: str | None = None
+    format: str = "auto"
+    directed: bool | None = None
+    weights: Weights = None
+    columns: dict[str, Column] | None = None
+    source: Column = None
+    target: Column = None
+    duplicates: Literal["keep", "drop", "sum", "min", "max"] = "keep"
+    self_loops: Literal["keep", "drop"] = "keep"
+    delimiter: str | None = None
+    comment: str | None = None
+    header: bool | None = None
+    ids: Literal["int", "string"] | None = None
+    generator: dict[str, dict[str, Any] | None] | None = None
+
+    @property
+    def load_options(self) -> dict[str, Any]:
+        """The keyword arguments for `sigps.load`: the keys that were given."""
+        return {k: v for k, v in self if k in self.model_fields_set and k not in ("path", "generator")}
+
+    @property
+    def generator_call(self) -> tuple[str, dict[str, Any]]:
+        """The generator's name and its options."""
+        ((name, options),) = (self.generator or {}).items()
+        return name, options or {}
+
+
+class EngineSection(_Section):
+    """How it runs: arguments of `sigps.run` of the same names."""
+
+    device: Literal["auto", "python", "cpu", "cuda"] = "auto"
+    max_supersteps: Count | None = None
+    deterministic: bool = False
+    schedule: Literal["vertex", "edge"] = "vertex"
+    direction: Literal["auto", "push", "pull"] = "auto"
+    precision: Literal["single", "double"] = "double"
+    asynchronous: bool = True
+    threads: Count | None = None
+    trace: list[VertexId] | None = None
+
+
+class PartitionSection(_Section):
+    """How the vertices are divided among the ranks."""
+
+    method: Literal["edges", "vertices", "hash", "bfs", "metis"] = "edges"
+
+
+class ExchangeSection(_Section):
+    """How messages travel between ranks."""
+
+    transport: Literal["auto", "mpi", "nccl", "peer"] = "auto"
+
+
+class CheckpointSection(_Section):
+    """When the state is saved, and where: the arguments of `sigps.Checkpoint`."""
+
+    dir: str
+    every: Count | None = None
+    seconds: Annotated[float, Field(gt=0)] | None = None
+    keep: Count = 2
+
+
+class FaultsSection(_Section):
+    """When a rank counts as lost: the arguments of `sigps.Faults`; `.inf` is no limit."""
+
+    silent_seconds: Annotated[float, Field(gt=0)] = 20.0
+    superstep_seconds: Annotated[float, Field(gt=0)] = math.inf
+
+
+class OutputSection(_Section):
+    """Where the result goes: a `.parquet` or `.csv` file, and how many of the highest values are printed.
+
+    `edges` is another such file, for what the program keeps on edges.
+    """
+
+    path: str | None = None
+    edges: str | None = None
+    fields: list[str] | None = None
+    top: Annotated[int, Field(ge=0)] = 10
+
+
+class Job(_Section):
+    """One run, checked. Paths are absolute.
+
+    Attributes:
+        folder: Where relative paths of the job start: the folder of its file, or of `--set`'s caller for a
+            program named there.
+        name: What messages call it: the job file's name.
+    """
+
+    program: str
+    params: dict[str, Any] = {}
+    graph: GraphSection
+    engine: EngineSection = EngineSection()
+    partition: PartitionSection = PartitionSection()
+    exchange: ExchangeSection = ExchangeSection()
+    checkpoint: CheckpointSection | None = None
+    faults: FaultsSection = FaultsSection()
+    output: OutputSection = OutputSection()
+
+    _folder: Path = PrivateAttr(default_factory=Path.cwd)
+    _name: str = PrivateAttr(default="job")
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+
+def load_job(path: str | Path, overrides: Iterable[str] = (), *, output: str | Path | None = None) -> Job:
+    """Read and check a job file. Reads no graph and runs no code.
+
+    Args:
+        path: The YAML file.
+        overrides: `key.path=value` assignments, applied in order; values are YAML.
+        output: Replaces `output.path`.
+
+    Raises:
+        ConfigError: If the file cannot be read, is not YAML, or breaks a rule; all broken rules are listed.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot read the job file {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"cannot read the job file {path}: it is not UTF-8 text") from None
+    source = override(read_yaml(text, str(path)), overrides)
+    if output is not None:
+        source = override(source, [f"output.path={_quoted(str(output))}"])
+    return check_job(source, path.resolve().parent)
+
+
+def load_options(assignments: Iterable[str]) -> dict[str, Any]:
+    """Return the keyword arguments for `sigps.load` that `--opt key=value` assignments give, checked.
+
+    Raises:
+        ConfigError: If an assignment breaks a rule; all broken rules are listed.
+    """
+    source = Source("graph options", {"program": "none:None", "graph": {"path": "none"}}, {})
+    source = override(source, assignments, flag="--opt", section=("graph",))
+    return check_job(source, Path()).graph.load_options
+
+
+def check_job(source: Source, folder: Path) -> Job:
+    """Return the job that the source describes; `folder` is where its relative paths start.
+
+    Raises:
+        ConfigError: If it breaks a rule; all broken rules are listed.
+    """
+    problems: list[str] = []
+    job = None
+    data = _given(source.data)
+    try:
+        job = Job.model_validate(data)
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_context=True)
+        problems += [_problem(source, detail) for detail in details]
+    problems += _contradictions(data, source)
+    if problems or job is None:
+        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        raise ConfigError("\n  ".join([f"{source.name}: {count}", *problems]))
+    return _rooted(job, source, folder)
+
+
+def _contradictions(data: Mapping[str, Any], source: Source) -> Iterator[str]:
+    """Yield the problems that are between keys; what has the wrong type is somebody else's to report."""
+    checkpoint = data.get("checkpoint")
+    if isinstance(checkpoint, dict) and not {"every", "seconds"} & checkpoint.keys():
+        yield _located(
+            source, ("checkpoint",), "says not when: give 'every' (supersteps), 'seconds', or both"
+        )
+    engine = data.get("engine")
+    chosen = (engine.get("schedule"), engine.get("direction")) if isinstance(engine, dict) else ()
+    if chosen in (("edge", "push"), ("edge", "pull")):
+        yield _located(source, ("engine", "direction"), "is of schedule 'vertex'; edges have none")
+    graph = data.get("graph")
+    if not isinstance(graph, dict):
+        return
+    generator = graph.get("generator")
+    if ("path" in graph) == ("generator" in graph):
+        what = "both 'path' and 'generator'" if "path" in graph else "neither 'path' nor 'generator'"
+        yield _located(source, ("graph",), f"has {what}: give exactly one")
+    elif isinstance(generator, dict):
+        if len(generator) != 1:
+            names = ", ".join(map(str, generator)) or "none"
+            yield _located(
+                source, ("graph", "generator"), f"names {names}: give exactly one, with its options"
+            )
+        for key in graph:
+            if key in GraphSection.model_fields and key != "generator":
+                rule = "belongs to 'path'; a generator's options stand below its name"
+                yield _located(source, ("graph", key), rule)
+
+
+def _problem(source: Source, detail: ErrorDetails) -> str:
+    path = _keys(source.data, detail["loc"])
+    value = reprlib.repr(detail["input"])
+    section = _section(path[:-1])
+    where = ".".join(path[:-1]) or "a job"
+    match detail["type"]:
+        case "extra_forbidden":
+            known = f"{where} has {', '.join(section)}"
+            problem = f"(value {value}) is no known key{_nearest(path[-1], section)} {known}"
+        case "missing":
+            problem = f"is missing: {where} needs it"
+        case "literal_error":
+            choices = get_args(section[path[-1]].annotation)
+            hint = _nearest(str(detail["input"]), choices)
+            problem = f"is {value}{hint} It must be one of {', '.join(choices)}"
+        case "model_type" | "dict_type":
+            problem = f"is {value}, but it must be a mapping ('key: value' lines)"
+        case _:
+            problem = f"is {value}, but it {_rule(detail['msg'])}"
+    return _located(source, path, problem)
+
+
+def _rule(message: str) -> str:
+    """Say pydantic's rule in the words of a job's author."""
+    for theirs, ours in _WORDS:
+        message = message.replace(theirs, ours)
+    return message if message.startswith("must be") else f"must be {message}"
+
+
+_WORDS = [
+    ("Value error, ", ""),
+    ("Input should be", "must be"),
+    ("a valid integer", "a whole number"),
+    ("a valid boolean", "true or false"),
+    ("a valid string", "text"),
+    ("a valid list", "a list"),
+    ("greater than or equal to", "at least"),
+    ("greater than", "above"),
+]
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    """Return `"; did you mean 'x'?"`, or a full stop where nothing known is near."""
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else "."
+
+
+def _located(source: Source, path: Sequence[str], problem: str) -> str:
+    origin = source.origin(tuple(path))
+    return f"{origin + ': ' if origin else ''}{'.'.join(path)} {problem}"
+
+
+def _keys(data: Any, location: Sequence[int | str]) -> tuple[str, ...]:
+    """Drop from an error's location what is no key of the data: the names of a union's branches."""
+    path: list[str] = []
+    for position, part in enumerate(location):
+        if isinstance(data, Mapping) and (part in data or position == len(location) - 1):
+            data = data.get(part)
+        elif isinstance(data, list) and isinstance(part, int):
+            data = data[part]
+        else:
+            continue
+        path.append(str(part))
+    return tuple(path)
+
+
+def _section(path: Sequence[str]) -> Mapping[str, Any]:
+    """Return the fields of the section at a key path."""
+    model: type[BaseModel] = Job
+    for key in path:
+        annotation = model.model_fields[key].annotation if key in model.model_fields else None
+        models = [t for t in (annotation, *get_args(annotation)) if isinstance(t, type)]
+        found = [t for t in models if issubclass(t, BaseModel)]
+        if not found:
+            return {}
+        model = found[0]
+    return model.model_fields
+
+
+def _given(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out the keys of the job and its sections that hold null: they keep their defaults."""
+    given = {key: value for key, value in data.items() if value is not None}
+    for key, value in given.items():
+        if isinstance(value, dict) and key != "params":
+            given[key] = {k: v for k, v in value.items() if v is not None}
+    return given
+
+
+def _rooted(job: Job, source: Source, folder: Path) -> Job:
+    """Return the job with absolute paths."""
+
+    def absolute(path: str, *keys: str) -> str:
+        typed = source.origin(keys).startswith("--")
+        return str((Path.cwd() if typed else folder) / Path(path).expanduser())
+
+    graph, output = job.graph, job.output
+    if graph.path is not None:
+        graph = graph.model_copy(update={"path": absolute(graph.path, "graph", "path")})
+    if output.path is not None:
+        output = output.model_copy(update={"path": absolute(output.path, "output", "path")})
+    if output.edges is not None:
+        output = output.model_copy(update={"edges": absolute(output.edges, "output", "edges")})
+    checkpoint = job.checkpoint
+    if checkpoint is not None:
+        checkpoint = checkpoint.model_copy(update={"dir": absolute(checkpoint.dir, "checkpoint", "dir")})
+    rooted = job.model_copy(update={"graph": graph, "output": output, "checkpoint": checkpoint})
+    rooted._folder = Path.cwd() if source.origin(("program",)).startswith("--") else folder
+    rooted._name = source.name
+    return rooted
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,235 @@
+"""What a run gives back: the fields of every vertex by the user's ids, and the account of its supersteps.
+
+    result = sigps.run(PageRank(), graph)
+    result["rank"]            # a NumPy array, aligned with result.ids
+    result.top("rank", 10)    # [(id, rank), ...]
+    result.write_parquet("ranks.parquet")
+
+On several ranks a result holds all vertices, or those of its rank.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.engine.stats import SaveStats, StatsLog, SuperstepStats
+from sigps.errors import ConfigError
+from sigps.job.edge_fields import EdgeFields
+from sigps.job.table_file import check_output, needs, write_table
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+__all__ = ["Result", "highest"]
+
+Reason = Literal["converged", "max_supersteps", "stopped"]
+
+
+class Result:
+    """The fields of this rank's vertices, or of all, when the run ended.
+
+    Attributes:
+        ids: The user's ids, ascending.
+        fields: The names of the program's fields.
+        reason: Why the run ended: "converged" (nothing active, nothing in flight), "stopped" (by the program's
+            `master()` or `next_phase()`), or "max_supersteps".
+        supersteps: Supersteps that ran.
+        stats: One record a superstep: `result.stats[3].messages`.
+        aggregators: Each aggregator's final value.
+        device: What ran it: "python", "cpu" or "cuda".
+        trace: What `trace=` recorded, or None.
+        saves: One record a state log that was written on the way.
+        edges: What the program keeps on edges.
+        group_rank: This rank.
+        group_size: Ranks that each write their part; 1 where rank 0 holds all vertices and writes alone.
+        num_vertices: Vertices in this result.
+    """
+
+    def __init__(
+        self,
+        *,
+        ids: NDArray[Any],
+        fields: Mapping[str, NDArray[Any]],
+        reason: Reason,
+        supersteps: int,
+        stats: Sequence[SuperstepStats],
+        aggregators: Mapping[str, Any],
+        device: str,
+        trace: list[Any] | None = None,
+        saves: Sequence[SaveStats] = (),
+        edges: EdgeFields | None = None,
+        group_rank: int = 0,
+        group_size: int = 1,
+    ) -> None:
+        self.ids = ids
+        self._fields = fields
+        self.reason = reason
+        self.supersteps = supersteps
+        self.stats = StatsLog(stats)
+        self.aggregators = dict(aggregators)
+        self.device = device
+        self.trace = trace
+        self.saves = tuple(saves)
+        self._edges = edges
+        self.group_rank = group_rank
+        self.group_size = group_size
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return tuple(self._fields)
+
+    @property
+    def edges(self) -> EdgeFields:
+        """What the program keeps on edges.
+
+        Raises:
+            ConfigError: If it keeps nothing there.
+        """
+        if self._edges is None:
+            raise ConfigError("the program keeps nothing on edges: it declares no EdgeState")
+        return self._edges
+
+    @property
+    def num_vertices(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, field: str) -> NDArray[Any]:
+        """Return a field's values, aligned with `ids`.
+
+        Raises:
+            ConfigError: If the program has no such field.
+        """
+        if field not in self._fields:
+            close = difflib.get_close_matches(str(field), self.fields, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else "."
+            raise ConfigError(f"the result has no field {field!r}{hint} It has: {', '.join(self.fields)}")
+        return self._fields[field]
+
+    def __contains__(self, field: object) -> bool:
+        return field in self._fields
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __repr__(self) -> str:
+        return f"<Result: {', '.join(self.fields)} of {self.num_vertices:,} vertices; {self.summary()}>"
+
+    def summary(self) -> str:
+        """Say in one line why the run ended, after how much work."""
+        why = {
+            "converged": "converged: no vertex is active and no message is in flight",
+            "stopped": "stopped by the program",
+            "max_supersteps": "stopped at max_supersteps",
+        }[self.reason]
+        seconds = sum(s.seconds for s in self.stats)
+        messages = sum(s.messages for s in self.stats)
+        supersteps = "1 superstep" if self.supersteps == 1 else f"{self.supersteps:,} supersteps"
+        work = f"{messages:,} messages, {seconds:.3g} s"
+        if self.saves:
+            waited = sum(s.seconds for s in self.saves)
+            work += f", {waited:.2g} s more for {len(self.saves)} state log{'s' * (len(self.saves) > 1)}"
+        return f"{why}, after {supersteps} ({work}) on device {self.device}"
+
+    def top(self, field: str, k: int = 10) -> list[tuple[Any, Any]]:
+        """Return the k highest values with their ids, highest first, ties by smaller id; NaN comes last.
+
+        O(n + k log k) where ties are few. On several ranks: of this rank's part.
+        """
+        values = self[field]
+        if 0 < k < len(values) and values.dtype != object:  # string ids stand in no array of numbers
+            bound = np.partition(_sortable(values), len(values) - k)[len(values) - k]
+            chosen = np.flatnonzero(_sortable(values) >= bound)
+        else:
+            chosen = np.arange(len(values))
+        pairs = zip(self.ids[chosen].tolist(), values[chosen].tolist(), strict=True)
+        return highest(pairs, k)
+
+    def to_cupy(self, field: str) -> Any:
+        """Return a field as a CuPy array; of a run on a GPU, without a copy to the host.
+
+        Args:
+            field: The field's name. Its type may be narrower than NumPy's copy has it: ids that fit take 32 bits.
+
+        Raises:
+            ConfigError: If the program has no such field, or it holds strings.
+        """
+        import cupy
+
+        on_device = getattr(self._fields, "on_device", None)
+        if field in self._fields and on_device is not None:
+            return on_device(field)
+        values = self[field]
+        if values.dtype.kind not in "biuf":
+            raise ConfigError(
+                f"field {field!r} names vertices by strings, which no GPU array holds; use result[{field!r}]"
+            )
+        return cupy.asarray(values)
+
+    def to_arrow(self, fields: Sequence[str] | None = None) -> pyarrow.Table:
+        """Return a table: column `id`, then the fields (all, or those named)."""
+        with needs("pyarrow"):
+            import pyarrow
+
+        columns = {"id": self.ids} | {name: self[name] for name in (fields or self.fields)}
+        return pyarrow.table({name: pyarrow.array(values) for name, values in columns.items()})
+
+    def to_pandas(self, fields: Sequence[str] | None = None) -> pandas.DataFrame:
+        """Return a data frame: column `id`, then the fields (all, or those named)."""
+        with needs("pandas"):
+            import pandas
+
+        return pandas.DataFrame({"id": self.ids} | {name: self[name] for name in (fields or self.fields)})
+
+    def write_parquet(self, path: str | Path, fields: Sequence[str] | None = None) -> None:
+        """Write one Parquet file; on several ranks a folder, in which each rank writes its part.
+
+        Raises:
+            ConfigError: If it cannot be written there; an older result is left as it was.
+        """
+        self._write(path, fields, ".parquet")
+
+    def write_csv(self, path: str | Path, fields: Sequence[str] | None = None) -> None:
+        """Write one CSV file with a header; on several ranks a folder, in which each rank writes its part.
+
+        Raises:
+            ConfigError: If it cannot be written there; an older result is left as it was.
+        """
+        self._write(path, fields, ".csv")
+
+    def write(self, path: str | Path, fields: Sequence[str] | None = None) -> None:
+        """Write in the format that the path's suffix names: `.parquet` or `.csv`."""
+        check_output(path, group_size=self.group_size)
+        self._write(path, fields, Path(path).suffix)
+
+    def _write(self, path: str | Path, fields: Sequence[str] | None, suffix: str) -> None:
+        table = self.to_arrow(fields)
+        write_table(table, Path(path), suffix, group_rank=self.group_rank, group_size=self.group_size)
+
+
+def highest(pairs: Any, k: int) -> list[tuple[Any, Any]]:
+    """Return the k pairs (id, value) with the highest values, ties by smaller id; NaN and None come last.
+
+    Example:
+        >>> highest([(3, 1.0), (1, 2.0), (2, 1.0)], 2)
+        [(1, 2.0), (2, 1.0)]
+    """
+    by_id = sorted(pairs, key=lambda pair: pair[0])
+    known = [pair for pair in by_id if not _is_missing(pair[1])]
+    known.sort(key=lambda pair: pair[1], reverse=True)  # stable: ties stay in the order of ids
+    return (known + [pair for pair in by_id if _is_missing(pair[1])])[:k]
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or bool(value != value)
+
+
+def _sortable(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the values with NaN as the lowest."""
+    return np.where(np.isnan(values), -np.inf, values) if values.dtype.kind == "f" else values

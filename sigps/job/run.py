@@ -1,0 +1,368 @@
+"""The one path by which a program runs: from Python, from YAML, alone or under `mpirun`."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from sigps.engine.direction import Schedule
+from sigps.engine.stats import SuperstepStats
+from sigps.errors import ConfigError, GraphError
+from sigps.graph.agreement import together
+from sigps.graph.graph import Graph
+from sigps.graph.partitioning.partition import PartitionFunction
+from sigps.job.device_choice import Device, choose_device, column_types, compiling
+from sigps.job.result import Result
+from sigps.model.vertex import Vertex
+
+if TYPE_CHECKING:
+    from sigps.system.checkpoint.state_log import Checkpoint
+    from sigps.system.faults.watch import Faults
+
+__all__ = [
+    "bind_ids",
+    "check_checkpoint",
+    "check_device",
+    "check_program",
+    "check_schedule",
+    "run",
+    "turned",
+]
+
+log = logging.getLogger(__name__)
+
+Precision = Literal["single", "double"]
+
+
+def run(
+    program: Vertex,
+    graph: Graph,
+    *,
+    device: Literal["auto", "python", "cpu", "cuda"] = "auto",
+    max_supersteps: int | None = None,
+    deterministic: bool = False,
+    partitioner: str | PartitionFunction = "edges",
+    trace: Iterable[Any] | None = None,
+    gather: bool = True,
+    schedule: Schedule = "vertex",
+    direction: Literal["auto", "push", "pull"] = "auto",
+    precision: Precision = "double",
+    asynchronous: bool = True,
+    threads: int | None = None,
+    transport: Literal["auto", "mpi", "nccl", "peer"] = "auto",
+    progress: Callable[[Sequence[SuperstepStats]], None] | None = None,
+    checkpoint: Checkpoint | None = None,
+    resume: bool = False,
+    faults: Faults | None = None,
+) -> Result:
+    """Run a vertex program on a graph until it ends. Collective under `mpirun`.
+
+    Results are the same for every number of ranks, partitioner, direction and device: integers bit for bit,
+    floats up to the rounding of their sums, and with `deterministic=True` these bit for bit too.
+
+    Args:
+        program: An instance of a `Vertex` subclass: the class and its parameters.
+        graph: The graph.
+        device: `"python"` interprets the class unmodified, `"cpu"` compiles it, `"cuda"` compiles it for a GPU,
+            `"auto"` is the GPU where there is one, the graph is large enough for it to pay, the program can run
+            there, and of several ranks each has a GPU of its own; else the CPU. It logs which and why.
+        max_supersteps: Stop after so many; None for no limit.
+        deterministic: Whether sums of floats must not depend on ranks, threads and directions. Slower.
+        partitioner: `"edges"`, `"vertices"`, `"hash"`, `"bfs"`, `"metis"`, or a function of an array of ids.
+        trace: Ids of vertices to record, superstep by superstep, in `result.trace`; with `device="python"`. On
+            several ranks each keeps what it recorded of its own vertices.
+        gather: Whether rank 0 gets the whole result; otherwise every rank keeps its part.
+        schedule: What a work item is. `"vertex"`: a vertex with its edges, which are pulled or pushed. `"edge"`: one
+            edge; every superstep goes along all edges, in equal pieces, and asks each whether its source sent. The
+            result is the same; no search ends early, and no message is left out. For comparison: it is slower.
+        direction: Force `"push"` or `"pull"`; the result is the same.
+        precision: The array type of Python's `float`: float32 for `"single"`, in which a GPU also computes.
+        asynchronous: Whether values may be sent out of turn where the result is provably the same: then the
+            supersteps are other ones, and cheaper. Without effect with `max_supersteps`, `schedule="edge"` and on
+            `"python"`.
+        threads: Threads of each rank on the CPU; None for its share of the host's cores.
+        transport: How records cross between ranks: `"peer"` writes them into the memory of other GPUs of the host,
+            `"nccl"` lets NCCL move them between GPUs of one host or several, `"mpi"` brings them through host
+            memory; `"auto"` is the first of these that is possible. Every rank needs a GPU of its own for
+            `"nccl"`, and these must reach each other for `"peer"`. Programs that keep values on edges or look
+            through rows of neighbours take one of the others instead of `"peer"`.
+        progress: Called on rank 0 now and then with the statistics so far.
+        checkpoint: When the state is saved, and where: `Checkpoint("log", every=10)`. Then nothing is sent out
+            of turn. What `trace` recorded is written there too, as Parquet.
+        resume: Whether to go on from the newest log in `checkpoint.dir`, on any number of ranks, with any
+            partitioner and device; where there is none the run begins at superstep 0.
+        faults: When a rank counts as lost, so that the run ends instead of waiting for it; None for the defaults
+            of `sigps.Faults`.
+
+    Raises:
+        CompileError: If compute() cannot be compiled.
+        ConfigError: If an option is wrong.
+        DeviceError: If there is no GPU, it is not built for what the program does, or has too little memory.
+        GraphError: If the graph is empty or lacks a vertex or column that the program names.
+        StateLogError: If there are logs, and all are damaged or another job's.
+
+    >>> from sigps.apps import BFS
+    >>> result = run(BFS(source=0), Graph.from_edges([0, 1], [1, 2]), device="python")
+    >>> result["level"].tolist(), result.reason
+    ([0, 1, 2], 'converged')
+    """
+    from sigps.job.collect import collect
+    from sigps.system.communicator import Communicator
+    from sigps.system.faults.watch import Faults
+    from sigps.system.worker import RunOptions
+    from sigps.system.worker_manager import Saving, WorkerManager
+
+    _check_options(device, max_supersteps, schedule, direction, precision, threads, transport)
+    _check_kinds(
+        graph,
+        trace,
+        progress,
+        deterministic=deterministic,
+        gather=gather,
+        asynchronous=asynchronous,
+        resume=resume,
+    )
+    together(lambda: check_checkpoint(checkpoint, resume, traces=trace is not None), graph.group)
+    if not isinstance(faults, (Faults, type(None))):
+        raise ConfigError(f"faults={faults!r} must be a sigps.Faults, or None")
+    check_device(device)
+    if trace is not None and device != "python":
+        raise ConfigError(f"trace= works on device='python'; this run has {device!r}")
+    prepared = check_program(program, device, precision)
+    check_schedule(schedule, direction, device, prepared)
+    if graph.num_vertices == 0:
+        raise GraphError(
+            "the graph has no vertices, so nothing can run. Check the file or the vertices= option"
+        )
+    graph = turned(graph, program)
+    bound = bind_ids(program, graph)
+    manager = WorkerManager(Communicator(graph.group), graph, threads)
+    chosen = choose_device(
+        device,
+        prepared,
+        graph,
+        deterministic=deterministic,
+        resumes=resume,
+        schedule=schedule,
+        rank_on_host=manager.rank_on_host,
+    )
+    native = _compiled(prepared, graph, chosen, manager.rank_on_host)
+    if schedule == "edge" and chosen == "cpu":
+        _check_order(native, deterministic)
+    options = RunOptions(
+        deterministic=deterministic,
+        forced=None if direction == "auto" else direction,
+        precision=precision,
+        asynchronous=asynchronous and max_supersteps is None and checkpoint is None and schedule == "vertex",
+        trace=tuple(_seen_ids(graph, list(trace or ()), "trace=")),
+        saves=checkpoint is not None,
+        schedule=schedule,
+    )
+    part = manager.run(
+        bound,
+        native,
+        method=partitioner,
+        options=options,
+        max_supersteps=max_supersteps,
+        on_progress=progress,
+        faults=faults or Faults(),
+        transport=transport,
+        saving=Saving(checkpoint, program, precision, chosen, resume) if checkpoint else None,
+    )
+    return collect(part, program, graph, chosen, gather=gather)
+
+
+def _compiled(prepared: Any, graph: Graph, device: Device, rank_on_host: int) -> Any:
+    """Return what the device's engine takes: native code, or for a GPU the program, compiled there."""
+    if prepared is None:
+        return None
+    if device == "cuda":
+        from sigps.device.cuda import find_gpu
+        from sigps.engine.gpu.engine import GpuProgram
+
+        return GpuProgram(prepared, find_gpu(rank_on_host))
+    from sigps.compiler.cpu import compile_for_cpu
+
+    with compiling:
+        return compile_for_cpu(prepared, column_types(graph))
+
+
+def check_program(program: Vertex, device: str, precision: Precision = "double") -> Any:
+    """Compile what can be compiled before any graph is read; None for the interpreter.
+
+    Raises:
+        CompileError: If compute() cannot be compiled.
+    """
+    if not isinstance(program, Vertex):
+        hint = f": write {program.__name__}(...)" if isinstance(program, type) else ""
+        raise ConfigError(f"run() takes an instance of a Vertex subclass, not {program!r}{hint}")
+    if device == "python":
+        return None
+    from sigps.compiler.frontend.analysis import analyse
+
+    return analyse(program, precision)
+
+
+def check_device(device: str) -> None:
+    """Check that a device is known, and that programs can run on it where it is asked for by name.
+
+    Raises:
+        ConfigError: If there is no device of that name.
+        DeviceError: If that device cannot run programs.
+    """
+    if device not in ("auto", "python", "cpu", "cuda"):
+        raise ConfigError(f"there is no device {device!r}; choose auto, python, cpu or cuda")
+    if device == "cuda":
+        from sigps.device.cuda import find_gpu, what_is_missing
+
+        if what_is_missing():
+            find_gpu()
+
+
+def check_schedule(schedule: str, direction: str, device: str, prepared: Any) -> None:
+    """Check that a program can run by a schedule, on a device that knows it.
+
+    Args:
+        schedule: What a work item is.
+        direction: What was asked for.
+        device: The same.
+        prepared: What `check_program` made of the program.
+
+    Raises:
+        ConfigError: If it cannot.
+    """
+    if schedule == "vertex":
+        return
+    if direction != "auto":
+        raise ConfigError(
+            f"direction={direction!r} is of schedule='vertex'; edges are neither pushed nor pulled"
+        )
+    if prepared is None:
+        raise ConfigError(
+            f"schedule={schedule!r} is of compiled code; device={device!r} goes from vertex to vertex. "
+            "Use device='cpu', or schedule='vertex'"
+        )
+    if prepared.edge_obstacle is not None:
+        raise ConfigError(
+            f"{prepared.name} cannot run with schedule={schedule!r}: {prepared.edge_obstacle} "
+            "(sigps explain tells why). Use schedule='vertex'"
+        )
+
+
+def _check_order(native: Any, deterministic: bool) -> None:
+    from sigps.engine.cpu.work import needs_order
+
+    if needs_order(native, deterministic):
+        raise ConfigError(
+            f"{native.program.name} cannot run with schedule='edge' and deterministic=True: it adds up floats, and "
+            "pieces of edges have sums of their own. Use schedule='vertex', or leave deterministic out"
+        )
+
+
+def check_checkpoint(checkpoint: Checkpoint | None, resume: bool, *, traces: bool) -> None:
+    """Check that the state can be saved as asked for.
+
+    Raises:
+        ConfigError: If there is nothing to resume from, or the folder cannot be written.
+    """
+    from sigps.system.checkpoint.state_log import Checkpoint, check_folder
+    from sigps.system.checkpoint.trace_file import check_writable
+
+    if checkpoint is None:
+        if resume:
+            raise ConfigError("resume: there is nothing to go on from without a checkpoint and its folder")
+        return
+    if not isinstance(checkpoint, Checkpoint):
+        raise ConfigError(f"checkpoint={checkpoint!r} must be a sigps.Checkpoint, or None")
+    check_folder(checkpoint.folder)
+    if traces:
+        check_writable()
+
+
+def _check_options(
+    device: str,
+    max_supersteps: int | None,
+    schedule: str,
+    direction: str,
+    precision: str,
+    threads: int | None,
+    transport: str,
+) -> None:
+    choices = {
+        "schedule": (schedule, ("vertex", "edge")),
+        "direction": (direction, ("auto", "push", "pull")),
+        "precision": (precision, ("single", "double")),
+        "transport": (transport, ("auto", "mpi", "nccl", "peer")),
+    }
+    for name, (value, allowed) in choices.items():
+        if value not in allowed:
+            raise ConfigError(f"{name}={value!r} is not one of {', '.join(allowed)}")
+    for name, count in (("max_supersteps", max_supersteps), ("threads", threads)):
+        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
+            raise ConfigError(f"{name}={count!r} must be a whole number, at least 1, or None")
+
+
+def _check_kinds(graph: Any, trace: Any, progress: Any, **flags: Any) -> None:
+    if not isinstance(graph, Graph):
+        raise ConfigError(
+            f"run() takes a Graph, not {graph!r:.80}: make one with sigps.load or Graph.from_edges"
+        )
+    if trace is not None and (isinstance(trace, (str, bytes)) or not isinstance(trace, Iterable)):
+        raise ConfigError(f"trace={trace!r} must be a list of vertex ids: trace=[{trace!r}]")
+    if progress is not None and not callable(progress):
+        raise ConfigError(f"progress={progress!r} must be a function of a list of SuperstepStats, or None")
+    for name, value in flags.items():
+        if not isinstance(value, (bool, np.bool_)):
+            raise ConfigError(f"{name}={value!r} must be True or False")
+
+
+def turned(graph: Graph, program: Vertex) -> Graph:
+    """Return the graph with its edges in the directions in which a program takes them. Collective."""
+    if program.declaration.both_ways:
+        return graph.both_ways()
+    if program.declaration.directed or not graph.directed:
+        return graph
+    log.info("%s runs on undirected graphs: every edge is taken in both directions", type(program).__name__)
+    return graph.undirected()
+
+
+def bind_ids(program: Vertex, graph: Graph) -> Vertex:
+    """Return the program with its vertex ids as compute() sees them, each checked to be in the graph."""
+    bound = copy.copy(program)
+    for field in program.declaration.params:
+        value = getattr(program, field.name)
+        may_be_none = field.type is None
+        if field.is_vertex_id and not (may_be_none and value is None):
+            seen = _seen_ids(graph, [value], f"{type(program).__name__}({field.name}=)")
+            object.__setattr__(bound, field.name, int(seen[0]))
+    return bound
+
+
+def _seen_ids(graph: Graph, oids: list[Any], where: str) -> list[int]:
+    if not oids:
+        return []
+    for oid in oids:
+        if not np.isscalar(oid):
+            raise GraphError(f"{where}: {oid!r} is not an id: ids are whole numbers or strings")
+    try:
+        gids = graph.ids.to_gids(np.asarray(oids))
+    except GraphError as error:
+        raise GraphError(f"{where}: {error}") from None
+    for oid, gid in zip(oids, gids, strict=True):
+        if gid < 0:
+            kind = "strings" if graph.ids.kind == "strings" else "whole numbers"
+            raise GraphError(
+                f"{where}: there is no vertex {oid!r} in the graph; its {graph.num_vertices:,} ids are {kind}"
+                f"{_id_range(graph)}"
+            )
+    return [int(g) for g in gids] if graph.ids.kind == "strings" else [int(o) for o in oids]
+
+
+def _id_range(graph: Graph) -> str:
+    if graph.ids.kind in ("identity", "range"):
+        return f" {graph.ids.base} to {graph.ids.base + graph.num_vertices - 1}"
+    return ""

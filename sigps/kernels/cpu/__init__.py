@@ -1,0 +1,1 @@
+"""Loops on CPU cores that a program is compiled into."""

@@ -1,0 +1,173 @@
+// The contract between engine kernels (CUDA C++) and a program's functions
+// (Python, compiled by Numba). Both become LTO-IR and are linked into one
+// module, in which the calls below are inlined.
+//
+// What of a program a kernel can be specialised for arrives as macros, written
+// by sigps/compiler/cuda/compile.py:
+//
+//   SIGPS_ID                    type of user ids in memory: int32_t or int64_t
+//   SIGPS_<ROW>_BYTES, _ALIGN   RECORD, SLOTS and MESSAGE rows; 0 bytes: none
+//   SIGPS_NUM_SLOTS             fields of the slots row, and of each field i
+//                               SIGPS_SLOT<i>_OP (a value of Op), _TYPE (a C++
+//                               type) and _OFFSET (in bytes); all of them as
+//   SIGPS_EACH_SLOT(F)          F(op, type, offset) F(op, type, offset) ...
+//   SIGPS_NEUTRAL               1: neutral_slots() changes no value but NaN
+//   SIGPS_NEUTRAL_WORDS         the words of that row
+//   SIGPS_NUM_AGGREGATES        one 8-byte cell each
+//   SIGPS_IDENTITY_WORDS        the cells of aggregators nobody contributed to
+//   SIGPS_NUM_EDGE_STATES       values kept on each out-edge, and their types:
+//   SIGPS_EACH_EDGE_STATE(F)    F(0, type) F(1, type) ...
+//   SIGPS_WALKS                 1: compute() walks its vertex's out-edges
+//   SIGPS_BY_WARP               1: all lanes of a warp run compute() together
+//   SIGPS_LISTED                1: compute() reads a list, nothing combines
+//   SIGPS_MAILBOX               1: compute() posts its messages, no record
+//   SIGPS_EARLY_EXIT            1: the first message that passes, in the order
+//                               of in-edges, decides all slots
+//
+// A row is what a tuple looks like in memory: nothing, one scalar, or fields
+// aligned as in C. An array of rows begins at a multiple of 16 bytes. A cell is
+// 8 bytes with a scalar in its low bytes.
+
+#pragma once
+
+#include "integers.cuh"
+
+namespace sigps {
+
+// Bits that compute returns. OVERFLOW: the mailbox was full; the vertex kept
+// its state and its edges', what it posted must be dropped and the vertex run
+// again.
+enum Flag : uint32_t { HALT = 1, RETIRE = 2, SENT = 4, OVERFLOW = 8 };
+
+// How a field of the slots row combines. USER: with its row as a whole, which
+// only sigps_merge can do.
+enum Op { SUM = 0, MIN = 1, MAX = 2, ANY = 3, ALL = 4, USER = 5 };
+
+// What does not change while a kernel runs, but for the values it points to.
+// n: owned vertices; g: ghosts, which follow them. Edge columns have the order
+// of the edges they belong to.
+struct Job {
+  int64_t num_vertices; // of the whole graph, as are its edges
+  int64_t num_edges;
+  const void *params;            // a cell each
+  const void *aggregates;        // a cell each: what last superstep gave
+  const void *ids;               // [n + g] SIGPS_ID
+  const uint32_t *out_degrees;   // [n]
+  const uint32_t *in_degrees;    // [n]
+  const void *columns[8];        // [in-edges] each, that messages need
+  void *states[32];              // [n] each
+  const uint64_t *out_offsets;   // [n + 1], where compute() walks out-edges;
+                                 // then of copied rows of remote neighbours
+  const uint32_t *out_gids;      // [out-edges, copied edges] global ids
+  const int64_t *out_ids;        // [out-edges] user ids
+  const void *out_columns[8];    // [out-edges] each, that compute() reads
+  const uint32_t *out_rows;      // [out-edges] the target's row: a local id,
+                                 // or n and more for a copied one
+  const int64_t *reverse;        // [out-edges] the first edge back, in that row
+  void *own[16];                 // [out-edges] each: edge states
+  void *seen[16];                // [out-edges, copied edges] the same as the
+                                 // superstep began
+  void *lists[16];               // [messages] each: a field of all messages
+  unsigned long long *num_mails; // also counts those there was no room for
+  uint64_t mail_room;
+  uint8_t *mail_kinds;    // [mail_room] 0: the target is a global id, 1: user
+  int64_t *mail_targets;  // [mail_room]
+  uint32_t *mail_senders; // [mail_room] local ids
+  void *mail_messages;    // [mail_room] Message
+};
+
+template <int ALIGN> struct WordOf {
+  using type = uint64_t;
+};
+template <> struct WordOf<4> {
+  using type = uint32_t;
+};
+template <> struct WordOf<2> {
+  using type = uint16_t;
+};
+template <> struct WordOf<1> {
+  using type = uint8_t;
+};
+
+// A row nobody looks into. Its alignment is the largest power of two, up to 16,
+// that divides its size, so that it moves in as few accesses as there can be.
+template <int BYTES, int ALIGN> struct alignas(ALIGN) Row {
+  using Word = typename WordOf<ALIGN>::type;
+  static constexpr int NUM_WORDS = BYTES / sizeof(Word);
+  Word words[NUM_WORDS];
+};
+
+// No type is empty: one byte stands for nothing.
+template <int ALIGN> struct Row<0, ALIGN> : Row<1, 1> {};
+
+constexpr bool HAS_RECORD = SIGPS_RECORD_BYTES > 0;
+constexpr bool HAS_SLOTS = SIGPS_SLOTS_BYTES > 0;
+constexpr bool HAS_MESSAGE = SIGPS_MESSAGE_BYTES > 0;
+constexpr bool HAS_AGGREGATES = SIGPS_NUM_AGGREGATES > 0;
+
+using Id = SIGPS_ID;
+using Record = Row<SIGPS_RECORD_BYTES, SIGPS_RECORD_ALIGN>;
+using Slots = Row<SIGPS_SLOTS_BYTES, SIGPS_SLOTS_ALIGN>;
+using Message = Row<SIGPS_MESSAGE_BYTES, SIGPS_MESSAGE_ALIGN>;
+
+struct Totals {
+  uint64_t cells[HAS_AGGREGATES ? SIGPS_NUM_AGGREGATES : 1];
+};
+
+#if SIGPS_NEUTRAL
+__device__ inline Slots neutral_slots() { return Slots{{SIGPS_NEUTRAL_WORDS}}; }
+#endif
+
+__device__ inline Totals identity_totals() {
+  return Totals{{SIGPS_IDENTITY_WORDS}};
+}
+
+} // namespace sigps
+
+// The program's functions. Every pointer to a row or to cells may point into
+// local memory: once inlined, it is registers. None of them synchronises, but a
+// warp with SIGPS_BY_WARP, and only compute writes memory that is not its
+// caller's: the states of its vertex, what this keeps on its out-edges
+// (job->own), and mail.
+extern "C" {
+
+// Runs compute() of one owned vertex and writes its new state. Writes `record`
+// only with SENT. Always writes `given`, a cell an aggregator. With
+// SIGPS_BY_WARP all lanes of a warp call it, for the same vertex and with the
+// same values behind all pointers; all write the same, and get the same.
+#if SIGPS_LISTED
+// The messages are positions begin..end of job->lists.
+__device__ uint32_t sigps_compute_listed(const sigps::Job *job,
+                                         int64_t superstep, uint32_t vertex,
+                                         int64_t begin, int64_t end,
+                                         void *record, void *given);
+
+// Puts a message at a position of job->lists.
+__device__ void sigps_list(const sigps::Job *job, int64_t position,
+                           const void *message);
+#else
+// Reads `inbox`, a row of slots, only where `has` tells that there is one.
+__device__ uint32_t sigps_compute(const sigps::Job *job, int64_t superstep,
+                                  uint32_t vertex, const void *inbox,
+                                  uint32_t has, void *record, void *given);
+
+// Makes a message, posted in superstep - 1, into one value of every slot.
+__device__ void sigps_lift(const sigps::Job *job, int64_t superstep,
+                           const void *message, void *value);
+
+// Combines a value into `into`, which holds something only where `has`.
+__device__ void sigps_merge(void *into, uint32_t has, const void *value);
+#endif
+
+// Makes a sender's record into what one edge brings its target: one value of
+// every slot, or a message where they are listed. `superstep` is the sender's,
+// `edge` a position in job->columns; source and target may be ghosts. Returns 0
+// where the edge brings nothing; `value` is then undefined. Without a record
+// that tells more (SIGPS_MAILBOX) no edge brings anything.
+__device__ uint32_t sigps_deliver(const sigps::Job *job, int64_t superstep,
+                                  const void *record, uint32_t source,
+                                  uint32_t target, uint64_t edge, void *value);
+
+// Adds one vertex's contributions, or another sum of them, to totals.
+__device__ void sigps_fold(void *total, const void *given);
+}

@@ -1,0 +1,1 @@
+"""What users declare: `Vertex`, its fields, and what a class body says."""

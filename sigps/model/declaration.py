@@ -1,0 +1,304 @@
+"""From a class body to its declaration: annotations read, types and defaults checked."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sigps.errors import CompileError, ConfigError
+from sigps.model.fields import (
+    EDGE_STATE,
+    PARAM,
+    SHARED,
+    STATE,
+    TYPES,
+    VERTEX_ID,
+    Aggregator,
+    Field,
+    Measure,
+    is_number_type,
+)
+
+if TYPE_CHECKING:
+    from sigps.model.vertex import Vertex
+
+__all__ = ["Declaration", "checked", "declare"]
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """All that a vertex class declares, in the order it was written.
+
+    Attributes:
+        message_type: The `NamedTuple` class of its messages; None for scalar messages or none at all.
+        message: The fields of a message: one for a scalar, none for a program that sends nothing.
+        combiner: The explicit combiner, or None.
+        has_master: Whether `master()` runs between supersteps, or `next_phase()` between phases.
+        has_phases: Whether it is `next_phase()`.
+        directed: Whether messages follow the edges' direction; otherwise the graph is taken as undirected.
+        both_ways: Whether each edge is an out-edge of both its ends, and tells its direction.
+        edge_states: What vertices keep on their out-edges.
+        reads_neighbors: Whether a method names `common_neighbors`; the compiler knows whether it is called.
+    """
+
+    states: tuple[Field, ...]
+    params: tuple[Field, ...]
+    aggregators: tuple[Aggregator[Any], ...]
+    message_type: type | None
+    message: tuple[Field, ...]
+    combiner: Callable[[Any, Any], Any] | None
+    directed: bool = True
+    has_master: bool = False
+    has_phases: bool = False
+    both_ways: bool = False
+    edge_states: tuple[Field, ...] = ()
+    reads_neighbors: bool = False
+
+
+def declare(
+    cls: type[Vertex],
+    message: Any,
+    combiner: Callable[[Any, Any], Any] | None,
+    directed: bool | None,
+    both_ways: bool | None,
+    scope: dict[str, Any],
+) -> Declaration:
+    """Read what a class body declares; fields of its base come first.
+
+    Raises:
+        CompileError: If a type, a default, a name or the combiner is wrong.
+    """
+    inherited = cls.declaration
+    states = {f.name: f for f in inherited.states}
+    params = {f.name: f for f in inherited.params}
+    edge_states = {f.name: f for f in inherited.edge_states}
+    for name, annotation in inspect.get_annotations(cls).items():
+        written = annotation
+        while isinstance(written, str):
+            written = _evaluate(cls, written, scope)
+        marks = getattr(written, "__metadata__", ())
+        if not {STATE, PARAM, SHARED, EDGE_STATE} & set(marks):
+            continue
+        _check_name(cls, name)
+        default = cls.__dict__.get(name, Field.REQUIRED)
+        if SHARED in marks:
+            _share(cls, name, written.__origin__, default, VERTEX_ID in marks)
+        elif STATE in marks:
+            states[name] = _state(cls, name, written.__origin__, default, VERTEX_ID in marks)
+        elif EDGE_STATE in marks:
+            edge_states[name] = _edge_state(cls, name, written.__origin__, default, VERTEX_ID in marks)
+        else:
+            params[name] = _param(cls, name, written.__origin__, default, _names_a_vertex(written))
+    aggregators = {a.name: a for a in inherited.aggregators}
+    aggregators |= {name: a for name, a in vars(cls).items() if isinstance(a, Aggregator)}
+    message_type, fields = inherited.message_type, inherited.message
+    if message is not None:
+        message_type, fields = _message(cls, message, scope)
+    combiner = combiner or inherited.combiner
+    _check_combiner(cls, combiner, message_type)
+    directed = inherited.directed if directed is None else directed
+    both_ways = inherited.both_ways if both_ways is None else both_ways
+    if both_ways and not directed:
+        raise CompileError(
+            f"{cls.__name__}: directed=False takes the direction away from edges, and with both_ways=True they "
+            "tell it; choose one"
+        )
+    has_master, has_phases = _master_of(cls)
+    return Declaration(
+        tuple(states.values()),
+        tuple(params.values()),
+        tuple(aggregators.values()),
+        message_type,
+        fields,
+        combiner,
+        directed,
+        has_master,
+        has_phases,
+        both_ways,
+        tuple(edge_states.values()),
+        any(_names(value, "common_neighbors") for base in cls.__mro__[:-1] for value in vars(base).values()),
+    )
+
+
+def _master_of(cls: type[Vertex]) -> tuple[bool, bool]:
+    """Tell whether a class, or a base of it, has `master()` or `next_phase()`, and whether it is the second."""
+    root = next(c for c in cls.__mro__ if c.__module__ == "sigps.model.vertex")
+    written = [name for name in ("master", "next_phase") if getattr(cls, name) is not getattr(root, name)]
+    if len(written) > 1:
+        raise CompileError(
+            f"{cls.__name__}: master() runs after every superstep and next_phase() where it would find nothing left "
+            "to do; write one of them"
+        )
+    return bool(written), written == ["next_phase"]
+
+
+def _evaluate(cls: type, text: str, scope: dict[str, Any]) -> Any:
+    try:
+        return eval(text, scope)
+    except Exception as error:
+        raise CompileError(
+            f"{cls.__name__}: the annotation {text!r} cannot be understood: {error}. "
+            "Import what it names at the top of the file, not under TYPE_CHECKING"
+        ) from None
+
+
+def _check_name(cls: type[Vertex], name: str) -> None:
+    root = next(c for c in cls.__mro__ if c.__module__ == "sigps.model.vertex")
+    if hasattr(root, name) or name == "view":
+        raise CompileError(
+            f"{cls.__name__}.{name}: every vertex has a {name!r} of its own: choose another name"
+        )
+    if name.startswith(("__", f"_{cls.__name__.lstrip('_')}__")):
+        raise CompileError(
+            f"{cls.__name__}.{name}: names that begin with two underscores are kept: choose another"
+        )
+
+
+def _names_a_vertex(written: Any) -> bool:
+    """Tell whether a type is `VertexId`, or `VertexId | None`."""
+    parts = (written, *typing.get_args(written.__origin__))
+    return any(VERTEX_ID in getattr(part, "__metadata__", ()) for part in parts)
+
+
+class _OnEdges:
+    """Stands in a class where an `EdgeState` was declared: there is none of a vertex."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"<kept on edges: {self._name}>"  # the same in every process: state logs know a class by it
+
+    def __get__(self, vertex: Any, owner: type) -> Any:
+        if vertex is None:
+            return self
+        raise AttributeError(f"{self._name!r} is kept on edges: read edge.{self._name} of an out-edge")
+
+
+def _edge_state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -> Field:
+    if isinstance(default, Measure):
+        raise CompileError(f"{cls.__name__}.{name}: {default!r} is a measure of vertices, not of edges")
+    if isinstance(default, _OnEdges):
+        default = Field.REQUIRED
+    if name in ("source", "target", "weight", "index", "reverse", "_columns", "_values"):
+        raise CompileError(
+            f"{cls.__name__}.{name}: every edge has a {name!r} of its own: choose another name"
+        )
+    field = _state(cls, name, type_, default, is_vertex_id, "EdgeState")
+    setattr(cls, name, _OnEdges(name))
+    return field
+
+
+def _names(value: Any, name: str) -> bool:
+    """Tell whether the code of a method names something."""
+    value = getattr(value, "__func__", getattr(value, "fget", value))
+    codes = [getattr(value, "__code__", None)]
+    while codes:
+        code = codes.pop()
+        if isinstance(code, types.CodeType):
+            if name in code.co_names:
+                return True
+            codes += code.co_consts
+    return False
+
+
+def _state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool, kind: str = "State") -> Field:
+    if not is_number_type(type_):
+        raise CompileError(f"{cls.__name__}.{name}: {kind}[{_shown(type_)}] is not supported: use {TYPES}")
+    if isinstance(default, Measure):
+        if type_ is not int:
+            raise CompileError(f"{cls.__name__}.{name}: {default!r} counts, so it must be a State[int]")
+        return Field(name, type_, 0, measure=default)
+    field = Field(name, type_, None, is_vertex_id)
+    try:
+        value = field.exactly(type_(0) if default is Field.REQUIRED else default)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise CompileError(
+            f"{cls.__name__}.{name}: {kind}[{_shown(type_)}] cannot begin as {default!r}: {error}"
+        ) from None
+    return Field(name, type_, value, is_vertex_id)
+
+
+def _share(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -> None:
+    """Put what reads and sets a shared value in its place in the class."""
+    if not is_number_type(type_) or is_vertex_id:
+        shown = "VertexId" if is_vertex_id else _shown(type_)
+        raise CompileError(
+            f"{cls.__name__}.{name}: Shared[{shown}] is not supported: use {TYPES}".replace(", VertexId", "")
+        )
+    try:
+        shared = Aggregator.shared(type_, type_(0) if default is Field.REQUIRED else default)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise CompileError(
+            f"{cls.__name__}.{name}: Shared[{_shown(type_)}] cannot begin as {default!r}: {error}"
+        ) from None
+    shared.__set_name__(cls, name)
+    setattr(cls, name, shared)
+
+
+def _shown(type_: Any) -> str:
+    return type_.__name__ if isinstance(type_, type) else str(type_)
+
+
+def _param(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -> Field:
+    field = Field(name, type_ if is_number_type(type_) else None, default, is_vertex_id)
+    if default is not Field.REQUIRED:
+        try:
+            checked(cls.__name__, field, default)
+        except ConfigError as error:
+            raise CompileError(str(error)) from None
+    return field
+
+
+def _message(cls: type, message: Any, scope: dict[str, Any]) -> tuple[type | None, tuple[Field, ...]]:
+    if hasattr(message, "_fields") and isinstance(message, type):
+        try:
+            hints = typing.get_type_hints(message, localns=scope, include_extras=True)
+        except NameError as error:
+            raise CompileError(
+                f"{cls.__name__}: message={message.__name__} cannot be understood: {error}"
+            ) from None
+        return message, tuple(_message_field(cls, name, hints.get(name)) for name in vars(message)["_fields"])
+    return None, (_message_field(cls, "value", message),)
+
+
+def _message_field(cls: type, name: str, written: Any) -> Field:
+    type_ = getattr(written, "__origin__", written)
+    if not is_number_type(type_):
+        where = "message=" if name == "value" else f"the message's {name}: "
+        raise CompileError(
+            f"{cls.__name__}: {where}{_shown(type_)} is not supported: use {TYPES}, or a NamedTuple of these"
+        )
+    return Field(name, type_, None, VERTEX_ID in getattr(written, "__metadata__", ()))
+
+
+def _check_combiner(cls: type, combiner: Any, message_type: type | None) -> None:
+    if combiner is None:
+        return
+    if not callable(combiner) or isinstance(combiner, type):
+        raise CompileError(
+            f"{cls.__name__}: combiner={combiner!r} is no function of two messages: use min, max or your own"
+        )
+    if combiner is sum and message_type is not None:
+        raise CompileError(
+            f"{cls.__name__}: combiner=sum cannot add NamedTuples: write a function that adds each field"
+        )
+
+
+def checked(program: str, field: Field, value: Any) -> Any:
+    """Return a parameter's value in its type.
+
+    Raises:
+        ConfigError: If it is no such value.
+    """
+    if field.type is None or field.is_vertex_id:
+        return value
+    try:
+        return field.type(field.exactly(value))
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = field.type.__name__
+        raise ConfigError(f"{program}: {field.name}={value!r} is not of type {kind}: {error}") from None

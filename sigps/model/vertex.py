@@ -1,0 +1,294 @@
+"""What users write: a subclass of `Vertex` with fields, a message type and `compute()`.
+
+    from sigps import Param, State, Vertex, VertexId, inf
+
+    class SSSP(Vertex, message=float):
+        source: Param[VertexId]
+        distance: State[float] = inf
+
+        def compute(self, messages):
+            best = 0.0 if self.superstep == 0 and self.id == self.source else min(messages, default=inf)
+            if best < self.distance:
+                self.distance = best
+                for edge in self.out_edges:
+                    self.send(edge, best + edge.weight)
+            self.vote_to_halt()
+
+`SSSP(source=5)` is a program: a class and the values of its parameters. Nothing here computes; the
+interpreter lends each vertex a `View` of the run, and the compiler reads the class instead of running it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Protocol
+
+from sigps.errors import ConfigError
+from sigps.model.declaration import Declaration, checked, declare
+from sigps.model.fields import Aggregator, EdgeState, Field, Param, Shared, State, VertexId, extreme, inf
+
+__all__ = [
+    "Aggregator",
+    "Declaration",
+    "Edge",
+    "EdgeState",
+    "EdgeValues",
+    "Field",
+    "Param",
+    "Shared",
+    "State",
+    "Vertex",
+    "VertexId",
+    "extreme",
+    "inf",
+]
+
+
+class EdgeValues(Protocol):
+    """What is kept on edges, as the interpreter lends it to an `Edge`: by name and the edge's index."""
+
+    def __contains__(self, name: object) -> bool: ...
+    def read(self, name: str, index: int) -> Any: ...
+    def write(self, name: str, index: int, value: Any) -> None: ...
+    def reverse(self, index: int) -> Edge: ...
+
+
+class Edge:
+    """One out-edge as `compute()` sees it.
+
+    It has a `target`, a `weight` (1.0 on an unweighted graph), the graph's edge columns, and what its vertex keeps.
+    """
+
+    __slots__ = ("_columns", "_values", "index", "target")
+
+    index: int
+    target: int
+    _columns: dict[str, Any] | None
+    _values: EdgeValues | None
+
+    def __init__(
+        self, index: int, target: int, columns: dict[str, Any] | None, values: EdgeValues | None = None
+    ) -> None:
+        for name, value in (("index", index), ("target", target), ("_columns", columns), ("_values", values)):
+            object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        if self._values is not None and name in self._values:
+            return self._values.read(name, self.index)
+        if self._columns is None:
+            raise AttributeError(
+                f"an edge that common_neighbors() gives has a target and what is kept on it, no {name!r}: "
+                "declare an EdgeState, and copy the column there in superstep 0"
+            )
+        if name in self._columns:
+            return self._columns[name]
+        if name == "weight":
+            return 1.0
+        raise AttributeError(
+            f"the edges have no column {name!r}; they have: {', '.join(self._columns) or 'none'}"
+        )
+
+    @property
+    def reverse(self) -> Edge:
+        """The same undirected edge as its target keeps it, when the superstep began: `edge.reverse.bound`."""
+        if self._values is None:
+            raise AttributeError("edge.reverse has what is kept on edges: declare an EdgeState")
+        return self._values.reverse(self.index)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._values is None or name not in self._values:
+            raise AttributeError(
+                f"edge.{name} cannot be assigned: its columns belong to the graph, and what a vertex keeps "
+                "on edges is declared as an EdgeState"
+            )
+        self._values.write(name, self.index, value)
+
+
+class View(Protocol):
+    """What the interpreter lends a vertex while its `compute()` runs."""
+
+    id: int
+    superstep: int
+    num_vertices: int
+    num_edges: int
+    out_degree: int
+    in_degree: int
+
+    def out_edges(self) -> Iterator[Edge]: ...
+    def common_neighbors(self, edge: Edge) -> Iterator[tuple[Edge, Edge]]: ...
+    def send(self, edge: Edge, message: Any) -> None: ...
+    def send_to(self, vertex_id: int, message: Any) -> None: ...
+    def halt(self) -> None: ...
+    def retire(self) -> None: ...
+    def aggregate(self, name: str) -> Any: ...
+    def contribute(self, name: str, value: Any) -> None: ...
+    def share(self, name: str, value: Any) -> None: ...
+    def stop(self) -> None: ...
+    def wake_all(self) -> None: ...
+
+
+class Vertex:
+    """The base of every vertex program. Subclass it and write `compute()`.
+
+    Class arguments:
+        message: The type of a message: `int`, `float`, `bool`, `VertexId`, a NumPy scalar type, or a
+            `NamedTuple` of these. Leave it out in a program that sends nothing.
+        combiner: A function of two messages that gives one, associative and commutative. Needed only where
+            `compute()` does not show it; `min`, `max` and a function of your own work.
+        directed: False for a program of undirected graphs: a directed graph is run with every edge in both
+            directions.
+        both_ways: True for a program that needs the edges into a vertex too. Every edge is an out-edge of both its
+            ends and has two more columns: `edge.leads_out`, true at its source, and `edge.leads_in`, true at its
+            target. A loop and an undirected edge lead both ways. Degrees and `num_edges` count what is stored.
+    """
+
+    declaration: ClassVar[Declaration] = Declaration((), (), (), None, (), None)
+    view: View
+
+    def __init_subclass__(
+        cls,
+        message: Any = None,
+        combiner: Callable[[Any, Any], Any] | None = None,
+        directed: bool | None = None,
+        both_ways: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init_subclass__(**kwargs)
+        frame = inspect.currentframe()
+        caller = frame.f_back if frame is not None else None
+        scope = {**caller.f_globals, **caller.f_locals} if caller is not None else {}
+        cls.declaration = declare(cls, message, combiner, directed, both_ways, scope)
+
+    def __init__(self, **params: Any) -> None:
+        """Bind the run's parameters.
+
+        Raises:
+            ConfigError: If a parameter is unknown, missing, or of the wrong type.
+        """
+        fields = {field.name: field for field in self.declaration.params}
+        for name in params:
+            if name not in fields:
+                near = difflib.get_close_matches(name, fields, 1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                known = ", ".join(fields) or "none"
+                raise ConfigError(f"{type(self).__name__} has no parameter {name!r}{hint} It has: {known}")
+        for name, field in fields.items():
+            value = params.get(name, field.default)
+            if value is Field.REQUIRED:
+                raise ConfigError(f"{type(self).__name__} needs {name}=: a parameter without a default")
+            object.__setattr__(self, name, checked(type(self).__name__, field, value))
+
+    def compute(self, messages: Any) -> None:
+        """Run one superstep of one vertex. Subclasses write this."""
+        raise NotImplementedError(f"{type(self).__name__} has no compute()")
+
+    def master(self) -> None:
+        """Run once after every superstep. Subclasses may write this, in any Python: it is never compiled.
+
+        It reads parameters, aggregators (what this superstep gave), shared values, `superstep`, `num_vertices` and
+        `num_edges`; it sets shared values, and may call `stop()` and `wake_all()`. Under `mpirun` it runs on rank 0.
+        """
+
+    def next_phase(self) -> None:
+        """Run when a phase is over: nobody is active and no message is in flight. Subclasses may write this.
+
+        As `master()`, and instead of it: the supersteps of a phase follow each other without it, which is faster. The
+        run ends unless it wakes somebody. `superstep` is the phase's last in which anybody ran.
+        """
+
+    def stop(self) -> None:
+        """End the run; for `master()` and `next_phase()`."""
+        self.view.stop()
+
+    def wake_all(self) -> None:
+        """Make every vertex active again that has not retired; for `master()` and `next_phase()`."""
+        self.view.wake_all()
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The run's parameters by name."""
+        return {field.name: getattr(self, field.name) for field in self.declaration.params}
+
+    @property
+    def id(self) -> int:
+        """The user's own id of this vertex."""
+        return self.view.id
+
+    @property
+    def superstep(self) -> int:
+        """The superstep that runs, counted from 0."""
+        return self.view.superstep
+
+    @property
+    def num_vertices(self) -> int:
+        """The number of vertices of the whole graph."""
+        return self.view.num_vertices
+
+    @property
+    def num_edges(self) -> int:
+        """The number of directed edges of the whole graph (an undirected edge counts in both directions)."""
+        return self.view.num_edges
+
+    @property
+    def out_degree(self) -> int:
+        """The number of edges out of this vertex."""
+        return self.view.out_degree
+
+    @property
+    def in_degree(self) -> int:
+        """The number of edges into this vertex."""
+        return self.view.in_degree
+
+    @property
+    def out_edges(self) -> Iterator[Edge]:
+        """The edges out of this vertex, in ascending order of their targets."""
+        return self.view.out_edges()
+
+    def common_neighbors(self, edge: Edge) -> Iterator[tuple[Edge, Edge]]:
+        """The triangles on an out-edge: pairs of an edge from this vertex and one from `edge.target` to the same third.
+
+        Thirds come in ascending order, each once; the edge's own ends are none. What is kept on the two edges reads as
+        it was when the superstep began, and cannot be assigned.
+        """
+        return self.view.common_neighbors(edge)
+
+    def send(self, edge: Edge, message: Any) -> None:
+        """Send a message along an out-edge; it is read in the next superstep."""
+        self.view.send(edge, message)
+
+    def send_to_neighbors(self, message: Any) -> None:
+        """Send one message along every out-edge."""
+        for edge in self.view.out_edges():
+            self.view.send(edge, message)
+
+    def send_to(self, vertex_id: int, message: Any) -> None:
+        """Send a message to any vertex by its id. One that is not in the graph ends the run with an error."""
+        self.view.send_to(vertex_id, message)
+
+    def vote_to_halt(self) -> None:
+        """Sleep until a message arrives."""
+        self.view.halt()
+
+    def retire(self) -> None:
+        """Halt for good: later messages are dropped unread."""
+        self.view.retire()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        declared = self.declaration
+        field = next((f for f in declared.states if f.name == name), None)
+        if name == "view":
+            object.__setattr__(self, name, value)
+        elif field is not None:
+            object.__setattr__(self, name, field.convert(value))
+        elif isinstance(getattr(type(self), name, None), Aggregator):
+            getattr(type(self), name).__set__(self, value)
+        elif any(name == f.name for f in declared.edge_states):
+            raise AttributeError(f"{name!r} is kept on edges: assign edge.{name} of an out-edge")
+        elif any(name == f.name for f in declared.params):
+            raise AttributeError(f"{name!r} is a parameter of the run; compute() cannot assign it")
+        else:
+            raise AttributeError(
+                f"{type(self).__name__} declares no field {name!r}: write '{name}: State[float] = 0.0' there"
+            )

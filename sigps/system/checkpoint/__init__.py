@@ -1,0 +1,1 @@
+"""State logs: written, listed, and read again."""

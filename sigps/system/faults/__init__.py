@@ -1,0 +1,1 @@
+"""Ranks that die, stop or hang: noticed, and named."""

@@ -1,0 +1,134 @@
+"""Betweenness against counts of walks in powers of the matrix, and against NetworkX where edges are simple."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from app_runs import NAMES, RANDOM, RUNS, adjacency_of, as_networkx, by_id, vertices_of
+from battery import BATTERY, Sample
+from cases import samples
+from hypothesis import given
+from hypothesis import strategies as st
+from ways import Way, results_of
+
+from sigps import run
+from sigps.apps import Betweenness
+from sigps.apps.source_by_source import turn_of
+
+
+def counted(sample: Sample, sources: list[Any] | None = None) -> dict[Any, float]:
+    """Add up the shares of shortest paths that lead through each vertex; those are walks with the fewest edges."""
+    one_way = adjacency_of(sample)
+    step = one_way + one_way.T if sample.directed else one_way
+    n = len(step)
+    distance, paths, walks = np.full((n, n), np.inf), np.zeros((n, n)), np.eye(n)
+    for length in range(n):
+        is_new = (walks > 0) & np.isinf(distance)
+        distance[is_new], paths[is_new] = length, walks[is_new]
+        walks = is_new * walks @ step
+    ids = vertices_of(sample)
+    scores = dict.fromkeys(ids, 0.0)
+    for s in range(n) if sources is None else map(ids.index, sources):
+        for t in np.flatnonzero(np.isfinite(distance[s])):
+            is_between = distance[s] + distance[:, t] == distance[s, t]
+            is_between[[s, t]] = False
+            for v in np.flatnonzero(is_between):
+                scores[ids[v]] += paths[s, v] * paths[v, t] / paths[s, t]
+    return scores
+
+
+def simple(sample: Sample) -> tuple[Sample, Any]:
+    """Return the sample without parallel edges and loops, undirected, also as a NetworkX graph."""
+    graph = nx.Graph(as_networkx(sample))
+    graph.remove_edges_from(nx.selfloop_edges(graph))
+    sources, targets = zip(*graph.edges, strict=True) if graph.edges else ((), ())
+    return Sample(list(sources), list(targets), directed=False, vertices=list(graph)), graph
+
+
+def check(sample: Sample, ways: list[Way] = RUNS) -> None:
+    expected = {v: score / 2 for v, score in counted(sample).items()}
+    for way, result in results_of(Betweenness(normalised=False), sample, ways):
+        assert by_id(result, "centrality") == pytest.approx(expected, rel=1e-10, abs=1e-14), way
+        assert result.reason == "converged", way
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "skewed"])
+def test_centralities_are_shares_of_counted_paths(name: str) -> None:
+    check(BATTERY[name])
+
+
+@RANDOM
+@given(samples())
+def test_centralities_on_random_graphs(sample: Sample) -> None:
+    check(sample)
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_centralities_are_those_of_networkx(name: str, normalised: bool) -> None:
+    sample, graph = simple(BATTERY[name])
+    expected = nx.betweenness_centrality(graph, normalized=normalised)
+    ways = RUNS if name != "skewed" else RUNS[1:4]
+    for way, result in results_of(Betweenness(normalised=normalised), sample, ways):
+        assert by_id(result, "centrality") == pytest.approx(expected, rel=1e-10, abs=1e-14), way
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+@pytest.mark.parametrize(("name", "seed"), [("grid", 0), ("grid", 5), ("two_components", 1), ("skewed", 2)])
+def test_estimates_come_from_the_vertices_whose_turns_are_first(
+    name: str, seed: int, normalised: bool
+) -> None:
+    sample, graph = simple(BATTERY[name])
+    sources = sorted(graph, key=lambda v: turn_of(v, seed))[:3]
+    n = len(graph)
+    halves = nx.betweenness_centrality_subset(graph, sources, list(graph))
+    scale = n / 3 * (2 / ((n - 1) * (n - 2)) if normalised else 1)
+    expected = {v: scale * half for v, half in halves.items()}
+    for way, result in results_of(Betweenness(samples=3, seed=seed, normalised=normalised), sample, RUNS):
+        assert by_id(result, "centrality") == pytest.approx(expected, rel=1e-10, abs=1e-14), way
+        assert result.aggregators["num_searches"] == 3, way
+
+
+@RANDOM
+@given(samples(), st.integers(-3, 12), st.integers(-(2**63), 2**63 - 1))
+def test_estimates_agree_on_random_graphs(sample: Sample, asked: int, seed: int) -> None:
+    n = len(vertices_of(sample))
+    numbers = {v: i if isinstance(v, str) else v for i, v in enumerate(vertices_of(sample))}
+    k = asked if 0 < asked < n else n
+    sources = sorted(numbers, key=lambda v: turn_of(numbers[v], seed))[:k]
+    expected = {v: n / k / 2 * score for v, score in counted(sample, sources).items()}
+    for way, result in results_of(Betweenness(samples=asked, seed=seed, normalised=False), sample, RUNS):
+        assert by_id(result, "centrality") == pytest.approx(expected, rel=1e-10, abs=1e-14), way
+
+
+def test_as_many_samples_as_vertices_give_the_exact_form() -> None:
+    sample = BATTERY["grid"]
+    exact, sampled = (run(Betweenness(samples=k), sample.build(), device="cpu") for k in (0, 20))
+    assert exact["centrality"].tolist() == sampled["centrality"].tolist()
+
+
+def test_the_mean_over_seeds_nears_the_exact_form() -> None:
+    graph = BATTERY["grid"].build()
+    estimates = [run(Betweenness(samples=4, seed=s), graph, device="cpu")["centrality"] for s in range(100)]
+    exact = run(Betweenness(), graph, device="cpu")["centrality"]
+    error = np.std(estimates, axis=0) / np.sqrt(100)
+    assert (np.abs(np.mean(estimates, axis=0) - exact) < 4 * error).all()
+
+
+def test_a_search_goes_out_and_back() -> None:
+    """It begins at vertex 2 of the path 0 - 1 - 2 - 3 - 4 - 5: three levels."""
+    for way, result in results_of(Betweenness(samples=1), BATTERY["path_undirected"], RUNS):
+        assert result["level"].tolist() == [2, 1, 0, 1, 2, 3], way
+        # All line up and look who begins. Out: who hears, and who knows of nobody beyond it yet. Back: who speaks, who
+        # hears that, and 0, whom nobody wakes, until its turn.
+        assert [s.active for s in result.stats] == [6, 6, 2, 5, 5, 3, 2, 2, 3], way
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), unique=True), st.integers(-(2**63), 2**63 - 1))
+def test_turns_differ_and_fit_into_64_bits(ids: list[int], seed: int) -> None:
+    turns = {turn_of(v, seed) for v in ids}
+    assert len(turns) == len(ids)
+    assert all(-(2**63) <= turn < 2**63 for turn in turns)

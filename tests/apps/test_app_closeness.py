@@ -1,0 +1,91 @@
+"""Closeness against NetworkX, and its estimate against distances from the sources that it draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from app_runs import NAMES, RANDOM, RUNS, as_networkx, by_id, vertices_of
+from battery import BATTERY, Sample
+from cases import samples
+from closeness_samples import drawn
+from hypothesis import given
+from hypothesis import strategies as st
+from ways import Way, results_of
+
+from sigps import run
+from sigps.apps import Closeness
+
+
+def estimated(sample: Sample, sources: list[Any]) -> dict[Any, float]:
+    graph = nx.Graph(as_networkx(sample))
+    n, k = len(graph), len(sources)
+    away = [nx.single_source_shortest_path_length(graph, source) for source in sources]
+    scores = {}
+    for v in graph:
+        known = [lengths[v] for lengths in away if v in lengths]
+        others, total = n / k * len(known) - 1, n / k * sum(known)
+        scores[v] = others / (n - 1) * others / total if total else 0.0
+    return scores
+
+
+def check(sample: Sample, ways: list[Way] = RUNS) -> None:
+    expected = nx.closeness_centrality(nx.Graph(as_networkx(sample)))
+    for way, result in results_of(Closeness(), sample, ways):
+        assert by_id(result, "closeness") == pytest.approx(expected, rel=1e-12), way
+        assert result.reason == "converged", way
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_closeness_is_that_of_networkx(name: str) -> None:
+    check(BATTERY[name], RUNS if name != "skewed" else RUNS[1:4])
+
+
+@RANDOM
+@given(samples())
+def test_closeness_on_random_graphs(sample: Sample) -> None:
+    check(sample)
+
+
+@RANDOM
+@given(samples(), st.integers(-3, 12), st.integers(-(2**63), 2**63 - 1))
+def test_estimates_on_random_graphs(sample: Sample, asked: int, seed: int) -> None:
+    n = len(vertices_of(sample))
+    sources = drawn(sample, asked if 0 < asked < n else n, seed)
+    expected = estimated(sample, sources)
+    for way, result in results_of(Closeness(samples=asked, seed=seed), sample, RUNS):
+        assert by_id(result, "closeness") == pytest.approx(expected, rel=1e-12), way
+        assert result.aggregators["num_searches"] == len(sources), way
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_in_a_connected_graph_the_estimate_is_that_of_eppstein_and_wang(seed: int) -> None:
+    sample = BATTERY["grid"]
+    graph = nx.Graph(as_networkx(sample))
+    n, k = 20, 6
+    lengths = [nx.single_source_shortest_path_length(graph, s) for s in drawn(sample, k, seed)]
+    expected = {v: 1 / sum(n * away[v] / (k * (n - 1)) for away in lengths) for v in graph}
+    for way, result in results_of(Closeness(samples=k, seed=seed), sample, RUNS):
+        assert by_id(result, "closeness") == pytest.approx(expected, rel=1e-12), way
+
+
+def test_a_source_that_reaches_nobody_says_nothing() -> None:
+    for way, result in results_of(Closeness(samples=2), BATTERY["only_isolated"], RUNS):
+        assert result["closeness"].tolist() == [0.0, 0.0, 0.0], way
+        assert sorted(result["reached"].tolist()) == [0, 1, 1], way
+        assert result.supersteps == 4, way
+
+
+def test_the_mean_distance_over_seeds_nears_the_true_one() -> None:
+    graph = BATTERY["grid"].build()
+    estimates = [1 / run(Closeness(samples=4, seed=s), graph, device="cpu")["closeness"] for s in range(100)]
+    exact = 1 / run(Closeness(), graph, device="cpu")["closeness"]
+    error = np.std(estimates, axis=0) / np.sqrt(100)
+    assert (np.abs(np.mean(estimates, axis=0) - exact) < 4 * error).all()
+
+
+def test_a_search_takes_three_supersteps_and_one_a_level() -> None:
+    result = run(Closeness(samples=1), BATTERY["path_undirected"].build(), device="cpu")
+    assert result.supersteps == 3 + result["distance"].max()

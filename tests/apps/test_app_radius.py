@@ -1,0 +1,95 @@
+"""Eccentricities against NetworkX in each component, and their estimates against distances from the sources drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from app_runs import DEVICES, NAMES, RANDOM, RUNS, as_networkx, by_id, vertices_of
+from battery import BATTERY, Sample
+from cases import samples
+from closeness_samples import drawn
+from hypothesis import given
+from hypothesis import strategies as st
+from ways import Way, results_of
+
+from sigps import generate, run
+from sigps.apps import Radius
+
+
+def eccentricities(sample: Sample) -> dict[Any, int]:
+    graph = nx.Graph(as_networkx(sample))
+    found: dict[Any, int] = {}
+    for component in nx.connected_components(graph):
+        found |= nx.eccentricity(graph.subgraph(component))
+    return found
+
+
+def estimated(sample: Sample, sources: list[Any]) -> dict[Any, int]:
+    graph = nx.Graph(as_networkx(sample))
+    found = dict.fromkeys(graph, -1)
+    for source in sources:
+        for v, length in nx.single_source_shortest_path_length(graph, source).items():
+            found[v] = max(found[v], length)
+    return found
+
+
+def check(program: Radius, sample: Sample, expected: dict[Any, int], ways: list[Way] = RUNS) -> None:
+    reached = [found for found in expected.values() if found >= 0]
+    for way, result in results_of(program, sample, ways):
+        assert by_id(result, "eccentricity") == expected, way
+        assert result.aggregators["radius"] == min(reached), way
+        assert result.aggregators["diameter"] == max(reached), way
+        assert result.reason == "converged", way
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_eccentricities_are_those_of_networkx_in_each_component(name: str) -> None:
+    sample = BATTERY[name]
+    check(Radius(), sample, eccentricities(sample), RUNS if name != "skewed" else RUNS[1:4])
+
+
+@RANDOM
+@given(samples())
+def test_eccentricities_on_random_graphs(sample: Sample) -> None:
+    check(Radius(), sample, eccentricities(sample))
+
+
+@RANDOM
+@given(samples(), st.integers(-3, 12), st.integers(-(2**63), 2**63 - 1))
+def test_estimates_on_random_graphs(sample: Sample, asked: int, seed: int) -> None:
+    n = len(vertices_of(sample))
+    sources = drawn(sample, asked if 0 < asked < n else n, seed)
+    check(Radius(samples=asked, seed=seed), sample, estimated(sample, sources))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_estimates_are_lower_bounds_and_the_diameter_is_not_below_half(seed: int) -> None:
+    exact = eccentricities(BATTERY["grid"])
+    result = run(Radius(samples=2, seed=seed), BATTERY["grid"].build(), device="cpu")
+    assert all(found <= exact[v] for v, found in by_id(result, "eccentricity").items())
+    assert result.aggregators["radius"] <= min(exact.values())
+    assert max(exact.values()) / 2 <= result.aggregators["diameter"] <= max(exact.values())
+
+
+def test_who_is_not_reached_counts_neither_for_the_radius_nor_for_the_diameter() -> None:
+    sample = Sample([0, 1, 5, 6], [1, 2, 6, 7], directed=False, vertices=[9])
+    sources = [drawn(sample, 1, seed)[0] for seed in range(20)]
+    assert {v > 2 for v in sources} == {False, True}
+    for seed, source in enumerate(sources):
+        check(Radius(samples=1, seed=seed), sample, estimated(sample, [source]), RUNS[:2])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_search_takes_three_supersteps_and_one_a_level_and_the_aggregators_one(device: Any) -> None:
+    result = run(Radius(samples=1), BATTERY["path_undirected"].build(), device=device)
+    assert result.supersteps == 4 + result.aggregators["diameter"]
+
+
+def test_the_middle_of_a_long_path_is_nearest_to_both_ends() -> None:
+    graph = generate("grid", rows=1, columns=150)
+    result = run(Radius(), graph, device="cpu")
+    assert result["eccentricity"].tolist() == np.maximum(np.arange(150), 149 - np.arange(150)).tolist()
+    assert (result.aggregators["radius"], result.aggregators["diameter"]) == (75, 149)

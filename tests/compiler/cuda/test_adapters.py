@@ -1,0 +1,32 @@
+"""The adapters between kernels and programs, run as Python: states and supersteps are the interpreter's."""
+
+from __future__ import annotations
+
+import pytest
+from adapter_cases import GRAPHS, ON_EDGES, PROGRAMS, assert_as_interpreted, assert_kept_as_interpreted
+from cuda_twin import Interpreted, run_plainly
+from programs import kite
+from rank_programs import Flows
+
+from sigps import run
+
+
+@pytest.mark.parametrize("narrow_ids", [False, True])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_adapters_are_the_interpreters(name: str, narrow_ids: bool) -> None:
+    assert_as_interpreted(PROGRAMS[name](), Interpreted, narrow_ids)
+
+
+def test_the_directions_of_edges_reach_a_program() -> None:
+    states, num_supersteps = run_plainly(Flows(), kite().both_ways(), Interpreted, narrow_ids=False)
+    judge = run(Flows(), kite(), device="python")
+    assert num_supersteps == judge.supersteps
+    assert judge["out"].tolist() != judge["into"].tolist()
+    for name, values in states.items():
+        assert values.tolist() == judge[name].tolist()
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("program", ON_EDGES)
+def test_what_is_kept_on_edges_is_the_interpreters(program: str, name: str) -> None:
+    assert_kept_as_interpreted(ON_EDGES[program], name, Interpreted)

@@ -1,0 +1,310 @@
+"""Improving programs: which they are, and that looking for better keys only gives what BSP gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import improving_programs as programs
+import numpy as np
+import pytest
+from battery import BATTERY, Sample
+from cells import run_cell
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from ways import Way, assert_all_equal
+
+from sigps import Graph, run
+from sigps.apps import BFS, SSSP, WCC, MaximalMatching, PageRank
+from sigps.compiler.explain import explain
+from sigps.compiler.frontend.analysis import analyse
+from sigps.compiler.proofs.monotone import find_obstacle
+
+REACH = """
+nan = float("nan")
+
+class Path(NamedTuple):
+    length: float
+    hops: int
+
+class Reach(Vertex, message={message}):
+    start: Param[VertexId] = 0
+    step: Param[float] = 1.0
+    {state}
+    hops: State[int] = 0
+    {fields}
+
+    def compute(self, messages):
+        if self.superstep == 0:
+            heard = {first}
+        else:
+            heard = {heard}
+        if {test}:
+            self.best = {taken}
+            {more}
+            for edge in self.out_edges:
+                {when}self.send(edge, {said})
+        self.vote_to_halt()
+        {end}
+"""
+
+DEFAULTS = {
+    "message": "float",
+    "state": "best: State[float] = inf",
+    "fields": "",
+    "first": "0.0 if self.id == self.start else inf",
+    "heard": "min(messages, default=inf)",
+    "test": "heard < self.best",
+    "taken": "heard",
+    "more": "pass",
+    "when": "",
+    "said": "heard + edge.weight",
+    "end": "",
+}
+
+PATHS = {
+    "message": "Path",
+    "first": "Path(0.0 if self.id == self.start else inf, 0)",
+    "heard": "min(messages, default=Path(inf, 0))",
+    "test": "heard.length < self.best",
+    "taken": "heard.length",
+    "more": "self.hops = heard.hops",
+    "said": "Path(heard.length + edge.weight, heard.hops + 1)",
+}
+
+WHOLE = {
+    "message": "int",
+    "state": "best: State[int] = 1000",
+    "first": "self.id",
+    "heard": "min(messages, default=1000)",
+    "said": "heard",
+}
+
+
+def reach(**parts: str) -> Any:
+    code = REACH.format(**{**DEFAULTS, **parts})
+    program: Any = run_cell(code)["Reach"]()
+    return program
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        SSSP(source=0),
+        WCC(),
+        programs.Nearest(source=0),
+        programs.Loudest(),
+        reach(),
+        reach(said="heard + 1.0"),
+        reach(said="edge.weight + heard"),
+        reach(said="2 + heard"),
+        reach(said="heard + edge.weight + 1"),
+        reach(**{**WHOLE, "first": "self.id + 2"}),
+        reach(**{**WHOLE, "said": "heard + 1"}),
+        reach(said="heard"),
+        reach(first="self.step"),
+        reach(test="not heard >= self.best"),
+        reach(**WHOLE),
+        reach(**PATHS),
+        reach(**{**PATHS, "heard": "Path(min((m.length for m in messages), default=inf), 0)"}),
+        reach(more="self.hops = self.id"),
+        reach(
+            state="best: State[float] = -inf",
+            first="1.0",
+            heard="max(messages, default=-inf)",
+            test="heard > self.best",
+        ),
+    ],
+)
+def test_programs_that_only_take_what_is_better(program: Any) -> None:
+    assert find_obstacle(analyse(program)) is None
+    assert analyse(program, "single").improving is not None
+
+
+MORE = 'compute() does more than "take a better value, or do nothing"'
+KEY = "the first value of a message is not the sender's, nor that and one of the edge added up"
+
+
+@pytest.mark.parametrize(
+    ("program", "obstacle"),
+    [
+        (reach(test="heard <= self.best"), MORE),
+        (reach(test="heard > self.best"), MORE),
+        (reach(test="heard < self.best or self.id == self.start"), MORE),
+        (reach(test="heard < self.best and self.superstep < 5"), MORE),
+        (reach(test="heard < self.best and heard < 7"), MORE),
+        (reach(test="heard < self.best and self.out_degree > 1"), MORE),
+        (reach(test="heard < self.best and self.hops < 3"), MORE),
+        (reach(taken="heard + 1"), MORE),
+        (reach(state="best: State[int] = 1000", test="heard < self.best"), MORE),  # what is kept is rounded
+        (reach(state="best: State[float] = nan"), MORE),
+        (reach(first="nan", test="not heard >= self.best"), MORE),
+        (reach(first="self.step * 2"), MORE),  # might be NaN
+        (reach(more="self.retire()"), MORE),
+        (reach(end="self.retire()"), MORE),
+        (reach(end="self.hops += 1"), MORE),
+        (reach(end="self.hops = 1"), MORE),
+        (reach(said="heard * edge.weight"), KEY),
+        (
+            reach(said="min(heard, edge.weight)"),
+            MORE,
+        ),  # a widest path would be one, but no edge function is searched
+        (reach(said="heard - edge.weight"), KEY),
+        (reach(said="heard + edge.weight + edge.toll"), KEY),
+        (reach(said="heard + self.step"), MORE),
+        (reach(said="heard + inf"), MORE),
+        (reach(said="heard * 2"), MORE),
+        (reach(said="edge.weight + inf + heard"), KEY),
+        (reach(said="edge.weight"), KEY),
+        (reach(said="heard + self.superstep"), MORE),
+        (reach(said="heard + edge.weight + self.superstep"), KEY),
+        (reach(when="if edge.weight < 3: "), MORE),
+        (reach(when="if edge.target != self.id: "), MORE),
+        (reach(**{**WHOLE, "said": "heard + edge.weight", "message": "float"}), MORE),  # kept as an int
+        (reach(**{**WHOLE, "said": "heard + edge.time"}), KEY),  # might overflow
+        (reach(**{**PATHS, "said": "Path(heard.length + heard.hops, 0)"}), MORE),
+        (reach(**{**PATHS, "test": "heard.length < self.best and heard.hops < 9"}), MORE),
+        (reach(test="heard < self.best and len(messages) > 0"), "there is not one min or max of messages"),
+        (
+            reach(heard="min(messages, default=inf) + max(messages, default=0.0)"),
+            "there is not one min or max of messages",
+        ),
+        (
+            reach(fields="rounds = Aggregator.sum(int)", end="self.rounds += 1"),
+            "vertices contribute to an aggregator",
+        ),
+        (BFS(source=0), KEY),
+        (PageRank(), "there is not one min or max of messages"),
+    ],
+)
+def test_programs_that_do_something_else(program: Any, obstacle: str) -> None:
+    derived = analyse(program)
+    assert find_obstacle(derived) == obstacle
+    assert derived.improving is None
+
+
+PROGRAMS: dict[str, Any] = {
+    "sssp": lambda source: SSSP(source=source),
+    "nearest": lambda source: programs.Nearest(source=source),
+    "highest": lambda source: programs.Highest(),
+    "hops": lambda source: programs.Hops(source=source),
+    "components": lambda source: WCC(),
+}
+
+WAYS = [
+    Way(),
+    Way(direction="push"),
+    Way(direction="pull"),
+    Way(threads=2),
+    Way(threads=2, direction="pull", deterministic=True),
+    Way(2, partitioner="hash"),
+    Way(2, partitioner="hash", direction="push", threads=2),
+    Way(3, partitioner="hash", direction="pull"),
+]
+
+
+@st.composite
+def samples(draw: st.DrawFn, weights: list[float]) -> Sample:
+    """Draw a small multigraph with loops, parallel edges and ways that tie."""
+    size = draw(st.integers(1, 8))
+    vertex = st.integers(0, size - 1)
+    edges = draw(st.lists(st.tuples(vertex, vertex, st.sampled_from(weights)), max_size=24))
+    sources, targets, weight = ([e[i] for e in edges] for i in range(3))
+    return Sample(sources, targets, weight, directed=draw(st.booleans()), vertices=list(range(size)))
+
+
+@given(samples([0.0, 0.5, 1.0, 1.0, 2.0, 1e300]), st.sampled_from(list(PROGRAMS)), st.integers(0, 7))
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+def test_every_way_is_the_interpreters(sample: Sample, name: str, source: int) -> None:
+    program = PROGRAMS[name](source % len(sample.vertices))
+    assert_all_equal(program, sample, WAYS)
+
+
+@given(samples([-3.0, -0.5, 0.0, -0.0, 0.5, 4.0]))
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+def test_weights_of_any_sign_where_no_way_returns(sample: Sample) -> None:
+    forward = [(min(e), max(e)) for e in zip(sample.sources, sample.targets, strict=True)]
+    kept = [i for i, (s, t) in enumerate(forward) if s < t]
+    weights = [sample.weights[i] for i in kept]
+    acyclic = Sample(
+        [forward[i][0] for i in kept], [forward[i][1] for i in kept], weights, vertices=sample.vertices
+    )
+    assert_all_equal(SSSP(source=0), acyclic, WAYS)
+    assert_all_equal(programs.Loudest(), acyclic, WAYS)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    ("graph", "precision"),
+    [
+        ("skewed", "single"),
+        ("skewed", "double"),
+        ("weight_ties", "single"),
+        ("parallel_edges", "double"),
+        ("hub_on_a_partition_border", "single"),
+    ],
+)
+def test_single_and_double_precision(name: str, graph: str, precision: Any) -> None:
+    sample = BATTERY[graph]
+    program = PROGRAMS[name]((sample.sources or sample.vertices)[0])
+    judge = run(program, sample.build(), device="python", precision=precision)
+    for direction in ("push", "pull", "auto"):
+        result = run(
+            program, sample.build(), direction=direction, threads=2, precision=precision, asynchronous=False
+        )
+        for field in result.fields:
+            np.testing.assert_array_equal(result[field], judge[field], strict=True)
+        assert [s.messages for s in result.stats] == [s.messages for s in judge.stats]
+
+
+def test_a_pull_after_pushes_reads_what_was_said_long_ago() -> None:
+    """A chain wakes a hub late; its neighbours hear the hub again, and others for the first time."""
+    chain = [(i, i + 1, 1.0) for i in range(6)]
+    spokes = [(6, t, 1.0) for t in range(7, 60)] + [(t, t + 100, 0.5) for t in range(7, 60)]
+    back = [(t + 100, t, 3.0) for t in range(7, 60)] + [(0, 155, 50.0)]
+    sources, targets, weights = zip(*chain, *spokes, *back, strict=True)
+    sample = Sample(list(sources), list(targets), list(weights))
+    assert_all_equal(SSSP(source=0), sample, WAYS)
+
+
+def ran(program: Any, graph: Graph, device: str) -> list[int]:
+    return [s.active for s in run(program, graph, device=device).stats]
+
+
+@pytest.mark.parametrize("weight", [np.inf, -np.inf])
+def test_weights_that_are_not_finite_take_the_plain_loops(weight: float) -> None:
+    """Infinities of both signs add up to NaN, which has no order."""
+    edges = [0, 0, 0, 1, 2], [1, 2, 3, 3, 3]
+    sample = Sample(*edges, [1.0, weight, 1.0, 5.0, 7.0])
+    assert_all_equal(SSSP(source=0), sample, WAYS)
+    assert ran(SSSP(source=0), sample.build(), "cpu") == ran(SSSP(source=0), sample.build(), "python")
+    finite = Sample(*edges, [1.0, 2.0, 1.0, 5.0, 7.0]).build()
+    assert sum(ran(SSSP(source=0), finite, "cpu")) < sum(ran(SSSP(source=0), finite, "python"))
+
+
+def test_a_parameter_that_is_nan_takes_the_plain_loops() -> None:
+    graph = Graph.from_edges([0, 1, 2], [1, 2, 0], weights=[1.0, 1.0, 1.0])
+    start = "self.step if self.id == self.start else inf"
+    program = type(reach(first=start, test="heard < self.best"))
+    assert sum(ran(program(step=2.0), graph, "cpu")) < sum(ran(program(step=2.0), graph, "python"))
+    program = type(reach(first=start, test="not heard >= self.best"))
+    nan = float("nan")
+    for options in ({"device": "cpu"}, {"device": "python"}):
+        result = run(program(step=nan), graph, max_supersteps=5, **options)
+        assert [s.active for s in result.stats] == [3, 1, 1, 1, 1]
+
+
+def test_the_last_superstep_counts_though_nobody_heard_anything_better() -> None:
+    graph = Graph.from_edges([0, 1], [1, 0], weights=[1.0, 1.0])
+    result = run(SSSP(source=0), graph)
+    assert [(s.active, s.messages) for s in result.stats] == [(2, 1), (1, 1), (0, 0)]
+
+
+def test_explain_tells_which_programs_they_are() -> None:
+    assert "improving    a message that is not better than what a vertex knows is dropped" in explain(SSSP)
+    assert "improving    no: there is not one min or max of messages" in explain(PageRank)
+
+
+def test_explain_says_what_an_edge_adds_to_a_message() -> None:
+    assert "edge reads   weight\n" in explain(SSSP)
+    assert "edge reads   the target's id\n" in explain(MaximalMatching)
+    assert "edge reads   nothing: the message is the sender's alone\n" in explain(PageRank)

@@ -1,0 +1,106 @@
+"""Small supersteps in a row on one core: what they come to is what one superstep at a time does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import rank_programs as programs
+from battery import BATTERY
+from engines import compiled, interpreted, values
+from rounds import Rounds
+
+from sigps import Graph, Vertex
+from sigps.apps import BFS, SSSP, WCC, KCore, KHop
+from sigps.engine.cpu import engine as in_memory
+from sigps.engine.cpu import fused as in_a_row
+from sigps.engine.stats import shared_out
+
+SMALL = ["skewed", "grid", "path_undirected", "star_out", "two_components", "self_loop"]
+LONG = Graph.from_edges(range(3000), range(1, 3001), directed=False)
+
+
+PROGRAMS = [
+    KCore(),
+    KHop(source=0, hops=9),
+    WCC(),
+    SSSP(source=0),
+    BFS(source=0),
+    programs.Spread(),
+    Rounds(),
+]
+
+
+def history(engine: Any, program: Vertex, *leases: int) -> list[Any]:
+    stats = [s for size in leases for s in engine.lease(size).stats]
+    counts = [(s.superstep, s.active, s.messages) for s in stats]
+    states = {f.name: values(engine, f.name) for f in program.declaration.states}
+    return [counts, states, engine.aggregates.by_name()]
+
+
+def alone(program: Vertex, graph: Graph, monkeypatch: Any, **options: Any) -> Any:
+    """Return an engine that asks the interpreter after every superstep."""
+    monkeypatch.setattr(in_memory, "most_work_alone", lambda num_threads: -1)
+    return compiled(program, graph, **options)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: type(p).__name__)
+@pytest.mark.parametrize("graph", [*SMALL, "long"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_many_at_once_are_one_after_another(
+    program: Vertex, graph: str, threads: int, monkeypatch: Any
+) -> None:
+    built = LONG if graph == "long" else BATTERY[graph].build()
+    for options in ({}, {"forced": "push"}, {"asynchronous": True}):
+        found = history(compiled(program, built, threads=threads, **options), program, 10_000)
+        pieces = history(compiled(program, built, threads=threads, **options), program, 2, 1, 3, 10_000)
+        with monkeypatch.context() as patch:
+            expected = history(alone(program, built, patch, threads=threads, **options), program, 10_000)
+        assert found == pieces
+        assert found[0] == expected[0]
+        for name, state in expected[1].items():
+            assert np.allclose(found[1][name], state, rtol=1e-12)
+        assert found[2] == expected[2]
+
+
+@pytest.mark.parametrize("graph", SMALL)
+def test_totals_that_are_kept_are_those_of_the_interpreter(graph: str) -> None:
+    built = BATTERY[graph].build()
+    assert history(compiled(Rounds(), built, forced="push"), Rounds(), 10_000) == history(
+        interpreted(Rounds(), built), Rounds(), 10_000
+    )
+
+
+def test_a_row_is_as_long_as_it_may_be(monkeypatch: Any) -> None:
+    rows = []
+    run = in_a_row.InARow.run
+
+    def noted(self: Any, *given: Any) -> Any:
+        rows.append(run(self, *given))
+        return rows[-1]
+
+    monkeypatch.setattr(in_a_row.InARow, "run", noted)
+    outcome = compiled(BFS(source=0), LONG).lease(10_000)
+    assert outcome.ended
+    assert len(outcome.stats) > 3000
+    assert sum(len(row.stats) for row in rows) == len(outcome.stats) - 1  # all but superstep 0
+    assert len(rows) < 10
+    engine = compiled(BFS(source=0), LONG)
+    assert [len(engine.lease(size).stats) for size in (1, 5, 700)] == [1, 5, 700]
+
+
+def test_a_large_superstep_is_left_to_all_threads(monkeypatch: Any) -> None:
+    monkeypatch.setattr(in_a_row, "_WORK_BEFORE_OTHERS", 40)
+    graph = BATTERY["skewed"].build()
+    program = KCore()
+    found = history(compiled(program, graph, threads=5, forced="push"), program, 10_000)
+    with monkeypatch.context() as patch:
+        assert found == history(alone(program, graph, patch, threads=5, forced="push"), program, 10_000)
+
+
+def test_what_supersteps_took_together_is_shared_out_by_their_work() -> None:
+    shares = shared_out(2.0, np.array([0, 1000, 0]))
+    assert sum(shares) == pytest.approx(2.0)
+    assert shares[0] == shares[2] < shares[1]
+    assert shared_out(1.0, np.array([], dtype=np.int64)) == []

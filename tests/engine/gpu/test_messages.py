@@ -1,0 +1,134 @@
+"""Messages that do not combine along edges, on a GPU: lists, mail by name, and edges that compute() walks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from battery import BATTERY
+from cases import PROGRAMS
+from flood_programs import Flood, FloodSum
+from gpu_judged import assert_as_judged, assert_same_in_leases, rows_of_every_kind
+
+from sigps import Graph, Param, State, Vertex, run
+from sigps.errors import ExchangeError
+
+pytestmark = pytest.mark.gpu
+
+
+class InOrder(Vertex, message=int):
+    """What is kept tells the order of the messages, which is that of the in-edges."""
+
+    code: State[int] = 0
+    heard: State[int] = 0
+
+    def compute(self, messages):
+        for m in messages:
+            self.code = (self.code * 31 + m + 7) % 1000003
+            self.heard += 1
+        if self.superstep < 3 and (self.id + self.superstep) % 3 != 0:
+            self.send_to_neighbors(self.id * 5 + self.superstep)
+        if self.superstep >= 2:
+            self.vote_to_halt()
+
+
+class Weighed(Vertex, message=float):
+    """A list of what edges make of a value, and some edges bring nothing."""
+
+    total: State[float] = 0.0
+    most: State[int] = 0
+
+    def compute(self, messages):
+        count = 0
+        for m in messages:
+            self.total = self.total / 2 + m
+            count += 1
+        self.most = max(self.most, count)
+        if self.superstep < 2:
+            for edge in self.out_edges:
+                if edge.weight > 2.0:
+                    self.send(edge, edge.weight * (self.superstep + 1))
+        else:
+            self.vote_to_halt()
+
+
+class Lost(Vertex, message=int):
+    """Writes to a vertex that is not there, in superstep 1."""
+
+    target: Param[int] = 0
+    total: State[int] = 0
+
+    def compute(self, messages):
+        self.total += sum(messages)
+        if self.superstep == 1 and self.id == 0:
+            self.send_to(self.target, 1)
+        if self.superstep > 3:
+            self.vote_to_halt()
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("program", [InOrder(), Weighed(), PROGRAMS["two_letters"], PROGRAMS["jump"]])
+def test_rows_of_every_kind(program: Vertex, directed: bool) -> None:
+    assert_as_judged(program, rows_of_every_kind(directed), judge="cpu")
+
+
+def test_compute_walks_rows_of_every_kind() -> None:
+    assert_as_judged(PROGRAMS["neighbourhood"], rows_of_every_kind(True), judge="cpu")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("graph", ["skewed", "grid", "parallel_edges", "self_loops", "sparse_ids"])
+def test_lists_keep_the_order_of_in_edges(graph: str) -> None:
+    if graph not in BATTERY:
+        pytest.skip(f"the battery has no {graph}")
+    built = BATTERY[graph].build()
+    expected = run(InOrder(), built, device="cpu")
+    for _ in range(3):
+        result = run(InOrder(), built, device="cuda")
+        np.testing.assert_array_equal(result["code"], expected["code"])
+        np.testing.assert_array_equal(result["heard"], expected["heard"])
+
+
+@pytest.mark.parametrize("size", [3, 40, 700])
+@pytest.mark.parametrize("copies", [1, 50, 3000])
+def test_more_mail_than_there_is_room_for(size: int, copies: int) -> None:
+    """What each vertex hears is counted here by hand."""
+    if size * copies > 200_000:
+        pytest.skip("as much as the others, and slow")
+    ring = np.arange(size)
+    graph = Graph.from_edges(ring, np.roll(ring, -1))
+    heard, sums = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    for superstep in range(3):
+        writers, numbers = np.meshgrid(ring, np.arange(copies), indexing="ij")
+        targets = (writers * 7 + numbers * 13 + superstep) % size
+        np.add.at(heard, targets, 1)
+        np.add.at(sums, targets, writers + numbers)
+    flood = run(Flood(copies=copies), graph, device="cuda")
+    np.testing.assert_array_equal(flood["letters"], heard)
+    np.testing.assert_array_equal(flood["total"], sums)
+    np.testing.assert_array_equal(run(FloodSum(copies=copies), graph, device="cuda")["total"], sums)
+    assert [s.messages for s in flood.stats] == [size * copies] * 3 + [0]
+    assert [s.active for s in flood.stats] == [size] * 4
+    assert {s.direction for s in flood.stats} == {"mailbox"}
+
+
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("program", [Flood(copies=300), PROGRAMS["two_letters"], PROGRAMS["jump"], InOrder()])
+def test_mail_in_several_leases(program: Vertex, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_same_in_leases(program, BATTERY["grid"].build(), size, monkeypatch)
+
+
+@pytest.mark.parametrize("target", [-1, 10**12, 5])
+def test_mail_to_nobody_is_an_error_as_on_the_cpu(target: int) -> None:
+    graph = Graph.from_edges([0, 1, 2], [1, 2, 3])
+    said = []
+    for device in ("cpu", "cuda"):
+        with pytest.raises(ExchangeError) as caught:
+            run(Lost(target=target), graph, device=device)  # type: ignore[arg-type]
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+    assert f"send_to({target})" in said[0]
+
+
+def test_mail_finds_any_ids() -> None:
+    graph = Graph.from_edges([10**10, -5, 77, 0], [-5, 77, 0, 10**10])
+    assert_as_judged(Lost(target=77), graph, judge="python")
+    assert run(Lost(target=77), graph, device="cuda")["total"].tolist().count(1) == 1

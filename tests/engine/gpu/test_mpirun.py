@@ -1,0 +1,138 @@
+"""Ranks that are processes, on one GPU or several: kernels that write into each other's memory, and lose each other."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from launched import end_of
+from places import SUPPORT
+
+pytestmark = [pytest.mark.gpu, pytest.mark.mpi]
+
+HERE = SUPPORT
+SECONDS = 200
+
+
+def start(mpirun: str, ranks: int, *arguments: str) -> subprocess.Popen[str]:
+    path = os.pathsep.join(p for p in (str(HERE), os.environ.get("PYTHONPATH", "")) if p)
+    return subprocess.Popen(
+        [mpirun, "-n", str(ranks), sys.executable, str(HERE / "gpu_rank_script.py"), *arguments],
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def run_script(mpirun: str, ranks: int, *arguments: str) -> str:
+    code, out, err = end_of(start(mpirun, ranks, *arguments), SECONDS)
+    assert code == 0, f"{out}\n{err}"
+    return out
+
+
+@pytest.mark.parametrize("transport", ["peer", "mpi"])
+@pytest.mark.parametrize("ranks", [2, 3, 4, 8])
+def test_ranks_give_the_interpreters_results(transport: str, ranks: int, mpirun: str) -> None:
+    assert "runs agree" in run_script(mpirun, ranks, "equality", transport, str(ranks))
+
+
+def skip_without_gpus(count: int) -> None:
+    from cupy.cuda import runtime
+
+    if runtime.getDeviceCount() < count:
+        pytest.skip(f"needs {count} GPUs: NCCL refuses ranks that share one")
+
+
+@pytest.mark.parametrize("turn", [0, 1, 2])
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_ranks_give_the_interpreters_results_by_nccl(ranks: int, turn: int, mpirun: str) -> None:
+    skip_without_gpus(ranks)
+    assert "runs agree" in run_script(mpirun, ranks, "equality", "nccl", str(turn))
+
+
+@pytest.mark.parametrize("transport", ["peer", "nccl"])
+def test_runs_go_on_from_logs(transport: str, mpirun: str, tmp_path: Path) -> None:
+    skip_without_gpus(2 if transport == "nccl" else 1)
+    assert "7 runs went on" in run_script(mpirun, 2, "logs", transport, str(tmp_path))
+
+
+@pytest.mark.parametrize("transport", ["peer", "nccl"])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_more_mail_than_there_is_room_for(transport: str, ranks: int, mpirun: str, tmp_path: Path) -> None:
+    skip_without_gpus(ranks if transport == "nccl" else 1)
+    assert "all heard" in run_script(mpirun, ranks, "mail", transport, str(tmp_path))
+
+
+@pytest.mark.parametrize("transport", ["peer", "mpi"])
+def test_mail_to_nobody_is_an_error(transport: str, mpirun: str) -> None:
+    code, out, err = end_of(start(mpirun, 2, "stray", transport, ""), SECONDS)
+    assert code != 0
+    assert re.search(r"send_to\(4711\) names a vertex that is not in the graph", out + err), f"{out}\n{err}"
+
+
+def test_many_supersteps(mpirun: str) -> None:
+    assert "300 supersteps" in run_script(mpirun, 2, "supersteps", "peer", "300")
+
+
+def test_a_rank_that_is_slower_is_waited_for(mpirun: str) -> None:
+    assert "waited" in run_script(mpirun, 3, "unequal", "peer", "")
+
+
+def test_a_rank_that_does_not_come_is_named(mpirun: str) -> None:
+    code, out, err = end_of(start(mpirun, 2, "lost", "peer", "2"), SECONDS)
+    assert code != 0
+    assert re.search(r"ExchangeError: rank 1, superstep 0: it did not come to the end", out), f"{out}\n{err}"
+
+
+def ranks_of(launcher: subprocess.Popen[str]) -> list[int]:
+    """Return the processes that a launcher started for ranks."""
+    listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
+    rows = [line.split(maxsplit=2) for line in listed.splitlines()[1:]]
+    family = {launcher.pid}
+    for _ in rows:
+        family |= {int(pid) for pid, parent, _ in rows if int(parent) in family}
+    is_rank = re.compile(rf"{re.escape(sys.executable)} \S+gpu_rank_script\.py").match
+    return [int(pid) for pid, _, command in rows if int(pid) in family and is_rank(command)]
+
+
+@pytest.mark.parametrize("transport", ["peer", "nccl", "mpi"])
+def test_a_rank_that_is_killed_ends_the_run(transport: str, mpirun: str) -> None:
+    skip_without_gpus(2 if transport == "nccl" else 1)
+    process = start(mpirun, 2, "forever", transport, "")
+    assert process.stdout is not None
+    assert process.stdout.readline().strip() == "ready"
+    began = time.monotonic()
+    ranks = ranks_of(process)
+    assert len(ranks) == 2
+    os.kill(ranks[-1], signal.SIGKILL)
+    code, _, _ = end_of(process, SECONDS)
+    assert code != 0
+    assert time.monotonic() - began < 60
+
+
+@pytest.mark.parametrize("transport", ["peer", "nccl", "mpi"])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks_agree_by_the_edge_schedule(transport: str, ranks: int, mpirun: str) -> None:
+    skip_without_gpus(ranks if transport == "nccl" else 1)
+    assert "runs by edge agree" in run_script(mpirun, ranks, "by_edge", transport, str(ranks))
+
+
+@pytest.mark.parametrize("transport", ["auto", "peer", "nccl", "mpi"])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks_agree_on_what_is_kept_on_edges(transport: str, ranks: int, mpirun: str) -> None:
+    skip_without_gpus(ranks if transport == "nccl" else 1)
+    assert "runs with edges agree" in run_script(mpirun, ranks, "edges", transport, str(ranks))
+
+
+@pytest.mark.parametrize("transport", ["nccl", "mpi"])
+def test_runs_with_edges_go_on_from_logs(transport: str, mpirun: str, tmp_path: Path) -> None:
+    skip_without_gpus(2 if transport == "nccl" else 1)
+    assert "3 runs with edges went on" in run_script(mpirun, 2, "edge_logs", transport, str(tmp_path))

@@ -1,0 +1,114 @@
+"""Memory that ranks open for each other: made together, kept, and closed before it is freed. Devices are pretended."""
+
+from __future__ import annotations
+
+import itertools
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from thread_group import ThreadGroup, run_ranks
+
+from sigps.device import peer_memory
+from sigps.engine.gpu import peer_buffers as peer_windows
+from sigps.engine.gpu.peer_buffers import Windows, windows_of
+from sigps.errors import DeviceError
+
+
+class Pretended:
+    """Windows by their handles, and what happened to them, in order."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, room: int = 1 << 20) -> None:
+        self.events: list[tuple[str, int]] = []
+        self._numbers = itertools.count(1)
+        self._room = room
+        monkeypatch.setattr(peer_memory, "allocate", self.allocate)
+        monkeypatch.setattr(peer_memory, "handle_of", lambda w: np.full(8, w.number, dtype=np.int64))
+        monkeypatch.setattr(peer_memory, "Opened", self.open)
+        monkeypatch.setattr(peer_windows, "check_fits", self.check)
+
+    def check(self, needed: dict[str, int]) -> None:
+        if sum(needed.values()) > self._room:
+            raise DeviceError("no room", rank=0)
+
+    def allocate(self, num_bytes: int) -> Any:
+        number = next(self._numbers)
+        self.events.append(("made", number))
+        return SimpleNamespace(nbytes=num_bytes, number=number, data=SimpleNamespace(ptr=1000 * number))
+
+    def open(self, handle: NDArray[np.int64]) -> Any:
+        number = int(handle[0])
+        self.events.append(("opened", number))
+        close = lambda: self.events.append(("closed", number))  # noqa: E731
+        return SimpleNamespace(address=1000 * number + 1, close=close)
+
+
+class Meeting:
+    """The one verb of an exchange that is needed."""
+
+    def __init__(self, group: ThreadGroup) -> None:
+        self.rank, self.size, self._group = group.rank, group.size, group
+
+    def gather(self, values: NDArray[Any]) -> NDArray[Any]:
+        return np.stack(self._group.all_gather_array(values))
+
+
+def made(sizes: list[list[int]]) -> list[list[list[int]]]:
+    """Let each rank ask for so many bytes in turn; return the addresses that it saw after each."""
+
+    def ask(group: ThreadGroup) -> list[list[int]]:
+        windows, seen = Windows(), []
+        for num_bytes in sizes[group.rank]:
+            windows.make(num_bytes, Meeting(group))  # type: ignore[arg-type]
+            assert windows.own.nbytes >= num_bytes
+            seen.append(list(windows.addresses))
+        return seen
+
+    return run_ranks(len(sizes), ask)
+
+
+def test_everybody_sees_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretended = Pretended(monkeypatch)
+    found = [seen[0] for seen in made([[10], [20], [30]])]
+    owners = [addresses[rank] // 1000 for rank, addresses in enumerate(found)]
+    assert sorted(owners) == [1, 2, 3]
+    for rank, addresses in enumerate(found):
+        assert addresses == [1000 * owner + (r != rank) for r, owner in enumerate(owners)]
+    assert [what for what, _ in pretended.events].count("opened") == 6
+
+
+def test_what_is_large_enough_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretended = Pretended(monkeypatch)
+    for seen in made([[100, 50, 100], [10, 10, 7]]):
+        assert seen[0] == seen[1] == seen[2]
+    assert [what for what, _ in pretended.events].count("made") == 2
+
+
+def test_one_that_needs_more_makes_all_anew_once_all_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretended = Pretended(monkeypatch)
+    for seen in made([[100, 100], [10, 11]]):
+        assert not set(seen[0]) & set(seen[1])
+    events = [what for what, _ in pretended.events]
+    assert events.count("made") == 4
+    assert max(i for i, what in enumerate(events) if what == "closed") < events.index("made", 4)
+
+
+def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    Pretended(monkeypatch, room=99)
+    with pytest.raises(DeviceError, match="no room"):
+        made([[100], [100]])
+
+
+def test_the_same_processes_find_what_they_had() -> None:
+    class Told:
+        def __init__(self, processes: list[int]) -> None:
+            self._processes = processes
+
+        def gather(self, values: NDArray[Any]) -> NDArray[Any]:
+            return np.array(self._processes)[:, None]
+
+    first, again, others = (windows_of(Told(p)) for p in ([7, 8], [7, 8], [7, 9]))  # type: ignore[arg-type]
+    assert first is again
+    assert first is not others

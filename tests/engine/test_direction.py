@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sigps.engine.direction import PULL_GAIN, PULL_GAIN_EARLY, choose_asking, choose_direction
+from sigps.kernels.cpu.loops import EVERYBODY, MOST, NOBODY, SOME
+
+USUAL: dict[str, Any] = {
+    "sender_edges": 10,
+    "num_edges": 1000,
+    "num_active": 0,
+    "num_vertices": 100,
+    "can_push": True,
+    "stops_early": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "direction"),
+    [
+        ({}, "push"),
+        ({"sender_edges": 0}, "push"),
+        ({"sender_edges": 1000}, "pull"),
+        ({"can_push": False}, "pull"),
+        ({"can_push": False, "forced": "push"}, "pull"),  # there is no push form
+        ({"forced": "pull"}, "pull"),
+        ({"sender_edges": 1000, "forced": "push"}, "push"),
+        ({"num_active": 100, "forced": "push"}, "push"),
+        ({"num_active": 76, "sender_edges": 0}, "pull"),  # which asks nobody, and passes over all vertices
+        ({"num_active": 75, "sender_edges": 0}, "push"),
+        ({"num_active": 100}, "push"),  # a pull would ask along all edges
+        ({"num_active": 100, "sender_edges": 90}, "pull"),
+        ({"num_edges": 0, "num_vertices": 0, "sender_edges": 0}, "pull"),
+        ({"sender_edges": 1100 // PULL_GAIN}, "push"),
+        ({"sender_edges": 1100 // PULL_GAIN + 1}, "pull"),
+        ({"sender_edges": 1100 // PULL_GAIN_EARLY, "stops_early": True}, "push"),
+        ({"sender_edges": 1100 // PULL_GAIN_EARLY + 1, "stops_early": True}, "pull"),
+    ],
+)
+def test_the_table_of_decisions(change: dict[str, Any], direction: str) -> None:
+    assert choose_direction(**{**USUAL, **change}) == direction
+
+
+def test_more_senders_never_turn_a_pull_into_a_push() -> None:
+    for stops_early in (False, True):
+        options = {**USUAL, "stops_early": stops_early}
+        chosen = [choose_direction(**{**options, "sender_edges": n}) for n in range(1100)]
+        assert chosen == sorted(chosen, reverse=True)
+        assert {"push", "pull"} == set(chosen)
+
+
+@pytest.mark.parametrize(
+    ("sent", "sent_edges", "stops_early", "asking"),
+    [
+        (0, 0, False, NOBODY),
+        (0, 0, True, NOBODY),
+        (1, 5, False, SOME),
+        (99, 900, False, SOME),
+        (99, 901, False, MOST),  # so few are missing that a wrong guess is rare
+        (1, 5, True, MOST),  # the first hit ends the search: nothing is gathered ahead of it
+        (100, 1000, False, EVERYBODY),
+        (100, 1000, True, EVERYBODY),
+        (100, 0, False, EVERYBODY),  # every ghost sent, and every owned vertex with an out-edge
+    ],
+)
+def test_a_pull_asks_no_more_than_it_must(sent: int, sent_edges: int, stops_early: bool, asking: int) -> None:
+    chosen = choose_asking(
+        sent=sent, could_send=100, sent_edges=sent_edges, num_edges=1000, stops_early=stops_early
+    )
+    assert chosen == asking

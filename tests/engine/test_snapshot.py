@@ -1,0 +1,63 @@
+"""A run that is saved, and continued by another engine, ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import cases
+import numpy as np
+import pytest
+from battery import BATTERY
+from engines import compiled, interpreted
+from snapshots import GRAPHS, LAST, combines_mail, ending, made
+
+from sigps import DeviceError, Graph
+from sigps.apps import SSSP
+from sigps.compiler.frontend.analysis import analyse
+
+MAKERS = {"python": interpreted, "cpu": compiled}
+
+
+@pytest.mark.parametrize("name", cases.PROGRAMS)
+@pytest.mark.parametrize(
+    ("first", "second"), [("cpu", "cpu"), ("cpu", "python"), ("python", "cpu"), ("python", "python")]
+)
+def test_another_engine_goes_on_where_one_stopped(name: str, first: str, second: str) -> None:
+    program = made(name)
+    for which in GRAPHS:
+        graph = BATTERY[which].build()
+        whole = ending(interpreted(program, graph, deterministic=True), program, LAST)
+        for stop in range(1, min(len(whole[2]), 5)):
+            before = MAKERS[first](program, graph, deterministic=True)
+            before.lease(stop)
+            after = MAKERS[second](program, graph, deterministic=True)
+            snapshot = before.save()
+            before.lease(1)  # what was saved is no longer the engine's
+            if (first, second) == ("cpu", "python") and combines_mail(program):
+                with pytest.raises(DeviceError, match="send_to"):
+                    after.restore(snapshot)
+                return
+            after.restore(snapshot)
+            fields, aggregators, ran, ended = ending(after, program, LAST - stop)
+            note = f"{which}, saved after superstep {stop - 1}"
+            for field, values in fields.items():
+                np.testing.assert_array_equal(values, whole[0][field], err_msg=f"{field}, {note}")
+            assert (aggregators, ended) == (whole[1], whole[3]), note
+            if analyse(program).improving is None:
+                assert ran == whole[2][stop:], note
+
+
+@pytest.mark.parametrize("first", ["cpu", "python"])
+def test_keys_without_an_order_go_on_in_plain_supersteps(first: str) -> None:
+    graph = BATTERY["weight_ties"].build()
+    weights = np.where(np.arange(graph.num_edges) % 3 == 0, np.inf, 1.0)
+    weights[1] = -np.inf
+    rows = np.repeat(np.arange(graph.num_vertices), np.diff(graph.offsets.astype(np.int64)))
+    unordered = Graph.from_edges(rows, graph.targets, weights)
+    program = SSSP(source=0)
+    whole = ending(interpreted(program, unordered), program, LAST)
+    for stop in range(1, len(whole[2])):
+        before, after = MAKERS[first](program, unordered), compiled(program, unordered)
+        before.lease(stop)
+        after.restore(before.save())
+        fields, _, ran, _ = ending(after, program, LAST - stop)
+        np.testing.assert_array_equal(fields["distance"], whole[0]["distance"])
+        assert ran == whole[2][stop:], stop

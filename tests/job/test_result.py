@@ -1,0 +1,211 @@
+"""The result: access by name, highest values, tables, and writing that loses nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sigps.engine.stats import SuperstepStats
+from sigps.errors import ConfigError
+from sigps.job.result import Result, highest
+from sigps.job.table_file import check_output, replace_file
+
+
+def a_result(rank: int = 0, size: int = 1, /, **fields: Any) -> Result:
+    fields = fields or {"rank": [0.25, 0.5, 0.25], "level": [0, 9223372036854775807, 1]}
+    arrays = {name: np.array(values) for name, values in fields.items()}
+    count = len(next(iter(arrays.values())))
+    return Result(
+        ids=np.arange(10, 10 + 10 * count, 10) + rank,
+        fields=arrays,
+        reason="converged",
+        supersteps=2,
+        stats=[SuperstepStats(0, "push", 3, 4, 0, 0.5, 1.0), SuperstepStats(1, "-", 3, 1, 0, 0.25, 1.0)],
+        aggregators={"error": 0.5},
+        device="cpu",
+        group_rank=rank,
+        group_size=size,
+    )
+
+
+def test_fields_by_name() -> None:
+    result = a_result()
+    assert result.fields == ("rank", "level")
+    assert result["rank"].tolist() == [0.25, 0.5, 0.25]
+    assert "rank" in result
+    assert "rnk" not in result
+    assert list(result) == ["rank", "level"]
+    assert result.num_vertices == 3
+
+
+def test_an_unknown_field_names_the_nearest_and_all() -> None:
+    with pytest.raises(ConfigError, match=r"no field 'rnk'; did you mean 'rank'\? It has: rank, level"):
+        a_result()["rnk"]
+
+
+def test_summary() -> None:
+    text = a_result().summary()
+    assert text.startswith("converged: ")
+    assert text.endswith("after 2 supersteps (5 messages, 0.75 s) on device cpu")
+    assert "<Result: rank, level of 3 vertices; converged" in repr(a_result())
+
+
+def test_top_orders_ties_by_id() -> None:
+    result = a_result(rank=[0.25, 0.5, 0.25])
+    assert result.top("rank", 2) == [(20, 0.5), (10, 0.25)]
+    assert result.top("rank", 9) == [(20, 0.5), (10, 0.25), (30, 0.25)]
+    assert result.top("rank", 0) == []
+
+
+def test_top_of_nan_infinity_booleans_and_large_integers() -> None:
+    assert a_result(x=[float("nan"), 1.0, float("inf")]).top("x", 3)[:2] == [(30, float("inf")), (20, 1.0)]
+    assert a_result(x=[float("nan"), -float("inf"), 1.0]).top("x", 2) == [(30, 1.0), (20, -float("inf"))]
+    assert a_result(x=[False, True, True]).top("x", 1) == [(20, True)]
+    big = np.array([2**63, 2**63 + 1, 0], dtype=np.uint64)
+    assert a_result(x=big).top("x", 1) == [(20, 2**63 + 1)]
+
+
+def test_top_of_string_ids_puts_no_vertex_last() -> None:
+    parents = np.array([None, "a", "b"], dtype=object)
+    assert a_result(x=parents).top("x", 3) == [(30, "b"), (20, "a"), (10, None)]
+    assert a_result(x=parents).top("x", 1) == [(30, "b")]
+
+
+def test_top_of_an_empty_result() -> None:
+    assert a_result(x=np.zeros(0)).top("x", 5) == []
+
+
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=30), st.integers(0, 40))
+def test_top_equals_a_full_sort(values: list[int], k: int) -> None:
+    result = a_result(x=values)
+    slow = sorted(zip(result.ids.tolist(), values, strict=True), key=lambda pair: (-pair[1], pair[0]))[:k]
+    assert result.top("x", k) == slow
+
+
+@given(st.lists(st.floats(), max_size=8), st.lists(st.floats(), max_size=8), st.integers(0, 6))
+def test_the_highest_of_two_ranks_are_the_highest_of_all(a: list[float], b: list[float], k: int) -> None:
+    left, right = list(enumerate(a)), list(enumerate(b, start=100))
+    merged = highest(highest(left, k) + highest(right, k), k)
+    assert repr(merged) == repr(highest(left + right, k))
+
+
+def test_tables() -> None:
+    table = a_result().to_arrow()
+    assert table.column_names == ["id", "rank", "level"]
+    assert table["id"].to_pylist() == [10, 20, 30]
+    frame = a_result().to_pandas(["level"])
+    assert list(frame.columns) == ["id", "level"]
+    assert frame["level"].tolist() == [0, 9223372036854775807, 1]
+
+
+def test_string_ids() -> None:
+    result = a_result(x=[1, 1])
+    result.ids = np.array(["b", "ä"])
+    assert result.to_arrow()["id"].to_pylist() == ["b", "ä"]
+    assert result.top("x", 2) == [("b", 1), ("ä", 1)]
+
+
+def test_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "r.parquet"
+    a_result().write_parquet(path)
+    assert pyarrow.parquet.read_table(path).equals(a_result().to_arrow())
+    assert [p.name for p in tmp_path.iterdir()] == ["r.parquet"]
+
+
+def test_csv(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    a_result().write(path, ["level"])
+    assert path.read_text() == "id,level\n10,0\n20,9223372036854775807\n30,1\n"
+    a_result(x=[float("inf"), 0.1]).write_csv(path)
+    assert pyarrow.csv.read_csv(path)["x"].to_pylist() == [float("inf"), 0.1]
+
+
+def test_parts_of_several_ranks(tmp_path: Path) -> None:
+    path = tmp_path / "r.parquet"
+    for size in (3, 2):  # the second run has fewer ranks: no part of the first may stay
+        for rank in range(size):
+            a_result(rank, size).write(path)
+        assert sorted(p.name for p in path.iterdir()) == [f"part-{r:05}.parquet" for r in range(size)]
+    assert pyarrow.parquet.read_table(path)["id"].to_pylist() == [10, 20, 30, 11, 21, 31]
+
+
+def test_of_a_gathered_result_rank_0_writes_alone(tmp_path: Path) -> None:
+    a_result(1, 1).write(tmp_path / "r.csv")
+    assert list(tmp_path.iterdir()) == []
+    a_result(0, 1).write(tmp_path / "r.csv")
+    assert (tmp_path / "r.csv").is_file()
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "complaint"),
+    [
+        ("r.txt", 1, "the name ends in '.txt'; a result is written as .parquet or .csv"),
+        ("r", 1, "the name ends in ''"),
+        ("absent/r.csv", 1, "there is no folder"),
+        ("file/r.csv", 1, "there is no folder"),
+        ("folder.csv", 1, "is a folder, and one rank writes a file"),
+        ("file.csv", 2, "is a file, and 2 ranks write a folder"),
+        ("/proc/r.csv", 1, "cannot write in the folder /proc"),
+    ],
+)
+def test_unwritable_output_is_found_beforehand(tmp_path: Path, name: str, size: int, complaint: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "file.csv").touch()
+    (tmp_path / "folder.csv").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(ConfigError, match=complaint):
+        check_output(tmp_path / name, group_size=size)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_writable_output_leaves_nothing_behind(tmp_path: Path) -> None:
+    check_output(tmp_path / "r.csv")
+    check_output(tmp_path / "r.parquet", group_size=4)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_write_keeps_the_old_result(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text("old")
+    with pytest.raises(ConfigError, match="no field 'absent'"):
+        a_result().write(path, ["absent"])
+    replace_file(path, lambda file: file.write(b"new"))
+    assert path.read_bytes() == b"new"
+
+    def fail(file: Any) -> None:
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(ConfigError, match="No space left"):
+        replace_file(path, fail)
+    assert path.read_bytes() == b"new"
+    assert [p.name for p in tmp_path.iterdir()] == ["r.csv"]
+
+
+@pytest.mark.mpi
+def test_a_script_under_mpirun_writes_the_whole_result_once(tmp_path: Path) -> None:
+    mpirun = Path(sys.executable).with_name("mpirun")
+    if not mpirun.exists():
+        pytest.skip("no mpirun beside this Python: pip install 'sigps[mpi]'")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sigps\n"
+        "from sigps.apps import OutDegree\n"
+        "graph = sigps.Graph.from_edges([1, 2, 3, 3], [2, 3, 1, 2])\n"
+        f"sigps.run(OutDegree(), graph, device='python').write_csv({str(tmp_path / 'r.csv')!r})\n"
+    )
+    for _ in range(3):  # ranks that both wrote would do so in any order
+        ended = subprocess.run(
+            [str(mpirun), "-n", "3", sys.executable, str(script)], capture_output=True, text=True, check=False
+        )
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert (tmp_path / "r.csv").read_text() == "id,degree\n1,1\n2,1\n3,2\n"

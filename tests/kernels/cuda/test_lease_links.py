@@ -1,0 +1,190 @@
+"""The kernels of the GPU engine link with every program that the engine takes; without a GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cases
+import pytest
+from cuda_programs import COLUMNS, PROGRAMS
+from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
+from programs import kite
+
+import sigps.apps
+from sigps import Vertex
+from sigps.compiler.cuda.compile import compile_for_cuda, find_atomics_obstacle, link, link_plain
+from sigps.compiler.frontend.analysis import analyse
+from sigps.compiler.program import VertexProgram
+from sigps.engine.gpu.launch import MEDIUM, NARROW, NO_CLUSTER, WIDE, Shape, choose_cluster
+from sigps.engine.gpu.memory_plan import can_cluster
+from sigps.engine.gpu.priority import withheld_macros
+from sigps.engine.gpu.simple_rows import Counting
+from sigps.engine.gpu.variant import BY_EDGE, PEERS, find_edge_obstacle
+from sigps.errors import DeviceError
+
+APPS = [*sigps.apps.__all__, "PageRank_tolerance"]
+
+REQUIRED = {
+    "EgoNet": {"source": 0},
+    "HarmonicLabels": {"one": 0, "zero": 1},
+    "HeatDiffusion": {"source": 0, "rate": 0.1},
+    "KHop": {"source": 0},
+    "Katz": {"attenuation": 0.1},
+    "NeuralNetwork": {"source": 0},
+    "PersonalisedPageRank": {"source": 0},
+}
+"""What must be given to apps that are in no other collection."""
+
+TARGETS: list[tuple[str, Any]] = [("sm_80", "single"), ("sm_90", "double")]
+
+
+def made(name: str) -> Vertex:
+    """Return a program by its name, from either collection, or an app."""
+    if name in sigps.apps.__all__ and name not in PROGRAMS:
+        app: Vertex = getattr(sigps.apps, name)(**REQUIRED.get(name, {}))
+        return app
+    program = cases.PROGRAMS[name] if name in cases.PROGRAMS else PROGRAMS[name]()
+    return program if isinstance(program, Vertex) else program(0)
+
+
+def names() -> list[str]:
+    """Name all programs, the apps first; those of both collections once."""
+    others = [name for name in cases.PROGRAMS if name not in ("bfs", "sssp", "wcc", "pagerank")]
+    return list(dict.fromkeys([*APPS, *(name for name in PROGRAMS if name not in APPS), *others]))
+
+
+APPS_AND_SOME = [name for i, name in enumerate(names()) if name in APPS or i % 2 == 0]
+
+CASES = [(name, *TARGETS[i % 2]) for i, name in enumerate(APPS_AND_SOME)]
+"""The apps and every second of the other programs, for one of the targets in turn: two seconds each."""
+
+
+def both_ways_columns() -> dict[str, Any]:
+    return {name: c.dtype for name, c in kite().both_ways().columns.items()}
+
+
+def assert_links(program: VertexProgram, arch: str, narrow_ids: bool = True, shape: Shape = MEDIUM) -> None:
+    native = compile_for_cuda(program, both_ways_columns(), narrow_ids=narrow_ids, arch=arch)
+    cluster = choose_cluster(arch) if can_cluster(native) else NO_CLUSTER
+    cubin = link(native, "lease", arch, shape.macros() | cluster.macros())
+    assert cubin[:4] == b"\x7fELF"
+    assert b"run_lease" in cubin
+    assert (b"run_few" in cubin) is (cluster != NO_CLUSTER)
+
+
+@pytest.mark.parametrize(("name", "arch", "precision"), CASES)
+def test_a_lease_links(name: str, arch: str, precision: Any) -> None:
+    assert_links(analyse(made(name), precision), arch)
+
+
+@pytest.mark.parametrize("name", ["BFS", "WCC"])
+def test_a_lease_links_with_wide_ids(name: str) -> None:
+    assert_links(analyse(made(name)), "sm_90", narrow_ids=False)
+
+
+@pytest.mark.parametrize(("arch", "precision"), TARGETS)
+def test_a_lease_links_in_other_shapes(arch: str, precision: Any) -> None:
+    assert_links(analyse(made("PageRank"), precision), arch, shape=WIDE)
+    assert_links(analyse(made("BFS"), precision), arch, shape=NARROW)
+
+
+EDGE_CASES = [
+    *(("PageRank", *target) for target in TARGETS),
+    *((name, *TARGETS[1]) for name in ("SSSP", "HITS", "truths", "MaximalMatching")),
+    *((name, *TARGETS[0]) for name in ("BFS", "WCC", "extremes", "totals", "alternatives")),
+]
+
+
+@pytest.mark.parametrize(("name", "arch", "precision"), EDGE_CASES)
+def test_a_lease_links_by_edge(name: str, arch: str, precision: Any) -> None:
+    native = compile_for_cuda(analyse(made(name), precision), both_ways_columns(), narrow_ids=True, arch=arch)
+    assert find_edge_obstacle(native, arch) is None
+    cubin = link(native, "lease", arch, MEDIUM.macros() | BY_EDGE)
+    assert b"run_lease" in cubin
+    assert b"run_few" not in cubin
+
+
+@pytest.mark.parametrize("program", [Marks(), EdgeTriangles()])
+def test_what_is_kept_on_edges_goes_by_vertex(program: sigps.Vertex) -> None:
+    native = compile_for_cuda(analyse(program), {}, narrow_ids=True, arch="sm_90")
+    assert find_edge_obstacle(native, "sm_90") == "values kept on edges (EdgeState), or common_neighbors()"
+
+
+@pytest.mark.parametrize(
+    ("name", "arch", "why"),
+    [
+        ("GreedyColouring", "sm_90", "32 bytes that combine as a whole"),
+        ("MaximalMatching", "sm_80", "16 bytes that combine as a whole"),
+        ("lowest_offer", "sm_90", "24 bytes that combine as a whole"),
+        ("product", "sm_90", "a combiner that is a function"),
+    ],
+)
+def test_where_there_is_no_atomic_the_kernel_says_so_too(name: str, arch: str, why: str) -> None:
+    native = compile_for_cuda(analyse(made(name)), both_ways_columns(), narrow_ids=True, arch=arch)
+    assert why in (find_atomics_obstacle(native, arch) or "")
+    with pytest.raises(DeviceError, match="no atomic combines this row"):
+        link(native, "lease", arch, MEDIUM.macros() | BY_EDGE)
+
+
+@pytest.mark.parametrize("name", ["PageRank", "BFS", "totals"])
+def test_a_lease_of_several_gpus_links_by_edge(name: str) -> None:
+    native = compile_for_cuda(analyse(made(name), "single"), COLUMNS, narrow_ids=True, arch="sm_90")
+    assert b"run_lease" in link(native, "lease", "sm_90", MEDIUM.macros() | BY_EDGE | PEERS)
+
+
+@pytest.mark.parametrize(
+    "name", ["PageRank", "BFS", "coreness", "totals", "neighbourhood", "MinimumSpanningForest"]
+)
+def test_a_lease_of_several_gpus_links(name: str) -> None:
+    native = compile_for_cuda(analyse(made(name), "single"), COLUMNS, narrow_ids=True, arch="sm_90")
+    assert b"run_lease" in link(native, "lease", "sm_90", MEDIUM.macros() | PEERS)
+
+
+@pytest.mark.parametrize(
+    ("program", "target"),
+    list(zip([Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves], TARGETS * 4, strict=False)),
+)
+def test_a_lease_of_what_is_kept_on_edges_links(program: type[Vertex], target: tuple[str, Any]) -> None:
+    arch, precision = target
+    assert_links(analyse(program(), precision), arch)
+
+
+@pytest.mark.parametrize(("arch", "precision"), TARGETS)
+def test_the_best_first_form_links(arch: str, precision: Any) -> None:
+    forms = [analyse(made(name), precision).best_first for name in names()]
+    found = [form for form in forms if form is not None]
+    assert found
+    for form in found[:1]:
+        assert_links(form, arch)
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_the_layout_kernels_link(arch: str) -> None:
+    cubin = link_plain("layout", arch)
+    assert cubin[:4] == b"\x7fELF"
+    names = ["place_ends", "make_keys", *(f"place_column_{bits}" for bits in (8, 16, 32, 64))]
+    assert [n for n in names if f"{n}_warp_mapped".encode() not in cubin] == []
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_the_counting_kernels_link(arch: str, directed: bool) -> None:
+    for counting in (Counting(), Counting(lanes=32, loads=1, blocks_per_sm=1, threads=1024)):
+        cubin = link_plain("triangles", arch, counting.macros(directed=directed))
+        assert cubin[:4] == b"\x7fELF"
+        names = ["list_arcs_warp_mapped", "count_heavy_block_mapped", "count_light_warp_mapped"]
+        assert [name for name in names if name.encode() not in cubin] == []
+
+
+@pytest.mark.parametrize("value_type", ["int8", "uint16", "int32", "int64", "uint64"])
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_the_kernels_of_what_is_withheld_link(arch: str, value_type: str) -> None:
+    for takes_min in (False, True):
+        cubin = link_plain("withheld", arch, withheld_macros(value_type, takes_min))
+        assert cubin[:4] == b"\x7fELF"
+        assert b"find_best_warp_mapped" in cubin
+        assert b"release_warp_mapped" in cubin
+
+
+def test_every_app_is_names() -> None:
+    assert set(APPS) <= set(names())

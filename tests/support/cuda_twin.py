@@ -1,0 +1,378 @@
+"""A GPU's work without one: adapters run as the Python they are, on this process's memory, by the plain schedule.
+
+What `gather_reference.cu` does for every vertex stands here a second time, in Python; `run_plainly` is the host
+that fills a `Job` and calls one superstep after another, whoever runs it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sigps import Graph, Vertex
+from sigps.compiler.cpu import compile_for_cpu
+from sigps.compiler.cuda import compile as cuda
+from sigps.compiler.cuda.adapters import Layout, emit, write_adapters
+from sigps.compiler.cuda.stores import telling_changes, tells_changes
+from sigps.compiler.frontend.analysis import analyse
+from sigps.compiler.program import Consumption, Delivery, VertexProgram
+from sigps.kernels.cuda.abi import HALT, JOB, OVERFLOW, RETIRE, SENT
+
+IDLE = 255
+
+
+@dataclass
+class Memory:
+    """All that a superstep reads and writes, on the host; rows as bytes, [count, size]."""
+
+    layout: Layout
+    pointers: dict[str, Any]
+    offsets: Any
+    sources: Any
+    mail: Any
+    status: Any
+    sent: Any
+    records: Any
+    next_sent: Any
+    next_records: Any
+    given: Any
+    ran: Any
+    num_vertices: int
+    num_edges: int
+    mail_room: int
+    keep: list[Any] = field(default_factory=list)
+
+    def job(self, address: Callable[[Any], int]) -> Any:
+        """Return a filled `Job`; `address` tells where an array lies."""
+        job = np.zeros((), JOB)
+        job["num_vertices"], job["num_edges"] = self.num_vertices, self.num_edges
+        job["mail_room"] = self.mail_room
+        for name, value in self.pointers.items():
+            if isinstance(value, list):
+                for i, array in enumerate(value):
+                    job[name][i] = address(array)
+            else:
+                job[name] = address(value)
+        return job
+
+
+Superstep = Callable[[Memory, int], None]
+
+
+def layout_of(program: VertexProgram, columns: dict[str, Any], narrow_ids: bool) -> Layout:
+    """Return where a program's data lie, with types found for the CPU."""
+    native = compile_for_cpu(program, columns)
+    used = tuple(columns.get(c, np.dtype(np.float64)) for c in program.edge_columns)
+    read = tuple(columns.get(c, np.dtype(np.float64)) for c in program.read_columns)
+    slots = () if program.consumption is Consumption.LISTED else native.slots
+    return cuda._layout(program, slots, native.record, used, read, narrow_ids)
+
+
+class Interpreted:
+    """The functions of `abi.cuh` as Python; a superstep by the plain schedule."""
+
+    def __init__(self, program: VertexProgram, layout: Layout) -> None:
+        self._program = program
+        names: dict[str, Any] = dict(program.namespace)
+        if program.reads_neighbors:  # found by a warp there: test_warp_neighbors.py
+            names |= {"__mark_row": lambda *row: None, "__next_common": _next_common}
+        tells = tells_changes(program.module)
+        module = telling_changes(program.module) if tells else program.module
+        exec(compile(module, program.file, "exec"), names)
+        access = {"__np": np, **_accessors()}
+        if program.delivery is Delivery.MAILBOX:
+            exec(emit(layout.message), access)
+            names["emit"] = access["emit"]
+        self._f = {**access, **names, "edge_function": names.get("edge")}
+        for _, text in write_adapters(program, layout, cuda._empty(program, layout.slots), tells).values():
+            exec(text, self._f)
+
+    def __call__(self, memory: Memory, superstep: int) -> None:
+        job = memory.job(lambda array: array.ctypes.data)
+        for v in range(len(memory.status)):
+            self._one(memory, int(job.ctypes.data), superstep, v)
+
+    def _one(self, m: Memory, job: int, superstep: int, v: int) -> None:
+        f = self._f
+        listed = self._program.consumption is Consumption.LISTED
+        posted = self._program.delivery is Delivery.MAILBOX
+        m.next_sent[v] = 0
+        m.ran[v] = IDLE
+        if m.status[v] == 2:
+            return
+        first, last = int(m.offsets[v]), int(m.offsets[v + 1])
+        inbox, value = _row(m.layout.slots.structure.itemsize), _row(m.layout.slots.structure.itemsize)
+        message = _row(m.layout.message.structure.itemsize)
+        has, end = 0, first
+        for e in range(first, last):
+            bring = message if listed else value
+            if posted and listed:
+                bring = m.mail[e]
+            elif posted:
+                f["sigps_lift"](job, superstep, _at(m.mail[e]), _at(value))
+            else:
+                s = int(m.sources[e])
+                record = _at(m.records[s])
+                if not m.sent[s] or not f["sigps_deliver"](job, superstep - 1, record, s, v, e, _at(bring)):
+                    continue
+            if listed:
+                f["sigps_list"](job, end, _at(bring))
+                end += 1
+            else:
+                f["sigps_merge"](_at(inbox), has, _at(value))
+            has = 1
+        if not has and m.status[v] != 0:
+            return
+        record, given = _row(m.layout.record.structure.itemsize), _row(8 * len(m.layout.aggregates.stored))
+        if listed:
+            flags = f["sigps_compute_listed"](job, superstep, v, first, end, _at(record), _at(given))
+        else:
+            flags = f["sigps_compute"](job, superstep, v, _at(inbox), has, _at(record), _at(given))
+        m.ran[v] = flags
+        if flags & OVERFLOW:
+            return
+        m.status[v] = 2 if flags & RETIRE else flags & HALT
+        m.given[v, : given.size] = given
+        if flags & SENT:
+            m.next_sent[v] = 1
+            m.next_records[v, : record.size] = record
+
+
+def run_plainly(
+    program: Vertex,
+    graph: Graph,
+    superstep: Callable[[VertexProgram, Layout], Superstep],
+    narrow_ids: bool,
+    mail_room: int = 2,
+) -> tuple[dict[str, Any], int]:
+    """Run a program to its end; return its states, those of edges too, and how many supersteps it took."""
+    columns = dict(graph.columns)
+    compiled = analyse(program)
+    layout = layout_of(compiled, {name: c.dtype for name, c in columns.items()}, narrow_ids)
+    step = superstep(compiled, layout)
+    memory = _memory(program, compiled, graph, layout)
+    aggregators = compiled.aggregators
+    values = [a.identity for a in aggregators]
+    messages: tuple[Any, Any] = (np.zeros(graph.num_vertices + 1, np.uint64), memory.mail)
+    number = 0
+    while True:
+        memory.pointers["aggregates"] = _cells(values, [a.field.dtype() for a in aggregators])
+        if compiled.delivery is Delivery.MAILBOX:
+            memory.offsets, memory.mail = messages
+            if compiled.consumption is Consumption.LISTED:
+                memory.pointers["lists"] = [np.zeros(len(memory.mail), d) for d in layout.message.stored]
+            mail_room = _until_mail_fits(step, memory, number, mail_room)
+        else:
+            step(memory, number)
+        ran = memory.ran != IDLE
+        if not ran.any():
+            break
+        for i, aggregator in enumerate(aggregators):
+            dtype = aggregator.field.dtype()
+            total = values[i] if aggregator.persistent else aggregator.identity
+            for row in memory.given[ran]:
+                total = aggregator.combine(total, row[8 * i : 8 * i + dtype.itemsize].view(dtype)[0].item())
+            values[i] = total
+        number += 1
+        for own, seen in zip(memory.pointers["own"], memory.pointers["seen"], strict=True):
+            seen[:] = own
+        memory.sent, memory.next_sent = memory.next_sent, memory.sent
+        memory.records, memory.next_records = memory.next_records, memory.records
+        is_quiet = not (memory.sent.astype(bool) & (graph.out_degrees() > 0)).any()
+        if compiled.delivery is Delivery.MAILBOX:
+            messages = _sorted_mail(memory, graph)
+            is_quiet = messages[0][-1] == 0
+        if is_quiet and (memory.status != 0).all():
+            break
+    fields = [*compiled.states, *compiled.edge_states]
+    states = [*memory.pointers["states"], *memory.pointers["own"]]
+    return {f.name: s for f, s in zip(fields, states, strict=True)}, number
+
+
+def _memory(program: Vertex, compiled: VertexProgram, graph: Graph, layout: Layout) -> Memory:
+    n, edges = graph.num_vertices, graph.in_edges()
+    ids = np.array(
+        [int(v) for v in graph.ids.to_oids(np.arange(n))], np.int32 if layout.narrow_ids else np.int64
+    )
+
+    def column(table: dict[str, Any], name: str, dtype: np.dtype[Any]) -> Any:
+        return np.ascontiguousarray(table[name], dtype) if name in table else np.ones(graph.num_edges, dtype)
+
+    params = [getattr(program, f.name) for f in compiled.params]
+    records = layout.record.structure.itemsize
+    by_edge = zip(compiled.edge_columns, layout.columns, strict=True)
+    by_read = zip(compiled.read_columns, layout.read_columns, strict=True)
+    kept = list(zip(compiled.edge_states, layout.edge_states, strict=True))
+    pointers = {
+        "params": _cells(params, list(layout.params.stored)),
+        "ids": ids,
+        "out_degrees": graph.out_degrees().astype(np.uint32),
+        "in_degrees": graph.in_degrees().astype(np.uint32),
+        "columns": [column(edges.columns, name, d) for name, d in by_edge],
+        "states": [
+            np.full(n, f.default, d) for f, d in zip(compiled.states, layout.states.stored, strict=True)
+        ],
+        "out_offsets": graph.offsets,
+        "out_gids": graph.targets.astype(np.uint32),
+        "out_ids": ids.astype(np.int64)[graph.targets],
+        "out_columns": [column(graph.columns, name, d) for name, d in by_read],
+        "out_rows": graph.targets.astype(np.uint32),
+        "reverse": _reverse(graph) if compiled.reads_reverse else np.zeros(1, np.int64),
+        **{kind: [np.full(graph.num_edges, f.default, d) for f, d in kept] for kind in ("own", "seen")},
+        "lists": [np.zeros(graph.num_edges, d) for d in layout.message.stored],
+        "num_mails": np.zeros(1, np.uint64),
+    }
+    return Memory(
+        layout=layout,
+        pointers=pointers,
+        offsets=edges.offsets,
+        sources=edges.sources.astype(np.uint32),
+        mail=_rows(1, layout.message.structure.itemsize),
+        status=np.zeros(n, np.uint8),
+        sent=np.zeros(n, np.uint8),
+        records=_rows(n, records),
+        next_sent=np.zeros(n, np.uint8),
+        next_records=_rows(n, records),
+        given=_rows(n, 8 * len(layout.aggregates.stored)),
+        ran=np.zeros(n, np.uint8),
+        num_vertices=n,
+        num_edges=graph.num_edges,
+        mail_room=0,
+    )
+
+
+def _reverse(graph: Graph) -> Any:
+    """Return the first edge back of each edge of an undirected graph."""
+    rows = np.repeat(np.arange(graph.num_vertices), np.diff(graph.offsets).astype(int)).tolist()
+    first: dict[tuple[int, int], int] = {}
+    for edge, ends in enumerate(zip(rows, graph.targets.tolist(), strict=True)):
+        first.setdefault(ends, edge)
+    back = zip(graph.targets.tolist(), rows, strict=True)
+    return np.array([first[ends] for ends in back], np.int64)
+
+
+def _until_mail_fits(step: Superstep, memory: Memory, number: int, room: int) -> int:
+    """Run a superstep, and again from where it began with more room while the mailbox overflows."""
+    before = [s.copy() for s in memory.pointers["states"]], memory.status.copy()
+    while True:
+        memory.mail_room = room
+        memory.pointers |= {
+            "num_mails": np.zeros(1, np.uint64),
+            "mail_kinds": np.zeros(room, np.uint8),
+            "mail_targets": np.zeros(room, np.int64),
+            "mail_senders": np.zeros(room, np.uint32),
+            "mail_messages": _rows(room, memory.layout.message.structure.itemsize),
+        }
+        step(memory, number)
+        overflowed = (memory.ran != IDLE) & (memory.ran & OVERFLOW != 0)
+        count = int(memory.pointers["num_mails"][0])
+        assert overflowed.any() == (count > room)
+        if count <= room:
+            return room
+        for state, old in zip(memory.pointers["states"], before[0], strict=True):
+            assert (state[overflowed] == old[overflowed]).all()
+            state[:] = old
+        of_overflowed = np.repeat(overflowed, np.diff(memory.pointers["out_offsets"]).astype(int))
+        for own, seen in zip(memory.pointers["own"], memory.pointers["seen"], strict=True):
+            assert (own[of_overflowed] == seen[of_overflowed]).all()
+            own[:] = seen
+        memory.status[:] = before[1]
+        room = count
+
+
+def _sorted_mail(memory: Memory, graph: Graph) -> tuple[Any, Any]:
+    p = memory.pointers
+    count = int(p["num_mails"][0])
+    ids = p["ids"].astype(np.int64)
+    kinds, targets = p["mail_kinds"][:count], p["mail_targets"][:count]
+    lids = np.where(kinds == 0, targets, np.searchsorted(ids, targets))
+    order = np.argsort(lids, kind="stable")
+    offsets = np.zeros(graph.num_vertices + 1, np.uint64)
+    offsets[1:] = np.cumsum(np.bincount(lids, minlength=graph.num_vertices))
+    rows = p["mail_messages"][order]
+    return offsets, rows if count else _rows(1, rows.shape[1])
+
+
+def _cells(values: Sequence[Any], dtypes: Sequence[np.dtype[Any]]) -> Any:
+    cells = np.zeros(max(1, len(values)), np.uint64)
+    for i, (value, dtype) in enumerate(zip(values, dtypes, strict=True)):
+        cells[i : i + 1].view(np.uint8)[: dtype.itemsize] = np.array([value], dtype).view(np.uint8)
+    return cells
+
+
+def _rows(count: int, size: int) -> Any:
+    return np.zeros((count, max(1, size)), np.uint8)
+
+
+def _row(size: int) -> Any:
+    return np.zeros(max(1, size), np.uint8)
+
+
+def _at(row: Any) -> int:
+    return int(row.ctypes.data)
+
+
+def _next_common(
+    targets: Any, cells: Any, first: int, at: int, end: int, begin: int, other: int, stop: int
+) -> tuple[Any, Any]:
+    theirs = [targets[i] for i in range(begin, stop)]
+    for i in range(at, end):
+        if targets[i] in theirs and (i == first or targets[i - 1] != targets[i]):
+            return np.uint64(i), np.uint64(int(begin) + theirs.index(targets[i]))
+    return end, other
+
+
+class _Elements:
+    def __init__(self, pointer: int, dtype: np.dtype[Any]) -> None:
+        self._pointer, self._dtype = pointer, dtype
+
+    def __getitem__(self, index: int) -> Any:
+        return _load(self._dtype)(self._pointer, int(index) * self._dtype.itemsize)
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        _store(self._dtype)(self._pointer, int(index) * self._dtype.itemsize, value)
+
+
+def _load(dtype: np.dtype[Any]) -> Callable[[int, int], Any]:
+    def load(pointer: int, offset: int) -> Any:
+        return np.frombuffer(ctypes.string_at(int(pointer) + int(offset), dtype.itemsize), dtype)[0].item()
+
+    return load
+
+
+def _store(dtype: np.dtype[Any]) -> Callable[[int, int, Any], None]:
+    def store(pointer: int, offset: int, value: Any) -> None:
+        ctypes.memmove(int(pointer) + int(offset), np.array([value], dtype).tobytes(), dtype.itemsize)
+
+    return store
+
+
+def _accessors() -> dict[str, Any]:
+    cells: list[Any] = []
+
+    def new_cell() -> int:
+        cells[:] = [np.zeros(1, np.uint32)]
+        return int(cells[0].ctypes.data)
+
+    def next_of(pointer: int) -> int:
+        count = int(_load(np.dtype(np.int64))(pointer, 0))
+        _store(np.dtype(np.int64))(pointer, 0, count + 1)
+        return count
+
+    found: dict[str, Any] = {
+        "load_pointer": _load(np.dtype(np.uint64)),
+        "new_cell": new_cell,
+        "new_cells": lambda: 0,
+        "meet": lambda: None,
+        "next_of": next_of,
+    }
+    for dtype in map(np.dtype, "?bhilqBHILQfd"):
+        code = dtype.str[1:]
+        found |= {f"load_{code}": _load(dtype), f"store_{code}": _store(dtype)}
+        for kind in ("elements", "shared"):
+            found[f"{kind}_{code}"] = lambda pointer, dtype=dtype: _Elements(pointer, dtype)
+    return found

@@ -1,0 +1,300 @@
+"""Run under `mpirun` by `test_gpu_mpirun.py`: programs on GPUs, one rank a process, judged by the interpreter.
+
+mpirun -n 2 python gpu_rank_script.py equality peer 0
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from battery import BATTERY
+from cases import PROGRAMS, program_for
+from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
+from edge_schedule_programs import BY_EDGE
+from flood_programs import Flood, FloodSum
+from master_programs import Fading, Letters
+from ways import assert_same, by_size
+
+from sigps import Aggregator, Checkpoint, Graph, State, Vertex, run
+from sigps.apps import BFS, BiTriDN, StreamDN
+from sigps.errors import SigpsError
+from sigps.group import Alone, world
+
+GRAPHS = ["skewed", "grid", "hub_on_a_partition_border", "isolated", "string_ids", "one_vertex", "star_in"]
+DIRECTIONS = ["auto", "push", "pull"]
+METHODS = ["edges", "hash", "vertices", "function"]
+
+
+def equality(transport: str, turn: str) -> None:
+    """Compare a third of all runs with the interpreter's; `turn` says which third."""
+    group = world()
+    for i, name in enumerate(PROGRAMS):
+        for j, graph in enumerate(GRAPHS):
+            k = i + j
+            if k % 3 != int(turn) % 3:
+                continue
+            options = {
+                "direction": DIRECTIONS[(k // 3) % 3],
+                "partitioner": METHODS[k % 4] if k % 4 < 3 else by_size(group.size),
+            }
+            check(name, graph, transport, **options)
+    tell(f"{len(PROGRAMS) * len(GRAPHS) // 3} runs agree")
+
+
+def check(name: str, sample: str, transport: str, **options: Any) -> None:
+    """Run a program on all ranks, and compare rank 0's result; in order, and out of turn."""
+    program, group = program_for(name, sample), world()
+    chosen: dict[str, Any] = {"device": "cuda", "transport": transport, **options}
+    graph = BATTERY[sample].build(group=group)
+    results = [run(program, graph, asynchronous=asynchronous, **chosen) for asynchronous in (False, True)]
+    if group.rank == 0:
+        judge = run(program, BATTERY[sample].build(group=Alone()), device="python")
+        try:
+            for in_order, result in zip((True, False), results, strict=True):
+                assert_same(result, judge, exact=False, in_order=in_order)
+        except AssertionError as error:
+            error.add_note(f"{name} on {sample}, {group.size} ranks, {options}")
+            raise
+
+
+def by_edge(transport: str, turn: str) -> None:
+    """The same by the edge schedule, of programs for whose messages there are atomics."""
+    names = [name for name in BY_EDGE if name not in ("market", "product")]
+    for i, name in enumerate(names):
+        for j, graph in enumerate(GRAPHS):
+            if (i + j) % 3 == int(turn) % 3:
+                check(name, graph, transport, schedule="edge", partitioner=METHODS[(i + j) % 3])
+    tell("runs by edge agree")
+
+
+EDGE_PROGRAMS: list[type[Vertex]] = [
+    EdgeTriangles,
+    Waves,
+    Marks,
+    Mirrors,
+    Returns,
+    Closeness,
+    Loudest,
+    BiTriDN,
+    StreamDN,
+]
+
+
+def edges(transport: str, turn: str) -> None:
+    """The same of programs that keep values on edges, or look through rows of neighbours: half of all runs."""
+    for i, made in enumerate(EDGE_PROGRAMS):
+        for j, sample in enumerate([*GRAPHS, "parallel_edges_undirected"]):
+            if (i + j) % 2 == int(turn) % 2:
+                options = {"partitioner": METHODS[(i + j) % 3], "direction": DIRECTIONS[(i + j) % 3]}
+                check_edges(made(), sample, transport, **options)
+    tell("runs with edges agree")
+
+
+def check_edges(program: Vertex, sample: str, transport: str, **options: Any) -> None:
+    """Run a program on all ranks, and compare rank 0's result, what is kept on edges too."""
+    group = world()
+    found = run(program, BATTERY[sample].build(group=group), device="cuda", transport=transport, **options)
+    if group.rank == 0:
+        judge = run(program, BATTERY[sample].build(group=Alone()), device="cpu")
+        try:
+            assert found.device == "cuda"
+            assert_same(found, judge, exact=False)
+        except AssertionError as error:
+            error.add_note(f"{type(program).__name__} on {sample}, {group.size} ranks, {options}")
+            raise
+
+
+def edge_logs(transport: str, folder: str) -> None:
+    """Save after every superstep, and go on from the first log."""
+    group = world()
+    sample = BATTERY["hub_on_a_partition_border"]
+    for made in (Marks, Mirrors, Returns):
+        log = Checkpoint(f"{folder}/{made.__name__}", every=1)
+        options: dict[str, Any] = {"device": "cuda", "transport": transport, "checkpoint": log}
+        run(made(), sample.build(group=group), max_supersteps=1, **options)
+        result = run(made(), sample.build(group=group), resume=True, **options)
+        if group.rank == 0:
+            judge = run(made(), sample.build(group=Alone()), device="python")
+            assert_same(judge, result, exact=True)
+    tell("3 runs with edges went on")
+
+
+def logs(transport: str, folder: str) -> None:
+    """Save after every superstep, and go on from the second log."""
+    group = world()
+    named = [program_for(name, "skewed") for name in ("pagerank", "bfs", "coreness", "wcc", "jump")]
+    for program in (*named, Letters(), Fading()):
+        sample = BATTERY["skewed"]
+        log = Checkpoint(f"{folder}/{type(program).__name__}", every=1)
+        options: dict[str, Any] = {"device": "cuda", "transport": transport, "checkpoint": log}
+        begun = run(program, sample.build(group=group), max_supersteps=2, **options)
+        assert len(begun.saves) >= 1
+        result = run(program, sample.build(group=group), resume=True, **options)
+        if group.rank == 0:
+            judge = run(program, sample.build(group=Alone()), device="python")
+            assert_same(judge, result, exact=False, only_better=True)
+    tell("7 runs went on")
+
+
+class Shouter(Vertex, message=int):
+    """Vertex 0 alone has more to say than there is room for, and more each time."""
+
+    heard: State[int] = 0
+    letters: State[int] = 0
+    said = Aggregator.sum(int)
+
+    def compute(self, messages):
+        for m in messages:
+            self.heard += m
+            self.letters += 1
+        self.said += 1
+        if self.superstep < 3:
+            if self.id == 0:
+                for i in range(5000 * (1 + self.superstep)):
+                    self.send_to(i % self.num_vertices, i)
+        else:
+            self.vote_to_halt()
+
+
+def mail(transport: str, folder: str) -> None:
+    """Post more than there is room for, on all ranks or on one, and go on from a log in the middle."""
+    group, size, copies = world(), 40, 3000
+    ring = np.arange(size)
+    writers, numbers = np.meshgrid(ring, np.arange(copies), indexing="ij")
+    heard, sums = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    for superstep in range(3):
+        targets = (writers * 7 + numbers * 13 + superstep) % size
+        np.add.at(heard, targets, 1)
+        np.add.at(sums, targets, writers + numbers)
+    told, of_one = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    for superstep in range(3):
+        words = np.arange(5000 * (1 + superstep))
+        np.add.at(told, words % size, 1)
+        np.add.at(of_one, words % size, words)
+    for turn in range(2):  # the second finds memory that the first has left
+        graph = Graph.from_edges(ring, np.roll(ring, -1), group=group)
+        options: dict[str, Any] = {"device": "cuda", "transport": transport, "partitioner": METHODS[turn]}
+        flood = run(Flood(copies=copies), graph, **options)
+        total = run(FloodSum(copies=copies), graph, **options)
+        saved = {**options, "checkpoint": Checkpoint(f"{folder}/{turn}", every=1)}
+        run(Shouter(), graph, max_supersteps=2, **saved)
+        one = run(Shouter(), graph, resume=True, **saved)
+        if group.rank == 0:
+            assert flood["letters"].tolist() == heard.tolist()
+            assert flood["total"].tolist() == total["total"].tolist() == sums.tolist()
+            assert [s.messages for s in flood.stats] == [size * copies] * 3 + [0]
+            assert (one["letters"].tolist(), one["heard"].tolist()) == (told.tolist(), of_one.tolist())
+            assert one.aggregators == {"said": size}
+            assert [s.messages for s in one.stats] == [5000, 10000, 15000, 0]
+    tell("all heard")
+
+
+class Stray(Vertex, message=int):
+    """One vertex writes to nobody, in superstep 1."""
+
+    def compute(self, messages):
+        if self.superstep == 1 and self.id == 3:
+            self.send_to(4711, 1)
+        if self.superstep == 2:
+            self.vote_to_halt()
+
+
+def stray(transport: str, _: str) -> None:
+    """Write to a vertex that is not in the graph."""
+    graph = Graph.from_edges(np.arange(99), np.arange(1, 100), group=world())
+    run(Stray(), graph, device="cuda", transport=transport)
+
+
+def supersteps(transport: str, count: str) -> None:
+    """Pass many small supersteps, with the statistics of each."""
+    length = int(count)
+    graph = Graph.from_edges(np.arange(length - 1), np.arange(1, length), group=world())
+    result = run(BFS(source=0), graph, device="cuda", transport=transport, partitioner="hash")
+    if world().rank == 0:
+        assert result["level"].tolist() == list(range(length))
+        assert result.supersteps == length
+        assert sum(s.bytes_moved for s in result.stats) > 0
+        assert all(s.active == 1 for s in list(result.stats)[1:])
+    tell(f"{length} supersteps")
+
+
+class Slow(Vertex, message=int):
+    """One vertex takes its time in each superstep."""
+
+    count: State[int] = 0
+    made: State[int] = 0
+
+    def compute(self, messages):
+        turns = 2_000_000 if self.id == 0 else 1
+        total = 0
+        for i in range(turns):
+            total = (total * 31 + i + self.superstep) % 1_000_003
+        self.made = total
+        self.count += 1
+        if self.superstep == 3:
+            self.vote_to_halt()
+
+
+def unequal(transport: str, _: str) -> None:
+    """Wait for a rank that is slower than the others."""
+    graph = Graph.from_edges(np.arange(99), np.arange(1, 100), group=world())
+    result = run(Slow(), graph, device="cuda", transport=transport)
+    if world().rank == 0:
+        assert result["count"].tolist() == [4] * 100
+    tell("waited")
+
+
+class Forever(Vertex, message=int):
+    """Everybody is active for ever."""
+
+    count: State[int] = 0
+
+    def compute(self, messages):
+        self.count += 1
+
+
+def forever(transport: str, _: str) -> None:
+    """Run until somebody is killed."""
+    graph = Graph.from_edges(np.arange(99), np.arange(1, 100), group=world())
+    run(Forever(), graph, device="cuda", transport=transport, progress=ready)
+
+
+def ready(stats: Any) -> None:
+    """Say once that the run is under way."""
+    if len(stats) >= 3 and not getattr(ready, "told", False):
+        ready.told = True  # type: ignore[attr-defined]
+        print("ready", flush=True)
+
+
+def lost(transport: str, seconds: str) -> None:
+    """Let a kernel lose patience with rank 1, which stays alive and does not come."""
+    from sigps.engine.gpu import peers as gpu_peers
+
+    gpu_peers._LONGEST_WAIT = float(seconds)
+    if world().rank == 1:
+        launch = gpu_peers.GpuPeerEngine._launch
+
+        def late(*args: Any) -> Any:
+            time.sleep(3 * float(seconds))
+            return launch(*args)
+
+        gpu_peers.GpuPeerEngine._launch = late  # type: ignore[method-assign]
+    graph = Graph.from_edges(np.arange(99), np.arange(1, 100), group=world())
+    try:
+        run(BFS(source=0), graph, device="cuda", transport=transport)
+    except SigpsError as error:
+        tell(f"{type(error).__name__}: {error}")
+        raise
+
+
+def tell(text: str) -> None:
+    """Print on rank 0."""
+    if world().rank == 0:
+        print(text, flush=True)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,342 @@
+"""A GPU's host code without a GPU: CuPy's arrays are this process's memory, and kernels are Python.
+
+What the engine for GPUs does between launches runs as it is: layouts, blocks of memory, exchanges, state logs. A
+lease is run by the plain schedule of `cuda_twin.py`, on the structures that the kernels would get. An array of the
+device and one of the host do not mix, as CuPy's do not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda_twin import IDLE, Interpreted, Memory, layout_of
+
+from sigps.compiler.cuda.compile import compile_for_cuda
+from sigps.compiler.program import Delivery, VertexProgram
+from sigps.device import cuda, nccl
+from sigps.device.cuda import Gpu
+from sigps.engine.gpu import graph as gpu_graph
+from sigps.engine.gpu import variant as gpu_form
+from sigps.engine.gpu.launch import MEDIUM, NO_CLUSTER
+from sigps.engine.gpu.layout import place
+from sigps.engine.gpu.variant import Form
+from sigps.group import Group
+from sigps.kernels.cuda.abi import OVERFLOW
+from sigps.kernels.cuda.lease import ACTIVE, CONTROL, NO_ROOM, NOT_YET, NOTHING_LEFT, STATS
+from sigps.system import transport
+
+__all__ = ["use_host_as_gpu"]
+
+GPU = Gpu(0, "this process", "sm_90", num_sms=1, shared_bytes=1 << 16)
+FREE_BYTES = 1 << 34
+
+
+def use_host_as_gpu(monkeypatch: pytest.MonkeyPatch, *, has_nccl: bool = False) -> None:
+    """Let `device="cuda"` be this process, for ranks that are threads.
+
+    Args:
+        monkeypatch: Takes it back.
+        has_nccl: Whether arrays cross from device to device.
+    """
+    monkeypatch.setitem(sys.modules, "cupy", _cupy())
+    monkeypatch.setattr(cuda, "what_is_missing", lambda: "")
+    monkeypatch.setattr(cuda, "find_gpu", lambda ordinal=0: GPU)
+    monkeypatch.setattr(transport, "reachable", lambda gpu: ())
+    monkeypatch.setattr(nccl, "why_not", lambda: "there is no GPU")
+    if has_nccl:
+        monkeypatch.setattr(transport, "reason_against_nccl", lambda ranks: "")
+        monkeypatch.setattr(nccl, "connect", _Nccl)
+    monkeypatch.setattr(gpu_form, "form_of", _form_of)
+    monkeypatch.setattr(gpu_graph, "_layout_kernel", lambda name, gpu: _LayoutKernel(name))
+    monkeypatch.setattr(gpu_graph, "place", lambda xp, degrees, **_: place(xp, degrees, in_slices=False))
+
+
+# --- arrays ----------------------------------------------------------------
+
+
+def _check(*values: Any) -> None:
+    for value in values:
+        if isinstance(value, (tuple, list)):
+            _check(*value)
+        elif type(value) is np.ndarray:
+            raise TypeError("an array of the host where one of the device belongs")
+
+
+class Array(np.ndarray[Any, Any]):
+    """An array of the device."""
+
+    device = contextlib.nullcontext()
+
+    @property
+    def data(self) -> Any:  # type: ignore[override]
+        def memset_async(value: int, size: int) -> None:
+            ctypes.memset(self.ctypes.data, value, size)
+
+        return SimpleNamespace(ptr=self.ctypes.data, memset_async=memset_async)
+
+    def set(self, values: Any) -> None:
+        assert type(values) is np.ndarray
+        super().__setitem__(slice(None), values)
+
+    def __getitem__(self, index: Any) -> Any:
+        _check(index)
+        return super().__getitem__(index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        _check(index, value)
+        super().__setitem__(index, value)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any:
+        _check(*inputs, *(out or ()))
+        plain = [_plain(value) for value in inputs]
+        if out is not None:
+            options["out"] = tuple(map(_plain, out))
+        found = getattr(ufunc, method)(*plain, **options)
+        return out[0] if out is not None else _on_device(found)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        _check(*args, *kwargs.values())
+        return super().__array_function__(function, types, args, kwargs)
+
+
+def _plain(value: Any) -> Any:
+    return value.view(np.ndarray) if isinstance(value, Array) else value
+
+
+def _on_device(found: Any) -> Any:
+    if isinstance(found, tuple):
+        return tuple(map(_on_device, found))
+    return found.view(Array) if isinstance(found, np.ndarray) else found
+
+
+class _Module(ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        known = getattr(np, name)
+        if isinstance(known, type) or not callable(known):
+            return known
+
+        def call(*args: Any, **options: Any) -> Any:
+            if name not in ("asarray", "array", "ascontiguousarray"):
+                _check(*args)
+            return _on_device(known(*args, **options))
+
+        return call
+
+
+def _cupy() -> Any:
+    module: Any = _Module("cupy")
+    module.ndarray = Array
+    module.asarray = lambda values: values if isinstance(values, Array) else np.array(values).view(Array)
+    module.asnumpy = lambda values, stream=None: np.array(_plain(values))
+    pool = SimpleNamespace(free_bytes=lambda: 0, free_all_blocks=lambda: None)
+    module.get_default_memory_pool = lambda: pool
+    stream = SimpleNamespace(ptr=0, synchronize=lambda: None, wait_event=lambda event: None)
+    module.cuda = SimpleNamespace(
+        runtime=SimpleNamespace(memGetInfo=lambda: (FREE_BYTES, FREE_BYTES)),
+        memory=SimpleNamespace(OutOfMemoryError=type("OutOfMemoryError", (MemoryError,), {})),
+        get_current_stream=lambda: stream,
+        Stream=lambda non_blocking: stream,
+        Event=lambda disable_timing: SimpleNamespace(record=lambda: None),
+    )
+    return module
+
+
+class _Nccl:
+    """Arrays from device to device, among ranks that are threads."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+
+    def all_to_all(self, parts: Any) -> list[Any]:
+        assert all(isinstance(part, Array) for part in parts)
+        return [part.view(Array) for part in self._group.all_to_all([_plain(part) for part in parts])]
+
+
+def _at(address: Any, dtype: Any, count: int) -> Any:
+    """Return what lies at an address."""
+    size = np.dtype(dtype).itemsize * count
+    if size == 0 or int(address) == 0:
+        return np.zeros(count, dtype)
+    return np.frombuffer((ctypes.c_char * size).from_address(int(address)), dtype)
+
+
+# --- kernels ---------------------------------------------------------------
+
+
+class _LayoutKernel:
+    """`layout.cu`, of rows that lie in one piece each."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def launch(self, blocks: int, threads: int, parameters: Any) -> None:
+        edges, places, before, values, placed = parameters
+        begins = _at(edges["offsets"], np.uint64, int(edges["num_rows"]) + 1)
+        places, before = _plain(places).astype(int), _plain(before).astype(int)
+        values, placed = _plain(values), _plain(placed)
+        for lid in range(int(edges["num_rows"])):
+            first, end = before[lid], before[lid + 1]
+            at = int(begins[places[lid]])
+            if self._name.startswith("make_keys"):
+                placed[first:end] = (places[lid] << 32) | places[values[first:end]]
+                continue
+            ends = values[first:end]
+            if self._name.startswith("place_ends"):
+                ends = places[ends]
+            raw = placed[at : at + end - first]
+            raw[:] = ends.view(raw.dtype) if ends.dtype.itemsize == raw.dtype.itemsize else ends
+
+
+def _form_of(
+    program: VertexProgram, columns: Any, narrow: bool, gpu: Gpu, has_peers: bool, goes_by_edge: bool
+) -> Form:
+    assert not has_peers
+    assert not goes_by_edge
+    compiled = compile_for_cuda(program, dict(columns), narrow_ids=narrow, arch=gpu.arch)
+    kernel: Any = _LeaseKernel(program, dict(columns), narrow)
+    return Form(compiled, kernel, MEDIUM, None, NO_CLUSTER, 1, 0)
+
+
+class _LeaseKernel:
+    """`lease.cu`: pulls, lists and mail, one vertex after another."""
+
+    def __init__(self, program: VertexProgram, columns: dict[str, Any], narrow: bool) -> None:
+        self._program = program
+        self._layout = layout_of(program, columns, narrow)
+        self._functions = Interpreted(program, self._layout)
+        self._begun: dict[int, Any] = {}  # supersteps that ran out of room, by where their control lies
+
+    def launch(self, blocks: int, threads: int, parameters: Any, **_: Any) -> None:
+        (lease,) = parameters
+        control = _at(lease["control"], CONTROL, 1)
+        control["num_stats"] = 0
+        while control["plan"]["ended"][0] == NOT_YET and control["plan"]["superstep"][0] < lease["end"]:
+            self._superstep(lease, control[0])
+
+    def _superstep(self, lease: Any, control: Any) -> None:
+        program, plan, n = self._program, control["plan"], int(lease["num_owned"])
+        key, number = int(lease["control"]), int(plan["superstep"])
+        posts = program.delivery is Delivery.MAILBOX
+        if plan["resumes"]:
+            memory, ran, given = self._begun.pop(key)
+            bits = _at(lease["mail"]["again"], np.uint8, -(-n // 32) * 4)
+            chosen = np.flatnonzero(np.unpackbits(bits, bitorder="little")[:n])
+            bits[:] = 0
+        else:
+            memory, ran, given = self._memory(lease, number), np.full(n, IDLE, np.uint8), []
+            chosen = np.arange(n)
+            if posts:
+                memory.offsets, memory.mail = self._sorted_mail(lease, number)
+        job = np.array(lease["in_job"])
+        for v in chosen.tolist():
+            self._functions._one(memory, job.ctypes.data, number, v)
+        ran[chosen] = memory.ran[chosen]
+        given.append((chosen[(ran[chosen] != IDLE) & (ran[chosen] & OVERFLOW == 0)], memory.given.copy()))
+        if posts and _at(job["num_mails"], np.uint64, 1)[0] > job["mail_room"]:
+            overflowed = (ran != IDLE) & (ran & OVERFLOW != 0)
+            assert overflowed.any()
+            bits = _at(lease["mail"]["again"], np.uint8, -(-n // 32) * 4)
+            packed = np.packbits(overflowed, bitorder="little")
+            bits[: packed.size] = packed
+            self._begun[key] = memory, ran, given
+            plan["ended"] = NO_ROOM
+            return
+        self._end(lease, control, memory, ran != IDLE, given)
+
+    def _memory(self, lease: Any, number: int) -> Memory:
+        layout, n, num_places = self._layout, int(lease["num_owned"]), int(lease["num_places"])
+        size, parity = layout.record.structure.itemsize, number & 1
+        offsets = _at(lease["in_edges"]["offsets"], np.uint64, n + 1)
+        bits = _at(lease["sent"][parity], np.uint8, -(-num_places // 32) * 4)
+
+        def records(of: int) -> Any:
+            return _at(lease["records"][of], np.uint8, num_places * size).reshape(num_places, size)
+
+        return Memory(
+            layout=layout,
+            pointers={},
+            offsets=offsets,
+            sources=_at(lease["in_edges"]["ends"], np.uint32, int(offsets[-1])),
+            mail=None,
+            status=_at(lease["status"], np.uint8, n),
+            sent=np.unpackbits(bits, bitorder="little")[:num_places],
+            records=records(parity) if size else np.zeros((num_places, 1), np.uint8),
+            next_sent=np.zeros(n, np.uint8),
+            next_records=records(1 - parity) if size else np.zeros((num_places, 1), np.uint8),
+            given=np.zeros((n, max(1, 8 * len(layout.aggregates.stored))), np.uint8),
+            ran=np.full(n, IDLE, np.uint8),
+            num_vertices=0,
+            num_edges=0,
+            mail_room=0,
+        )
+
+    def _sorted_mail(self, lease: Any, number: int) -> tuple[Any, Any]:
+        job, mail, n = lease["in_job"], lease["mail"], int(lease["num_owned"])
+        counted = _at(job["num_mails"], np.uint64, 1)
+        count, size = int(counted[0]) if number else 0, max(1, self._layout.message.structure.itemsize)
+        kinds, targets = _at(job["mail_kinds"], np.uint8, count), _at(job["mail_targets"], np.int64, count)
+        ids, places = _at(mail["ids"], np.int64, n), _at(mail["places"], np.uint32, n)
+        assert mail["ids"] or not kinds.any()
+        found = np.array(
+            [
+                places[t] if k == 0 else _at(mail["places_of"], np.uint32, n)[np.searchsorted(ids, t)]
+                for k, t in zip(kinds, targets, strict=True)
+            ],
+            dtype=np.int64,
+        )
+        offsets = np.zeros(n + 1, np.uint64)
+        offsets[1:] = np.cumsum(np.bincount(found, minlength=n))
+        rows = _at(job["mail_messages"], np.uint8, count * size).reshape(count, size)
+        counted[0] = 0
+        return offsets, rows[np.argsort(found, kind="stable")]
+
+    def _end(self, lease: Any, control: Any, memory: Memory, ran: Any, given: Any) -> None:
+        """Show what was written to edges, count, and plan the next superstep."""
+        program, plan, job = self._program, control["plan"], lease["in_job"]
+        n, number = int(lease["num_owned"]), int(plan["superstep"])
+        if not ran.any():
+            plan["ended"] = NOTHING_LEFT
+            return
+        if lease["wrote"]:
+            self._show(job, np.flatnonzero(ran))
+        degrees = _at(job["out_degrees"], np.uint32, n)
+        sends = (memory.next_sent != 0) & (degrees > 0)
+        sent_edges = int(degrees[sends].sum())
+        if program.delivery is Delivery.MAILBOX:
+            sent_edges = int(_at(job["num_mails"], np.uint64, 1)[0])
+        else:
+            bits = _at(lease["sent"][(number + 1) & 1], np.uint8, -(-int(lease["num_places"]) // 32) * 4)
+            packed = np.packbits(sends, bitorder="little")
+            bits[:] = 0
+            bits[: packed.size] = packed
+        cells = _at(lease["aggregates"], np.uint64, max(1, len(program.aggregators)))
+        for i, aggregator in enumerate(program.aggregators):
+            dtype = aggregator.field.dtype()
+            keeps = int(lease["persistent"]) >> i & 1
+            total = cells[i : i + 1].view(dtype)[0].item() if keeps else aggregator.identity
+            for vertices, rows in given:
+                for row in rows[vertices]:
+                    total = aggregator.combine(
+                        total, row[8 * i : 8 * i + dtype.itemsize].view(dtype)[0].item()
+                    )
+            cells[i : i + 1].view(dtype)[0] = total
+        active = int(np.count_nonzero(memory.status == ACTIVE))
+        stats = _at(lease["stats"], STATS, int(control["num_stats"]) + 1)
+        counted = number, int(plan["direction"]), int(ran.sum()), sent_edges, 1, 0, 1.0
+        stats[int(control["num_stats"])] = counted
+        control["num_stats"] += 1
+        plan["superstep"], plan["has_bits"], plan["resumes"] = number + 1, 1, 0
+        plan["ended"] = NOTHING_LEFT if active == 0 and sent_edges == 0 else NOT_YET
+
+    def _show(self, job: Any, vertices: Any) -> None:
+        for k, dtype in enumerate(self._program.edge_state_dtypes):
+            for v in vertices.tolist():
+                begin, end = _at(job["out_offsets"] + np.uint64(8 * v), np.uint64, 2).astype(int).tolist()
+                own, seen = (_at(job[kind][k], dtype, end) for kind in ("own", "seen"))
+                seen[begin:end] = own[begin:end]

@@ -1,0 +1,460 @@
+"""State logs: written beside the run, and gone on from by any number of ranks, partitioner and device."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import cases
+import numpy as np
+import pytest
+import rank_programs as programs
+from battery import BATTERY, Sample
+from snapshots import combines_mail, made
+from thread_group import ThreadGroup, run_ranks
+from ways import assert_same, by_size
+
+from sigps import (
+    Checkpoint,
+    ConfigError,
+    DeviceError,
+    Graph,
+    Param,
+    Result,
+    State,
+    StateLogError,
+    Vertex,
+    run,
+)
+from sigps.apps import BFS, SSSP, WCC, PageRank
+from sigps.compiler.frontend.analysis import analyse
+from sigps.engine.stats import SuperstepStats
+from sigps.system.checkpoint import log_files, log_writer
+
+SKEWED = BATTERY["skewed"]
+
+
+def run_on(ranks: int, program: Vertex, sample: Sample, **options: Any) -> Result:
+    def run_rank(group: ThreadGroup) -> Result:
+        return run(program, sample.build(group=group), **options)
+
+    return run_ranks(ranks, run_rank)[0]
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name[-8:] for path in log_files.find_logs(folder))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((1, "cpu", "edges"), (1, "cpu", "edges")),
+        ((3, "cpu", "edges"), (2, "cpu", "hash")),
+        ((1, "cpu", "edges"), (4, "cpu", "metis")),
+        ((2, "cpu", "hash"), (3, "python", "bfs")),
+        ((4, "python", "function"), (1, "cpu", "edges")),
+        ((2, "python", "edges"), (3, "python", "vertices")),
+    ],
+)
+@pytest.mark.parametrize("name", cases.PROGRAMS)
+def test_another_run_goes_on_from_a_log(name: str, first: Any, second: Any, tmp_path: Path) -> None:
+    program = made(name)
+
+    def options(way: Any) -> dict[str, Any]:
+        ranks, device, partitioner = way
+        method = by_size(ranks) if partitioner == "function" else partitioner
+        return {"device": device, "partitioner": method, "deterministic": True, "threads": 1}
+
+    whole = run_on(1, program, SKEWED, **options((1, "python", "edges")))
+    begun = run_on(
+        first[0],
+        program,
+        SKEWED,
+        **options(first),
+        max_supersteps=3,
+        checkpoint=Checkpoint(tmp_path, every=2),
+    )
+    if len(whole.stats) <= 2:
+        assert names(tmp_path) == []
+        return
+    assert [s.superstep for s in begun.saves] == [2]
+    goes_on = {**options(second), "checkpoint": Checkpoint(tmp_path, every=100), "resume": True}
+    if (first[1], second[1]) == ("cpu", "python") and combines_mail(program):
+        with pytest.raises(DeviceError, match="were combined when this was saved"):
+            run_on(second[0], program, SKEWED, **goes_on)
+        return
+    result = run_on(second[0], program, SKEWED, **goes_on)
+    assert_same(result, whole, exact=True, only_better=analyse(program).improving is not None)
+    assert [s.superstep for s in result.stats] == list(range(len(whole.stats)))
+
+
+@pytest.mark.parametrize("name", [n for n in BATTERY if n != "empty"])
+def test_every_graph_goes_on(name: str, tmp_path: Path) -> None:
+    sample = BATTERY[name]
+    source = (sample.sources or sample.vertices)[0]
+    for program in (BFS(source=source), SSSP(source=source), WCC(), programs.Jump(), programs.Coreness()):
+        folder = tmp_path / type(program).__name__
+        whole = run_on(1, program, sample, device="python")
+        run_on(2, program, sample, device="cpu", max_supersteps=2, checkpoint=Checkpoint(folder, every=1))
+        result = run_on(3, program, sample, device="cpu", checkpoint=Checkpoint(folder, every=1), resume=True)
+        assert_same(result, whole, exact=True, only_better=analyse(program).improving is not None)
+
+
+def logged(folder: Path, supersteps: int = 6, every: int = 2, **options: Any) -> Result:
+    given = {"device": "cpu", "max_supersteps": supersteps, "checkpoint": Checkpoint(folder, every=every)}
+    return run_on(2, PageRank(iterations=8), SKEWED, **(given | options))
+
+
+def resumed(folder: Path, program: Vertex | None = None, sample: Sample = SKEWED) -> Result:
+    options: dict[str, Any] = {"device": "cpu", "checkpoint": Checkpoint(folder, every=50), "resume": True}
+    return run_on(2, program or PageRank(iterations=8), sample, **options)
+
+
+def newest(folder: Path) -> Path:
+    return log_files.find_logs(folder)[0]
+
+
+def first_new_superstep(result: Result, begun: Result) -> int:
+    """Return how many supersteps were taken from a log: their times were measured by the run that wrote it."""
+    mine, theirs = [[s.seconds for s in r.stats] for r in (result, begun)]
+    return next(i for i, (a, b) in enumerate(zip(mine, [*theirs, -1.0], strict=False)) if a != b)
+
+
+def flip_a_byte(path: Path, at: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[at] ^= 0xFF
+    path.write_bytes(content)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+DAMAGES: dict[str, Any] = {
+    "a part is cut short": (lambda log: cut(log / "part-00001.npz"), "bytes, and"),
+    "a part is changed": (lambda log: flip_a_byte(log / "part-00000.npz", 900), "part-00000.npz"),
+    "a part is gone": (lambda log: (log / "part-00000.npz").unlink(), "No such file"),
+    "a part is another's": (
+        lambda log: (log / "part-00001.npz").write_bytes((log / "part-00000.npz").read_bytes()),
+        "part-00001.npz",
+    ),
+    "the manifest is changed": (lambda log: flip_a_byte(log / "manifest.msgpack", 200), "is damaged"),
+    "the manifest is cut short": (lambda log: cut(log / "manifest.msgpack"), "is damaged"),
+    "the manifest is junk": (lambda log: (log / "manifest.msgpack").write_bytes(b"PK\3\4"), "is damaged"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_log_is_named_and_the_one_before_it_used(
+    damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun = logged(tmp_path)
+    break_it, complaint = DAMAGES[damage]
+    broken = newest(tmp_path)
+    break_it(broken)
+    result = resumed(tmp_path)
+    assert f"{broken} is not used" in caplog.text
+    assert complaint in caplog.text
+    assert first_new_superstep(result, begun) == 4
+    assert_same(result, run_on(1, PageRank(iterations=8), SKEWED, device="python"), exact=False)
+
+
+def test_no_changed_byte_is_believed_or_ends_in_a_traceback(tmp_path: Path) -> None:
+    run(
+        PageRank(),
+        BATTERY["grid"].build(),
+        device="cpu",
+        max_supersteps=2,
+        checkpoint=Checkpoint(tmp_path, every=2),
+    )
+    (log,) = log_files.find_logs(tmp_path)
+    manifest, part = log_files.read_manifest(log), log / "part-00000.npz"
+    whole = part.read_bytes()
+    for at in range(0, len(whole), 3):
+        flip_a_byte(part, at)
+        try:
+            log_files.verify_part(log, manifest, 0)
+        except StateLogError:
+            pass
+        else:  # a byte that says nothing, such as a time: the arrays are as they were
+            names = ["gids", "status", "state.rank"]
+            changed = log_files.read_part(log, 0, names)
+            part.write_bytes(whole)
+            for name, values in log_files.read_part(log, 0, names).items():
+                np.testing.assert_array_equal(changed[name], values)
+        part.write_bytes(whole)
+
+
+def test_what_a_dead_run_left_goes_when_a_log_is_finished(tmp_path: Path) -> None:
+    logged(tmp_path)
+    left = newest(tmp_path)
+    (left / "manifest.msgpack").unlink()
+    assert log_files.find_unfinished(tmp_path) == [left]
+    logged(tmp_path)
+    assert log_files.find_unfinished(tmp_path) == []
+
+
+def test_where_all_logs_are_damaged_nothing_runs(tmp_path: Path) -> None:
+    logged(tmp_path)
+    for log in log_files.find_logs(tmp_path):
+        cut(log / "part-00000.npz")
+    with pytest.raises(StateLogError, match=r"none of the 2 state logs in .* Leave --resume out"):
+        resumed(tmp_path)
+
+
+def test_a_log_without_its_manifest_is_none(tmp_path: Path) -> None:
+    begun = logged(tmp_path)
+    (newest(tmp_path) / "manifest.msgpack").unlink()
+    assert first_new_superstep(resumed(tmp_path), begun) == 4
+
+
+def test_without_a_log_a_run_that_resumes_begins_at_superstep_0(tmp_path: Path) -> None:
+    result = resumed(tmp_path / "absent")
+    assert_same(result, run_on(1, PageRank(iterations=8), SKEWED, device="python"), exact=False)
+
+
+def heavier() -> Sample:
+    weights = list(SKEWED.weights)
+    weights[0] += 1.0
+    return Sample(SKEWED.sources, SKEWED.targets, weights, SKEWED.directed, SKEWED.vertices)
+
+
+@pytest.mark.parametrize(
+    ("program", "sample", "complaint"),
+    [
+        (PageRank(iterations=9), SKEWED, "another source, parameters or precision"),
+        (WCC(), SKEWED, "of the program PageRank"),
+        (PageRank(iterations=8), BATTERY["grid"], "of another graph"),
+        (PageRank(iterations=8), heavier(), "of another graph"),
+    ],
+)
+def test_a_foreign_log_is_refused(program: Vertex, sample: Sample, complaint: str, tmp_path: Path) -> None:
+    logged(tmp_path)
+    with pytest.raises(StateLogError, match=complaint):
+        resumed(tmp_path, program, sample)
+
+
+EDITED = """
+from sigps import State, Vertex
+
+STEP = {step}
+
+
+def grown(x):
+    return x * {factor}
+
+
+class Edited(Vertex, message=int):
+    LEAST = {least}
+    total: State[int] = {begins}
+
+    def compute(self, messages):
+        self.total += grown(sum(messages)) + STEP + self.LEAST + {written}
+        self.send_to_neighbors(1)
+"""
+
+
+@pytest.mark.parametrize("edit", ["step", "factor", "least", "begins", "written"])
+@pytest.mark.parametrize("has_source", [True, False])
+def test_a_program_that_was_edited_is_another(edit: str, has_source: bool, tmp_path: Path) -> None:
+    def edition(**changed: int) -> Any:
+        text = EDITED.format(**({"step": 1, "factor": 1, "least": 1, "begins": 1, "written": 1} | changed))
+        path = tmp_path / f"edition_{len(list(tmp_path.glob('*.py')))}.py"
+        path.write_text(text)
+        found: dict[str, Any] = {"__name__": path.stem}
+        exec(compile(text, str(path) if has_source else "<somewhere>", "exec"), found)
+        return found["Edited"]()
+
+    options: dict[str, Any] = {"device": "python", "max_supersteps": 3}
+    graph, checkpoint = SKEWED.build(), Checkpoint(tmp_path / "log", every=2)
+    run(edition(), graph, checkpoint=checkpoint, **options)
+    run(edition(), graph, checkpoint=checkpoint, resume=True, **options)
+    with pytest.raises(StateLogError, match="another source"):
+        run(edition(**{edit: 2}), graph, checkpoint=checkpoint, resume=True, **options)
+
+
+def test_so_many_logs_are_kept(tmp_path: Path) -> None:
+    logged(tmp_path, supersteps=8, every=1)
+    assert names(tmp_path) == ["00000007", "00000008"]
+    logged(tmp_path, supersteps=5, checkpoint=Checkpoint(tmp_path, every=1, keep=3))
+    # A run that begins anew takes nothing from one that was further.
+    assert names(tmp_path) == ["00000003", "00000004", "00000005", "00000007", "00000008"]
+    logged(tmp_path, supersteps=8, checkpoint=Checkpoint(tmp_path, every=4, keep=1))
+    assert names(tmp_path) == ["00000008"]
+
+
+def test_the_newest_run_is_gone_on_from(tmp_path: Path) -> None:
+    logged(tmp_path, supersteps=6)
+    begun = logged(tmp_path, supersteps=2)
+    assert [log.name[-8:] for log in log_files.find_logs(tmp_path)] == ["00000002", "00000006", "00000004"]
+    assert first_new_superstep(resumed(tmp_path), begun) == 2
+
+
+def test_a_log_that_cannot_be_written_costs_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    written = log_files.write_part
+
+    def full(path: Path, arrays: Any) -> None:
+        if "00000004" in str(path) and "00001" in path.name:
+            raise OSError(28, "No space left on device")
+        written(path, arrays)
+
+    monkeypatch.setattr(log_files, "write_part", full)
+    result = logged(tmp_path, supersteps=8)
+    assert "part-00001.npz cannot be written: No space left on device" in caplog.text
+    assert names(tmp_path) == ["00000006", "00000008"]
+    assert not list(tmp_path.glob("*-00000004"))
+    assert_same(result, logged(tmp_path / "other", supersteps=8), exact=True)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_whatever_a_writing_thread_raises_ends_nothing(
+    rank: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(path: Path, arrays: Any) -> None:
+        if f"{rank:05}" in path.name:
+            raise MemoryError
+        written(path, arrays)
+
+    written = log_files.write_part
+    monkeypatch.setattr(log_files, "write_part", fail)
+    result = logged(tmp_path)
+    assert "cannot be written: MemoryError" in caplog.text
+    assert (names(tmp_path), log_files.find_unfinished(tmp_path), result.saves) == ([], [], ())
+
+
+def test_a_log_that_vanishes_while_it_is_written_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def vanish(path: Path, arrays: Any) -> None:
+        if "00001" not in path.name:
+            written(path, arrays)
+
+    written = log_files.write_part
+    monkeypatch.setattr(log_files, "write_part", vanish)
+    monkeypatch.setattr(log_writer, "_PATIENCE_SECONDS", 0.2)
+    logged(tmp_path)
+    assert "do all ranks see one folder under this name?" in caplog.text
+    assert names(tmp_path) == []
+
+
+def test_what_is_no_log_is_left_alone(tmp_path: Path) -> None:
+    for name in ("10-fold-cv", "2026-01-15", "good-20260101T000000Z-0000-00000002"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "manifest.msgpack").write_text("mine")
+    begun = tmp_path / "20260101T000000Z-0000-00000005"
+    begun.mkdir()
+    (begun / "notes.txt").write_text("mine")
+    logged(tmp_path)
+    assert resumed(tmp_path).reason == "converged"
+    assert len(list(tmp_path.glob("*/manifest.msgpack"))) == 3 + 2
+    assert (begun / "notes.txt").read_text() == "mine"
+
+
+def test_another_jobs_logs_stay(tmp_path: Path) -> None:
+    logged(tmp_path)
+    checkpoint = Checkpoint(tmp_path, every=1, keep=1)
+    run_on(2, WCC(), SKEWED, device="cpu", max_supersteps=6, checkpoint=checkpoint)
+    assert resumed(tmp_path).reason == "converged"
+
+
+def test_a_log_beyond_max_supersteps_is_not_used(tmp_path: Path) -> None:
+    begun = logged(tmp_path)
+    options: dict[str, Any] = {"checkpoint": Checkpoint(tmp_path, every=50), "resume": True}
+    result = logged(tmp_path, supersteps=5, **options)
+    assert first_new_superstep(result, begun) == 4
+    assert result.supersteps == 5
+    with pytest.raises(StateLogError, match="it is 6 supersteps far, and max_supersteps is 3"):
+        logged(tmp_path, supersteps=3, **options)
+
+
+def test_more_ranks_than_vertices_with_names(tmp_path: Path) -> None:
+    sample = Sample(["a", "b"], ["b", "a"])
+    options: dict[str, Any] = {"device": "cpu", "checkpoint": Checkpoint(tmp_path, every=1)}
+    run_on(4, PageRank(iterations=5), sample, max_supersteps=3, **options)
+    result = run_on(3, PageRank(iterations=5), sample, resume=True, **options)
+    assert result["rank"].tolist() == [0.5, 0.5]
+    assert len(log_files.find_logs(tmp_path)) == 2
+
+
+def test_what_may_not_be_asked_for() -> None:
+    graph = SKEWED.build()
+    with pytest.raises(ConfigError, match="give every= "):
+        Checkpoint("log")
+    with pytest.raises(ConfigError, match="keep=0"):
+        Checkpoint("log", every=1, keep=0)
+    with pytest.raises(ConfigError, match="seconds=-1"):
+        Checkpoint("log", seconds=-1)
+    with pytest.raises(ConfigError, match="seconds=inf must be a finite number"):
+        Checkpoint("log", seconds=np.inf)
+    with pytest.raises(ConfigError, match="nothing to go on from"):
+        run(WCC(), graph, resume=True)
+    with pytest.raises(ConfigError, match=r"must be a sigps\.Checkpoint"):
+        run(WCC(), graph, checkpoint="log")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="cannot write in /proc"):
+        run(WCC(), graph, checkpoint=Checkpoint("/proc/log", every=1))
+
+
+def test_a_traced_run_writes_its_history(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow.parquet")
+    graph = Graph.from_edges(["a", "b", "c"], ["b", "c", "d"])
+    program = SSSP(source="a")
+    run(program, graph, device="python", trace=["c"], checkpoint=Checkpoint(tmp_path, every=2))
+    (path,) = tmp_path.glob("trace-*.parquet")
+    rows = pyarrow.read_table(path).to_pylist()
+    assert [row["id"] for row in rows] == ["c", "c"]
+    assert [row["superstep"] for row in rows] == [0, 2]
+    assert [row["before.distance"] for row in rows] == [np.inf, np.inf]
+    assert [row["after.distance"] for row in rows] == [np.inf, 2.0]
+    assert [message["length"] for message in rows[1]["sent"]] == [3.0]
+    assert rows[1]["halted"]
+
+
+class Breaks(Vertex, message=int):
+    """One vertex has enough in superstep 5."""
+
+    vertex: Param[int] = 3
+    seen: State[int] = 0
+
+    def compute(self, messages):
+        self.seen += sum(messages)
+        if self.superstep == 5 and self.id == self.vertex:
+            raise ValueError("enough")
+        self.send_to_neighbors(1)
+
+
+def test_a_failure_names_the_log_to_go_on_from(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="enough") as raised:
+        run(Breaks(), BATTERY["grid"].build(), device="python", checkpoint=Checkpoint(tmp_path, every=2))
+    assert raised.value.__notes__[-1] == f"The last log is {newest(tmp_path)}: continue with --resume"
+    assert newest(tmp_path).name.endswith("-00000004")
+
+
+def test_every_rank_knows_the_log_to_go_on_from(tmp_path: Path) -> None:
+    def run_rank(group: ThreadGroup) -> None:
+        graph = BATTERY["grid"].build(group=group)
+        checkpoint = Checkpoint(tmp_path, every=2, keep=1)
+        run(Breaks(vertex=19), graph, device="python", partitioner="vertices", checkpoint=checkpoint)
+
+    with pytest.raises(ValueError, match="enough") as raised:
+        run_ranks(2, run_rank)
+    assert "while computing vertex 19 in superstep 5" in raised.value.__notes__
+    assert raised.value.__notes__[-1] == f"The last log is {newest(tmp_path)}: continue with --resume"
+    assert newest(tmp_path).name.endswith("-00000004")
+
+
+def test_the_cost_is_told(tmp_path: Path) -> None:
+    result = logged(tmp_path)
+    assert [s.superstep for s in result.saves] == [2, 4, 6]
+    assert all(s.num_bytes > 8 * result.num_vertices for s in result.saves)
+    assert "more for 3 state logs" in result.summary()
+    assert isinstance(result.stats[0], SuperstepStats)
+
+
+def test_logs_are_written_where_python_logs_them(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    logged(tmp_path)
+    with caplog.at_level(logging.INFO):
+        resumed(tmp_path)
+    assert f"goes on from {newest(tmp_path)}" in caplog.text

@@ -1,0 +1,94 @@
+"""Jobs in which a rank stops or hangs: they end by themselves, say who it was and from where to go on, and do go on.
+
+Every command has a time limit, so that what hangs fails.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from commands import JOB, end_of, start
+
+from sigps import ConfigError, Faults, Graph, run
+from sigps.apps import WCC
+
+pytestmark = pytest.mark.mpi
+
+PROGRAM = """
+import os
+import signal
+from pathlib import Path
+
+from sigps import Param, State, Vertex
+
+
+class Echo(Vertex, message=int):
+    '''Sums what it hears; once, the process that has vertex 40 stops, or computes for ever.'''
+
+    way: Param[str] = ""
+    seen: State[int] = 0
+
+    def compute(self, messages):
+        for message in messages:
+            self.seen += message
+        if self.id == 40 and self.superstep == 7 and self.way and not Path("went-wrong").exists():
+            Path("went-wrong").touch()
+            if self.way == "stops":
+                os.kill(os.getpid(), signal.SIGSTOP)
+            while self.way == "hangs":
+                pass
+            raise ValueError("vertex 40 has had enough")
+        if self.superstep < 12:
+            self.send_to_neighbors(self.seen % 97 + 1)
+        self.vote_to_halt()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "job.yaml").write_text(JOB + "faults: {silent_seconds: 3, superstep_seconds: 6}\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("way", "complaint"),
+    [
+        ("stops", r"rank \d on host \S+ is silent in superstep 7"),
+        ("hangs", r"rank \d on host \S+ hangs in superstep 7"),
+    ],
+)
+def test_a_lost_rank_is_named_and_ends_the_run(folder: Path, mpirun: str, way: str, complaint: str) -> None:
+    ended = end_of(start(folder, "--set", f"params.way={way}", under=(mpirun, "-n", "3")))
+    assert ended.code != 0
+    assert re.search(complaint, ended.err), ended.err
+    assert re.search(r"The last log is \S+-00000006: continue with --resume", ended.err), ended.err
+    assert len(re.findall(r" on host ", ended.err)) == 1
+
+
+@pytest.mark.parametrize("way", ["stops", "hangs", "raises"])
+def test_a_run_with_retries_goes_on(folder: Path, mpirun: str, way: str) -> None:
+    whole = end_of(start(folder, "-o", "whole.csv"))
+    assert whole.code == 0, whole.err
+    ended = end_of(
+        start(folder, "--ranks", 3, "--retries", 1, "--set", f"params.way={way}", "-o", "parts.csv")
+    )
+    assert ended.code == 0, ended.err
+    assert "attempt 2 of 2 goes on from" in ended.err
+    parts = sorted(
+        line for part in (folder / "parts.csv").iterdir() for line in part.read_text().splitlines()[1:]
+    )
+    assert parts == sorted((folder / "whole.csv").read_text().splitlines()[1:])
+
+
+@pytest.mark.parametrize("wrong", [0, -1.0, True, "3"])
+def test_a_limit_is_a_number_above_0(wrong: object) -> None:
+    with pytest.raises(ConfigError, match=r"silent_seconds=.* must be a number above 0"):
+        Faults(silent_seconds=wrong)  # type: ignore[arg-type]
+
+
+def test_faults_are_a_sigps_faults() -> None:
+    with pytest.raises(ConfigError, match=r"must be a sigps\.Faults"):
+        run(WCC(), Graph.from_edges([0], [1]), faults=3.0)  # type: ignore[arg-type]

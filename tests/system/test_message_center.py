@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from battery import BATTERY
+from thread_group import ThreadGroup, run_ranks
+
+from sigps.engine.partition.subgraph import Subgraph, build_subgraph
+from sigps.graph.partitioning.partition import partition
+from sigps.system.data_locator import DataLocator
+from sigps.system.message_center import MessageCenter, choose_form
+
+
+def center(group: ThreadGroup, name: str = "skewed", method: str = "hash") -> tuple[MessageCenter, Subgraph]:
+    graph = BATTERY[name].build(group=group)
+    assignment = partition(graph, group.size, method)
+    part = build_subgraph(graph, assignment, with_outgoing=False)
+    return MessageCenter(group, part, DataLocator(graph, assignment, part)), part
+
+
+@pytest.mark.parametrize(
+    ("num_sent", "num_slots", "form"),
+    [
+        (0, 0, "nothing"),
+        (0, 5, "nothing"),
+        (1, 1, "whole"),
+        (1, 2, "bitmap"),  # 1 byte against 4
+        (1, 32, "positions"),
+        (1, 24, "bitmap"),
+        (2, 64, "positions"),
+        (3, 64, "bitmap"),
+        (63, 64, "bitmap"),
+        (64, 64, "whole"),
+    ],
+)
+def test_the_form_with_the_fewest_bytes_is_chosen(num_sent: int, num_slots: int, form: str) -> None:
+    assert choose_form(num_sent, num_slots) == form
+
+
+def records_of(gids: np.ndarray[Any, Any], dtypes: list[Any]) -> tuple[np.ndarray[Any, Any], ...]:
+    """Return records that tell whose they are."""
+    columns = []
+    for dtype in dtypes:
+        column = np.zeros(gids.size, dtype=dtype)
+        for name in column.dtype.names or [None]:
+            (column if name is None else column[name])[...] = (
+                gids % 2 if column.dtype.kind == "b" else gids * 3 + 1
+            )
+        columns.append(column)
+    return tuple(columns)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 1.0])
+@pytest.mark.parametrize(
+    "dtypes",
+    [[], [np.float64], [bool], [np.dtype([("f0", np.int8), ("f1", np.float64)], align=True)]],
+    ids=["nothing", "one", "bool", "structure"],
+)
+def test_ghosts_get_the_records_of_those_who_sent(size: int, share: float, dtypes: list[Any]) -> None:
+    chosen = np.random.default_rng(2).random(256) < share
+
+    def check(group: ThreadGroup) -> int:
+        messages, part = center(group)
+        assert part.gids is not None
+        n = part.num_owned
+        sent = np.zeros(part.gids.size, dtype=np.uint8)
+        sent[:n] = chosen[part.gids[:n]]
+        expected = records_of(part.gids, dtypes)
+        records = tuple(np.zeros_like(e) for e in expected)
+        for record, right in zip(records, expected, strict=True):
+            record[:n] = right[:n]
+        messages.publish(sent, records)
+        changed, num_bytes = messages.collect(sent, records)
+        ghosts = part.gids[n:]
+        assert sorted(changed.tolist()) == (n + np.flatnonzero(chosen[ghosts])).tolist()
+        assert sent[n:].tolist() == chosen[ghosts].astype(int).tolist()
+        for record, right in zip(records, expected, strict=True):
+            assert np.array_equal(record[changed], right[changed])
+            silent = n + np.flatnonzero(~chosen[ghosts])
+            assert np.array_equal(record[silent], np.zeros_like(record[silent]))  # nobody overwrote them
+        if share == 0.0:
+            assert num_bytes <= group.size - 1
+        return num_bytes
+
+    sizes = run_ranks(size, check)
+    if share == 1.0 and dtypes == [np.float64]:
+        halos = run_ranks(size, lambda group: sum(h.size for h in center(group)[1].halo))
+        assert sizes == [8 * halo + size - 1 for halo in halos]
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("ordered", [True, False])
+def test_posted_messages_reach_the_owners_of_their_targets(size: int, ordered: bool) -> None:
+    def check(group: ThreadGroup) -> tuple[Any, ...]:
+        messages, part = center(group)
+        draw = np.random.default_rng(group.rank)
+        targets = draw.integers(0, part.num_vertices, 50)
+        senders = np.sort(draw.integers(0, part.num_vertices, 50))
+        values = (targets * 1000.0 + senders, senders.astype(np.int16))
+        lids, arrived, num_bytes = messages.post(targets, senders if ordered else None, values)
+        gids = part.owned_gids[lids]
+        assert (arrived[0] // 1000 == gids).all()
+        assert (arrived[0] % 1000 == arrived[1]).all()
+        if ordered:
+            assert (np.diff(arrived[1]) >= 0).all()
+        if size == 1:
+            assert num_bytes == 0
+        return targets.tolist(), gids.tolist()
+
+    results = run_ranks(size, check)
+    assert sorted(t for sent, _ in results for t in sent) == sorted(g for _, got in results for g in got)
+
+
+def test_no_messages_at_all() -> None:
+    def check(group: ThreadGroup) -> None:
+        messages, _ = center(group, "only_isolated")
+        nothing = np.empty(0, dtype=np.int64)
+        lids, arrived, num_bytes = messages.post(nothing, nothing, (np.empty(0),))
+        assert (lids.size, arrived[0].size, num_bytes) == (0, 0, 0)
+        assert messages.find(nothing, 0).size == 0
+
+    run_ranks(3, check)
+
+
+def test_values_are_gathered_by_rank() -> None:
+    def check(group: ThreadGroup) -> list[list[int]]:
+        rows: list[list[int]] = center(group)[0].gather(np.array([group.rank, 7])).tolist()
+        return rows
+
+    assert run_ranks(3, check) == [[[0, 7], [1, 7], [2, 7]]] * 3
