@@ -122,7 +122,7 @@ def obstacle(program: VertexProgram | None, schedule: str = "vertex") -> str:
         return "this program sends nothing"
     if schedule == "edge":
         return "predictions are of the vertex schedule"
-    if program.delivery is Delivery.MAILBOX or program.consumption is Consumption.LISTED:
+    if program.delivery is Delivery.DIRECT or program.consumption is Consumption.LISTED:
         return "messages of this program are written out, whose cost was not measured"
     return ""
 
@@ -132,7 +132,7 @@ def is_search(program: VertexProgram) -> bool:
     from sigps.compiler.program import EarlyExit
 
     stops_early = program.early_exit is not EarlyExit.NEVER
-    return stops_early or program.improving is not None or program.best_first is not None
+    return stops_early or program.monotone is not None or program.priority_form is not None
 
 
 def steps_of_generator(job: Job) -> int | None:

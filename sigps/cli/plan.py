@@ -221,7 +221,7 @@ def _message_bytes(program: VertexProgram | None, owned: int, edges: int, ghosts
 
     if program is not None and program.delivery is Delivery.NONE:
         return 0
-    if program is None or program.delivery is Delivery.MAILBOX:
+    if program is None or program.delivery is Delivery.DIRECT:
         a_message = sum(d.itemsize for d in program.message_dtypes) if program else _VALUE_BYTES
         return 2 * edges * (a_message + 1 + 8 + 4)  # and its kind, target and sender; sent and arrived
     outbox = 2 * (owned + ghosts) * (1 + _VALUE_BYTES * len(program.record))

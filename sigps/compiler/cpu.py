@@ -19,9 +19,9 @@ from sigps.compiler.frontend.source import as_written
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
 from sigps.errors import CompileError
 from sigps.kernels.cpu import edge_schedule as cpu_edge_pass
-from sigps.kernels.cpu import fused as cpu_in_a_row
+from sigps.kernels.cpu import fused as cpu_fused
 from sigps.kernels.cpu import loops as kernels
-from sigps.kernels.cpu import monotone as cpu_improving
+from sigps.kernels.cpu import monotone as cpu_monotone
 
 __all__ = ["NativeProgram", "compile_for_cpu", "rows"]
 
@@ -36,8 +36,8 @@ class NativeProgram:
         slots: Types of the inbox fields (of the message where messages are listed).
         record: Types of the outbox record's fields.
         empty: The inbox of a vertex without messages.
-        best_first: The form for supersteps in which only the best value is sent; None where there is none.
-        improving: The same program with loops that only look for better keys; None where it is no such program.
+        priority_form: The form for supersteps in which only the best value is sent; None where there is none.
+        monotone: The same program with loops that only look for better keys; None where it is no such program.
     """
 
     program: VertexProgram
@@ -45,8 +45,8 @@ class NativeProgram:
     record: Dtypes
     empty: tuple[Any, ...]
     _functions: Callable[[bool], kernels.Functions]
-    best_first: NativeProgram | None = None
-    improving: NativeProgram | None = None
+    priority_form: NativeProgram | None = None
+    monotone: NativeProgram | None = None
     _loops: dict[tuple[str, bool], Callable[..., Any]] = field(default_factory=dict)
 
     def loop(self, name: str, deterministic: bool = False) -> Callable[..., Any]:
@@ -61,7 +61,7 @@ class NativeProgram:
         deterministic = deterministic and (_adds_floats(program, self.slots) or _aggregates_floats(program))
         known = self._loops.get((name, deterministic))
         if known is None:
-            home = next(m for m in (kernels, cpu_improving, cpu_edge_pass, cpu_in_a_row) if name in m.__all__)
+            home = next(m for m in (kernels, cpu_monotone, cpu_edge_pass, cpu_fused) if name in m.__all__)
             known = _jit(getattr(home, name)(self._functions(deterministic)))
             known._cache = cache.KernelCache(f"{self.program.key} {name} {deterministic}")
             self._loops[name, deterministic] = known
@@ -121,19 +121,19 @@ def _compile(program: VertexProgram, used: Dtypes, read: Dtypes) -> NativeProgra
         functions = functools.partial(_functions, form, names, slots, record)
         return NativeProgram(form, slots, record, empty, functions, **forms)
 
-    best, plain = program.best_first, replace(program, improving=None)
-    only_better = replace(program, key=f"{program.key} improving")
+    best, plain = program.priority_form, replace(program, monotone=None)
+    only_better = replace(program, key=f"{program.key} monotone")
     return native(
         plain,
         names,
-        best_first=native(best, compiled_names(best, _jit, __name__)) if best else None,
-        improving=native(only_better, names) if _keeps_keys(program, slots, record) else None,
+        priority_form=native(best, compiled_names(best, _jit, __name__)) if best else None,
+        monotone=native(only_better, names) if _keeps_keys(program, slots, record) else None,
     )
 
 
 def _keeps_keys(program: VertexProgram, slots: Dtypes, record: Dtypes) -> bool:
-    """Tell whether an improving program's keys stay as they are from record to slot to state."""
-    claim = program.improving
+    """Tell whether a monotone program's keys stay as they are from record to slot to state."""
+    claim = program.monotone
     if claim is None or slots[0] != program.state_dtypes[claim.known]:
         return False
     said = record[claim.record]
@@ -188,7 +188,7 @@ def _infer(
             parts.append(numba.types.Tuple([*rows_of, kept, kept]))
         edges = numba.types.Tuple(parts)
     mail: Any = numba.types.Tuple([])
-    if program.delivery is Delivery.MAILBOX:
+    if program.delivery is Delivery.DIRECT:
         dtypes = [np.dtype(t) for t in (np.int64, np.uint8, np.int64, np.uint32)] + [*program.message_dtypes]
         mail = numba.types.Tuple([array(d) for d in dtypes])
     given = (
@@ -306,7 +306,7 @@ def _functions(
         is_push_cheaper=_is_push_cheaper(),
         prefetch=_prefetch(),
         stops_early=program.early_exit in (EarlyExit.FIRST, EarlyExit.LOWEST),
-        may_retire=program.improving is None,
+        may_retire=program.monotone is None,
         **_comparisons(program),
     )
     functions = functions._replace(run=_jit(kernels.run(functions)), commit=_jit(kernels.commit(functions)))
@@ -392,8 +392,8 @@ def _deliver(names: dict[str, Any], lists: bool, needs_end_ids: bool) -> Any:
 
 
 def _comparisons(program: VertexProgram) -> dict[str, Any]:
-    """Return what an improving program's loops know of keys; for other programs every message matters."""
-    claim = program.improving
+    """Return what a monotone program's loops know of keys; for other programs every message matters."""
+    claim = program.monotone
     if claim is None:
         nothing = dict.fromkeys(("known", "is_better", "said", "added"))
         return {"matters": _jit(_always), **nothing}
@@ -475,7 +475,7 @@ def _prefetch() -> Any:
 
 @functools.cache
 def _is_push_cheaper() -> Any:
-    return _jit(cpu_in_a_row.is_push_cheaper)
+    return _jit(cpu_fused.is_push_cheaper)
 
 
 def _edges_of(reads_edges: bool, has_links: bool) -> Any:

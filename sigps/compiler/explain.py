@@ -6,8 +6,8 @@ from typing import Any
 
 from sigps.compiler.frontend.analysis import analyse
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
-from sigps.compiler.proofs import monotone as improving
-from sigps.compiler.proofs import priority as best_first
+from sigps.compiler.proofs import monotone
+from sigps.compiler.proofs import priority as priority_form
 from sigps.model.vertex import Aggregator, Field, Vertex
 
 __all__ = ["explain"]
@@ -81,10 +81,10 @@ def _derived(program: VertexProgram) -> str:
         rows.append(("forms", "pull" if lists else "pull and push, chosen each superstep; or edge by edge"))
         prefix = "no: " if program.early_exit is EarlyExit.NEVER else ""
         rows.append(("early exit", prefix + program.early_exit.value))
-        obstacle = improving.find_obstacle(program)
+        obstacle = monotone.find_obstacle(program)
         better = "a message that is not better than what a vertex knows is dropped on the way"
-        rows.append(("improving", better if obstacle is None else f"no: {obstacle}"))
-        obstacle = best_first.find_obstacle(program)
+        rows.append(("monotone", better if obstacle is None else f"no: {obstacle}"))
+        obstacle = priority_form.find_obstacle(program)
         best = "best value first: it spreads alone, and is final where it arrives"
         rows.append(("asynchronous", best if obstacle is None else f"no: {obstacle}"))
     return "derived\n" + "\n".join(f"  {name:<12} {value}" for name, value in rows)

@@ -45,7 +45,7 @@ __all__ = [
     "Consumption",
     "Delivery",
     "EarlyExit",
-    "Improving",
+    "Monotone",
     "Slot",
     "VertexProgram",
 ]
@@ -60,7 +60,7 @@ class Delivery(Enum):
 
     NONE = "nothing is sent"
     RECORD = "one outbox record a vertex; the edge function makes the messages"
-    MAILBOX = "every message is written out and sorted by its target"
+    DIRECT = "every message is written out and sorted by its target"
 
 
 class Consumption(Enum):
@@ -100,8 +100,8 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Improving:
-    """A claim: after superstep 0 a vertex only takes better keys, as `improving.py` explains.
+class Monotone:
+    """A claim: after superstep 0 a vertex only takes better keys, as `monotone.py` explains.
 
     Attributes:
         known: The state that holds the best key heard, by position.
@@ -131,9 +131,9 @@ class VertexProgram:
         edge_states: What vertices keep on their out-edges.
         reads_neighbors: Whether compute() walks the rows of neighbours.
         reads_reverse: Whether compute() reads what the other ends of edges keep.
-        best_first: The form for supersteps in which only the best value is sent; None where there is none.
+        priority_form: The form for supersteps in which only the best value is sent; None where there is none.
         has_master: Whether the class's `master()` or `next_phase()` runs between supersteps.
-        improving: Where keys are, in a program that only takes better ones; None in others.
+        monotone: Where keys are, in a program that only takes better ones; None in others.
         obstacles: What stopped a faster form, a sentence each.
         key: A hash of everything that the compiled code depends on, but the versions.
     """
@@ -159,8 +159,8 @@ class VertexProgram:
     namespace: Mapping[str, Any]
     obstacles: tuple[str, ...]
     key: str
-    best_first: VertexProgram | None = None
-    improving: Improving | None = None
+    priority_form: VertexProgram | None = None
+    monotone: Monotone | None = None
     has_master: bool = False
     reads_target: bool = False
     needs_end_ids: bool = True
@@ -206,7 +206,7 @@ class VertexProgram:
     @property
     def edge_obstacle(self) -> str | None:
         """What stops messages from combining an edge at a time (`schedule="edge"`); None where nothing does."""
-        if self.delivery is Delivery.MAILBOX:
+        if self.delivery is Delivery.DIRECT:
             return "its messages go through the mailbox, not along edges"
         if self.consumption is Consumption.LISTED:
             return "compute() reads its messages one by one, and edges have one slot a vertex to combine into"

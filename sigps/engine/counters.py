@@ -12,11 +12,11 @@ from sigps.engine.aggregates import Aggregates
 from sigps.engine.exchange import Exchange
 from sigps.engine.stats import SuperstepStats
 
-__all__ = ["Everywhere", "Tally", "agree"]
+__all__ = ["Counters", "Everywhere", "reduce_counters"]
 
 
 @dataclass
-class Tally:
+class Counters:
     """What one partition did in one superstep."""
 
     ran: int = 0
@@ -57,10 +57,10 @@ class Everywhere:
         )
 
 
-def agree(
+def reduce_counters(
     exchange: Exchange,
     aggregates: Aggregates,
-    tally: Tally,
+    counters: Counters,
     *,
     num_bytes: int,
     seconds: float,
@@ -74,14 +74,14 @@ def agree(
     Args:
         exchange: The way to the others.
         aggregates: The aggregators' values here.
-        tally: What this partition did.
+        counters: What this partition did.
         num_bytes: The bytes that it sent.
         seconds: How long it computed.
-        is_unordered: Whether it found that values of an improving program have no order.
+        is_unordered: Whether it found that values of a monotone program have no order.
         counts_idle: Whether what nobody ran is a superstep.
     """
-    counts = [tally.ran, tally.active, tally.sent_edges, num_bytes, int(seconds * 1e9), is_unordered]
-    packed = np.concatenate([np.array(counts, dtype=np.int64), aggregates.pack(tally.totals)])
+    counts = [counters.ran, counters.active, counters.sent_edges, num_bytes, int(seconds * 1e9), is_unordered]
+    packed = np.concatenate([np.array(counts, dtype=np.int64), aggregates.pack(counters.totals)])
     gathered = exchange.gather(packed)
     everywhere = Everywhere.of(gathered[:, : len(counts)])
     if everywhere.ran > 0 or counts_idle:

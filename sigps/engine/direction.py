@@ -115,15 +115,15 @@ MAX_ROUNDS = 4
 """How many values spread alone before the rest goes at once: a graph of many small parts must not wait long."""
 
 
-def choose_release(*, withheld_edges: int, num_edges: int, rounds: int) -> Literal["best", "all"]:
-    """Choose what a best-first run sends when the last value has spread.
+def choose_release(*, waiting_edges: int, num_edges: int, rounds: int) -> Literal["best", "all"]:
+    """Choose what a run in priority order sends when the last value has spread.
 
     Args:
-        withheld_edges: Out-edges of the vertices that still have something to say.
+        waiting_edges: Out-edges of the vertices that still have something to say.
         num_edges: All edges.
         rounds: Values that have spread alone.
 
-    >>> choose_release(withheld_edges=90, num_edges=100, rounds=0)
+    >>> choose_release(waiting_edges=90, num_edges=100, rounds=0)
     'best'
     """
-    return "best" if rounds < MAX_ROUNDS and withheld_edges * 8 > num_edges else "all"
+    return "best" if rounds < MAX_ROUNDS and waiting_edges * 8 > num_edges else "all"

@@ -21,11 +21,11 @@ class SuperstepStats:
         superstep: Counted from 0.
         direction: `"push"`, `"pull"`, or `"mailbox"`; rank 0's, since partitions decide for themselves. `"edge"`
             by the edge schedule.
-        active: Vertices that ran. Compiled for CPU cores, an improving program (`sigps explain` tells) leaves out
+        active: Vertices that ran. Compiled for CPU cores, a monotone program (`sigps explain` tells) leaves out
             those whose messages were no better than what they knew; they would have changed and sent nothing.
         messages: Out-edges of the vertices that sent (a filter in compute() may let fewer pass), or mail.
         bytes_moved: Bytes that crossed between ranks.
-        seconds: Wall clock on rank 0. Small supersteps in a row on CPU cores share what they took together, by the
+        seconds: Wall clock on rank 0. fused supersteps on CPU cores share what they took together, by the
             vertices and messages of each.
         imbalance: The slowest rank's computing time over the mean.
     """

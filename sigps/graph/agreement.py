@@ -8,7 +8,7 @@ from typing import TypeVar
 from sigps.errors import GraphError
 from sigps.group import Group
 
-__all__ = ["agree", "together"]
+__all__ = ["raise_together", "together"]
 
 T = TypeVar("T")
 
@@ -20,11 +20,11 @@ def together(work: Callable[[], T], group: Group) -> T:
         result = work()
     except Exception as raised:
         error = raised
-    agree(error, group)  # raises unless there is a result
+    raise_together(error, group)  # raises unless there is a result
     return result
 
 
-def agree(error: Exception | None, group: Group) -> None:
+def raise_together(error: Exception | None, group: Group) -> None:
     """Raise this rank's error, or one that tells of another rank's. Collective.
 
     Raises:

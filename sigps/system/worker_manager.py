@@ -187,7 +187,7 @@ class WorkerManager:
         registrations = self._communicator.report(self._registration(native))
         by_hosts = native is not None and needs_hosts(native.program)
         chosen = choose_transport(registrations, transport, by_hosts=by_hosts)
-        by_name = native is not None and native.program.delivery is Delivery.MAILBOX
+        by_name = native is not None and native.program.delivery is Delivery.DIRECT
         if chosen == "nccl" and found and found.in_flight == "messages" and not by_name:
             chosen = "mpi"  # a CPU core reads what an interpreter sent, before a GPU goes on
         devices = [rank["device"] for rank in registrations]
@@ -411,7 +411,7 @@ def _check_mixture(
             f"log, or has a master() or next_phase(). {hint}"
         )
     program = native.program
-    if program.delivery is Delivery.MAILBOX and program.consumption is not Consumption.LISTED:
+    if program.delivery is Delivery.DIRECT and program.consumption is not Consumption.LISTED:
         raise ConfigError(
             f"ranks on {' and '.join(kinds)} cannot work together where what send_to() sends combines: "
             f"a CPU combines it before it crosses. {hint}"

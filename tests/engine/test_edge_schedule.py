@@ -32,7 +32,7 @@ WAYS = [
 
 
 def assert_as_judged(program: Vertex, graph: str, ways: list[Way]) -> None:
-    """Check runs against the interpreter; nobody is left out, in improving programs neither."""
+    """Check runs against the interpreter; nobody is left out, in monotone programs neither."""
     judge = results_of(program, BATTERY[graph], [Way(device="python")])[0][1]
     for way, result in results_of(program, BATTERY[graph], ways):
         try:

@@ -41,7 +41,7 @@ def test_another_engine_goes_on_where_one_stopped(name: str, first: str, second:
             for field, values in fields.items():
                 np.testing.assert_array_equal(values, whole[0][field], err_msg=f"{field}, {note}")
             assert (aggregators, ended) == (whole[1], whole[3]), note
-            if analyse(program).improving is None:
+            if analyse(program).monotone is None:
                 assert ran == whole[2][stop:], note
 
 

@@ -44,7 +44,7 @@ def test_all_ways_agree_on_random_graphs(sample: Sample, name: str, turn: int) -
 @pytest.mark.usefixtures("_little_is_divided")
 def test_threads_divide_the_work_and_change_nothing(name: str) -> None:
     program = PROGRAMS[name]
-    only_better = analyse(program).improving is not None
+    only_better = analyse(program).monotone is not None
     judges = {d: run(program, busy_graph(), device="python", deterministic=d) for d in (False, True)}
     for way in (
         Way(threads=1),

@@ -84,7 +84,7 @@ class Interpreted:
         module = telling_changes(program.module) if tells else program.module
         exec(compile(module, program.file, "exec"), names)
         access = {"__np": np, **_accessors()}
-        if program.delivery is Delivery.MAILBOX:
+        if program.delivery is Delivery.DIRECT:
             exec(emit(layout.message), access)
             names["emit"] = access["emit"]
         self._f = {**access, **names, "edge_function": names.get("edge")}
@@ -99,7 +99,7 @@ class Interpreted:
     def _one(self, m: Memory, job: int, superstep: int, v: int) -> None:
         f = self._f
         listed = self._program.consumption is Consumption.LISTED
-        posted = self._program.delivery is Delivery.MAILBOX
+        posted = self._program.delivery is Delivery.DIRECT
         m.next_sent[v] = 0
         m.ran[v] = IDLE
         if m.status[v] == 2:
@@ -161,7 +161,7 @@ def run_plainly(
     number = 0
     while True:
         memory.pointers["aggregates"] = _cells(values, [a.field.dtype() for a in aggregators])
-        if compiled.delivery is Delivery.MAILBOX:
+        if compiled.delivery is Delivery.DIRECT:
             memory.offsets, memory.mail = messages
             if compiled.consumption is Consumption.LISTED:
                 memory.pointers["lists"] = [np.zeros(len(memory.mail), d) for d in layout.message.stored]
@@ -183,7 +183,7 @@ def run_plainly(
         memory.sent, memory.next_sent = memory.next_sent, memory.sent
         memory.records, memory.next_records = memory.next_records, memory.records
         is_quiet = not (memory.sent.astype(bool) & (graph.out_degrees() > 0)).any()
-        if compiled.delivery is Delivery.MAILBOX:
+        if compiled.delivery is Delivery.DIRECT:
             messages = _sorted_mail(memory, graph)
             is_quiet = messages[0][-1] == 0
         if is_quiet and (memory.status != 0).all():

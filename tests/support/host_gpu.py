@@ -222,7 +222,7 @@ class _LeaseKernel:
     def _superstep(self, lease: Any, control: Any) -> None:
         program, plan, n = self._program, control["plan"], int(lease["num_owned"])
         key, number = int(lease["control"]), int(plan["superstep"])
-        posts = program.delivery is Delivery.MAILBOX
+        posts = program.delivery is Delivery.DIRECT
         if plan["resumes"]:
             memory, ran, given = self._begun.pop(key)
             bits = _at(lease["mail"]["again"], np.uint8, -(-n // 32) * 4)
@@ -308,7 +308,7 @@ class _LeaseKernel:
         degrees = _at(job["out_degrees"], np.uint32, n)
         sends = (memory.next_sent != 0) & (degrees > 0)
         sent_edges = int(degrees[sends].sum())
-        if program.delivery is Delivery.MAILBOX:
+        if program.delivery is Delivery.DIRECT:
             sent_edges = int(_at(job["num_mails"], np.uint64, 1)[0])
         else:
             bits = _at(lease["sent"][(number + 1) & 1], np.uint8, -(-int(lease["num_places"]) // 32) * 4)

@@ -24,7 +24,7 @@ def made(name: str) -> Vertex:
 
 def combines_mail(program: Vertex) -> bool:
     derived = analyse(program)
-    return derived.delivery is Delivery.MAILBOX and derived.consumption is not Consumption.LISTED
+    return derived.delivery is Delivery.DIRECT and derived.consumption is not Consumption.LISTED
 
 
 def ending(engine: Any, program: Vertex, left: int) -> tuple[dict[str, Any], dict[str, Any], list[int], bool]:

@@ -98,7 +98,7 @@ def _noted(way: Way, program: Vertex, graph: Any) -> Result:
 def assert_all_equal(program: Vertex, sample: Sample, ways: list[Way] = WAYS) -> None:
     """Check every way against the interpreter on one rank; deterministic ones bit for bit."""
     twin = Way(device="python")
-    only_better = analyse(program).improving is not None
+    only_better = analyse(program).monotone is not None
     judges = {d: results_of(program, sample, [replace(twin, deterministic=d)])[0][1] for d in (False, True)}
     assert_same(judges[False], judges[True], exact=False)
     for way, result in results_of(program, sample, ways):

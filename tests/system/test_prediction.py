@@ -74,7 +74,7 @@ def test_a_path_takes_a_latency_a_superstep(num_ranks: int, microseconds: float)
     assert is_near(seconds / 3000, microseconds * 1e-6, 1.1)
 
 
-# 10 supersteps each, best first on one GPU; times of the device.
+# 10 supersteps each, priority order on one GPU; times of the device.
 @pytest.mark.parametrize(
     ("size", "num_ranks", "milliseconds", "tolerance"),
     [(KRON_22, 1, 0.456, 1.5), (KRON_22, 2, 0.676, 1.5), (KRON_24, 1, 1.359, 2.0)],

@@ -120,7 +120,7 @@ def _compute(program: VertexProgram, layout: Layout, empty: Sequence[str], tells
     if listed:
         boxes = [_elements(_code(d), "lists", i) for i, d in enumerate(layout.message.stored)]
         inbox = _tuple(["begin", "end", *boxes])
-    posts = program.delivery is Delivery.MAILBOX
+    posts = program.delivery is Delivery.DIRECT
     name = "sigps_compute_listed" if listed else "sigps_compute"
     lines = [
         f"def {name}(job, superstep, vertex, {messages}, record, given):",

@@ -339,7 +339,7 @@ def _defines(program: VertexProgram, layout: Layout, neutral: bytes | None) -> d
         "SIGPS_WALKS": str(int(program.reads_edges)),
         "SIGPS_BY_WARP": str(int(program.reads_neighbors)),
         "SIGPS_LISTED": str(int(listed)),
-        "SIGPS_MAILBOX": str(int(program.delivery is Delivery.MAILBOX)),
+        "SIGPS_MAILBOX": str(int(program.delivery is Delivery.DIRECT)),
         "SIGPS_EARLY_EXIT": str(int(program.early_exit in (EarlyExit.FIRST, EarlyExit.LOWEST))),
     }
 

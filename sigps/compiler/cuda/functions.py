@@ -96,7 +96,7 @@ class Functions:
                 )
             edges = numba.types.Tuple(parts)
         mail: Any = numba.types.Tuple([])
-        if program.delivery is Delivery.MAILBOX:
+        if program.delivery is Delivery.DIRECT:
             mail = numba.types.Tuple([POINTER, numba.types.uint32, POINTER])
             self._define_emit(Row(program.message_dtypes, program.message_dtypes))
         given = (env, params, _of(program.aggregate_dtypes), env, _of(program.state_dtypes), inbox)

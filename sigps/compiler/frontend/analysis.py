@@ -24,8 +24,8 @@ from sigps.compiler.frontend.source import reject
 from sigps.compiler.frontend.subject import Precision, Subject
 from sigps.compiler.frontend.syntax import assign, at, cast, expression, function, statements, tuple_of
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, Slot, VertexProgram
-from sigps.compiler.proofs.monotone import improving
-from sigps.compiler.proofs.priority import best_first
+from sigps.compiler.proofs.monotone import monotone
+from sigps.compiler.proofs.priority import priority_form
 from sigps.errors import CompileError
 from sigps.kernels.cpu.neighbors import mark_row, next_common
 from sigps.model.vertex import Vertex
@@ -86,7 +86,7 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
     if messages.consumption is not Consumption.LISTED:
         functions += [lift(subject, messages, tree), merge(subject, messages)]
     functions.append(fold(subject))
-    if sends.delivery is Delivery.MAILBOX:
+    if sends.delivery is Delivery.DIRECT:
         functions.append(emit(len(subject.message)))
     functions += _methods(subject, lower.methods | messages.methods | edges.methods | edge_methods)
     module = _TypedMessages(subject).visit(ast.Module(body=at(functions, tree), type_ignores=[]))
@@ -125,7 +125,7 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
     )
     if derived.has_master or derived.links_edges:  # every superstep is seen, so they must be those as written
         return derived
-    return dataclasses.replace(derived, best_first=best_first(derived), improving=improving(derived))
+    return dataclasses.replace(derived, priority_form=priority_form(derived), monotone=monotone(derived))
 
 
 def _compute(
@@ -217,7 +217,7 @@ class _Returns(ast.NodeTransformer):
 
 
 def _edge(subject: Subject, sends: Sends, tree: ast.FunctionDef) -> tuple[list[ast.stmt], set[str]]:
-    if sends.delivery is Delivery.MAILBOX:
+    if sends.delivery is Delivery.DIRECT:
         return [], set()
     start = unpack(subject, "__env", "__params")
     if sends.record:

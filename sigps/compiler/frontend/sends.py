@@ -78,7 +78,7 @@ def separate_sends(body: list[ast.stmt], subject: Subject) -> Sends:
     if not obstacle and max(_most_sends(body, finder.sites)) > 1:
         obstacle = "one run of compute() may send twice along an edge"
     if obstacle:
-        return Sends(Delivery.MAILBOX, body, obstacle=obstacle)
+        return Sends(Delivery.DIRECT, body, obstacle=obstacle)
     return _as_record(body, finder.sites, subject)
 
 

@@ -1,4 +1,4 @@
-"""Improving programs: a message changes a vertex only where its first field, the key, is better than what it knows.
+"""Monotone programs: a message changes a vertex only where its first field, the key, is better than what it knows.
 
 Such a vertex keeps the best key it has heard (`known`), and lives by one rule after superstep 0: a strictly better key
 is taken, and perhaps passed on; any other message leaves everything as it is. So a message that is heard a second
@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from sigps.compiler.program import HALT, SENT, Consumption, Delivery, Improving, VertexProgram
+from sigps.compiler.program import HALT, SENT, Consumption, Delivery, Monotone, VertexProgram
 from sigps.compiler.proofs.opaque import (
     Functions,
     Superstep,
@@ -33,24 +33,24 @@ from sigps.compiler.proofs.opaque import (
     may_not_end,
 )
 
-__all__ = ["find_obstacle", "improving"]
+__all__ = ["find_obstacle", "monotone"]
 
 MORE = 'compute() does more than "take a better value, or do nothing"'
 
 
-def improving(program: VertexProgram) -> Improving | None:
-    """Return where an improving program keeps what it knows and says its keys; None for other programs."""
+def monotone(program: VertexProgram) -> Monotone | None:
+    """Return where a monotone program keeps what it knows and says its keys; None for other programs."""
     found = _examine(program)
-    return found if isinstance(found, Improving) else None
+    return found if isinstance(found, Monotone) else None
 
 
 def find_obstacle(program: VertexProgram) -> str | None:
-    """Tell why a program is not an improving one; None where it is."""
+    """Tell why a program is not a monotone one; None where it is."""
     found = _examine(program)
     return found if isinstance(found, str) else None
 
 
-def _examine(program: VertexProgram) -> Improving | str:
+def _examine(program: VertexProgram) -> Monotone | str:
     if program.delivery is not Delivery.RECORD or program.consumption is not Consumption.COMBINED:
         return "messages are not combined along edges"
     if [slot.op for slot in program.slots] not in (["min"], ["max"]):
@@ -68,7 +68,7 @@ def _examine(program: VertexProgram) -> Improving | str:
         record, column = key
         for known, dtype in enumerate(program.state_dtypes):
             if dtype == key_dtype and _improves(program, names, known, record):
-                return Improving(known, record, column)
+                return Monotone(known, record, column)
     except Exception:  # whatever else the program did with a value, no value here can bear it
         return MORE
     return MORE

@@ -1,4 +1,4 @@
-"""The best-first form: a program in which the best value may spread alone, and is final where it arrives.
+"""The priority-order form: a program in which the best value may spread alone, and is final where it arrives.
 
 It exists for programs of one shape: in superstep 0 a vertex says what it starts with, or nothing; later, whoever
 hears a better value takes it and passes it on, and nothing else happens. Then the end does not depend on the
@@ -40,10 +40,10 @@ from sigps.compiler.proofs.opaque import (
     may_not_end,
 )
 
-__all__ = ["best_first", "find_obstacle"]
+__all__ = ["find_obstacle", "priority_form"]
 
 
-def best_first(program: VertexProgram) -> VertexProgram | None:
+def priority_form(program: VertexProgram) -> VertexProgram | None:
     """Return the form of a program for supersteps in which only the best value is sent; None where it has none.
 
     In it, whoever sends retires, and the first message is enough.
@@ -60,11 +60,11 @@ def best_first(program: VertexProgram) -> VertexProgram | None:
         f"return __state, __np.uint8(__flags | (__flags & {SENT}) // {SENT // RETIRE}), __record, __contributions"
     )
     module.body += at([wrapped], compute)
-    return replace(program, module=module, early_exit=EarlyExit.FIRST, key=f"{program.key} best first")
+    return replace(program, module=module, early_exit=EarlyExit.FIRST, key=f"{program.key} priority order")
 
 
 def find_obstacle(program: VertexProgram) -> str | None:
-    """Tell why a program has no best-first form; None where it has one."""
+    """Tell why a program has no priority-order form; None where it has one."""
     if program.delivery is not Delivery.RECORD or program.consumption is not Consumption.COMBINED:
         return "messages are not combined along edges"
     if [slot.op for slot in program.slots] not in (["min"], ["max"]) or len(program.message) != 1:

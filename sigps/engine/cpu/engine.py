@@ -3,7 +3,7 @@
 `Engine.lease(k)` runs up to k supersteps without asking anybody but its `Exchange`. A superstep is one of
 
     pull     every owned vertex combines its in-neighbours' records and computes, in one loop
-             (in improving programs their last ones, for what is better than it knows: `improving.py`)
+             (in monotone programs their last ones, for what is better than it knows: `monotone.py`)
     push     last superstep's senders combine into inboxes; only who got a message, or is active, computes
     mailbox  messages that no record can express are written out, sorted by target, and read
     edge     every in-edge brings its message into its target's inbox; then as a push (`schedule="edge"`)
@@ -27,13 +27,13 @@ from sigps.compiler.cpu import NativeProgram, rows
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
 from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
-from sigps.engine.counters import Tally, agree
+from sigps.engine.counters import Counters, reduce_counters
 from sigps.engine.cpu.arrivals import combine_into, list_by_target
+from sigps.engine.cpu.direct_messages import DirectMessages
 from sigps.engine.cpu.edge_schedule import EdgePass
-from sigps.engine.cpu.fused import InARow, most_work_alone
-from sigps.engine.cpu.mailbox import Mailbox
+from sigps.engine.cpu.fused import Fused, most_work_alone
 from sigps.engine.cpu.monotone import Kept, has_order
-from sigps.engine.cpu.priority import Withheld
+from sigps.engine.cpu.priority import Buckets
 from sigps.engine.cpu.push import Scatter
 from sigps.engine.cpu.work import can_push, cut_vertices, split_list, walked_edges, with_marks
 from sigps.engine.direction import Direction, Schedule, choose_asking, choose_direction
@@ -87,13 +87,13 @@ class Engine:
         n, reach = subgraph.num_owned, subgraph.num_owned + subgraph.num_ghosts
         self.superstep = 0
         self._goes_by_edge = schedule == "edge"
-        self._is_best_first = asynchronous and native.best_first is not None and not self._goes_by_edge
-        improving = None if self._is_best_first or self._goes_by_edge else native.improving
-        self._native, self._program, self._params = improving or native, program, params
-        self._plain, self._best_first = native, native.best_first or native
+        self._is_priority_form = asynchronous and native.priority_form is not None and not self._goes_by_edge
+        monotone = None if self._is_priority_form or self._goes_by_edge else native.monotone
+        self._native, self._program, self._params = monotone or native, program, params
+        self._plain, self._priority_form = native, native.priority_form or native
         self._subgraph, self._exchange, self._threads = subgraph, exchange, threads
         self._forced, self._master = forced, master
-        self._withheld: Withheld | None = None
+        self._buckets: Buckets | None = None
         self._can_push = can_push(native, deterministic) and forced != "pull"
         self._deterministic = deterministic
         self.aggregates = Aggregates(program.aggregators, deterministic, n)
@@ -102,14 +102,14 @@ class Engine:
         states = tuple(np.full(n, field.default, dtype=dtype) for field, dtype in initial)
         self._fields = (self._status, states)
         self._read, self._write = native.outbox(reach), native.outbox(reach)
-        self._last = Tally(active=n)
+        self._last = Counters(active=n)
         self._arrived: tuple[NDArray[np.int64], Arrays] | None = None
         self._senders: NDArray[Any] | None = None
         self._active: NDArray[Any] | None = None
         incoming = subgraph.incoming
         self._pull_edges = (incoming.offsets, incoming.ends, columns_of(incoming, program.edge_columns))
-        self._kept = Kept(improving, self._pull_edges[2], n, reach) if improving else None
-        self._has_order = improving is None or has_order(improving, params, self._pull_edges[2], threads)
+        self._kept = Kept(monotone, self._pull_edges[2], n, reach) if monotone else None
+        self._has_order = monotone is None or has_order(monotone, params, self._pull_edges[2], threads)
         self._edge_states = _edge_states(program, subgraph, exchange)
         self._edge_bytes = 0
         self._of_thread = threading.local()
@@ -119,7 +119,7 @@ class Engine:
             subgraph.out_degrees,
             walked_edges(native.program, subgraph, self._edge_states),
         )
-        self._may_go_in_a_row = (
+        self._may_fuse = (
             self._can_push
             and exchange.size == 1
             and (master is None or master.waits)
@@ -129,9 +129,9 @@ class Engine:
         self._ranges = cut_vertices(incoming.offsets, parts if threads.count > 1 else 1)
         self._num_out_edges = int(subgraph.out_degrees.sum(dtype=np.int64))
         self._num_with_out_edges = int(np.count_nonzero(subgraph.out_degrees))
-        self._mailbox = (
-            Mailbox(native, subgraph, exchange, deterministic, self._edge_states)
-            if native.program.delivery is Delivery.MAILBOX
+        self._direct = (
+            DirectMessages(native, subgraph, exchange, deterministic, self._edge_states)
+            if native.program.delivery is Delivery.DIRECT
             else None
         )
 
@@ -162,11 +162,11 @@ class Engine:
         self.state(name)[:] = values
 
     def save(self) -> Snapshot:
-        """Return what this partition needs to go on; between leases, and in no best-first run."""
-        assert not self._is_best_first
+        """Return what this partition needs to go on; between leases, and in no run in priority order."""
+        assert not self._is_priority_form
         owned = self._subgraph.owned_gids
-        if self._mailbox is not None:
-            flying = self._mailbox.save()
+        if self._direct is not None:
+            flying = self._direct.save()
         else:
             senders = self._last_senders()
             flying = "records", owned[senders], as_columns(self._read[1], senders)
@@ -187,19 +187,19 @@ class Engine:
         if self._edge_states is not None:
             self._edge_states.restore(self._subgraph, snapshot.sources, snapshot.edges)
         self.aggregates.restore(snapshot.aggregates)
-        tally = Tally(active=int(np.count_nonzero(self._status == ACTIVE)))
+        counters = Counters(active=int(np.count_nonzero(self._status == ACTIVE)))
         ends = self._subgraph.local_ids(snapshot.ends)
         if snapshot.in_flight == "records":
             self._write[0][ends] = 1
             fill_rows(self._write[1], ends, snapshot.values)
-            tally.senders = ends.size
-            tally.sent_edges = int(self._subgraph.out_degrees[ends].sum(dtype=np.int64))
+            counters.senders = ends.size
+            counters.sent_edges = int(self._subgraph.out_degrees[ends].sum(dtype=np.int64))
         self.superstep = snapshot.superstep - 1
         if self._exchange.gather(np.array([not self._has_order])).any():
             self._native, self._kept = self._plain, None
-        self._turn(tally)
-        if self._mailbox is not None:
-            self._mailbox.restore(snapshot.in_flight, ends, snapshot.values, self._job())
+        self._turn(counters)
+        if self._direct is not None:
+            self._direct.restore(snapshot.in_flight, ends, snapshot.values, self._job())
         elif snapshot.in_flight == "messages":
             self._arrived = ends, snapshot.values
 
@@ -210,11 +210,11 @@ class Engine:
             Whether the run has ended, and what happened in each superstep.
         """
         outcome = Outcome(ended=False)
-        if self.superstep == 0 and self._mailbox is None:
+        if self.superstep == 0 and self._direct is None:
             self._compile_loops()
         while not outcome.ended and (before := len(outcome.stats)) < num_supersteps:
-            if self._goes_in_a_row():
-                messages = self._advance_in_a_row(num_supersteps - before, outcome)
+            if self._fuses_next():
+                messages = self._advance_fused(num_supersteps - before, outcome)
             else:
                 messages = self._advance_once(outcome)
             if self._master is not None:
@@ -229,13 +229,13 @@ class Engine:
         began = time.perf_counter()
         ghosts, num_bytes = self._exchange_records()
         num_bytes += self._edge_bytes
-        direction, tally, mail_bytes = self._advance(ghosts)
+        direction, counters, mail_bytes = self._advance(ghosts)
         seconds = time.perf_counter() - began
         counts_idle = self._master is not None and self._master.in_flight
-        everywhere = agree(
+        everywhere = reduce_counters(
             self._exchange,
             self.aggregates,
-            tally,
+            counters,
             num_bytes=num_bytes + mail_bytes,
             seconds=seconds,
             is_unordered=not self._has_order,
@@ -243,45 +243,45 @@ class Engine:
         )
         if not everywhere.has_order:
             self._native, self._kept = self._plain, None
-        if everywhere.ran == 0 and not (self._is_best_first or self._kept or counts_idle):
+        if everywhere.ran == 0 and not (self._is_priority_form or self._kept or counts_idle):
             outcome.ended = True
             return 0
         messages, superstep = everywhere.messages, self.superstep
         if everywhere.ran > 0 or self._kept or counts_idle:
-            self._turn(tally)
+            self._turn(counters)
             outcome.stats.append(everywhere.as_stats(superstep, direction, time.perf_counter() - began))
-        if self._is_best_first and (superstep == 0 or messages == 0):
+        if self._is_priority_form and (superstep == 0 or messages == 0):
             messages = self._release()
         outcome.ended = everywhere.active == 0 and messages == 0
         return messages
 
-    def _goes_in_a_row(self) -> bool:
+    def _fuses_next(self) -> bool:
         """Tell whether one core takes the next superstep, and those behind it, by itself."""
         return (
-            self._may_go_in_a_row
+            self._may_fuse
             and self.superstep > 0
             and self._arrived is None
             and self._last.sent_edges + self._last.active <= most_work_alone(self._threads.count)
             and self._direction(self._last.sent_edges) == "push"
         )
 
-    def _advance_in_a_row(self, num_supersteps: int, outcome: Outcome) -> int:
+    def _advance_fused(self, num_supersteps: int, outcome: Outcome) -> int:
         """Run small supersteps, at most so many; say what they came to, and what the last one sent."""
         inbox, zero, given = self._open_inbox(), self.aggregates.identity, self.aggregates.given
         assert self._active is not None
-        row = self._in_a_row.run(
+        row = self._fused.run(
             self._native, num_supersteps, self._forced, self._last_senders(), self._active, self._last.sent_edges,
             self._job(), self._own, self._fields, self._read, self._write, inbox, self._native.empty, given, zero,
         )  # fmt: skip
         self._senders, self._active = row.senders, row.active
-        self._last = Tally(active=row.active.size, senders=row.senders.size, sent_edges=row.sent_edges)
+        self._last = Counters(active=row.active.size, senders=row.senders.size, sent_edges=row.sent_edges)
         self.superstep += len(row.stats)
         self.aggregates.restore(row.values)
         outcome.stats.extend(row.stats)
         if self._kept:
             self._kept.note(row.senders)
         messages = row.sent_edges
-        if self._is_best_first and messages == 0:
+        if self._is_priority_form and messages == 0:
             messages = self._release()
         outcome.ended = row.active.size == 0 and messages == 0
         return messages
@@ -309,29 +309,29 @@ class Engine:
         self._exchange.publish(*self._read)
         return self._exchange.collect(*self._read)
 
-    def _advance(self, ghosts: NDArray[np.int64]) -> tuple[str, Tally, int]:
+    def _advance(self, ghosts: NDArray[np.int64]) -> tuple[str, Counters, int]:
         """Compute one superstep of this partition."""
-        tally = Tally()
-        if self._mailbox is not None:
+        counters = Counters()
+        if self._direct is not None:
             job = self._job()
-            moved = self._mailbox.step(
-                job, lambda: self._own, self._fields, self._write, self._threads, self.aggregates, tally
+            moved = self._direct.step(
+                job, lambda: self._own, self._fields, self._write, self._threads, self.aggregates, counters
             )
-            return "mailbox", tally, moved
+            return "mailbox", counters, moved
         if self._arrived is not None:
             (targets, messages), self._arrived = self._arrived, None
-            self._read_arrived(targets, messages, tally)
-            return "push", tally, 0
+            self._read_arrived(targets, messages, counters)
+            return "push", counters, 0
         if self._goes_by_edge:
-            self._go_by_edge(ghosts.size, tally)
-            return "edge", tally, 0
+            self._go_by_edge(ghosts.size, counters)
+            return "edge", counters, 0
         sender_edges = self._local_sender_edges(ghosts)
         direction = self._direction(sender_edges)
         if direction == "push":
-            self._push(ghosts, sender_edges, tally)
+            self._push(ghosts, sender_edges, counters)
         else:
-            self._pull(ghosts, tally)
-        return direction, tally, 0
+            self._pull(ghosts, counters)
+        return direction, counters, 0
 
     def _direction(self, sender_edges: int) -> Direction:
         return choose_direction(
@@ -348,11 +348,11 @@ class Engine:
         env = (self.superstep, self._subgraph.num_vertices, self._subgraph.num_edges)
         return env, self._params, self.aggregates.values
 
-    def _pull(self, ghosts: NDArray[np.int64], tally: Tally) -> None:
+    def _pull(self, ghosts: NDArray[np.int64], counters: Counters) -> None:
         kept = self._kept if self.superstep > 0 else None
         gather = self._gather_better(kept, ghosts) if kept else self._gather(ghosts.size)
         for counts, total in self._threads.map(gather, self._ranges):
-            tally.add(counts, total)
+            counters.add(counts, total)
         self._senders = self._active = None
 
     def _gather_better(self, kept: Kept, ghosts: NDArray[np.int64]) -> Callable[[Span], Any]:
@@ -396,7 +396,7 @@ class Engine:
         longest = int(degrees.max()) if degrees.size else 0
         return tuple(np.empty(longest, dtype=d) for d in self._program.message_dtypes)
 
-    def _push(self, ghosts: NDArray[np.int64], sender_edges: int, tally: Tally) -> None:
+    def _push(self, ghosts: NDArray[np.int64], sender_edges: int, counters: Counters) -> None:
         senders, inbox = self._last_senders(), self._open_inbox()
         if ghosts.size:
             senders = np.concatenate([senders, ghosts])
@@ -404,35 +404,35 @@ class Engine:
             self._native, senders.astype(np.uint32, copy=False), sender_edges, self._job(), self._fields, self._read,
             inbox,
         )  # fmt: skip
-        self._compute_listed(touched, tally)
+        self._compute_listed(touched, counters)
 
-    def _go_by_edge(self, num_ghosts_sent: int, tally: Tally) -> None:
+    def _go_by_edge(self, num_ghosts_sent: int, counters: Counters) -> None:
         touched: list[NDArray[np.uint32]] = []
         inbox = self._open_inbox()
         if self._last.senders or num_ghosts_sent:
             touched = self._edge_pass.run(self._native, self._job(), self._fields, self._read, inbox)
-        self._compute_listed(touched, tally)
+        self._compute_listed(touched, counters)
 
-    def _read_arrived(self, targets: NDArray[np.int64], messages: Arrays, tally: Tally) -> None:
+    def _read_arrived(self, targets: NDArray[np.int64], messages: Arrays, counters: Counters) -> None:
         """Compute from messages instead of records, in the first superstep after an interpreter's."""
         job, n = self._job(), self._subgraph.num_owned
         if self._program.consumption is not Consumption.LISTED:
             self._compute_listed(
-                [combine_into(self._open_inbox(), self._native, targets, messages, job)], tally
+                [combine_into(self._open_inbox(), self._native, targets, messages, job)], counters
             )
             return
         boxes = list_by_target(targets, messages, n)
         no_mail = np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.int64)
-        _, (ran, active, _, _), total = self._native.loop("read_mailbox", self._deterministic)(
+        _, (ran, active, _, _), total = self._native.loop("read_direct", self._deterministic)(
             np.uint64(0), np.uint64(n), job, self._own, self._fields, boxes, self._native.empty, self._write,
             (*no_mail, np.empty(0, dtype=np.uint32)), self.aggregates.given, self.aggregates.identity,
         )  # fmt: skip
         senders = np.flatnonzero(self._write[0][:n])
         sent_edges = int(self._subgraph.out_degrees[senders].sum(dtype=np.int64))
-        tally.add((ran, active, senders.size, sent_edges), total)
+        counters.add((ran, active, senders.size, sent_edges), total)
         self._senders = self._active = None
 
-    def _compute_listed(self, touched: list[NDArray[np.uint32]], tally: Tally) -> None:
+    def _compute_listed(self, touched: list[NDArray[np.uint32]], counters: Counters) -> None:
         """Compute those whose inbox was filled, and those who are active."""
         is_heavy = self._program.reads_neighbors
         assert self._active is not None
@@ -443,7 +443,7 @@ class Engine:
         ]
         results = self._compute_all(parts)
         for counts, total, _, _ in results:
-            tally.add(counts, total)
+            counters.add(counts, total)
         self._senders = np.concatenate([_NONE, *[r[2] for r in results]])
         self._active = np.concatenate([_NONE, *[r[3] for r in results]])
 
@@ -477,8 +477,8 @@ class Engine:
         return Scatter(self._push_edges, self._own, self._subgraph.num_owned, self._threads)
 
     @cached_property
-    def _in_a_row(self) -> InARow:
-        return InARow(self._push_edges, self._subgraph.num_owned, self._threads.count)
+    def _fused(self) -> Fused:
+        return Fused(self._push_edges, self._subgraph.num_owned, self._threads.count)
 
     @cached_property
     def _edge_pass(self) -> EdgePass:
@@ -509,7 +509,7 @@ class Engine:
         senders = np.concatenate([self._last_senders().astype(np.int64), ghosts])
         return int((offsets[senders + 1] - offsets[senders]).sum())
 
-    def _turn(self, tally: Tally) -> None:
+    def _turn(self, counters: Counters) -> None:
         """Make what was written readable, and empty what was read."""
         old, (sent, written) = self._read, self._write
         self._read, self._write = self._write, old
@@ -520,29 +520,29 @@ class Engine:
             old[0].fill(0)
         if self._edge_states is not None:
             self._edge_bytes = self._edge_states.turn()
-        self._last = tally
+        self._last = counters
         self.superstep += 1
 
     def _release(self) -> int:
         """Let the best value withheld spread alone, or all of them; return how many messages that makes.
 
-        Collective. What a vertex sends in a best-first form is the value it keeps, so records are made anew.
+        Collective. What a vertex sends in a priority-order form is the value it keeps, so records are made anew.
         """
         sent, (records,) = self._read
         n = self._subgraph.num_owned
         values = self._fields[1][0]
-        if self._withheld is None:
-            self._withheld = Withheld(
+        if self._buckets is None:
+            self._buckets = Buckets(
                 self._native, sent[:n], self._subgraph.out_degrees, self._exchange, self._threads
             )
-        next_ = self._withheld.release(self._status, values, self._subgraph.num_edges)
+        next_ = self._buckets.release(self._status, values, self._subgraph.num_edges)
         sent.fill(0)
         sent[next_.senders] = 1
         records[next_.senders] = values[next_.senders]
         self._senders = next_.senders
-        self._last = Tally(senders=next_.senders.size, sent_edges=next_.num_edges)
-        self._native = self._plain if next_.is_last else self._best_first
-        self._is_best_first = not next_.is_last
+        self._last = Counters(senders=next_.senders.size, sent_edges=next_.num_edges)
+        self._native = self._plain if next_.is_last else self._priority_form
+        self._is_priority_form = not next_.is_last
         return next_.num_edges_everywhere
 
 

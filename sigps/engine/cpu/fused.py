@@ -1,4 +1,4 @@
-"""Small supersteps in a row on one CPU core: what lies between two of them is not asked of the interpreter."""
+"""fused supersteps on one CPU core: what lies between two of them is not asked of the interpreter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sigps.engine.cpu.push import pays_by_bins
 from sigps.engine.direction import Direction, pull_gain
 from sigps.engine.stats import SuperstepStats, shared_out
 
-__all__ = ["InARow", "Row", "most_work_alone"]
+__all__ = ["Fused", "Row", "most_work_alone"]
 
 _WORK_BEFORE_OTHERS = 1 << 16
 """Messages and active vertices of a superstep that one core has done before others are awake."""
@@ -40,7 +40,7 @@ def most_work_alone(num_threads: int) -> int:
 
 @dataclass(frozen=True)
 class Row:
-    """What supersteps in a row came to.
+    """What fused supersteps came to.
 
     Attributes:
         stats: One entry a superstep; what they took together is shared out by what they did.
@@ -57,7 +57,7 @@ class Row:
     values: tuple[Any, ...]
 
 
-class InARow:
+class Fused:
     """Runs supersteps that one core has done before others are awake. Room for what it lists is taken once.
 
     Args:
@@ -104,7 +104,7 @@ class InARow:
         gain = pull_gain(native.program.early_exit is not EarlyExit.NEVER, forced)
         limits = first + num_supersteps, self._most_work, _MOST_WORK_OF_ALL, gain, self._pull_cost
         others = sent_edges, self._edges, *arrays, self._lists, self._counts, self._account
-        loop: Any = native.loop("push_in_a_row")
+        loop: Any = native.loop("run_fused")
         if not loop.signatures:  # compile it: that is no superstep's time
             loop(job, (first, *limits[1:]), *others)
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What an engine keeps for an improving program (`compiler/improving.py`): every vertex's last record.
+"""What an engine keeps for a monotone program (`compiler/monotone.py`): every vertex's last record.
 
 Records are read as of the end of the last superstep, so those of its senders are brought over when it has ended.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.compiler.cpu import NativeProgram, rows
-from sigps.compiler.program import Improving
+from sigps.compiler.program import Monotone
 from sigps.device.cpu import Threads
 
 __all__ = ["Kept", "has_order"]
@@ -30,7 +30,7 @@ class Kept:
     vertices that know better need not look at their in-edges.
 
     Args:
-        native: An improving program.
+        native: A monotone program.
         columns: The in-edges' columns that messages need.
         num_owned: Vertices of the partition.
         num_records: The same and ghosts.
@@ -133,6 +133,6 @@ def _wants_min(native: NativeProgram) -> bool:
     return native.program.slots[0].op == "min"
 
 
-def _claim(native: NativeProgram) -> Improving:
-    assert native.program.improving is not None
-    return native.program.improving
+def _claim(native: NativeProgram) -> Monotone:
+    assert native.program.monotone is not None
+    return native.program.monotone

@@ -1,4 +1,4 @@
-"""Values withheld in a best-first run: who has not sent yet, and whose turn it is.
+"""Values withheld in a run in priority order: who has not sent yet, and whose turn it is.
 
 A value that is not the best one waits; when the best has arrived wherever it can, the best of the rest is next.
 That pays while one value still claims a large part of the graph, as the smallest label of a giant component
@@ -19,7 +19,7 @@ from sigps.device.cpu import Threads
 from sigps.engine.direction import choose_release
 from sigps.engine.exchange import Exchange
 
-__all__ = ["Release", "Withheld"]
+__all__ = ["Buckets", "Release"]
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Release:
     is_last: bool
 
 
-class Withheld:
+class Buckets:
     """The vertices of one partition that have something to say but have to wait.
 
     Args:
-        native: A program that has a best-first form.
+        native: A program that has a priority-order form.
         sent: [num_owned]: who wanted to send in superstep 0.
         out_degrees: [num_owned].
         exchange: The way to the other partitions.
@@ -58,7 +58,7 @@ class Withheld:
         exchange: Exchange,
         threads: Threads,
     ) -> None:
-        self._withheld = sent.copy()
+        self._buckets = sent.copy()
         self._out_degrees, self._exchange, self._threads = out_degrees, exchange, threads
         self._takes_min = native.program.slots[0].op == "min"
         self._find = native.plain_loop("best_of_withheld")
@@ -79,13 +79,13 @@ class Withheld:
         )
         best = (found[:, 2].min if self._takes_min else found[:, 2].max)()
         choice = choose_release(
-            withheld_edges=int(found[:, 1].sum()), num_edges=num_edges, rounds=self._rounds
+            waiting_edges=int(found[:, 1].sum()), num_edges=num_edges, rounds=self._rounds
         )
         self._rounds += 1
-        goes = self._withheld.view(np.bool_)
+        goes = self._buckets.view(np.bool_)
         if choice == "best":
             goes = goes & (values == best)
-            self._withheld[goes] = 0
+            self._buckets[goes] = 0
         senders = np.flatnonzero(goes).astype(np.uint32)
         edges = int(self._out_degrees[senders].sum(dtype=np.int64))
         everywhere = int(self._exchange.gather(np.array([edges]))[:, 0].sum())
@@ -96,9 +96,7 @@ class Withheld:
             return 0, 0, 0
         cuts = np.linspace(0, values.size, self._threads.count + 1).astype(np.uint64)
         parts = self._threads.map(
-            lambda span: self._find(
-                *span, self._withheld, status, values, self._out_degrees, self._takes_min
-            ),
+            lambda span: self._find(*span, self._buckets, status, values, self._out_degrees, self._takes_min),
             list(itertools.pairwise(cuts)),
         )
         best = [part[2] for part in parts if part[0]]

@@ -36,7 +36,7 @@ from sigps.engine.gpu.launch import (
     num_blocks,
 )
 from sigps.engine.gpu.memory_plan import MOST_SUPERSTEPS
-from sigps.engine.gpu.priority import GpuWithheld
+from sigps.engine.gpu.priority import GpuBuckets
 from sigps.engine.gpu.run_memory import RunMemory
 from sigps.engine.gpu.triangles import count_around
 from sigps.engine.gpu.variant import Form
@@ -80,7 +80,7 @@ def find_gpu_obstacle(program: VertexProgram, deterministic: bool, *, resumes: b
     if deterministic and any(d.kind == "f" for d in floats):
         return "deterministic sums of floats"
     combines = program.consumption is not Consumption.LISTED
-    if resumes and combines and program.delivery is Delivery.MAILBOX:
+    if resumes and combines and program.delivery is Delivery.DIRECT:
         return "state logs of a CPU that combined what send_to() sent"
     return None
 
@@ -140,10 +140,10 @@ class GpuEngine:
         alone = exchange.size == 1
         self._num_edges = subgraph.incoming.ends.size  # on all GPUs
         can_wait = asynchronous and not self._goes_by_edge
-        self._is_best_first = can_wait and native.program.best_first is not None
+        self._is_priority_form = can_wait and native.program.priority_form is not None
         self._rounds = self._few = 0
-        self._withheld: GpuWithheld | None = None
-        posts = native.program.delivery is Delivery.MAILBOX
+        self._buckets: GpuBuckets | None = None
+        posts = native.program.delivery is Delivery.DIRECT
         pulled = "mailbox" if posts else "edge" if self._goes_by_edge else "pull"
         self._directions = {PULL: pulled, PUSH: "push"}
         may_have_cluster = alone and not saves and master is None
@@ -172,7 +172,7 @@ class GpuEngine:
         while not outcome.ended and self.superstep < last:
             end = min(last, self.superstep + MOST_SUPERSTEPS)
             before = self.superstep
-            if self._is_best_first and before == 0:
+            if self._is_priority_form and before == 0:
                 end = 1
             if self._master is not None and not self._master.waits:
                 end, self._lease["counts_idle"] = before + 1, self._master.in_flight
@@ -180,7 +180,7 @@ class GpuEngine:
             outcome.ended = ending == NOTHING_LEFT
             if self._master is not None:
                 self._run_master(self._master, outcome, counted=self.superstep > before)
-            if self._is_best_first and (outcome.ended or self.superstep == 1):
+            if self._is_priority_form and (outcome.ended or self.superstep == 1):
                 outcome.ended = not self._release()
         self._read_aggregates()
         return outcome
@@ -248,8 +248,8 @@ class GpuEngine:
             self._memory.states[names.index(field)][:] = getattr(found, measure)
 
     def save(self) -> Snapshot:
-        """Return copies of what this partition needs to go on; between leases, and in no best-first run."""
-        assert not self._is_best_first
+        """Return copies of what this partition needs to go on; between leases, and in no run in priority order."""
+        assert not self._is_priority_form
         assert not self._has_cluster
         assert self._control is not None
         snapshot = gpu_snapshot.save(
@@ -286,7 +286,7 @@ class GpuEngine:
         """
         if self._master is not None:
             self._master.restore(snapshot.ends.size, self._exchange)
-        if snapshot.in_flight == "messages" and self._program.delivery is not Delivery.MAILBOX:
+        if snapshot.in_flight == "messages" and self._program.delivery is not Delivery.DIRECT:
             self._arrived = snapshot
             self.superstep = snapshot.superstep
         else:
@@ -405,19 +405,19 @@ class GpuEngine:
         memory, parity = self._memory, self.superstep & 1
         takes_min = self._program.slots[0].op == "min"
         values, sent = memory.states[0], memory.array(f"sent{parity}", np.uint32)
-        if self._withheld is None:
+        if self._buckets is None:
             status, degrees = memory.array("status", np.uint8), self._graph.out_degrees
-            self._withheld = GpuWithheld(self._gpu, sent, status, values, degrees, takes_min=takes_min)
-        waiting_edges, best = self._best_of_all(*self._withheld.find(), takes_min)
-        choice = choose_release(withheld_edges=waiting_edges, num_edges=self._num_edges, rounds=self._rounds)
+            self._buckets = GpuBuckets(self._gpu, sent, status, values, degrees, takes_min=takes_min)
+        waiting_edges, best = self._best_of_all(*self._buckets.find(), takes_min)
+        choice = choose_release(waiting_edges=waiting_edges, num_edges=self._num_edges, rounds=self._rounds)
         self._rounds += 1
         spreads_alone = choice == "best"
         records = memory.array(f"records{parity}", values.dtype)
-        num_senders, edges = self._withheld.release(best if spreads_alone else None, records, sent)
-        form = self._program.best_first if spreads_alone else self._program
+        num_senders, edges = self._buckets.release(best if spreads_alone else None, records, sent)
+        form = self._program.priority_form if spreads_alone else self._program
         assert form is not None
         self._form = self._compiled(form)
-        self._is_best_first = spreads_alone
+        self._is_priority_form = spreads_alone
         self._plan_release(num_senders, edges)
         self._few = 0
         return waiting_edges > 0
@@ -431,7 +431,7 @@ class GpuEngine:
         return holds
 
     def _best_of_all(self, waiting_edges: int, best: int, takes_min: bool) -> tuple[int, int]:
-        """Return what `GpuWithheld.find` would of all partitions."""
+        """Return what `GpuBuckets.find` would of all partitions."""
         return waiting_edges, best
 
 

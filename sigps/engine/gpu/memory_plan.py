@@ -224,7 +224,7 @@ def _arrays(
         board = report_bytes(len(program.aggregators)) * sizes.num_peers
         zeros |= {"board0": board, "board1": board, "num_published": 4 * sizes.num_peers, "num_meetings": 8}
         others["peers"] = PEER.itemsize * sizes.num_peers
-    if program.delivery is Delivery.MAILBOX:
+    if program.delivery is Delivery.DIRECT:
         zeros |= {"again": bits, "counts": 4 * n, "offsets": 8 * (n + 1), "num_mails": 8}
         others |= {
             "of_block": 8 * _MOST_BLOCKS,
@@ -254,7 +254,7 @@ def _arrays(
 def can_push(compiled: CudaProgram) -> bool:
     """Tell whether messages can be combined in inboxes, in any order; a GPU must also have the atomics for it."""
     program = compiled.program
-    along_edges = program.delivery is not Delivery.MAILBOX and program.consumption is not Consumption.LISTED
+    along_edges = program.delivery is not Delivery.DIRECT and program.consumption is not Consumption.LISTED
     return along_edges and bool(compiled.neutral) and not program.reads_neighbors
 
 

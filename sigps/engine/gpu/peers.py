@@ -164,7 +164,7 @@ class GpuPeerEngine(GpuEngine):
 
     @property
     def _posts(self) -> bool:
-        return self._program.delivery is Delivery.MAILBOX
+        return self._program.delivery is Delivery.DIRECT
 
     def _gids_of_ends(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
         return ends if self._posts else super()._gids_of_ends(ends)

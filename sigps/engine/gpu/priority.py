@@ -1,4 +1,4 @@
-"""Values withheld in a best-first run, in the memory of a GPU, as `withheld.py` has them on CPU cores."""
+"""Values withheld in a run in priority order, in the memory of a GPU, as `withheld.py` has them on CPU cores."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from sigps.device.cuda import Gpu, Kernel, Module
 from sigps.kernels.cuda.lease import RETIRED
 
-__all__ = ["GpuWithheld", "withheld_macros"]
+__all__ = ["GpuBuckets", "bucket_macros"]
 
 _THREADS = 256
 _WORDS = 4  # of `kernels/withheld.cu`
 
 
-class GpuWithheld:
+class GpuBuckets:
     """The vertices of one partition that have something to say but have to wait. Arrays are CuPy's.
 
     Args:
@@ -81,11 +81,11 @@ class GpuWithheld:
 def _kernels(gpu: Gpu, value_type: str, takes_min: bool) -> tuple[Kernel, Kernel]:
     from sigps.compiler.cuda.compile import link_plain
 
-    module = Module(link_plain("withheld", gpu.arch, withheld_macros(value_type, takes_min)))
+    module = Module(link_plain("withheld", gpu.arch, bucket_macros(value_type, takes_min)))
     return module.kernel("find_best_warp_mapped"), module.kernel("release_warp_mapped")
 
 
-def withheld_macros(value_type: str, takes_min: bool) -> dict[str, str]:
+def bucket_macros(value_type: str, takes_min: bool) -> dict[str, str]:
     """Return what `kernels/withheld.cu` is compiled with for a type of NumPy's."""
     is_signed = value_type.startswith("int")
     return {

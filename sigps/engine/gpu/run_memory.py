@@ -167,7 +167,7 @@ def _lease(
     lease["num_owned"], lease["num_places"] = graph.places.size, graph.num_places
     lease["num_hubs"] = graph.num_hubs
     rows = graph.incoming.rows
-    if program.delivery is not Delivery.MAILBOX:  # whose vertices have no bits to set
+    if program.delivery is not Delivery.DIRECT:  # whose vertices have no bits to set
         by_warp = program.consumption is Consumption.LISTED or program.reads_neighbors
         lease["num_block_rows"] = rows.num_heavy if by_warp else rows.num_block_rows
     lease["could_send"], lease["num_in_edges"] = graph.could_send, subgraph.incoming.ends.size
@@ -185,7 +185,7 @@ def _lease(
     mail["places"] = (graph.places_of_gids() if num_peers else graph.places).data.ptr
     for name in ("messages", "counts", "of_block", "again"):
         mail[name] = at(name)
-    if program.delivery is Delivery.MAILBOX:
+    if program.delivery is Delivery.DIRECT:
         mail["ids"], mail["places_of"] = graph.sorted_ids()
     return lease
 

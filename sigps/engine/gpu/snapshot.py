@@ -107,7 +107,7 @@ def save(
         try:
             status, states = _vertices(copier, memory, compiled.program, graph)
             edges = _edges(copier, memory, graph)
-            if compiled.program.delivery is Delivery.MAILBOX:
+            if compiled.program.delivery is Delivery.DIRECT:
                 ends, values = _mail(copier, memory, compiled, find)
             else:
                 ends, values = _records(copier, memory, compiled, graph, control)
@@ -121,7 +121,7 @@ def save(
         gids=gids,
         status=status,
         states=states,
-        in_flight="messages" if compiled.program.delivery is Delivery.MAILBOX else "records",
+        in_flight="messages" if compiled.program.delivery is Delivery.DIRECT else "records",
         ends=ends,
         values=values,
         aggregates=aggregates,
@@ -182,7 +182,7 @@ def restore(
     put_on_edges(memory, graph, tuple(np.asarray(values)[rows] for values in snapshot.edges))
     has_active = bool((status == ACTIVE).any())
     sent_edges = 0
-    if program.delivery is not Delivery.MAILBOX:
+    if program.delivery is not Delivery.DIRECT:
         sent_edges = _put_records(snapshot, memory, compiled, graph)
     elif snapshot.in_flight == "slots":
         raise DeviceError(

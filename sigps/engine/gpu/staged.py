@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sigps.compiler.program import Delivery
-from sigps.engine.counters import Tally, agree
+from sigps.engine.counters import Counters, reduce_counters
 from sigps.engine.gpu import snapshot as gpu_snapshot
 from sigps.engine.gpu.engine import GpuEngine
 from sigps.engine.stats import Outcome
@@ -39,12 +39,12 @@ class GpuPartEngine(GpuEngine):
         while not outcome.ended and len(outcome.stats) < num_supersteps:
             began = time.perf_counter()
             num_bytes = self._exchange_records() + self._edge_bytes
-            direction, tally, mail_bytes = self._advance()
+            direction, counters, mail_bytes = self._advance()
             counts_idle = self._master is not None and self._master.in_flight
-            everywhere = agree(
+            everywhere = reduce_counters(
                 self._exchange,
                 self.aggregates,
-                tally,
+                counters,
                 num_bytes=num_bytes + mail_bytes,
                 seconds=time.perf_counter() - began,
                 counts_idle=counts_idle,
@@ -54,7 +54,7 @@ class GpuPartEngine(GpuEngine):
                 seconds = time.perf_counter() - began
                 outcome.stats.append(everywhere.as_stats(self.superstep, direction, seconds))
                 self.superstep += 1
-                self._note_senders(tally)
+                self._note_senders(counters)
                 self._edge_bytes = self._show_edges()
                 self._memory.set_aggregates(self.aggregates.values)
             outcome.ended = not counted or (everywhere.active == 0 and everywhere.messages == 0)
@@ -95,7 +95,7 @@ class GpuPartEngine(GpuEngine):
         self._sender_edges = int(graph.outgoing.rows.degrees[by_place].sum(dtype=cupy.uint64))
         return num_bytes
 
-    def _advance(self) -> tuple[str, Tally, int]:
+    def _advance(self) -> tuple[str, Counters, int]:
         """Run one superstep; return its direction, what it did, and the bytes of mail that left this rank."""
         memory, superstep = self._memory, self.superstep
         memory.plan(
@@ -108,11 +108,11 @@ class GpuPartEngine(GpuEngine):
         mine = Outcome(ended=False)
         self._launch(superstep + 1, mine)
         self.superstep = superstep
-        tally, direction = Tally(active=self._num_active()), self._directions[0]
+        counters, direction = Counters(active=self._num_active()), self._directions[0]
         for done in mine.stats:  # of one superstep, or none where nobody ran
-            tally.ran, tally.sent_edges, direction = done.active, done.messages, done.direction
-            tally.totals = [memory.aggregate_values(self.aggregates.values)]
-        return direction, tally, self._post() if self._program.delivery is Delivery.MAILBOX else 0
+            counters.ran, counters.sent_edges, direction = done.active, done.messages, done.direction
+            counters.totals = [memory.aggregate_values(self.aggregates.values)]
+        return direction, counters, self._post() if self._program.delivery is Delivery.DIRECT else 0
 
     def _num_active(self) -> int:
         return int((self._memory.array("status", np.uint8) == ACTIVE).sum())
@@ -130,13 +130,13 @@ class GpuPartEngine(GpuEngine):
         gpu_snapshot.put_mail(self._memory, self._form.compiled, lids, arrived)
         return num_bytes
 
-    def _note_senders(self, tally: Tally) -> None:
+    def _note_senders(self, counters: Counters) -> None:
         """Keep who sent as bits, whichever way the superstep went: the next one asks for them, and so does a log."""
         import cupy
 
         graph, memory, parity = self._graph, self._memory, self.superstep & 1
-        if self._program.delivery is not Delivery.MAILBOX:
-            ran = tally.ran > 0
+        if self._program.delivery is not Delivery.DIRECT:
+            ran = counters.ran > 0
             sent = gpu_snapshot.senders(memory, graph, self._control) if ran else cupy.zeros(0, dtype=bool)
             memory.set_senders(parity, sent)
         control = np.zeros((), dtype=CONTROL)

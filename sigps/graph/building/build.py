@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
-from sigps.graph.agreement import agree
+from sigps.graph.agreement import raise_together
 from sigps.graph.building.edges import EdgeBuffer, EdgeChunk, KeyForm, TextChunk
 from sigps.graph.building.numbering import Numbering, Segment, Share, encode, number, translated
 from sigps.graph.building.rows import Duplicates, Rows, sort_edges
@@ -122,7 +122,7 @@ def _take_in(chunks: Iterable[EdgeChunk | TextChunk], vertices: ArrayLike | None
         if group.size > 1:
             for _ in chunks:  # a loader may compare notes with other ranks at the end
                 pass
-    agree(error, group)
+    raise_together(error, group)
     return share
 
 

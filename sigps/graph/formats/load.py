@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from sigps.errors import ConfigError, GraphError
-from sigps.graph.agreement import agree, together
+from sigps.graph.agreement import raise_together, together
 from sigps.graph.building.build import build_graph
 from sigps.graph.building.edges import EdgeChunk, TextChunk
 from sigps.graph.building.rows import Duplicates
@@ -273,5 +273,5 @@ def _read(found: EdgeInput, group: Group) -> Iterator[EdgeChunk | TextChunk]:
         yield from found.chunks
     except Exception as raised:
         error = raised
-    agree(error, group)
+    raise_together(error, group)
     found.check(group)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.errors import GraphError
-from sigps.graph.agreement import agree, together
+from sigps.graph.agreement import raise_together, together
 from sigps.graph.building.edges import EdgeChunk
 from sigps.graph.formats.blocks import import_optional
 from sigps.graph.formats.convert import rows_as_chunks
@@ -128,8 +128,8 @@ def _write(path: PathLike, group: Group, head: str, texts: Iterable[bytes]) -> N
     parts = [whole.with_name(scratch + str(rank)) for rank in range(group.size)]
     begin = [head.encode()] if group.rank == 0 else []
     try:
-        agree(_write_part(parts[group.rank], whole.suffix, itertools.chain(begin, texts)), group)
-        agree(_join(parts, whole) if group.rank == 0 else None, group)
+        raise_together(_write_part(parts[group.rank], whole.suffix, itertools.chain(begin, texts)), group)
+        raise_together(_join(parts, whole) if group.rank == 0 else None, group)
     finally:
         with contextlib.suppress(OSError):
             os.unlink(parts[group.rank])

@@ -1,4 +1,4 @@
-"""Small supersteps in a row on one CPU core, without the interpreter between them; `cpu.py` says what loops share.
+"""fused supersteps on one CPU core, without the interpreter between them; `cpu.py` says what loops share.
 
 lists     (senders, active, touched): [room], [room], [room + 1], and `counts`: [2], how many of the first two there are
 limits    (superstep to stop before, most work of a superstep, most work of all, gain, pull_cost)
@@ -11,7 +11,7 @@ import numpy as np
 
 from sigps.kernels.cpu.loops import Functions, Loop
 
-__all__ = ["is_push_cheaper", "push_in_a_row"]
+__all__ = ["is_push_cheaper", "run_fused"]
 
 
 def is_push_cheaper(sender_edges, num_active, num_vertices, gain, pull_cost):
@@ -26,11 +26,11 @@ def is_push_cheaper(sender_edges, num_active, num_vertices, gain, pull_cost):
     return (sender_edges + num_active) * gain < pull_cost
 
 
-def push_in_a_row(f: Functions) -> Loop:
+def run_fused(f: Functions) -> Loop:
     """Push, compute, and make what was written readable, again and again.
 
     Ends before a superstep that is large or is better pulled, when nothing is active and nothing in flight, and where
-    nobody ran: that is no superstep, but of an improving program. `lists` then are those of the last superstep, and
+    nobody ran: that is no superstep, but of a monotone program. `lists` then are those of the last superstep, and
     records are where they are read.
 
     Returns how many supersteps there were, the edges of the last senders, and the aggregators' values.
@@ -39,7 +39,7 @@ def push_in_a_row(f: Functions) -> Loop:
     load_record, store_record, cheaper = f.load_record, f.store_record, f.is_push_cheaper
     is_superstep = not f.may_retire
 
-    def push_in_a_row(
+    def run_fused(
         job,
         limits,
         sent_edges,
@@ -97,4 +97,4 @@ def push_in_a_row(f: Functions) -> Loop:
             sum_of_work += work
         return done, sent_edges, values
 
-    return push_in_a_row
+    return run_fused

@@ -24,7 +24,7 @@ UNLISTED where a first message need not list it, since it is active and will run
 What is sent to who has retired is combined, and never read: to ask would cost more. Lists of targets have room for one
 more.
 
-A loop over vertices returns a tally (ran, active, senders, sent_edges) and the aggregators' contributions.
+A loop over vertices returns a counters (ran, active, senders, sent_edges) and the aggregators' contributions.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ __all__ = [
     "compute_listed",
     "gather_combined",
     "gather_listed",
-    "read_mailbox",
+    "read_direct",
     "run",
     "scatter_binned",
     "scatter_direct",
@@ -75,7 +75,7 @@ class Functions(NamedTuple):
     """A program's functions and its arrays' loads and stores, compiled.
 
     `deliver(job, record, ids, source, target, columns)` gives (passes, slots); (passes, message) where they are
-    listed. Of an improving program the first slot is the key: `known(states, v)` is the best that v has heard,
+    listed. Of a monotone program the first slot is the key: `known(states, v)` is the best that v has heard,
     `is_better(key, other)` is strict, and `matters(states, v, slots)` tells whether v would take a message;
     messages of other programs always matter. A key is made of the record's field `said`, and the edge column
     `added` where one is. `scatter` and `compute_each` are `scatter_direct` and `compute_listed`;
@@ -131,7 +131,7 @@ def run(f: Functions) -> Loop:
 
 
 def commit(f: Functions) -> Loop:
-    """Write what a vertex decided; return its share of the tally and the total with its contributions."""
+    """Write what a vertex decided; return its share of the counters and the total with its contributions."""
     store_states, store_record, contribute = f.store_states, f.store_record, f.contribute
 
     def commit(v, outcome, own, fields, outbox, given, total):
@@ -398,7 +398,7 @@ def compute_listed(f: Functions) -> Loop:
     return compute_listed
 
 
-def read_mailbox(f: Functions) -> Loop:
+def read_direct(f: Functions) -> Loop:
     """Owned vertices begin..end read their messages from `boxes` and compute; what they send goes to `mail`.
 
     A vertex that overflows `mail` is left as it was, and its position is returned: the engine makes room and
@@ -406,7 +406,7 @@ def read_mailbox(f: Functions) -> Loop:
     """
     box, run, commit = f.box, f.run, f.commit
 
-    def read_mailbox(begin, end, job, own, fields, boxes, empty, write, mail, given, total):
+    def read_direct(begin, end, job, own, fields, boxes, empty, write, mail, given, total):
         ran, active = 0, 0
         for v in range(begin, end):
             if fields[0][v] == 2:
@@ -426,7 +426,7 @@ def read_mailbox(f: Functions) -> Loop:
             active += is_active
         return end, (ran, active, 0, 0), total
 
-    return read_mailbox
+    return read_direct
 
 
 def combine_mail(f: Functions) -> Loop:

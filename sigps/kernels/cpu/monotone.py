@@ -1,4 +1,4 @@
-"""The pull of improving programs (`compiler/improving.py`) on CPU cores; `cpu.py` says what loops share.
+"""The pull of monotone programs (`compiler/monotone.py`) on CPU cores; `cpu.py` says what loops share.
 
 records    the last record of every vertex, [n + g]: the worst value where there never was one
 reach      (records: [1], columns: ([n], ...)): the best of what was said in the last superstep, and of each

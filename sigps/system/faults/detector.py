@@ -9,7 +9,7 @@ So rank 0 keeps a TCP connection with each other rank, over which both send hear
     failed      left by an exception, and the others are still there `silent_seconds` later
 
 Who finds a fault passes it on: rank 0 to all, another to rank 0. What is done then is `on_fault`'s. A death after
-which the launcher ends all ranks at once is told by the witness (`witness.py`).
+which the launcher ends all ranks at once is told by the watchdog (`watchdog.py`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Any, Literal
 from sigps.group import Group
 from sigps.system.faults.fault import Fault
 from sigps.system.faults.links import Link, links_of
-from sigps.system.faults.watchdog import BEGUN, ENDED, FAILED, SPOKEN, Witness
+from sigps.system.faults.watchdog import BEGUN, ENDED, FAILED, SPOKEN, Watchdog
 
 __all__ = ["Fault", "FaultDetector", "end_run"]
 
@@ -86,17 +86,17 @@ class FaultDetector:
             link.begin(self._known.runs)
         if self._links:
             self._is_open = True
-            if self._known.witness is not None:
-                self._known.witness.note(None)
-                self._known.witness.note_log(None)
-            self._tell_witness(BEGUN)
-            self._known.lookout.offer(self._run)
+            if self._known.watchdog is not None:
+                self._known.watchdog.note(None)
+                self._known.watchdog.note_log(None)
+            self._tell_watchdog(BEGUN)
+            self._known.monitor.offer(self._run)
 
     def computing(self, superstep: Superstep) -> None:
         """Say that this rank computes from now on, and in which superstep, or what tells it."""
         self._own = (superstep, time.monotonic())
-        if self._is_open and self._known.witness is not None:
-            self._known.witness.note(self._superstep())
+        if self._is_open and self._known.watchdog is not None:
+            self._known.watchdog.note(self._superstep())
 
     def _superstep(self) -> int | None:
         superstep = self._own[0]
@@ -108,24 +108,24 @@ class FaultDetector:
 
     def note_log(self, log: object) -> None:
         """Say that the run can go on from this log now."""
-        if self._is_open and self._known.witness is not None:
-            self._known.witness.note_log(str(log))
+        if self._is_open and self._known.watchdog is not None:
+            self._known.watchdog.note_log(str(log))
 
     def close(self) -> None:
         """Take leave of the others, who go on. Waits for no rank; a second call does nothing."""
         if not self._is_open:
             return
         self._is_open, self._is_closing = False, True
-        self._tell_witness(FAILED if self._has_failed else ENDED)
-        lookout = self._known.lookout
-        if lookout.withdraw():
+        self._tell_watchdog(FAILED if self._has_failed else ENDED)
+        monitor = self._known.monitor
+        if monitor.withdraw():
             for link in self._links.values():
                 link.receive()  # goodbyes of others, which would fill the connection in time
             self._take_leave()
         else:
             with contextlib.suppress(OSError):
                 self._known.waking.send(b"!")
-            if not lookout.is_here() and not self._is_done.wait(_PATIENCE_SECONDS):
+            if not monitor.is_here() and not self._is_done.wait(_PATIENCE_SECONDS):
                 self._has_failed = True
         if self._has_failed:
             self._known.close()
@@ -150,7 +150,7 @@ class FaultDetector:
                 return
             pass_on = functools.partial(self._tell, {"kind": "fault", "fault": vars(fault)})
             if self._on_fault is None:
-                end_run(self._group, fault, self._last_log(), pass_on, self._known.witness)
+                end_run(self._group, fault, self._last_log(), pass_on, self._known.watchdog)
             else:
                 pass_on()
                 self._on_fault(fault)
@@ -171,9 +171,9 @@ class FaultDetector:
             if now >= beat_at:
                 self._tell({"kind": "beat", "superstep": self._superstep(), "seconds": self._computed(now)})
                 beat_at = now + self._interval
-                if self._known.witness is not None and self._group.rank == 0:
-                    self._known.witness.note(self._superstep())
-                    self._known.witness.note_log(self._last_log())
+                if self._known.watchdog is not None and self._group.rank == 0:
+                    self._known.watchdog.note(self._superstep())
+                    self._known.watchdog.note_log(self._last_log())
             wake_at = min([beat_at, *(link.heard_at + self._silent_seconds for link in self._links.values())])
             arrived = self._ready.select(max(wake_at - now, 1e-3))
             before, now = now, time.monotonic()
@@ -204,9 +204,9 @@ class FaultDetector:
             return self.last_log()
         return None
 
-    def _tell_witness(self, what: bytes) -> None:
-        if self._known.witness is not None:
-            self._known.witness.tell(what)
+    def _tell_watchdog(self, what: bytes) -> None:
+        if self._known.watchdog is not None:
+            self._known.watchdog.tell(what)
 
     def _hear(self, link: Link, now: float) -> Fault | None:
         """Take what a peer sent; a peer that is gone leaves `_links`."""
@@ -265,7 +265,7 @@ def end_run(
     fault: Fault,
     last_log: str | None,
     pass_on: Callable[[], None],
-    witness: Witness | None = None,
+    watchdog: Watchdog | None = None,
 ) -> None:
     """Say what happened on stderr, pass the fault on, end all ranks with exit code 1. Does not return.
 
@@ -275,20 +275,22 @@ def end_run(
     speaks_first = group.rank == (1 if fault.rank == 0 else 0)
     delay = 0.0 if speaks_first else min(1.5 + 0.05 * group.rank, 3.0)
     if speaks_first:
-        _speak(text, witness)  # before all else: the launcher kills this rank within a millisecond of a death
+        _speak(
+            text, watchdog
+        )  # before all else: the launcher kills this rank within a millisecond of a death
     threading.Timer(delay + _ABORT_SECONDS, os._exit, (1,)).start()
     pass_on()
     if not speaks_first:
         time.sleep(delay)
-        _speak(text, witness)
+        _speak(text, watchdog)
     sys.stdout.flush()
     time.sleep(0.1)  # the launcher passes on what was written, and an abort may overtake it
     getattr(group, "abort", os._exit)(1)
     os._exit(1)
 
 
-def _speak(text: bytes, witness: Witness | None) -> None:
+def _speak(text: bytes, watchdog: Watchdog | None) -> None:
     with contextlib.suppress(OSError):
         os.write(2, text)
-    if witness is not None:
-        witness.tell(SPOKEN)
+    if watchdog is not None:
+        watchdog.tell(SPOKEN)

@@ -1,4 +1,4 @@
-"""What can be wrong with a rank, in words. Needs nothing but Python: the witness has nothing else."""
+"""What can be wrong with a rank, in words. Needs nothing but Python: the watchdog has nothing else."""
 
 from __future__ import annotations
 

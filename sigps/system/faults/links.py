@@ -20,7 +20,7 @@ import msgpack
 
 from sigps.group import Group
 from sigps.system.faults.rendezvous import TOKEN_BYTES, accept_ranks, addresses_of, connect_to_master
-from sigps.system.faults.watchdog import Witness, start_witness
+from sigps.system.faults.watchdog import Watchdog, start_watchdog
 
 __all__ = ["Link", "Links", "links_of"]
 
@@ -118,17 +118,17 @@ class Links:
         links: This rank's, by rank.
         hosts: By rank.
         runs: How many have used them.
-        witness: Who tells of a death that no rank outlives.
-        lookout: The thread that watches.
+        watchdog: Who tells of a death that no rank outlives.
+        monitor: The thread that watches.
         waking, wake: What wakes it.
     """
 
     def __init__(
-        self, links: dict[int, Link], hosts: list[str], num_expected: int, witness: Witness | None
+        self, links: dict[int, Link], hosts: list[str], num_expected: int, watchdog: Watchdog | None
     ) -> None:
-        self.links, self.hosts, self.runs, self.witness = links, hosts, 0, witness
+        self.links, self.hosts, self.runs, self.watchdog = links, hosts, 0, watchdog
         self._num_expected = num_expected
-        self.lookout = Lookout()
+        self.monitor = Lookout()
         self.wake, self.waking = socket.socketpair()
         self.wake.setblocking(False)
 
@@ -145,12 +145,12 @@ class Links:
         """Close all."""
         for link in list(self.links.values()):
             self.drop(link)
-        self.lookout.end()
+        self.monitor.end()
         for end in (self.wake, self.waking):
             end.close()
-        witness, self.witness = self.witness, None
-        if witness is not None:
-            witness.close()
+        watchdog, self.watchdog = self.watchdog, None
+        if watchdog is not None:
+            watchdog.close()
 
 
 _known: weakref.WeakKeyDictionary[Group, Links] = weakref.WeakKeyDictionary()
@@ -159,7 +159,7 @@ _known: weakref.WeakKeyDictionary[Group, Links] = weakref.WeakKeyDictionary()
 def links_of(group: Group) -> Links:
     """Return connections that all ranks have, made anew where one has lost some. Collective.
 
-    Ranks that a launcher can end get a witness too.
+    Ranks that a launcher can end get a watchdog too.
     """
     known = _known.get(group)
     if not all(group.all_gather(known is not None and known.is_whole)):
@@ -171,30 +171,30 @@ def links_of(group: Group) -> Links:
             text = "ranks cannot watch each other: %s; the launcher alone notices a dead rank"
             log.warning(text, problem)
         links = {rank: Link(rank, connection) for rank, connection in sockets.items()}
-        witness = _find_witness(group, hosts) if hasattr(group, "abort") and not problem else None
-        known = _known[group] = Links(links, hosts, 1 if group.rank else group.size - 1, witness)
+        watchdog = _find_watchdog(group, hosts) if hasattr(group, "abort") and not problem else None
+        known = _known[group] = Links(links, hosts, 1 if group.rank else group.size - 1, watchdog)
         weakref.finalize(group, known.close)
     assert known is not None
     return known
 
 
-def _find_witness(group: Group, hosts: list[str]) -> Witness | None:
-    """Connect all ranks with a witness that rank 0 starts; None where that cannot be. Collective."""
+def _find_watchdog(group: Group, hosts: list[str]) -> Watchdog | None:
+    """Connect all ranks with a watchdog that rank 0 starts; None where that cannot be. Collective."""
     sockets, problem = _meet(group, hosts)
-    witness = None
+    watchdog = None
     if not problem and group.rank == 0:
         try:
-            witness = start_witness(sockets, hosts)
+            watchdog = start_watchdog(sockets, hosts)
         except OSError as error:
             problem = str(error)
     elif not problem:
-        witness = Witness(sockets[0])
+        watchdog = Watchdog(sockets[0])
     if problem:
-        log.debug("nobody witnesses the end of all ranks: %s", problem)
+        log.debug("nobody watchdogs the end of all ranks: %s", problem)
         for connection in sockets.values():
             connection.close()
     group.barrier()  # it watches before anybody tells it anything
-    return witness
+    return watchdog
 
 
 def _meet(group: Group, hosts: list[str]) -> tuple[dict[int, socket.socket], str]:

@@ -1,7 +1,7 @@
-"""The witness: a small process beside rank 0 that tells who died where no rank lives long enough to.
+"""The watchdog: a small process beside rank 0 that tells who died where no rank lives long enough to.
 
 A launcher ends all ranks within a millisecond of a death, and on busy cores no other rank gets to speak before. The
-witness is in a session of its own, so it lives on, and it is connected with every rank. The system closes a dead
+watchdog is in a session of its own, so it lives on, and it is connected with every rank. The system closes a dead
 rank's connections before it lets the launcher know, so who closed first is who died first.
 
 It starts with Python's own modules alone (`_PROGRAM`), in some 50 ms for which the first run waits.
@@ -23,10 +23,10 @@ from pathlib import Path
 
 from sigps.system.faults.fault import Fault
 
-__all__ = ["BEGUN", "ENDED", "FAILED", "SPOKEN", "Watch", "Witness", "start_witness"]
+__all__ = ["BEGUN", "ENDED", "FAILED", "SPOKEN", "Watch", "Watchdog", "start_watchdog"]
 
 READY = b"r"
-"""What the witness tells rank 0, once."""
+"""What the watchdog tells rank 0, once."""
 
 BEGUN, ENDED, FAILED, SPOKEN = b"b", b"e", b"f", b"s"
 """What a rank tells: it is in a run; it is in none; it left by an exception; it has told what is wrong."""
@@ -45,13 +45,13 @@ main(sys.argv[3:])
 """
 
 
-class Witness:
-    """A rank's end of the connection with the witness.
+class Watchdog:
+    """A rank's end of the connection with the watchdog.
 
     Args:
         connection: The connection.
-        room: On rank 0, what the witness reads: a file's descriptor.
-        process: On rank 0, the witness.
+        room: On rank 0, what the watchdog reads: a file's descriptor.
+        process: On rank 0, the watchdog.
     """
 
     def __init__(
@@ -81,18 +81,18 @@ class Witness:
             struct.pack_into("=I", self._note, 8, len(name))
 
     def close(self) -> None:
-        """End the connection; the witness ends when all have."""
+        """End the connection; the watchdog ends when all have."""
         self._connection.close()
         if self._process is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(1.0)
 
 
-def start_witness(connections: Mapping[int, socket.socket], hosts: Sequence[str]) -> Witness:
+def start_watchdog(connections: Mapping[int, socket.socket], hosts: Sequence[str]) -> Watchdog:
     """Start the process and give it these connections; return rank 0's end once it watches.
 
     Args:
-        connections: With each rank but 0; they are the witness's from now on.
+        connections: With each rank but 0; they are the watchdog's from now on.
         hosts: By rank.
 
     Raises:
@@ -123,13 +123,13 @@ def start_witness(connections: Mapping[int, socket.socket], hosts: Sequence[str]
         peer.close()
         own.settimeout(_PATIENCE_SECONDS)
         if own.recv(1) != READY:
-            raise OSError("the witness did not start")
+            raise OSError("the watchdog did not start")
         failed.pop_all()
-        return Witness(own, room.fileno(), process)
+        return Watchdog(own, room.fileno(), process)
 
 
 class Watch:
-    """What the witness knows of the ranks.
+    """What the watchdog knows of the ranks.
 
     Args:
         connections: By rank.
@@ -202,7 +202,7 @@ class Watch:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Be the witness. Arguments: descriptors of the note and of each rank's connection, then each rank's host."""
+    """Be the watchdog. Arguments: descriptors of the note and of each rank's connection, then each rank's host."""
     size = (len(arguments) - 1) // 2
     room, *descriptors = map(int, arguments[: size + 1])
     connections = [socket.socket(fileno=descriptor) for descriptor in descriptors]

@@ -97,7 +97,7 @@ def test_a_record(body: str, record: int, columns: tuple[str, ...]) -> None:
 )
 def test_the_mailbox(body: str, why: str) -> None:
     derived = analyse(program_of(body, "def f(self, y):\n    return y * self.x"))
-    assert derived.delivery is Delivery.MAILBOX
+    assert derived.delivery is Delivery.DIRECT
     assert why in derived.obstacles[-1]
     assert derived.obstacles[-1].startswith(("line ", "one run of compute()"))
 

@@ -1,10 +1,10 @@
-"""Improving programs: which they are, and that looking for better keys only gives what BSP gives."""
+"""Monotone programs: which they are, and that looking for better keys only gives what BSP gives."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import improving_programs as programs
+import monotone_programs as programs
 import numpy as np
 import pytest
 from battery import BATTERY, Sample
@@ -117,7 +117,7 @@ def reach(**parts: str) -> Any:
 )
 def test_programs_that_only_take_what_is_better(program: Any) -> None:
     assert find_obstacle(analyse(program)) is None
-    assert analyse(program, "single").improving is not None
+    assert analyse(program, "single").monotone is not None
 
 
 MORE = 'compute() does more than "take a better value, or do nothing"'
@@ -179,7 +179,7 @@ KEY = "the first value of a message is not the sender's, nor that and one of the
 def test_programs_that_do_something_else(program: Any, obstacle: str) -> None:
     derived = analyse(program)
     assert find_obstacle(derived) == obstacle
-    assert derived.improving is None
+    assert derived.monotone is None
 
 
 PROGRAMS: dict[str, Any] = {
@@ -300,8 +300,8 @@ def test_the_last_superstep_counts_though_nobody_heard_anything_better() -> None
 
 
 def test_explain_tells_which_programs_they_are() -> None:
-    assert "improving    a message that is not better than what a vertex knows is dropped" in explain(SSSP)
-    assert "improving    no: there is not one min or max of messages" in explain(PageRank)
+    assert "monotone     a message that is not better than what a vertex knows is dropped" in explain(SSSP)
+    assert "monotone     no: there is not one min or max of messages" in explain(PageRank)
 
 
 def test_explain_says_what_an_edge_adds_to_a_message() -> None:

@@ -12,7 +12,7 @@ from thread_group import ThreadGroup, run_ranks
 from sigps import Graph, Vertex, generate, run
 from sigps.apps import BFS, SSSP, WCC, PageRank
 from sigps.compiler.frontend.analysis import analyse
-from sigps.compiler.proofs.priority import best_first, find_obstacle
+from sigps.compiler.proofs.priority import find_obstacle, priority_form
 
 SPREAD = """
 class Spread(Vertex, message=VertexId):
@@ -88,7 +88,7 @@ MORE = 'compute() does more than "take a better value and pass it on"'
 def test_programs_that_do_something_else(program: Any, obstacle: str) -> None:
     derived = analyse(program)
     assert find_obstacle(derived) == obstacle
-    assert best_first(derived) is None
+    assert priority_form(derived) is None
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])

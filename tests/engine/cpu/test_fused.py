@@ -1,4 +1,4 @@
-"""Small supersteps in a row on one core: what they come to is what one superstep at a time does."""
+"""fused supersteps on one core: what they come to is what one superstep at a time does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rounds import Rounds
 from sigps import Graph, Vertex
 from sigps.apps import BFS, SSSP, WCC, KCore, KHop
 from sigps.engine.cpu import engine as in_memory
-from sigps.engine.cpu import fused as in_a_row
+from sigps.engine.cpu import fused as fused
 from sigps.engine.stats import shared_out
 
 SMALL = ["skewed", "grid", "path_undirected", "star_out", "two_components", "self_loop"]
@@ -74,13 +74,13 @@ def test_totals_that_are_kept_are_those_of_the_interpreter(graph: str) -> None:
 
 def test_a_row_is_as_long_as_it_may_be(monkeypatch: Any) -> None:
     rows = []
-    run = in_a_row.InARow.run
+    run = fused.Fused.run
 
     def noted(self: Any, *given: Any) -> Any:
         rows.append(run(self, *given))
         return rows[-1]
 
-    monkeypatch.setattr(in_a_row.InARow, "run", noted)
+    monkeypatch.setattr(fused.Fused, "run", noted)
     outcome = compiled(BFS(source=0), LONG).lease(10_000)
     assert outcome.ended
     assert len(outcome.stats) > 3000
@@ -91,7 +91,7 @@ def test_a_row_is_as_long_as_it_may_be(monkeypatch: Any) -> None:
 
 
 def test_a_large_superstep_is_left_to_all_threads(monkeypatch: Any) -> None:
-    monkeypatch.setattr(in_a_row, "_WORK_BEFORE_OTHERS", 40)
+    monkeypatch.setattr(fused, "_WORK_BEFORE_OTHERS", 40)
     graph = BATTERY["skewed"].build()
     program = KCore()
     found = history(compiled(program, graph, threads=5, forced="push"), program, 10_000)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sigps.engine.gpu.priority import GpuWithheld
+from sigps.engine.gpu.priority import GpuBuckets
 from sigps.kernels.cuda.lease import ACTIVE, HALTED, RETIRED
 
 pytestmark = pytest.mark.gpu
@@ -59,7 +59,7 @@ def test_turns(count: int, dtype: type[np.integer[Any]], takes_min: bool) -> Non
     status[0] = HALTED
     sent = on_device(words_of(waits, GHOST_WORDS))
     status_there, values_there = on_device(status), on_device(values)
-    withheld = GpuWithheld(
+    withheld = GpuBuckets(
         found_gpu(), sent, status_there, values_there, on_device(degrees), takes_min=takes_min
     )
     for takes_all in (False, False, True):
@@ -88,7 +88,7 @@ def test_turns(count: int, dtype: type[np.integer[Any]], takes_min: bool) -> Non
 
 def test_nobody() -> None:
     nothing: list[Any] = [on_device(np.zeros(0, dtype=t)) for t in (np.uint32, np.uint8, np.int32, np.uint32)]
-    withheld = GpuWithheld(found_gpu(), *nothing, takes_min=True)
+    withheld = GpuBuckets(found_gpu(), *nothing, takes_min=True)
     assert withheld.find() == (0, np.iinfo(np.int32).max)
     ghosts = on_device(np.full(2, 7, dtype=np.uint32))
     assert withheld.release(None, on_device(np.zeros(0, dtype=np.int32)), ghosts) == (0, 0)

@@ -51,7 +51,7 @@ def test_random_graphs(sample: Sample, name: str, way: Way) -> None:
 def test_cpu_cores_beside_a_gpu(name: str) -> None:
     program, sample = program_for(name, "skewed"), BATTERY["skewed"]
     judge = results_of(program, sample, [Way(device="python")])[0][1]
-    only_better = analyse(program).improving is not None
+    only_better = analyse(program).monotone is not None
 
     def mixed(group: ThreadGroup) -> Result:
         device = "cuda" if group.rank else "cpu"

@@ -54,7 +54,7 @@ def test_another_engine_goes_on_where_one_stopped(name: str, first: str, second:
             for aggregator, value in aggregators.items():
                 assert value == pytest.approx(whole[1][aggregator], rel=RELATIVE), note
             assert ended == whole[3], note
-            if analyse(program).improving is None or second != "cpu":
+            if analyse(program).monotone is None or second != "cpu":
                 assert ran == whole[2][stop:], note
 
 

@@ -17,7 +17,7 @@ from sigps.compiler.frontend.analysis import analyse
 from sigps.compiler.program import VertexProgram
 from sigps.engine.gpu.launch import MEDIUM, NARROW, NO_CLUSTER, WIDE, Shape, choose_cluster
 from sigps.engine.gpu.memory_plan import can_cluster
-from sigps.engine.gpu.priority import withheld_macros
+from sigps.engine.gpu.priority import bucket_macros
 from sigps.engine.gpu.simple_rows import Counting
 from sigps.engine.gpu.variant import BY_EDGE, PEERS, find_edge_obstacle
 from sigps.errors import DeviceError
@@ -150,8 +150,8 @@ def test_a_lease_of_what_is_kept_on_edges_links(program: type[Vertex], target: t
 
 
 @pytest.mark.parametrize(("arch", "precision"), TARGETS)
-def test_the_best_first_form_links(arch: str, precision: Any) -> None:
-    forms = [analyse(made(name), precision).best_first for name in names()]
+def test_the_priority_form_form_links(arch: str, precision: Any) -> None:
+    forms = [analyse(made(name), precision).priority_form for name in names()]
     found = [form for form in forms if form is not None]
     assert found
     for form in found[:1]:
@@ -180,7 +180,7 @@ def test_the_counting_kernels_link(arch: str, directed: bool) -> None:
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_the_kernels_of_what_is_withheld_link(arch: str, value_type: str) -> None:
     for takes_min in (False, True):
-        cubin = link_plain("withheld", arch, withheld_macros(value_type, takes_min))
+        cubin = link_plain("withheld", arch, bucket_macros(value_type, takes_min))
         assert cubin[:4] == b"\x7fELF"
         assert b"find_best_warp_mapped" in cubin
         assert b"release_warp_mapped" in cubin

@@ -85,7 +85,7 @@ def test_another_run_goes_on_from_a_log(name: str, first: Any, second: Any, tmp_
             run_on(second[0], program, SKEWED, **goes_on)
         return
     result = run_on(second[0], program, SKEWED, **goes_on)
-    assert_same(result, whole, exact=True, only_better=analyse(program).improving is not None)
+    assert_same(result, whole, exact=True, only_better=analyse(program).monotone is not None)
     assert [s.superstep for s in result.stats] == list(range(len(whole.stats)))
 
 
@@ -98,7 +98,7 @@ def test_every_graph_goes_on(name: str, tmp_path: Path) -> None:
         whole = run_on(1, program, sample, device="python")
         run_on(2, program, sample, device="cpu", max_supersteps=2, checkpoint=Checkpoint(folder, every=1))
         result = run_on(3, program, sample, device="cpu", checkpoint=Checkpoint(folder, every=1), resume=True)
-        assert_same(result, whole, exact=True, only_better=analyse(program).improving is not None)
+        assert_same(result, whole, exact=True, only_better=analyse(program).monotone is not None)
 
 
 def logged(folder: Path, supersteps: int = 6, every: int = 2, **options: Any) -> Result:

@@ -443,7 +443,7 @@ def test_a_killed_rank_ends_all_and_is_named(way: str, victim: int, mpirun: str,
     code, out, err = end_of(start(mpirun, tmp_path, way, victim))
     assert code != 0
     assert "after the run" not in out
-    # The witness speaks too where the launcher ends a rank that has spoken before it could say so. It knows how
+    # The watchdog speaks too where the launcher ends a rank that has spoken before it could say so. It knows how
     # far rank 0 is, which may not have seen the last barrier end yet.
     said = faults_in(err)
     assert said, err

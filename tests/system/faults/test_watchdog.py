@@ -1,4 +1,4 @@
-"""The witness: whose connection closed first, of whom, and when it is silent."""
+"""The watchdog: whose connection closed first, of whom, and when it is silent."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from sigps.system.faults import watchdog as witness
-from sigps.system.faults.watchdog import BEGUN, ENDED, FAILED, SPOKEN, Watch, Witness, start_witness
+from sigps.system.faults import watchdog as watchdog
+from sigps.system.faults.watchdog import BEGUN, ENDED, FAILED, SPOKEN, Watch, Watchdog, start_watchdog
 
 HOSTS = ["a", "b", "c"]
 
@@ -22,7 +22,7 @@ class Ranks:
     def __init__(self) -> None:
         pairs = [socket.socketpair() for _ in HOSTS]
         note = bytearray(8192)
-        self.ends = [Witness(own) for own, _ in pairs]
+        self.ends = [Watchdog(own) for own, _ in pairs]
         self.ends[0]._note = note  # type: ignore[assignment]
         self.ends[0].note(None)
         self.peers = [peer for _, peer in pairs]
@@ -123,15 +123,15 @@ def test_a_shorter_name_replaces_a_longer_one(ranks: Ranks) -> None:
 
 RANK_0 = """
 import fcntl, os, signal, socket, struct, sys, termios, time
-from sigps.system.faults.watchdog import BEGUN, start_witness
+from sigps.system.faults.watchdog import BEGUN, start_watchdog
 own, peer = socket.socketpair()
-witness = start_witness({1: peer}, ["a", "b"])
-for end in (witness, type(witness)(own)):
+watchdog = start_watchdog({1: peer}, ["a", "b"])
+for end in (watchdog, type(watchdog)(own)):
     end.tell(BEGUN)
-witness.note(7)
-witness.note_log("log/7")
+watchdog.note(7)
+watchdog.note_log("log/7")
 while any(
-    struct.unpack("i", fcntl.ioctl(end, termios.TIOCOUTQ, bytes(4)))[0] for end in (own, witness._connection)
+    struct.unpack("i", fcntl.ioctl(end, termios.TIOCOUTQ, bytes(4)))[0] for end in (own, watchdog._connection)
 ):
     time.sleep(0.01)  # until it has read what was told
 time.sleep(0.1)
@@ -148,7 +148,7 @@ def test_the_process_outlives_the_ranks(way: str, died: str) -> None:
 
 def test_it_ends_with_the_ranks() -> None:
     own, peer = socket.socketpair()
-    started = start_witness({1: peer}, HOSTS[:2])
+    started = start_watchdog({1: peer}, HOSTS[:2])
     own.close()
     started.close()
     process: Any = started._process
@@ -156,8 +156,8 @@ def test_it_ends_with_the_ranks() -> None:
 
 
 def test_where_it_cannot_start_an_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(witness.sys, "executable", "/nowhere/python")
+    monkeypatch.setattr(watchdog.sys, "executable", "/nowhere/python")
     own, peer = socket.socketpair()
     with own, pytest.raises(OSError, match="/nowhere/python"):
-        start_witness({1: peer}, HOSTS[:2])
+        start_watchdog({1: peer}, HOSTS[:2])
     assert peer.fileno() == -1

@@ -107,7 +107,7 @@ def test_combined_mail_is_what_the_interpreter_reads(deterministic: bool) -> Non
 
 
 def test_mail_that_does_not_fit_is_refused_before_it_is_written(monkeypatch):
-    monkeypatch.setattr("sigps.engine.cpu.mailbox.available_memory", lambda: 1 << 20)
+    monkeypatch.setattr("sigps.engine.cpu.direct_messages.available_memory", lambda: 1 << 20)
     with pytest.raises(
         ExchangeError,
         match=r"rank 0, superstep 0: the messages of this superstep need .* bytes and 1,048,576 are free",

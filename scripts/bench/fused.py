@@ -1,6 +1,6 @@
-"""Time runs on CPU cores with small supersteps in a row, and with the interpreter between all of them.
+"""Time runs on CPU cores with fused supersteps, and with the interpreter between all of them.
 
-    python scripts/bench/in_a_row.py --scale 18 --grid 500 --threads 2
+    python scripts/bench/fused.py --scale 18 --grid 500 --threads 2
 
 The two ways take turns; a time is the median of `--repeats` whole runs, of which the first turn is not counted. Prints
 a row at a time, and writes a JSON file to `scripts/bench/results/`.
@@ -30,7 +30,7 @@ def main() -> None:
     options.add_argument("--grid", type=int, default=500, help="rows and columns")
     options.add_argument("--threads", type=int, default=2)
     options.add_argument("--repeats", type=int, default=7)
-    options.add_argument("--output", type=Path, default=RESULTS / "in-a-row-cpu.json", help="the JSON file")
+    options.add_argument("--output", type=Path, default=RESULTS / "fused-cpu.json", help="the JSON file")
     given = options.parse_args()
     table = Table(given.output, machine_facts() | {"threads": given.threads, "repeats": given.repeats})
     kron = sigps.generate("rmat", scale=given.scale, weights="random")

@@ -19,13 +19,13 @@ from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.snapshot import InFlight, as_columns, fill_rows
 from sigps.errors import ExchangeError
 
-__all__ = ["Mailbox"]
+__all__ = ["DirectMessages"]
 
 Arrays = tuple[NDArray[Any], ...]
 _FIRST_ROOM = 1 << 12
 
 
-class Mailbox:
+class DirectMessages:
     """One partition's mail: what arrived for this superstep, and what is being written for the next."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Mailbox:
         write: tuple[Any, ...],
         threads: Threads,
         aggregates: Aggregates,
-        tally: Any,
+        counters: Any,
     ) -> int:
         """Read the mail, compute, send; returns the bytes that left this rank. Collective.
 
@@ -74,9 +74,9 @@ class Mailbox:
         results = threads.map(work, range(parts))
         for tallies, _ in results:
             for counts, total in tallies:
-                tally.add(counts, total)
+                counters.add(counts, total)
         mail = tuple(np.concatenate(columns) for columns in zip(*[r[1] for r in results], strict=True))
-        tally.sent_edges = mail[0].size
+        counters.sent_edges = mail[0].size
         return self._deliver(mail, job)
 
     def save(self) -> tuple[InFlight, NDArray[np.int64], Arrays]:
@@ -110,7 +110,7 @@ class Mailbox:
         aggregates: Aggregates,
     ) -> tuple[list[Any], Arrays]:
         """Run a range of vertices; where the mail overflows, make room and go on from that vertex."""
-        loop = self._native.loop("read_mailbox", bool(aggregates.given))
+        loop = self._native.loop("read_direct", bool(aggregates.given))
         room, num_mails = _FIRST_ROOM, 0
         tallies, written = [], []
         at = begin
