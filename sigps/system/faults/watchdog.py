@@ -37,11 +37,11 @@ _PATIENCE_SECONDS = 5.0
 
 _PROGRAM = """
 import sys, types
-for name, folder in zip(("sigps", "sigps.system"), sys.argv[1:3]):
+for name, folder in zip(("sigps", "sigps.system", "sigps.system.faults"), sys.argv[1:4]):
     sys.modules[name] = types.ModuleType(name)
     sys.modules[name].__path__ = [folder]
 from sigps.system.faults.watchdog import main
-main(sys.argv[3:])
+main(sys.argv[4:])
 """
 
 
@@ -109,8 +109,8 @@ def start_watchdog(connections: Mapping[int, socket.socket], hosts: Sequence[str
         room = given.enter_context(tempfile.TemporaryFile())
         room.truncate(_NOTE_BYTES)
         descriptors = [room.fileno(), *(ends[rank].fileno() for rank in sorted(ends))]
-        folder = Path(__file__).parent
-        arguments = [str(folder.parent), str(folder), *map(str, descriptors), *hosts]
+        packages = [str(folder) for folder in reversed(Path(__file__).parents[:3])]
+        arguments = [*packages, *map(str, descriptors), *hosts]
         process = subprocess.Popen(
             [sys.executable, "-ISc", _PROGRAM, *arguments],
             stdin=subprocess.DEVNULL,
