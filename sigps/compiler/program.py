@@ -35,6 +35,7 @@ from typing import Any
 
 import numpy as np
 
+from sigps.kernels.cpu.arguments import HALT, RETIRE, SENT
 from sigps.model.vertex import Aggregator, Field
 
 __all__ = [
@@ -51,7 +52,6 @@ __all__ = [
 ]
 
 FUNCTIONS = ("compute", "edge", "lift", "merge", "fold", "emit")
-HALT, RETIRE, SENT = 1, 2, 4
 TO_GID, TO_ID = 0, 1
 
 

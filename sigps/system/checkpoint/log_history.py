@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from sigps.errors import GraphError, StateLogError
-from sigps.kernels.cpu.loops import ACTIVE, HALTED, RETIRED
+from sigps.kernels.cpu.arguments import ACTIVE, HALTED, RETIRED
 from sigps.system.checkpoint import log_files
 from sigps.system.checkpoint.log_files import Manifest
 
