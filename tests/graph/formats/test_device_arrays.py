@@ -86,10 +86,8 @@ def test_without_cupy_the_error_says_what_to_do(
     sources, targets, weight, cost, vertices = given.values()
     with pytest.raises(GraphError) as caught:
         Graph.from_edges(sources, targets, weight, columns={"cost": cost}, vertices=vertices)
-    name = type(array).__name__
-    assert str(caught.value).startswith(
-        f"{where} is a test_device_arrays.{name} on a GPU; a graph is built on the host"
-    )
+    name = f"{type(array).__module__}.{type(array).__name__}"
+    assert str(caught.value).startswith(f"{where} is a {name} on a GPU; a graph is built on the host")
     assert "pip install 'sigps[cu13]', or [cu12]; or give NumPy arrays" in str(caught.value)
 
 
