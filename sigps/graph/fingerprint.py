@@ -8,8 +8,8 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.graph.generators.random_bits import splitmix64
 from sigps.graph.graph import Graph
+from sigps.graph.random_bits import splitmix64
 
 __all__ = ["fingerprint"]
 

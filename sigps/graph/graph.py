@@ -173,7 +173,7 @@ class Graph:
         Raises:
             GraphError: If the matrix is not square, not real, or not symmetric where it must be.
         """
-        from sigps.graph.formats.convert import from_scipy
+        from sigps.graph.formats.structures import from_scipy
 
         return from_scipy(
             matrix,
@@ -207,7 +207,7 @@ class Graph:
         Raises:
             GraphError: If nodes are no ids or an attribute is missing or no number.
         """
-        from sigps.graph.formats.convert import from_networkx
+        from sigps.graph.formats.structures import from_networkx
 
         return from_networkx(
             source,
@@ -253,7 +253,7 @@ class Graph:
         Raises:
             GraphError: If a column is missing, has missing values, or holds neither ids nor numbers.
         """
-        from sigps.graph.formats.convert import from_arrow
+        from sigps.graph.formats.structures import from_arrow
 
         return from_arrow(
             data,
@@ -274,7 +274,7 @@ class Graph:
 
         Entries are weights, 1.0 without. Parallel edges are entries of their own, which SciPy adds up.
         """
-        from sigps.graph.formats.convert import to_scipy
+        from sigps.graph.formats.structures import to_scipy
 
         return to_scipy(self)
 
@@ -336,7 +336,7 @@ class Graph:
         >>> Graph.from_edges([0, 1], [1, 2]).undirected().targets.tolist()
         [1, 0, 2, 1]
         """
-        from sigps.graph.formats.convert import undirected
+        from sigps.graph.formats.structures import undirected
 
         if not self.directed:
             return self
@@ -357,7 +357,7 @@ class Graph:
         >>> both.targets.tolist(), both.columns["leads_out"].tolist()
         ([1, 0, 2, 1], [True, False, True, False])
         """
-        from sigps.graph.formats.convert import both_ways
+        from sigps.graph.formats.structures import both_ways
 
         if self._both_ways is None:
             self._both_ways = both_ways(self)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
-from sigps.graph.formats.device_arrays import on_host
+from sigps.graph.user_arrays import on_host
 from sigps.group import Alone, Group
 
 __all__ = ["Ids", "as_ids", "ask", "split_by_rank"]

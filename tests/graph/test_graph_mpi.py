@@ -13,7 +13,7 @@ from places import SUPPORT
 
 from sigps.graph import Graph
 from sigps.graph.formats.store import open_store
-from sigps.graph.formats.write import write_edge_list, write_matrix_market
+from sigps.graph.formats.text_output import write_edge_list, write_matrix_market
 from sigps.group import Alone, Group
 
 MPIRUN = Path(sys.executable).parent / "mpirun"

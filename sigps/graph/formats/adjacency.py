@@ -21,8 +21,8 @@ from sigps.errors import GraphError
 from sigps.graph.building.rows import EdgeChunk
 from sigps.graph.formats.blocks import TextFile
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions
+from sigps.graph.formats.edge_list import COMMENTS, first_rows
 from sigps.graph.formats.ragged import ListedTwice, RaggedLines, RaggedParser
-from sigps.graph.formats.text import COMMENTS, first_rows
 from sigps.graph.formats.text_table import in_order
 from sigps.group import Group
 

@@ -18,7 +18,7 @@ from sigps.graph.building.rows import EdgeChunk
 from sigps.graph.formats.arrow_values import numbers_of
 from sigps.graph.formats.blocks import import_optional, require_file
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions
-from sigps.graph.formats.text import column_index, end_column, value_places
+from sigps.graph.formats.edge_list import column_index, end_column, value_places
 from sigps.graph.ids import as_ids
 from sigps.group import Group
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from sigps.errors import GraphError
 from sigps.graph.building.edges import EdgeChunk, TextChunk
+from sigps.graph.building.texts import Texts
 from sigps.graph.formats.blocks import TextFile
 from sigps.graph.formats.text_table import Layout, read_rows
-from sigps.graph.formats.texts import Texts
 from sigps.group import Group
 
 __all__ = [

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sigps.errors import GraphError
 from sigps.graph.formats.blocks import TextFile, require_file
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions, edge_chunks, promise_edges
-from sigps.graph.formats.text import first_rows, value_columns
+from sigps.graph.formats.edge_list import first_rows, value_columns
 from sigps.graph.formats.text_table import Column, Layout, read_rows, split_line
 from sigps.group import Group
 

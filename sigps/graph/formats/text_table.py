@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.errors import GraphError
+from sigps.graph.building.texts import Texts
 from sigps.graph.formats.arrow_values import numbers_of, one_array, strings_of
 from sigps.graph.formats.blocks import Block, TextFile, import_optional
-from sigps.graph.formats.texts import Texts
 from sigps.group import Group
 
 __all__ = [

@@ -14,12 +14,12 @@ import pyarrow
 import pytest
 import scipy.io
 
-import sigps.graph.formats.convert
-import sigps.graph.formats.write
+import sigps.graph.formats.structures
+import sigps.graph.formats.text_output
 from sigps.errors import GraphError
 from sigps.graph import Graph
-from sigps.graph.formats.load import load
-from sigps.graph.formats.write import _letters, write_edge_list, write_matrix_market, write_metis
+from sigps.graph.formats.text_output import _letters, write_edge_list, write_matrix_market, write_metis
+from sigps.graph.load import load
 
 
 def edges_of(graph: Graph) -> list[tuple]:
@@ -32,8 +32,8 @@ def edges_of(graph: Graph) -> list[tuple]:
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """Make every file take several blocks."""
-    monkeypatch.setattr(sigps.graph.formats.convert, "_BATCH_EDGES", 7)
-    monkeypatch.setattr(sigps.graph.formats.write, "_BLOCK_LINES", 3)
+    monkeypatch.setattr(sigps.graph.formats.structures, "_BATCH_EDGES", 7)
+    monkeypatch.setattr(sigps.graph.formats.text_output, "_BLOCK_LINES", 3)
 
 
 class TestEdgeList:
@@ -234,7 +234,7 @@ class TestMetis:
         assert os.listdir(tmp_path) == []
 
     def test_parallel_edges_at_the_border_of_blocks_are_found(self, monkeypatch, tmp_path):
-        monkeypatch.setattr(sigps.graph.formats.convert, "_BATCH_EDGES", 1)
+        monkeypatch.setattr(sigps.graph.formats.structures, "_BATCH_EDGES", 1)
         graph = Graph.from_edges([0, 0], [1, 1], directed=False)
         with pytest.raises(GraphError, match="no parallel edges"):
             write_metis(graph, tmp_path / "g.graph")
@@ -278,10 +278,10 @@ class TestUnwritable:
                 raise OSError(28, "No space left on device")
 
         (tmp_path / "g.txt").write_text("old")
-        opened = sigps.graph.formats.write._opened
+        opened = sigps.graph.formats.text_output._opened
         last = f".{size - 1}"
         monkeypatch.setattr(
-            sigps.graph.formats.write,
+            sigps.graph.formats.text_output,
             "_opened",
             lambda path, suffix: FullDisk() if path.suffix == last else opened(path, suffix),
         )

@@ -27,7 +27,7 @@ from sigps.errors import GraphError
 from sigps.graph.agreement import raise_together, together
 from sigps.graph.building.edges import EdgeChunk
 from sigps.graph.formats.blocks import import_optional
-from sigps.graph.formats.convert import rows_as_chunks
+from sigps.graph.formats.structures import rows_as_chunks
 from sigps.graph.graph import Graph
 from sigps.group import Group
 

@@ -15,7 +15,7 @@ from sigps.graph.building.rows import Duplicates
 from sigps.graph.formats.arrow import edge_chunk
 from sigps.graph.formats.blocks import import_optional
 from sigps.graph.formats.edge_input import LoadOptions
-from sigps.graph.formats.text import column_index
+from sigps.graph.formats.edge_list import column_index
 from sigps.graph.graph import Graph
 from sigps.graph.ids import as_ids
 from sigps.graph.report import LoadReport

@@ -11,7 +11,7 @@ import pytest
 
 from sigps import Graph, GraphError, run
 from sigps.apps import SSSP
-from sigps.graph.formats.device_arrays import on_host
+from sigps.graph.user_arrays import on_host
 
 SOURCES, TARGETS, WEIGHTS = [5, 5, 7], [7, 9, 9], [1.0, 8.0, 2.5]
 

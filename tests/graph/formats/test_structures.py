@@ -10,7 +10,7 @@ import pyarrow
 import pytest
 import scipy.sparse
 
-import sigps.graph.formats.convert
+import sigps.graph.formats.structures
 from sigps.errors import GraphError
 from sigps.graph import Graph
 from sigps.graph.formats.store import open_store
@@ -111,7 +111,7 @@ class TestScipy:
 class TestUndirected:
     @pytest.mark.parametrize("size", [1, 3])
     def test_every_edge_gets_its_reverse(self, run_ranks, sample, size, monkeypatch):
-        monkeypatch.setattr(sigps.graph.formats.convert, "_BATCH_EDGES", 7)
+        monkeypatch.setattr(sigps.graph.formats.structures, "_BATCH_EDGES", 7)
         tags = list(range(len(sample.sources)))
 
         def turn(group):
@@ -147,7 +147,7 @@ class TestUndirected:
 class TestBothWays:
     @pytest.mark.parametrize("size", [1, 3])
     def test_every_edge_is_in_the_rows_of_both_ends(self, run_ranks, sample, size, monkeypatch):
-        monkeypatch.setattr(sigps.graph.formats.convert, "_BATCH_EDGES", 7)
+        monkeypatch.setattr(sigps.graph.formats.structures, "_BATCH_EDGES", 7)
         tags = list(range(len(sample.sources)))
 
         def turn(group):

@@ -23,10 +23,10 @@ from sigps.graph.formats.arrow import read_arrow, read_parquet
 from sigps.graph.formats.blocks import TextFile, require_file
 from sigps.graph.formats.dimacs import read_dimacs
 from sigps.graph.formats.edge_input import ColumnRef, EdgeInput, LoadOptions
+from sigps.graph.formats.edge_list import read_edge_list
 from sigps.graph.formats.ldbc import ldbc_files, read_ldbc
 from sigps.graph.formats.matrix_market import read_matrix_market
 from sigps.graph.formats.metis import read_metis
-from sigps.graph.formats.text import read_edge_list
 from sigps.graph.graph import Graph
 from sigps.graph.report import LoadReport
 from sigps.group import Group, world
