@@ -184,7 +184,7 @@ def _check_graph(job: Job) -> None:
         name, options = job.graph.generator_call
         edge_stream(name, **options)
         return
-    from sigps.graph.load import detect_format
+    from sigps.graph.formats.table import detect_format
 
     try:
         detect_format(Path(job.graph.path))

@@ -12,9 +12,9 @@ import numpy as np
 from sigps.engine.direction import Schedule
 from sigps.engine.stats import SuperstepStats
 from sigps.errors import ConfigError, GraphError
-from sigps.graph.agreement import together
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning.partition import PartitionFunction
+from sigps.group import together
 from sigps.job.device_choice import Device, choose_device, column_types, compiling
 from sigps.job.result import Result
 from sigps.model.vertex import Vertex

@@ -12,10 +12,11 @@ from loaded import arcs, load_in_ranks, vertices, write
 import sigps.graph.load as load_module
 from sigps.errors import ConfigError, GraphError
 from sigps.graph import Graph
-from sigps.graph.building.rows import EdgeChunk
+from sigps.graph.building.edges import EdgeChunk
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions, own_ids
 from sigps.graph.formats.store import save
-from sigps.graph.load import FORMATS, detect_format, format_of, load
+from sigps.graph.formats.table import FORMATS, Format, detect_format, format_of
+from sigps.graph.load import load
 from sigps.group import Alone, Group
 
 Ranks = Callable[..., list[Any]]
@@ -223,7 +224,7 @@ def test_a_failure_that_is_no_graph_error_is_raised_as_it_is(
 
         return EdgeInput("snap", True, chunks())
 
-    known = {"snap": load_module._Format(read, frozenset())}
+    known = {"snap": Format(read, (".txt",))}
     monkeypatch.setattr(load_module, "FORMATS", known)
     path = write(tmp_path / "g.txt", "1 2\n")
     with pytest.raises(MemoryError, match="no room"):

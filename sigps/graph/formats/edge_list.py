@@ -6,30 +6,25 @@ many fields a row has; every rank reads the same first rows and so decides the s
 
 from __future__ import annotations
 
-import difflib
-import re
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from sigps.errors import GraphError
-from sigps.graph.formats.blocks import TextFile
-from sigps.graph.formats.edge_input import ColumnRef, EdgeInput, LoadOptions, edge_chunks
-from sigps.graph.formats.text_table import WHITESPACE, Column, Layout, split_line
-from sigps.group import Group
+from sigps.graph.arrays import GraphArrays
+from sigps.graph.building.edges import EdgeChunk
+from sigps.graph.building.rows import rows_as_chunks
+from sigps.graph.formats.blocks import COMMENTS, FirstRows, TextFile, first_rows
+from sigps.graph.formats.columns import END_NAMES, end_column, is_whole, value_columns
+from sigps.graph.formats.edge_input import EdgeInput, LoadOptions
+from sigps.graph.formats.text_output import PathLike, count_given, once, text_lines, write_text
+from sigps.graph.formats.text_table import WHITESPACE, Column, Layout, read_edges, split_line
+from sigps.group import Group, together
 
-__all__ = [
-    "COMMENTS",
-    "column_index",
-    "end_column",
-    "first_rows",
-    "read_edge_list",
-    "value_columns",
-    "value_places",
-]
-
-COMMENTS = ("#", "%", "//")
-"""What begins a comment line where the caller does not say."""
+__all__ = ["read_edge_list", "write_edge_list"]
 
 
 def read_edge_list(path: Path, options: LoadOptions, group: Group, *, format: str = "snap") -> EdgeInput:
@@ -58,133 +53,56 @@ def read_edge_list(path: Path, options: LoadOptions, group: Group, *, format: st
     directed = True if options.directed is None else options.directed
     result = EdgeInput(format, directed, notes=_notes(table, columns))
     result.rows_skipped = table.num_skipped if group.rank == 0 else 0
-    result.chunks = edge_chunks(source, layout, group, table.start, result)
+    result.chunks = read_edges(source, layout, group, table.start, result)
     return result
 
 
-@dataclass(frozen=True)
-class FirstRows:
-    """The first lines of a file that are rows: (offset, line) each, and the lines before the first."""
+def write_edge_list(
+    graph: GraphArrays,
+    path: PathLike,
+    *,
+    delimiter: str | None = None,
+    vertices_path: PathLike | None = None,
+) -> None:
+    """Write one edge a line: source, target, and the edge columns. Collective.
 
-    lines: list[tuple[int, bytes]]
-    num_skipped: int
-
-
-def first_rows(source: TextFile, comments: tuple[str, ...], count: int = 50) -> FirstRows:
-    """Return up to `count` lines that are neither blank nor comments.
-
-    Raises:
-        GraphError: If the file has none.
-    """
-    prefixes = tuple(prefix.encode() for prefix in comments)
-    rows: list[tuple[int, bytes]] = []
-    num_skipped = 0
-    for offset, line in source.lines():
-        stripped = line.strip()
-        if stripped and not stripped.startswith(prefixes):
-            rows.append((offset, line))
-            if len(rows) == count:
-                break
-        elif not rows:
-            num_skipped += 1
-    if not rows:
-        raise GraphError(
-            f"{source.path}: the file has no rows, only {num_skipped} blank or comment lines "
-            f"(comments begin with {' or '.join(comments)}; comment= names another beginning)"
-        )
-    return FirstRows(rows, num_skipped)
-
-
-def value_columns(
-    options: LoadOptions, names: Sequence[str], rows: Sequence[Sequence[str]], where: str
-) -> dict[str, Column]:
-    """Return the weight and the further columns that the caller asked for.
-
-    Weights are float64 unless a type is given; other columns are int64 where the first rows are whole.
+    An undirected edge is written once. The file begins with a comment that tells direction, counts and
+    columns; a csv file with a row of names. A suffix .gz, .bz2, .xz or .zst compresses.
 
     Args:
-        options: What the caller of `load` asked for.
-        names: The file's column names, empty strings without a header.
-        rows: The first rows' fields.
-        where: The file, for errors.
+        graph: The graph.
+        path: The file.
+        delimiter: One character; None for a comma in .csv files and a tab in others.
+        vertices_path: A file for all ids, one a line: an edge list has no place for isolated vertices.
 
     Raises:
-        GraphError: If a column is not there.
+        GraphError: If the file cannot be written, or a string id would read as something else.
     """
-    result = {}
-    for name, (place, kind) in value_places(options, names, where).items():
-        index = column_index(place, names, f"the column for {name!r}", where)
-        whole = name != "weight" and all(_is_whole(row[index]) for row in rows if index < len(row))
-        kind = kind or ("int64" if whole else "float64")
-        if kind not in _TYPES:
-            raise GraphError(f"column {name!r} has type {kind!r}; choose one of {', '.join(_TYPES)}")
-        hint = f'({place!r}, "float64") for {name!r} reads other numbers' if kind.startswith("int") else ""
-        result[name] = Column(index, kind, name, hint=hint)
-    return result
-
-
-def value_places(options: LoadOptions, names: Sequence[str], where: str) -> dict[str, tuple[int | str, str]]:
-    """Return where the weight and the further columns are, and the types asked for, empty if none.
-
-    Raises:
-        GraphError: If two options name the same column.
-    """
-    wanted: dict[str, ColumnRef] = {}
-    if options.weights is True:
-        wanted["weight"] = next((name for name in names if name.lower() in ("weight", "w")), 2)
-    elif options.weights is not None and options.weights is not False:
-        wanted["weight"] = options.weights
-    for name, ref in (options.columns or {}).items():
-        if name in ("source", "target") or name in wanted:
-            raise GraphError(f"{where}: columns= has {name!r}, which another option already names; rename it")
-        wanted[name] = ref
-    return {name: ref if isinstance(ref, tuple) else (ref, "") for name, ref in wanted.items()}
-
-
-def end_column(end: str, place: int | str | None, names: Sequence[str], where: str) -> int:
-    """Return the column of source or target ids: the one asked for, one of a usual name, or by position.
-
-    Raises:
-        GraphError: If the column that is asked for is not there.
-    """
-    if place is None:
-        usual = _SOURCE_NAMES if end == "source" else _TARGET_NAMES
-        lowered = [name.lower() for name in names]
-        position = 0 if end == "source" else 1
-        place = next((lowered.index(name) for name in usual if name in lowered), position)
-    return column_index(place, names, f"the {end} column", where)
-
-
-def column_index(place: int | str, names: Sequence[str], what: str, where: str) -> int:
-    """Return the position of a column that is given by position or name.
-
-    Raises:
-        GraphError: If there is no such column; names the nearest.
-    """
-    if isinstance(place, str):
-        if place in names:
-            return list(names).index(place)
-        known = [name for name in names if name]
-        if not known:
-            raise GraphError(
-                f"{where}: {what} is named {place!r}, but the file has no header; give its position"
-            )
-        near = difflib.get_close_matches(place, known, n=1, cutoff=0.0)[0]
+    name = Path(path).name.lower()
+    is_csv = ".csv" in name if delimiter is None else delimiter == ","
+    delimiter = ("," if is_csv else "\t") if delimiter is None else delimiter
+    if len(delimiter) != 1 or ord(delimiter) > 127 or delimiter.isalnum() or delimiter in "\r\n.-+#\"'":
         raise GraphError(
-            f"{where}: {what} is named {place!r}, but the file has {', '.join(known)}; try {near!r}"
+            f"delimiter={delimiter!r}: one character is needed that is no part of a number or a line"
         )
-    if not 0 <= place < len(names):
-        raise GraphError(
-            f"{where}: {what} is number {place} (counted from 0), but rows have {len(names)} "
-            f"field{'s' if len(names) != 1 else ''}"
+    together(lambda: _check_names(graph, delimiter, blanks=is_csv or ".tsv" in name), graph.group)
+    if graph.report.isolated and vertices_path is None:
+        logging.getLogger(__name__).warning(
+            "%s: %d isolated vertices have no line in an edge list; vertices_path= writes all ids",
+            path,
+            graph.report.isolated,
         )
-    return place
+    fields = ["source", "target", *graph.columns]
+    num_edges = count_given(graph)
+    kind = "directed" if graph.directed else "undirected"
+    head = f"# {kind}, {graph.num_vertices} vertices, {num_edges} edges\n# {delimiter.join(fields)}\n"
+    head = delimiter.join(fields) + "\n" if is_csv else head
+    write_text(path, graph.group, head, _edge_lines(graph, delimiter))
+    if vertices_path is not None:
+        write_text(vertices_path, graph.group, "", _id_lines(graph))
 
 
-_TYPES = ("int64", "int32", "float64", "float32")
-_WHOLE = re.compile(r"-?\d+")
-_SOURCE_NAMES = ("source", "src", "from", "fromnodeid")
-_TARGET_NAMES = ("target", "dst", "to", "tonodeid", "destination")
+_BLOCK_LINES = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -252,14 +170,10 @@ def _has_header(rows: list[list[str]], options: LoadOptions) -> bool:
     if options.ids == "string":
         asked = [options.source, options.target, options.weights, *(options.columns or {}).values()]
         asked = [ref[0] if isinstance(ref, tuple) else ref for ref in asked]
-        usual = {name.lower() for name in first} & {*_SOURCE_NAMES, *_TARGET_NAMES}
+        usual = {name.lower() for name in first} & {*END_NAMES["source"], *END_NAMES["target"]}
         return len(usual) >= 2 or any(isinstance(ref, str) and ref in first for ref in asked)
     named = not any(_is_number(name) for name in first)
-    return named and len(rows) > 1 and sum(_is_whole(field) for field in rows[1]) >= 2
-
-
-def _is_whole(field: str) -> bool:
-    return _WHOLE.fullmatch(field.strip()) is not None
+    return named and len(rows) > 1 and sum(is_whole(field) for field in rows[1]) >= 2
 
 
 def _is_number(field: str) -> bool:
@@ -280,3 +194,48 @@ def _notes(table: _Table, columns: dict[str, Column]) -> list[str]:
     )
     plural = "s" if len(ignored) > 1 else ""
     return [f"column{plural} {shown} not read (counted from 0; weights= and columns= read further columns)"]
+
+
+def _check_names(graph: GraphArrays, delimiter: str, *, blanks: bool) -> None:
+    """Refuse string ids that a reader would take apart or skip."""
+    table = graph.ids.table
+    if table is None or table.dtype.kind != "U" or not table.size:
+        return
+    letters = table.view(np.uint32).reshape(table.size, -1)
+    forbidden = "".join({"\n", "\r", '"', delimiter, *("" if blanks else " \t\v\f")})
+    wrong = np.isin(letters, [ord(letter) for letter in forbidden]).any(axis=1)
+    wrong |= letters[:, 0] == 0
+    wrong |= ((letters[:, :-1] == 0) & (letters[:, 1:] != 0)).any(axis=1)
+    for comment in COMMENTS:
+        wrong |= np.char.startswith(table, comment)
+    if wrong.any():
+        oid = str(table[np.flatnonzero(wrong)[0]])
+        raise GraphError(
+            f"the id {oid!r} cannot stand in an edge list with the delimiter {delimiter!r}: it is empty, "
+            "holds a delimiter, quote or line end, or begins like a comment. The native store holds any id"
+        )
+
+
+def _edge_lines(graph: GraphArrays, delimiter: str) -> Iterator[bytes]:
+    """Yield an edge list's lines. Looks ids up together with the other ranks: as many blocks on each."""
+    blocks = rows_as_chunks(graph)
+    nothing = np.empty(0, dtype=graph.targets.dtype)
+    while True:
+        chunk = next(blocks, None)
+        if not graph.group.all_reduce(np.array([int(chunk is not None)]), "max")[0]:
+            return
+        chunk = chunk or EdgeChunk(
+            nothing, nothing, {name: column[:0] for name, column in graph.columns.items()}
+        )
+        chunk = once(graph, chunk, chunk.sources <= chunk.targets)
+        ends = [graph.ids.to_oids(end.astype(np.int64)) for end in (chunk.sources, chunk.targets)]
+        yield text_lines([*ends, *chunk.columns.values()], delimiter)
+
+
+def _id_lines(graph: GraphArrays) -> Iterator[bytes]:
+    """Yield one id a line, of this rank's rows. Looks ids up together with the other ranks."""
+    rounds = int(graph.group.all_reduce(np.array([-(-graph.num_rows // _BLOCK_LINES)]), "max")[0])
+    for index in range(rounds):
+        first = min(index * _BLOCK_LINES, graph.num_rows)
+        gids = np.arange(first, min(first + _BLOCK_LINES, graph.num_rows)) + graph.first_row
+        yield text_lines([graph.ids.to_oids(gids)], "")

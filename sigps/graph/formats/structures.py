@@ -1,57 +1,35 @@
-"""Graphs from and to other structures: SciPy, NetworkX, whatever speaks Arrow; edges in both directions."""
+"""Structures in memory as graphs: SciPy matrices, NetworkX graphs, tables of Arrow; and a graph as a SciPy matrix."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sigps.errors import GraphError
-from sigps.graph.building.build import build_graph
-from sigps.graph.building.edges import EdgeChunk, edge_chunks, mirror, own_share
-from sigps.graph.building.rows import Duplicates
+from sigps.graph.arrays import GraphArrays
+from sigps.graph.building.edges import EdgeChunk, edge_chunks, own_share
 from sigps.graph.formats.arrow import edge_chunk
 from sigps.graph.formats.blocks import import_optional
-from sigps.graph.formats.edge_input import LoadOptions
-from sigps.graph.formats.edge_list import column_index
-from sigps.graph.graph import Graph
-from sigps.graph.ids import as_ids
-from sigps.graph.report import LoadReport
-from sigps.group import Group, world
+from sigps.graph.formats.columns import column_index
+from sigps.graph.formats.edge_input import EdgeInput, LoadOptions
+from sigps.graph.user_arrays import as_ids
+from sigps.group import Group
 
 if TYPE_CHECKING:
     import networkx
     import scipy.sparse
 
-__all__ = [
-    "both_ways",
-    "from_arrow",
-    "from_networkx",
-    "from_scipy",
-    "rows_as_chunks",
-    "to_scipy",
-    "undirected",
-]
-
-SelfLoops = Literal["keep", "drop"]
+__all__ = ["read_arrow_table", "read_networkx", "read_scipy", "to_scipy"]
 
 
-def from_scipy(
-    matrix: Any,
-    *,
-    directed: bool = True,
-    weights: bool = True,
-    duplicates: Duplicates = "keep",
-    self_loops: SelfLoops = "keep",
-    group: Group | None = None,
-) -> Graph:
-    """See `Graph.from_scipy`."""
+def read_scipy(matrix: Any, directed: bool, weights: bool, group: Group) -> EdgeInput:
+    """Return the edges of a sparse matrix that all ranks have; see `Graph.from_scipy`."""
     import_optional("scipy.sparse", "from_scipy")
     import scipy.sparse
 
-    group = world() if group is None else group
     is_sparse: bool = scipy.sparse.issparse(matrix)
     if not is_sparse:
         raise GraphError(f"from_scipy takes a SciPy sparse matrix or array, not {type(matrix).__name__}")
@@ -65,19 +43,11 @@ def from_scipy(
         one_side = _one_side(entries)
         sources, targets, values = sources[one_side], targets[one_side], values[one_side]
     columns = {"weight": values} if weights and values.dtype.kind != "b" else {}
-    return build_graph(
-        edge_chunks(sources, targets, columns, group),
-        directed=directed,
-        group=group,
-        duplicates=duplicates,
-        self_loops=self_loops,
-        ids="identity",
-        num_vertices=int(matrix.shape[0]),
-        report=LoadReport(format="scipy"),
-    )
+    chunks = edge_chunks(sources, targets, columns, group)
+    return EdgeInput("scipy", directed, chunks, num_vertices=int(matrix.shape[0]))
 
 
-def to_scipy(graph: Graph) -> scipy.sparse.csr_array[Any]:
+def to_scipy(graph: GraphArrays) -> scipy.sparse.csr_array[Any]:
     """See `Graph.to_scipy`."""
     import_optional("scipy.sparse", "to_scipy")
     import scipy.sparse
@@ -90,17 +60,10 @@ def to_scipy(graph: Graph) -> scipy.sparse.csr_array[Any]:
     return scipy.sparse.csr_array(arrays, shape=shape)
 
 
-def from_networkx(
-    source: networkx.Graph[Any],
-    *,
-    weight: str | None = "weight",
-    columns: Mapping[str, str] | None = None,
-    duplicates: Duplicates = "keep",
-    self_loops: SelfLoops = "keep",
-    group: Group | None = None,
-) -> Graph:
-    """See `Graph.from_networkx`."""
-    group = world() if group is None else group
+def read_networkx(
+    source: networkx.Graph[Any], weight: str | None, columns: Mapping[str, str], group: Group
+) -> EdgeInput:
+    """Return the edges of a NetworkX graph that all ranks have; see `Graph.from_networkx`."""
     try:
         oids = as_ids(np.fromiter(source.nodes, dtype=object, count=len(source)), "nodes")
     except GraphError as error:
@@ -108,129 +71,47 @@ def from_networkx(
         raise GraphError(f"{error}; {hint}") from error
     places = {node: place for place, node in enumerate(source.nodes)}
     ends = np.array([[places[u], places[v]] for u, v in source.edges()], dtype=np.int64).reshape(-1, 2)
-    values: dict[str, Any] = {name: _attributes(source, key) for name, key in (columns or {}).items()}
+    values: dict[str, Any] = {name: _attributes(source, key) for name, key in columns.items()}
     if weight is not None and any(weight in data for *_, data in source.edges(data=True)):
         values = {"weight": _attributes(source, weight, default=1), **values}
-    graph = Graph.from_edges(
-        oids[ends[:, 0]],
-        oids[ends[:, 1]],
-        columns=values,
-        directed=source.is_directed(),
-        vertices=oids,
-        duplicates=duplicates,
-        self_loops=self_loops,
-        group=group,
-    )
-    graph.report.format = "networkx"
-    return graph
+    chunks = edge_chunks(oids[ends[:, 0]], oids[ends[:, 1]], values, group)
+    return EdgeInput("networkx", source.is_directed(), chunks, vertices=own_share(oids, group))
 
 
-def from_arrow(
+def read_arrow_table(
     data: Any,
-    source: int | str = 0,
-    target: int | str = 1,
-    weight: int | str | None = None,
-    *,
-    directed: bool = True,
-    vertices: ArrayLike | None = None,
-    columns: Mapping[str, int | str] | None = None,
-    duplicates: Duplicates = "keep",
-    self_loops: SelfLoops = "keep",
-    local: bool = False,
-    group: Group | None = None,
-) -> Graph:
-    """See `Graph.from_arrow`."""
+    ends: Mapping[str, int | str],
+    weight: int | str | None,
+    columns: Mapping[str, int | str],
+    directed: bool,
+    local: bool,
+    group: Group,
+) -> EdgeInput:
+    """Return the edges of a table of record batches; see `Graph.from_arrow`.
+
+    Args:
+        data: The table.
+        ends: The columns of `"source"` and `"target"` ids, by position or name.
+        weight: As in `Graph.from_arrow`, like all below.
+        columns: Further edge columns: name to column.
+        directed: Whether edges have a direction.
+        local: Whether every rank brings a different share.
+        group: The ranks.
+    """
     import_optional("pyarrow", "from_arrow")
-    group = world() if group is None else group
     reader = _reader(data)
-    wanted: dict[str, int | str] = {"source": source, "target": target}
-    if weight is not None:
-        wanted["weight"] = weight
-    if clash := wanted.keys() & (columns or {}):
+    wanted = dict(ends) if weight is None else {**ends, "weight": weight}
+    if clash := wanted.keys() & columns:
         raise GraphError(f"columns= has {sorted(clash)}, which other arguments already name; rename them")
     names = reader.schema.names
     places = {
         name: column_index(place, names, f"the column for {name!r}", "from_arrow")
-        for name, place in {**wanted, **(columns or {})}.items()
+        for name, place in {**wanted, **columns}.items()
     }
-    if vertices is not None and not local:
-        vertices = own_share(as_ids(vertices, "vertices"), group)
-    return build_graph(
-        _arrow_chunks(reader, places, local, group),
-        directed=directed,
-        group=group,
-        vertices=vertices,
-        duplicates=duplicates,
-        self_loops=self_loops,
-        report=LoadReport(format="arrow"),
-    )
+    return EdgeInput("arrow", directed, _arrow_chunks(reader, places, local, group))
 
 
-def undirected(graph: Graph) -> Graph:
-    """See `Graph.undirected`."""
-    return _rebuilt(graph, rows_as_chunks(graph), directed=False)
-
-
-def both_ways(graph: Graph) -> Graph:
-    """See `Graph.both_ways`."""
-    if taken := graph.columns.keys() & {"leads_out", "leads_in"}:
-        raise GraphError(
-            f"the edges have a column {min(taken)!r} already, and both_ways() adds one; rename it"
-        )
-    if graph.directed:
-        return _rebuilt(graph, map(_turned_too, rows_as_chunks(graph)), directed=True)
-    lead = np.ones(graph.targets.size, dtype=np.bool_)
-    return _as_rows(graph, graph, {**graph.columns, "leads_out": lead, "leads_in": lead})
-
-
-def _turned_too(chunk: EdgeChunk) -> EdgeChunk:
-    """Return each edge followed by its reverse, and which is which; a self-loop once."""
-    places = np.arange(chunk.sources.size)
-    both = mirror(EdgeChunk(chunk.sources, chunk.targets, {**chunk.columns, "": places}))
-    is_first = np.diff(both.columns.pop(""), prepend=-1) > 0
-    both.columns |= {"leads_out": is_first, "leads_in": ~is_first | (both.sources == both.targets)}
-    return both
-
-
-def _rebuilt(graph: Graph, chunks: Iterator[EdgeChunk], *, directed: bool) -> Graph:
-    """Return a graph of the same vertices, and of edges in gids."""
-    built = build_graph(
-        chunks, directed=directed, group=graph.group, ids="identity", num_vertices=graph.num_vertices
-    )
-    return _as_rows(graph, built, built.columns)
-
-
-def _as_rows(graph: Graph, built: Graph, columns: dict[str, NDArray[Any]]) -> Graph:
-    """Return the rows of `built` with these columns, under the ids of `graph`."""
-    return Graph(
-        offsets=built.offsets,
-        targets=built.targets,
-        columns=columns,
-        num_edges=built.num_edges,
-        directed=built.directed,
-        ids=graph.ids,
-        row_bounds=built.row_bounds,
-        group=graph.group,
-        report=graph.report,
-    )
-
-
-_BATCH_EDGES = 1 << 18
 _BATCH_ROWS = 1 << 20
-
-
-def rows_as_chunks(graph: Graph) -> Iterator[EdgeChunk]:
-    """Yield this rank's edges in gids; one empty chunk, which names the columns, if there are none."""
-    if not graph.targets.size:
-        yield EdgeChunk(graph.targets, graph.targets, graph.columns)
-    for start in range(0, graph.targets.size, _BATCH_EDGES):
-        stop = min(start + _BATCH_EDGES, graph.targets.size)
-        first, last = np.searchsorted(graph.offsets, np.array([start, stop - 1], np.uint64), side="right") - 1
-        cuts = np.clip(graph.offsets[first : last + 2], start, stop)
-        gids = np.arange(graph.first_row + first, graph.first_row + last + 1, dtype=graph.targets.dtype)
-        columns = {name: column[start:stop] for name, column in graph.columns.items()}
-        sources = np.repeat(gids, (cuts[1:] - cuts[:-1]).astype(np.int64))
-        yield EdgeChunk(sources, graph.targets[start:stop], columns)
 
 
 def _one_side(entries: Any) -> NDArray[np.bool_]:
