@@ -94,12 +94,13 @@ def _brought(values: NDArray[Any], graph: Graph) -> NDArray[Any]:
 
 def _all_ids(graph: Graph) -> NDArray[Any]:
     """Return the ids of a graph in one process, made once; the array cannot be written."""
-    if "_oids" not in graph.__dict__:
-        made = graph.ids.to_oids(np.arange(graph.num_vertices))
-        made.flags.writeable = False
-        graph.__dict__["_oids"] = made
-    ids: NDArray[Any] = graph.__dict__["_oids"]
-    return ids
+
+    def made() -> NDArray[Any]:
+        oids = graph.ids.to_oids(np.arange(graph.num_vertices))
+        oids.flags.writeable = False
+        return oids
+
+    return graph.derived("oids", made)
 
 
 def _gathered(

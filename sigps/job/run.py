@@ -14,9 +14,9 @@ from sigps.engine.direction import Schedule
 from sigps.engine.stats import SuperstepStats
 from sigps.engine.table import device_names, engine_of
 from sigps.errors import ConfigError, GraphError
-from sigps.graph.agreement import together
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning.partition import PartitionFunction
+from sigps.group import together
 from sigps.job.device_choice import choose_engine
 from sigps.job.result import Result
 from sigps.model.vertex import Vertex

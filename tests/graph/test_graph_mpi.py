@@ -12,8 +12,9 @@ from battery import BATTERY
 from places import SUPPORT
 
 from sigps.graph import Graph
-from sigps.graph.formats.store import open_store
-from sigps.graph.formats.write import write_edge_list, write_matrix_market
+from sigps.graph.formats.edge_list import write_edge_list
+from sigps.graph.formats.matrix_market import write_matrix_market
+from sigps.graph.load import open_store
 from sigps.group import Alone, Group
 
 MPIRUN = Path(sys.executable).parent / "mpirun"

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from sigps.engine.partition.edge_list import EdgeList, by_source, grouped, in_order
 from sigps.errors import GraphError
 from sigps.graph.graph import Graph
-from sigps.graph.ids import split_by_rank
 from sigps.graph.partitioning.assignment import Contiguous
 from sigps.graph.partitioning.partition import Assignment, degree_order
+from sigps.group import split_by_rank
 
 if TYPE_CHECKING:
     from sigps.engine.partition.neighbor_rows import NeighborRows
