@@ -21,9 +21,10 @@ from sigps.apps import BFS, BiTriDN, OutDegree, PageRank, Triangles
 from sigps.compiler.frontend.analysis import analyse
 from sigps.device import cuda
 from sigps.device.cuda import Gpu, is_available
+from sigps.engine.contract import RunFacts
 from sigps.engine.gpu.choice import GPU_PAYS_FROM_EDGES, find_gpu_obstacle, reason_against_gpu
 from sigps.engine.gpu.memory_plan import bytes_while_laid_out
-from sigps.job.device_choice import choose_device
+from sigps.job.device_choice import choose_engine
 
 ENOUGH = GPU_PAYS_FROM_EDGES
 
@@ -75,7 +76,8 @@ class Asked:
 
 
 def chosen(program: Vertex, graph: Graph, **options: Any) -> str:
-    return choose_device("auto", analyse(program), graph, **options).device
+    facts = RunFacts(graph.num_vertices, graph.num_edges, graph.group.size, **options)
+    return choose_engine("auto", analyse(program), graph, facts).device
 
 
 @pytest.fixture
@@ -200,7 +202,7 @@ def facts_of_each(without_nccl: str = "") -> Callable[[Gpu], dict[str, Any]]:
     """Return a `gpu_facts` that names a process and a GPU of its own to each who asks, of two."""
     numbers = itertools.count()
 
-    def facts(gpu: Gpu) -> dict[str, Any]:
+    def facts(gpu: Gpu, *, alone: bool = False) -> dict[str, Any]:
         me = str(next(numbers) % 2)
         reaches = ["0", "1"]
         told = {"process": me, "gpu": me, "reaches": reaches, "without_nccl": without_nccl}
