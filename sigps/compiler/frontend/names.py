@@ -20,6 +20,7 @@ from sigps.compiler.frontend.fold import constant_of
 from sigps.compiler.frontend.source import global_names, reject
 from sigps.compiler.frontend.syntax import assigned_names
 from sigps.compiler.program import FUNCTIONS
+from sigps.model.vertex import Vertex
 
 __all__ = ["Names", "class_fingerprint", "fingerprint"]
 
@@ -176,7 +177,7 @@ def class_fingerprint(cls: type) -> str:
     seen: set[int] = set()
     described = []
     for base in cls.__mro__:
-        if base.__module__ == "sigps.model.vertex" or base is object:
+        if base is Vertex or base is object:
             continue
         for name, value in vars(base).items():
             if isinstance(value, property):
