@@ -15,8 +15,8 @@ import numpy as np
 
 from sigps.compiler import cache
 from sigps.compiler.dispatchers import compiled_names, summable
-from sigps.compiler.frontend.source import as_written
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
+from sigps.compiler.source import as_written
 from sigps.errors import CompileError
 from sigps.kernels.cpu import edge_schedule as cpu_edge_pass
 from sigps.kernels.cpu import fused as cpu_fused

@@ -12,20 +12,21 @@ from typing import Any
 
 import numpy as np
 
+from sigps.compiler.fingerprint import class_fingerprint, fingerprint
 from sigps.compiler.frontend.combine import emit, fold, lift, merge
+from sigps.compiler.frontend.edge_function import Sends
 from sigps.compiler.frontend.edge_loops import EdgeLoops, rewrite_edge_loops
-from sigps.compiler.frontend.fields import LowerFields, unpack
+from sigps.compiler.frontend.lower import LowerFields, unpack
 from sigps.compiler.frontend.messages import consume_messages
-from sigps.compiler.frontend.names import class_fingerprint, fingerprint
 from sigps.compiler.frontend.prepare import check_fields, prepare
 from sigps.compiler.frontend.reading import Messages
-from sigps.compiler.frontend.sends import Sends, separate_sends
-from sigps.compiler.frontend.source import reject
+from sigps.compiler.frontend.sends import separate_sends
 from sigps.compiler.frontend.subject import Precision, Subject
 from sigps.compiler.frontend.syntax import assign, at, cast, expression, function, statements, tuple_of
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, Slot, VertexProgram
 from sigps.compiler.proofs.monotone import monotone
 from sigps.compiler.proofs.priority import priority_form
+from sigps.compiler.source import reject
 from sigps.errors import CompileError
 from sigps.kernels.cpu.neighbors import mark_row, next_common
 from sigps.model.vertex import Vertex

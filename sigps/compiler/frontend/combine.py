@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from sigps.compiler.frontend.fields import unpack
+from sigps.compiler.frontend.lower import unpack
 from sigps.compiler.frontend.reading import Messages
 from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import at, function, scalar_type, statements, tuple_of

@@ -10,17 +10,23 @@ import ast
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
-from sigps.compiler.frontend.fields import LowerFields
-from sigps.compiler.frontend.grammar import check_pair, is_common_neighbors
-from sigps.compiler.frontend.reductions import Loop, Reduction, is_out_edges, match_reduction, reduction_call
-from sigps.compiler.frontend.source import reject
+from sigps.compiler.frontend.grammar import (
+    SENDS,
+    action_of,
+    check_pair,
+    is_common_neighbors,
+    is_edge_loop,
+    is_out_edges,
+    reject_edge,
+)
+from sigps.compiler.frontend.lower import LowerFields
+from sigps.compiler.frontend.reductions import Loop, Reduction, match_reduction, reduction_call
 from sigps.compiler.frontend.subject import Subject
-from sigps.compiler.frontend.syntax import at, cast, expression, is_self, statements, tuple_of
+from sigps.compiler.frontend.syntax import at, cast, expression, statements, tuple_of
 from sigps.compiler.program import TO_GID, TO_ID
+from sigps.compiler.source import reject
 
-__all__ = ["SENDS", "EdgeLoops", "action_of", "is_edge_loop", "reject_edge", "rewrite_edge_loops"]
-
-SENDS = ("send", "send_to", "send_to_neighbors")
+__all__ = ["EdgeLoops", "rewrite_edge_loops"]
 
 
 @dataclass
@@ -53,20 +59,6 @@ def rewrite_edge_loops(body: list[ast.stmt], subject: Subject) -> EdgeLoops:
     result = rewriter.result
     result.body, result.columns = block.body, tuple(rewriter.columns)
     return result
-
-
-def is_edge_loop(node: ast.AST) -> bool:
-    """Tell whether a statement is a loop over self.out_edges."""
-    return isinstance(node, ast.For) and is_out_edges(node.iter)
-
-
-def action_of(node: ast.AST) -> str | None:
-    """Return the send, or other action, that a statement is."""
-    call = node.value if isinstance(node, ast.Expr) else None
-    if isinstance(call, ast.Call) and is_self(call.func):
-        name: str = call.func.attr
-        return name if name in (*SENDS, "vote_to_halt", "retire") else None
-    return None
 
 
 class _Rewriter(ast.NodeTransformer):
@@ -323,15 +315,6 @@ def _walk(edge: str, names: list[str], body: list[ast.stmt]) -> list[ast.stmt]:
     assert isinstance(loop, ast.While)
     loop.body += body
     return [*start, loop]
-
-
-def reject_edge(node: ast.AST) -> None:
-    """Refuse to use an edge as a value."""
-    reject(
-        node,
-        "an edge can only be used as edge.target, edge.weight, edge.<column>, edge.<what is kept there>, or in "
-        "self.send(edge, ...) and self.common_neighbors(edge); it cannot be given to a method",
-    )
 
 
 def _emit(kind: int, target: ast.expr, values: ast.expr) -> ast.stmt:

@@ -5,13 +5,27 @@ from __future__ import annotations
 import ast
 from typing import TypeGuard
 
-from sigps.compiler.frontend.source import reject
 from sigps.compiler.frontend.syntax import is_self
+from sigps.compiler.source import reject
 
-__all__ = ["ACTIONS", "check_actions", "check_pair", "is_common_neighbors", "refuse"]
+__all__ = [
+    "ACTIONS",
+    "SENDS",
+    "action_of",
+    "check_actions",
+    "check_pair",
+    "is_common_neighbors",
+    "is_edge_loop",
+    "is_messages",
+    "is_out_edges",
+    "refuse",
+    "reject_edge",
+]
 
 ACTIONS = {"send": 2, "send_to": 2, "send_to_neighbors": 1, "vote_to_halt": 0, "retire": 0}
 """What a vertex does, and how many arguments it takes."""
+
+SENDS = ("send", "send_to", "send_to_neighbors")
 
 _INNER = "a function inside compute() cannot be compiled: write a method or a function of the module"
 _REFUSED: dict[type[ast.AST], str] = {
@@ -82,7 +96,7 @@ def _check_loop(node: ast.For) -> None:
         isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id == "range"
     )
     is_tuple = isinstance(source, (ast.Name, ast.Tuple)) or _is_tuple(source)
-    is_edges = is_self(source) and source.attr == "out_edges"
+    is_edges = is_out_edges(source)
     is_pairs = is_common_neighbors(source)
     if not (is_range or is_tuple or is_edges or is_pairs):
         reject(
@@ -100,6 +114,30 @@ def _check_loop(node: ast.For) -> None:
         check_pair(target)
     if not isinstance(target, ast.Name) and not (is_parts and not is_edges and not is_range):
         reject(node, "the loop variable must be one name, or a name for each field of a message")
+
+
+def is_messages(node: ast.AST) -> bool:
+    """Tell whether an expression is `messages`."""
+    return isinstance(node, ast.Name) and node.id == "messages"
+
+
+def is_out_edges(node: ast.AST) -> bool:
+    """Tell whether an expression is `self.out_edges`."""
+    return is_self(node) and node.attr == "out_edges"
+
+
+def is_edge_loop(node: ast.AST) -> bool:
+    """Tell whether a statement is a loop over self.out_edges."""
+    return isinstance(node, ast.For) and is_out_edges(node.iter)
+
+
+def action_of(node: ast.AST) -> str | None:
+    """Return the send, or other action, that a statement is."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    if isinstance(call, ast.Call) and is_self(call.func):
+        name: str = call.func.attr
+        return name if name in (*SENDS, "vote_to_halt", "retire") else None
+    return None
 
 
 def is_common_neighbors(node: ast.AST) -> TypeGuard[ast.Call]:
@@ -136,3 +174,12 @@ def check_actions(statement: ast.stmt) -> None:
         if call.keywords or len(call.args) != ACTIONS[action]:
             count = ACTIONS[action]
             reject(node, f"self.{action}() takes {count} argument{'s' * (count != 1)}, without names")
+
+
+def reject_edge(node: ast.AST) -> None:
+    """Refuse to use an edge as a value."""
+    reject(
+        node,
+        "an edge can only be used as edge.target, edge.weight, edge.<column>, edge.<what is kept there>, or in "
+        "self.send(edge, ...) and self.common_neighbors(edge); it cannot be given to a method",
+    )

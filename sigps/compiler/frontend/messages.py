@@ -14,13 +14,14 @@ from __future__ import annotations
 import ast
 import copy
 
+from sigps.compiler.frontend.grammar import is_messages
 from sigps.compiler.frontend.reading import Messages, NotCombinableError, Reader, bind_message
-from sigps.compiler.frontend.reductions import Reduction, is_messages, reduction_call
+from sigps.compiler.frontend.reductions import Reduction, reduction_call
 from sigps.compiler.frontend.slots import Combined
-from sigps.compiler.frontend.source import reject
 from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import assign, expression, loaded_names
 from sigps.compiler.program import Consumption, Slot
+from sigps.compiler.source import reject
 
 __all__ = ["consume_messages"]
 

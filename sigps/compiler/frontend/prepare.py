@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from sigps.compiler.frontend.grammar import ACTIONS, check_actions
-from sigps.compiler.frontend.source import reject
 from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import assigned_names, is_self, rename
+from sigps.compiler.source import reject
 
 __all__ = ["check_fields", "prepare"]
 

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sigps.compiler.frontend.fields import LowerFields
-from sigps.compiler.frontend.reductions import Reduction, is_messages, match_reduction
-from sigps.compiler.frontend.source import as_written, reject
+from sigps.compiler.frontend.grammar import is_messages
+from sigps.compiler.frontend.lower import LowerFields
+from sigps.compiler.frontend.reductions import Reduction, match_reduction
 from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import assign, at, expression, substitute
 from sigps.compiler.program import Consumption, Slot
+from sigps.compiler.source import as_written, reject
 
 __all__ = ["Messages", "NotCombinableError", "Reader", "bind_message"]
 

@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sigps.compiler.frontend.grammar import is_common_neighbors
-from sigps.compiler.frontend.source import reject
+from sigps.compiler.frontend.grammar import is_common_neighbors, is_messages, is_out_edges
 from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import (
     assign,
@@ -18,12 +17,12 @@ from sigps.compiler.frontend.syntax import (
     at,
     expression,
     function,
-    is_self,
     loaded_names,
     statements,
 )
+from sigps.compiler.source import reject
 
-__all__ = ["Loop", "Reduction", "is_messages", "is_out_edges", "match_reduction", "numeric", "reduction_call"]
+__all__ = ["Loop", "Reduction", "match_reduction", "numeric", "reduction_call"]
 
 Loop = Callable[[list[ast.stmt]], list[ast.stmt]]
 """Writes a loop around its body."""
@@ -98,16 +97,6 @@ def _default(node: ast.Call, op: str) -> ast.expr | None:
         extra = f" and {allowed}=" if allowed else ""
         reject(node, f"{op}() of messages or edges takes what it reduces{extra}, nothing else")
     return next(iter(given.values()), None)
-
-
-def is_messages(node: ast.AST) -> bool:
-    """Tell whether an expression is `messages`."""
-    return isinstance(node, ast.Name) and node.id == "messages"
-
-
-def is_out_edges(node: ast.AST) -> bool:
-    """Tell whether an expression is `self.out_edges`."""
-    return is_self(node) and node.attr == "out_edges"
 
 
 def reduction_call(

@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sigps.compiler.frontend.fold import Known, constant_of, fold
+from sigps.compiler.frontend.constants import Constants, constant_of, fold_constants
 from sigps.compiler.frontend.grammar import refuse
 from sigps.compiler.frontend.names import Names
-from sigps.compiler.frontend.source import parse_function, reject
 from sigps.compiler.frontend.syntax import is_self, rename
+from sigps.compiler.source import parse_function, reject
 from sigps.model.vertex import Field, Vertex
 
 __all__ = ["ENV", "VERTEX", "Precision", "Subject"]
@@ -62,9 +62,9 @@ class Subject:
                 self.params[field.name] = Field(field.name, kind, value, field.is_vertex_id)
             else:
                 constants[field.name] = value
-        self._known = self._knowledge(constants)
+        self._fixed = self._constants(constants)
 
-    def _knowledge(self, params: dict[str, Any]) -> Known:
+    def _constants(self, params: dict[str, Any]) -> Constants:
         declared = {*self.states, *self.edge_states, *self.params, *self.aggregators, *params}
         own = {
             n: inspect.getattr_static(self.cls, n)
@@ -73,7 +73,7 @@ class Subject:
         }
         constants = {n: constant_of(v) for n, v in {**own, **params}.items()}
         properties = {n for n, v in own.items() if isinstance(v, property)}
-        return Known(
+        return Constants(
             {n: c for n, c in constants.items() if c is not NotImplemented}, set(self.params), properties
         )
 
@@ -118,7 +118,7 @@ class Subject:
         given = dict(zip(_arguments(tree), kept, strict=False))
         if given != {k: k for k in kept}:
             tree = rename(tree, {**{k: f"{k}_" for k in kept}, **given})
-        tree = fold(tree, self._known)
+        tree = fold_constants(tree, self._fixed)
         refuse(tree)
         tree = self.names.resolve(tree, function, kept)
         for node in ast.walk(tree):
@@ -228,7 +228,7 @@ class Subject:
             *VERTEX,
             *self.states,
             *self.params,
-            *self._known.constants,
+            *self._fixed.values,
             *self.aggregators,
             "out_edges",
         ]

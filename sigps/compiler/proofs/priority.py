@@ -19,7 +19,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from sigps.compiler.frontend.syntax import at, statements
 from sigps.compiler.program import (
     HALT,
     RETIRE,
@@ -55,11 +54,13 @@ def priority_form(program: VertexProgram) -> VertexProgram | None:
     wrapped = copy.deepcopy(compute)
     compute.name = "__compute"
     given = ", ".join(arg.arg for arg in compute.args.args)
-    wrapped.body = statements(
+    wrapped.body = ast.parse(
         f"__state, __flags, __record, __contributions = __compute({given})\n"
         f"return __state, __np.uint8(__flags | (__flags & {SENT}) // {SENT // RETIRE}), __record, __contributions"
-    )
-    module.body += at([wrapped], compute)
+    ).body
+    for node in (node for statement in wrapped.body for node in ast.walk(statement)):
+        ast.copy_location(node, compute)  # where an error in it points to
+    module.body.append(wrapped)
     return replace(program, module=module, early_exit=EarlyExit.FIRST, key=f"{program.key} priority order")
 
 

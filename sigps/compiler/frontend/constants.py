@@ -1,4 +1,4 @@
-"""What is known when a program is compiled, put in place: constants, and the branches that they rule out."""
+"""Constant folding: what is fixed when a program is compiled, and the branches that it rules out."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ import numpy as np
 
 from sigps.compiler.frontend.syntax import is_self
 
-__all__ = ["Known", "constant_of", "fold"]
+__all__ = ["Constants", "constant_of", "fold_constants"]
 
 
 @dataclass(frozen=True)
-class Known:
-    """What `self.x` is known beforehand.
+class Constants:
+    """Which `self.x` are fixed when a program is compiled.
 
     Attributes:
-        constants: Class attributes, and parameters that are not one number.
+        values: Those of class attributes, and of parameters that are not one number.
         numbers: Parameters that are one number, whichever: never None.
         properties: Names that are read without being called.
     """
 
-    constants: Mapping[str, Any]
+    values: Mapping[str, Any]
     numbers: Collection[str]
     properties: Collection[str]
 
 
-def fold(tree: ast.FunctionDef, known: Known) -> ast.FunctionDef:
+def fold_constants(tree: ast.FunctionDef, fixed: Constants) -> ast.FunctionDef:
     """Return a copy with constants in place and without the branches that they rule out."""
-    folded: ast.FunctionDef = _Folder(known).visit(copy.deepcopy(tree))
+    folded: ast.FunctionDef = _Folder(fixed).visit(copy.deepcopy(tree))
     return folded
 
 
@@ -67,22 +67,22 @@ _OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
 
 
 class _Folder(ast.NodeTransformer):
-    def __init__(self, known: Known) -> None:
-        self._known = known
+    def __init__(self, fixed: Constants) -> None:
+        self._fixed = fixed
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         self.generic_visit(node)
         if not is_self(node) or not isinstance(node.ctx, ast.Load):
             return node
-        if node.attr in self._known.constants:
-            return ast.copy_location(ast.Constant(self._known.constants[node.attr]), node)
-        if node.attr in self._known.properties:
+        if node.attr in self._fixed.values:
+            return ast.copy_location(ast.Constant(self._fixed.values[node.attr]), node)
+        if node.attr in self._fixed.properties:
             return ast.copy_location(ast.Call(node, [], []), node)
         return node
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         left, right = node.left, node.comparators[0]
-        is_number = is_self(left) and left.attr in self._known.numbers
+        is_number = is_self(left) and left.attr in self._fixed.numbers
         self.generic_visit(node)
         if len(node.ops) != 1 or type(node.ops[0]) not in _OPERATORS:
             return node

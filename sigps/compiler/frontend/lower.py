@@ -12,9 +12,9 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from sigps.compiler.frontend.source import reject
 from sigps.compiler.frontend.subject import ENV, VERTEX, Subject
 from sigps.compiler.frontend.syntax import assign, at, cast, expression, is_self, statements
+from sigps.compiler.source import reject
 
 __all__ = ["LowerFields", "unpack"]
 
