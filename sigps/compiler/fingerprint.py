@@ -1,4 +1,4 @@
-"""What a function, a global or a class means, as text: a program whose text differs is another program."""
+"""A function, a global or a class as text: where the text differs, the program does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMPILED_ELSEWHERE = ("numpy", "math", "builtins", "operator", "cmath", "numba")
 
 
 def fingerprint(value: Any, seen: set[int]) -> str:
-    """Describe what a global means, so that a change of it is a change of the program."""
+    """Describe the value of a global, so that a program that reads another value has another key."""
     value = getattr(value, "py_func", value)
     if isinstance(value, types.ModuleType):
         return f"module {value.__name__}"
@@ -33,7 +33,7 @@ def fingerprint(value: Any, seen: set[int]) -> str:
 
 
 def class_fingerprint(cls: type) -> str:
-    """Describe what a class and its bases hold, but for what every class holds."""
+    """Describe the attributes of a class and of its bases below `Vertex`."""
     seen: set[int] = set()
     described = []
     for base in cls.__mro__:
@@ -55,7 +55,7 @@ def _code(code: types.CodeType) -> str:
 
 
 def _inner(function: types.FunctionType, seen: set[int]) -> list[str]:
-    """Describe what a function reads: its globals, and what the modules among them hold."""
+    """Describe what a function reads: its globals, and the attributes it reads of modules among them."""
     names, read = global_names(function), _names_in(function.__code__)
     described = []
     for name in sorted(read & names.keys()):

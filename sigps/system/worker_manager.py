@@ -368,7 +368,7 @@ class WorkerManager:
         """Tell whether a layout by degree may pay: one rank's CPU cores read records, and have done so before."""
         if not isinstance(native, NativeProgram) or self._communicator.size > 1:
             return False
-        if native.program.delivery is not Delivery.RECORD or native.program.links_edges:
+        if native.program.delivery is not Delivery.RECORD or native.program.reads_edge_links:
             return False
         kept = self._graph.__dict__
         if "_gains_by_degree" not in kept:

@@ -22,8 +22,8 @@ class Constants:
 
     Attributes:
         values: Those of class attributes, and of parameters that are not one number.
-        numbers: Parameters that are one number, whichever: never None.
-        properties: Names that are read without being called.
+        numbers: Parameters that are one number, and so never None.
+        properties: Names of the user's properties: read without a call.
     """
 
     values: Mapping[str, Any]
@@ -32,7 +32,7 @@ class Constants:
 
 
 def fold_constants(tree: ast.FunctionDef, fixed: Constants) -> ast.FunctionDef:
-    """Return a copy with constants in place and without the branches that they rule out."""
+    """Return a copy with constants in place and without the branches that never run."""
     folded: ast.FunctionDef = _Folder(fixed).visit(copy.deepcopy(tree))
     return folded
 
@@ -98,7 +98,7 @@ class _Folder(ast.NodeTransformer):
         return ast.copy_location(ast.Constant(value), node)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        """A whole number to a negative power is a fraction in Python; compiled whole numbers would give 0."""
+        """In Python an integer to a negative power is a float; compiled integers would give 0."""
         self.generic_visit(node)
         if (
             isinstance(node.op, ast.Pow)
@@ -116,7 +116,7 @@ class _Folder(ast.NodeTransformer):
         return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        """Drop what cannot decide, but never the last value, which may be the result."""
+        """Drop constants that cannot decide the result, but never the last value, which may be the result."""
         self.generic_visit(node)
         decisive = isinstance(node.op, ast.Or)
         kept: list[ast.expr] = []
@@ -155,7 +155,7 @@ class _Folder(ast.NodeTransformer):
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        """Drop annotations too: what they name need not exist."""
+        """Drop annotations too: the names in them need not be defined."""
         node.body = self._block(node.body) or [_nothing(node)]
         node.returns, node.decorator_list = None, []
         for arg in node.args.args:
@@ -177,7 +177,7 @@ class _Folder(ast.NodeTransformer):
 
 
 def _truth(test: ast.expr) -> bool | None:
-    """Tell what a test always is; also of `unknown and False`, whatever its value."""
+    """Return the constant truth of a test, or None; `x and False` is false for every x."""
     if isinstance(test, ast.Constant):
         return bool(test.value)
     if isinstance(test, ast.BoolOp):

@@ -39,9 +39,12 @@ class Sends:
     Attributes:
         record: Initial values of the outbox record's fields `__r0`, `__r1`, ...
         edge_body: The body of the edge function over `__r0`, ..., `__w_<column>`, `__source` and `__target`.
-        is_uniform: Whether the message is the same whoever sends it.
+        is_uniform: Whether all messages of a superstep are equal: no sender and no edge changes them.
         is_sender_id: Whether the message is the sender's id and nothing else.
-        needs_end_ids: Whether the edge function does more with the ids of an edge's ends than to compare the two.
+        columns: The edge columns that the edge function reads.
+        reads_target: Whether it reads the id of the edge's target.
+        needs_end_ids: Whether it does more with the ids of an edge's ends than to compare the two.
+        obstacle: Why the program sends direct messages; empty where it does not.
     """
 
     delivery: Delivery
@@ -118,7 +121,7 @@ def _end(node: ast.AST) -> str | None:
 
 
 class _Site(ast.NodeTransformer):
-    """One statement that sends: its captured values and its share of the edge function."""
+    """One statement that sends: the values captured in the record, and its part of the edge function."""
 
     def __init__(self, statement: ast.stmt, subject: Subject, local_names: set[str]) -> None:
         self.statement = statement
@@ -152,9 +155,9 @@ class _Site(ast.NodeTransformer):
         values = []
         for part, dtype in zip(parts, self._dtypes, strict=True):
             is_id = _is_own_id(part)
-            # A narrower type could wrap, and the smallest id would no longer be the smallest message.
+            # In a narrower type ids wrap: the smallest id need not be the smallest message.
             self.is_sender_id = len(parts) == 1 and is_id and (dtype.kind == "f" or dtype == np.int64)
-            if self._reach(part) == "vertex":
+            if self._scope(part) == "vertex":
                 values.append(self._capture(cast(dtype, part), cast(dtype, ast.Constant(0))))
             else:
                 values.append(cast(dtype, self.visit(part)))
@@ -165,7 +168,7 @@ class _Site(ast.NodeTransformer):
 
     def visit(self, node: ast.AST) -> Any:
         if isinstance(node, ast.expr) and not isinstance(getattr(node, "ctx", None), ast.Store):
-            if self._reach(node) == "vertex":
+            if self._scope(node) == "vertex":
                 return self._capture(node, ast.Constant(0))
             if (
                 isinstance(node, ast.Attribute)
@@ -189,18 +192,18 @@ class _Site(ast.NodeTransformer):
         return ast.Name(f"__w_{node.attr}", ast.Load())
 
     def _capture(self, value: ast.expr, initial: ast.expr) -> ast.expr:
-        for number, (known, _) in enumerate(self.captures):
-            if ast.dump(known) == ast.dump(value):
+        for number, (captured, _) in enumerate(self.captures):
+            if ast.dump(captured) == ast.dump(value):
                 return ast.Name(f"__capture{number}", ast.Load())
         self.captures.append((value, initial))
         return ast.copy_location(ast.Name(f"__capture{len(self.captures) - 1}", ast.Load()), value)
 
-    def _reach(self, node: ast.AST) -> str:
-        """Tell what a value depends on: `edge`, one `vertex`, or nothing but the run (`uniform`).
+    def _scope(self, node: ast.AST) -> str:
+        """Return what a value depends on: the `edge`, the sending `vertex`, or the run alone (`uniform`).
 
-        The sender's own id is known from the edge, so no record need hold it.
+        The sender's id counts as `edge`: edge() is given it, so no record holds it.
         """
-        reach = "uniform"
+        scope = "uniform"
         names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
         if names & {self._edge, *self._edge_locals}:
             return "edge"
@@ -211,14 +214,14 @@ class _Site(ast.NodeTransformer):
             if _is_own_id(child):
                 return "edge"
             if isinstance(child, ast.Name) and child.id in self._vertex_locals:
-                reach = "vertex"
+                scope = "vertex"
             if is_self(child) and not self._subject.is_uniform(child.attr):
-                reach = "vertex"
-        return reach
+                scope = "vertex"
+        return scope
 
 
 def no_message(subject: Subject) -> ast.stmt:
-    """Build what an edge function returns where no message passes."""
+    """Build the return of an edge function for an edge without a message."""
     zeros = tuple_of([cast(d, ast.Constant(0)) for d in subject.message_dtypes])
     return ast.Return(tuple_of([ast.Constant(False), zeros]))
 

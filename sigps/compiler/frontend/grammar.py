@@ -1,4 +1,4 @@
-"""What of Python's grammar cannot be compiled, and what to write instead."""
+"""What of Python's grammar can be compiled: the loops and actions of a vertex, and what to write instead of others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 ACTIONS = {"send": 2, "send_to": 2, "send_to_neighbors": 1, "vote_to_halt": 0, "retire": 0}
-"""What a vertex does, and how many arguments it takes."""
+"""The methods by which a vertex acts, and how many arguments each takes."""
 
 SENDS = ("send", "send_to", "send_to_neighbors")
 
@@ -127,12 +127,12 @@ def is_out_edges(node: ast.AST) -> bool:
 
 
 def is_edge_loop(node: ast.AST) -> bool:
-    """Tell whether a statement is a loop over self.out_edges."""
+    """Return whether a statement is a loop over self.out_edges."""
     return isinstance(node, ast.For) and is_out_edges(node.iter)
 
 
 def action_of(node: ast.AST) -> str | None:
-    """Return the send, or other action, that a statement is."""
+    """Return the name of the action that a statement calls, or None."""
     call = node.value if isinstance(node, ast.Expr) else None
     if isinstance(call, ast.Call) and is_self(call.func):
         name: str = call.func.attr
@@ -146,7 +146,7 @@ def is_common_neighbors(node: ast.AST) -> TypeGuard[ast.Call]:
 
 
 def check_pair(target: ast.expr) -> None:
-    """Refuse to name what `common_neighbors()` gives by anything but two names."""
+    """Refuse a target of a loop over `common_neighbors()` that is not two names."""
     is_pair = isinstance(target, ast.Tuple) and all(isinstance(t, ast.Name) for t in target.elts)
     if not is_pair or len(target.elts) != 2:  # type: ignore[attr-defined]
         reject(target, "common_neighbors() gives pairs: 'for one, other in self.common_neighbors(edge)'")
@@ -157,7 +157,7 @@ def _is_tuple(node: ast.expr) -> bool:
 
 
 def check_actions(statement: ast.stmt) -> None:
-    """Every action is a statement of its own, with the arguments it takes."""
+    """Refuse an action that is not a statement by itself, or has other arguments than it takes."""
     done = {
         node.value
         for node in ast.walk(statement)

@@ -1,7 +1,7 @@
-"""What the global names in user code mean. Each meaning gets one name in the generated module.
+"""The global names in user code: each distinct value gets one name in the generated module.
 
-A class may inherit from another module whose globals have the same names as its own, and users call their
-helpers and variables `merge` or `sum` as they like: names that clash are replaced where they are read.
+A class may inherit from a class of another module whose globals have the same names, and users may call their own
+functions and variables `merge` or `sum`: names that clash are replaced where they are read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RANDOM = ("random", "numpy.random", "secrets")
 
 
 class Names:
-    """The global names of one generated module, and their meanings."""
+    """The global names of one generated module, and their values."""
 
     def __init__(self) -> None:
         self.meanings: dict[str, Any] = {}
@@ -39,8 +39,8 @@ class Names:
 
         Args:
             tree: The function.
-            function: What Python made of it.
-            kept: Arguments with a meaning of their own.
+            function: The function object of that tree, whose globals and closure are read.
+            kept: Arguments that keep their names: `self`, `messages`.
 
         Raises:
             CompileError: If a name is not defined, or means something that compiled code cannot hold.
@@ -58,7 +58,7 @@ class Names:
         return resolved
 
     def claim(self, node: ast.expr, name: str, value: Any) -> str:
-        """Return the name under which a global is known in the generated module."""
+        """Return the name of a global in the generated module."""
         _check_usable(node, name, value)
         taken = name in FUNCTIONS or hasattr(builtins, name) or name in ("self", "messages")
         alias, number = name, 0
@@ -93,7 +93,7 @@ class _Resolver(ast.NodeTransformer):
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """Read what a module holds now; functions of NumPy and math stay as they are written."""
+        """Replace `module.x` by its value at compile time; functions of NumPy and math stay as written."""
         module = self._module(node.value)
         if module is None:
             return self.generic_visit(node)

@@ -1,4 +1,4 @@
-"""From the sends in compute() to an outbox record and an edge function, or to a mailbox.
+"""How compute() sends: by an outbox record and an edge function, or by direct messages.
 
 Where a run of compute() sends at most one message along each out-edge, in one loop that does nothing else,
 the values that the loop captures become the outbox record and the loop's body becomes the edge function:
@@ -6,7 +6,7 @@ the values that the loop captures become the outbox record and the loop's body b
     for edge in self.out_edges:                  record = (best,)
         self.send(edge, best + edge.weight)      edge(record, weight) = record[0] + weight
 
-Anything else (two messages on one edge, `send_to`, loops with other effects) goes through the mailbox.
+Any other program (two messages on one edge, `send_to`, loops with other effects) sends direct messages.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["separate_sends"]
 
 
 def separate_sends(body: list[ast.stmt], subject: Subject) -> Sends:
-    """Derive how a program sends. The mailbox form leaves the sends in the body for `rewrite_edge_loops`."""
+    """Derive how a program sends. Sends of direct messages stay in the body, for `rewrite_edge_loops`."""
     finder = _Sites(subject, body)
     finder.visit_block(body)
     if not finder.any_send:
@@ -48,7 +48,7 @@ def separate_sends(body: list[ast.stmt], subject: Subject) -> Sends:
 
 
 class _Sites:
-    """Finds the statements that send and tells whether each can be an edge function."""
+    """Finds the statements that send, and whether each can be an edge function."""
 
     def __init__(self, subject: Subject, body: list[ast.stmt]) -> None:
         self._subject = subject
@@ -95,7 +95,7 @@ class _Sites:
         self.obstacle = self.obstacle or f"line {getattr(node, 'lineno', '?')}: {as_written(reason)}"
 
     def _impurity(self, loop: ast.For) -> str:
-        """Tell why a loop over the edges is more than an edge function; empty if it is one."""
+        """Return why a loop over the edges is not an edge function; empty if it is one."""
         edge = loop.target.id  # type: ignore[attr-defined]
         sends = [n for n in ast.walk(loop) if action_of(n) is not None]
         if len(sends) != 1 or action_of(sends[0]) != "send":
@@ -138,11 +138,11 @@ class _Sites:
 
 
 def _carried(block: Sequence[ast.stmt], names: set[str]) -> str | None:
-    """Return one of the names that a block may read before it has assigned it, or None."""
+    """Return a name that a block may read before the block assigns it, or None."""
     unassigned = set(names)
 
     def first_read(statement: ast.stmt, missing: set[str]) -> tuple[set[str], set[str] | None]:
-        """Return what is read too early, and what is still missing after; None where nothing comes after."""
+        """Return the names read before assignment, and those unassigned after; None where control does not go on."""
         if isinstance(statement, ast.Continue):
             return set(), None
         if isinstance(statement, ast.If):
