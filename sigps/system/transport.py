@@ -56,7 +56,7 @@ def choose_transport(
 
 def needs_hosts(program: VertexProgram) -> bool:
     """Tell whether something crosses that kernels do not pass: what is kept on edges."""
-    return program.links_edges
+    return program.reads_edge_links
 
 
 SHARED = "ranks share a GPU, on which their kernels would wait for each other's turn"

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
-from sigps.compiler.frontend.names import class_fingerprint, fingerprint
+from sigps.compiler.fingerprint import class_fingerprint, fingerprint
 from sigps.graph.fingerprint import fingerprint as graph_fingerprint
 from sigps.graph.graph import Graph
 from sigps.model.vertex import Vertex

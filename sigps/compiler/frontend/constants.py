@@ -1,4 +1,4 @@
-"""What is known when a program is compiled, put in place: constants, and the branches that they rule out."""
+"""Constant folding: what is fixed when a program is compiled, and the branches that it rules out."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ import numpy as np
 
 from sigps.compiler.frontend.syntax import is_self
 
-__all__ = ["Known", "constant_of", "fold"]
+__all__ = ["Constants", "constant_of", "fold_constants"]
 
 
 @dataclass(frozen=True)
-class Known:
-    """What `self.x` is known beforehand.
+class Constants:
+    """Which `self.x` are fixed when a program is compiled.
 
     Attributes:
-        constants: Class attributes, and parameters that are not one number.
-        numbers: Parameters that are one number, whichever: never None.
-        properties: Names that are read without being called.
+        values: Those of class attributes, and of parameters that are not one number.
+        numbers: Parameters that are one number, and so never None.
+        properties: Names of the user's properties: read without a call.
     """
 
-    constants: Mapping[str, Any]
+    values: Mapping[str, Any]
     numbers: Collection[str]
     properties: Collection[str]
 
 
-def fold(tree: ast.FunctionDef, known: Known) -> ast.FunctionDef:
-    """Return a copy with constants in place and without the branches that they rule out."""
-    folded: ast.FunctionDef = _Folder(known).visit(copy.deepcopy(tree))
+def fold_constants(tree: ast.FunctionDef, fixed: Constants) -> ast.FunctionDef:
+    """Return a copy with constants in place and without the branches that never run."""
+    folded: ast.FunctionDef = _Folder(fixed).visit(copy.deepcopy(tree))
     return folded
 
 
@@ -67,22 +67,22 @@ _OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
 
 
 class _Folder(ast.NodeTransformer):
-    def __init__(self, known: Known) -> None:
-        self._known = known
+    def __init__(self, fixed: Constants) -> None:
+        self._fixed = fixed
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         self.generic_visit(node)
         if not is_self(node) or not isinstance(node.ctx, ast.Load):
             return node
-        if node.attr in self._known.constants:
-            return ast.copy_location(ast.Constant(self._known.constants[node.attr]), node)
-        if node.attr in self._known.properties:
+        if node.attr in self._fixed.values:
+            return ast.copy_location(ast.Constant(self._fixed.values[node.attr]), node)
+        if node.attr in self._fixed.properties:
             return ast.copy_location(ast.Call(node, [], []), node)
         return node
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         left, right = node.left, node.comparators[0]
-        is_number = is_self(left) and left.attr in self._known.numbers
+        is_number = is_self(left) and left.attr in self._fixed.numbers
         self.generic_visit(node)
         if len(node.ops) != 1 or type(node.ops[0]) not in _OPERATORS:
             return node
@@ -98,7 +98,7 @@ class _Folder(ast.NodeTransformer):
         return ast.copy_location(ast.Constant(value), node)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        """A whole number to a negative power is a fraction in Python; compiled whole numbers would give 0."""
+        """In Python an integer to a negative power is a float; compiled integers would give 0."""
         self.generic_visit(node)
         if (
             isinstance(node.op, ast.Pow)
@@ -116,7 +116,7 @@ class _Folder(ast.NodeTransformer):
         return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        """Drop what cannot decide, but never the last value, which may be the result."""
+        """Drop constants that cannot decide the result, but never the last value, which may be the result."""
         self.generic_visit(node)
         decisive = isinstance(node.op, ast.Or)
         kept: list[ast.expr] = []
@@ -155,7 +155,7 @@ class _Folder(ast.NodeTransformer):
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        """Drop annotations too: what they name need not exist."""
+        """Drop annotations too: the names in them need not be defined."""
         node.body = self._block(node.body) or [_nothing(node)]
         node.returns, node.decorator_list = None, []
         for arg in node.args.args:
@@ -177,7 +177,7 @@ class _Folder(ast.NodeTransformer):
 
 
 def _truth(test: ast.expr) -> bool | None:
-    """Tell what a test always is; also of `unknown and False`, whatever its value."""
+    """Return the constant truth of a test, or None; `x and False` is false for every x."""
     if isinstance(test, ast.Constant):
         return bool(test.value)
     if isinstance(test, ast.BoolOp):

@@ -1,10 +1,10 @@
-"""From `self.x` to plain local names, and the lines that give those names their values.
+"""From `self.x` to local names, and the statements that assign them from the tuples a function is given.
 
     self.superstep -> __superstep      self.rank (state)     -> __s_rank
     self.damping   -> __p_damping      self.error (read)     -> __a_error
     self.error += x -> __c_error = <type of error>(<the aggregator's operation>(__c_error, x))
 
-What is assigned to a state takes its type at once, as in the interpreter: `__s_x = int64(__s_x)`.
+What is assigned to a state is cast to its type at once, as in the interpreter: `__s_x = int64(__s_x)`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from sigps.compiler.frontend.source import reject
 from sigps.compiler.frontend.subject import ENV, VERTEX, Subject
 from sigps.compiler.frontend.syntax import assign, at, cast, expression, is_self, statements
+from sigps.compiler.source import reject
 
 __all__ = ["LowerFields", "unpack"]
 
@@ -29,7 +29,7 @@ _CONTRIBUTE = {
 
 
 class LowerFields(ast.NodeTransformer):
-    """Rewrites every `self.` in place and notes the pure methods that are called."""
+    """Rewrites every `self.x` in place, and collects the user's methods that are called."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
@@ -111,7 +111,7 @@ class LowerFields(ast.NodeTransformer):
 
 
 def _method_context(name: str, subject: Subject) -> list[ast.expr]:
-    """Return the arguments that lend a pure method what it reads of the run and the vertex."""
+    """Return the arguments from which a method without effects reads the run and the vertex."""
     if subject.is_static(name):
         return []
     given = [expression("__env"), expression("__params")]
@@ -123,7 +123,7 @@ def _method_context(name: str, subject: Subject) -> list[ast.expr]:
 
 
 def unpack(subject: Subject, *tuples: str) -> list[ast.stmt]:
-    """Return the lines that name the parts of the tuples that a function is given."""
+    """Return the statements that unpack the tuples that a function is given into local names."""
     parts = {
         "__env": [f"__{n}" for n in ENV],
         "__params": [f"__p_{n}" for n in subject.params],

@@ -62,7 +62,7 @@ def parse_function(function: Callable[..., Any], owner: str) -> ast.FunctionDef:
 
 
 def global_names(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return what the global and enclosing names of a function mean now."""
+    """Return the values of a function's global and enclosing names."""
     names = dict(function.__globals__)
     cells = function.__closure__ or ()
     for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
@@ -82,7 +82,7 @@ def reject(node: ast.AST, problem: str) -> NoReturn:
 
 
 def as_written(text: str) -> str:
-    """Return a text with names as the user wrote them, without what the compiler put before them."""
+    """Return a text with names as the user wrote them, without the prefixes of the compiler."""
     return re.sub(r"\b__(?:local|global\d+|in\d+)_", "", text)
 
 
@@ -101,7 +101,7 @@ def _parse(text: str, first: int) -> ast.stmt | None:
 
 
 def _same_names(tree: ast.FunctionDef, code: types.CodeType) -> bool:
-    """Tell whether a tree and a function speak of the same names and constants.
+    """Return whether a tree and a function have the same names and constants.
 
     Bytecode cannot be compared: a method compiled outside its class or closure differs.
     """
