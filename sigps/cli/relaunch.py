@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from sigps.errors import ConfigError
 from sigps.group import launched_ranks
-from sigps.system.checkpoint.log_files import find_logs
+from sigps.system.checkpoint.files import find_logs
 
 __all__ = ["Ended", "Launch", "command_of", "relaunch", "run_attempt"]
 

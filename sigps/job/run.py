@@ -270,7 +270,7 @@ def check_checkpoint(checkpoint: Checkpoint | None, resume: bool, *, traces: boo
         ConfigError: If there is nothing to resume from, or the folder cannot be written.
     """
     from sigps.system.checkpoint.state_log import Checkpoint, check_folder
-    from sigps.system.checkpoint.trace_file import check_writable
+    from sigps.system.checkpoint.trace import check_writable
 
     if checkpoint is None:
         if resume:

@@ -32,9 +32,8 @@ from sigps.graph.graph import Graph
 from sigps.graph.measures.neighbourhood import CountShare, count_on_threads, neighbourhoods
 from sigps.graph.partitioning.partition import Assignment, PartitionFunction, partition
 from sigps.model.vertex import Vertex
-from sigps.system.checkpoint.identity import Identity
-from sigps.system.checkpoint.log_files import Manifest
-from sigps.system.checkpoint.resume import find_log, read_snapshot, stats_of
+from sigps.system.checkpoint.files import Manifest
+from sigps.system.checkpoint.resume import Identity, find_log, read_snapshot, stats_of
 from sigps.system.checkpoint.state_log import Checkpoint, StateLog
 from sigps.system.communicator import Communicator
 from sigps.system.data_locator import DataLocator, DeviceLocator

@@ -2,28 +2,70 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.compiler.frontend.names import class_fingerprint, fingerprint
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import SuperstepStats
 from sigps.errors import StateLogError
+from sigps.graph.fingerprint import fingerprint as graph_fingerprint
+from sigps.graph.graph import Graph
 from sigps.graph.ids import split_by_rank
 from sigps.graph.partitioning.partition import Assignment
 from sigps.group import Group
-from sigps.system.checkpoint import log_files
-from sigps.system.checkpoint.identity import Identity
-from sigps.system.checkpoint.log_files import Manifest
+from sigps.model.vertex import Vertex
+from sigps.system.checkpoint import files
+from sigps.system.checkpoint.files import Manifest
 
-__all__ = ["find_log", "read_snapshot", "stats_of"]
+__all__ = ["Identity", "find_log", "read_snapshot", "stats_of"]
 
 log = logging.getLogger(__name__)
 
 Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a run is.
+
+    Attributes:
+        program: The program's name.
+        program_key: A hash of what Python made of its methods, of the functions and values that these name, of
+            its parameters, and of what it declares: another Python makes another hash.
+        graph_key: A hash of the graph.
+    """
+
+    program: str
+    program_key: str
+    graph_key: str
+
+    @classmethod
+    def of(cls, program: Vertex, graph: Graph, precision: Literal["single", "double"]) -> Identity:
+        """Return a run's. Collective; O(edges) once a graph.
+
+        Args:
+            program: As the user made it: its vertex ids are the user's.
+            graph: The graph that it runs on.
+            precision: The array type of Python's `float`.
+        """
+        declared = program.declaration
+        parts = [repr(program.params), class_fingerprint(type(program))]
+        functions = [declared.combiner, *(a.function for a in declared.aggregators)]
+        parts += [fingerprint(function, set()) for function in functions]
+        parts += [
+            f"{f.name} {f.dtype(precision)} {f.default} {f.measure}"
+            for f in (*declared.states, *declared.message, *declared.edge_states)
+        ]
+        parts += [f"{a.name} {a.kind} {a.identity} {a.start} {a.persistent}" for a in declared.aggregators]
+        key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+        return cls(type(program).__qualname__, key, graph_fingerprint(graph))
 
 
 def find_log(
@@ -43,7 +85,7 @@ def find_log(
     Raises:
         StateLogError: If there are logs, and none can be used.
     """
-    names = group.broadcast([path.name for path in log_files.find_logs(folder)] if group.rank == 0 else [])
+    names = group.broadcast([path.name for path in files.find_logs(folder)] if group.rank == 0 else [])
     problems = []
     for name in names:
         manifest, problem = _looked_at(folder / name, identity, group, max_supersteps)
@@ -73,7 +115,7 @@ def _looked_at(
 
 def _checked(folder: Path, identity: Identity, group: Group, max_supersteps: int | None) -> Manifest:
     """Return a log's manifest; this rank verifies its share of the parts."""
-    manifest = log_files.read_manifest(folder)
+    manifest = files.read_manifest(folder)
     if manifest.program != identity.program:
         raise StateLogError(f"it is of the program {manifest.program}, and this one is {identity.program}")
     if manifest.graph_key != identity.graph_key:
@@ -90,7 +132,7 @@ def _checked(folder: Path, identity: Identity, group: Group, max_supersteps: int
             f"it is {manifest.superstep} supersteps far, and max_supersteps is {max_supersteps}"
         )
     for rank in range(group.rank, len(manifest.parts), group.size):
-        log_files.verify_part(folder, manifest, rank)
+        files.verify_part(folder, manifest, rank)
     return manifest
 
 
@@ -115,7 +157,7 @@ def read_snapshot(folder: Path, manifest: Manifest, group: Group, assignment: As
     in_flight = ["ends", *(name for name in manifest.dtypes if name.startswith("value."))]
     kept = [name for name in manifest.dtypes if name == "sources" or name.startswith("edge.")]
     parts = [
-        log_files.read_part(folder / manifest.name, rank, [*of_vertices, *in_flight, *kept])
+        files.read_part(folder / manifest.name, rank, [*of_vertices, *in_flight, *kept])
         for rank in range(group.rank, len(manifest.parts), group.size)
     ]
     vertices = _routed(parts, of_vertices, manifest.dtypes, group, assignment)

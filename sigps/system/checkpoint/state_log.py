@@ -28,11 +28,12 @@ from sigps.engine.stats import SaveStats, SuperstepStats
 from sigps.errors import ConfigError
 from sigps.graph.graph import Graph
 from sigps.model.vertex import Vertex
-from sigps.system.checkpoint import log_files
-from sigps.system.checkpoint.identity import Identity
-from sigps.system.checkpoint.log_files import Manifest
-from sigps.system.checkpoint.log_writer import LogWriter
-from sigps.system.checkpoint.trace_file import write_trace
+from sigps.system.checkpoint import files
+from sigps.system.checkpoint.files import Manifest
+from sigps.system.checkpoint.resume import Identity
+from sigps.system.checkpoint.trace import write_trace
+from sigps.system.checkpoint.writer import LogWriter
+from sigps.version import __version__
 
 __all__ = ["Checkpoint", "StateLog", "check_folder"]
 
@@ -205,8 +206,8 @@ class StateLog:
     def find_last(self) -> Path | None:
         """Return the newest log from which this run can go on, as the folder has it. Not collective."""
         mine = {self._run, self._resumed}
-        logs = log_files.find_logs(self.checkpoint.folder)
-        return next((path for path in logs if log_files.run_of(path) in mine), None)
+        logs = files.find_logs(self.checkpoint.folder)
+        return next((path for path in logs if files.run_of(path) in mine), None)
 
     def _warn(self, problem: str) -> None:
         if self._group.rank == 0:
@@ -236,8 +237,6 @@ class StateLog:
     def _manifest(
         self, snapshot: Snapshot, arrays: dict[str, NDArray[Any]], stats: Sequence[SuperstepStats]
     ) -> Manifest:
-        from sigps import __version__
-
         values = [value.item() for value in snapshot.aggregates]
         return Manifest(
             run=self._run,
@@ -263,7 +262,7 @@ class StateLog:
 def _next_run(folder: Path) -> str:
     """Return a run's name: names ascend from run to run, even where the clock went back."""
     now = datetime.datetime.now(datetime.UTC)
-    known = [path.name[:16] for path in log_files.find_logs(folder)[:1]]
+    known = [path.name[:16] for path in files.find_logs(folder)[:1]]
     for stamp in known:
         last = datetime.datetime.strptime(stamp, _STAMP).replace(tzinfo=datetime.UTC)
         now = max(now, last + datetime.timedelta(seconds=1))

@@ -26,8 +26,8 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from sigps.group import Group
+from sigps.system.faults.connections import Link, links_of
 from sigps.system.faults.fault import Fault
-from sigps.system.faults.links import Link, links_of
 from sigps.system.faults.watchdog import BEGUN, ENDED, FAILED, SPOKEN, Watchdog
 
 __all__ = ["Fault", "FaultDetector", "end_run"]

@@ -12,8 +12,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from sigps.errors import StateLogError
-from sigps.system.checkpoint import log_files
-from sigps.system.checkpoint.log_files import Manifest, part_name
+from sigps.system.checkpoint import files
+from sigps.system.checkpoint.files import Manifest, part_name
 
 __all__ = ["LogWriter"]
 
@@ -59,7 +59,7 @@ class LogWriter:
         deadline = time.monotonic() + seconds
         for thread in self._threads:
             thread.join(seconds)
-        while not log_files.is_finished(self.folder) and time.monotonic() < deadline:
+        while not files.is_finished(self.folder) and time.monotonic() < deadline:
             time.sleep(0.01)
 
     def part_written(self) -> str:
@@ -81,7 +81,7 @@ class LogWriter:
 
     def _write(self) -> None:
         try:
-            log_files.write_part(self._path, self._arrays)
+            files.write_part(self._path, self._arrays)
         except Exception as error:
             self._part_problem = f"{self._path} cannot be written: {_said(error)}"
         self._arrays = {}
@@ -90,14 +90,14 @@ class LogWriter:
         assert self._manifest is not None
         try:
             self._await_parts()
-            parts = [log_files.described(path) for path in self._paths]
+            parts = [files.described(path) for path in self._paths]
             replace(self._manifest, parts=parts).write(self.folder)
         except Exception as error:
             self._problem = f"{self.folder} cannot be finished: {_said(error)}"
-            log_files.remove_log(self.folder)
+            files.remove_log(self.folder)
             return
         self._on_whole(self.folder)
-        log_files.remove_old(self.folder, self._manifest, self._keep)
+        files.remove_old(self.folder, self._manifest, self._keep)
 
     def _await_parts(self) -> None:
         pause = 0.001

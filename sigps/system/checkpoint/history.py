@@ -18,8 +18,8 @@ import numpy as np
 
 from sigps.errors import GraphError, StateLogError
 from sigps.kernels.cpu.loops import ACTIVE, HALTED, RETIRED
-from sigps.system.checkpoint import log_files
-from sigps.system.checkpoint.log_files import Manifest
+from sigps.system.checkpoint import files
+from sigps.system.checkpoint.files import Manifest
 
 __all__ = ["KeptLog", "VertexState", "damages", "follow", "history", "vertex_states"]
 
@@ -72,9 +72,9 @@ def history(folder: str | Path) -> list[KeptLog]:
     folder = Path(folder)
     if not folder.is_dir():
         raise StateLogError(f"{folder}: there is no such folder; name the checkpoint.dir of a job")
-    found = log_files.find_logs(folder)
+    found = files.find_logs(folder)
     if not found:
-        begun = len(log_files.find_unfinished(folder))
+        begun = len(files.find_unfinished(folder))
         rest = f" ({begun} begun and not finished)" if begun else ""
         raise StateLogError(
             f"{folder}: no finished state log lies here{rest}; name the checkpoint.dir of a job that has saved "
@@ -88,7 +88,7 @@ def damages(log: Path, manifest: Manifest) -> list[str]:
     problems = []
     for rank in range(len(manifest.parts)):
         try:
-            log_files.verify_part(log, manifest, rank)
+            files.verify_part(log, manifest, rank)
         except StateLogError as error:
             problems.append(str(error))
     return problems
@@ -144,10 +144,10 @@ def vertex_states(log: Path, manifest: Manifest, ids: Sequence[VertexId]) -> dic
     fields = ["status", *(f"state.{field}" for field in manifest.states)]
     found = {}
     for rank in range(len(manifest.parts)):
-        here = log_files.read_part(log, rank, [name])[name]
+        here = files.read_part(log, rank, [name])[name]
         rows = {vertex: row for vertex, key in keys.items() for row in np.flatnonzero(here == key)}
         if rows:
-            status, *values = log_files.read_part(log, rank, fields).values()
+            status, *values = files.read_part(log, rank, fields).values()
         for vertex, row in rows.items():
             fields_of = dict(zip(manifest.states, (array[row] for array in values), strict=True))
             found[vertex] = VertexState(
@@ -158,7 +158,7 @@ def vertex_states(log: Path, manifest: Manifest, ids: Sequence[VertexId]) -> dic
 
 def _opened(path: Path) -> KeptLog:
     try:
-        return KeptLog(path, log_files.read_manifest(path))
+        return KeptLog(path, files.read_manifest(path))
     except StateLogError as error:
         return KeptLog(path, None, str(error))
 
