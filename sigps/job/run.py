@@ -111,7 +111,6 @@ def run(
     ([0, 1, 2], 'converged')
     """
     from sigps.job.collect import collect
-    from sigps.system.communicator import Communicator
     from sigps.system.faults.watch import Faults
     from sigps.system.worker import RunOptions
     from sigps.system.worker_manager import Saving, WorkerManager
@@ -140,7 +139,7 @@ def run(
         )
     graph = turned(graph, program)
     bound = bind_ids(program, graph)
-    manager = WorkerManager(Communicator(graph.group), graph, threads)
+    manager = WorkerManager(graph, threads)
     chosen = choose_device(
         device,
         prepared,

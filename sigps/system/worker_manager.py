@@ -35,7 +35,6 @@ from sigps.model.vertex import Vertex
 from sigps.system.checkpoint.files import Manifest
 from sigps.system.checkpoint.resume import Identity, find_log, read_snapshot, stats_of
 from sigps.system.checkpoint.state_log import Checkpoint, StateLog
-from sigps.system.communicator import Communicator
 from sigps.system.data_locator import DataLocator, DeviceLocator
 from sigps.system.faults.detector import FaultDetector
 from sigps.system.faults.watch import Faults, WatchedExchange, watch
@@ -137,18 +136,17 @@ class WorkerManager:
     """One rank of a run.
 
     Args:
-        communicator: The control plane.
-        graph: The graph, its rows spread over the same ranks.
+        graph: The graph, its rows spread over the ranks of the run.
         threads: Threads of this rank; None for its share of the host's cores.
 
     Attributes:
         rank_on_host: This rank's number among those of its host.
     """
 
-    def __init__(self, communicator: Communicator, graph: Graph, threads: int | None) -> None:
-        self._communicator, self._graph = communicator, graph
-        hosts = communicator.group.all_gather(platform.node())
-        self.rank_on_host = hosts[: communicator.group.rank].count(platform.node())
+    def __init__(self, graph: Graph, threads: int | None) -> None:
+        self._group, self._graph = graph.group, graph
+        hosts = self._group.all_gather(platform.node())
+        self.rank_on_host = hosts[: self._group.rank].count(platform.node())
         share = max(1, available_cores() // hosts.count(platform.node()))
         self._num_threads = threads or share
 
@@ -183,7 +181,7 @@ class WorkerManager:
         """
         state_log, found = self._logs(saving, max_supersteps)
         stats = StatsLog(stats_of(found) if found else ())
-        registrations = self._communicator.report(self._registration(native))
+        registrations = self._group.all_gather(self._registration(native))
         by_hosts = native is not None and needs_hosts(native.program)
         chosen = choose_transport(registrations, transport, by_hosts=by_hosts)
         by_name = native is not None and native.program.delivery is Delivery.DIRECT
@@ -193,11 +191,11 @@ class WorkerManager:
         has_turns = options.deterministic or bool(saving and saving.resumes) or program.declaration.has_master
         _check_mixture(devices, native, has_turns=has_turns)
         master = None
-        if self._communicator.is_master:
+        if self._group.rank == 0:
             checkpoint = saving.checkpoint if saving else None
             master = Master(registrations, max_supersteps, on_progress, checkpoint, stats)
-        plan = self._communicator.order({"capacities": master.capacities} if master else None)
-        if self._communicator.size > 1:
+        plan = self._group.broadcast({"capacities": master.capacities if master else []})
+        if self._group.size > 1:
             patience = math.inf
             if faults is not None:
                 patience = min(_SILENCES * faults.silent_seconds, faults.superstep_seconds)
@@ -216,12 +214,12 @@ class WorkerManager:
         worker: Worker | None = None
         with (
             Threads(self._num_threads) as threads,
-            watch(self._communicator.group, faults, last_log) as detector,
+            watch(self._group, faults, last_log) as detector,
             _naming_the_log(state_log),
         ):
             exchange = self._exchange(assignment, subgraph, chosen)
             if detector is not None and state_log is not None:
-                state_log.on_whole = detector.note_log
+                state_log.on_whole = detector.record_log
             if detector is not None:
                 exchange = WatchedExchange(
                     exchange, detector, lambda: worker.engine.superstep if worker else 0
@@ -231,7 +229,7 @@ class WorkerManager:
                 self._begin(worker, program, threads, native, devices)
             if found and saving:
                 folder = saving.checkpoint.folder
-                worker.restore(read_snapshot(folder, found, self._communicator.group, assignment))
+                worker.restore(read_snapshot(folder, found, self._group, assignment))
                 if detector is not None:
                     detector.waiting()
             reason = self._follow(worker, master, stats, state_log, detector)
@@ -245,7 +243,7 @@ class WorkerManager:
         """Return what this rank tells the master of itself."""
         cores = {"cores": self._num_threads}
         if isinstance(native, GpuProgram):
-            facts = gpu_facts(native.gpu, alone=self._communicator.size == 1)
+            facts = gpu_facts(native.gpu, alone=self._group.size == 1)
             return cores | {"gigabytes_per_second": native.gpu.gigabytes_per_second, **facts}
         return cores | {"device": "python" if native is None else "cpu"}
 
@@ -264,7 +262,7 @@ class WorkerManager:
         measures = {f.name: repr(f.measure) for f in program.declaration.states if f.measure}
         if not measures:
             return
-        if self._communicator.size == 1 and isinstance(worker.engine, GpuEngine):
+        if self._group.size == 1 and isinstance(worker.engine, GpuEngine):
             worker.engine.begin_measured(measures, directed=self._graph.directed)
             return
         count: CountShare = functools.partial(count_on_threads, threads)
@@ -283,8 +281,8 @@ class WorkerManager:
         identity = Identity.of(saving.program, self._graph, saving.precision)
         checkpoint, found = saving.checkpoint, None
         if saving.resumes:
-            found = find_log(checkpoint.folder, identity, self._communicator.group, max_supersteps)
-        if saving.resumes and self._communicator.is_master:
+            found = find_log(checkpoint.folder, identity, self._group, max_supersteps)
+        if saving.resumes and self._group.rank == 0:
             where = (
                 f"from {checkpoint.folder / found.name}" if found else "at superstep 0: there is no state log"
             )
@@ -302,7 +300,7 @@ class WorkerManager:
     ) -> Reason:
         """Do what the master orders until the run is over; return why it is."""
         while True:
-            order = self._communicator.order(master.next_order() if master else None)
+            order = self._group.broadcast(master.next_order() if master else {})
             if order["verb"] == "stop":
                 if state_log is not None:
                     state_log.close(worker.traced)
@@ -323,14 +321,14 @@ class WorkerManager:
                 detector.waiting()
             stats.extend(outcome.stats)
             if master is not None:
-                master.hear(outcome.ended, outcome.stats, stopped=outcome.stopped)
+                master.record(outcome.ended, outcome.stats, stopped=outcome.stopped)
 
     def _needs_neighbors(self, program: Vertex, native: NativeProgram | GpuProgram | None) -> bool:
         """Tell whether the edges of neighbours are needed; one rank has them, and an interpreter may ask for them."""
         if native is not None:
             return native.program.reads_neighbors or native.program.reads_reverse
         declared = program.declaration
-        return declared.reads_neighbors or bool(declared.edge_states) or self._communicator.size == 1
+        return declared.reads_neighbors or bool(declared.edge_states) or self._group.size == 1
 
     def _partition(
         self,
@@ -347,7 +345,7 @@ class WorkerManager:
         if key not in known:
             if len(known) >= _KEPT_PARTITIONS:  # a new function for every run would fill the memory
                 del known[next(iter(known))]
-            size = self._communicator.size
+            size = self._group.size
             assignment = partition(self._graph, size, method, capacities=capacities)
             if is_by_degree:
                 subgraph = build_by_degree(self._graph, num_threads)
@@ -355,7 +353,7 @@ class WorkerManager:
                 with_outgoing = needs_rows or needs_neighbors
                 subgraph = build_subgraph(self._graph, assignment, with_outgoing=with_outgoing)
             if needs_neighbors:
-                rows = build_neighbor_rows(subgraph, assignment, self._communicator.group)
+                rows = build_neighbor_rows(subgraph, assignment, self._group)
                 subgraph = replace(subgraph, neighbor_rows=rows)
             known[key] = assignment, subgraph
         found: tuple[Assignment, Subgraph] = known[key]
@@ -365,7 +363,7 @@ class WorkerManager:
 
     def _gains_by_degree(self, native: NativeProgram | GpuProgram | None) -> bool:
         """Tell whether a layout by degree may pay: one rank's CPU cores read records, and have done so before."""
-        if not isinstance(native, NativeProgram) or self._communicator.size > 1:
+        if not isinstance(native, NativeProgram) or self._group.size > 1:
             return False
         if native.program.delivery is not Delivery.RECORD or native.program.links_edges:
             return False
@@ -378,7 +376,7 @@ class WorkerManager:
         return bool(kept["_gains_by_degree"])
 
     def _exchange(self, assignment: Assignment, subgraph: Subgraph, transport: Transport) -> Exchange:
-        group = self._communicator.group
+        group = self._group
         if transport == "nccl":
             located = DeviceLocator(self._graph, assignment, subgraph)
             return MessageCenter(group, subgraph, located, nccl.connect(group))

@@ -15,7 +15,6 @@ from sigps.apps import WCC, OutDegree, PageRank
 from sigps.compiler.cpu import NativeProgram, compile_for_cpu
 from sigps.compiler.frontend.analysis import analyse
 from sigps.errors import ConfigError
-from sigps.system.communicator import Communicator
 from sigps.system.worker import RunOptions
 from sigps.system.worker_manager import Part, WorkerManager, _check_mixture
 
@@ -25,7 +24,7 @@ def part_of(graph: Graph, program: Vertex, compiled: bool = True, threads: int =
     if compiled:
         native = compile_for_cpu(analyse(program), {n: c.dtype for n, c in graph.columns.items()})
     options = {"method": "edges", "options": RunOptions(), "max_supersteps": None, "on_progress": None}
-    manager = WorkerManager(Communicator(graph.group), graph, threads)
+    manager = WorkerManager(graph, threads)
     return manager.run(program, native, **{**options, **given})
 
 
