@@ -66,11 +66,11 @@ def _listing(folder: str, verify: bool) -> tuple[int, list[str]]:
 
 def _row(kept: KeptLog) -> list[str]:
     from sigps.cli.report import bytes_text
+    from sigps.system.checkpoint.files import run_of, superstep_of
 
     manifest = kept.manifest
     if manifest is None:
-        run, _, superstep = kept.path.name.rpartition("-")
-        return [run, superstep.lstrip("0") or "0", "damaged", *"----"]
+        return [run_of(kept.path), str(superstep_of(kept.path)), "damaged", *"----"]
     saved = datetime.datetime.fromtimestamp(manifest.saved_at)
     return [
         manifest.run,

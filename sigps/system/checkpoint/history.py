@@ -1,4 +1,4 @@
-"""What the state logs in a folder say: which there are, whether they are whole, and what became of a vertex.
+"""The state logs in a folder: which there are, whether they are damaged, and the states of a vertex in each.
 
     for log in history("log"):                          # oldest first
         print(log.path, log.problem or log.manifest.superstep)
@@ -34,8 +34,8 @@ class KeptLog:
 
     Attributes:
         path: Its folder.
-        manifest: What it is; None where that cannot be read.
-        problem: Why it cannot be read, or nothing.
+        manifest: Its manifest; None where that cannot be read.
+        problem: Why it cannot be read; empty where it can.
     """
 
     path: Path
@@ -48,11 +48,11 @@ class VertexState:
     """One vertex between two supersteps.
 
     Attributes:
-        run: The run that wrote it.
-        program: Its program's name.
+        run: The name of the run that wrote it.
+        program: The name of its program.
         superstep: The superstep that came next.
         status: `"active"`, `"halted"` or `"retired"`.
-        values: Each field's value, as saved: a field of type `VertexId` holds the vertex's number in the
+        values: Each field's value as saved. A field of type `VertexId` holds a gid: the vertex's position in the
             order of ids, counted from 0.
     """
 
@@ -84,7 +84,7 @@ def history(folder: str | Path) -> list[KeptLog]:
 
 
 def damages(log: Path, manifest: Manifest) -> list[str]:
-    """Say what is wrong with each part of a log; nothing where it is whole. Reads every byte."""
+    """Return what is wrong with the parts of a log, one text for each damaged part. Reads every byte."""
     problems = []
     for rank in range(len(manifest.parts)):
         try:
@@ -133,7 +133,7 @@ def vertex_states(log: Path, manifest: Manifest, ids: Sequence[VertexId]) -> dic
 
     Args:
         log: The log's folder.
-        manifest: What it is.
+        manifest: Its manifest.
         ids: The user's ids; whole numbers may be given as text.
 
     Raises:
@@ -164,7 +164,7 @@ def _opened(path: Path) -> KeptLog:
 
 
 def _key(vertex: VertexId, manifest: Manifest) -> VertexId | None:
-    """Return what a part calls a vertex: its id, or its gid where ids are consecutive; None if it is no id."""
+    """Return the vertex's key in a part: its id, or its gid where ids are consecutive; None if it is no id."""
     if manifest.id_kind == "strings":
         return str(vertex)
     try:

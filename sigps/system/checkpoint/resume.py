@@ -1,4 +1,4 @@
-"""From a state log back to a run: the newest log that is whole and this run's, shared out to whoever owns what."""
+"""Resuming from a state log: the newest one that belongs to a job, its rows sent to the ranks that own them."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Identity:
-    """What a run is.
+    """What a run must have in common with a log to go on from it.
 
     Attributes:
         program: The program's name.
-        program_key: A hash of what Python made of its methods, of the functions and values that these name, of
-            its parameters, and of what it declares: another Python makes another hash.
-        graph_key: A hash of the graph.
+        program_key: A hash of the bytecode of its methods, of the functions and values that these name, of its
+            parameters, and of what it declares. It differs between versions of Python.
+        graph_key: A hash of the graph, the same for every number of ranks.
     """
 
     program: str
@@ -48,10 +48,10 @@ class Identity:
 
     @classmethod
     def of(cls, program: Vertex, graph: Graph, precision: Literal["single", "double"]) -> Identity:
-        """Return a run's. Collective; O(edges) once a graph.
+        """Return the identity of a run. Collective; O(edges) once a graph.
 
         Args:
-            program: As the user made it: its vertex ids are the user's.
+            program: The program as the user made it: its vertex ids are the user's.
             graph: The graph that it runs on.
             precision: The array type of Python's `float`.
         """
@@ -71,16 +71,16 @@ class Identity:
 def find_log(
     folder: Path, identity: Identity, group: Group, max_supersteps: int | None = None
 ) -> Manifest | None:
-    """Return the newest log that this run can go on from; None where nothing was ever logged. Collective.
+    """Return the newest log that this run can go on from; None where there is no log. Collective.
 
-    Every part is read and compared with its checksums. A log that is damaged, or another job's, is named in a
-    warning, and the one before it is looked at.
+    Each rank reads its share of a log's parts and compares them with their checksums. A log that is damaged, or of
+    another job, is named in a warning, and the next older one is tried.
 
     Args:
-        folder: Where logs are.
-        identity: What the run is.
+        folder: The folder that the logs lie in.
+        identity: The run's.
         group: The ranks of this run; the log may have been written by any number of them.
-        max_supersteps: Where this run ends at the latest; logs beyond that are of no use.
+        max_supersteps: Where this run ends at the latest: it cannot go on from a log beyond that.
 
     Raises:
         StateLogError: If there are logs, and none can be used.
@@ -88,13 +88,13 @@ def find_log(
     names = group.broadcast([path.name for path in files.find_logs(folder)] if group.rank == 0 else [])
     problems = []
     for name in names:
-        manifest, problem = _looked_at(folder / name, identity, group, max_supersteps)
-        told = [text for text in group.all_gather(problem) if text]
-        if not told:
+        manifest, problem = _try(folder / name, identity, group, max_supersteps)
+        found = [text for text in group.all_gather(problem) if text]
+        if not found:
             return manifest
-        problems.append(told[0])
+        problems.append(found[0])
         if group.rank == 0:
-            log.warning("the state log %s is not used: %s", folder / name, told[0])
+            log.warning("the state log %s is not used: %s", folder / name, found[0])
     if problems:
         raise StateLogError(
             f"none of the {len(problems)} state logs in {folder} can be used; the newest: {problems[0]}. "
@@ -103,10 +103,10 @@ def find_log(
     return None
 
 
-def _looked_at(
+def _try(
     folder: Path, identity: Identity, group: Group, max_supersteps: int | None
 ) -> tuple[Manifest | None, str]:
-    """Return a log's manifest, or what is wrong with it as far as this rank sees."""
+    """Return a log's manifest, or what this rank finds wrong with it."""
     try:
         return _checked(folder, identity, group, max_supersteps), ""
     except StateLogError as error:
@@ -137,18 +137,18 @@ def _checked(folder: Path, identity: Identity, group: Group, max_supersteps: int
 
 
 def stats_of(manifest: Manifest) -> list[SuperstepStats]:
-    """Return the supersteps up to a log."""
+    """Return the statistics of the supersteps before a log."""
     return [SuperstepStats(*row) for row in manifest.stats]
 
 
 def read_snapshot(folder: Path, manifest: Manifest, group: Group, assignment: Assignment) -> Snapshot:
-    """Return this rank's part of what was saved, whoever wrote it. Collective; one pass over the log.
+    """Return what was saved of the vertices that this rank owns. Collective; one pass over the log.
 
     Args:
-        folder: Where logs are.
-        manifest: The log.
+        folder: The folder that the logs lie in.
+        manifest: The log's manifest.
         group: The ranks of this run.
-        assignment: Which of them owns which vertex.
+        assignment: Which of them owns which vertex; any number of others may have written the log.
 
     Raises:
         StateLogError: If a part cannot be read.
