@@ -15,13 +15,12 @@ from sigps.apps import WCC, OutDegree, PageRank
 from sigps.compiler.frontend.analysis import analyse
 from sigps.engine.contract import RunOptions
 from sigps.errors import ConfigError
-from sigps.system.communicator import Communicator
 from sigps.system.worker_manager import RankResult, WorkerManager, _check_mixture
 
 
 def part_of(graph: Graph, program: Vertex, device: str = "cpu", threads: int = 1, **given: Any) -> RankResult:
     options = {"method": "edges", "options": RunOptions(), "max_supersteps": None, "on_progress": None}
-    manager = WorkerManager(Communicator(graph.group), graph, threads)
+    manager = WorkerManager(graph, threads)
     return manager.run(program, executable_of(program, graph, device), **{**options, **given})
 
 

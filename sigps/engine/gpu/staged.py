@@ -130,7 +130,7 @@ class GpuPartEngine(GpuEngine):
             lambda ids: find(ids, self.superstep),
             on_device=self._exchange.on_device,
         )
-        lids, arrived, num_bytes = self._exchange.post(gids, None, messages)
+        lids, arrived, num_bytes = self._exchange.route(gids, None, messages)
         gpu_snapshot.put_mail(self._memory, self._form.compiled, lids, arrived)
         return num_bytes
 

@@ -9,9 +9,9 @@ import pytest
 from thread_group import ThreadGroup, run_ranks
 
 from sigps import Checkpoint, Graph, GraphError, State, StateLogError, Vertex, run
-from sigps.system.checkpoint import log_files
-from sigps.system.checkpoint.log_files import find_unfinished
-from sigps.system.checkpoint.log_history import KeptLog, damages, follow, history, vertex_states
+from sigps.system.checkpoint import files
+from sigps.system.checkpoint.files import find_unfinished
+from sigps.system.checkpoint.history import KeptLog, damages, follow, history, vertex_states
 
 IDS = {
     "identity": [0, 1, 2, 3],
@@ -86,7 +86,7 @@ def test_a_log_that_cannot_be_read_is_told_and_the_others_are_read(tmp_path: Pat
     save(tmp_path, IDS["table"], ranks=2)
     first, second, third = [log.path for log in history(tmp_path)]
     (first / "manifest.msgpack").write_bytes(b"x")
-    (second / log_files.part_name(1)).unlink()
+    (second / files.part_name(1)).unlink()
     logs = history(tmp_path)
     assert [log.manifest is None for log in logs] == [True, False, False]
     assert "it begins with b'x'" in logs[0].problem
@@ -106,7 +106,7 @@ def test_any_damage_of_what_is_read_is_noticed(tmp_path: Path) -> None:
     log = history(tmp_path)[0]
     assert log.manifest is not None
     whole = vertex_states(log.path, log.manifest, [20])
-    path = log.path / log_files.part_name(0)
+    path = log.path / files.part_name(0)
     raw = path.read_bytes()
     num_noticed = 0
     for at in range(0, len(raw), 3):

@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 import zstandard
 
-from sigps.cli.size import Size, measure
+from sigps.cli.plan.size import Size, measure
 from sigps.errors import GraphError
 from sigps.job.config import load_job
 

@@ -8,10 +8,10 @@ import pytest
 
 from sigps.apps import BFS, SCC, SSSP, BiTriDN, EgoNet, KCore, OutDegree, PageRank
 from sigps.cli import main as cli
-from sigps.cli.plan import memory, turned_size
-from sigps.cli.size import Size
+from sigps.cli.plan.command import memory, turned_size
+from sigps.cli.plan.prediction import Part
+from sigps.cli.plan.size import Size
 from sigps.compiler.frontend.analysis import analyse
-from sigps.system.prediction import Part
 
 SYMMETRIC = Size(1000, 8000, False, 0, "")
 DIRECTED = Size(1000, 8000, True, 4, "")

@@ -1,4 +1,4 @@
-"""The history of traced vertices as Parquet: state before and after, messages in and out, a row a superstep."""
+"""The history of traced vertices as Parquet: one row a vertex and superstep, with its states and messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from sigps.errors import ConfigError
 from sigps.graph.graph import Graph
-from sigps.system.checkpoint.log_files import write_whole
+from sigps.system.checkpoint.files import write_whole
 
 __all__ = ["check_writable", "write_trace"]
 
@@ -33,7 +33,7 @@ def write_trace(path: Path, traced: list[dict[str, Any]], graph: Graph) -> None:
 
     Args:
         path: The file, replaced as a whole.
-        traced: Its records, in order.
+        traced: The records, in order.
         graph: The graph, for its ids.
 
     Raises:
@@ -52,7 +52,7 @@ def write_trace(path: Path, traced: list[dict[str, Any]], graph: Graph) -> None:
 
 
 def _row(record: dict[str, Any]) -> dict[str, Any]:
-    """Return a record flat: one column a field and moment."""
+    """Return a record as columns: `before.NAME` and `after.NAME` for each field."""
     row = {"superstep": record["superstep"], "id": record["id"]}
     row |= {f"before.{name}": value for name, value in record["before"].items()}
     row |= {f"after.{name}": value for name, value in record["after"].items()}

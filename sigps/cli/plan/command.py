@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from sigps.cli.forecast import Kind
-    from sigps.cli.size import Size
+    from sigps.cli.plan.forecast import Kind
+    from sigps.cli.plan.prediction import Part
+    from sigps.cli.plan.size import Size
     from sigps.compiler.program import VertexProgram
     from sigps.graph import Graph
     from sigps.job.config import Job
     from sigps.model.vertex import Vertex
-    from sigps.system.prediction import Part
 
 __all__ = ["memory", "plan", "turned_size"]
 
@@ -41,12 +41,12 @@ def plan(
     files it is estimated by their first rows, and the output says so. Times are predicted from what was measured on
     the device that is named, for this number of ranks and smaller ones. No GPU is needed.
     """
-    from sigps.cli.forecast import rank_counts, steps_of_generator
+    from sigps.cli.plan.forecast import rank_counts, steps_of_generator
+    from sigps.cli.plan.prediction import even_part
+    from sigps.cli.plan.size import measure
     from sigps.cli.report import bytes_text
     from sigps.cli.run import prepare
-    from sigps.cli.size import measure
     from sigps.job.config import load_job
-    from sigps.system.prediction import even_part
 
     job = load_job(job_file, assignments)
     program = prepare(_anywhere(job), group_size=num_ranks)
@@ -84,15 +84,15 @@ def _anywhere(job: Job) -> Job:
 
 def _count(job: Job, program: Vertex, counts: Sequence[int]) -> tuple[Size, dict[int, Part], int]:
     """Load the job's graph, and return its size, the largest parts, and the supersteps of a search through it."""
+    from sigps.cli.plan.prediction import Part
+    from sigps.cli.plan.size import Size
     from sigps.cli.run import load_graph
-    from sigps.cli.size import Size
     from sigps.errors import GraphError
     from sigps.graph.partitioning import bfs_kernel
     from sigps.graph.partitioning import report as partition_report
     from sigps.graph.partitioning.partition import partition
     from sigps.group import Alone
     from sigps.job.run import turned
-    from sigps.system.prediction import Part
 
     graph = load_graph(job, Alone())
     if not graph.num_vertices:
@@ -130,7 +130,7 @@ def _times(
     asked: Kind | None,
 ) -> Iterator[str]:
     """Yield the lines of the prediction."""
-    from sigps.cli import forecast
+    from sigps.cli.plan import forecast
 
     num_ranks = max(parts)
     kind = asked or forecast.kind_of(job, size.num_edges, num_ranks)
@@ -181,7 +181,7 @@ def memory(
         state_bytes: Bytes of one vertex's fields.
         part: What the rank has; None for an even share, with as many ghosts as there can be.
     """
-    from sigps.system.prediction import even_part
+    from sigps.cli.plan.prediction import even_part
 
     part = part or even_part(size.num_vertices, size.num_edges, num_ranks)
     owned, edges, ghosts = part.vertices, part.edges, part.ghosts

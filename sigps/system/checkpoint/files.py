@@ -1,11 +1,11 @@
-"""The files of a state log: written under temporary names, synced, checksummed, renamed; the manifest comes last.
+"""The files of a state log. Each is written under a temporary name, synced and renamed; the manifest comes last.
 
     log/
       20261121T190102Z-3f9a-00000040/     one log: a run's start, four random digits, the superstep that comes next
         part-00000.npz                    one rank's arrays
-        manifest.msgpack                  what the log is, and size and checksums of every part
+        manifest.msgpack                  what the log holds, and size and checksums of every part
 
-A log without its manifest was not finished, and is no log.
+A folder without a manifest is a log that was begun and not finished; no run goes on from it.
 """
 
 from __future__ import annotations
@@ -39,9 +39,11 @@ __all__ = [
     "part_name",
     "read_manifest",
     "read_part",
+    "reason_of",
     "remove_log",
     "remove_old",
     "run_of",
+    "superstep_of",
     "verify_part",
     "write_part",
     "write_whole",
@@ -57,27 +59,27 @@ _DAMAGED = (OSError, EOFError, KeyError, ValueError, RuntimeError, zipfile.BadZi
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a log is.
+    """What a log holds.
 
     Attributes:
-        run: The run that wrote it: when it started, and four digits.
+        run: The name of the run that wrote it: when it started, and four random digits.
         superstep: The superstep that comes next.
         program: The program's name.
-        program_key: A hash of its source, its parameters and the types of its fields.
-        graph_key: A hash of the graph, whatever ranks it lies on.
-        num_vertices: The graph's.
-        num_edges: The graph's.
-        id_kind: As in `Ids.kind`: whether parts hold the vertices' ids.
+        program_key: As in `Identity`.
+        graph_key: As in `Identity`.
+        num_vertices: Vertices of the graph.
+        num_edges: Directed edges of the graph as stored.
+        id_kind: As in `Ids.kind`; for `"table"` and `"strings"` parts hold the vertices' ids.
         id_base: The smallest id, where they are consecutive.
-        device: What wrote it.
+        device: The device that wrote it: `"python"`, `"cpu"` or `"cuda"`.
         in_flight: What the parts hold of messages, as in `engine.snapshot`.
         states: Each field's name.
         aggregators: Each aggregator's value.
         dtypes: The type of each array of a part.
-        stats: The supersteps so far, a row each.
+        stats: One row for each superstep so far: the values of a `SuperstepStats`.
         versions: Of sigps, NumPy and Python.
         saved_at: Seconds since 1970.
-        parts: Of each rank's file: its bytes, and the CRC-32 of each array.
+        parts: For each rank's file its bytes and the CRC-32 of each array, [size].
     """
 
     run: str
@@ -101,7 +103,7 @@ class Manifest:
 
     @property
     def name(self) -> str:
-        """The folder's name; names ascend with the run and the superstep."""
+        """The folder's name; names ascend from run to run and from superstep to superstep."""
         return f"{self.run}-{self.superstep:08}"
 
     @property
@@ -122,23 +124,23 @@ def part_name(rank: int) -> str:
 
 
 def write_part(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write one rank's arrays.
+    """Write one rank's arrays, and wait until they are on the disk.
 
     Raises:
-        OSError: If the disk is full, or the folder gone.
+        OSError: If the disk is full, or the folder is gone.
     """
     write_whole(path, lambda file: np.savez(file, **arrays))  # type: ignore[arg-type]
 
 
 def described(path: Path) -> dict[str, Any]:
-    """Return a part's size and its arrays' checksums, as its directory gives them. Reads no array."""
+    """Return a part's size and its arrays' checksums, from the archive's directory. Reads no array."""
     with zipfile.ZipFile(path) as file:
         crcs = {info.filename: info.CRC for info in file.infolist()}
     return {"bytes": path.stat().st_size, "crcs": crcs}
 
 
 def write_whole(path: Path, write: Any) -> None:
-    """Write a file under a temporary name, sync it, and rename it; after a crash it is whole or not there."""
+    """Write a file under a temporary name, sync it, and rename it; after a crash it is whole or absent."""
     temporary = path.with_name(f".{path.name}.tmp")
     with open(temporary, "wb") as file:
         write(file)
@@ -149,7 +151,7 @@ def write_whole(path: Path, write: Any) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Make sure that what a folder lists is on the disk."""
+    """Wait until a folder's entries are on the disk."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)
@@ -183,8 +185,13 @@ def run_of(log: Path) -> str:
     return log.name.rpartition("-")[0]
 
 
+def superstep_of(log: Path) -> int:
+    """Return the superstep that comes next after a log, by its name."""
+    return int(log.name.rpartition("-")[2])
+
+
 def remove_log(folder: Path) -> None:
-    """Remove a log, its manifest first, so that it is never taken for a whole one; nothing else that lies there."""
+    """Remove a log, its manifest first, so that it is never taken for a finished one. Foreign files in it stay."""
     with contextlib.suppress(OSError):
         (folder / _MANIFEST).unlink(missing_ok=True)
         for path in (*folder.glob("part-*.npz"), *folder.glob(".*.tmp")):
@@ -193,14 +200,14 @@ def remove_log(folder: Path) -> None:
 
 
 def remove_old(newest: Path, manifest: Manifest, keep: int) -> None:
-    """Remove what a log that was just finished makes needless.
+    """Remove the logs that a newly finished one replaces.
 
-    That is logs of the same job beyond `keep` that are no further than this one, so that a run which begins anew
-    never takes what an older one has reached; and what earlier runs began and never finished.
+    These are logs of the same job beyond `keep` whose superstep is not later, so that a run which begins anew removes
+    no log of an older one that got further; and those that earlier runs began and did not finish.
 
     Args:
-        newest: The log.
-        manifest: What it is.
+        newest: The folder of the newly finished log.
+        manifest: Its manifest.
         keep: How many logs to keep, this one among them.
     """
     same_job = []
@@ -218,7 +225,7 @@ def remove_old(newest: Path, manifest: Manifest, keep: int) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read what a log is.
+    """Read a log's manifest.
 
     Raises:
         StateLogError: If the manifest is missing, damaged, or of another version.
@@ -259,7 +266,7 @@ def verify_part(folder: Path, manifest: Manifest, rank: int) -> None:
             crcs = {info.filename: info.CRC for info in file.infolist()}
             wrong = file.testzip()
     except _DAMAGED as error:
-        raise StateLogError(f"{path} is damaged: {_said(error)}") from None
+        raise StateLogError(f"{path} is damaged: {reason_of(error)}") from None
     if wrong is not None:
         raise StateLogError(f"{path} is damaged: {wrong} does not match its checksum")
     if crcs != expected["crcs"]:
@@ -270,7 +277,7 @@ _parsing = threading.Lock()  # CPython 3.11 may fail where threads parse at the 
 
 
 def read_part(folder: Path, rank: int, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Return some of one rank's arrays; each is compared with its checksum before it is believed.
+    """Return some of one rank's arrays; each is compared with its checksum first.
 
     Raises:
         StateLogError: If the file cannot be read.
@@ -282,8 +289,9 @@ def read_part(folder: Path, rank: int, names: Sequence[str]) -> dict[str, NDArra
         with _parsing:
             return {name: np.lib.format.read_array(data, allow_pickle=False) for name, data in raw.items()}
     except _DAMAGED as error:
-        raise StateLogError(f"{path} cannot be read: {_said(error)}") from None
+        raise StateLogError(f"{path} cannot be read: {reason_of(error)}") from None
 
 
-def _said(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:
+    """Return an error's reason without the path that some messages repeat."""
     return getattr(error, "strerror", None) or str(error) or type(error).__name__

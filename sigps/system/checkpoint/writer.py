@@ -12,26 +12,26 @@ from typing import Any
 from numpy.typing import NDArray
 
 from sigps.errors import StateLogError
-from sigps.system.checkpoint import log_files
-from sigps.system.checkpoint.log_files import Manifest, part_name
+from sigps.system.checkpoint import files
+from sigps.system.checkpoint.files import Manifest, part_name
 
 __all__ = ["LogWriter"]
 
 _PATIENCE_SECONDS = 10.0
-"""How long a part may stay out of sight that another rank has written: file systems of several hosts lag."""
+"""How long another rank's part may be invisible after it was written: file systems of several hosts lag."""
 
 
 class LogWriter:
     """Writes one rank's part on a thread; on rank 0 another waits for all parts and writes the manifest.
 
     Args:
-        folder: The log's, which is there.
+        folder: The log's folder, which exists.
         rank: This rank.
-        arrays: What it writes.
-        manifest: Rank 0's, without its parts; None elsewhere.
+        arrays: The arrays of this rank's part, by name; they must not change until `part_written` returns.
+        manifest: On rank 0, the manifest without its parts; None elsewhere.
         num_parts: How many ranks write.
         keep: How many logs of this job to keep.
-        on_whole: Called on rank 0 with the folder when the log is whole, from a thread.
+        on_whole: Called on rank 0 with the folder when the log is finished, from a thread.
     """
 
     def __init__(
@@ -55,20 +55,24 @@ class LogWriter:
             self._threads.append(self._start(self._finish))
 
     def wait(self, seconds: float) -> None:
-        """Wait until the log is whole, but not for ever: other ranks' parts may never come."""
+        """Wait until the log is finished, for at most so many seconds: other ranks' parts may never come."""
         deadline = time.monotonic() + seconds
         for thread in self._threads:
             thread.join(seconds)
-        while not log_files.is_finished(self.folder) and time.monotonic() < deadline:
+        while not files.is_finished(self.folder) and time.monotonic() < deadline:
             time.sleep(0.01)
 
     def part_written(self) -> str:
-        """Wait for this rank's part; return what went wrong, or nothing."""
+        """Wait until this rank's part is on the disk; return why it is not, or an empty text."""
         self._threads[0].join()
         return self._part_problem
 
     def end(self, *, gives_up: bool) -> str:
-        """Wait for the manifest, when parts are written or one failed; return what went wrong, or nothing."""
+        """Wait for the manifest, or give it up; return why the log is not finished, or an empty text.
+
+        Args:
+            gives_up: Whether a part failed, so that the log cannot be finished.
+        """
         self._deadline = time.monotonic() + (0.0 if gives_up else _PATIENCE_SECONDS)
         self._threads[-1].join()
         return self._problem
@@ -81,23 +85,23 @@ class LogWriter:
 
     def _write(self) -> None:
         try:
-            log_files.write_part(self._path, self._arrays)
+            files.write_part(self._path, self._arrays)
         except Exception as error:
-            self._part_problem = f"{self._path} cannot be written: {_said(error)}"
+            self._part_problem = f"{self._path} cannot be written: {files.reason_of(error)}"
         self._arrays = {}
 
     def _finish(self) -> None:
         assert self._manifest is not None
         try:
             self._await_parts()
-            parts = [log_files.described(path) for path in self._paths]
+            parts = [files.described(path) for path in self._paths]
             replace(self._manifest, parts=parts).write(self.folder)
         except Exception as error:
-            self._problem = f"{self.folder} cannot be finished: {_said(error)}"
-            log_files.remove_log(self.folder)
+            self._problem = f"{self.folder} cannot be finished: {files.reason_of(error)}"
+            files.remove_log(self.folder)
             return
         self._on_whole(self.folder)
-        log_files.remove_old(self.folder, self._manifest, self._keep)
+        files.remove_old(self.folder, self._manifest, self._keep)
 
     def _await_parts(self) -> None:
         pause = 0.001
@@ -108,7 +112,3 @@ class LogWriter:
                 )
             time.sleep(pause)
             pause = min(2 * pause, 0.1)
-
-
-def _said(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__

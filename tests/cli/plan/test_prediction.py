@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from sigps.system.prediction import (
+from sigps.cli.plan.prediction import (
     Device,
     Part,
     Work,

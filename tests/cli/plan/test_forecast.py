@@ -9,7 +9,7 @@ from edge_programs import Marks
 
 from sigps.apps import BFS, SSSP, WCC, BiTriDN, MinimumSpanningForest, OutDegree, PageRank
 from sigps.cli import main as cli
-from sigps.cli.forecast import (
+from sigps.cli.plan.forecast import (
     Forecast,
     advise,
     is_search,
@@ -21,11 +21,11 @@ from sigps.cli.forecast import (
     transport_of,
     work_of,
 )
-from sigps.cli.size import Size
+from sigps.cli.plan.prediction import Part, Work
+from sigps.cli.plan.size import Size
 from sigps.compiler.frontend.analysis import analyse
 from sigps.device.cuda import what_is_missing
 from sigps.job.config import Job, load_job
-from sigps.system.prediction import Part, Work
 
 
 def job_of(

@@ -1,4 +1,4 @@
-"""What the state logs in a folder say: which there are, whether they are whole, and what became of a vertex.
+"""The state logs in a folder: which there are, whether they are damaged, and the states of a vertex in each.
 
     for log in history("log"):                          # oldest first
         print(log.path, log.problem or log.manifest.superstep)
@@ -18,8 +18,8 @@ import numpy as np
 
 from sigps.errors import GraphError, StateLogError
 from sigps.kernels.cpu.loops import ACTIVE, HALTED, RETIRED
-from sigps.system.checkpoint import log_files
-from sigps.system.checkpoint.log_files import Manifest
+from sigps.system.checkpoint import files
+from sigps.system.checkpoint.files import Manifest
 
 __all__ = ["KeptLog", "VertexState", "damages", "follow", "history", "vertex_states"]
 
@@ -34,8 +34,8 @@ class KeptLog:
 
     Attributes:
         path: Its folder.
-        manifest: What it is; None where that cannot be read.
-        problem: Why it cannot be read, or nothing.
+        manifest: Its manifest; None where that cannot be read.
+        problem: Why it cannot be read; empty where it can.
     """
 
     path: Path
@@ -48,11 +48,11 @@ class VertexState:
     """One vertex between two supersteps.
 
     Attributes:
-        run: The run that wrote it.
-        program: Its program's name.
+        run: The name of the run that wrote it.
+        program: The name of its program.
         superstep: The superstep that came next.
         status: `"active"`, `"halted"` or `"retired"`.
-        values: Each field's value, as saved: a field of type `VertexId` holds the vertex's number in the
+        values: Each field's value as saved. A field of type `VertexId` holds a gid: the vertex's position in the
             order of ids, counted from 0.
     """
 
@@ -72,9 +72,9 @@ def history(folder: str | Path) -> list[KeptLog]:
     folder = Path(folder)
     if not folder.is_dir():
         raise StateLogError(f"{folder}: there is no such folder; name the checkpoint.dir of a job")
-    found = log_files.find_logs(folder)
+    found = files.find_logs(folder)
     if not found:
-        begun = len(log_files.find_unfinished(folder))
+        begun = len(files.find_unfinished(folder))
         rest = f" ({begun} begun and not finished)" if begun else ""
         raise StateLogError(
             f"{folder}: no finished state log lies here{rest}; name the checkpoint.dir of a job that has saved "
@@ -84,11 +84,11 @@ def history(folder: str | Path) -> list[KeptLog]:
 
 
 def damages(log: Path, manifest: Manifest) -> list[str]:
-    """Say what is wrong with each part of a log; nothing where it is whole. Reads every byte."""
+    """Return what is wrong with the parts of a log, one text for each damaged part. Reads every byte."""
     problems = []
     for rank in range(len(manifest.parts)):
         try:
-            log_files.verify_part(log, manifest, rank)
+            files.verify_part(log, manifest, rank)
         except StateLogError as error:
             problems.append(str(error))
     return problems
@@ -133,7 +133,7 @@ def vertex_states(log: Path, manifest: Manifest, ids: Sequence[VertexId]) -> dic
 
     Args:
         log: The log's folder.
-        manifest: What it is.
+        manifest: Its manifest.
         ids: The user's ids; whole numbers may be given as text.
 
     Raises:
@@ -144,10 +144,10 @@ def vertex_states(log: Path, manifest: Manifest, ids: Sequence[VertexId]) -> dic
     fields = ["status", *(f"state.{field}" for field in manifest.states)]
     found = {}
     for rank in range(len(manifest.parts)):
-        here = log_files.read_part(log, rank, [name])[name]
+        here = files.read_part(log, rank, [name])[name]
         rows = {vertex: row for vertex, key in keys.items() for row in np.flatnonzero(here == key)}
         if rows:
-            status, *values = log_files.read_part(log, rank, fields).values()
+            status, *values = files.read_part(log, rank, fields).values()
         for vertex, row in rows.items():
             fields_of = dict(zip(manifest.states, (array[row] for array in values), strict=True))
             found[vertex] = VertexState(
@@ -158,13 +158,13 @@ def vertex_states(log: Path, manifest: Manifest, ids: Sequence[VertexId]) -> dic
 
 def _opened(path: Path) -> KeptLog:
     try:
-        return KeptLog(path, log_files.read_manifest(path))
+        return KeptLog(path, files.read_manifest(path))
     except StateLogError as error:
         return KeptLog(path, None, str(error))
 
 
 def _key(vertex: VertexId, manifest: Manifest) -> VertexId | None:
-    """Return what a part calls a vertex: its id, or its gid where ids are consecutive; None if it is no id."""
+    """Return the vertex's key in a part: its id, or its gid where ids are consecutive; None if it is no id."""
     if manifest.id_kind == "strings":
         return str(vertex)
     try:

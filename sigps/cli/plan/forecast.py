@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from sigps.cli.plan import prediction
+from sigps.cli.plan.prediction import Device, Part, Work
 from sigps.cli.report import bytes_text, seconds_text
-from sigps.system import prediction
-from sigps.system.prediction import Device, Part, Work
 
 if TYPE_CHECKING:
-    from sigps.cli.size import Size
+    from sigps.cli.plan.size import Size
     from sigps.compiler.program import VertexProgram
     from sigps.job.config import Job
 
