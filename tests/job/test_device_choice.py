@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from battery import BATTERY
 from edge_programs import Marks
-from rank_programs import Jump, TwoLetters
+from equality_programs import Jump, TwoLetters
 from thread_group import ThreadGroup, run_ranks
 
 from sigps import Graph, State, Vertex, generate, run

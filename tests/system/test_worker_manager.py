@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from battery import BATTERY
 from engines import executable_of
-from rank_programs import Jump, TwoLetters
+from equality_programs import Jump, TwoLetters
 from thread_group import ThreadGroup, run_ranks
 
 from sigps import Graph, Vertex, run

@@ -1,4 +1,4 @@
-"""A script of ranks that watch each other, some of which go wrong: `mpirun -n 3 fault_programs.py WAY RANK...`."""
+"""A script of ranks that watch each other, some of which fail: `mpirun -n 3 fault_script.py WAY RANK...`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from sigps.group import world
 from sigps.system.faults.detector import FaultDetector
 
 FAULTY_SUPERSTEP = 5
+
+
 SUPERSTEPS = 10
 
 

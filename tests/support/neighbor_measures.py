@@ -1,4 +1,4 @@
-"""What several tests share of `test_neighbourhood`."""
+"""`num_neighbors` and `neighbor_links`: counted pair by pair, and a program that begins with them."""
 
 from __future__ import annotations
 

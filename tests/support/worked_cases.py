@@ -42,6 +42,7 @@ from send_programs import (
 )
 
 from sigps import Graph, Vertex, inf
+from sigps.apps import BFS, SSSP, WCC, OutDegree, PageRank
 
 
 def kite(weight: Any = np.float64, ids: Any = (0, 1, 2, 3, 9)) -> Graph:
@@ -181,3 +182,17 @@ CASES: dict[str, Case] = {
     ),
     "retiring": Case(Retiring, {"seen": [3, 44, 4, 22, 11], "whole": [0, 1, 1, 2, 5]}),
 }
+
+
+PROGRAMS: dict[str, Any] = {
+    "BFS": lambda: BFS(source=0),
+    "OutDegree": OutDegree,
+    "PageRank": PageRank,
+    "PageRank_tolerance": lambda: PageRank(tolerance=1e-6, dangling="leak"),
+    "SSSP": lambda: SSSP(source=0),
+    "WCC": WCC,
+    **{name: case.program for name, case in CASES.items()},
+}
+
+
+COLUMNS = {name: values.dtype for name, values in kite().columns.items()}

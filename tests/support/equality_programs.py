@@ -1,17 +1,22 @@
-"""Programs written only for tests: each takes a way through compiler and engines that the apps do not.
+"""Programs that must give the same result in every way of running them; `PROGRAMS` names each.
 
-Every result is unique (no choice among equals is left to the order of messages), so all ways of running a
-program must agree. Ids enter sums only modulo something, so that huge ids overflow nowhere.
+Each takes a way through compiler and engines that the apps do not. Every result is unique (no choice among equals
+depends on the order of messages). Ids enter sums only modulo something, so that huge ids overflow nowhere.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from battery import BATTERY
+from master_programs import Floods
 
 from sigps import Aggregator, Param, State, Vertex, VertexId, inf
+from sigps.apps import BFS, SSSP, WCC, OutDegree, PageRank
+from sigps.compiler.frontend.analysis import analyse
 
 
 class Coreness(Vertex, message=int):
@@ -307,3 +312,37 @@ class Flows(Vertex, message=float, both_ways=True):
                     self.send(edge, edge.weight)
         else:
             self.vote_to_halt()
+
+
+PROGRAMS: dict[str, Vertex | Callable[[int | str], Vertex]] = {
+    "pagerank": PageRank(iterations=8),
+    "pagerank_tolerance": PageRank(iterations=60, tolerance=1e-4, dangling="leak"),
+    "wcc": WCC(),
+    "out_degree": OutDegree(),
+    "coreness": Coreness(),
+    "jump": Jump(),
+    "totals": Totals(),
+    "extremes": Extremes(),
+    "two_letters": TwoLetters(),
+    "spread": Spread(),
+    "product": Product(),
+    "climb": Climb(),
+    "market": Market(),
+    "neighbourhood": Neighbourhood(),
+    "floods": Floods(),
+    "bfs": lambda source: BFS(source=source),
+    "sssp": lambda source: SSSP(source=source),
+    "reach": lambda source: Reach(start=source),
+}
+
+
+def program_for(program: str, graph: str) -> Vertex:
+    """Return a program; one that begins somewhere begins at the first id that the sample names."""
+    made = PROGRAMS[program]
+    sample = BATTERY[graph]
+    return made((sample.sources or sample.vertices)[0]) if callable(made) else made
+
+
+BY_EDGE = [
+    name for name, made in PROGRAMS.items() if analyse(program_for(name, "path")).edge_obstacle is None
+]

@@ -1,4 +1,4 @@
-"""What tests of loaders share: writing small files and reading graphs back as plain tuples."""
+"""Small graph files to write, and graphs read back as plain tuples."""
 
 from __future__ import annotations
 

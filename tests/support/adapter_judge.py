@@ -1,4 +1,4 @@
-"""What several tests share of `test_adapters`."""
+"""The judge of the CUDA adapters: programs run through them, by any superstep function, and interpreted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from battery import BATTERY
 from cuda_twin import run_plainly
 from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
 from engines import interpreted
-from programs import CASES, kite
+from worked_cases import CASES, kite
 
 from sigps import Vertex, run
 from sigps.apps import BFS, SSSP, BiTriDN, EgoNet, PageRank

@@ -1,4 +1,4 @@
-"""What the tests of the apps share: samples as plain arcs and as NetworkX graphs, and the ways to run them."""
+"""What judges of apps are made of: samples as plain arcs, matrices and NetworkX graphs, and the ways to run an app."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
-from battery import BATTERY, Sample
+from battery import Sample
 from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
 from ways import Way
 
 from sigps import Result
+from sigps.apps.source_by_source import turn_of
 
-NAMES = [name for name in BATTERY if name != "empty"]
 DEVICES = ["python", "cpu"]
+
 
 RUNS = [
     Way(device="python"),
@@ -24,6 +25,7 @@ RUNS = [
     Way(3, partitioner="vertices", direction="push"),
 ]
 """Both devices, one to three ranks, both directions; `test_equality.py` has the interpreter on several ranks."""
+
 
 RANDOM = settings(
     max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
@@ -76,3 +78,10 @@ def neighbours_of(sample: Sample) -> dict[Any, set[Any]]:
         if s != t:
             neighbours[t].add(s)
     return neighbours
+
+
+def drawn(sample: Sample, k: int, seed: int) -> list[Any]:
+    """Return the k vertices whose turns come first; compute() sees the places of ids that are strings."""
+    ids = vertices_of(sample)
+    numbers = {v: i if isinstance(v, str) else v for i, v in enumerate(ids)}
+    return sorted(ids, key=lambda v: turn_of(numbers[v], seed))[:k]

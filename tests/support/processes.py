@@ -1,4 +1,4 @@
-"""What several tests share of `test_mpirun`."""
+"""Processes that tests start: waiting for their end, and whether they are gone."""
 
 from __future__ import annotations
 
@@ -7,21 +7,35 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-SECONDS = 90
+SECONDS = 120
 
 
-def end_of(process: subprocess.Popen[str], seconds: float = SECONDS) -> tuple[int, str, str]:
-    """Wait for the end; kill the whole session where it does not come."""
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+def end_of(process: subprocess.Popen[str], seconds: float = SECONDS) -> Outcome:
+    """Wait for the end of a process that leads a session; after `seconds`, end all of it and fail the test.
+
+    The process is asked to end first: a launcher ends ranks that are in sessions of their own.
+    """
     try:
         out, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        out, err = process.communicate()
+        process.terminate()
+        try:
+            out, err = process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            out, err = process.communicate()
         pytest.fail(f"still running after {seconds} s\n{out}\n{err}")
-    return process.returncode, out, err
+    return Outcome(process.returncode, out, err)
 
 
 def wait_until_gone(pids: list[int]) -> None:
