@@ -87,7 +87,7 @@ def compare(scale: int, names: list[str], repeats: int) -> None:
             repeats,
         )
         blocks = gpu_triangles._kernels(gpu, False, counting).heavy_blocks_per_sm
-        found = cupy.asnumpy(links[there.places])
+        found = cupy.asnumpy(links[there.numbering.lids])
         expected = found if expected is None else expected
         check(np.array_equal(found, expected), f"the counts of {name} are others")
         total = simple_ms + count_ms

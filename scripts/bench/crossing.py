@@ -17,7 +17,7 @@ import numpy as np
 import sigps
 from sigps.device.cuda import Module
 from sigps.device.linking import compile_source, link_modules
-from sigps.engine.gpu.peer_buffers import windows_of
+from sigps.engine.gpu.peer_buffers import peer_buffers
 from sigps.engine.gpu.peers import GpuPeerEngine
 from sigps.engine.gpu.variant import PEERS
 from sigps.group import Group
@@ -96,7 +96,7 @@ def _copied(engine: GpuPeerEngine, group: Group) -> float:
     """Return bytes a second of copies into the next rank's memory: of a part that its run has no use for now."""
     import cupy
 
-    windows = windows_of(engine._exchange)
+    windows = peer_buffers(engine._exchange)
     memory, parity = engine._memory, engine.superstep & 1
     name = f"records{1 - parity}"  # what is written next
     own = memory.array(name, np.uint8)

@@ -95,7 +95,6 @@ def _memory(prepared: Any, graph: Graph, rank_on_host: int) -> dict[str, Any]:
     """Compare what a graph, and what is kept on its edges, take on this rank's GPU with what that has."""
     from sigps.device.cuda import find_gpu
     from sigps.engine.gpu import memory_plan as gpu_plan
-    from sigps.engine.gpu import run_memory as gpu_memory
     from sigps.engine.gpu.simple_rows import bytes_while_counted
 
     find_gpu(rank_on_host)
@@ -112,7 +111,7 @@ def _memory(prepared: Any, graph: Graph, rank_on_host: int) -> dict[str, Any]:
     looks = prepared.reads_neighbors or prepared.reads_reverse
     num_copies = graph.num_edges - num_edges if looks else 0  # at most, before the graph is partitioned
     needed += gpu_plan.bytes_to_walk(prepared, num_edges, num_copies)
-    return {"needed_bytes": needed, "free_bytes": gpu_memory.free_bytes()}
+    return {"needed_bytes": needed, "free_bytes": gpu_plan.free_bytes()}
 
 
 def _why_not_compiled(prepared: Any, graph: Graph, rank_on_host: int, schedule: Schedule) -> str:

@@ -24,7 +24,7 @@ from sigps.device.cuda import Gpu
 from sigps.engine.gpu import graph as gpu_graph
 from sigps.engine.gpu import variant as gpu_form
 from sigps.engine.gpu.launch import MEDIUM, NO_CLUSTER
-from sigps.engine.gpu.layout import place
+from sigps.engine.gpu.layout import lay_out
 from sigps.engine.gpu.variant import Form
 from sigps.group import Group
 from sigps.kernels.cuda.abi import OVERFLOW
@@ -54,7 +54,7 @@ def use_host_as_gpu(monkeypatch: pytest.MonkeyPatch, *, has_nccl: bool = False) 
         monkeypatch.setattr(nccl, "connect", _Nccl)
     monkeypatch.setattr(gpu_form, "form_of", _form_of)
     monkeypatch.setattr(gpu_graph, "_layout_kernel", lambda name, gpu: _LayoutKernel(name))
-    monkeypatch.setattr(gpu_graph, "place", lambda xp, degrees, **_: place(xp, degrees, in_slices=False))
+    monkeypatch.setattr(gpu_graph, "lay_out", lambda xp, degrees, **_: lay_out(xp, degrees, in_slices=False))
 
 
 # --- arrays ----------------------------------------------------------------

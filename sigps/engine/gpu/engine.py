@@ -24,8 +24,7 @@ from sigps.engine.direction import (
 from sigps.engine.exchange import Exchange, checked_gids
 from sigps.engine.gpu import snapshot as gpu_snapshot
 from sigps.engine.gpu import variant as gpu_form
-from sigps.engine.gpu.edges import brought, show_edges
-from sigps.engine.gpu.fields import DeviceFields
+from sigps.engine.gpu.edge_states import commit_edge_states, edge_state_on_host
 from sigps.engine.gpu.graph import graph_on_gpu
 from sigps.engine.gpu.launch import (
     CLUSTER_DEGREE,
@@ -36,6 +35,7 @@ from sigps.engine.gpu.launch import (
     num_blocks,
 )
 from sigps.engine.gpu.memory_plan import MOST_SUPERSTEPS
+from sigps.engine.gpu.numbering import DeviceFields
 from sigps.engine.gpu.priority import GpuBuckets
 from sigps.engine.gpu.run_memory import RunMemory
 from sigps.engine.gpu.triangles import count_around
@@ -221,15 +221,15 @@ class GpuEngine:
         self._put(snapshot)
 
     def state(self, name: str) -> NDArray[Any]:
-        """Return the values of a state field, [num_owned], by local id; a copy on the host."""
-        return self._fields(self._graph.places)[name]
+        """Return the values of a state field, [num_owned], by the host's local ids; a copy on the host."""
+        return self._fields(self._graph.numbering.host_order)[name]
 
     def begin(self, name: str, values: NDArray[Any]) -> None:
-        """Let a state field begin with these values, [num_owned] by local id; before superstep 0."""
+        """Let a state field begin with these values, [num_owned] by the host's local ids; before superstep 0."""
         import cupy
 
         state = self._memory.states[[f.name for f in self._program.states].index(name)]
-        state[self._graph.places] = cupy.asarray(values).astype(state.dtype, copy=False)
+        state[self._graph.numbering.host_order] = cupy.asarray(values).astype(state.dtype, copy=False)
 
     def begin_measured(self, measures: Mapping[str, str], *, directed: bool) -> None:
         """Let state fields begin with measures of the graph, counted here once a graph; before superstep 0.
@@ -255,7 +255,6 @@ class GpuEngine:
         snapshot = gpu_snapshot.save(
             self._memory,
             self._form.compiled,
-            self._graph,
             self._control,
             self.aggregates.values,
             self._subgraph.owned_gids,
@@ -263,17 +262,7 @@ class GpuEngine:
         )
         if self._program.edge_states:
             snapshot = replace(snapshot, sources=self._subgraph.sources_of_edges())
-        if self._subgraph.gids is None:
-            return snapshot
-        return replace(snapshot, ends=self._gids_of_ends(np.asarray(snapshot.ends)))
-
-    def _gids_of_ends(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the gids of the ends of what is in flight, as the device names them."""
-        return self._subgraph.owned_gids[ends]
-
-    def _ends_of(self, gids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return what the device calls them."""
-        return self._subgraph.local_ids(gids)
+        return snapshot
 
     def _gids_of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         return self._exchange.find(ids, self.superstep - 1)
@@ -293,35 +282,31 @@ class GpuEngine:
             self._put(snapshot)
 
     def _put(self, snapshot: Snapshot) -> None:
-        form, local_ids = self._form, self._subgraph.local_ids
-        mine = replace(
-            snapshot,
-            gids=local_ids(snapshot.gids),
-            ends=self._ends_of(snapshot.ends),
-            sources=local_ids(snapshot.sources),
-        )
-        self._control = gpu_snapshot.restore(mine, self._memory, form.compiled, self._graph, form.push_gain)
-        self._show_edges()
+        form = self._form
+        mine = replace(snapshot, sources=self._subgraph.local_ids(snapshot.sources))
+        self._control = gpu_snapshot.restore(mine, self._memory, form.compiled, form.push_gain)
+        self._commit_edges()
         self.aggregates.restore(snapshot.aggregates)
         self._memory.set_aggregates(self.aggregates.values)
         self.superstep = snapshot.superstep
 
-    def _show_edges(self) -> int:
-        """Let all see what is kept on edges; return the bytes that left this rank. Collective."""
-        return show_edges(self._memory, self._graph, self._exchange)
+    def _commit_edges(self) -> int:
+        """Commit what was written on edges; return the bytes that left this rank. Collective."""
+        return commit_edge_states(self._memory, self._exchange)
 
     def edge_state(self, name: str) -> NDArray[Any]:
-        """Return what vertices keep on their out-edges, in the order of `Subgraph.outgoing`; a copy on the host."""
-        own, _ = self._memory.kept_on_edges()
-        return brought(own[[f.name for f in self._program.edge_states].index(name)], self._graph)
+        """Return an edge state, [num_out_edges] in the order of `Subgraph.outgoing`; a copy on the host."""
+        pending, _ = self._memory.edge_states()
+        values = pending[[f.name for f in self._program.edge_states].index(name)]
+        return edge_state_on_host(values, self._graph.walked)
 
     def fields(self) -> DeviceFields:
-        """Return all state fields, in the order of gids; they stay where they are, what else the run has may go."""
-        return self._fields(self._graph.places_by_gid())
+        """Return all state fields, in the order of gids; they stay on the device, the run's other memory may go."""
+        return self._fields(self._graph.numbering.by_gid)
 
-    def _fields(self, places: Any) -> DeviceFields:
+    def _fields(self, order: Any) -> DeviceFields:
         kept = zip(self._program.states, self._memory.states, self._program.state_dtypes, strict=True)
-        return DeviceFields({f.name: (values, dtype) for f, values, dtype in kept}, places)
+        return DeviceFields({f.name: (values, dtype) for f, values, dtype in kept}, order)
 
     def _launch(self, end: int, outcome: Outcome) -> int:
         """Run up to a superstep; return how it ended, once there was room for all mail.
@@ -334,7 +319,7 @@ class GpuEngine:
         lanes = 32 if self._program.reads_neighbors else 1  # that compute a vertex
         blocks = num_blocks(
             self._gpu.num_sms * form.blocks_per_sm,
-            self._graph.places.size * lanes,
+            self._graph.num_owned * lanes,
             self._graph.incoming.rows.num_positions,
             form.shape.threads,
         )
@@ -356,9 +341,9 @@ class GpuEngine:
             self._control, plan = control, control["plan"]
             self.superstep, ending, self._few = int(plan["superstep"]), int(plan["ended"]), int(plan["few"])
             if ending == NO_ROOM:
-                self._make_mail_room(control)
+                self._grow_direct(control)
         if ending == NOBODY_THERE:
-            self._refuse_lost_mail(control)
+            self._refuse_unknown_target(control)
         if ending == PEER_LOST:
             lost_rank = int(control["lost_id"])
             raise ExchangeError(
@@ -368,10 +353,13 @@ class GpuEngine:
             )
         return ending
 
-    def _make_mail_room(self, control: Any) -> None:
-        self._memory.make_mail_room(control)
+    def _grow_direct(self, control: Any) -> None:
+        """Make capacity for the direct messages of a superstep that ran out of it, and let it go on."""
+        self._memory.direct.grow(int(control["plan"]["superstep"]))
+        self._memory.resume(control)
 
-    def _refuse_lost_mail(self, control: Any) -> None:
+    def _refuse_unknown_target(self, control: Any) -> None:
+        """Raise the error of a direct message to an id that is not in the graph."""
         lost = np.array([control["lost_id"]], dtype=np.int64)
         checked_gids(lost, np.array([-1]), 0, self.superstep - 1)
 
@@ -383,7 +371,7 @@ class GpuEngine:
             near = choose_near(
                 shared_bytes=form.shared_bytes,
                 record_bytes=form.record_bytes,
-                num_vertices=self._graph.places.size,
+                num_vertices=self._graph.num_owned,
                 num_edges=int(self._lease["num_in_edges"]),
                 num_blocks=num_blocks,
                 num_hot_ghosts=int(self._lease["num_hot"]) if self.has_peers else 0,
