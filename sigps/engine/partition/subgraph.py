@@ -11,9 +11,9 @@ is the whole graph uses the graph's own arrays and numbering, unless CPU cores g
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 from sigps.engine.partition.edge_list import EdgeList, by_source, grouped, in_order, reverse_edges
 from sigps.errors import GraphError
 from sigps.graph.graph import Graph
-from sigps.graph.ids import split_by_rank
 from sigps.graph.partitioning.assignment import Contiguous
 from sigps.graph.partitioning.partition import Assignment, degree_order
+from sigps.group import split_by_rank
+
+T = TypeVar("T")
 
 __all__ = ["NeighborRows", "Subgraph", "build_subgraph", "columns_of", "narrow", "seen_ids", "target_oids"]
 
@@ -94,6 +96,14 @@ class Subgraph:
     outgoing_oids: NDArray[np.int64] | None = None
     neighbor_rows: NeighborRows | None = None
     is_symmetric: bool = False
+    _derived: dict[str, Any] = field(default_factory=dict)
+
+    def derived(self, name: str, make: Callable[[], T]) -> T:
+        """Return what is made at its first use and kept as long as the partition is."""
+        if name not in self._derived:
+            self._derived[name] = make()
+        found: T = self._derived[name]
+        return found
 
     @cached_property
     def pushed(self) -> EdgeList:

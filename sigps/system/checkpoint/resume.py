@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import SuperstepStats
 from sigps.errors import StateLogError
-from sigps.graph.ids import split_by_rank
 from sigps.graph.partitioning.partition import Assignment
-from sigps.group import Group
+from sigps.group import Group, split_by_rank
 from sigps.system.checkpoint import log_files
 from sigps.system.checkpoint.identity import Identity
 from sigps.system.checkpoint.log_files import Manifest

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from places import SUPPORT
 
-from sigps.errors import ConfigError
-from sigps.group import Alone, launched_ranks, world
+from sigps.errors import ConfigError, GraphError
+from sigps.group import Alone, launched_ranks, together, world
 
 MPIRUN = Path(sys.executable).parent / "mpirun"
 
@@ -72,7 +72,7 @@ def test_mpi(size):
     if not MPIRUN.exists():
         pytest.skip(f"no {MPIRUN}: pip install 'sigps[mpi]'")
     script = (
-        f"import sys; sys.path.insert(0, {str(SUPPORT)!r})\n"
+        f"import sys; sys.path[:0] = {[str(SUPPORT), str(Path(__file__).parent)]!r}\n"
         "from test_group import check_collectives\n"
         "from sigps.group import world\n"
         "check_collectives(world())\n"
@@ -111,3 +111,33 @@ def test_ranks_without_mpi4py_are_told_what_to_install(monkeypatch):
         ConfigError, match=r"2 ranks, but mpi4py cannot be loaded.*pip install 'sigps\[mpi\]'"
     ):
         group._world.__wrapped__()
+
+
+def test_together_returns_each_ranks_result(run_ranks):
+    assert run_ranks(3, lambda group: together(lambda: group.rank * 2, group)) == [0, 2, 4]
+
+
+def test_together_alone_raises_the_error_itself():
+    def work():
+        raise ConfigError("wrong")
+
+    with pytest.raises(ConfigError, match=r"^wrong$"):
+        together(work, Alone())
+
+
+def test_together_a_failing_rank_keeps_its_error_and_the_others_name_it(run_ranks):
+    def work(group):
+        def fail_on_some():
+            if group.rank:
+                raise ValueError(f"bad {group.rank}")
+
+        try:
+            together(fail_on_some, group)
+        except (GraphError, ValueError) as error:
+            return type(error), str(error)
+
+    assert run_ranks(3, work) == [
+        (GraphError, "rank 1 failed: ValueError: bad 1"),
+        (ValueError, "bad 1"),
+        (ValueError, "bad 2"),
+    ]

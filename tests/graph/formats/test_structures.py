@@ -10,10 +10,10 @@ import pyarrow
 import pytest
 import scipy.sparse
 
-import sigps.graph.formats.convert
+import sigps.graph.building.rows
 from sigps.errors import GraphError
 from sigps.graph import Graph
-from sigps.graph.formats.store import open_store
+from sigps.graph.load import open_store
 
 
 def edges_of(graph: Graph) -> list[tuple]:
@@ -111,7 +111,7 @@ class TestScipy:
 class TestUndirected:
     @pytest.mark.parametrize("size", [1, 3])
     def test_every_edge_gets_its_reverse(self, run_ranks, sample, size, monkeypatch):
-        monkeypatch.setattr(sigps.graph.formats.convert, "_BATCH_EDGES", 7)
+        monkeypatch.setattr(sigps.graph.building.rows, "_CHUNK_EDGES", 7)
         tags = list(range(len(sample.sources)))
 
         def turn(group):
@@ -147,7 +147,7 @@ class TestUndirected:
 class TestBothWays:
     @pytest.mark.parametrize("size", [1, 3])
     def test_every_edge_is_in_the_rows_of_both_ends(self, run_ranks, sample, size, monkeypatch):
-        monkeypatch.setattr(sigps.graph.formats.convert, "_BATCH_EDGES", 7)
+        monkeypatch.setattr(sigps.graph.building.rows, "_CHUNK_EDGES", 7)
         tags = list(range(len(sample.sources)))
 
         def turn(group):

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from loaded import arcs, load_in_ranks, vertices, write
 
-import sigps.graph.formats.load as load_module
+import sigps.graph.load as load_module
 from sigps.errors import ConfigError, GraphError
 from sigps.graph import Graph
-from sigps.graph.building.rows import EdgeChunk
+from sigps.graph.building.edges import EdgeChunk
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions, own_ids
-from sigps.graph.formats.load import FORMATS, detect_format, format_of, load
 from sigps.graph.formats.store import save
+from sigps.graph.formats.table import FORMATS, Format, detect_format, format_of
+from sigps.graph.load import load
 from sigps.group import Alone, Group
 
 Ranks = Callable[..., list[Any]]
@@ -161,7 +162,7 @@ def test_a_missing_package_says_how_to_install_it(tmp_path: Path, monkeypatch: p
 
 def test_importing_the_door_loads_no_heavy_package() -> None:
     heavy = {"pyarrow", "scipy", "pandas", "numba", "zstandard"}
-    code = f"import sys, sigps.graph.formats.load; print(sorted({heavy} & set(sys.modules)))"
+    code = f"import sys, sigps.graph.load; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -223,7 +224,7 @@ def test_a_failure_that_is_no_graph_error_is_raised_as_it_is(
 
         return EdgeInput("snap", True, chunks())
 
-    known = {"snap": load_module._Format(read, frozenset())}
+    known = {"snap": Format(read, (".txt",))}
     monkeypatch.setattr(load_module, "FORMATS", known)
     path = write(tmp_path / "g.txt", "1 2\n")
     with pytest.raises(MemoryError, match="no room"):

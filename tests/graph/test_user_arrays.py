@@ -11,7 +11,7 @@ import pytest
 
 from sigps import Graph, GraphError, run
 from sigps.apps import SSSP
-from sigps.graph.formats.device_arrays import on_host
+from sigps.graph.user_arrays import on_host
 
 SOURCES, TARGETS, WEIGHTS = [5, 5, 7], [7, 9, 9], [1.0, 8.0, 2.5]
 
@@ -88,7 +88,7 @@ def test_without_cupy_the_error_says_what_to_do(
         Graph.from_edges(sources, targets, weight, columns={"cost": cost}, vertices=vertices)
     name = type(array).__name__
     assert str(caught.value).startswith(
-        f"{where} is a test_device_arrays.{name} on a GPU; a graph is built on the host"
+        f"{where} is a {__name__}.{name} on a GPU; a graph is built on the host"
     )
     assert "pip install 'sigps[cu13]', or [cu12]; or give NumPy arrays" in str(caught.value)
 

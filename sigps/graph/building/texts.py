@@ -130,7 +130,7 @@ class HashedTexts:
 
     def codes(self, texts: Texts) -> NDArray[np.uint32]:
         """See `TextTable.codes`."""
-        from sigps.graph.formats import text_kernel
+        from sigps.graph.building import text_kernel
 
         num_bytes = int(texts.offsets[-1] - texts.offsets[0])
         self._make_room(self._count + texts.size, int(self._ends[self._count]) + num_bytes + 1)
@@ -147,7 +147,7 @@ class HashedTexts:
         return Texts(self._data[: self._ends[self._count]], self._ends[: self._count + 1])
 
     def _make_room(self, count: int, num_bytes: int) -> None:
-        from sigps.graph.formats.text_kernel import refill
+        from sigps.graph.building.text_kernel import refill
 
         for array, size in ((self._data, num_bytes), (self._ends, count + 1)):
             if array.size < size:

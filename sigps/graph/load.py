@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -14,24 +13,16 @@ from typing import Literal
 import numpy as np
 
 from sigps.errors import ConfigError, GraphError
-from sigps.graph.agreement import raise_together, together
-from sigps.graph.building.build import build_graph
 from sigps.graph.building.edges import EdgeChunk, TextChunk
-from sigps.graph.building.rows import Duplicates
-from sigps.graph.formats.adjacency import read_adjacency
-from sigps.graph.formats.arrow import read_arrow, read_parquet
-from sigps.graph.formats.blocks import TextFile, require_file
-from sigps.graph.formats.dimacs import read_dimacs
+from sigps.graph.building.rows import Duplicates, SelfLoops
 from sigps.graph.formats.edge_input import ColumnRef, EdgeInput, LoadOptions
-from sigps.graph.formats.ldbc import ldbc_files, read_ldbc
-from sigps.graph.formats.matrix_market import read_matrix_market
-from sigps.graph.formats.metis import read_metis
-from sigps.graph.formats.text import read_edge_list
-from sigps.graph.graph import Graph
+from sigps.graph.formats.store import read_store
+from sigps.graph.formats.table import ALIASES, FORMATS, detect_format
+from sigps.graph.graph import Graph, build_graph
 from sigps.graph.report import LoadReport
-from sigps.group import Group, world
+from sigps.group import Group, raise_together, together, world
 
-__all__ = ["FORMATS", "detect_format", "load"]
+__all__ = ["load", "open_store"]
 
 
 def load(
@@ -48,7 +39,7 @@ def load(
     header: bool | None = None,
     ids: Literal["int", "string"] | None = None,
     duplicates: Duplicates = "keep",
-    self_loops: Literal["keep", "drop"] = "keep",
+    self_loops: SelfLoops = "keep",
     group: Group | None = None,
 ) -> Graph:
     r"""Read a graph file, compressed (.gz, .xz, .zst, .bz2) or not. Collective: each rank keeps its share.
@@ -58,9 +49,9 @@ def load(
 
     Args:
         path: The file; for `ldbc` one of its files or their common beginning, for `store` its folder.
-        format: `"auto"` goes by the suffix and the first lines. Otherwise `"snap"` (or `"edges"`),
-            `"csv"`, `"tsv"`, `"mtx"`, `"metis"`, `"dimacs"`, `"ldbc"`, `"adjacency"`, `"parquet"`,
-            `"arrow"` or `"store"`.
+        format: `"auto"` goes by the suffix and the first lines. Otherwise a name in
+            `sigps.graph.formats.table`: `"snap"` (or `"edges"`), `"csv"`, `"tsv"`, `"mtx"`, `"metis"`,
+            `"dimacs"`, `"ldbc"`, `"adjacency"`, `"parquet"`, `"arrow"` or `"store"`.
         directed: Whether edges have a direction. None takes what the format says, True where it does not.
         weights: None reads the weights that the format declares (mtx, metis, dimacs, ldbc), and of edge
             lists none. True requires weights; in edge lists it is the column named `weight`, else the
@@ -96,12 +87,10 @@ def load(
     options = LoadOptions(directed, weights, columns, source, target, delimiter, comment, header, ids)
     file = Path(path)
     reduces = (duplicates, self_loops) != ("keep", "keep")
-    reader = together(lambda: _reader(file, format, options, reduces=reduces), group)
-    if reader is None:
-        from sigps.graph.formats.store import open_store
-
+    read = together(lambda: _reader(file, format, options, reduces=reduces), group)
+    if read is None:
         return open_store(path, group)
-    found = together(lambda: reader.read(file, options, group), group)
+    found = together(partial(read, file, options, group), group)
     report = LoadReport(format=found.format, source=str(path), directed=found.directed)
     report.seconds = time.perf_counter() - started
     graph = build_graph(
@@ -120,138 +109,51 @@ def load(
     return graph
 
 
-def detect_format(path: Path) -> str:
-    """Return the format of a file by its suffix and, where that does not decide, its first lines.
+def open_store(path: str | os.PathLike[str], group: Group | None = None, verify: bool = False) -> Graph:
+    """Open a stored graph. Collective. Reads the header and O(log vertices) offsets; the rest on demand.
+
+    Changes to the arrays stay in memory and never reach the files.
+
+    Args:
+        path: The folder.
+        group: The ranks that share the graph, each its rows; None for those that the launcher started.
+        verify: Read everything and compare it with the checksums.
 
     Raises:
-        GraphError: If the file is missing, empty or binary of no known kind.
+        GraphError: If the store is missing, incomplete, damaged or of an unknown version.
     """
-    if path.is_dir():
-        if (path / "header.msgpack").is_file():
-            return "store"
-        raise GraphError(f"{path}: is a directory without a graph store; name a graph file")
-    if path.suffix in _LDBC_SUFFIXES:
-        return "ldbc"
-    if not path.exists():
-        with contextlib.suppress(GraphError):
-            ldbc_files(path)
-            return "ldbc"
-        require_file(path)  # its error tells of the file that was asked for
-    with open(path, "rb") as file:
-        magic = file.read(6)
-    by_content = next((name for start, name in _MAGIC.items() if magic.startswith(start)), None)
-    by_suffix = _SUFFIXES.get(path.suffix.lower())
-    if by_content is not None or by_suffix in _MAGIC.values():
-        return by_content or by_suffix or ""
-    text = TextFile(path)
-    if text.inner_suffix in _LDBC_SUFFIXES:
-        return "ldbc"
-    first = []
-    for _, line in text.lines():
-        if line.strip():
-            first.append(line)
-        if len(first) == _NUM_FIRST_LINES:
-            break
-    return format_of(text.inner_suffix, first)
+    return Graph.of(read_store(path, world() if group is None else group, verify=verify))
 
 
-def format_of(suffix: str, lines: list[bytes]) -> str:
-    """Return the format of a text by its suffix, as `.txt`, and its first lines that are not blank."""
-    if lines and lines[0].lower().startswith(b"%%matrixmarket"):
-        return "mtx"
-    if suffix in _SUFFIXES:
-        return _SUFFIXES[suffix]
-    rows = [line.split() for line in lines if not line.lstrip().startswith((b"#", b"%", b"//"))]
-    if any(row[0] == b"p" and len(row) == 4 for row in rows) or (rows and rows[0][0] in (b"a", b"c")):
-        return "dimacs"
-    # An adjacency list has lines of several lengths, and each vertex has one line.
-    lengths = {len(row) for row in rows}
-    if suffix == "" and len(lengths) > 1 and len({row[0] for row in rows}) == len(rows):
-        return "adjacency"
-    return "snap"
-
-
-@dataclass(frozen=True)
-class _Format:
-    """How a format is read, and which fields of `LoadOptions` it takes besides `directed`."""
-
-    read: Callable[[Path, LoadOptions, Group], EdgeInput]
-    options: frozenset[str]
-
-
-_TABLE = frozenset(field.name for field in fields(LoadOptions)) - {"directed"}
-
-FORMATS = {
-    "snap": _Format(read_edge_list, _TABLE),
-    "csv": _Format(partial(read_edge_list, format="csv"), _TABLE),
-    "tsv": _Format(partial(read_edge_list, format="tsv"), _TABLE),
-    "mtx": _Format(read_matrix_market, frozenset({"weights"})),
-    "metis": _Format(read_metis, frozenset({"weights"})),
-    "dimacs": _Format(read_dimacs, frozenset({"weights"})),
-    "ldbc": _Format(read_ldbc, frozenset({"weights", "columns", "ids"})),
-    "adjacency": _Format(read_adjacency, frozenset({"weights", "delimiter", "comment", "ids"})),
-    "parquet": _Format(read_parquet, frozenset({"weights", "columns", "source", "target", "ids"})),
-    "arrow": _Format(read_arrow, frozenset({"weights", "columns", "source", "target", "ids"})),
-}
-"""Every format but the native store, by its name."""
-
-_ALIASES = {
-    "edges": "snap",
-    "txt": "snap",
-    "graphalytics": "ldbc",
-    "matrix-market": "mtx",
-    "feather": "arrow",
-}
-_LDBC_SUFFIXES = (".v", ".e", ".properties")
-_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow"}
-_SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".txt": "snap",
-    ".edges": "snap",
-    ".el": "snap",
-    ".mtx": "mtx",
-    ".graph": "metis",
-    ".metis": "metis",
-    ".gr": "dimacs",
-    ".dimacs": "dimacs",
-    ".col": "dimacs",
-    ".adj": "adjacency",
-    ".adjlist": "adjacency",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-}
-_NUM_FIRST_LINES = 50
-
-
-def _reader(path: Path, format: str, options: LoadOptions, *, reduces: bool) -> _Format | None:
-    """Return what reads the file, None for a native store, which needs no reading.
+def _reader(
+    path: Path, format: str, options: LoadOptions, *, reduces: bool
+) -> Callable[[Path, LoadOptions, Group], EdgeInput] | None:
+    """Return what reads the file, None for a native store, which is opened.
 
     Raises:
         GraphError: If the file is missing.
         ConfigError: If the format is unknown or does not take an option.
     """
-    format = detect_format(path) if format == "auto" else _ALIASES.get(format, format)
+    name = detect_format(path) if format == "auto" else ALIASES.get(format, format)
     given = {field.name for field in fields(options) if getattr(options, field.name) is not None}
-    if format == "store":
+    if name == "store":
         if given or reduces:
             raise ConfigError(
                 f"{path}: a native store holds a finished graph, so it takes no options of reading; "
                 "give them when the store is written"
             )
         return None
-    if format not in FORMATS:
+    if name not in FORMATS:
         known = ", ".join(["auto", *FORMATS, "store"])
-        raise ConfigError(f"format={format!r} is not known; choose one of {known}")
-    unknown = sorted(given - FORMATS[format].options - {"directed"})
+        raise ConfigError(f"format={name!r} is not known; choose one of {known}")
+    unknown = sorted(given - FORMATS[name].options - {"directed"})
     if unknown:
-        taken = ", ".join(f"{name}=" for name in ["directed", *sorted(FORMATS[format].options)])
+        taken = ", ".join(f"{option}=" for option in ["directed", *sorted(FORMATS[name].options)])
         raise ConfigError(
-            f"{path}: {', '.join(f'{name}=' for name in unknown)} means nothing for the format {format!r}, "
+            f"{path}: {', '.join(f'{option}=' for option in unknown)} means nothing for the format {name!r}, "
             f"which takes {taken}. format= chooses another format"
         )
-    return FORMATS[format]
+    return FORMATS[name].read
 
 
 def _require_listed(path: str | os.PathLike[str], num_listed: int, graph: Graph) -> None:

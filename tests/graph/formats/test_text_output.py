@@ -14,12 +14,16 @@ import pyarrow
 import pytest
 import scipy.io
 
-import sigps.graph.formats.convert
-import sigps.graph.formats.write
+import sigps.graph.building.rows
+import sigps.graph.formats.edge_list
+import sigps.graph.formats.text_output
 from sigps.errors import GraphError
 from sigps.graph import Graph
-from sigps.graph.formats.load import load
-from sigps.graph.formats.write import _letters, write_edge_list, write_matrix_market, write_metis
+from sigps.graph.formats.edge_list import write_edge_list
+from sigps.graph.formats.matrix_market import write_matrix_market
+from sigps.graph.formats.metis import write_metis
+from sigps.graph.formats.text_output import format_fields
+from sigps.graph.load import load
 
 
 def edges_of(graph: Graph) -> list[tuple]:
@@ -32,8 +36,8 @@ def edges_of(graph: Graph) -> list[tuple]:
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """Make every file take several blocks."""
-    monkeypatch.setattr(sigps.graph.formats.convert, "_BATCH_EDGES", 7)
-    monkeypatch.setattr(sigps.graph.formats.write, "_BLOCK_LINES", 3)
+    monkeypatch.setattr(sigps.graph.building.rows, "_CHUNK_EDGES", 7)
+    monkeypatch.setattr(sigps.graph.formats.edge_list, "_BLOCK_LINES", 3)
 
 
 class TestEdgeList:
@@ -234,7 +238,7 @@ class TestMetis:
         assert os.listdir(tmp_path) == []
 
     def test_parallel_edges_at_the_border_of_blocks_are_found(self, monkeypatch, tmp_path):
-        monkeypatch.setattr(sigps.graph.formats.convert, "_BATCH_EDGES", 1)
+        monkeypatch.setattr(sigps.graph.building.rows, "_CHUNK_EDGES", 1)
         graph = Graph.from_edges([0, 0], [1, 1], directed=False)
         with pytest.raises(GraphError, match="no parallel edges"):
             write_metis(graph, tmp_path / "g.graph")
@@ -278,10 +282,10 @@ class TestUnwritable:
                 raise OSError(28, "No space left on device")
 
         (tmp_path / "g.txt").write_text("old")
-        opened = sigps.graph.formats.write._opened
+        opened = sigps.graph.formats.text_output._opened
         last = f".{size - 1}"
         monkeypatch.setattr(
-            sigps.graph.formats.write,
+            sigps.graph.formats.text_output,
             "_opened",
             lambda path, suffix: FullDisk() if path.suffix == last else opened(path, suffix),
         )
@@ -306,7 +310,7 @@ class TestLetters:
         ],
     )
     def test_integers_as_python_prints_them(self, values):
-        rows = _letters(values)
+        rows = format_fields(values)
         assert [bytes(row[row != 0]).decode() for row in rows] == [str(value) for value in values.tolist()]
 
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -316,10 +320,10 @@ class TestLetters:
             [draw.normal(size=50) * 10.0 ** draw.integers(-30, 30, 50), [0.1, 1 / 3, -0.0, 255]]
         )
         values = values.astype(dtype)
-        rows = _letters(values)
+        rows = format_fields(values)
         back = np.array([dtype(bytes(row[row != 0]).decode()) for row in rows])
         assert np.array_equal(back.view(np.uint8), values.view(np.uint8))
 
     def test_strings_as_utf8(self):
-        rows = _letters(np.array(["a", "zoë", "日本"]))
+        rows = format_fields(np.array(["a", "zoë", "日本"]))
         assert [bytes(row[row != 0]).decode("utf-8") for row in rows] == ["a", "zoë", "日本"]

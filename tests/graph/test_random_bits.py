@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sigps.graph.generators import random_bits as rb
+from sigps.graph import random_bits as rb
 
 WORDS = st.integers(0, 2**64 - 1)
 

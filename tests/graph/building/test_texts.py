@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import sigps.graph.formats.texts as texts_module
-from sigps.graph.building.build import build_graph
+import sigps.graph.building.texts as texts_module
+from sigps.graph import build_graph
+from sigps.graph.building import text_kernel
 from sigps.graph.building.edges import EdgeChunk, TextChunk
-from sigps.graph.formats import text_kernel
-from sigps.graph.formats.texts import HashedTexts, ListedTexts, Texts, TextTable
+from sigps.graph.building.texts import HashedTexts, ListedTexts, Texts, TextTable
 from sigps.group import Alone, Group
 
 Ranks = Callable[..., list[Any]]
