@@ -58,7 +58,7 @@ class GpuPeerEngine(GpuEngine):
             return self._buffers.own
 
         memory = RunMemory(
-            self._form.compiled,
+            self._variant.compiled,
             graph,
             self._params,
             self._subgraph,
@@ -179,7 +179,7 @@ class GpuPeerEngine(GpuEngine):
         import cupy
 
         exchange, memory = self._exchange, self._memory
-        arrays = mail_arrays(self._form.compiled, capacity, self._sum(capacity))
+        arrays = mail_arrays(self._variant.compiled, capacity, self._sum(capacity))
         enqueued = {name: size for name, size in arrays.items() if name.startswith("mail_")}
         ends = np.cumsum([-(-size // 256) * 256 for size in enqueued.values()]).tolist()
 

@@ -93,7 +93,7 @@ class GpuPartEngine(GpuEngine):
         assert self._control is not None
         copier = copies_on_device() if self._exchange.on_device else BY_HOST
         numpy = copier.numpy
-        graph, memory, compiled = self._graph, self._memory, self._form.compiled
+        graph, memory, compiled = self._graph, self._memory, self._variant.compiled
         parity, n, num_ghosts = self.superstep & 1, graph.num_owned, self._subgraph.num_ghosts
         have_sent = cupy.zeros(graph.num_lids, dtype=cupy.bool_)
         have_sent[:n] = gpu_snapshot.senders(memory, self._control)
@@ -118,7 +118,7 @@ class GpuPartEngine(GpuEngine):
         memory.plan(
             superstep,
             self._sender_edges,
-            self._form.push_gain,
+            self._variant.push_gain,
             has_retired=True,
             has_active=self._num_active() > 0,
         )
