@@ -64,7 +64,7 @@ class Asked:
         self.times = 0
         self._missing = missing
         monkeypatch.setattr(cuda, "what_is_missing", self._answer)
-        monkeypatch.setattr("sigps.engine.gpu.run_memory.free_bytes", lambda: 1 << 40)
+        monkeypatch.setattr("sigps.engine.gpu.memory_plan.free_bytes", lambda: 1 << 40)
         gpu = Gpu(0, "any", "sm_90", 100, 1 << 17)
         monkeypatch.setattr(cuda, "find_gpu", lambda ordinal=0: gpu)
         monkeypatch.setattr("sigps.engine.gpu.choice.reachable", lambda gpu: [])
@@ -113,7 +113,7 @@ def test_what_is_counted_before_needs_room_too(monkeypatch: pytest.MonkeyPatch) 
     Asked(monkeypatch)
     graph = generate("grid", rows=100, columns=100)
     enough = bytes_while_laid_out(graph.num_vertices, graph.num_edges, 0)
-    monkeypatch.setattr("sigps.engine.gpu.run_memory.free_bytes", lambda: enough)
+    monkeypatch.setattr("sigps.engine.gpu.memory_plan.free_bytes", lambda: enough)
     assert [chosen(program, graph) for program in (OutDegree(), Triangles())] == ["cuda", "cpu"]
 
 

@@ -71,7 +71,7 @@ class FakeEngine:
         (field,) = self._context.program.declaration.message
         targets = np.array([target for target, _ in sent], dtype=np.int64)
         messages = np.array([message for _, message in sent], dtype=field.dtype("double"))
-        arrived = self._context.exchange.post(targets, None, (messages,))
+        arrived = self._context.exchange.route(targets, None, (messages,))
         for lid, message in zip(arrived[0].tolist(), arrived[1][0].tolist(), strict=True):
             self._inbox[lid].append(message)
         active = int((self._status == 0).sum())
