@@ -193,7 +193,7 @@ class DirectMessages:
         gids = self._subgraph.owned_gids[senders] if self._in_order else None
         if not self._lists:
             targets, messages = self._combined(targets, messages, arguments)
-        lids, messages, num_bytes = self._exchange.post(targets, gids, messages)
+        lids, messages, num_bytes = self._exchange.route(targets, gids, messages)
         if self._lists:
             self._inbox = list_by_target(lids, messages, self._subgraph.num_owned)
         else:
