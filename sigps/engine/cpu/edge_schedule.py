@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.compiler.cpu import NativeProgram, rows
+from sigps.compiler.cpu.native import NativeProgram
+from sigps.compiler.cpu.rows import rows
 from sigps.device.cpu import Threads
 from sigps.engine.cpu.work import cut_edges
 from sigps.kernels.cpu.arguments import (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.compiler.cpu import NativeProgram
+from sigps.compiler.cpu.native import NativeProgram
 from sigps.compiler.program import EarlyExit
 from sigps.engine.cpu.push import pays_by_bins
 from sigps.engine.direction import Direction, pull_gain

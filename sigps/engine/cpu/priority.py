@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.compiler.cpu import NativeProgram
+from sigps.compiler.cpu.native import NativeProgram
 from sigps.device.cpu import Threads
 from sigps.engine.direction import choose_release
 from sigps.engine.exchange import Exchange
+from sigps.kernels.cpu.priority import best_waiting
 
 __all__ = ["Buckets", "Release"]
 
@@ -61,7 +62,6 @@ class Buckets:
         self._buckets = sent.copy()
         self._out_degrees, self._exchange, self._threads = out_degrees, exchange, threads
         self._takes_min = native.program.slots[0].op == "min"
-        self._find = native.plain_loop("best_waiting")
         self._rounds = 0
 
     def release(self, status: NDArray[np.uint8], values: NDArray[Any], num_edges: int) -> Release:
@@ -96,7 +96,9 @@ class Buckets:
             return 0, 0, 0
         cuts = np.linspace(0, values.size, self._threads.count + 1).astype(np.uint64)
         parts = self._threads.map(
-            lambda span: self._find(*span, self._buckets, status, values, self._out_degrees, self._takes_min),
+            lambda span: best_waiting(
+                *span, self._buckets, status, values, self._out_degrees, self._takes_min
+            ),
             list(itertools.pairwise(cuts)),
         )
         best = [part[2] for part in parts if part[0]]

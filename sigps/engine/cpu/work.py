@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.compiler.cpu import NativeProgram
+from sigps.compiler.cpu.native import NativeProgram
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.engine.partition.edge_states import EdgeStates
 from sigps.engine.partition.subgraph import Subgraph, columns_of
