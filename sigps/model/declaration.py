@@ -160,7 +160,7 @@ def _check_name(cls: type, root: type, name: str) -> None:
         )
     if name.startswith(("__", f"_{cls.__name__.lstrip('_')}__")):
         raise CompileError(
-            f"{cls.__name__}.{name}: names that begin with two underscores are kept: choose another"
+            f"{cls.__name__}.{name}: names that begin with two underscores are reserved: choose another"
         )
 
 
