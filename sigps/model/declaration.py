@@ -68,15 +68,8 @@ def declare(
 ) -> Declaration:
     """Read what a class body declares; fields of its base come first.
 
-    Args:
-        cls: The class.
-        root: The class that all vertex classes inherit from, whose names are taken.
-        inherited: What the bases of the class declare.
-        message: The type of its messages, as `Vertex` documents it; None where it is the base's, as in what follows.
-        combiner: Its combiner.
-        directed: Whether messages follow the edges' direction.
-        both_ways: Whether each edge is an out-edge of both its ends.
-        scope: The names that annotations may use.
+    `root` is `Vertex`, whose attributes' names are taken; `inherited` is what the bases of the class declare; `scope` has
+    the names that annotations may use. The others are the class arguments; None where not given.
 
     Raises:
         CompileError: If a type, a default, a name or the combiner is wrong.
