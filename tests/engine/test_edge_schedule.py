@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from app_runs import first_id
-from battery import BATTERY
-from cases import NAMES, PROGRAMS, busy_graph, program_for
-from edge_schedule_programs import BY_EDGE, Marks, Paced
+from app_judges import first_id
+from battery import BATTERY, NAMES
+from edge_programs import SentAlong
+from equality_programs import BY_EDGE, PROGRAMS, program_for
+from graphs import busy_graph
+from send_programs import Paced
 from thread_group import run_ranks
 from ways import Way, assert_same, results_of
 
@@ -134,7 +136,7 @@ def test_an_interpreters_messages_are_read(tmp_path: Path) -> None:
     assert [s.direction for s in result.stats][-1] == "edge"
 
 
-@pytest.mark.parametrize("program", [Paced(), Marks()])
+@pytest.mark.parametrize("program", [Paced(), SentAlong()])
 def test_nobody_sends_and_values_on_edges(program: Vertex) -> None:
     assert_as_judged(program, "skewed", WAYS)
 
