@@ -68,7 +68,7 @@ def declare(
 ) -> Declaration:
     """Read what a class body declares; fields of its base come first.
 
-    `root` is `Vertex`, whose attributes' names are taken; `inherited` is what the bases of the class declare; `scope` has
+    `root` is `Vertex`, whose names are taken; `inherited` is what the bases of the class declare; `scope` has
     the names that annotations may use. The others are the class arguments; None where not given.
 
     Raises:
