@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.errors import GraphError
-from sigps.graph.formats.arrow_values import numbers_of, one_array, strings_of
+from sigps.graph.formats.arrow_columns import numbers_of, one_array, strings_of
 from sigps.graph.formats.blocks import Block, TextFile, import_optional
 from sigps.graph.formats.text_table import Layout, clean, read_csv
+from sigps.graph.random_bits import GOLDEN, splitmix64
 from sigps.group import Group
 
 __all__ = ["ListedTwice", "RaggedLines", "RaggedParser"]
@@ -123,7 +124,7 @@ class RaggedParser:
         except pyarrow.ArrowInvalid:
             raise self._explained(text, block) from None
         if self._type == "string":
-            return strings_of(table.column(0))
+            return strings_of(one_array(table.column(0)))
         return numbers_of(one_array(table.column(0)))
 
     def _explained(self, text: bytes, block: Block) -> GraphError:
@@ -227,8 +228,4 @@ def _bits(ids: NDArray[Any]) -> NDArray[np.uint64]:
 
 
 def _scramble(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Mix 64 bits (splitmix64's finaliser)."""
-    bits = bits + np.uint64(0x9E3779B97F4A7C15)
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
+    return splitmix64(bits + np.uint64(GOLDEN))

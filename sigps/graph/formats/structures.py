@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sigps.errors import GraphError
 from sigps.graph.arrays import GraphArrays
 from sigps.graph.building.edges import EdgeChunk, edge_chunks, own_share
-from sigps.graph.formats.arrow import edge_chunk
+from sigps.graph.formats.arrow_columns import edge_chunk
 from sigps.graph.formats.blocks import import_optional
 from sigps.graph.formats.columns import column_index
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from sigps.errors import GraphError
 from sigps.graph.building.edges import EdgeChunk, TextChunk
 from sigps.graph.building.texts import Texts
-from sigps.graph.formats.arrow_values import numbers_of, one_array, strings_of
+from sigps.graph.formats.arrow_columns import numbers_of, one_array, strings_of
 from sigps.graph.formats.blocks import Block, TextFile, import_optional
 from sigps.graph.formats.edge_input import EdgeInput
 from sigps.group import Group
@@ -33,7 +33,7 @@ __all__ = [
     "WHITESPACE",
     "Column",
     "Layout",
-    "Rows",
+    "ParsedRows",
     "clean",
     "in_order",
     "read_edges",
@@ -96,7 +96,7 @@ class Layout:
 
 
 @dataclass
-class Rows:
+class ParsedRows:
     """A block's rows.
 
     Attributes:
@@ -110,7 +110,7 @@ class Rows:
     num_skipped: int
 
 
-def read_rows(source: TextFile, layout: Layout, group: Group, *, start: int = 0) -> Iterator[Rows]:
+def read_rows(source: TextFile, layout: Layout, group: Group, *, start: int = 0) -> Iterator[ParsedRows]:
     """Yield this rank's rows, block by block in the file's order; parses on several threads.
 
     Args:
@@ -258,7 +258,7 @@ class _Parser:
         )
         self._names = names
 
-    def parse(self, block: Block) -> Rows:
+    def parse(self, block: Block) -> ParsedRows:
         """Return the block's rows. Safe to call from several threads."""
         columns = None
         if not self._needs_cleaning:
@@ -270,7 +270,7 @@ class _Parser:
             raise self._explained(block)
         num_rows = next(iter(columns.values())).size
         wanted = {name: values for name, values in columns.items() if not self._layout.columns[name].literal}
-        return Rows(wanted, num_rows, block.text.count(b"\n") - num_rows)
+        return ParsedRows(wanted, num_rows, block.text.count(b"\n") - num_rows)
 
     def _columns(self, text: bytes, options: Any) -> dict[str, NDArray[Any] | Texts] | None:
         """Return the columns, None if the text does not parse or a value is not allowed."""
@@ -300,7 +300,7 @@ class _Parser:
             return Texts.of_bytes([]) if column.type == "string" else np.empty(0, dtype=column.type)
         values = table.column(f"f{column.index}")
         if column.literal is not None:
-            return strings_of(values)
+            return strings_of(one_array(values))
         return (Texts.of_arrow if column.type == "string" else numbers_of)(one_array(values))
 
     def _explained(self, block: Block) -> GraphError:

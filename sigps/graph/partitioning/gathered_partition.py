@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from sigps.errors import PartitionError
 from sigps.graph.graph import Graph
-from sigps.graph.partitioning.assignment import Table
-from sigps.graph.partitioning.weighted_cut import cut_by_weight
+from sigps.graph.partitioning.assignment import Table, cut_by_weight
 from sigps.group import Alone
 
 __all__ = ["partition_by_bfs", "partition_by_metis", "symmetric_adjacency"]

@@ -24,11 +24,10 @@ from numpy.typing import NDArray
 
 from sigps.errors import PartitionError
 from sigps.graph.graph import Graph
-from sigps.graph.partitioning.assignment import Assignment, Contiguous, Hashed, Table
+from sigps.graph.partitioning.assignment import Assignment, Contiguous, Hashed, Table, cut_by_weight
 from sigps.graph.partitioning.gathered_partition import partition_by_bfs, partition_by_metis
-from sigps.graph.partitioning.weighted_cut import cut_by_weight, work_of_rows
 
-__all__ = ["METHODS", "Assignment", "PartitionFunction", "degree_order", "partition"]
+__all__ = ["METHODS", "Assignment", "PartitionFunction", "degree_order", "partition", "work_of_rows"]
 
 PartitionFunction = Callable[[NDArray[Any]], NDArray[np.integer]]
 
@@ -95,6 +94,15 @@ def degree_order(degrees: NDArray[np.integer]) -> NDArray[np.int64]:
     keys &= np.uint64(0xFFFFFFFF)
     order: NDArray[np.int64] = keys.view(np.int64)
     return order
+
+
+def work_of_rows(graph: Graph) -> NDArray[np.int64]:
+    """Return the work of each of this rank's rows: in-edges plus out-edges plus one.
+
+    Collective. The two directions of an undirected graph are the same edges and count once.
+    """
+    work = graph.out_degrees() + 1
+    return work + graph.in_degrees() if graph.directed else work
 
 
 def _shares(num_parts: int, capacities: Sequence[float] | None) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from sigps.errors import PartitionError
 from sigps.graph.generators.generate import grid, path, rmat
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning import partition as partition_module
-from sigps.graph.partitioning.partition import METHODS, degree_order, partition
+from sigps.graph.partitioning.partition import METHODS, degree_order, partition, work_of_rows
 from sigps.group import Alone
 
 EVERY_METHOD = [*METHODS, "a function"]
@@ -186,3 +186,17 @@ def test_degree_order_takes_large_degrees():
 def test_examples_hold():
     assert doctest.testmod(partition_module).attempted > 0
     assert doctest.testmod(partition_module).failed == 0
+
+
+@pytest.mark.parametrize("name", BATTERY)
+@pytest.mark.parametrize("num_ranks", [1, 3])
+def test_work_counts_the_edges_of_both_directions(run_ranks, name, num_ranks):
+    graph = BATTERY[name].build()
+    work = [1] * graph.num_vertices
+    for source in range(graph.num_vertices):
+        for target in graph.targets[int(graph.offsets[source]) : int(graph.offsets[source + 1])].tolist():
+            work[source] += 1
+            if graph.directed:
+                work[target] += 1
+    parts = run_ranks(num_ranks, lambda group: work_of_rows(BATTERY[name].build(group=group)))
+    assert np.concatenate(parts).tolist() == work
