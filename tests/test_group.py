@@ -72,7 +72,7 @@ def test_mpi(size):
     if not MPIRUN.exists():
         pytest.skip(f"no {MPIRUN}: pip install 'sigps[mpi]'")
     script = (
-        f"import sys; sys.path.insert(0, {str(SUPPORT)!r})\n"
+        f"import sys; sys.path[:0] = {[str(SUPPORT), str(Path(__file__).parent)]!r}\n"
         "from test_group import check_collectives\n"
         "from sigps.group import world\n"
         "check_collectives(world())\n"

@@ -290,6 +290,10 @@ class Graph(GraphArrays):
         """
         return self.derived("both_ways", lambda: Graph.of(both_ways.both_ways(self)))
 
+    def column_types(self) -> dict[str, np.dtype[Any]]:
+        """Return the types of the edge columns, by name."""
+        return {name: column.dtype for name, column in self.columns.items()}
+
     def out_degrees(self) -> NDArray[np.int64]:
         """Return the out-degrees of this rank's rows, [num_rows]."""
         return _differences(self.offsets)

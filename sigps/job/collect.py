@@ -12,12 +12,12 @@ from sigps.graph.graph import Graph
 from sigps.job.edge_fields import EdgeFields
 from sigps.job.result import Result
 from sigps.model.vertex import Vertex
-from sigps.system.worker_manager import Part
+from sigps.system.worker_manager import RankResult
 
 __all__ = ["collect"]
 
 
-def collect(part: Part, program: Vertex, graph: Graph, device: str, *, gather: bool) -> Result:
+def collect(part: RankResult, program: Vertex, graph: Graph, device: str, *, gather: bool) -> Result:
     """Return the result of a run by the user's ids: the whole on rank 0, or every rank's own part. Collective.
 
     Args:
@@ -60,7 +60,7 @@ def collect(part: Part, program: Vertex, graph: Graph, device: str, *, gather: b
     )
 
 
-def _on_edges(part: Part, program: Vertex, graph: Graph, *, gather: bool) -> EdgeFields:
+def _on_edges(part: RankResult, program: Vertex, graph: Graph, *, gather: bool) -> EdgeFields:
     """Return what is kept on edges, an undirected edge's once; as for vertices the whole, or this rank's part."""
     group = graph.group
     sources, targets = part.edge_ends

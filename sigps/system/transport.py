@@ -6,38 +6,21 @@ direct and GPUs move, on one host or several. By `mpi`, records go through host 
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from sigps.compiler.program import VertexProgram
-from sigps.device import nccl
-from sigps.device.cuda import Gpu, reachable
 from sigps.errors import ConfigError
 
 __all__ = [
     "Transport",
     "choose_transport",
-    "gpu_facts",
     "needs_hosts",
     "reason_against_nccl",
     "reason_against_peers",
 ]
 
 Transport = Literal["mpi", "nccl", "peer"]
-
-
-def gpu_facts(gpu: Gpu, *, alone: bool = False) -> dict[str, Any]:
-    """Return what the choice needs to know of a rank on a GPU; of one that is alone NCCL is not loaded."""
-    return {
-        "device": "cuda",
-        "host": platform.node(),
-        "process": os.getpid(),
-        "gpu": gpu.bus_id,
-        "reaches": reachable(gpu),
-        "without_nccl": "" if alone else nccl.why_not(),
-    }
 
 
 def choose_transport(
@@ -49,7 +32,7 @@ def choose_transport(
     """Choose the transport of a run.
 
     Args:
-        ranks: What each rank is: its `device`, and of a rank on a GPU what `gpu_facts` tells.
+        ranks: What each rank is: its `device`, and of a rank on a GPU what `engine.gpu.choice.gpu_facts` tells.
         asked: What the user wants.
         by_hosts: Whether hosts take part in every superstep (`needs_hosts`).
 

@@ -12,12 +12,20 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import SECONDS, Outcome, end_of, start
+from commands import JOB, PROGRAM, SECONDS, Outcome, end_of, start
 
 from sigps import Checkpoint, ConfigError, Graph, run
 from sigps.apps import WCC
 from sigps.cli import main as cli
 from sigps.cli.relaunch import Ended, Launch, command_of, relaunch
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "job.yaml").write_text(JOB)
+    (tmp_path / "random.py").write_text("raise ImportError('not the random of Python')")
+    return tmp_path
 
 
 def sigps_run(folder: Path, *arguments: object, under: tuple[str, ...] = ()) -> Outcome:

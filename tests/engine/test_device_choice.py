@@ -21,8 +21,7 @@ from sigps.apps import BFS, BiTriDN, OutDegree, PageRank, Triangles
 from sigps.compiler.frontend.analysis import analyse
 from sigps.device import cuda
 from sigps.device.cuda import Gpu, is_available
-from sigps.engine.device_choice import GPU_PAYS_FROM_EDGES, reason_against_gpu
-from sigps.engine.gpu.engine import find_gpu_obstacle
+from sigps.engine.gpu.choice import GPU_PAYS_FROM_EDGES, find_gpu_obstacle, reason_against_gpu
 from sigps.engine.gpu.memory_plan import bytes_while_laid_out
 from sigps.job.device_choice import choose_device
 
@@ -67,7 +66,7 @@ class Asked:
         monkeypatch.setattr("sigps.engine.gpu.run_memory.free_bytes", lambda: 1 << 40)
         gpu = Gpu(0, "any", "sm_90", 100, 1 << 17)
         monkeypatch.setattr(cuda, "find_gpu", lambda ordinal=0: gpu)
-        monkeypatch.setattr("sigps.system.transport.reachable", lambda gpu: [])
+        monkeypatch.setattr("sigps.engine.gpu.choice.reachable", lambda gpu: [])
         monkeypatch.setattr("sigps.job.device_choice._logged", set())
 
     def _answer(self) -> str:
@@ -76,12 +75,12 @@ class Asked:
 
 
 def chosen(program: Vertex, graph: Graph, **options: Any) -> str:
-    return choose_device("auto", analyse(program), graph, **options)
+    return choose_device("auto", analyse(program), graph, **options).device
 
 
 @pytest.fixture
 def any_size_pays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sigps.engine.device_choice.GPU_PAYS_FROM_EDGES", 1)
+    monkeypatch.setattr("sigps.engine.gpu.choice.GPU_PAYS_FROM_EDGES", 1)
 
 
 def test_a_small_graph_asks_for_no_gpu(
@@ -132,7 +131,7 @@ def test_a_machine_with_a_gpu_uses_it(
 @pytest.mark.usefixtures("any_size_pays")
 def test_what_the_engine_is_not_built_for_asks_for_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Asked(monkeypatch)
-    monkeypatch.setattr("sigps.engine.gpu.engine.find_gpu_obstacle", lambda *program, **options: "this")
+    monkeypatch.setattr("sigps.engine.gpu.choice.find_gpu_obstacle", lambda *program, **options: "this")
     assert chosen(PageRank(), BATTERY["grid"].build()) == "cpu"
     assert machine.times == 0
 
@@ -178,9 +177,9 @@ def test_values_on_edges_go_to_gpus_among_which_nccl_moves(
     def choose(group: ThreadGroup) -> str:
         return chosen(Marks(), BATTERY["grid"].build(group=group))
 
-    monkeypatch.setattr("sigps.system.transport.gpu_facts", facts_of_each(without_nccl=""))
+    monkeypatch.setattr("sigps.engine.gpu.choice.gpu_facts", facts_of_each(without_nccl=""))
     assert run_ranks(2, choose) == ["cuda", "cuda"]
-    monkeypatch.setattr("sigps.system.transport.gpu_facts", facts_of_each(without_nccl="no NCCL"))
+    monkeypatch.setattr("sigps.engine.gpu.choice.gpu_facts", facts_of_each(without_nccl="no NCCL"))
     with caplog.at_level(logging.INFO, logger="sigps"):
         assert run_ranks(2, choose) == ["cpu", "cpu"]
     assert "device: cpu (no NCCL)" in [r.getMessage() for r in caplog.records]
@@ -214,7 +213,7 @@ def facts_of_each(without_nccl: str = "") -> Callable[[Gpu], dict[str, Any]]:
 def test_several_ranks_with_gpus_of_their_own_use_them(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba_cuda", reason="needs numba-cuda: pip install 'sigps[cuda-link]'")
     Asked(monkeypatch)
-    monkeypatch.setattr("sigps.system.transport.gpu_facts", facts_of_each())
+    monkeypatch.setattr("sigps.engine.gpu.choice.gpu_facts", facts_of_each())
 
     def choose(group: ThreadGroup) -> str:
         return chosen(OutDegree(), BATTERY["grid"].build(group=group))
@@ -247,7 +246,7 @@ def test_a_program_that_cuda_cannot_compile_runs_on_the_cpu(
 
 def test_a_run_on_the_cpu_loads_nothing_of_cuda() -> None:
     code = (
-        "import sys, sigps, sigps.job.run, sigps.engine.device_choice as choice; from sigps.apps import OutDegree; "
+        "import sys, sigps, sigps.job.run, sigps.engine.gpu.choice as choice; from sigps.apps import OutDegree; "
         "choice.GPU_PAYS_FROM_EDGES = {}; sigps.run(OutDegree(), sigps.Graph.from_edges([0], [1])); "
         "sys.exit(', '.join({{'cupy', 'cuda', 'numba_cuda'}} & set(sys.modules)) or 0)"
     )
@@ -268,7 +267,7 @@ def test_large_graphs_go_to_the_gpu_and_small_ones_stay(monkeypatch: pytest.Monk
         pytest.skip("no GPU, or no CuPy, numba-cuda and cuda.core")
     graph = BATTERY["skewed"].build()
     small = run(BFS(source=0), graph)
-    monkeypatch.setattr("sigps.engine.device_choice.GPU_PAYS_FROM_EDGES", graph.num_edges)
+    monkeypatch.setattr("sigps.engine.gpu.choice.GPU_PAYS_FROM_EDGES", graph.num_edges)
     large = run(BFS(source=0), graph)
     assert (small.device, large.device) == ("cpu", "cuda")
     np.testing.assert_array_equal(small["level"], large["level"])

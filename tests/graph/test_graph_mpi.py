@@ -59,7 +59,7 @@ def test_the_battery_under_mpirun(size, tmp_path):
     if not MPIRUN.exists():
         pytest.skip(f"no {MPIRUN}: pip install 'sigps[mpi]'")
     script = (
-        f"import sys, pathlib; sys.path.insert(0, {str(SUPPORT)!r})\n"
+        f"import sys, pathlib; sys.path[:0] = {[str(SUPPORT), str(Path(__file__).parent)]!r}\n"
         "from test_graph_mpi import check_graphs\n"
         "from sigps.group import world\n"
         f"check_graphs(world(), pathlib.Path({str(tmp_path)!r}))\n"

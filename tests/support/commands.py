@@ -68,14 +68,6 @@ class Outcome(NamedTuple):
     err: str
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "program.py").write_text(PROGRAM)
-    (tmp_path / "job.yaml").write_text(JOB)
-    (tmp_path / "random.py").write_text("raise ImportError('not the random of Python')")
-    return tmp_path
-
-
 def start(folder: Path, *arguments: object, under: tuple[str, ...] = ()) -> subprocess.Popen[str]:
     command = [*under, sys.executable, "-P", "-m", "sigps", "run", "job.yaml", *map(str, arguments)]
     pipe = subprocess.PIPE

@@ -21,6 +21,7 @@ from sigps.compiler.cuda.compile import compile_for_cuda
 from sigps.compiler.program import Delivery, VertexProgram
 from sigps.device import cuda, nccl
 from sigps.device.cuda import Gpu
+from sigps.engine.gpu import choice
 from sigps.engine.gpu import graph as gpu_graph
 from sigps.engine.gpu import variant as gpu_form
 from sigps.engine.gpu.launch import MEDIUM, NO_CLUSTER
@@ -47,7 +48,7 @@ def use_host_as_gpu(monkeypatch: pytest.MonkeyPatch, *, has_nccl: bool = False) 
     monkeypatch.setitem(sys.modules, "cupy", _cupy())
     monkeypatch.setattr(cuda, "what_is_missing", lambda: "")
     monkeypatch.setattr(cuda, "find_gpu", lambda ordinal=0: GPU)
-    monkeypatch.setattr(transport, "reachable", lambda gpu: ())
+    monkeypatch.setattr(choice, "reachable", lambda gpu: ())
     monkeypatch.setattr(nccl, "why_not", lambda: "there is no GPU")
     if has_nccl:
         monkeypatch.setattr(transport, "reason_against_nccl", lambda ranks: "")

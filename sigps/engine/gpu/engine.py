@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.compiler.dispatchers import compiling
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
 from sigps.device.cuda import Gpu
 from sigps.engine.aggregates import Aggregates
@@ -24,6 +25,7 @@ from sigps.engine.direction import (
 from sigps.engine.exchange import Exchange, checked_gids
 from sigps.engine.gpu import snapshot as gpu_snapshot
 from sigps.engine.gpu import variant as gpu_form
+from sigps.engine.gpu.choice import find_gpu_obstacle
 from sigps.engine.gpu.edges import brought, show_edges
 from sigps.engine.gpu.fields import DeviceFields
 from sigps.engine.gpu.graph import graph_on_gpu
@@ -57,7 +59,7 @@ from sigps.kernels.cuda.lease import (
     PUSH,
 )
 
-__all__ = ["GpuEngine", "GpuProgram", "find_gpu_obstacle"]
+__all__ = ["GpuEngine", "GpuProgram"]
 
 
 @dataclass(frozen=True)
@@ -66,23 +68,6 @@ class GpuProgram:
 
     program: VertexProgram
     gpu: Gpu
-
-
-def find_gpu_obstacle(program: VertexProgram, deterministic: bool, *, resumes: bool = False) -> str | None:
-    """Tell what of a program the GPU engine is not built for yet; None where it can run.
-
-    Args:
-        program: The program.
-        deterministic: Whether sums of floats must not depend on how the work is divided.
-        resumes: Whether the run goes on from any device's state log.
-    """
-    floats = [*program.message_dtypes, *program.aggregate_dtypes]
-    if deterministic and any(d.kind == "f" for d in floats):
-        return "deterministic sums of floats"
-    combines = program.consumption is not Consumption.LISTED
-    if resumes and combines and program.delivery is Delivery.DIRECT:
-        return "state logs of a CPU that combined what send_to() sent"
-    return None
 
 
 class GpuEngine:
@@ -103,6 +88,8 @@ class GpuEngine:
     """
 
     has_peers = False
+    detects_lost_ranks = False
+    traced: list[dict[str, Any]] | None = None
 
     def __init__(
         self,
@@ -231,8 +218,10 @@ class GpuEngine:
         state = self._memory.states[[f.name for f in self._program.states].index(name)]
         state[self._graph.places] = cupy.asarray(values).astype(state.dtype, copy=False)
 
-    def begin_measured(self, measures: Mapping[str, str], *, directed: bool) -> None:
+    def begin_measured(self, measures: Mapping[str, str], *, directed: bool) -> bool:
         """Let state fields begin with measures of the graph, counted here once a graph; before superstep 0.
+
+        On several ranks it leaves counting to the caller.
 
         Args:
             measures: Attributes of `Around`, by the names of the fields.
@@ -241,11 +230,13 @@ class GpuEngine:
         Raises:
             DeviceError: If the GPU has no memory to count; it names the bytes.
         """
-        assert self._exchange.size == 1
+        if self._exchange.size > 1:
+            return False
         found = self._graph.once("around", lambda: count_around(self._graph, self._gpu, directed=directed))
         names = [f.name for f in self._program.states]
         for field, measure in measures.items():
             self._memory.states[names.index(field)][:] = getattr(found, measure)
+        return True
 
     def save(self) -> Snapshot:
         """Return copies of what this partition needs to go on; between leases, and in no run in priority order."""
@@ -393,7 +384,7 @@ class GpuEngine:
         return near
 
     def _compiled(self, program: VertexProgram) -> Form:
-        with gpu_form.compiling:
+        with compiling:
             known = program, self._columns, self._has_narrow_ids, self._gpu, self.has_peers
             return gpu_form.form_of(*known, self._goes_by_edge)
 

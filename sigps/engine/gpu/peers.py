@@ -43,6 +43,7 @@ class GpuPeerEngine(GpuEngine):
     """
 
     has_peers = True
+    detects_lost_ranks = True
 
     def __init__(self, *args: Any, patience: float = math.inf, **options: Any) -> None:
         super().__init__(*args, **options)

@@ -7,16 +7,16 @@ devices of both kinds. Records and mail go through host memory, or stay on the G
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
 
 from sigps.compiler.program import Delivery
-from sigps.engine.counters import Counters, reduce_counters
+from sigps.engine.counters import Counters, Everywhere
 from sigps.engine.gpu import snapshot as gpu_snapshot
 from sigps.engine.gpu.engine import GpuEngine
 from sigps.engine.stats import Outcome
+from sigps.engine.superstep import run_supersteps
 from sigps.kernels.cuda.lease import ACTIVE, CONTROL
 
 __all__ = ["GpuPartEngine"]
@@ -36,31 +36,35 @@ class GpuPartEngine(GpuEngine):
         outcome = Outcome(ended=False)
         if self._arrived is not None:
             self._read_arrived(outcome)
-        while not outcome.ended and len(outcome.stats) < num_supersteps:
-            began = time.perf_counter()
-            num_bytes = self._exchange_records() + self._edge_bytes
-            direction, counters, mail_bytes = self._advance()
-            counts_idle = self._master is not None and self._master.in_flight
-            everywhere = reduce_counters(
-                self._exchange,
-                self.aggregates,
-                counters,
-                num_bytes=num_bytes + mail_bytes,
-                seconds=time.perf_counter() - began,
-                counts_idle=counts_idle,
-            )
-            counted = everywhere.ran > 0 or counts_idle
-            if counted:
-                seconds = time.perf_counter() - began
-                outcome.stats.append(everywhere.as_stats(self.superstep, direction, seconds))
-                self.superstep += 1
-                self._note_senders(counters)
-                self._edge_bytes = self._show_edges()
-                self._memory.set_aggregates(self.aggregates.values)
-            outcome.ended = not counted or (everywhere.active == 0 and everywhere.messages == 0)
-            if self._master is not None:
-                self._run_master(self._master, outcome, counted=counted)
+        if not outcome.ended and len(outcome.stats) < num_supersteps:
+            left = num_supersteps - len(outcome.stats)
+            done = run_supersteps(self, left, self._exchange, master=self._master)
+            outcome.stats.extend(done.stats)
+            outcome.ended, outcome.stopped = done.ended, done.stopped
         return outcome
+
+    def receive(self) -> int:
+        """Bring records to the ranks that have ghosts of their senders; return the bytes that left. Collective."""
+        self._memory.set_aggregates(self.aggregates.values)
+        return self._exchange_records() + self._edge_bytes
+
+    def commit(self, counters: Counters, everywhere: Everywhere) -> None:
+        """Keep who sent for the next superstep, and let neighbours read what was written to edges. Collective."""
+        self.superstep += 1
+        self._note_senders(counters)
+        self._edge_bytes = self._show_edges()
+
+    def is_idle_counted(self) -> bool:
+        """No: a superstep in which no vertex ran is none."""
+        return False
+
+    def num_left(self) -> int:
+        """Return how many vertices have not retired."""
+        return self._memory.num_left()
+
+    def wake_all(self) -> None:
+        """Make all halted vertices active."""
+        self._memory.wake_all(self._control)
 
     def _gids_of(self, ids: Any) -> Any:
         return ids  # of mail that has arrived: local ids
@@ -95,7 +99,7 @@ class GpuPartEngine(GpuEngine):
         self._sender_edges = int(graph.outgoing.rows.degrees[by_place].sum(dtype=cupy.uint64))
         return num_bytes
 
-    def _advance(self) -> tuple[str, Counters, int]:
+    def compute(self) -> tuple[str, Counters, int]:
         """Run one superstep; return its direction, what it did, and the bytes of mail that left this rank."""
         memory, superstep = self._memory, self.superstep
         memory.plan(

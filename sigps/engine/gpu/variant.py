@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +16,7 @@ from sigps.engine.gpu.launch import MEDIUM, NO_CLUSTER, WIDE, Cluster, Shape, ch
 from sigps.engine.gpu.memory_plan import can_cluster, shape_of
 from sigps.errors import DeviceError
 
-__all__ = ["BY_EDGE", "PEERS", "Form", "compiling", "find_edge_obstacle", "form_of"]
+__all__ = ["BY_EDGE", "PEERS", "Form", "find_edge_obstacle", "form_of"]
 
 PEERS = {"SIGPS_PEERS": "1"}
 """What `kernels/lease.cu` is compiled with where GPUs write into each other's memory."""
@@ -46,9 +45,6 @@ class Form:
     def push_gain(self) -> int:
         stops_early = self.compiled.defines["SIGPS_EARLY_EXIT"] == "1"
         return GPU_PULL_GAIN_EARLY if stops_early else GPU_PULL_GAIN
-
-
-compiling = threading.Lock()  # so that ranks that are threads compile a program once
 
 
 @functools.lru_cache(maxsize=64)

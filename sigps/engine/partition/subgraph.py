@@ -10,9 +10,9 @@ graph's own arrays and numbering, unless CPU cores gain by another one (`by_degr
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ from sigps.group import split_by_rank
 
 if TYPE_CHECKING:
     from sigps.engine.partition.neighbor_rows import NeighborRows
+
+T = TypeVar("T")
 
 __all__ = ["Subgraph", "build_subgraph", "columns_of", "narrow", "seen_ids", "target_oids"]
 
@@ -60,6 +62,14 @@ class Subgraph:
     outgoing_oids: NDArray[np.int64] | None = None
     neighbor_rows: NeighborRows | None = None
     is_symmetric: bool = False
+    _derived: dict[str, Any] = field(default_factory=dict)
+
+    def derived(self, name: str, make: Callable[[], T]) -> T:
+        """Return what is made at its first use and kept as long as the partition is."""
+        if name not in self._derived:
+            self._derived[name] = make()
+        found: T = self._derived[name]
+        return found
 
     @cached_property
     def pushed(self) -> EdgeList:

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-__all__ = ["GPU_PAYS_FROM_EDGES", "reason_against_gpu"]
+import os
+import platform
+from typing import Any
+
+from sigps.compiler.program import Consumption, Delivery, VertexProgram
+from sigps.device import nccl
+from sigps.device.cuda import Gpu, reachable
+
+__all__ = ["GPU_PAYS_FROM_EDGES", "SLOWER_ON_GPUS", "find_gpu_obstacle", "gpu_facts", "reason_against_gpu"]
+
+SLOWER_ON_GPUS = "a GPU takes longer for common_neighbors() where some vertices have very many edges"
 
 GPU_PAYS_FROM_EDGES = 10_000_000
 """Stored edges from which a GPU is started unasked.
@@ -41,3 +51,32 @@ def reason_against_gpu(
         f"the GPU has {free_bytes:,} bytes free of {needed_bytes:,}": needed_bytes > free_bytes,
     }
     return next((reason for reason, holds in against.items() if holds), "")
+
+
+def find_gpu_obstacle(program: VertexProgram, deterministic: bool, *, resumes: bool = False) -> str | None:
+    """Tell what of a program the GPU engine is not built for yet; None where it can run.
+
+    Args:
+        program: The program.
+        deterministic: Whether sums of floats must not depend on how the work is divided.
+        resumes: Whether the run goes on from any device's state log.
+    """
+    floats = [*program.message_dtypes, *program.aggregate_dtypes]
+    if deterministic and any(d.kind == "f" for d in floats):
+        return "deterministic sums of floats"
+    combines = program.consumption is not Consumption.LISTED
+    if resumes and combines and program.delivery is Delivery.DIRECT:
+        return "state logs of a CPU that combined what send_to() sent"
+    return None
+
+
+def gpu_facts(gpu: Gpu, *, alone: bool = False) -> dict[str, Any]:
+    """Return what the choice needs to know of a rank on a GPU; of one that is alone NCCL is not loaded."""
+    return {
+        "device": "cuda",
+        "host": platform.node(),
+        "process": os.getpid(),
+        "gpu": gpu.bus_id,
+        "reaches": reachable(gpu),
+        "without_nccl": "" if alone else nccl.why_not(),
+    }
