@@ -1,7 +1,7 @@
 """Parquet and Arrow files: one edge a row, ends and values in typed columns.
 
-Every rank reads its share of the row groups (Parquet) or record batches (Arrow), so ids and weights keep
-the file's types.
+Every rank reads its share of the row groups (Parquet) or record batches (Arrow). Ids and weights keep the file's
+types.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ __all__ = ["read_arrow", "read_parquet"]
 
 
 def read_parquet(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
-    """Begin to read a Parquet file; the edges come as `chunks` is drawn.
+    """Open a Parquet file; iterating over `chunks` reads the edges.
 
     Raises:
-        GraphError: If the file is damaged or lacks a column that is asked for.
+        GraphError: If the file is damaged or lacks a requested column.
     """
     require_file(path)
     import_optional("pyarrow.parquet", f"{path}: reading Parquet")
@@ -40,10 +40,10 @@ def read_parquet(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
 
 
 def read_arrow(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
-    """Begin to read an Arrow IPC (Feather) file, memory-mapped; the edges come as `chunks` is drawn.
+    """Map an Arrow IPC (Feather) file into memory; iterating over `chunks` reads the edges.
 
     Raises:
-        GraphError: If the file is damaged or lacks a column that is asked for.
+        GraphError: If the file is damaged or lacks a requested column.
     """
     require_file(path)
     import_optional("pyarrow", f"{path}: reading Arrow files")
@@ -74,7 +74,7 @@ def _own_range(num_parts: int, group: Group) -> range:
 
 
 def _places(path: Path, names: Sequence[str], options: LoadOptions) -> dict[str, int]:
-    """Return the position of the ends and of every column that was asked for."""
+    """Return the positions of the ends and of every requested column."""
     if len(names) < 2:
         raise GraphError(f"{path}: an edge needs two columns, but the file has {len(names)}: {list(names)}")
     places = {

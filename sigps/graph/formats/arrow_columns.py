@@ -1,6 +1,6 @@
 """Columns of Arrow as NumPy arrays, and record batches as edges.
 
-Arrow's own conversions import pandas, which takes a quarter of a second and more memory than small graphs; these do not.
+Arrow's own conversions import pandas, which takes a quarter of a second and more memory than a small graph.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def edge_chunk(batch: Any, names: dict[str, str], options: LoadOptions, what: st
     Args:
         batch: A pyarrow RecordBatch or Table.
         names: The batch's column for `"source"`, `"target"` and each edge column.
-        options: What the caller asked for; `ids` is used.
-        what: Where the batch comes from, for errors.
+        options: The options of `load`, of which `ids` is used.
+        what: The name of the table in errors.
 
     Raises:
         GraphError: If a value is missing, or is no id or no finite number.
@@ -40,7 +40,7 @@ def edge_chunk(batch: Any, names: dict[str, str], options: LoadOptions, what: st
 
 
 def one_array(values: Any) -> Any:
-    """Return an Arrow column as one array, without a copy where it is one."""
+    """Return an Arrow column as one array, without a copy if it has one chunk."""
     return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
 
 

@@ -25,7 +25,7 @@ def test_parts_own_what_owner_of_says(make):
     gids = np.arange(assignment.num_vertices)
     owners = assignment.owner_of(gids)
     assert owners.dtype == np.int32
-    for part in range(assignment.num_parts):
+    for part in range(assignment.num_partitions):
         owned = assignment.owned(part)
         assert owned.dtype == np.int64
         assert owned.tolist() == [gid for gid in gids.tolist() if owners[gid] == part]
@@ -58,16 +58,18 @@ def test_hashed_parts_are_found_block_by_block(monkeypatch):
     assert [hashed().owned(part).tolist() for part in range(4)] == whole
 
 
-@pytest.mark.parametrize(("num_parts", "num_bytes"), [(1, 1), (256, 1), (257, 2), (65536, 2), (65537, 4)])
-def test_a_table_takes_no_more_bytes_than_its_parts_need(num_parts, num_bytes):
-    parts = Table(np.array([num_parts - 1, 0]), num_parts)
-    assert parts.parts.itemsize == num_bytes
-    assert parts.owner_of(np.array([0, 1])).tolist() == [num_parts - 1, 0]
+@pytest.mark.parametrize(
+    ("num_partitions", "num_bytes"), [(1, 1), (256, 1), (257, 2), (65536, 2), (65537, 4)]
+)
+def test_a_table_takes_no_more_bytes_than_its_parts_need(num_partitions, num_bytes):
+    parts = Table(np.array([num_partitions - 1, 0]), num_partitions)
+    assert parts.owners.itemsize == num_bytes
+    assert parts.owner_of(np.array([0, 1])).tolist() == [num_partitions - 1, 0]
 
 
 def test_an_assignment_says_how_it_is_kept():
     assert [make().kind for make in (contiguous, hashed, table)] == ["bounds", "hashed", "table"]
-    assert repr(table()) == "<Table: 6 vertices in 6 parts>"
+    assert repr(table()) == "<Table: 6 vertices in 6 partitions>"
 
 
 WEIGHTS = st.lists(st.integers(1, 30), max_size=30)

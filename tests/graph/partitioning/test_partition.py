@@ -16,11 +16,11 @@ from sigps.group import Alone
 EVERY_METHOD = [*METHODS, "a function"]
 
 
-def method_of(name, num_parts):
+def method_of(name, num_partitions):
     """Return the method: for "a function" one that divides by the last letter of an id."""
     if name in METHODS:
         return name
-    return lambda oids: np.array([ord(str(oid)[-1]) % num_parts for oid in oids])
+    return lambda oids: np.array([ord(str(oid)[-1]) % num_partitions for oid in oids])
 
 
 def owners_of(assignment):
@@ -29,14 +29,14 @@ def owners_of(assignment):
 
 @pytest.mark.parametrize("name", BATTERY)
 @pytest.mark.parametrize("method", EVERY_METHOD)
-@pytest.mark.parametrize("num_parts", [1, 3, 40])
-def test_every_vertex_has_one_owner(name, method, num_parts):
+@pytest.mark.parametrize("num_partitions", [1, 3, 40])
+def test_every_vertex_has_one_owner(name, method, num_partitions):
     graph = BATTERY[name].build()
-    assignment = partition(graph, num_parts, method_of(method, num_parts))
-    assert (assignment.num_vertices, assignment.num_parts) == (graph.num_vertices, num_parts)
-    owned = [assignment.owned(part) for part in range(num_parts)]
+    assignment = partition(graph, num_partitions, method_of(method, num_partitions))
+    assert (assignment.num_vertices, assignment.num_partitions) == (graph.num_vertices, num_partitions)
+    owned = [assignment.owned(part) for part in range(num_partitions)]
     assert sorted(np.concatenate(owned).tolist()) == list(range(graph.num_vertices))
-    for part in range(num_parts):
+    for part in range(num_partitions):
         assert np.all(np.diff(owned[part]) > 0)
         assert np.all(assignment.owner_of(owned[part]) == part)
 
@@ -66,9 +66,9 @@ def test_only_random_methods_look_at_the_seed(method, differs):
 
 
 @given(st.integers(0, 60), st.integers(1, 70))
-def test_vertices_are_counted_out_evenly(n, num_parts):
-    assignment = partition(path(n), num_parts, "vertices")
-    sizes = [assignment.owned(part).size for part in range(num_parts)]
+def test_vertices_are_counted_out_evenly(n, num_partitions):
+    assignment = partition(path(n), num_partitions, "vertices")
+    sizes = [assignment.owned(part).size for part in range(num_partitions)]
     assert max(sizes) - min(sizes) <= 1
     assert sum(sizes) == n
     assert owners_of(assignment) == sorted(owners_of(assignment))
@@ -125,8 +125,8 @@ def fail(oids):
         (lambda oids: np.zeros((oids.size, 1), dtype=int), "shape \\(\\d+, 1\\)"),
         (lambda oids: oids * 0.5, "type float64"),
         (lambda oids: oids < 3, "type bool"),
-        (lambda oids: oids * 0 - 1, "the vertex \\d the part -1.*from 0 to 1"),
-        (lambda oids: (oids == 5) * 2, "the vertex 5 the part 2"),
+        (lambda oids: oids * 0 - 1, "the vertex \\d the partition -1.*from 0 to 1"),
+        (lambda oids: (oids == 5) * 2, "the vertex 5 the partition 2"),
         (fail, "ZeroDivisionError: by nothing"),
     ],
 )
@@ -145,12 +145,12 @@ def test_a_function_is_not_called_without_vertices():
 
 
 @pytest.mark.parametrize(
-    ("num_parts", "options", "words"),
+    ("num_partitions", "options", "words"),
     [
-        (0, {}, "num_parts is 0; give a whole number"),
-        (-2, {}, "num_parts is -2"),
-        (2.0, {}, "num_parts is 2.0"),
-        (True, {}, "num_parts is True"),
+        (0, {}, "num_partitions is 0; give a whole number"),
+        (-2, {}, "num_partitions is -2"),
+        (2.0, {}, "num_partitions is 2.0"),
+        (True, {}, "num_partitions is True"),
         (2, {"method": "edge"}, "no method 'edge'; did you mean 'edges'\\?"),
         (
             2,
@@ -166,9 +166,9 @@ def test_a_function_is_not_called_without_vertices():
         (2, {"capacities": "ab"}, "capacities are 'ab'"),
     ],
 )
-def test_wrong_arguments_are_named(num_parts, options, words):
+def test_wrong_arguments_are_named(num_partitions, options, words):
     with pytest.raises(PartitionError, match=words):
-        partition(path(4), num_parts, **options)
+        partition(path(4), num_partitions, **options)
 
 
 @given(st.lists(st.integers(0, 5), max_size=30), st.sampled_from([np.int64, np.int32, np.uint32]))
