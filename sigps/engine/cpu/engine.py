@@ -128,7 +128,7 @@ class Engine:
             self._can_push
             and exchange.size == 1
             and (master is None or master.waits)
-            and not (self._goes_by_edge or program.links_edges or self.aggregates.given)
+            and not (self._goes_by_edge or program.reads_edge_links or self.aggregates.given)
         )
         parts = threads.count * (32 if program.reads_neighbors else 8)
         self._ranges = cut_vertices(incoming.offsets, parts if threads.count > 1 else 1)
@@ -160,7 +160,7 @@ class Engine:
         """Return what is kept on out-edges, in the order of `Subgraph.outgoing`; the engine's own array."""
         assert self._edge_states is not None
         names = [f.name for f in self._program.edge_states]
-        return self._edge_states.own[names.index(name)]
+        return self._edge_states.pending[names.index(name)]
 
     def begin(self, name: str, values: NDArray[Any]) -> None:
         """Let a state field begin with these values, [num_owned] by local id; before superstep 0."""
@@ -511,7 +511,7 @@ class Engine:
         if self._last.senders or self._subgraph.num_ghosts:
             old[0].fill(0)
         if self._edge_states is not None:
-            self._edge_bytes = self._edge_states.turn()
+            self._edge_bytes = self._edge_states.commit()
         self._last = counters
         self.superstep += 1
 
@@ -539,7 +539,7 @@ class Engine:
 
 
 def _edge_states(program: VertexProgram, subgraph: Subgraph, exchange: Exchange) -> EdgeStates | None:
-    if not program.links_edges:
+    if not program.reads_edge_links:
         return None
     edges = subgraph.outgoing
     assert edges is not None

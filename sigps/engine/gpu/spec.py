@@ -115,10 +115,8 @@ class GpuSpec(EngineSpec):
             counted = bytes_while_counted(share.num_vertices, num_keys) + copied
             needed = max(needed, memory_plan.bytes_kept(*laid_out) + counted)
         looks = program.reads_neighbors or program.reads_reverse
-        num_copies = (
-            share.edges_everywhere - share.num_edges if looks else 0
-        )  # at most: nothing is partitioned yet
-        return {"graph": needed, "walks": memory_plan.bytes_to_walk(program, share.num_edges, num_copies)}
+        most_mirrored = share.edges_everywhere - share.num_edges if looks else 0  # nothing is partitioned yet
+        return {"graph": needed, "walks": memory_plan.bytes_to_walk(program, share.num_edges, most_mirrored)}
 
     def facts_of_rank(self, rank_on_host: int, num_threads: int, *, alone: bool) -> dict[str, Any]:
         from sigps.device.cuda import find_gpu
@@ -138,7 +136,7 @@ class GpuSpec(EngineSpec):
     def _memory(self, program: VertexProgram, graph: Graph, rank_on_host: int) -> dict[str, Any]:
         """Compare what a run takes on this rank's GPU with what that has."""
         from sigps.device.cuda import find_gpu
-        from sigps.engine.gpu import run_memory
+        from sigps.engine.gpu import memory_plan
 
         find_gpu(rank_on_host)
         size = graph.group.size
@@ -151,7 +149,7 @@ class GpuSpec(EngineSpec):
             graph.num_edges,
         )
         needed = sum(self.num_bytes(program, share).values())
-        return {"needed_bytes": needed, "free_bytes": run_memory.free_bytes()}
+        return {"needed_bytes": needed, "free_bytes": memory_plan.free_bytes()}
 
     def _why_not_compiled(
         self, program: VertexProgram, graph: Graph, facts: RunFacts, rank_on_host: int

@@ -107,7 +107,7 @@ class InterpretedEngine:
         if self._edge_states is None:
             return None
         fields = self._program.declaration.edge_states
-        arrays = self._edge_states.seen if as_seen else self._edge_states.own
+        arrays = self._edge_states.committed if as_seen else self._edge_states.pending
         return _EdgeValues({f.name: (f, a) for f, a in zip(fields, arrays, strict=True)}, as_seen, self)
 
     def _edge_back(self, index: int) -> Edge:
@@ -124,7 +124,7 @@ class InterpretedEngine:
         """Return what is kept on out-edges, in the order of `Subgraph.outgoing`; the engine's own array."""
         assert self._edge_states is not None
         names = [f.name for f in self._program.declaration.edge_states]
-        return self._edge_states.own[names.index(name)]
+        return self._edge_states.pending[names.index(name)]
 
     def state(self, name: str) -> NDArray[Any]:
         """Return the values of a state field, [num_owned]; the engine's own array."""
@@ -219,7 +219,7 @@ class InterpretedEngine:
     def commit(self, counters: Counters, everywhere: Everywhere) -> None:
         """Let neighbours read what was written to edges. Collective."""
         if self._edge_states is not None:
-            self._edge_bytes = self._edge_states.turn()
+            self._edge_bytes = self._edge_states.commit()
         self.superstep += 1
 
     def is_idle_counted(self) -> bool:
@@ -302,7 +302,7 @@ class InterpretedEngine:
         by_id = np.array(mail.by_id, dtype=bool)
         gids[by_id] = self._exchange.find(gids[by_id], self.superstep)
         arrays = self._as_arrays(mail.messages)
-        lids, arrived, num_bytes = self._exchange.post(gids, np.array(mail.senders, dtype=np.int64), arrays)
+        lids, arrived, num_bytes = self._exchange.route(gids, np.array(mail.senders, dtype=np.int64), arrays)
         self._put(lids, arrived)
         return num_bytes
 
