@@ -253,7 +253,7 @@ def test_a_missing_source_is_refused_on_every_rank() -> None:
 def test_a_partitioner_that_is_none_is_refused() -> None:
     with pytest.raises(PartitionError, match="did you mean 'metis'"):
         run(OutDegree(), PATH, partitioner="metsi")
-    with pytest.raises(PartitionError, match="gave the vertex 0 the part 7"):
+    with pytest.raises(PartitionError, match="gave the vertex 0 the partition 7"):
         run(OutDegree(), PATH, partitioner=lambda ids: ids * 0 + 7)
 
 
