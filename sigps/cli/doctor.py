@@ -53,7 +53,7 @@ def _findings(ranks: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
 
 
 def _rank_facts(rank: int) -> dict[str, Any]:
-    """Return what decides how this rank's records cross to others, were it to run on a GPU where it can."""
+    """Return what `choose_transport` needs of this rank, on a GPU where it can have one."""
     from sigps.device.cuda import find_gpu, what_is_missing
     from sigps.system.transport import gpu_facts
 
@@ -61,7 +61,7 @@ def _rank_facts(rank: int) -> dict[str, Any]:
 
 
 def _transport(ranks: list[dict[str, Any]]) -> str:
-    """Tell which transport a run would use, and why."""
+    """Say which transport a run would use, and why."""
     from sigps.system.transport import choose_transport, reason_against_nccl, reason_against_peers
 
     if not ranks:
@@ -123,7 +123,7 @@ def _gpu() -> str:
 
 
 def _device(num_threads: int, num_ranks: int) -> str:
-    """Tell which device a run would use."""
+    """Say which device a run would use."""
     from sigps.device.cuda import what_is_missing
     from sigps.engine.device_choice import GPU_PAYS_FROM_EDGES
 

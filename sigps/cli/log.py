@@ -1,4 +1,4 @@
-"""`sigps log`: the state logs in a folder, whether they are whole, and what became of a vertex."""
+"""`sigps log`: the state logs in a folder, whether they are damaged, and the states of a vertex in each."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def log(folder: str, verify: bool, ids: tuple[str, ...]) -> int:
     from sigps.group import world
 
     if verify and ids:
-        raise ConfigError("--verify and --vertex are two questions: ask one at a time")
+        raise ConfigError("--verify and --vertex are two questions: give one of them")
     code, lines = _vertices(folder, ids) if ids else _listing(folder, verify)
     if world().rank == 0:
         click.echo("\n".join(lines))
@@ -87,11 +87,11 @@ def _vertices(folder: str, ids: tuple[str, ...]) -> tuple[int, list[str]]:
     from sigps.system.checkpoint.history import follow, history
 
     found, problems = follow(history(folder), ids)
-    lines = [line for vertex, states in found.items() for line in _biography(str(vertex), states)]
+    lines = [line for vertex, states in found.items() for line in _vertex_tables(str(vertex), states)]
     return (1 if problems else 0), [*lines, *problems]
 
 
-def _biography(vertex: str, states: list[VertexState]) -> Iterator[str]:
+def _vertex_tables(vertex: str, states: list[VertexState]) -> Iterator[str]:
     """Yield a table of one vertex for each run of logs with the same program and fields."""
     for (run, program, fields), group in groupby(states, lambda s: (s.run, s.program, tuple(s.values))):
         yield f"vertex {vertex}, {program}, run {run}"
@@ -101,7 +101,7 @@ def _biography(vertex: str, states: list[VertexState]) -> Iterator[str]:
 
 
 def _table(rows: list[Row], left: tuple[int, ...]) -> Iterator[str]:
-    """Yield the lines of a table, which no terminal's width cuts; numbers stand right."""
+    """Yield the lines of a table of any width; columns are aligned right, but those in `left`."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = [

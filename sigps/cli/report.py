@@ -1,4 +1,4 @@
-"""What a person at a terminal reads of a run: load report, progress line, superstep table, highest values.
+"""What `sigps run` prints: load report, progress line, superstep table, highest values.
 
 Rank 0 writes to standard output; the progress line goes to standard error and only to a terminal.
 """
@@ -45,7 +45,7 @@ def progress_line(
     """Show one line about the superstep that ended last, while the block runs; it vanishes afterwards.
 
     Yields a function for `sigps.run(progress=)`; None off rank 0 and where standard error is no terminal,
-    so that nobody stops the engine for a line that nobody sees.
+    so that the engine runs without pauses for reports.
     """
     stderr = Console(stderr=True)
     if rank != 0 or not stderr.is_terminal:

@@ -1,4 +1,4 @@
-"""The job file: YAML in, a checked `Job` out, and every mistake in it named at once.
+"""The job file: YAML in, a checked `JobConfig` out, and every mistake in it named at once.
 
     job = load_job("job.yaml", overrides=["engine.device=python"])
     program = import_program(job.program, job.folder)(**job.params)
@@ -31,7 +31,7 @@ __all__ = [
     "ExchangeSection",
     "FaultsSection",
     "GraphSection",
-    "Job",
+    "JobConfig",
     "OutputSection",
     "PartitionSection",
     "check_job",
@@ -161,7 +161,7 @@ class OutputSection(_Section):
     top: Annotated[int, Field(ge=0)] = 10
 
 
-class Job(_Section):
+class JobConfig(_Section):
     """One run, checked. Paths are absolute.
 
     Attributes:
@@ -192,7 +192,9 @@ class Job(_Section):
         return self._name
 
 
-def load_job(path: str | Path, overrides: Iterable[str] = (), *, output: str | Path | None = None) -> Job:
+def load_job(
+    path: str | Path, overrides: Iterable[str] = (), *, output: str | Path | None = None
+) -> JobConfig:
     """Read and check a job file. Reads no graph and runs no code.
 
     Args:
@@ -227,7 +229,7 @@ def load_options(assignments: Iterable[str]) -> dict[str, Any]:
     return check_job(source, Path()).graph.load_options
 
 
-def check_job(source: Source, folder: Path) -> Job:
+def check_job(source: Source, folder: Path) -> JobConfig:
     """Return the job that the source describes; `folder` is where its relative paths start.
 
     Raises:
@@ -237,7 +239,7 @@ def check_job(source: Source, folder: Path) -> Job:
     job = None
     data = _given(source.data)
     try:
-        job = Job.model_validate(data)
+        job = JobConfig.model_validate(data)
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=True)
         problems += [_problem(source, detail) for detail in details]
@@ -346,7 +348,7 @@ def _keys(data: Any, location: Sequence[int | str]) -> tuple[str, ...]:
 
 def _section(path: Sequence[str]) -> Mapping[str, Any]:
     """Return the fields of the section at a key path."""
-    model: type[BaseModel] = Job
+    model: type[BaseModel] = JobConfig
     for key in path:
         annotation = model.model_fields[key].annotation if key in model.model_fields else None
         models = [t for t in (annotation, *get_args(annotation)) if isinstance(t, type)]
@@ -366,7 +368,7 @@ def _given(data: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _rooted(job: Job, source: Source, folder: Path) -> Job:
+def _rooted(job: JobConfig, source: Source, folder: Path) -> JobConfig:
     """Return the job with absolute paths."""
 
     def absolute(path: str, *keys: str) -> str:

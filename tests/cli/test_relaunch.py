@@ -229,7 +229,7 @@ def test_which_codes_are_tried_again(
     left = list(codes)
     lines: list[str] = []
     monkeypatch.setattr("sigps.cli.relaunch.run_attempt", lambda command: Ended(left.pop(0)))
-    code = relaunch(["sigps"], retries, tmp_path, resume=False, name="job", tell=lines.append)
+    code = relaunch(["sigps"], retries, tmp_path, resume=False, name="job", report=lines.append)
     assert (code, len(codes) - len(left)) == (codes[-1], num_started)
     assert len(lines) == num_started - (not (retries and Ended(code).may_be_retried))
 

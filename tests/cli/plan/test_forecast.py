@@ -21,16 +21,16 @@ from sigps.cli.plan.forecast import (
     transport_of,
     work_of,
 )
-from sigps.cli.plan.prediction import Part, Work
+from sigps.cli.plan.prediction import PartitionSize, Work
 from sigps.cli.plan.size import Size
 from sigps.compiler.frontend.analysis import analyse
 from sigps.device.cuda import what_is_missing
-from sigps.job.config import Job, load_job
+from sigps.job.config import JobConfig, load_job
 
 
 def job_of(
     folder: Path, *settings: str, graph: str = "{generator: {grid: {rows: 4000, columns: 4000}}}"
-) -> Job:
+) -> JobConfig:
     path = folder / "job.yaml"
     path.write_text(f"program: sigps.apps:BFS\nparams: {{source: 0}}\ngraph: {graph}\n")
     return load_job(path, settings)
@@ -44,7 +44,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
 def row(
     num_ranks: int, dense: float, latency: float, search: float | None = None, missing: float = 0.0
 ) -> Forecast:
-    return Forecast(num_ranks, Part(10, 100), dense, latency, search, missing)
+    return Forecast(num_ranks, PartitionSize(10, 100), dense, latency, search, missing)
 
 
 # --- decisions, as tables -----------------------------------------------------
