@@ -110,7 +110,7 @@ def _ranks() -> Group | None:
 
 
 def _all_fail(group: Any, patience_seconds: float = 1.0) -> bool:
-    """Tell whether every rank calls this within `patience_seconds`."""
+    """Return whether every rank calls this within `patience_seconds`."""
     from mpi4py import MPI
 
     arrival = MPI.COMM_WORLD.Ibarrier()

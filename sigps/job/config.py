@@ -3,8 +3,8 @@
     job = load_job("job.yaml", overrides=["engine.device=python"])
     program = import_program(job.program, job.folder)(**job.params)
 
-A job says what runs, on what, and where the answer goes; the algorithm itself is in the class it names.
-Naming that class is the only way a job brings code in: YAML is loaded as plain data.
+A job names its program, its graph, its schedule and resources, and where the result is written; the algorithm itself
+is in the class that it names. No other code comes from a job: YAML is loaded as plain data.
 
 One rule for relative paths: those written in the job file start at the job file's folder, those typed on
 the command line (`--set`, `-o`) start at the current directory.
@@ -75,9 +75,9 @@ class _Section(BaseModel):
 
 
 class GraphSection(_Section):
-    """What the program runs on: a file or a native store (`path`), or a `generator` with its options.
+    """The graph: a file or a native store (`path`), or a `generator` with its options.
 
-    Every other key belongs to `path` and is an argument of `sigps.load`; left out, it has its default there.
+    Every other key belongs to `path` and is an argument of `sigps.load`, with the same default.
     """
 
     path: str | None = None
@@ -108,7 +108,7 @@ class GraphSection(_Section):
 
 
 class EngineSection(_Section):
-    """How it runs: arguments of `sigps.run` of the same names."""
+    """The engine: arguments of `sigps.run` of the same names."""
 
     device: Literal["auto", "python", "cpu", "cuda"] = "auto"
     max_supersteps: Count | None = None
@@ -128,7 +128,7 @@ class PartitionSection(_Section):
 
 
 class ExchangeSection(_Section):
-    """How messages travel between ranks."""
+    """How records and messages cross between ranks."""
 
     transport: Literal["auto", "mpi", "nccl", "peer"] = "auto"
 
@@ -150,9 +150,9 @@ class FaultsSection(_Section):
 
 
 class OutputSection(_Section):
-    """Where the result goes: a `.parquet` or `.csv` file, and how many of the highest values are printed.
+    """Where the result is written: a `.parquet` or `.csv` file, and how many of the highest values are printed.
 
-    `edges` is another such file, for what the program keeps on edges.
+    `edges` is another such file, for the values that the program keeps on edges.
     """
 
     path: str | None = None
@@ -165,9 +165,9 @@ class JobConfig(_Section):
     """One run, checked. Paths are absolute.
 
     Attributes:
-        folder: Where relative paths of the job start: the folder of its file, or of `--set`'s caller for a
-            program named there.
-        name: What messages call it: the job file's name.
+        folder: The folder at which a relative path of the program starts: that of the job file, or the current one
+            where `--set` names the program.
+        name: The job file's name, for messages.
     """
 
     program: str
@@ -251,7 +251,7 @@ def check_job(source: Source, folder: Path) -> JobConfig:
 
 
 def _contradictions(data: Mapping[str, Any], source: Source) -> Iterator[str]:
-    """Yield the problems that are between keys; what has the wrong type is somebody else's to report."""
+    """Yield the problems between keys; values of a wrong type are left out, since pydantic reports them."""
     checkpoint = data.get("checkpoint")
     if isinstance(checkpoint, dict) and not {"every", "seconds"} & checkpoint.keys():
         yield _located(
@@ -303,7 +303,7 @@ def _problem(source: Source, detail: ErrorDetails) -> str:
 
 
 def _rule(message: str) -> str:
-    """Say pydantic's rule in the words of a job's author."""
+    """Return a rule of pydantic in the words of a job file."""
     for theirs, ours in _WORDS:
         message = message.replace(theirs, ours)
     return message if message.startswith("must be") else f"must be {message}"
@@ -322,7 +322,7 @@ _WORDS = [
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:
-    """Return `"; did you mean 'x'?"`, or a full stop where nothing known is near."""
+    """Return `"; did you mean 'x'?"`, or a full stop where no known word is near."""
     close = difflib.get_close_matches(word, list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else "."
 
@@ -333,7 +333,7 @@ def _located(source: Source, path: Sequence[str], problem: str) -> str:
 
 
 def _keys(data: Any, location: Sequence[int | str]) -> tuple[str, ...]:
-    """Drop from an error's location what is no key of the data: the names of a union's branches."""
+    """Return the keys of the data in an error's location, without the names of a union's branches."""
     path: list[str] = []
     for position, part in enumerate(location):
         if isinstance(data, Mapping) and (part in data or position == len(location) - 1):

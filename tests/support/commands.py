@@ -1,4 +1,4 @@
-"""What several tests share of `test_relaunch`."""
+"""`sigps run` in processes of its own: a program that dies, its job, starting it and waiting for its end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sigps import Param, State, Vertex
 
 
 class Echo(Vertex, message=int):
-    '''Sums what it hears; the process that has vertex 40 is killed in some superstep, a few times.'''
+    '''Sums its messages; the process that has vertex 40 is killed in some superstep, a few times.'''
 
     at: Param[int] = 7
     times: Param[int] = 0

@@ -1,4 +1,4 @@
-"""A script of ranks that watch each other, some of which go wrong: `mpirun -n 3 fault_programs.py WAY RANK...`."""
+"""A script of ranks that watch each other, some of which fail: `mpirun -n 3 fault_programs.py WAY RANK...`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAULTY_SUPERSTEP = 5
 SUPERSTEPS = 10
 
 
-def go_wrong(way: str) -> None:
+def fail(way: str) -> None:
     if way in ("kill", "kill without report"):
         os.kill(os.getpid(), signal.SIGKILL)
     elif way == "stop":
@@ -36,7 +36,7 @@ def go_wrong(way: str) -> None:
 
 
 def run(way: str, victims: list[int]) -> None:
-    """Supersteps without vertices: a little work, and a barrier."""
+    """Run supersteps without vertices: 20 ms of work, and a barrier."""
     group = world()
     (Path.cwd() / f"rank-{group.rank}-{os.getpid()}").touch()
     if way == "kill without report":  # as where no monitor thread gets a core in time
@@ -46,7 +46,7 @@ def run(way: str, victims: list[int]) -> None:
             detector.computing(superstep)
             time.sleep(0.02)
             if superstep == FAULTY_SUPERSTEP and group.rank in victims:
-                go_wrong(way)
+                fail(way)
             detector.waiting()
             group.barrier()
             detector.last_log = functools.partial("log/{}".format, superstep)
@@ -75,12 +75,12 @@ def start(mpirun: str, folder: Path, way: str, *victims: int) -> subprocess.Pope
 
 
 def pids(folder: Path) -> list[int]:
-    """The process ids of the ranks that started."""
+    """Return the process ids of the ranks that started."""
     return [int(file.name.split("-")[2]) for file in folder.glob("rank-*")]
 
 
 def faults_in(err: str) -> list[str]:
-    """What the detectors wrote."""
+    """Return what the detectors and the watchdog wrote."""
     return re.findall(r"rank \d+ on host .*", err)
 
 

@@ -1,4 +1,4 @@
-"""What several tests share of `test_mpirun`."""
+"""Processes that tests start: waiting for their end, and whether they still run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SECONDS = 90
 
 
 def end_of(process: subprocess.Popen[str], seconds: float = SECONDS) -> tuple[int, str, str]:
-    """Wait for the end; kill the whole session where it does not come."""
+    """Return exit code, output and errors; kill the whole session if the process does not end in time."""
     try:
         out, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:

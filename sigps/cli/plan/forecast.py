@@ -111,7 +111,7 @@ def basis(kind: DeviceKind, num_ranks: int, transport: str = "auto") -> str:
 
 
 def obstacle(program: VertexProgram | None, schedule: str = "vertex") -> str:
-    """Tell why nothing is predicted for a program by a schedule; empty where something is."""
+    """Return why nothing is predicted for a program by a schedule; empty where something is."""
     from sigps.compiler.program import Consumption, Delivery
 
     if program is None:
@@ -128,7 +128,7 @@ def obstacle(program: VertexProgram | None, schedule: str = "vertex") -> str:
 
 
 def is_search(program: VertexProgram) -> bool:
-    """Tell whether a program spreads over the graph, so that its supersteps grow with the graph's diameter."""
+    """Return whether a program spreads over the graph, so that its supersteps grow with the graph's diameter."""
     from sigps.compiler.program import EarlyExit
 
     stops_early = program.early_exit is not EarlyExit.NEVER

@@ -51,7 +51,7 @@ def test_without_a_derived_program_every_message_is_written_out() -> None:
 
 
 def test_what_is_kept_on_edges_is_there_twice_and_rows_of_neighbours_are_copied() -> None:
-    """BiTriDN keeps 8 bytes an edge; EgoNet a bool, and knows the edge back by its place."""
+    """BiTriDN keeps 8 bytes an edge; EgoNet a bool, and the index of the edge back."""
     bitridn, ego = analyse(BiTriDN()), analyse(EgoNet(source=0))
     assert "on edges" not in memory(SYMMETRIC, analyse(PageRank()), 1, 8)
     assert memory(SYMMETRIC, bitridn, 1, 8)["on edges"] == 2 * 8 * 8000

@@ -90,7 +90,7 @@ def test_components_are_predicted_as_one_look_at_each_edge(
 
 @pytest.mark.parametrize(("size", "milliseconds", "tolerance"), [(KRON_20, 47.4, 1.5), (KRON_18, 5.57, 2.0)])
 def test_pagerank_on_two_cores(size: tuple[int, int], milliseconds: float, tolerance: float) -> None:
-    """Kron-18 has its records in a cache, which no bandwidth of memory tells."""
+    """Kron-18 has its records in a cache, which the bandwidth of memory does not bound."""
     seconds = dense_seconds(PartitionSize(*size), PAGERANK, cpu_cores(2, 1), 1)
     assert is_near(seconds, milliseconds * 1e-3, tolerance)
 

@@ -1,4 +1,4 @@
-"""How large a graph is, told without reading it: exact where something states it, else an estimate."""
+"""How large a graph is, without reading it: exact where a file or formula states it, else an estimate."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ DIRECTED = Size(1000, 8000, True, 4, "")
 
 
 def test_edges_count_in_the_directions_in_which_a_program_takes_them() -> None:
-    """The graph has a column of 4 bytes; two truth values tell the direction."""
+    """The graph has a column of 4 bytes; two truth values give the direction."""
     assert turned_size(DIRECTED, PageRank()) == DIRECTED
     assert turned_size(DIRECTED, KCore()) == Size(1000, 16000, False, 4, "")
     assert turned_size(DIRECTED, SCC()) == Size(1000, 16000, True, 6, "")
