@@ -1,6 +1,6 @@
 """Ranks as threads of one process: a fake of `sigps.group.Group`.
 
-Arrays and values are copied on the way, as between processes, so that a test fails where ranks share memory by accident.
+Arrays and values are copied on the way, as between processes, so that a test fails where ranks share memory.
 """
 
 from __future__ import annotations
