@@ -19,9 +19,9 @@ from sigps.model.vertex import Aggregator, EdgeState, Param, Shared, State, Vert
 from sigps.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from sigps.graph.formats.load import load
     from sigps.graph.generators.generate import generate
     from sigps.graph.graph import Graph
+    from sigps.graph.load import load
     from sigps.job.result import Result
     from sigps.job.run import run
     from sigps.system.checkpoint.state_log import Checkpoint
@@ -61,7 +61,7 @@ _LATE = {
     "Graph": "sigps.graph.graph",
     "Result": "sigps.job.result",
     "generate": "sigps.graph.generators.generate",
-    "load": "sigps.graph.formats.load",
+    "load": "sigps.graph.load",
     "run": "sigps.job.run",
 }
 

@@ -57,13 +57,13 @@ def median_ms(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
 def on_gpu(graph: sigps.Graph, gpu: Gpu) -> GpuGraph:
     """Return a graph's edges on the GPU, which a run brings there."""
     run(Triangles(), graph)
-    ((_, subgraph),) = graph.__dict__["_partitions"].values()
+    ((_, subgraph),) = graph.derived("partitions", dict).values()
     return graph_on_gpu(subgraph, gpu, sorts_rows=True)
 
 
 def forget_counts(graph: sigps.Graph) -> None:
     """Let the next run count anew, as if it were the first."""
-    for _, subgraph in graph.__dict__["_partitions"].values():
+    for _, subgraph in graph.derived("partitions", dict).values():
         for there in gpu_graph._on_gpu.get(subgraph, {}).values():
             there.forget("around")
 
@@ -87,7 +87,7 @@ def compare(scale: int, names: list[str], repeats: int) -> None:
             repeats,
         )
         blocks = gpu_triangles._kernels(gpu, False, counting).heavy_blocks_per_sm
-        found = cupy.asnumpy(links[there.places])
+        found = cupy.asnumpy(links[there.numbering.lids])
         expected = found if expected is None else expected
         check(np.array_equal(found, expected), f"the counts of {name} are others")
         total = simple_ms + count_ms

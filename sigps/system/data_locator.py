@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.engine.exchange import checked_gids
-from sigps.engine.gpu.run_memory import check_fits
+from sigps.engine.gpu.memory_plan import check_fits
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning.assignment import Assignment, Contiguous

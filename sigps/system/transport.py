@@ -9,38 +9,21 @@ By `peer` the hosts take no part in a superstep.
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from sigps.compiler.program import VertexProgram
-from sigps.device import nccl
-from sigps.device.cuda import Gpu, reachable
 from sigps.errors import ConfigError
 
 __all__ = [
     "Transport",
     "choose_transport",
-    "gpu_facts",
     "needs_hosts",
     "reason_against_nccl",
     "reason_against_peers",
 ]
 
 Transport = Literal["mpi", "nccl", "peer"]
-
-
-def gpu_facts(gpu: Gpu, *, alone: bool = False) -> dict[str, Any]:
-    """Return what `choose_transport` needs of a rank on a GPU; for a rank that is `alone` NCCL is not loaded."""
-    return {
-        "device": "cuda",
-        "host": platform.node(),
-        "process": os.getpid(),
-        "gpu": gpu.bus_id,
-        "reaches": reachable(gpu),
-        "without_nccl": "" if alone else nccl.why_not(),
-    }
 
 
 def choose_transport(
@@ -52,7 +35,7 @@ def choose_transport(
     """Choose the transport of a run.
 
     Args:
-        ranks: For each rank its `device`, and for one on a GPU what `gpu_facts` returns, [size].
+        ranks: For each rank its `device`, and for one on a GPU what `engine.gpu.choice.gpu_facts` returns, [size].
         requested: The user's choice.
         by_hosts: Whether hosts take part in every superstep (`needs_hosts`).
 
@@ -76,7 +59,7 @@ def choose_transport(
 
 def needs_hosts(program: VertexProgram) -> bool:
     """Return whether a program needs the host to exchange values kept on edges, which kernels do not send."""
-    return program.links_edges
+    return program.reads_edge_links
 
 
 SHARED = "ranks share a GPU, on which their kernels take turns, and would wait for each other"

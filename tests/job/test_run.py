@@ -7,9 +7,9 @@ import platform
 import warnings
 from typing import Any
 
+import equality_programs as programs
 import numpy as np
 import pytest
-import rank_programs as programs
 from battery import BATTERY
 from thread_group import ThreadGroup, run_ranks
 

@@ -71,15 +71,11 @@ def kind_of(job: JobConfig, num_edges: int, num_ranks: int) -> DeviceKind | None
         num_edges: Stored edges of its graph.
         num_ranks: Ranks that share them.
     """
-    device = job.engine.device
-    if device == "auto":
-        from sigps.device.cuda import what_is_missing
-        from sigps.engine.device_choice import GPU_PAYS_FROM_EDGES
+    from sigps.engine.table import engine_here, engine_of
 
-        on_gpu = num_edges // num_ranks >= GPU_PAYS_FROM_EDGES and not what_is_missing()
-        return "h200" if on_gpu else "cpu"
-    kinds: dict[str, DeviceKind] = {"cuda": "h200", "cpu": "cpu"}
-    return kinds.get(device)
+    device = job.engine.device
+    spec = engine_here(num_edges // num_ranks) if device == "auto" else engine_of(device)
+    return spec.predicted_as
 
 
 def transport_of(requested: str, program: VertexProgram) -> str:

@@ -37,7 +37,7 @@ def memory(
         "state": owned * (state_bytes + 1),
         "messages": _message_bytes(program, owned, edges, ghosts),
     }
-    if program is not None and program.links_edges:
+    if program is not None and program.reads_edge_links:
         purposes["on edges"] = _link_bytes(size, program, edges, is_part=owned < size.num_vertices)
     return purposes
 

@@ -88,7 +88,7 @@ def _of_generator(job: JobConfig) -> Size:
 
 
 def _of_store(path: Path) -> Size:
-    from sigps.graph.formats.store import open_store
+    from sigps.graph.load import open_store
     from sigps.group import Alone
 
     graph = open_store(path, group=Alone())

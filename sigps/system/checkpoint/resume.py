@@ -11,15 +11,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.compiler.frontend.names import class_fingerprint, fingerprint
+from sigps.compiler.fingerprint import class_fingerprint, fingerprint
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import SuperstepStats
 from sigps.errors import StateLogError
 from sigps.graph.fingerprint import fingerprint as graph_fingerprint
 from sigps.graph.graph import Graph
-from sigps.graph.ids import split_by_rank
 from sigps.graph.partitioning.partition import Assignment
-from sigps.group import Group
+from sigps.group import Group, split_by_rank
 from sigps.model.vertex import Vertex
 from sigps.system.checkpoint import files
 from sigps.system.checkpoint.files import Manifest

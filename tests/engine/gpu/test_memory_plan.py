@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import PROGRAMS as ENGINE_PROGRAMS
 from cells import program_of
-from cuda_programs import PROGRAMS
 from edge_programs import EdgeTriangles, Marks, Returns
+from equality_programs import PROGRAMS as ENGINE_PROGRAMS
+from worked_cases import PROGRAMS
 
 try:
     IS_THERE = all(importlib.util.find_spec(name) is not None for name in ("numba_cuda", "cuda.core"))
@@ -144,7 +144,7 @@ def test_what_is_kept_on_an_edge_is_there_twice() -> None:
 
 def test_what_neighbours_on_other_ranks_keep_is_seen() -> None:
     few, many = (
-        plan_run(compiled(Marks()), Sizes(1000, 0, 0, num_out_edges=5000, num_copies=copies))
+        plan_run(compiled(Marks()), Sizes(1000, 0, 0, num_out_edges=5000, num_mirrored=copies))
         for copies in (0, 1 << 20)
     )
     grown = {name: size - few.sizes[name] for name, size in many.sizes.items() if size != few.sizes[name]}

@@ -6,10 +6,9 @@ import logging
 from pathlib import Path
 from typing import Any
 
-import cases
+import equality_programs as programs
 import numpy as np
 import pytest
-import rank_programs as programs
 from battery import BATTERY, Sample
 from snapshots import combines_mail, made
 from thread_group import ThreadGroup, run_ranks
@@ -57,7 +56,7 @@ def names(folder: Path) -> list[str]:
         ((2, "python", "edges"), (3, "python", "vertices")),
     ],
 )
-@pytest.mark.parametrize("name", cases.PROGRAMS)
+@pytest.mark.parametrize("name", programs.PROGRAMS)
 def test_another_run_goes_on_from_a_log(name: str, first: Any, second: Any, tmp_path: Path) -> None:
     program = made(name)
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fault_programs import faults_in, pids, start
-from launched import end_of, wait_until_gone
+from fault_script import faults_in, pids, start
+from processes import end_of, wait_until_gone
 from thread_group import ThreadGroup
 
 from sigps.group import Alone
