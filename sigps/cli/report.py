@@ -17,6 +17,7 @@ from rich.table import Table
 from sigps.engine.stats import SuperstepStats
 
 __all__ = [
+    "aligned",
     "bytes_text",
     "console",
     "progress_line",
@@ -96,6 +97,19 @@ def top_table(field: str, pairs: Sequence[tuple[Any, Any]]) -> Table:
     for vertex_id, value in pairs:
         table.add_row(escape(str(vertex_id)), f"{value:.6g}" if isinstance(value, float) else str(value))
     return table
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Sequence[int] = ()) -> list[str]:
+    """Return the lines of a table of any width, its columns aligned right, but those in `left`."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.ljust(width) if i in left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return lines
 
 
 def trace_text(record: Mapping[str, Any]) -> str:

@@ -109,22 +109,13 @@ def _run(job: JobConfig, program: Vertex, graph: Graph, *, resume: bool) -> Resu
     from sigps.job.run import run as run_program
     from sigps.system.faults.watch import Faults
 
-    engine = job.engine
-    with progress_line(engine.max_supersteps, rank=graph.group.rank) as progress:
+    with progress_line(job.engine.max_supersteps, rank=graph.group.rank) as progress:
         return run_program(
             program,
             graph,
-            device=engine.device,
-            max_supersteps=engine.max_supersteps,
-            deterministic=engine.deterministic,
+            **job.engine.model_dump(),
             partitioner=job.partition.method,
-            trace=engine.trace,
             gather=False,
-            schedule=engine.schedule,
-            direction=engine.direction,
-            precision=engine.precision,
-            asynchronous=engine.asynchronous,
-            threads=engine.threads,
             transport=job.exchange.transport,
             progress=progress,
             checkpoint=checkpoint_of(job),

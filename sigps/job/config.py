@@ -382,17 +382,12 @@ def _rooted(job: JobConfig, source: Source, folder: Path) -> JobConfig:
         typed = source.origin(keys).startswith("--")
         return str((Path.cwd() if typed else folder) / Path(path).expanduser())
 
-    graph, output = job.graph, job.output
-    if graph.path is not None:
-        graph = graph.model_copy(update={"path": absolute(graph.path, "graph", "path")})
-    if output.path is not None:
-        output = output.model_copy(update={"path": absolute(output.path, "output", "path")})
-    if output.edges is not None:
-        output = output.model_copy(update={"edges": absolute(output.edges, "output", "edges")})
-    checkpoint = job.checkpoint
-    if checkpoint is not None:
-        checkpoint = checkpoint.model_copy(update={"dir": absolute(checkpoint.dir, "checkpoint", "dir")})
-    rooted = job.model_copy(update={"graph": graph, "output": output, "checkpoint": checkpoint})
+    sections = {name: getattr(job, name) for name in ("graph", "output", "checkpoint")}
+    for name, key in (("graph", "path"), ("output", "path"), ("output", "edges"), ("checkpoint", "dir")):
+        path = getattr(sections[name], key, None)
+        if path is not None:
+            sections[name] = sections[name].model_copy(update={key: absolute(path, name, key)})
+    rooted = job.model_copy(update=sections)
     rooted._folder = Path.cwd() if source.origin(("program",)).startswith("--") else folder
     rooted._name = source.name
     return rooted

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sigps.cli.plan import prediction
 from sigps.cli.plan.prediction import Device, PartitionSize, Work
-from sigps.cli.report import bytes_text, seconds_text
+from sigps.cli.report import aligned, bytes_text, seconds_text
 
 if TYPE_CHECKING:
     from sigps.cli.plan.size import Size
@@ -195,8 +195,7 @@ def table(rows: Sequence[Forecast]) -> list[str]:
         if row.missing_bytes:
             times = ["does not fit", f"{bytes_text(row.missing_bytes)} short"]
         cells.append([str(row.num_ranks), cut, f"{row.partition.ghosts:,}", *times])
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+    return aligned(cells)
 
 
 def advise(
@@ -212,7 +211,7 @@ def advise(
     """
     fitting = [row for row in rows if not row.missing_bytes]
     if not fitting or fitting[-1] is not rows[-1]:
-        return f"{_ranks(rows[-1])} {_verb(rows[-1], 'has', 'have')} too little memory: plan with more"
+        return f"{_ranks(rows[-1])} {'has' if rows[-1].num_ranks == 1 else 'have'} too little memory: plan with more"
     requested = rows[-1]
     if is_search and supersteps is not None and all(row.search is not None for row in fitting):
         text = f"a search through this graph takes up to about {supersteps:,} superstep{'s' * (supersteps > 1)}: "
@@ -246,7 +245,3 @@ def _verdict(best: Forecast, requested: Forecast) -> str:
 
 def _ranks(row: Forecast) -> str:
     return f"{row.num_ranks} rank{'s' * (row.num_ranks > 1)}"
-
-
-def _verb(row: Forecast, one: str, many: str) -> str:
-    return one if row.num_ranks == 1 else many
