@@ -19,9 +19,18 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.errors import ConfigError
+from sigps.errors import ConfigError, GraphError
 
-__all__ = ["Alone", "Group", "MPIGroup", "world"]
+__all__ = [
+    "Alone",
+    "Group",
+    "MPIGroup",
+    "query_owners",
+    "raise_together",
+    "split_by_rank",
+    "together",
+    "world",
+]
 
 T = TypeVar("T")
 Reduction = Literal["sum", "min", "max"]
@@ -200,6 +209,56 @@ def launched_ranks(environment: Any) -> int:
         if value.isdigit():
             return int(value)
     return 1
+
+
+def together(work: Callable[[], T], group: Group) -> T:
+    """Return `work()`, which must not be collective; where it fails on any rank, raise on all. Collective."""
+    error: Exception | None = None
+    try:
+        result = work()
+    except Exception as raised:
+        error = raised
+    raise_together(error, group)  # raises unless there is a result
+    return result
+
+
+def raise_together(error: Exception | None, group: Group) -> None:
+    """Raise this rank's error, or one that tells of another rank's. Collective.
+
+    Raises:
+        Exception: `error` itself on the ranks that have one.
+        GraphError: On the others, if any rank has an error.
+    """
+    if group.size > 1:
+        problems = group.all_gather("" if error is None else f"{type(error).__name__}: {error}")
+    if error is not None:
+        raise error
+    if group.size > 1:
+        for rank, problem in enumerate(problems):
+            if problem:
+                raise GraphError(f"rank {rank} failed: {problem}")
+
+
+def query_owners(
+    group: Group,
+    owners: NDArray[Any],
+    questions: NDArray[Any],
+    answer: Callable[[NDArray[Any]], NDArray[Any]],
+) -> NDArray[Any]:
+    """Send each question to its owner and return the answers in the questions' order. Collective."""
+    order, parts = split_by_rank(owners, group.size)
+    asked = group.all_to_all([questions[order[part]] for part in parts])
+    answers = group.all_to_all([answer(part) for part in asked])
+    result = np.empty(questions.size, dtype=answers[0].dtype)
+    result[order] = np.concatenate(answers)
+    return result
+
+
+def split_by_rank(owners: NDArray[Any], size: int) -> tuple[NDArray[np.int64], list[slice]]:
+    """Return an order that groups items by owner, given order within one, and each rank's slice of it."""
+    order = np.argsort(owners, kind="stable")
+    bounds = np.searchsorted(owners[order], np.arange(size + 1)).tolist()
+    return order, [slice(bounds[rank], bounds[rank + 1]) for rank in range(size)]
 
 
 _PIECE_BYTES = 1 << 30

@@ -136,7 +136,7 @@ def prepare(job: Job, *, group_size: int = 1) -> Vertex:
 def load_graph(job: Job, group: Group | None = None) -> Graph:
     """Load or generate the job's graph. Collective."""
     if job.graph.path is not None:
-        from sigps.graph.formats.load import load
+        from sigps.graph.load import load
 
         return load(job.graph.path, group=group, **job.graph.load_options)
     from sigps.graph.generators.generate import generate
@@ -184,7 +184,7 @@ def _check_graph(job: Job) -> None:
         name, options = job.graph.generator_call
         edge_stream(name, **options)
         return
-    from sigps.graph.formats.load import detect_format
+    from sigps.graph.formats.table import detect_format
 
     try:
         detect_format(Path(job.graph.path))

@@ -8,8 +8,8 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.graph.generators.random_bits import splitmix64
 from sigps.graph.graph import Graph
+from sigps.graph.random_bits import splitmix64
 
 __all__ = ["fingerprint"]
 
@@ -22,14 +22,15 @@ def fingerprint(graph: Graph) -> str:
     Every edge and every id is hashed by itself, and what they come to is added up, so it costs one pass and no order.
     Computed once a graph.
     """
-    if "_fingerprint" not in graph.__dict__:
-        own = np.array([_of_edges(graph), _of_ids(graph)], dtype=np.uint64)
-        edges, ids = graph.group.all_reduce(own, "sum").tolist()
-        counts = f"{graph.num_vertices} {graph.num_edges} {graph.directed} {graph.ids.kind} {graph.ids.base}"
-        text = f"{edges} {ids} {counts} {[(n, c.dtype.str) for n, c in graph.columns.items()]}".encode()
-        graph.__dict__["_fingerprint"] = f"{zlib.crc32(text):08x}{(edges ^ ids) & 0xFFFFFFFF:08x}"
-    found: str = graph.__dict__["_fingerprint"]
-    return found
+    return graph.derived("fingerprint", lambda: _fingerprint(graph))
+
+
+def _fingerprint(graph: Graph) -> str:
+    own = np.array([_of_edges(graph), _of_ids(graph)], dtype=np.uint64)
+    edges, ids = graph.group.all_reduce(own, "sum").tolist()
+    counts = f"{graph.num_vertices} {graph.num_edges} {graph.directed} {graph.ids.kind} {graph.ids.base}"
+    text = f"{edges} {ids} {counts} {[(n, c.dtype.str) for n, c in graph.columns.items()]}".encode()
+    return f"{zlib.crc32(text):08x}{(edges ^ ids) & 0xFFFFFFFF:08x}"
 
 
 def _of_edges(graph: Graph) -> np.uint64:

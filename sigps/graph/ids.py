@@ -5,17 +5,16 @@ gid g is the g-th smallest oid, on any number of ranks. Ids that are consecutive
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
-from sigps.graph.formats.device_arrays import on_host
-from sigps.group import Alone, Group
+from sigps.graph.user_arrays import as_ids
+from sigps.group import Alone, Group, query_owners
 
-__all__ = ["Ids", "as_ids", "ask", "split_by_rank"]
+__all__ = ["Ids"]
 
 
 class Ids:
@@ -147,7 +146,7 @@ class Ids:
             return table[asked]
         first = self.first_row
         owners = np.searchsorted(self._row_bounds, asked, side="right") - 1
-        return ask(self._group, owners, asked, lambda gids: table[gids - first])
+        return query_owners(self._group, owners, asked, lambda gids: table[gids - first])
 
     def _find(self, oids: NDArray[Any]) -> NDArray[np.int64]:
         if self._table is None:
@@ -162,63 +161,7 @@ class Ids:
             return np.full(oids.size, -1, dtype=np.int64)
         slot = np.searchsorted(self._first_oids, oids, side="right") - 1
         owners = self._first_ranks[np.maximum(slot, 0)]
-        return ask(self._group, owners, oids, lambda oids: _search(table, oids, first))
-
-
-def as_ids(values: ArrayLike, what: str) -> NDArray[Any]:
-    """Return vertex ids as an integer (within int64) or str array, without a copy where they are one.
-
-    Args:
-        values: Integers, whole floats or strings, one kind; what lives on a GPU is copied to the host.
-        what: How an error names them, such as `"sources"`.
-
-    Raises:
-        GraphError: If the values are neither whole numbers within int64 nor strings.
-    """
-    values = on_host(values, what)
-    array = np.asarray(values)
-    if array.dtype.kind == "O" or (array.dtype.kind in "US" and isinstance(values, (list, tuple))):
-        array = _as_plain(np.asarray(values, dtype=object), what)
-    if array.dtype.kind == "i" or array.size == 0:
-        return array if array.dtype.kind in "iU" else array.astype(np.int64)
-    if array.dtype.kind == "u":
-        if int(array.max()) > _INT64_MAX:
-            raise GraphError(f"{what}: {array.max()} is above the largest id, {_INT64_MAX}")
-        return array
-    if array.dtype.kind == "f":
-        return _as_whole(array, what)
-    if array.dtype.kind == "S":
-        return np.char.decode(array, "utf-8")
-    if array.dtype.kind == "T":
-        return array.astype(object).astype(np.str_)
-    if array.dtype.kind == "U":
-        return array
-    raise GraphError(f"{what}: ids must be whole numbers or strings, not {array.dtype}")
-
-
-def ask(
-    group: Group,
-    owners: NDArray[Any],
-    questions: NDArray[Any],
-    answer: Callable[[NDArray[Any]], NDArray[Any]],
-) -> NDArray[Any]:
-    """Send each question to its owner and return the answers in the questions' order. Collective."""
-    order, parts = split_by_rank(owners, group.size)
-    asked = group.all_to_all([questions[order[part]] for part in parts])
-    answers = group.all_to_all([answer(part) for part in asked])
-    result = np.empty(questions.size, dtype=answers[0].dtype)
-    result[order] = np.concatenate(answers)
-    return result
-
-
-def split_by_rank(owners: NDArray[Any], size: int) -> tuple[NDArray[np.int64], list[slice]]:
-    """Return an order that groups items by owner, given order within one, and each rank's slice of it."""
-    order = np.argsort(owners, kind="stable")
-    bounds = np.searchsorted(owners[order], np.arange(size + 1)).tolist()
-    return order, [slice(bounds[rank], bounds[rank + 1]) for rank in range(size)]
-
-
-_INT64_MAX = int(np.iinfo(np.int64).max)
+        return query_owners(self._group, owners, oids, lambda oids: _search(table, oids, first))
 
 
 def _search(table: NDArray[Any], oids: NDArray[Any], first: int) -> NDArray[np.int64]:
@@ -233,29 +176,3 @@ def _widen(strings: NDArray[Any], group: Group) -> NDArray[Any]:
     """Give strings the same width on all ranks: an exchange needs one dtype."""
     width = int(group.all_reduce(np.array([strings.dtype.itemsize // 4]), "max")[0])
     return strings.astype(f"<U{max(width, 1)}", copy=False)
-
-
-def _as_whole(array: NDArray[Any], what: str) -> NDArray[Any]:
-    with np.errstate(invalid="ignore"):
-        wrong = ~((np.floor(array) == array) & (np.abs(array) <= float(2**53)))
-    if wrong.any():
-        at = int(np.flatnonzero(wrong)[0])
-        raise GraphError(
-            f"{what}[{at}] is {array[at]}: an id given as float must be whole and within 2**53. "
-            "Convert the ids to integers or strings first."
-        )
-    return array.astype(np.int64)
-
-
-def _as_plain(array: NDArray[Any], what: str) -> NDArray[Any]:
-    """Turn an array of Python objects into int64 or str, refusing a mixture."""
-    kinds = {type(value) for value in array.flat}
-    if all(issubclass(kind, str) for kind in kinds):
-        return array.astype(np.str_)
-    if all(issubclass(kind, (int, float, np.integer, np.floating)) and kind is not bool for kind in kinds):
-        numbers = np.array(array.tolist())
-        if numbers.dtype.kind in "iuf":
-            return numbers
-        raise GraphError(f"{what}: an id is outside int64; give such ids as strings")
-    names = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise GraphError(f"{what}: ids must be all whole numbers or all strings, not {names}")

@@ -12,12 +12,12 @@ from sigps.graph.graph import Graph
 from sigps.job.edge_fields import EdgeFields
 from sigps.job.result import Result
 from sigps.model.vertex import Vertex
-from sigps.system.worker_manager import Part
+from sigps.system.worker_manager import RankResult
 
 __all__ = ["collect"]
 
 
-def collect(part: Part, program: Vertex, graph: Graph, device: str, *, gather: bool) -> Result:
+def collect(part: RankResult, program: Vertex, graph: Graph, device: str, *, gather: bool) -> Result:
     """Return the result of a run by the user's ids: the whole on rank 0, or every rank's own part. Collective.
 
     Args:
@@ -60,7 +60,7 @@ def collect(part: Part, program: Vertex, graph: Graph, device: str, *, gather: b
     )
 
 
-def _on_edges(part: Part, program: Vertex, graph: Graph, *, gather: bool) -> EdgeFields:
+def _on_edges(part: RankResult, program: Vertex, graph: Graph, *, gather: bool) -> EdgeFields:
     """Return what is kept on edges, an undirected edge's once; as for vertices the whole, or this rank's part."""
     group = graph.group
     sources, targets = part.edge_ends
@@ -94,12 +94,13 @@ def _brought(values: NDArray[Any], graph: Graph) -> NDArray[Any]:
 
 def _all_ids(graph: Graph) -> NDArray[Any]:
     """Return the ids of a graph in one process, made once; the array cannot be written."""
-    if "_oids" not in graph.__dict__:
-        made = graph.ids.to_oids(np.arange(graph.num_vertices))
-        made.flags.writeable = False
-        graph.__dict__["_oids"] = made
-    ids: NDArray[Any] = graph.__dict__["_oids"]
-    return ids
+
+    def made() -> NDArray[Any]:
+        oids = graph.ids.to_oids(np.arange(graph.num_vertices))
+        oids.flags.writeable = False
+        return oids
+
+    return graph.derived("oids", made)
 
 
 def _gathered(

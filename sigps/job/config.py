@@ -17,11 +17,12 @@ import math
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from pydantic_core import ErrorDetails
 
+from sigps.engine.table import device_names
 from sigps.errors import ConfigError
 from sigps.job.yaml_source import Source, override, read_yaml
 
@@ -107,10 +108,16 @@ class GraphSection(_Section):
         return name, options or {}
 
 
+if TYPE_CHECKING:
+    _Device = str
+else:
+    _Device = Literal[device_names()]
+
+
 class EngineSection(_Section):
     """How it runs: arguments of `sigps.run` of the same names."""
 
-    device: Literal["auto", "python", "cpu", "cuda"] = "auto"
+    device: _Device = "auto"
     max_supersteps: Count | None = None
     deterministic: bool = False
     schedule: Literal["vertex", "edge"] = "vertex"

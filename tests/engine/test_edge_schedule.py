@@ -155,7 +155,7 @@ REFUSED: list[tuple[Vertex, dict[str, Any], str]] = [
     (
         MinimumSpanningForest(),
         {},
-        r"schedule='edge': its messages go through the mailbox.*Use schedule='vertex'",
+        r"schedule='edge': it sends direct messages, which do not follow edges.*Use schedule='vertex'",
     ),
     (PageRank(), {"deterministic": True}, r"deterministic=True: it adds up floats.*Use schedule='vertex'"),
 ]
@@ -175,5 +175,5 @@ def test_what_cannot_run_is_refused_by_name(
 
 
 def test_explain_tells_who_can() -> None:
-    assert "forms        pull and push, chosen each superstep; or edge by edge\n" in explain(PageRank)
-    assert "forms        pull\n" in explain(CDLP)
+    assert "directions   pull and push, chosen each superstep; or edge by edge\n" in explain(PageRank)
+    assert "directions   pull\n" in explain(CDLP)

@@ -22,7 +22,7 @@ SUPERSTEPS = 10
 
 
 def go_wrong(way: str) -> None:
-    if way in ("kill", "kill unheard"):
+    if way in ("kill", "kill without report"):
         os.kill(os.getpid(), signal.SIGKILL)
     elif way == "stop":
         os.kill(os.getpid(), signal.SIGSTOP)
@@ -41,8 +41,8 @@ def run(way: str, victims: list[int]) -> None:
     """Supersteps without vertices: a little work, and a barrier."""
     group = world()
     (Path.cwd() / f"rank-{group.rank}-{os.getpid()}").touch()
-    if way == "kill unheard":  # as where no detector's thread gets a core in time
-        FaultDetector._hear = lambda *_: time.sleep(3600)  # type: ignore[assignment]
+    if way == "kill without report":  # as where no monitor thread gets a core in time
+        FaultDetector._receive = lambda *_: time.sleep(3600)  # type: ignore[assignment]
     with FaultDetector(group, interval=0.2, silent_seconds=2.0, superstep_seconds=5.0) as detector:
         for superstep in range(SUPERSTEPS):
             detector.computing(superstep)

@@ -13,7 +13,7 @@ import numpy as np
 import zstandard
 
 from sigps.graph import Graph
-from sigps.graph.formats.load import load
+from sigps.graph.load import load
 
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,

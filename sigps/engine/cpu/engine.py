@@ -15,8 +15,8 @@ crosses partitions is the changed outbox records either way.
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +27,8 @@ from sigps.compiler.cpu import NativeProgram, rows
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
 from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
-from sigps.engine.counters import Counters, reduce_counters
+from sigps.engine.contract import by_gid
+from sigps.engine.counters import Counters, Everywhere
 from sigps.engine.cpu.arrivals import combine_into, list_by_target
 from sigps.engine.cpu.direct_messages import DirectMessages
 from sigps.engine.cpu.edge_schedule import EdgePass
@@ -43,6 +44,7 @@ from sigps.engine.partition.edge_states import EdgeStates, check_names
 from sigps.engine.partition.subgraph import Subgraph, columns_of
 from sigps.engine.snapshot import Snapshot, as_columns, fill_rows
 from sigps.engine.stats import Outcome
+from sigps.engine.superstep import Done, run_supersteps
 from sigps.kernels.cpu.loops import ACTIVE, HALTED, MOST, PIECE, RETIRED, SOME, UNLISTED
 
 __all__ = ["Engine"]
@@ -68,6 +70,9 @@ class Engine:
         master: The program's master compute, or None.
         schedule: What a work item is. An edge: then nothing is sent out of turn, and every message is heard.
     """
+
+    traced: list[dict[str, Any]] | None = None
+    detects_lost_ranks = False
 
     def __init__(
         self,
@@ -123,7 +128,7 @@ class Engine:
             self._can_push
             and exchange.size == 1
             and (master is None or master.waits)
-            and not (self._goes_by_edge or program.links_edges or self.aggregates.given)
+            and not (self._goes_by_edge or program.reads_edge_links or self.aggregates.given)
         )
         parts = threads.count * (32 if program.reads_neighbors else 8)
         self._ranges = cut_vertices(incoming.offsets, parts if threads.count > 1 else 1)
@@ -155,11 +160,19 @@ class Engine:
         """Return what is kept on out-edges, in the order of `Subgraph.outgoing`; the engine's own array."""
         assert self._edge_states is not None
         names = [f.name for f in self._program.edge_states]
-        return self._edge_states.own[names.index(name)]
+        return self._edge_states.pending[names.index(name)]
 
     def begin(self, name: str, values: NDArray[Any]) -> None:
         """Let a state field begin with these values, [num_owned] by local id; before superstep 0."""
         self.state(name)[:] = values
+
+    def begin_measured(self, measures: Mapping[str, str], *, directed: bool) -> bool:
+        """Leave counting to the caller."""
+        return False
+
+    def fields(self) -> dict[str, NDArray[Any]]:
+        """Return all state fields, [num_owned] each in ascending order of gids."""
+        return by_gid(self._subgraph, {f.name: self.state(f.name) for f in self._program.states})
 
     def save(self) -> Snapshot:
         """Return what this partition needs to go on; between leases, and in no run in priority order."""
@@ -209,64 +222,56 @@ class Engine:
         Returns:
             Whether the run has ended, and what happened in each superstep.
         """
-        outcome = Outcome(ended=False)
         if self.superstep == 0 and self._direct is None:
             self._compile_loops()
-        while not outcome.ended and (before := len(outcome.stats)) < num_supersteps:
-            if self._fuses_next():
-                messages = self._advance_fused(num_supersteps - before, outcome)
-            else:
-                messages = self._advance_once(outcome)
-            if self._master is not None:
-                told = outcome, self.superstep - 1, messages, self.aggregates, self._exchange
-                counted = len(outcome.stats) > before
-                if self._master.run(*told, counted=counted, num_left=self._num_left):
-                    self._wake_all()
-        return outcome
+        return run_supersteps(
+            self, num_supersteps, self._exchange, master=self._master,
+            fused=_FusedSupersteps(self) if self._may_fuse else None,
+            order=_PriorityOrder(self) if self._is_priority_form else None,
+        )  # fmt: skip
 
-    def _advance_once(self, outcome: Outcome) -> int:
-        """Run a superstep, say what it came to, and return how many messages it sent."""
-        began = time.perf_counter()
-        ghosts, num_bytes = self._exchange_records()
-        num_bytes += self._edge_bytes
-        direction, counters, mail_bytes = self._advance(ghosts)
-        seconds = time.perf_counter() - began
-        counts_idle = self._master is not None and self._master.in_flight
-        everywhere = reduce_counters(
-            self._exchange,
-            self.aggregates,
-            counters,
-            num_bytes=num_bytes + mail_bytes,
-            seconds=seconds,
-            is_unordered=not self._has_order,
-            counts_idle=counts_idle,
-        )
+    def receive(self) -> int:
+        """Bring here the records of ghosts; return the bytes that left this rank. Collective."""
+        self._ghosts, num_bytes = self._exchange_records()
+        return num_bytes + self._edge_bytes
+
+    def compute(self) -> tuple[str, Counters, int]:
+        """Run a superstep of this partition."""
+        direction, counters, num_bytes = self._advance(self._ghosts)
+        counters.is_unordered = not self._has_order
+        return direction, counters, num_bytes
+
+    def commit(self, counters: Counters, everywhere: Everywhere) -> None:
+        """Make what was written readable, and empty what was read. Collective where edges keep values."""
         if not everywhere.has_order:
             self._native, self._kept = self._plain, None
-        if everywhere.ran == 0 and not (self._is_priority_form or self._kept or counts_idle):
-            outcome.ended = True
-            return 0
-        messages, superstep = everywhere.messages, self.superstep
-        if everywhere.ran > 0 or self._kept or counts_idle:
-            self._turn(counters)
-            outcome.stats.append(everywhere.as_stats(superstep, direction, time.perf_counter() - began))
-        if self._is_priority_form and (superstep == 0 or messages == 0):
-            messages = self._release()
-        outcome.ended = everywhere.active == 0 and messages == 0
-        return messages
+        self._turn(counters)
+
+    def is_idle_counted(self) -> bool:
+        """Tell whether a superstep counts in which no vertex ran: a monotone program leaves vertices out."""
+        return self._kept is not None
+
+    def num_left(self) -> int:
+        """Return how many vertices have not retired."""
+        return int(np.count_nonzero(self._status != RETIRED))
+
+    def wake_all(self) -> None:
+        """Make all halted vertices active."""
+        self._status[self._status == HALTED] = ACTIVE
+        self._last.active = int(np.count_nonzero(self._status == ACTIVE))
+        self._active = None
 
     def _fuses_next(self) -> bool:
         """Tell whether one core takes the next superstep, and those behind it, by itself."""
         return (
-            self._may_fuse
-            and self.superstep > 0
+            self.superstep > 0
             and self._arrived is None
             and self._last.sent_edges + self._last.active <= most_work_alone(self._threads.count)
             and self._direction(self._last.sent_edges) == "push"
         )
 
-    def _advance_fused(self, num_supersteps: int, outcome: Outcome) -> int:
-        """Run small supersteps, at most so many; say what they came to, and what the last one sent."""
+    def _advance_fused(self, num_supersteps: int) -> Done:
+        """Run small supersteps, at most so many."""
         inbox, zero, given = self._open_inbox(), self.aggregates.identity, self.aggregates.given
         assert self._active is not None
         row = self._fused.run(
@@ -277,14 +282,9 @@ class Engine:
         self._last = Counters(active=row.active.size, senders=row.senders.size, sent_edges=row.sent_edges)
         self.superstep += len(row.stats)
         self.aggregates.restore(row.values)
-        outcome.stats.extend(row.stats)
         if self._kept:
             self._kept.note(row.senders)
-        messages = row.sent_edges
-        if self._is_priority_form and messages == 0:
-            messages = self._release()
-        outcome.ended = row.active.size == 0 and messages == 0
-        return messages
+        return Done(row.stats, row.active.size, row.sent_edges)
 
     def _compile_loops(self) -> None:
         """Run what comes first over no vertices: what has to be compiled is no superstep's time."""
@@ -294,14 +294,6 @@ class Engine:
             self._compute_all([_NONE])
         else:
             self._gather(0)((np.uint64(0), np.uint64(0)))
-
-    def _num_left(self) -> int:
-        return int(np.count_nonzero(self._status != RETIRED))
-
-    def _wake_all(self) -> None:
-        self._status[self._status == HALTED] = ACTIVE
-        self._last.active = int(np.count_nonzero(self._status == ACTIVE))
-        self._active = None
 
     def _exchange_records(self) -> tuple[NDArray[np.int64], int]:
         if self.superstep == 0 or self._program.delivery is not Delivery.RECORD:
@@ -519,7 +511,7 @@ class Engine:
         if self._last.senders or self._subgraph.num_ghosts:
             old[0].fill(0)
         if self._edge_states is not None:
-            self._edge_bytes = self._edge_states.turn()
+            self._edge_bytes = self._edge_states.commit()
         self._last = counters
         self.superstep += 1
 
@@ -547,10 +539,33 @@ class Engine:
 
 
 def _edge_states(program: VertexProgram, subgraph: Subgraph, exchange: Exchange) -> EdgeStates | None:
-    if not program.links_edges:
+    if not program.reads_edge_links:
         return None
     edges = subgraph.outgoing
     assert edges is not None
     check_names(program.edge_states, edges.columns)
     rows = subgraph.neighbor_rows
     return EdgeStates(program.edge_states, program.edge_state_dtypes, edges.ends.size, rows, exchange)
+
+
+@dataclass(frozen=True)
+class _FusedSupersteps:
+    """Small supersteps, which one core runs by itself (`fused.py`)."""
+
+    engine: Engine
+
+    def run(self, most_supersteps: int) -> Done | None:
+        return self.engine._advance_fused(most_supersteps) if self.engine._fuses_next() else None
+
+
+@dataclass(frozen=True)
+class _PriorityOrder:
+    """The best value first, in buckets (`priority.py`)."""
+
+    engine: Engine
+
+    def release(self, done: Done) -> int:
+        began = bool(done.stats) and done.stats[-1].superstep == 0
+        if self.engine._is_priority_form and (began or done.in_flight == 0):
+            return self.engine._release()
+        return done.in_flight

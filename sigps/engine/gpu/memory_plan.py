@@ -1,4 +1,7 @@
-"""What a run takes of a GPU's memory, and a graph while it is brought there: pure functions of counts and types."""
+"""The memory of a GPU that a run takes, and a graph while it is brought there: pure functions of counts and types.
+
+`check_fits` compares such numbers of bytes with what is free.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sigps.compiler.program import Consumption, Delivery
 from sigps.engine.gpu.launch import Shape, choose_shape
+from sigps.errors import DeviceError
 from sigps.kernels.cuda.lease import CONTROL, PEER, STATS, report_bytes
 
 if TYPE_CHECKING:
@@ -22,12 +26,14 @@ __all__ = [
     "RunPlan",
     "Sizes",
     "bytes_kept",
-    "bytes_of_copies",
-    "bytes_to_show",
+    "bytes_of_mirrors",
+    "bytes_to_commit",
     "bytes_to_walk",
     "bytes_while_laid_out",
     "can_cluster",
     "can_push",
+    "check_fits",
+    "free_bytes",
     "mail_arrays",
     "plan_run",
     "shape_of",
@@ -45,17 +51,48 @@ _FIRST_MAILS = 1 << 12
 _ALIGNED = 256
 
 SORTING = 20
-"""Bytes an edge that sorting rows takes for a while: keys, as many again to sort them, and what came in."""
+"""Temporary bytes an edge to sort rows: keys, as many again to sort them, and the edges in the host's order."""
 
 ORDERING = 48
-"""The same where an order is wanted, to bring a column along."""
+"""The same where the order is kept, to bring a column along."""
 
 SEARCHING_BACK = 48
-"""Bytes an edge that a search for the edges back takes for a while."""
+"""Temporary bytes an edge to search for the reverse edges."""
+
+
+def check_fits(needed: Mapping[str, int]) -> None:
+    """Refuse what the GPU has no memory for, before any of it is taken.
+
+    Args:
+        needed: Bytes by what they are for.
+
+    Raises:
+        DeviceError: If they are more than what is free; it names them, and the ways out.
+    """
+    import cupy
+
+    total = sum(needed.values())
+    if total <= cupy.get_default_memory_pool().free_bytes():
+        return
+    free = free_bytes()
+    if total > free:
+        parts = ", ".join(f"{size:,} for {what}" for what, size in needed.items())
+        raise DeviceError(
+            f"the GPU has {free:,} bytes free and this run needs {total:,} ({parts}). "
+            "precision='single' and fewer edge columns take less; device='cpu' uses the host's memory",
+            rank=0,
+        )
+
+
+def free_bytes() -> int:
+    """Return what the current GPU has free, CuPy's reserve among it."""
+    import cupy
+
+    return int(cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes())
 
 
 def bytes_while_laid_out(num_vertices: int, num_edges: int, num_columns: int) -> int:
-    """Return about how much memory a graph takes on a GPU while it is brought there, which is when it takes most.
+    """Return about the most bytes that a graph takes on a GPU: those while it is laid out.
 
     >>> bytes_while_laid_out(1000, 10_000, 0)
     314000
@@ -65,7 +102,7 @@ def bytes_while_laid_out(num_vertices: int, num_edges: int, num_columns: int) ->
 
 
 def bytes_kept(num_vertices: int, num_edges: int, num_columns: int) -> int:
-    """Return about how much memory a graph takes on a GPU as long as it is there.
+    """Return about the bytes that a graph takes on a GPU when it is laid out.
 
     >>> bytes_kept(1000, 10_000, 0)
     114000
@@ -73,47 +110,47 @@ def bytes_kept(num_vertices: int, num_edges: int, num_columns: int) -> int:
     return 5 * num_edges * (1 + num_columns) + 64 * num_vertices
 
 
-def bytes_to_walk(program: VertexProgram, num_edges: int, num_copies: int = 0) -> int:
-    """Return what a program that walks its out-edges takes for them: where they lead, and twice what is kept there.
+def bytes_to_walk(program: VertexProgram, num_edges: int, num_mirrored: int = 0) -> int:
+    """Return the bytes that a program that walks its out-edges takes for them: targets, and edge states twice.
 
     Args:
         program: The program.
         num_edges: Out-edges of the partition.
-        num_copies: Edges of neighbours on other ranks; so many go to others, too.
+        num_mirrored: Edges of neighbours on other ranks; so many go to others, too.
     """
     if not program.reads_edges:
         return 0
     kept = sum(dtype.itemsize for dtype in program.edge_state_dtypes)
     an_edge = 4 + 8 + 4 * (program.reads_neighbors or program.reads_reverse) + 2 * kept
     an_edge += (8 + SEARCHING_BACK) * program.reads_reverse
-    a_copy = 4 + kept + SEARCHING_BACK * program.reads_reverse
-    crossing = bytes_to_show(num_edges, num_copies, num_copies) if kept and num_copies else 0
-    return num_edges * an_edge + num_copies * a_copy + bytes_of_copies(0, 0, num_copies) + crossing
+    a_mirror = 4 + kept + SEARCHING_BACK * program.reads_reverse
+    crossing = bytes_to_commit(num_edges, num_mirrored, num_mirrored) if kept and num_mirrored else 0
+    return num_edges * an_edge + num_mirrored * a_mirror + bytes_of_mirrors(0, 0, num_mirrored) + crossing
 
 
-def bytes_of_copies(num_rows: int, num_edges: int, num_asked: int) -> int:
-    """Return what a partition keeps on a GPU of neighbours on other ranks: where their edges are, and lead to.
+def bytes_of_mirrors(num_rows: int, num_edges: int, num_sent: int) -> int:
+    """Return the bytes that a partition keeps on a GPU for mirrors of the rows of neighbours on other ranks.
 
     Args:
         num_rows: Rows of those neighbours.
         num_edges: Edges in them.
-        num_asked: Edges of its own that others have copies of, once for each rank.
+        num_sent: Edges of its own that others mirror, once for each rank.
 
-    >>> bytes_of_copies(10, 100, 50)
+    >>> bytes_of_mirrors(10, 100, 50)
     680
     """
-    return 8 * num_rows + 4 * num_edges + 4 * num_asked
+    return 8 * num_rows + 4 * num_edges + 4 * num_sent
 
 
-def bytes_to_show(num_edges: int, num_asked: int, num_copies: int) -> int:
-    """Return at most how much it takes for a while to bring what was written on edges to other ranks, and theirs here.
+def bytes_to_commit(num_edges: int, num_sent: int, num_mirrored: int) -> int:
+    """Return the most temporary bytes that it takes to commit edge states on all ranks.
 
-    Each edge is compared; of those that others have, its place, and a value at a time; and the same that arrives.
+    Each edge is compared; of each that others mirror its position and one value at a time; and the same that arrives.
 
-    >>> bytes_to_show(100, 10, 10)
+    >>> bytes_to_commit(100, 10, 10)
     680
     """
-    return 2 * num_edges + 24 * (num_asked + num_copies)
+    return 2 * num_edges + 24 * (num_sent + num_mirrored)
 
 
 @dataclass(frozen=True)
@@ -127,7 +164,7 @@ class Sizes:
         num_places: Owned vertices and places of ghosts; 0 where there are none.
         num_peers: GPUs that write into each other's memory; 0 where none do.
         num_out_edges: Out-edges of these vertices, on which something may be kept.
-        num_copies: Edges of neighbours on other ranks, of which copies are kept.
+        num_mirrored: Mirrored edges of neighbours on other ranks.
         num_everywhere: Vertices of the whole graph, where there are peers.
     """
 
@@ -137,7 +174,7 @@ class Sizes:
     num_places: int = 0
     num_peers: int = 0
     num_out_edges: int = 0
-    num_copies: int = 0
+    num_mirrored: int = 0
     num_everywhere: int = 0
 
     @property
@@ -219,7 +256,7 @@ def _arrays(
         zeros["wrote"] = bits
     for i, dtype in enumerate(program.edge_state_dtypes):
         others[f"own{i}"] = dtype.itemsize * max(1, sizes.num_out_edges)
-        others[f"seen{i}"] = dtype.itemsize * max(1, sizes.num_out_edges + sizes.num_copies)
+        others[f"seen{i}"] = dtype.itemsize * max(1, sizes.num_out_edges + sizes.num_mirrored)
     if sizes.num_peers:
         board = report_bytes(len(program.aggregators)) * sizes.num_peers
         zeros |= {"board0": board, "board1": board, "num_published": 4 * sizes.num_peers, "num_meetings": 8}
@@ -260,7 +297,7 @@ def can_push(compiled: CudaProgram) -> bool:
 
 def can_cluster(compiled: CudaProgram) -> bool:
     """Tell whether a cluster may do small supersteps: it pushes, and shows nobody what was written to edges."""
-    return can_push(compiled) and not compiled.program.links_edges
+    return can_push(compiled) and not compiled.program.reads_edge_links
 
 
 def shape_of(compiled: CudaProgram) -> Shape:
@@ -268,7 +305,7 @@ def shape_of(compiled: CudaProgram) -> Shape:
     return choose_shape(
         record_bytes=int(compiled.defines["SIGPS_RECORD_BYTES"]),
         stops_early=compiled.defines["SIGPS_EARLY_EXIT"] == "1",
-        reads_columns=bool(compiled.program.edge_columns) or compiled.program.links_edges,
+        reads_columns=bool(compiled.program.edge_columns) or compiled.program.reads_edge_links,
         walks=compiled.program.reads_edges,
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sigps.engine.gpu.layout import sorted_by_degree
+from sigps.engine.gpu.numbering import sorted_by_degree
 
 __all__ = [
     "COUNTED",

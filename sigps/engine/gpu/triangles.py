@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sigps.device.cuda import Gpu, Kernel, Module
 from sigps.engine.gpu.graph import GpuGraph
-from sigps.engine.gpu.run_memory import check_fits
+from sigps.engine.gpu.memory_plan import check_fits
 from sigps.engine.gpu.simple_rows import Counting, SimpleRows, bytes_while_counted, cut, numbered, simple_rows
 from sigps.errors import DeviceError
 from sigps.kernels.cuda.lease import EDGES

@@ -1,9 +1,8 @@
-"""A vertex program as a GPU runs it: its functions linked into `kernels/lease.cu`, and the shape of launches."""
+"""A vertex program linked into `kernels/cuda/lease.cu` and loaded, and the shape of its launches."""
 
 from __future__ import annotations
 
 import functools
-import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,18 +16,28 @@ from sigps.engine.gpu.launch import MEDIUM, NO_CLUSTER, WIDE, Cluster, Shape, ch
 from sigps.engine.gpu.memory_plan import can_cluster, shape_of
 from sigps.errors import DeviceError
 
-__all__ = ["BY_EDGE", "PEERS", "Form", "compiling", "find_edge_obstacle", "form_of"]
+__all__ = ["BY_EDGE", "PEERS", "Variant", "find_edge_obstacle", "load_variant"]
 
 PEERS = {"SIGPS_PEERS": "1"}
-"""What `kernels/lease.cu` is compiled with where GPUs write into each other's memory."""
+"""Macros of `kernels/cuda/lease.cu` where GPUs write into each other's memory."""
 
 BY_EDGE = {"SIGPS_BY_EDGE": "1"}
-"""The same by the edge schedule."""
+"""Macros of the edge schedule."""
 
 
 @dataclass(frozen=True, eq=False)
-class Form:
-    """A compiled program and its kernels, loaded."""
+class Variant:
+    """A compiled program and its kernels, in a loaded module.
+
+    Attributes:
+        compiled: The program.
+        run_lease: The kernel of a lease.
+        shape: Its blocks.
+        run_few: The small-frontier kernel, or None.
+        cluster: Its cluster.
+        blocks_per_sm: Blocks of a lease that a multiprocessor holds.
+        shared_bytes: Dynamic shared memory that a block of a lease may have.
+    """
 
     compiled: CudaProgram
     run_lease: Kernel
@@ -48,18 +57,15 @@ class Form:
         return GPU_PULL_GAIN_EARLY if stops_early else GPU_PULL_GAIN
 
 
-compiling = threading.Lock()  # so that ranks that are threads compile a program once
-
-
 @functools.lru_cache(maxsize=64)
-def form_of(
+def load_variant(
     program: VertexProgram,
     columns: tuple[tuple[str, np.dtype[Any]], ...],
     narrow: bool,
     gpu: Gpu,
     has_peers: bool,
     goes_by_edge: bool,
-) -> Form:
+) -> Variant:
     """Compile a program, link it into the kernels, and load these.
 
     Args:
@@ -91,11 +97,11 @@ def form_of(
     kernel.allow_shared_bytes(shared_bytes)
     blocks_per_sm = kernel.blocks_per_sm(shape.threads, shared_bytes)
     few, cluster = _cluster(module, cluster, gpu)
-    return Form(compiled, kernel, shape, few, cluster, blocks_per_sm, shared_bytes)
+    return Variant(compiled, kernel, shape, few, cluster, blocks_per_sm, shared_bytes)
 
 
 def _cluster(module: Module, cluster: Cluster, gpu: Gpu) -> tuple[Kernel | None, Cluster]:
-    """Return the kernel of a cluster, and the cluster that the GPU has room for."""
+    """Return the small-frontier kernel, and the largest cluster that the GPU can launch it with."""
     if cluster == NO_CLUSTER:
         return None, cluster
     kernel = module.kernel("run_few")
@@ -107,7 +113,7 @@ def _cluster(module: Module, cluster: Cluster, gpu: Gpu) -> tuple[Kernel | None,
 
 
 def find_edge_obstacle(compiled: CudaProgram, arch: str) -> str | None:
-    """Tell what of a program the edge schedule cannot run on a GPU; None where it can run it."""
-    if compiled.program.links_edges:
+    """Return what of a program the edge schedule cannot run on a GPU; None where it can run it."""
+    if compiled.program.reads_edge_links:
         return "values kept on edges (EdgeState), or common_neighbors()"
     return find_atomics_obstacle(compiled, arch)

@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EdgeList", "by_source", "grouped", "in_order"]
+__all__ = [
+    "EdgeList",
+    "by_source",
+    "grouped",
+    "in_order",
+    "positions_before",
+    "reverse_edges",
+    "rows_of_edges",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,3 +123,46 @@ def by_source(incoming: EdgeList, num_sources: int) -> EdgeList:
         return column
 
     return EdgeList(offsets, targets, _Moved(incoming.columns, moved))
+
+
+# --- arrays of NumPy or CuPy -----------------------------------------------
+
+
+def rows_of_edges(xp: Any, offsets: Any, num_edges: int) -> Any:
+    """Return the row of each edge, [num_edges], int64, of rows that begin at `offsets` (int64)."""
+    return xp.searchsorted(offsets[1:], xp.arange(num_edges), side="right")
+
+
+def positions_before(xp: Any, before: Any, after: Any, order: Any) -> Any:
+    """Return the position of each edge before rows were brought into another order, [num_edges], by its new one.
+
+    Args:
+        xp: NumPy or CuPy.
+        before: [num_rows + 1]: where rows began.
+        after: [num_rows + 1]: where they begin in the new order.
+        order: [num_rows]: the earlier number of each row.
+
+    >>> positions_before(np, np.array([0, 2, 3, 6]), np.array([0, 3, 5, 6]), np.array([2, 0, 1])).tolist()
+    [3, 4, 5, 0, 1, 2]
+    """
+    after = after.astype(xp.int64)
+    moved = before.astype(xp.int64)[order] - after[:-1]
+    num_edges = int(after[-1])
+    return xp.arange(num_edges) + moved[rows_of_edges(xp, after, num_edges)]
+
+
+def reverse_edges(xp: Any, sources: Any, targets: Any, rows: Any, gids: Any, num_vertices: int) -> Any:
+    """Return the entry of each edge's reverse in an undirected graph, [num_edges]; of parallel ones the first.
+
+    O(log entries) each.
+
+    Args:
+        xp: NumPy or CuPy.
+        sources: [entries], int64: the row of each entry, ascending.
+        targets: [entries], of a type that sums to int64: gids, ascending in each row; the edges are the first entries.
+        rows: [num_edges]: the row of each edge's target.
+        gids: [num_owned]: the vertices of the rows of the edges.
+        num_vertices: Above every gid.
+    """
+    entries = sources * num_vertices + targets
+    return xp.searchsorted(entries, rows.astype(xp.int64) * num_vertices + gids[sources[: rows.size]])

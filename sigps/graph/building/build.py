@@ -15,55 +15,32 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
-from sigps.graph.agreement import raise_together
+from sigps.graph.arrays import GraphArrays
 from sigps.graph.building.edges import EdgeBuffer, EdgeChunk, KeyForm, TextChunk
 from sigps.graph.building.numbering import Numbering, Segment, Share, encode, number, translated
-from sigps.graph.building.rows import Duplicates, Rows, sort_edges
+from sigps.graph.building.rows import Duplicates, Rows, SelfLoops, sort_edges
 from sigps.graph.building.spread import balance_rows, send_to_rows
-from sigps.graph.graph import Graph
-from sigps.graph.ids import as_ids
 from sigps.graph.report import LoadReport
-from sigps.group import Group, world
+from sigps.graph.user_arrays import as_column, as_ids
+from sigps.group import Group, raise_together
 
-__all__ = ["EdgeChunk", "build_graph"]
-
-SelfLoops = Literal["keep", "drop"]
+__all__ = ["build"]
 
 
-def build_graph(
+def build(
     chunks: Iterable[EdgeChunk | TextChunk],
     *,
     directed: bool,
-    group: Group | None = None,
+    group: Group,
     vertices: ArrayLike | None = None,
     duplicates: Duplicates = "keep",
     self_loops: SelfLoops = "keep",
     ids: Literal["table", "identity"] = "table",
     num_vertices: int | None = None,
     report: LoadReport | None = None,
-) -> Graph:
-    """Build a graph from this rank's share of its edges. Collective.
-
-    The result depends only on the edges in the order of ranks and chunks, not on how they are cut up.
-    An undirected edge is stored in both its ends' rows, a self-loop once.
-
-    Args:
-        chunks: This rank's edges; consumed once. Ids are int64-able or str, the same kind everywhere.
-        directed: Whether edges have a direction.
-        group: The ranks that build together; None for those that the launcher started.
-        vertices: Ids that are vertices with or without an edge; on several ranks, any share of them.
-        duplicates: `"keep"` parallel edges, `"drop"` all but the first given, or reduce their weights by
-            `"sum"`, `"min"` or `"max"` (other columns keep the first). Undirected, (u, v) repeats (v, u).
-        self_loops: `"keep"` or `"drop"`; a vertex of a dropped self-loop stays.
-        ids: `"table"`: the vertices are the ids that occur. `"identity"`: they are 0..num_vertices - 1.
-        num_vertices: Needed with `ids="identity"`.
-        report: The account to fill in; None starts one.
-
-    Raises:
-        GraphError: If ids, weights, lengths or options are wrong.
-    """
+) -> GraphArrays:
+    """Build the arrays of a graph from this rank's share of its edges: see `build_graph`. Collective."""
     started = time.perf_counter()
-    group = world() if group is None else group
     report = LoadReport() if report is None else report
     _check_options(duplicates, self_loops, ids, num_vertices)
     share = _take_in(chunks, vertices, group)
@@ -75,7 +52,7 @@ def build_graph(
     del share, numbering  # their tables are not needed while rows are sorted
     form = KeyForm.of(graph_ids.num_vertices, (int(row_bounds[group.rank]), int(row_bounds[group.rank + 1])))
     rows = sort_edges(edges, form, symmetric=not directed and group.size == 1, duplicates=duplicates)
-    graph = Graph(
+    graph = GraphArrays(
         offsets=rows.offsets,
         targets=rows.targets,
         columns=rows.columns,
@@ -183,25 +160,6 @@ def _fits(ids: NDArray[Any]) -> bool:
     )
 
 
-def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
-    """Return an edge column as an array; a weight as int64, float32 or float64, without NaN."""
-    column = np.asarray(values)
-    if column.dtype.kind == "O":
-        column = np.array(column.tolist())
-    if column.dtype.kind not in "biuf":
-        raise GraphError(f"column {name!r} holds {column.dtype}: an edge column must be numeric")
-    if name != "weight":
-        return column
-    if column.dtype.kind == "f":
-        if np.isnan(column).any():
-            at = int(np.flatnonzero(np.isnan(column))[0])
-            raise GraphError(f"weight[{at}] is NaN: every edge needs a number. Fill or remove such rows.")
-        return column.astype(np.float32 if column.dtype.itemsize <= 4 else np.float64, copy=False)
-    if column.dtype == np.uint64 and column.size and int(column.max()) >= 2**63:
-        raise GraphError(f"weight {column.max()} is above the largest int64; give such weights as float64")
-    return column.astype(np.int64, copy=False)
-
-
 def _agree_on_columns(edges: EdgeBuffer, group: Group) -> None:
     """Give the edges of all ranks the same columns and dtypes. Collective."""
     mine = {name: column.dtype.str for name, column in edges.columns.items()}
@@ -257,7 +215,7 @@ def _renumber(share: Share, numbering: Numbering, drop_loops: bool) -> int:
     return num_loops
 
 
-def _account(graph: Graph, rows: Rows, given: int, num_loops: int, started: float) -> None:
+def _account(graph: GraphArrays, rows: Rows, given: int, num_loops: int, started: float) -> None:
     """Fill in the report of a finished graph. Collective."""
     report, group = graph.report, graph.group
     counts = np.array([given, num_loops, rows.num_repeats, rows.num_loop_repeats, graph.nbytes])
@@ -275,7 +233,7 @@ def _account(graph: Graph, rows: Rows, given: int, num_loops: int, started: floa
     report.seconds = float(group.all_reduce(seconds, "max")[0])
 
 
-def _count_isolated(graph: Graph, rows: Rows) -> int:
+def _count_isolated(graph: GraphArrays, rows: Rows) -> int:
     """Count vertices without out-edge and in-edge, over all ranks. Collective."""
     group = graph.group
     lonely = rows.offsets[1:] == rows.offsets[:-1]
@@ -290,7 +248,7 @@ def _count_isolated(graph: Graph, rows: Rows) -> int:
     return int(group.all_reduce(np.array([np.count_nonzero(lonely)]), "sum")[0])
 
 
-def _smallest_id(graph: Graph) -> int | None:
+def _smallest_id(graph: GraphArrays) -> int | None:
     if not graph.num_vertices or graph.ids.kind == "strings":
         return None
     return int(graph.ids.to_oids(np.zeros(1, dtype=np.int64))[0])

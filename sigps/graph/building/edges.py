@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
-from sigps.graph.formats.device_arrays import on_host
-from sigps.graph.formats.texts import Texts
-from sigps.graph.ids import as_ids
+from sigps.graph.building.texts import Texts
+from sigps.graph.user_arrays import as_ids, on_host
 from sigps.group import Group
 
 __all__ = ["EdgeBuffer", "EdgeChunk", "KeyForm", "TextChunk", "edge_chunks", "mirror", "own_share"]

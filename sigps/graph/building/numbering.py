@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sigps.errors import GraphError
 from sigps.graph.building.edges import EdgeBuffer
-from sigps.graph.formats.texts import TextTable
+from sigps.graph.building.texts import TextTable
 from sigps.graph.ids import Ids
 from sigps.group import Group
 

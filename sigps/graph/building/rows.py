@@ -1,4 +1,4 @@
-"""Edges to rows: sort keys into CSR, with what belongs to each edge.
+"""Edges to rows, and rows back to edges: sort keys into CSR, with what belongs to each edge.
 
 Sorting 64-bit keys sorts rows and, inside a row, targets; NumPy does it in place with vector
 instructions, and the targets then move to the front of the same memory: 8 bytes an edge at the peak.
@@ -9,17 +9,20 @@ by source (`_count_into_rows`). The first judges the second.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.graph.arrays import GraphArrays
 from sigps.graph.building.edges import EdgeBuffer, EdgeChunk, KeyForm, mirror
 
-__all__ = ["Duplicates", "EdgeChunk", "Rows", "mirror", "sort_edges", "transpose"]
+__all__ = ["Duplicates", "Rows", "SelfLoops", "rows_as_chunks", "sort_edges", "transpose"]
 
 Duplicates = Literal["keep", "drop", "sum", "min", "max"]
+SelfLoops = Literal["keep", "drop"]
 Columns = dict[str, NDArray[Any]]
 
 
@@ -77,8 +80,23 @@ def transpose(rows: Rows) -> Rows:
     return Rows(offsets, sources[order], {name: column[order] for name, column in rows.columns.items()})
 
 
+def rows_as_chunks(graph: GraphArrays) -> Iterator[EdgeChunk]:
+    """Yield this rank's edges in gids; one empty chunk, which names the columns, if there are none."""
+    if not graph.targets.size:
+        yield EdgeChunk(graph.targets, graph.targets, graph.columns)
+    for start in range(0, graph.targets.size, _CHUNK_EDGES):
+        stop = min(start + _CHUNK_EDGES, graph.targets.size)
+        first, last = np.searchsorted(graph.offsets, np.array([start, stop - 1], np.uint64), side="right") - 1
+        cuts = np.clip(graph.offsets[first : last + 2], start, stop)
+        gids = np.arange(graph.first_row + first, graph.first_row + last + 1, dtype=graph.targets.dtype)
+        columns = {name: column[start:stop] for name, column in graph.columns.items()}
+        sources = np.repeat(gids, (cuts[1:] - cuts[:-1]).astype(np.int64))
+        yield EdgeChunk(sources, graph.targets[start:stop], columns)
+
+
 COUNTING_PAYS = 1 << 20  # edges; below, sorting is done before Numba is imported
 _BLOCK_EDGES = 1 << 18
+_CHUNK_EDGES = 1 << 18  # that rows are given back in
 
 
 def _sort_in_place(edges: EdgeBuffer, form: KeyForm, symmetric: bool) -> Rows:

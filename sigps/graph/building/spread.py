@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from sigps.graph.building.edges import EdgeBuffer, EdgeChunk, KeyForm, mirror
 from sigps.graph.building.numbering import Numbering, Share, translated
-from sigps.graph.ids import split_by_rank
-from sigps.group import Group
+from sigps.group import Group, split_by_rank
 
 __all__ = ["balance_rows", "send_to_rows"]
 

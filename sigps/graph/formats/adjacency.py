@@ -18,15 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.errors import GraphError
-from sigps.graph.building.rows import EdgeChunk
-from sigps.graph.formats.blocks import TextFile
+from sigps.graph.building.edges import EdgeChunk
+from sigps.graph.formats.blocks import COMMENTS, TextFile, first_rows
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions
 from sigps.graph.formats.ragged import ListedTwice, RaggedLines, RaggedParser
-from sigps.graph.formats.text import COMMENTS, first_rows
 from sigps.graph.formats.text_table import in_order
 from sigps.group import Group
 
-__all__ = ["read_adjacency"]
+__all__ = ["read_adjacency", "resembles_adjacency"]
 
 
 def read_adjacency(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
@@ -66,6 +65,12 @@ def read_adjacency(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
         result.check = check
     result.chunks = _drawn(chunks)
     return result
+
+
+def resembles_adjacency(suffix: str, rows: list[list[bytes]]) -> bool:
+    """Say whether a file without a suffix has lines of several lengths and one line for each vertex."""
+    lengths = {len(row) for row in rows}
+    return suffix == "" and len(lengths) > 1 and len({row[0] for row in rows}) == len(rows)
 
 
 def _edges(parser: RaggedParser, lines: RaggedLines, weighted: bool, twice: ListedTwice | None) -> EdgeChunk:

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.errors import GraphError
-from sigps.graph.building.rows import EdgeChunk
+from sigps.graph.building.edges import EdgeChunk
 from sigps.graph.formats.arrow_values import numbers_of
 from sigps.graph.formats.blocks import import_optional, require_file
+from sigps.graph.formats.columns import column_index, end_column, value_places
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions
-from sigps.graph.formats.text import column_index, end_column, value_places
-from sigps.graph.ids import as_ids
+from sigps.graph.user_arrays import as_ids
 from sigps.group import Group
 
 __all__ = ["edge_chunk", "read_arrow", "read_parquet"]

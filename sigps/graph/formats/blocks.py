@@ -22,7 +22,10 @@ from typing import Any, BinaryIO, cast
 from sigps.errors import GraphError
 from sigps.group import Group
 
-__all__ = ["Block", "TextFile", "import_optional"]
+__all__ = ["COMMENTS", "Block", "FirstRows", "TextFile", "first_rows", "import_optional", "require_file"]
+
+COMMENTS = ("#", "%", "//")
+"""What begins a comment line where the caller does not say."""
 
 
 @dataclass(frozen=True)
@@ -178,6 +181,39 @@ class TextFile:
                 return
             with opener(raw, "rb") as stream:
                 yield stream, raw
+
+
+@dataclass(frozen=True)
+class FirstRows:
+    """The first lines of a file that are rows: (offset, line) each, and the lines before the first."""
+
+    lines: list[tuple[int, bytes]]
+    num_skipped: int
+
+
+def first_rows(source: TextFile, comments: tuple[str, ...], count: int = 50) -> FirstRows:
+    """Return up to `count` lines that are neither blank nor comments.
+
+    Raises:
+        GraphError: If the file has none.
+    """
+    prefixes = tuple(prefix.encode() for prefix in comments)
+    rows: list[tuple[int, bytes]] = []
+    num_skipped = 0
+    for offset, line in source.lines():
+        stripped = line.strip()
+        if stripped and not stripped.startswith(prefixes):
+            rows.append((offset, line))
+            if len(rows) == count:
+                break
+        elif not rows:
+            num_skipped += 1
+    if not rows:
+        raise GraphError(
+            f"{source.path}: the file has no rows, only {num_skipped} blank or comment lines "
+            f"(comments begin with {' or '.join(comments)}; comment= names another beginning)"
+        )
+    return FirstRows(rows, num_skipped)
 
 
 def require_file(path: Path) -> None:

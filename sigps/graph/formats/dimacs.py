@@ -19,15 +19,14 @@ from sigps.graph.formats.blocks import TextFile
 from sigps.graph.formats.edge_input import (
     EdgeInput,
     LoadOptions,
-    edge_chunks,
     own_ids,
     promise_edges,
     wants_weights,
 )
-from sigps.graph.formats.text_table import Column, Layout
+from sigps.graph.formats.text_table import Column, Layout, read_edges
 from sigps.group import Group
 
-__all__ = ["read_dimacs"]
+__all__ = ["read_dimacs", "resembles_dimacs"]
 
 
 def read_dimacs(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
@@ -47,8 +46,14 @@ def read_dimacs(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
         promise_edges(result, path, num_edges, "edges")
     layout = _layout(path, head, options)
     if layout is not None:
-        result.chunks = edge_chunks(source, layout, group, head.start, result)
+        result.chunks = read_edges(source, layout, group, head.start, result)
     return result
+
+
+def resembles_dimacs(suffix: str, rows: list[list[bytes]]) -> bool:
+    """Say whether there is a `p` line, or the first line is a comment or an arc of DIMACS."""
+    has_problem = any(row[0] == b"p" and len(row) == 4 for row in rows)
+    return has_problem or (bool(rows) and rows[0][0] in (b"a", b"c"))
 
 
 @dataclass(frozen=True)

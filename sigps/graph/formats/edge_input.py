@@ -8,20 +8,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
 from sigps.graph.building.edges import EdgeChunk, TextChunk
-from sigps.graph.formats.blocks import TextFile
-from sigps.graph.formats.text_table import Layout, read_rows
-from sigps.graph.formats.texts import Texts
 from sigps.group import Group
 
 __all__ = [
     "ColumnRef",
     "EdgeInput",
     "LoadOptions",
-    "edge_chunks",
     "own_ids",
     "promise_edges",
     "wants_weights",
@@ -55,6 +51,7 @@ class EdgeInput:
         directed: Whether the format, or the caller, says that edges have a direction.
         chunks: The edges in the file's order; the ranks' shares follow one another.
         vertices: Ids that are vertices with or without an edge, this rank's share.
+        num_vertices: The vertices are 0..num_vertices - 1; None if they are the ids that occur.
         num_listed: How many vertices this rank's share lists, if the file lists all; else None.
         num_read: Edges so far, of this rank's share.
         rows_skipped: Comments, blank lines and headers so far, of this rank's share.
@@ -66,7 +63,8 @@ class EdgeInput:
     format: str
     directed: bool
     chunks: Iterator[EdgeChunk | TextChunk] = field(default_factory=lambda: iter(()))
-    vertices: NDArray[Any] | None = None
+    vertices: ArrayLike | None = None
+    num_vertices: int | None = None
     num_listed: int | None = None
     num_read: int = 0
     rows_skipped: int = 0
@@ -101,21 +99,6 @@ def wants_weights(options: LoadOptions, has_weights: bool, what: str) -> bool:
     if not has_weights:
         raise GraphError(f"{what} has no weights; leave weights=True away")
     return True
-
-
-def edge_chunks(
-    source: TextFile, layout: Layout, group: Group, start: int, result: EdgeInput
-) -> Iterator[Any]:
-    """Yield this rank's edges of a text table with the columns `source` and `target`; count in `result`.
-
-    They come as `TextChunk` where these columns are strings, else as `EdgeChunk`.
-    """
-    for rows in read_rows(source, layout, group, start=start):
-        result.rows_skipped += rows.num_skipped
-        result.num_read += rows.num_rows
-        columns: dict[str, Any] = rows.columns
-        sources, targets = columns.pop("source"), columns.pop("target")
-        yield (TextChunk if isinstance(sources, Texts) else EdgeChunk)(sources, targets, columns)
 
 
 def promise_edges(result: EdgeInput, path: Path, promised: int, what: str) -> None:

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.errors import GraphError
-from sigps.graph.formats.blocks import TextFile, require_file
-from sigps.graph.formats.edge_input import EdgeInput, LoadOptions, edge_chunks, promise_edges
-from sigps.graph.formats.text import first_rows, value_columns
-from sigps.graph.formats.text_table import Column, Layout, read_rows, split_line
+from sigps.graph.formats.blocks import TextFile, first_rows, require_file
+from sigps.graph.formats.columns import value_columns
+from sigps.graph.formats.edge_input import EdgeInput, LoadOptions, promise_edges
+from sigps.graph.formats.text_table import Column, Layout, read_edges, read_rows, split_line
 from sigps.group import Group
 
-__all__ = ["ldbc_files", "read_ldbc"]
+__all__ = ["is_ldbc", "ldbc_files", "read_ldbc"]
 
 
 def read_ldbc(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
@@ -54,7 +54,7 @@ def read_ldbc(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
     if files[".e"].stat().st_size:
         source = TextFile(files[".e"])
         layout = _edge_layout(source, options, known, kind, result)
-        result.chunks = edge_chunks(source, layout, group, 0, result)
+        result.chunks = read_edges(source, layout, group, 0, result)
     return result
 
 
@@ -67,10 +67,10 @@ def ldbc_files(path: Path) -> dict[str, Path]:
     name = path.name
     for ending in _COMPRESSED:
         name = name.removesuffix(ending)
-    for ending in (".v", ".e", ".properties"):
+    for ending in _SUFFIXES:
         name = name.removesuffix(ending)
     found = {}
-    for ending in (".v", ".e", ".properties"):
+    for ending in _SUFFIXES:
         candidates = [path.parent / f"{name}{ending}{compressed}" for compressed in ("", *_COMPRESSED)]
         there = next((candidate for candidate in candidates if candidate.is_file()), None)
         if there is not None:
@@ -80,6 +80,18 @@ def ldbc_files(path: Path) -> dict[str, Path]:
     return found
 
 
+def is_ldbc(path: Path) -> bool:
+    """Say whether a path is one of a graph's files, or what their names have in common."""
+    if path.suffix in _SUFFIXES or path.exists():
+        return path.suffix in _SUFFIXES
+    try:
+        ldbc_files(path)
+    except GraphError:
+        return False
+    return True
+
+
+_SUFFIXES = (".v", ".e", ".properties")
 _COMPRESSED = (".gz", ".xz", ".zst", ".bz2")
 
 

@@ -19,14 +19,17 @@ from pathlib import Path
 import numpy as np
 
 from sigps.errors import GraphError
-from sigps.graph.building.rows import EdgeChunk
+from sigps.graph.arrays import GraphArrays
+from sigps.graph.building.edges import EdgeChunk
+from sigps.graph.building.rows import rows_as_chunks
 from sigps.graph.formats.blocks import TextFile
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions, own_ids, wants_weights
 from sigps.graph.formats.ragged import ListedTwice, RaggedLines, RaggedParser
+from sigps.graph.formats.text_output import PathLike, count_given, format_fields, write_text
 from sigps.graph.formats.text_table import in_order
-from sigps.group import Group
+from sigps.group import Group, together
 
-__all__ = ["read_metis"]
+__all__ = ["read_metis", "write_metis"]
 
 
 def read_metis(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
@@ -47,6 +50,21 @@ def read_metis(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
     result.chunks = reader.chunks(source, group)
     result.check = reader.check
     return result
+
+
+def write_metis(graph: GraphArrays, path: PathLike) -> None:
+    """Write METIS adjacency: a line a vertex, vertices numbered from 1 in the order of their ids. Collective.
+
+    Raises:
+        GraphError: If the graph is directed, has self-loops or parallel edges, or weights that are not
+            positive whole numbers, which the format cannot hold; or if the file cannot be written.
+    """
+    if graph.directed:
+        raise GraphError("METIS files hold undirected graphs; graph.undirected() makes one")
+    together(lambda: _check_metis(graph), graph.group)
+    num_edges = count_given(graph)
+    head = f"{graph.num_vertices} {num_edges}{' 001' if graph.has_weights else ''}\n"
+    write_text(path, graph.group, head, _neighbour_lines(graph))
 
 
 @dataclass(frozen=True)
@@ -163,3 +181,55 @@ class _Reader:
                 f"{int(here[wrong][0])} fields"
             )
             raise self._parser.fault_at(lines.block, int(np.flatnonzero(wrong)[0]), problem)
+
+
+def _check_metis(graph: GraphArrays) -> None:
+    """Refuse what METIS files cannot hold."""
+    last = None
+    for chunk in rows_as_chunks(graph):
+        sources, targets = chunk.sources, chunk.targets
+        if (sources == targets).any():
+            raise GraphError("METIS files hold no self-loops; load the graph with self_loops='drop'")
+        pairs = np.stack([sources, targets], axis=1)
+        if (pairs[1:] == pairs[:-1]).all(axis=1).any() or (
+            last is not None and (pairs[:1] == last).all(1).any()
+        ):
+            raise GraphError(
+                "METIS files hold no parallel edges; load the graph with duplicates='drop' or 'sum'"
+            )
+        last = pairs[-1:]
+        weights = chunk.columns.get("weight", np.ones(1))
+        wrong = ~((weights >= 1) & (weights == np.floor(weights)) & (weights < 2**63))
+        if wrong.any():
+            raise GraphError(
+                f"METIS files hold positive whole weights, not {weights[wrong][0]}; scale and round them"
+            )
+
+
+def _neighbour_lines(graph: GraphArrays) -> Iterator[bytes]:
+    """Yield METIS lines. A line ends when its successor begins, so that empty lines come out right."""
+    row = graph.first_row
+    at_start = True
+    for chunk in rows_as_chunks(graph):
+        if not chunk.sources.size:
+            continue
+        sources = chunk.sources.astype(np.int64)
+        ended = np.diff(sources, prepend=row)  # lines that end before each edge
+        lead = np.where(ended > 0, ord("\n"), ord(" ")).astype(np.uint8)
+        if at_start and not ended[0]:
+            lead[0] = 0
+        fields = [lead[:, None], format_fields(chunk.targets.astype(np.int64) + 1)]
+        if graph.has_weights:
+            fields += [
+                np.full((sources.size, 1), ord(" "), np.uint8),
+                format_fields(chunk.columns["weight"].astype(int)),
+            ]
+        letters = np.concatenate(fields, axis=1)
+        text = letters[letters != 0]
+        begins = np.cumsum(np.count_nonzero(letters, axis=1)) - np.count_nonzero(letters, axis=1)
+        more = np.maximum(ended - 1, 0)
+        if more.any():
+            text = np.insert(text, np.repeat(begins, more), ord("\n"))
+        yield text.tobytes()
+        row, at_start = int(sources[-1]), False
+    yield b"\n" * (graph.first_row + graph.num_rows - row)

@@ -30,33 +30,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.errors import GraphError
-from sigps.graph.agreement import together
-from sigps.graph.graph import Graph, InEdges
+from sigps.graph.arrays import GraphArrays, InEdges
 from sigps.graph.ids import Ids
 from sigps.graph.report import LoadReport
-from sigps.group import Group, world
+from sigps.group import Group, together
 
-__all__ = ["FORMAT_VERSION", "open_store", "save"]
+__all__ = ["FORMAT_VERSION", "is_store", "read_store", "save"]
 
 FORMAT_VERSION = 1
 
 T = TypeVar("T")
 
 
-def save(graph: Graph, path: str | os.PathLike[str], *, in_edges: bool = False) -> None:
-    """Write a graph to a folder that `open_store` opens at once. Collective; O(bytes of the graph).
-
-    Args:
-        graph: The graph; on several ranks all see the same file system.
-        path: The folder. A store that is already there is replaced.
-        in_edges: Store the edges by target too (one process, directed): pull then needs no build.
-
-    Raises:
-        GraphError: If the path cannot be written or is something else than a store.
-    """
+def save(graph: GraphArrays, path: str | os.PathLike[str], *, in_edges: InEdges | None = None) -> None:
+    """Write a graph, and its in-edges if they are given, to a folder: see `Graph.save`. Collective."""
     group, folder = graph.group, Path(path)
-    if in_edges and graph.directed:
-        graph.in_edges()
     scratch = folder.with_name(f".{folder.name}.{group.broadcast(uuid.uuid4().hex)}")
     try:
         parts = _parts(graph, in_edges)
@@ -70,21 +58,9 @@ def save(graph: Graph, path: str | os.PathLike[str], *, in_edges: bool = False) 
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def open_store(path: str | os.PathLike[str], group: Group | None = None, verify: bool = False) -> Graph:
-    """Open a stored graph. Collective. Reads the header and O(log vertices) offsets; the rest on demand.
-
-    Changes to the arrays stay in memory and never reach the files.
-
-    Args:
-        path: The folder.
-        group: The ranks that share the graph, each its rows; None for those that the launcher started.
-        verify: Read everything and compare it with the checksums.
-
-    Raises:
-        GraphError: If the store is missing, incomplete, damaged or of an unknown version.
-    """
+def read_store(path: str | os.PathLike[str], group: Group, *, verify: bool = False) -> GraphArrays:
+    """Open a stored graph: see `sigps.graph.load.open_store`. Collective."""
     started = time.perf_counter()
-    group = world() if group is None else group
     store = together(lambda: _Store.open(Path(path)), group)
     if verify:
         together(lambda: store.verify(group.rank, group.size), group)
@@ -98,6 +74,11 @@ def open_store(path: str | os.PathLike[str], group: Group | None = None, verify:
         seconds=time.perf_counter() - started,
     )
     return graph
+
+
+def is_store(path: Path) -> bool:
+    """Say whether a folder is a native store."""
+    return (path / _HEADER_FILE).is_file()
 
 
 _HEADER_FILE = "header.msgpack"
@@ -134,7 +115,7 @@ class _Part:
         return pieces
 
 
-def _parts(graph: Graph, in_edges: bool) -> list[_Part]:
+def _parts(graph: GraphArrays, in_edges: InEdges | None) -> list[_Part]:
     """Return this rank's slices of all arrays. Collective."""
     group = graph.group
     counts = group.all_gather(int(graph.targets.size))
@@ -150,17 +131,16 @@ def _parts(graph: Graph, in_edges: bool) -> list[_Part]:
     parts += [_Part(f"column-{index}", column, first_edge, graph.num_edges) for index, column in columns]
     if graph.ids.table is not None:
         parts.append(_Part("ids", graph.ids.table, graph.ids.first_row, graph.num_vertices))
-    if in_edges and graph.directed:
-        by_target = graph.in_edges()
-        parts.append(_Part("in-offsets", by_target.offsets, 0, graph.num_vertices + 1))
-        parts.append(_Part("in-sources", by_target.sources, 0, graph.num_edges))
-        columns = enumerate(by_target.columns.values())
+    if in_edges is not None:
+        parts.append(_Part("in-offsets", in_edges.offsets, 0, graph.num_vertices + 1))
+        parts.append(_Part("in-sources", in_edges.sources, 0, graph.num_edges))
+        columns = enumerate(in_edges.columns.values())
         parts += [_Part(f"in-column-{index}", column, 0, graph.num_edges) for index, column in columns]
     return parts
 
 
 def _prepare(folder: Path, scratch: Path, parts: list[_Part]) -> None:
-    if folder.exists() and not (folder / _HEADER_FILE).is_file():
+    if folder.exists() and not is_store(folder):
         raise GraphError(f"{folder} exists and is no graph store, so it is not replaced; choose another path")
     scratch.mkdir()
     for part in parts:
@@ -168,7 +148,7 @@ def _prepare(folder: Path, scratch: Path, parts: list[_Part]) -> None:
             file.truncate(part.num_bytes)
 
 
-def _header(graph: Graph, parts: list[_Part], pieces: list[dict[str, Any]]) -> dict[str, Any]:
+def _header(graph: GraphArrays, parts: list[_Part], pieces: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "directed": graph.directed,
         "num_vertices": graph.num_vertices,
@@ -270,7 +250,7 @@ class _Store:
         path = self.folder / f"{name}.bin"
         return np.asarray(np.memmap(path, dtype, "c", first * dtype.itemsize, (stop - first,)))
 
-    def graph(self, group: Group) -> Graph:
+    def graph(self, group: Group) -> GraphArrays:
         """Return the graph, on several ranks this rank's rows."""
         header = self.header
         offsets = self.array("offsets")
@@ -290,7 +270,7 @@ class _Store:
                 name: self.array(f"in-column-{index}") for index, name in enumerate(header["columns"])
             }
             in_edges = InEdges(self.array("in-offsets"), self.array("in-sources"), in_columns)
-        return Graph(
+        return GraphArrays(
             offsets=own_offsets - np.uint64(edges[0]) if edges[0] else own_offsets,
             targets=self.array("targets", *edges),
             columns=columns,
@@ -300,7 +280,7 @@ class _Store:
             row_bounds=bounds,
             group=group,
             report=LoadReport(),
-            in_edges=in_edges,
+            by_target=in_edges,
         )
 
     def _ids(self, bounds: NDArray[np.int64], group: Group) -> Ids:

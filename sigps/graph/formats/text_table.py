@@ -22,9 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.errors import GraphError
+from sigps.graph.building.edges import EdgeChunk, TextChunk
+from sigps.graph.building.texts import Texts
 from sigps.graph.formats.arrow_values import numbers_of, one_array, strings_of
 from sigps.graph.formats.blocks import Block, TextFile, import_optional
-from sigps.graph.formats.texts import Texts
+from sigps.graph.formats.edge_input import EdgeInput
 from sigps.group import Group
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "Rows",
     "clean",
     "in_order",
+    "read_edges",
     "read_rows",
     "split_line",
 ]
@@ -122,6 +125,21 @@ def read_rows(source: TextFile, layout: Layout, group: Group, *, start: int = 0)
     import_optional("pyarrow", f"{source.path}: reading text files")
     parser = _Parser(source, layout)
     return in_order(parser.parse, source.blocks(group, start=start), group)
+
+
+def read_edges(
+    source: TextFile, layout: Layout, group: Group, start: int, result: EdgeInput
+) -> Iterator[Any]:
+    """Yield this rank's edges of a text table with the columns `source` and `target`; count in `result`.
+
+    They come as `TextChunk` where these columns are strings, else as `EdgeChunk`.
+    """
+    for rows in read_rows(source, layout, group, start=start):
+        result.rows_skipped += rows.num_skipped
+        result.num_read += rows.num_rows
+        columns: dict[str, Any] = rows.columns
+        sources, targets = columns.pop("source"), columns.pop("target")
+        yield (TextChunk if isinstance(sources, Texts) else EdgeChunk)(sources, targets, columns)
 
 
 def in_order(work: Any, blocks: Iterator[Block], group: Group) -> Iterator[Any]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.errors import ConfigError
-from sigps.graph.generators import random_bits as rb
+from sigps.graph import random_bits as rb
 
 __all__ = [
     "EdgeStream",

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from sigps.errors import ConfigError
-from sigps.graph.building.build import EdgeChunk, build_graph
+from sigps.graph.building.edges import EdgeChunk
 from sigps.graph.generators import edge_streams
 from sigps.graph.generators.edge_streams import Duplicates, EdgeStream, Weights
-from sigps.graph.graph import Graph
+from sigps.graph.graph import Graph, build_graph
 from sigps.graph.report import LoadReport
 from sigps.group import Group, world
 

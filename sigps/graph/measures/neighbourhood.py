@@ -69,15 +69,15 @@ def neighbourhoods(graph: Graph, count: CountShare) -> Neighbourhoods:
         graph: The graph.
         count: Who counts; the same on all ranks.
     """
-    known: Neighbourhoods | None = graph.__dict__.get("_neighbourhoods")
-    if known is None:
-        group = graph.group
+    group = graph.group
+
+    def measured() -> Neighbourhoods:
         num_neighbors, links = count(
             *_whole(graph), directed=graph.directed, share=group.rank, num_shares=group.size
         )
-        known = Neighbourhoods(num_neighbors, group.all_reduce(links, "sum"))
-        graph.__dict__["_neighbourhoods"] = known
-    return known
+        return Neighbourhoods(num_neighbors, group.all_reduce(links, "sum"))
+
+    return graph.derived("neighbourhoods", measured)
 
 
 def count_on_threads(

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.graph.generators import random_bits as rb
+from sigps.graph import random_bits as rb
 
 __all__ = ["Assignment", "Contiguous", "Hashed", "Table"]
 

@@ -22,7 +22,7 @@ from sigps.apps import BFS, SSSP, WCC, KCore, PageRank
 from sigps.compiler.frontend.analysis import analyse
 from sigps.device.cuda import find_gpu
 from sigps.engine.direction import GPU_PULL_GAIN_EARLY
-from sigps.engine.gpu.engine import find_gpu_obstacle
+from sigps.engine.gpu.choice import find_gpu_obstacle
 from sigps.engine.gpu.launch import NARROW
 from sigps.engine.gpu.layout import BLOCK_DEGREE, WARP_DEGREE
 from sigps.errors import DeviceError

@@ -144,7 +144,7 @@ def test_what_is_kept_on_an_edge_is_there_twice() -> None:
 
 def test_what_neighbours_on_other_ranks_keep_is_seen() -> None:
     few, many = (
-        plan_run(compiled(Marks()), Sizes(1000, 0, 0, num_out_edges=5000, num_copies=copies))
+        plan_run(compiled(Marks()), Sizes(1000, 0, 0, num_out_edges=5000, num_mirrored=copies))
         for copies in (0, 1 << 20)
     )
     grown = {name: size - few.sizes[name] for name, size in many.sizes.items() if size != few.sizes[name]}

@@ -9,7 +9,7 @@ from graph_files import arcs, load_in_ranks, vertices, write
 
 from sigps.errors import GraphError
 from sigps.graph.formats.ldbc import ldbc_files
-from sigps.graph.formats.load import load
+from sigps.graph.load import load
 
 Ranks = Callable[..., list[Any]]
 

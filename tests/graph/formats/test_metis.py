@@ -9,7 +9,7 @@ import pytest
 from graph_files import COMPRESSORS, arcs, load_in_ranks, vertices, write
 
 from sigps.errors import GraphError
-from sigps.graph.formats.load import load
+from sigps.graph.load import load
 
 Ranks = Callable[..., list[Any]]
 

@@ -20,7 +20,7 @@ from sigps.apps import LCC, Triangles
 from sigps.compiler.explain import explain
 from sigps.compiler.frontend.analysis import analyse
 from sigps.graph.measures import triangle_kernel as kernel
-from sigps.system.checkpoint.identity import Identity
+from sigps.system.checkpoint.resume import Identity
 
 
 @pytest.mark.parametrize("way", RUNS)
