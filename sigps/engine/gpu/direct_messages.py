@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sigps.compiler.cuda.adapters import Row
 from sigps.compiler.cuda.compile import CudaProgram
 from sigps.engine.gpu.columns import Copier, copy_columns, fill_columns
-from sigps.engine.gpu.memory_plan import check_fits, mail_arrays
+from sigps.engine.gpu.memory_plan import check_fits, direct_arrays
 
 __all__ = ["DirectMessages", "Find"]
 
@@ -72,7 +72,7 @@ class DirectMessages:
         import cupy
 
         larger = self.wanted_capacity()
-        arrays = mail_arrays(self._compiled, larger, larger)
+        arrays = direct_arrays(self._compiled, larger, larger)
         check_fits({f"the direct messages of superstep {superstep}": sum(arrays.values())})
         self.move(larger, lambda: {name: cupy.empty(n, dtype=cupy.uint8) for name, n in arrays.items()})
 
@@ -81,7 +81,7 @@ class DirectMessages:
 
         Args:
             capacity: How many messages may be enqueued in these.
-            take: Gives them by name, as `mail_arrays` names them, as bytes; after what was enqueued has been copied.
+            take: Gives them by name, as `direct_arrays` names them, as bytes; after what was enqueued has been copied.
         """
         import cupy
 
@@ -90,7 +90,7 @@ class DirectMessages:
         stays = ~again[: self._num_owned].view(cupy.bool_)[self.array("mail_senders", np.uint32)[:count]]
         kept = int(stays.sum())
         enqueued = {}
-        for name, width in mail_arrays(self._compiled, 1, 0).items():
+        for name, width in direct_arrays(self._compiled, 1, 0).items():
             if name.startswith("mail_"):
                 rows = self.array(name, np.uint8)[: count * width].reshape(count, width)
                 enqueued[name] = rows[stays].ravel()
@@ -124,7 +124,7 @@ class DirectMessages:
 
         count = targets.size
         if count > self.capacity:
-            arrays = mail_arrays(self._compiled, count, count)
+            arrays = direct_arrays(self._compiled, count, count)
             check_fits({"direct messages": sum(arrays.values())})
             for name, size in arrays.items():
                 self._use(name, cupy.empty(size, dtype=cupy.uint8))

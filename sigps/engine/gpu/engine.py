@@ -1,7 +1,7 @@
 """Supersteps of one partition in the memory of a GPU.
 
-`GpuEngine.lease(k)` is a launch of `kernels/lease.cu`, or a few: the device counts, decides and ends by itself, and
-the host reads what happened when a launch is over.
+`GpuEngine.lease(k)` is a launch of `kernels/cuda/lease.cu`, or a few: the device counts, chooses directions and ends
+a run itself, and the host reads statistics when a launch is over.
 """
 
 from __future__ import annotations
@@ -300,9 +300,9 @@ class GpuEngine:
         return DeviceFields({f.name: (values, dtype) for f, values, dtype in kept}, order)
 
     def _launch(self, end: int, outcome: Outcome) -> int:
-        """Run up to a superstep; return how it ended, once there was room for all mail.
+        """Run up to a superstep; return how the last launch ended.
 
-        Launches follow each other where mail found no room, and where supersteps become small, or large again.
+        Another launch follows where direct messages need more capacity, and where supersteps become small, or large.
         """
         variant = self._variant
         self._lease["end"], self._lease["push_gain"] = end, variant.push_gain
@@ -363,7 +363,7 @@ class GpuEngine:
         checked_gids(lost, np.array([-1]), 0, self.superstep - 1)
 
     def _shared_cache(self, variant: Variant, num_blocks: int) -> SharedCache:
-        """Choose what a pull copies to shared memory, and tell the kernel."""
+        """Choose the shared-memory cache of a pull, and write it to the lease."""
         program = variant.compiled.program
         cache = SharedCache(0, 0, 0)
         if variant.shape == WIDE and program.consumption is not Consumption.LISTED:
@@ -385,9 +385,9 @@ class GpuEngine:
             return gpu_variant.load_variant(*known, self._goes_by_edge)
 
     def _release(self) -> bool:
-        """Let the best value withheld spread alone, or all of them; tell whether there was one.
+        """Release the bucket of the best value, or all buckets; return whether there was one.
 
-        As `engine.withheld` does on the CPU.
+        As `engine/cpu/priority.py` does on CPU cores.
         """
         memory, parity = self._memory, self.superstep & 1
         takes_min = self._program.slots[0].op == "min"
@@ -405,20 +405,20 @@ class GpuEngine:
         assert program is not None
         self._variant = self._compiled(program)
         self._is_priority_form = spreads_alone
-        self._plan_release(num_senders, edges)
+        self._set_released(num_senders, edges)
         self._num_small = 0
         return waiting_edges > 0
 
-    def _plan_release(self, num_senders: int, edges: int) -> None:
-        """Plan a superstep to which so many sent, along so many edges."""
-        self._memory.plan(self.superstep, edges, self._variant.push_gain, has_retired=True)
+    def _set_released(self, num_senders: int, edges: int) -> None:
+        """Let the next launch begin with the messages of so many senders, along so many edges."""
+        self._memory.set_next(self.superstep, edges, self._variant.push_gain, has_retired=True)
 
     def _everywhere(self, holds: bool) -> bool:
-        """Tell whether something holds on all partitions that share kernels' arrays."""
+        """Return whether something holds on all partitions that share kernels' arrays."""
         return holds
 
     def _best_of_all(self, waiting_edges: int, best: int, takes_min: bool) -> tuple[int, int]:
-        """Return what `GpuBuckets.find` would of all partitions."""
+        """Return what `GpuBuckets.find` would return of all partitions together."""
         return waiting_edges, best
 
 

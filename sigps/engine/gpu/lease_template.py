@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sigps.compiler.cuda.compile import CudaProgram
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.engine.gpu.graph import GpuGraph
-from sigps.engine.gpu.memory_plan import RunPlan, Sizes, plan_run
+from sigps.engine.gpu.memory_plan import MemoryPlan, Sizes, plan_run
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.kernels.cuda.abi import JOB
 from sigps.kernels.cuda.lease import LEASE
@@ -35,7 +35,7 @@ class LeaseTemplate:
         in_states: The words that are addresses in the block of states.
     """
 
-    plan: RunPlan
+    plan: MemoryPlan
     words: NDArray[np.uint64]
     in_run: NDArray[np.intp]
     in_states: NDArray[np.intp]
@@ -66,7 +66,7 @@ def lease_template(
             graph.num_owned,
             subgraph.incoming.ends.size,
             graph.num_hubs,
-            num_places=graph.num_lids,
+            num_lids=graph.num_lids,
             num_peers=num_peers,
             num_out_edges=graph.walked.num_edges if reads_edges else 0,
             num_mirrored=graph.walked.num_mirrored if reads_edges else 0,
@@ -95,7 +95,7 @@ def _lease(
     compiled: CudaProgram,
     graph: GpuGraph,
     subgraph: Subgraph,
-    plan: RunPlan,
+    plan: MemoryPlan,
     run: int,
     states: int,
     goes_by_edge: bool,
@@ -124,7 +124,7 @@ def _lease(
             job["lists"][i] = at(f"list{i}")
         for kind in ("num_mails", "mail_kinds", "mail_targets", "mail_senders", "mail_messages"):
             job[kind] = at(kind)
-        job["mail_room"] = Sizes(graph.num_owned, 0, 0).mail_room
+        job["mail_room"] = Sizes(graph.num_owned, 0, 0).direct_capacity
         if program.reads_edges:
             _fill_walked(job, graph, program, at)
         lease[name] = job

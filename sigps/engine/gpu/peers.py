@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sigps.compiler.program import Delivery
 from sigps.engine.gpu.engine import GpuEngine
 from sigps.engine.gpu.halo_layout import HaloLayout, lay_out_halo
-from sigps.engine.gpu.memory_plan import check_fits, mail_arrays
+from sigps.engine.gpu.memory_plan import check_fits, direct_arrays
 from sigps.engine.gpu.peer_buffers import PeerBuffers, peer_buffers
 from sigps.engine.gpu.run_memory import RunMemory
 from sigps.engine.snapshot import Snapshot
@@ -179,7 +179,7 @@ class GpuPeerEngine(GpuEngine):
         import cupy
 
         exchange, memory = self._exchange, self._memory
-        arrays = mail_arrays(self._variant.compiled, capacity, self._sum(capacity))
+        arrays = direct_arrays(self._variant.compiled, capacity, self._sum(capacity))
         enqueued = {name: size for name, size in arrays.items() if name.startswith("mail_")}
         ends = np.cumsum([-(-size // 256) * 256 for size in enqueued.values()]).tolist()
 
@@ -234,10 +234,10 @@ class GpuPeerEngine(GpuEngine):
         plan["superstep"], plan["publishes"] = (
             self.superstep,
             0,
-        )  # what a log that is written before that reads
+        )  # a log written before the launch reads this
         self._control = control
 
-    def _plan_release(self, num_senders: int, edges: int) -> None:
+    def _set_released(self, num_senders: int, edges: int) -> None:
         self._publish_first(num_senders, edges)
 
     def _everywhere(self, holds: bool) -> bool:

@@ -140,10 +140,10 @@ class RunMemory:
         bits[: packed.size] = packed
         bits[packed.size :] = 0
 
-    def plan(
+    def set_next(
         self, superstep: int, sent_edges: int, gain: int, *, has_retired: bool, has_active: bool = False
     ) -> Any:
-        """Write the plan of a superstep whose senders are known as bits; return the control structure.
+        """Write what the next launch begins with: a superstep whose senders are given as bits.
 
         Args:
             superstep: Its number.
@@ -151,6 +151,9 @@ class RunMemory:
             gain: How many in-edges a pull passes while a push delivers one message.
             has_retired: Whether a push must check which targets have retired.
             has_active: Whether vertices are active, which this superstep then finds by a pull.
+
+        Returns:
+            The control structure that was written.
         """
         forced, edges = int(self.lease["forced"]), int(self.lease["num_in_edges"])
         is_cheap = sent_edges * gain < edges + self.graph.num_owned
@@ -185,7 +188,7 @@ class RunMemory:
         return tuple(cells[i : i + 1].view(value.dtype)[0] for i, value in enumerate(like))
 
     def set_aggregates(self, values: tuple[Any, ...]) -> None:
-        """Let compute() read these in the next superstep."""
+        """Set the values that compute() reads in the next superstep."""
         cells = np.frombuffer(_cells(values), np.uint8)
         self.array("aggregates", np.uint8)[: cells.size].set(cells)
 
@@ -202,12 +205,12 @@ class RunMemory:
         import cupy
 
         status = self.array("status", np.uint8)
-        # Not by a mask as an index, whose places would be counted first.
+        # Not by a mask as an index: its positions would be counted first.
         status[:] = cupy.where(status == HALTED, np.uint8(ACTIVE), status)
         self._go_on(control, direction=PULL, few=0)
 
     def _go_on(self, control: Any, **changes: int) -> None:
-        """Let a lease go on that ended, with a plan that says something else."""
+        """Let a lease go on that ended, with some fields of the next superstep changed."""
         resumed = control.copy()
         for name, value in {"ended": NOT_YET, **changes}.items():
             resumed["plan"][name] = value
@@ -227,7 +230,7 @@ class RunMemory:
         return states
 
     def _begin(self, starts: bytes, identities: bytes, params: bytes) -> None:
-        """Write what a run begins with: the first plan, and small values; they lie together."""
+        """Write what a run begins with: the first superstep, and small values; they lie together."""
         offsets = self._plan.offsets
         first = offsets["control"]
         head = np.zeros(offsets["stats"] - first, dtype=np.uint8)
