@@ -16,6 +16,7 @@ from sigps.errors import (
 )
 from sigps.model.fields import neighbor_links, num_neighbors
 from sigps.model.vertex import Aggregator, EdgeState, Param, Shared, State, Vertex, VertexId, inf
+from sigps.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from sigps.graph.generators.generate import generate
@@ -53,8 +54,6 @@ __all__ = [
     "num_neighbors",
     "run",
 ]
-
-__version__ = "0.1.0.dev0"
 
 _LATE = {
     "Checkpoint": "sigps.system.checkpoint.state_log",

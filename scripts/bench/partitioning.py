@@ -11,7 +11,7 @@ of another part, and records that cross. Three rules say where the edge from u t
     hubs mirrored   with u's owner if v has many edges, and sums cross; otherwise with v's owner
 
 Where sums cross, ranks meet twice a superstep. The time is that of PageRank's superstep in single precision,
-predicted by `sigps.system.prediction` for NVIDIA H200, not measured; that sums have to be combined is not in it.
+predicted by `sigps.cli.plan.prediction` for NVIDIA H200, not measured; that sums have to be combined is not in it.
 Seconds to partition are measured, once. The 2-D layout and mirrored hubs begin with the parts of `edges`. Writes a
 JSON file to `scripts/bench/results/` anew with each row, and prints the rows. Graphs are taken as undirected.
 """
@@ -31,11 +31,11 @@ from facts import RESULTS, machine_facts
 from numpy.typing import NDArray
 
 import sigps
+from sigps.cli.plan.prediction import Part, Work, dense_seconds, h200
 from sigps.cli.report import bytes_text
 from sigps.device.cpu import available_memory
 from sigps.graph.partitioning.partition import METHODS, partition
 from sigps.graph.partitioning.report import measure
-from sigps.system.prediction import Part, Work, dense_seconds, h200
 
 PAGERANK = Work(record=4, edge=8, vertex=13)
 BYTES_AN_EDGE = {"bfs": 56, "metis": 156}

@@ -13,7 +13,7 @@ import click
 from sigps.errors import ConfigError
 
 if TYPE_CHECKING:
-    from sigps.system.checkpoint.log_history import KeptLog, VertexState
+    from sigps.system.checkpoint.history import KeptLog, VertexState
 
 __all__ = ["log"]
 
@@ -43,8 +43,8 @@ def log(folder: str, verify: bool, ids: tuple[str, ...]) -> int:
 
 
 def _listing(folder: str, verify: bool) -> tuple[int, list[str]]:
-    from sigps.system.checkpoint.log_files import find_unfinished
-    from sigps.system.checkpoint.log_history import damages, history
+    from sigps.system.checkpoint.files import find_unfinished
+    from sigps.system.checkpoint.history import damages, history
 
     rows: list[Row] = [
         ["run", "superstep", "program", "ranks", "device", "size", "saved", *["parts"] * verify]
@@ -66,11 +66,11 @@ def _listing(folder: str, verify: bool) -> tuple[int, list[str]]:
 
 def _row(kept: KeptLog) -> list[str]:
     from sigps.cli.report import bytes_text
+    from sigps.system.checkpoint.files import run_of, superstep_of
 
     manifest = kept.manifest
     if manifest is None:
-        run, _, superstep = kept.path.name.rpartition("-")
-        return [run, superstep.lstrip("0") or "0", "damaged", *"----"]
+        return [run_of(kept.path), str(superstep_of(kept.path)), "damaged", *"----"]
     saved = datetime.datetime.fromtimestamp(manifest.saved_at)
     return [
         manifest.run,
@@ -84,7 +84,7 @@ def _row(kept: KeptLog) -> list[str]:
 
 
 def _vertices(folder: str, ids: tuple[str, ...]) -> tuple[int, list[str]]:
-    from sigps.system.checkpoint.log_history import follow, history
+    from sigps.system.checkpoint.history import follow, history
 
     found, problems = follow(history(folder), ids)
     lines = [line for vertex, states in found.items() for line in _biography(str(vertex), states)]

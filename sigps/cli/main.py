@@ -22,7 +22,7 @@ import click
 from sigps.cli.doctor import doctor
 from sigps.cli.graph import convert, generate, info, partition
 from sigps.cli.log import log
-from sigps.cli.plan import plan
+from sigps.cli.plan.command import plan
 from sigps.cli.run import explain, run
 from sigps.errors import ConfigError, SigpsError
 from sigps.group import Group, MPIGroup, launched_ranks, world

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from sigps.errors import ConfigError
 from sigps.group import launched_ranks
-from sigps.system.checkpoint.log_files import find_logs
+from sigps.system.checkpoint.files import find_logs, superstep_of
 
 __all__ = ["Ended", "Launch", "command_of", "relaunch", "run_attempt"]
 
@@ -116,12 +116,12 @@ def relaunch(
         if not ended.may_be_retried:
             return ended.code
         newest = _newest(logs, foreign)
-        start = f"goes on from {newest}, superstep {_superstep(newest)}" if newest else _ANEW
+        start = f"goes on from {newest}, superstep {superstep_of(newest)}" if newest else _ANEW
         tell(f"{name}: attempt {attempt - 1} {ended}; attempt {attempt} of {retries + 1} {start}")
         ended = run_attempt([*command, *["--resume"] * (resume or newest is not None)])
     if retries and ended.may_be_retried:
         newest = _newest(logs, foreign)
-        rest = f"--resume goes on from {newest}, superstep {_superstep(newest)}" if newest else _NO_LOG
+        rest = f"--resume goes on from {newest}, superstep {superstep_of(newest)}" if newest else _NO_LOG
         tell(f"{name}: attempt {retries + 1} {ended}, and was the last: remove the cause; {rest}")
     return ended.code
 
@@ -180,10 +180,6 @@ def _newest(folder: Path | None, foreign: set[Path]) -> Path | None:
     if folder is None:
         return None
     return next((path for path in find_logs(folder) if path not in foreign), None)
-
-
-def _superstep(log: Path) -> str:
-    return log.name.rpartition("-")[2].lstrip("0") or "0"
 
 
 def _words(launcher: str) -> list[str]:

@@ -15,8 +15,8 @@ import numpy as np
 
 from sigps.compiler import cache
 from sigps.compiler.dispatchers import compiled_names, summable
-from sigps.compiler.frontend.source import as_written
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
+from sigps.compiler.source import as_written
 from sigps.errors import CompileError
 from sigps.kernels.cpu import edge_schedule as cpu_edge_pass
 from sigps.kernels.cpu import fused as cpu_fused
@@ -134,7 +134,7 @@ def _compile(program: VertexProgram, used: Dtypes, read: Dtypes) -> NativeProgra
 def _keeps_keys(program: VertexProgram, slots: Dtypes, record: Dtypes) -> bool:
     """Tell whether a monotone program's keys stay as they are from record to slot to state."""
     claim = program.monotone
-    if claim is None or slots[0] != program.state_dtypes[claim.known]:
+    if claim is None or slots[0] != program.state_dtypes[claim.current]:
         return False
     said = record[claim.record]
     return said == slots[0] or said.kind == slots[0].kind == "f"
@@ -182,7 +182,7 @@ def _infer(
         columns = numba.types.Tuple([array(d) for d in read])
         u64 = numba.types.uint64  # or compute() would test at every edge whether its position is negative
         parts = [u64, u64, array(np.dtype(np.uint32)), array(np.dtype(np.int64)), columns]
-        if program.links_edges:
+        if program.reads_edge_links:
             kept = numba.types.Tuple([array(d) for d in program.edge_state_dtypes])
             rows_of = [array(np.dtype(t)) for t in (np.uint32, np.uint64, np.uint32, np.uint32, np.int64)]
             parts.append(numba.types.Tuple([*rows_of, kept, kept]))
@@ -286,7 +286,7 @@ def _functions(
         lift=names.get("lift"),  # type: ignore[arg-type]
         merge=_merge(program, names, slots, deterministic),
         contribute=_contribute(names["fold"], aggregators[1], keeps_apart),
-        edges_of=_edges_of(program.reads_edges, program.links_edges),
+        edges_of=_edges_of(program.reads_edges, program.reads_edge_links),
         load_states=load_states,
         store_states=store_states,
         load_record=load_record,
@@ -397,7 +397,7 @@ def _comparisons(program: VertexProgram) -> dict[str, Any]:
     if claim is None:
         nothing = dict.fromkeys(("known", "is_better", "said", "added"))
         return {"matters": _jit(_always), **nothing}
-    at, takes_min = claim.known, program.slots[0].op == "min"
+    at, takes_min = claim.current, program.slots[0].op == "min"
 
     def known(states, v):  # type: ignore[no-untyped-def]
         return states[at][v]

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from sigps.compiler.frontend.source import global_names
 from sigps.compiler.program import VertexProgram
+from sigps.compiler.source import global_names
 
 __all__ = ["as_given", "compiled_names", "compiling", "summable"]
 

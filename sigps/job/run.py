@@ -113,7 +113,6 @@ def run(
     ([0, 1, 2], 'converged')
     """
     from sigps.job.collect import collect
-    from sigps.system.communicator import Communicator
     from sigps.system.faults.watch import Faults
     from sigps.system.worker_manager import Saving, WorkerManager
 
@@ -142,7 +141,7 @@ def run(
         )
     graph = turned(graph, program)
     bound = bind_ids(program, graph)
-    manager = WorkerManager(Communicator(graph.group), graph, threads)
+    manager = WorkerManager(graph, threads)
     facts = RunFacts(graph.num_vertices, graph.num_edges, graph.group.size, deterministic, resume, schedule)
     spec = choose_engine(device, prepared, graph, facts, rank_on_host=manager.rank_on_host)
     executable = spec.compile(prepared, graph, facts, manager.rank_on_host)
@@ -233,7 +232,7 @@ def check_checkpoint(checkpoint: Checkpoint | None, resume: bool, *, traces: boo
         ConfigError: If there is nothing to resume from, or the folder cannot be written.
     """
     from sigps.system.checkpoint.state_log import Checkpoint, check_folder
-    from sigps.system.checkpoint.trace_file import check_writable
+    from sigps.system.checkpoint.trace import check_writable
 
     if checkpoint is None:
         if resume:

@@ -7,9 +7,10 @@ import types
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sigps.errors import CompileError, ConfigError
+from sigps.model.aggregator import Aggregator
 from sigps.model.fields import (
     EDGE_STATE,
     PARAM,
@@ -17,14 +18,10 @@ from sigps.model.fields import (
     STATE,
     TYPES,
     VERTEX_ID,
-    Aggregator,
     Field,
     Measure,
     is_number_type,
 )
-
-if TYPE_CHECKING:
-    from sigps.model.vertex import Vertex
 
 __all__ = ["Declaration", "checked", "declare"]
 
@@ -60,7 +57,9 @@ class Declaration:
 
 
 def declare(
-    cls: type[Vertex],
+    cls: type,
+    root: type,
+    inherited: Declaration,
     message: Any,
     combiner: Callable[[Any, Any], Any] | None,
     directed: bool | None,
@@ -69,10 +68,19 @@ def declare(
 ) -> Declaration:
     """Read what a class body declares; fields of its base come first.
 
+    Args:
+        cls: The class.
+        root: The class that all vertex classes inherit from, whose names are taken.
+        inherited: What the bases of the class declare.
+        message: The type of its messages, as `Vertex` documents it; None where it is the base's, as in what follows.
+        combiner: Its combiner.
+        directed: Whether messages follow the edges' direction.
+        both_ways: Whether each edge is an out-edge of both its ends.
+        scope: The names that annotations may use.
+
     Raises:
         CompileError: If a type, a default, a name or the combiner is wrong.
     """
-    inherited = cls.declaration
     states = {f.name: f for f in inherited.states}
     params = {f.name: f for f in inherited.params}
     edge_states = {f.name: f for f in inherited.edge_states}
@@ -83,7 +91,7 @@ def declare(
         marks = getattr(written, "__metadata__", ())
         if not {STATE, PARAM, SHARED, EDGE_STATE} & set(marks):
             continue
-        _check_name(cls, name)
+        _check_name(cls, root, name)
         default = cls.__dict__.get(name, Field.REQUIRED)
         if SHARED in marks:
             _share(cls, name, written.__origin__, default, VERTEX_ID in marks)
@@ -107,7 +115,7 @@ def declare(
             f"{cls.__name__}: directed=False takes the direction away from edges, and with both_ways=True they "
             "tell it; choose one"
         )
-    has_master, has_phases = _master_of(cls)
+    has_master, has_phases = _master_of(cls, root)
     return Declaration(
         tuple(states.values()),
         tuple(params.values()),
@@ -124,9 +132,8 @@ def declare(
     )
 
 
-def _master_of(cls: type[Vertex]) -> tuple[bool, bool]:
+def _master_of(cls: type, root: type) -> tuple[bool, bool]:
     """Tell whether a class, or a base of it, has `master()` or `next_phase()`, and whether it is the second."""
-    root = next(c for c in cls.__mro__ if c.__module__ == "sigps.model.vertex")
     written = [name for name in ("master", "next_phase") if getattr(cls, name) is not getattr(root, name)]
     if len(written) > 1:
         raise CompileError(
@@ -146,8 +153,7 @@ def _evaluate(cls: type, text: str, scope: dict[str, Any]) -> Any:
         ) from None
 
 
-def _check_name(cls: type[Vertex], name: str) -> None:
-    root = next(c for c in cls.__mro__ if c.__module__ == "sigps.model.vertex")
+def _check_name(cls: type, root: type, name: str) -> None:
     if hasattr(root, name) or name == "view":
         raise CompileError(
             f"{cls.__name__}.{name}: every vertex has a {name!r} of its own: choose another name"

@@ -1,7 +1,10 @@
-"""How records cross between ranks: chosen by what the ranks are, as a pure function.
+"""The transport by which records cross between ranks, chosen by a pure function of the ranks' devices.
 
-By `peer`, kernels write into the memory of other GPUs of the host (CUDA IPC), and no host takes part. By `nccl`, hosts
-direct and GPUs move, on one host or several. By `mpi`, records go through host memory, between devices of any kind.
+    peer    kernels write into the memory of other GPUs of the host (CUDA IPC)
+    nccl    hosts start NCCL, which moves records between GPUs, of one host or several
+    mpi     records go through host memory, between devices of any kind
+
+By `peer` the hosts take no part in a superstep.
 """
 
 from __future__ import annotations
@@ -32,12 +35,12 @@ def choose_transport(
     """Choose the transport of a run.
 
     Args:
-        ranks: What each rank is: its `device`, and of a rank on a GPU what `engine.gpu.choice.gpu_facts` tells.
-        asked: What the user wants.
+        ranks: For each rank its `device`, and for one on a GPU what `engine.gpu.choice.gpu_facts` returns, [size].
+        asked: The user's choice.
         by_hosts: Whether hosts take part in every superstep (`needs_hosts`).
 
     Raises:
-        ConfigError: If the user wants what is not possible; it says why.
+        ConfigError: If the user's choice is not possible; it says why.
 
     >>> choose_transport([{"device": "cpu"}, {"device": "cpu"}], "auto")
     'mpi'
@@ -55,11 +58,11 @@ def choose_transport(
 
 
 def needs_hosts(program: VertexProgram) -> bool:
-    """Tell whether something crosses that kernels do not pass: what is kept on edges."""
-    return program.links_edges
+    """Tell whether a program needs the host to exchange values kept on edges, which kernels do not send."""
+    return program.reads_edge_links
 
 
-SHARED = "ranks share a GPU, on which their kernels would wait for each other's turn"
+SHARED = "ranks share a GPU, on which their kernels take turns, and would wait for each other"
 
 
 def reason_against_peers(ranks: Sequence[Mapping[str, Any]]) -> str:

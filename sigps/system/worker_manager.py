@@ -28,11 +28,9 @@ from sigps.graph.graph import Graph
 from sigps.graph.measures.neighbourhood import neighbourhoods
 from sigps.graph.partitioning.partition import Assignment, PartitionFunction
 from sigps.model.vertex import Vertex
-from sigps.system.checkpoint.identity import Identity
-from sigps.system.checkpoint.log_files import Manifest
-from sigps.system.checkpoint.resume import find_log, read_snapshot, stats_of
+from sigps.system.checkpoint.files import Manifest
+from sigps.system.checkpoint.resume import Identity, find_log, read_snapshot, stats_of
 from sigps.system.checkpoint.state_log import Checkpoint, StateLog
-from sigps.system.communicator import Communicator
 from sigps.system.data_locator import DataLocator, DeviceLocator
 from sigps.system.faults.detector import FaultDetector
 from sigps.system.faults.watch import Faults, WatchedExchange, watch
@@ -126,18 +124,17 @@ class WorkerManager:
     """One rank of a run.
 
     Args:
-        communicator: The control plane.
-        graph: The graph, its rows spread over the same ranks.
+        graph: The graph, its rows spread over the ranks of the run.
         threads: Threads of this rank; None for its share of the host's cores.
 
     Attributes:
         rank_on_host: This rank's number among those of its host.
     """
 
-    def __init__(self, communicator: Communicator, graph: Graph, threads: int | None) -> None:
-        self._communicator, self._graph = communicator, graph
-        hosts = communicator.group.all_gather(platform.node())
-        self.rank_on_host = hosts[: communicator.group.rank].count(platform.node())
+    def __init__(self, graph: Graph, threads: int | None) -> None:
+        self._group, self._graph = graph.group, graph
+        hosts = self._group.all_gather(platform.node())
+        self.rank_on_host = hosts[: self._group.rank].count(platform.node())
         share = max(1, available_cores() // hosts.count(platform.node()))
         self._num_threads = threads or share
 
@@ -176,18 +173,18 @@ class WorkerManager:
         chosen = self._transport(executable, registrations, transport, found)
         options = self._options(options, registrations, chosen, faults)
         master = None
-        if self._communicator.is_master:
+        if self._group.rank == 0:
             checkpoint = saving.checkpoint if saving else None
             master = Master(registrations, max_supersteps, on_progress, checkpoint, stats)
-        order = self._communicator.order({"capacities": master.capacities} if master else None)
-        needs = executable.spec.needs(executable, program, self._graph, self._communicator.size)
+        order = self._group.broadcast({"capacities": master.capacities if master else []})
+        needs = executable.spec.needs(executable, program, self._graph, self._group.size)
         capacities = tuple(order["capacities"])
         assignment, subgraph = partition_of(self._graph, method, capacities, needs, self._num_threads)
         last_log = functools.partial(_last_log, state_log)
         worker: Worker | None = None
         with (
             Threads(self._num_threads) as threads,
-            watch(self._communicator.group, faults, last_log) as detector,
+            watch(self._group, faults, last_log) as detector,
             _naming_the_log(state_log),
         ):
             exchange = self._exchange(assignment, subgraph, chosen)
@@ -196,13 +193,13 @@ class WorkerManager:
                     exchange, detector, lambda: worker.engine.superstep if worker else 0
                 )
             if detector is not None and state_log is not None:
-                state_log.on_whole = detector.note_log
+                state_log.on_whole = detector.record_log
             worker = Worker(RunContext(program, executable, subgraph, exchange, threads, options))
             if found is None:
                 self._begin(worker, program, executable, threads, registrations)
             elif saving is not None:
                 folder = saving.checkpoint.folder
-                worker.engine.restore(read_snapshot(folder, found, self._communicator.group, assignment))
+                worker.engine.restore(read_snapshot(folder, found, self._group, assignment))
                 if detector is not None:
                     detector.waiting()
             reason = self._follow(worker, master, stats, state_log, detector)
@@ -219,9 +216,9 @@ class WorkerManager:
         Raises:
             ConfigError: If ranks on these devices cannot work together.
         """
-        alone = self._communicator.size == 1
+        alone = self._group.size == 1
         facts = executable.spec.facts_of_rank(self.rank_on_host, self._num_threads, alone=alone)
-        registrations = self._communicator.report(facts)
+        registrations = self._group.all_gather(facts)
         in_fixed_order = options.deterministic or bool(saving and saving.resumes)
         _check_mixture(
             [rank["device"] for rank in registrations],
@@ -253,7 +250,7 @@ class WorkerManager:
         faults: Faults | None,
     ) -> RunOptions:
         """Return how the run goes among these ranks."""
-        if self._communicator.size == 1:
+        if self._group.size == 1:
             return options
         patience = math.inf
         if faults is not None:
@@ -291,8 +288,8 @@ class WorkerManager:
         identity = Identity.of(saving.program, self._graph, saving.precision)
         checkpoint, found = saving.checkpoint, None
         if saving.resumes:
-            found = find_log(checkpoint.folder, identity, self._communicator.group, max_supersteps)
-        if saving.resumes and self._communicator.is_master:
+            found = find_log(checkpoint.folder, identity, self._group, max_supersteps)
+        if saving.resumes and self._group.rank == 0:
             where = (
                 f"from {checkpoint.folder / found.name}" if found else "at superstep 0: there is no state log"
             )
@@ -310,7 +307,7 @@ class WorkerManager:
     ) -> Reason:
         """Do what the master orders until the run is over; return why it is."""
         while True:
-            order = self._communicator.order(master.next_order() if master else None)
+            order = self._group.broadcast(master.next_order() if master else {})
             if order["verb"] == "stop":
                 if state_log is not None:
                     state_log.close(worker.engine.traced)
@@ -329,10 +326,10 @@ class WorkerManager:
                 detector.waiting()
             stats.extend(outcome.stats)
             if master is not None:
-                master.hear(outcome.ended, outcome.stats, stopped=outcome.stopped)
+                master.record(outcome.ended, outcome.stats, stopped=outcome.stopped)
 
     def _exchange(self, assignment: Assignment, subgraph: Subgraph, transport: Transport) -> Exchange:
-        group = self._communicator.group
+        group = self._group
         if transport == "nccl":
             located = DeviceLocator(self._graph, assignment, subgraph)
             return MessageCenter(group, subgraph, located, nccl.connect(group))

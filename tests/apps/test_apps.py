@@ -12,8 +12,8 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from app_runs import DEVICES, NAMES, as_networkx, by_id, first_id
-from battery import BATTERY
+from app_judges import DEVICES, as_networkx, by_id, first_id
+from battery import BATTERY, NAMES
 from scipy.sparse import csgraph
 
 import sigps

@@ -10,7 +10,7 @@ import pytest
 from sigps import Checkpoint, Graph, run
 from sigps.apps import SSSP
 from sigps.cli import main as cli
-from sigps.system.checkpoint.log_files import find_logs
+from sigps.system.checkpoint.files import find_logs
 
 Command = Callable[..., tuple[int, str, str]]
 

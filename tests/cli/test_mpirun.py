@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 import pytest
-from launched import SECONDS, end_of, wait_until_gone
 from places import SUPPORT
+from processes import SECONDS, end_of, wait_until_gone
 
 pytestmark = pytest.mark.mpi
 
@@ -33,7 +33,7 @@ rank = world().rank
 
 SAME_RESULTS = """
 import json
-import rank_programs
+import equality_programs
 from sigps.apps import BFS, PageRank, SSSP, WCC
 
 draw = np.random.default_rng(3)

@@ -12,12 +12,53 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import JOB, PROGRAM, SECONDS, Outcome, end_of, start
+from processes import SECONDS, Outcome, end_of
+from relaunched_job import JOB, start
 
 from sigps import Checkpoint, ConfigError, Graph, run
 from sigps.apps import WCC
 from sigps.cli import main as cli
 from sigps.cli.relaunch import Ended, Launch, command_of, relaunch
+
+PROGRAM = """
+import os
+import signal
+from pathlib import Path
+
+from sigps import Param, State, Vertex
+
+
+class Echo(Vertex, message=int):
+    '''Sums what it hears; the process that has vertex 40 is killed in some superstep, a few times.'''
+
+    at: Param[int] = 7
+    times: Param[int] = 0
+    seen: State[int] = 0
+
+    def compute(self, messages):
+        for message in messages:
+            self.seen += message
+        if self.id == 40:
+            self.die()
+        if self.superstep < 12:
+            self.send_to_neighbors(self.seen % 97 + 1)
+        self.vote_to_halt()
+
+    def die(self):
+        died = len(list(Path().glob("died-*")))
+        if self.superstep == self.at and died < self.times:
+            Path(f"died-{died}").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Forever(Vertex):
+    seen: State[int] = 0
+
+    def compute(self, messages):
+        self.seen += 1
+        if self.superstep == 3:
+            Path(f"ready-{os.getpid()}").touch()
+"""
 
 
 @pytest.fixture

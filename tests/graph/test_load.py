@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loaded import arcs, load_in_ranks, vertices, write
+from graph_files import arcs, load_in_ranks, vertices, write
 
 import sigps.graph.load as load_module
 from sigps.errors import ConfigError, GraphError

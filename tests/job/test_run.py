@@ -7,9 +7,9 @@ import platform
 import warnings
 from typing import Any
 
+import equality_programs as programs
 import numpy as np
 import pytest
-import rank_programs as programs
 from battery import BATTERY
 from thread_group import ThreadGroup, run_ranks
 
@@ -444,7 +444,7 @@ def test_statistics_count_what_happened() -> None:
     for stats in run_ranks(2, run_apart):
         assert [s.active for s in stats] == [4, 4, 4]
         assert [s.messages for s in stats] == [4, 4, 0]
-        # 0 and 2 live on rank 0 and are heard on rank 1: two records of 8 bytes, and a byte for their form.
+        # Rank 0 owns 0 and 2, and rank 1 reads them: two records of 8 bytes, and a byte for their encoding.
         assert [s.bytes_moved for s in stats] == [0, 17, 17]
 
 

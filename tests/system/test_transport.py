@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from edge_programs import Closeness, Marks
-from rank_programs import Jump
+from equality_programs import Jump
 
 from sigps import Vertex
 from sigps.apps import EgoNet, PageRank

@@ -170,7 +170,7 @@ class DirectMessages:
         senders = self._subgraph.owned_gids[mail[2]] if self._in_order else None
         if not self._lists:
             targets, messages = self._combined(targets, messages, job)
-        lids, messages, num_bytes = self._exchange.post(targets, senders, messages)
+        lids, messages, num_bytes = self._exchange.route(targets, senders, messages)
         if self._lists:
             self._boxes = list_by_target(lids, messages, self._subgraph.num_owned)
         else:

@@ -128,7 +128,7 @@ class Engine:
             self._can_push
             and exchange.size == 1
             and (master is None or master.waits)
-            and not (self._goes_by_edge or program.links_edges or self.aggregates.given)
+            and not (self._goes_by_edge or program.reads_edge_links or self.aggregates.given)
         )
         parts = threads.count * (32 if program.reads_neighbors else 8)
         self._ranges = cut_vertices(incoming.offsets, parts if threads.count > 1 else 1)
@@ -539,7 +539,7 @@ class Engine:
 
 
 def _edge_states(program: VertexProgram, subgraph: Subgraph, exchange: Exchange) -> EdgeStates | None:
-    if not program.links_edges:
+    if not program.reads_edge_links:
         return None
     edges = subgraph.outgoing
     assert edges is not None

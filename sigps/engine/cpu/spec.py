@@ -80,7 +80,7 @@ def _gains_by_degree(program: VertexProgram, graph: Graph) -> bool:
     """
     from sigps.engine.partition.degree_order import gains_by_degree
 
-    if program.delivery is not Delivery.RECORD or program.links_edges:
+    if program.delivery is not Delivery.RECORD or program.reads_edge_links:
         return False
     was_run = graph.derived("runs on CPU cores", lambda: [False])
     if not was_run[0]:

@@ -297,7 +297,7 @@ def can_push(compiled: CudaProgram) -> bool:
 
 def can_cluster(compiled: CudaProgram) -> bool:
     """Return whether the small-frontier kernel can run a program: it pushes, and commits no edge states."""
-    return can_push(compiled) and not compiled.program.links_edges
+    return can_push(compiled) and not compiled.program.reads_edge_links
 
 
 def shape_of(compiled: CudaProgram) -> Shape:
@@ -305,7 +305,7 @@ def shape_of(compiled: CudaProgram) -> Shape:
     return choose_shape(
         record_bytes=int(compiled.defines["SIGPS_RECORD_BYTES"]),
         stops_early=compiled.defines["SIGPS_EARLY_EXIT"] == "1",
-        reads_columns=bool(compiled.program.edge_columns) or compiled.program.links_edges,
+        reads_columns=bool(compiled.program.edge_columns) or compiled.program.reads_edge_links,
         walks=compiled.program.reads_edges,
     )
 

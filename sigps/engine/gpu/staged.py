@@ -139,7 +139,7 @@ class GpuPartEngine(GpuEngine):
         direct, exchange = self._memory.direct, self._exchange
         copier = copies_on_device() if exchange.on_device else BY_HOST
         gids, messages = direct.copy(copier, lambda ids: exchange.find(ids, self.superstep))
-        lids, arrived, num_bytes = exchange.post(gids, None, messages)
+        lids, arrived, num_bytes = exchange.route(gids, None, messages)
         direct.put(lids, arrived)
         return num_bytes
 

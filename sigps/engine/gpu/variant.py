@@ -114,6 +114,6 @@ def _cluster(module: Module, cluster: Cluster, gpu: Gpu) -> tuple[Kernel | None,
 
 def find_edge_obstacle(compiled: CudaProgram, arch: str) -> str | None:
     """Return what of a program the edge schedule cannot run on a GPU; None where it can run it."""
-    if compiled.program.links_edges:
+    if compiled.program.reads_edge_links:
         return "values kept on edges (EdgeState), or common_neighbors()"
     return find_atomics_obstacle(compiled, arch)

@@ -302,7 +302,7 @@ class InterpretedEngine:
         by_id = np.array(mail.by_id, dtype=bool)
         gids[by_id] = self._exchange.find(gids[by_id], self.superstep)
         arrays = self._as_arrays(mail.messages)
-        lids, arrived, num_bytes = self._exchange.post(gids, np.array(mail.senders, dtype=np.int64), arrays)
+        lids, arrived, num_bytes = self._exchange.route(gids, np.array(mail.senders, dtype=np.int64), arrays)
         self._put(lids, arrived)
         return num_bytes
 

@@ -9,7 +9,7 @@ import pytest
 from cells import program_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import CASES, kite
+from worked_cases import CASES, kite
 
 from sigps import Graph, Vertex, run
 from sigps.compiler.frontend.analysis import analyse

@@ -120,7 +120,7 @@ def test_programs_that_only_take_what_is_better(program: Any) -> None:
     assert analyse(program, "single").monotone is not None
 
 
-MORE = 'compute() does more than "take a better value, or do nothing"'
+MORE = 'compute() does more than "store a better value, or do nothing"'
 KEY = "the first value of a message is not the sender's, nor that and one of the edge added up"
 
 
@@ -300,7 +300,9 @@ def test_the_last_superstep_counts_though_nobody_heard_anything_better() -> None
 
 
 def test_explain_tells_which_programs_they_are() -> None:
-    assert "monotone     a message that is not better than what a vertex knows is dropped" in explain(SSSP)
+    assert "monotone     a message that is not better than its target's current value is dropped" in explain(
+        SSSP
+    )
     assert "monotone     no: there is not one min or max of messages" in explain(PageRank)
 
 

@@ -59,7 +59,7 @@ def test_programs_that_take_a_better_value_and_pass_it_on(program: Any) -> None:
     assert find_obstacle(analyse(program)) is None
 
 
-MORE = 'compute() does more than "take a better value and pass it on"'
+MORE = 'compute() does more than "store a better value and send it on"'
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ MORE = 'compute() does more than "take a better value and pass it on"'
         (spread(end="self.best = self.id"), MORE),
         (
             spread(fields="rounds = Aggregator.sum(int)", end="self.rounds += 1"),
-            "a vertex keeps more than the best value it knows",
+            "a vertex has more state than its current value",
         ),
-        (BFS(source=0), "a vertex keeps more than the best value it knows"),
+        (BFS(source=0), "a vertex has more state than its current value"),
         (SSSP(source=0), "there is not one min or max of one value"),
         (PageRank(), "there is not one min or max of one value"),
     ],

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from app_runs import first_id
+from app_judges import first_id
 from battery import BATTERY
 
 import sigps.apps

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import PROGRAMS
-from gpu_judged import assert_as_judged, assert_same_in_leases
-from rank_programs import Reach
+from equality_programs import PROGRAMS, Reach
+from gpu_ways import assert_as_judged, assert_same_in_leases
 from ways import Way
 
 from sigps import Aggregator, Graph, Param, State, Vertex, run

@@ -8,21 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from battery import BATTERY, Sample
-from cases import NAMES, PROGRAMS, program_for, samples
-from gpu_judged import (
-    BUSY,
-    DIRECTIONS,
-    WAYS,
-    Simmer,
-    assert_as_judged,
-    assert_same_in_leases,
-    fans,
-    rows_of_every_kind,
-)
+from battery import BATTERY, NAMES, Sample
+from equality_programs import PROGRAMS, Totals, program_for
+from gpu_ways import BUSY, DIRECTIONS, WAYS, assert_as_judged, assert_same_in_leases, fans, rows_of_every_kind
+from graphs import samples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rank_programs import Totals
+from send_programs import Simmer
 from ways import Way, assert_same
 
 from sigps import Graph, State, Vertex, generate, run

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import PROGRAMS as ENGINE_PROGRAMS
 from cells import program_of
-from cuda_programs import PROGRAMS
 from edge_programs import EdgeTriangles, Marks, Returns
+from equality_programs import PROGRAMS as ENGINE_PROGRAMS
+from worked_cases import PROGRAMS
 
 try:
     IS_THERE = all(importlib.util.find_spec(name) is not None for name in ("numba_cuda", "cuda.core"))

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from app_runs import RANDOM, arcs_of, vertices_of
+from app_judges import RANDOM, arcs_of, vertices_of
 from battery import BATTERY, Sample
-from cases import samples
+from graphs import samples
 from hypothesis import given
 from hypothesis import strategies as st
-from measured import counted
+from neighbor_measures import counted
 from numpy.typing import NDArray
 
 from sigps.engine.gpu.simple_rows import (

@@ -7,12 +7,12 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from app_runs import as_networkx, by_id
+from app_judges import as_networkx, by_id
 from battery import BATTERY, Sample
-from cases import samples
-from gpu_judged import rows_of_every_kind
+from gpu_ways import rows_of_every_kind
+from graphs import samples
 from hypothesis import HealthCheck, given, settings
-from measured import Around, counted, run_on
+from neighbor_measures import Around, counted, run_on
 from ways import Way
 
 import sigps

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from battery import BATTERY
-from cases import samples
+from graphs import samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from thread_group import ThreadGroup, run_ranks

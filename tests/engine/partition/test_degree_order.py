@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from battery import BATTERY
-from cases import program_for
+from equality_programs import program_for
 from ways import Way, assert_all_equal
 
 from sigps import Checkpoint, Graph, State, Vertex, generate, run

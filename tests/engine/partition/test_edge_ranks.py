@@ -11,11 +11,21 @@ import pytest
 pytest.importorskip("numba_cuda", reason="needs numba-cuda: pip install 'sigps[cuda-link]'")
 
 import host_gpu
-from battery import BATTERY, Sample
-from cases import NAMES, samples
+from battery import BATTERY, NAMES, Sample
 from edge_logs import LOGS, assert_goes_on
-from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
-from edge_state_programs import Posts, Signs, Unasked
+from edge_programs import (
+    Closeness,
+    EdgeTriangles,
+    Loudest,
+    Marks,
+    Mirrors,
+    Posts,
+    Returns,
+    Signs,
+    Unasked,
+    Waves,
+)
+from graphs import samples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from thread_group import ThreadGroup, run_ranks

@@ -11,12 +11,22 @@ import networkx as nx
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from app_runs import NAMES, RANDOM, neighbours_of
-from battery import BATTERY, Sample
-from cases import samples
+from app_judges import RANDOM, neighbours_of
+from battery import BATTERY, NAMES, Sample
 from cells import program_of
-from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
-from edge_state_programs import Posts, Signs, Unasked
+from edge_programs import (
+    Closeness,
+    EdgeTriangles,
+    Loudest,
+    Marks,
+    Mirrors,
+    Posts,
+    Returns,
+    Signs,
+    Unasked,
+    Waves,
+)
+from graphs import samples
 from hypothesis import given
 from hypothesis import strategies as st
 from thread_group import ThreadGroup

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from battery import BATTERY, Sample
+from battery import BATTERY, NAMES, Sample
 from thread_group import ThreadGroup, run_ranks
 from ways import by_size
 
@@ -16,7 +16,6 @@ from sigps.engine.partition.edge_list import EdgeList
 from sigps.engine.partition.subgraph import Subgraph, build_subgraph, columns_of
 from sigps.graph.partitioning.partition import Assignment, partition
 
-NAMES = [name for name in BATTERY if name != "empty"]
 PARTITIONERS = ["edges", "vertices", "hash", "bfs"]
 
 

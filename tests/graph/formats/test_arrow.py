@@ -11,7 +11,7 @@ import pyarrow
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
-from loaded import arcs, load_in_ranks, vertices, write
+from graph_files import arcs, load_in_ranks, vertices, write
 
 from sigps.errors import GraphError
 from sigps.graph.load import load

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loaded import COMPRESSORS, arcs, load_in_ranks, vertices, write
+from graph_files import COMPRESSORS, arcs, load_in_ranks, vertices, write
 
 from sigps.errors import GraphError
 from sigps.graph.load import load

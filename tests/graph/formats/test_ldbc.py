@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loaded import arcs, load_in_ranks, vertices, write
+from graph_files import arcs, load_in_ranks, vertices, write
 
 from sigps.errors import GraphError
 from sigps.graph.formats.ldbc import ldbc_files

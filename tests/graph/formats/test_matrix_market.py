@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse
-from loaded import arcs, load_in_ranks, vertices, write
+from graph_files import arcs, load_in_ranks, vertices, write
 
 from sigps.errors import GraphError
 from sigps.graph.load import load

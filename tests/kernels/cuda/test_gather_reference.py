@@ -7,13 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from adapter_cases import (
-    GRAPHS,
-    ON_EDGES,
-    PROGRAMS,
-    assert_as_interpreted,
-    assert_kept_as_interpreted,
-)
+from adapter_judge import GRAPHS, ON_EDGES, PROGRAMS, assert_as_interpreted, assert_kept_as_interpreted
 from cuda_twin import Memory, Superstep
 
 from sigps.compiler.cuda.adapters import Layout

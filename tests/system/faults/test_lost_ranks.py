@@ -9,7 +9,8 @@ import re
 from pathlib import Path
 
 import pytest
-from commands import JOB, end_of, start
+from processes import end_of
+from relaunched_job import JOB, start
 
 from sigps import ConfigError, Faults, Graph, run
 from sigps.apps import WCC
