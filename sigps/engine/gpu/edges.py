@@ -23,28 +23,28 @@ if TYPE_CHECKING:
 __all__ = ["brought", "by_row", "fill_walked", "put_on_edges", "show_edges", "swapping"]
 
 
-def fill_walked(job: Any, graph: GpuGraph, program: VertexProgram, at: Callable[[str], int]) -> None:
+def fill_walked(arguments: Any, graph: GpuGraph, program: VertexProgram, at: Callable[[str], int]) -> None:
     """Tell a program's functions where edges lie, and what is kept there.
 
     Args:
-        job: A `kernels.abi.JOB`.
+        arguments: An `abi.ARGUMENTS`.
         graph: The partition, on the device.
         program: What walks its out-edges.
         at: Tells where one of the run's arrays begins.
     """
     walked = graph.walked
-    job["out_offsets"] = walked.offsets.data.ptr
-    job["out_gids"] = walked.gids.data.ptr
-    job["out_ids"] = walked.ids.data.ptr
+    arguments["out_offsets"] = walked.offsets.data.ptr
+    arguments["out_gids"] = walked.gids.data.ptr
+    arguments["out_ids"] = walked.ids.data.ptr
     for i, column in enumerate(program.read_columns):
-        job["out_columns"][i] = walked.column(column).data.ptr
+        arguments["out_columns"][i] = walked.column(column).data.ptr
     if program.reads_neighbors:
-        job["out_rows"] = walked.rows.data.ptr
+        arguments["out_rows"] = walked.rows.data.ptr
     if program.reads_reverse:
-        job["reverse"] = walked.back.data.ptr
-    for kind in ("own", "seen"):
+        arguments["reverse"] = walked.back.data.ptr
+    for kind in ("pending", "committed"):
         for i in range(len(program.edge_states)):
-            job[kind][i] = at(f"{kind}{i}")
+            arguments[kind][i] = at(f"{kind}{i}")
 
 
 def by_row(values: Any, before: Any, xp: Any) -> Any:

@@ -47,14 +47,14 @@ from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
 from sigps.errors import DeviceError, ExchangeError
 from sigps.kernels.cuda.lease import (
-    FEW_IN_A_ROW,
-    NO_ROOM,
-    NOBODY_THERE,
-    NOT_YET,
-    NOTHING_LEFT,
+    FINISHED,
+    NO_CAPACITY,
     PEER_LOST,
     PULL,
     PUSH,
+    RUNNING,
+    SMALL_BEFORE_SWITCH,
+    UNKNOWN_TARGET,
 )
 
 __all__ = ["GpuEngine", "GpuProgram", "find_gpu_obstacle"]
@@ -177,7 +177,7 @@ class GpuEngine:
             if self._master is not None and not self._master.waits:
                 end, self._lease["counts_idle"] = before + 1, self._master.in_flight
             ending = self._launch(end, outcome)
-            outcome.ended = ending == NOTHING_LEFT
+            outcome.ended = ending == FINISHED
             if self._master is not None:
                 self._run_master(self._master, outcome, counted=self.superstep > before)
             if self._is_priority_form and (outcome.ended or self.superstep == 1):
@@ -330,7 +330,7 @@ class GpuEngine:
         """
         form = self._form
         self._lease["end"], self._lease["push_gain"] = end, form.push_gain
-        self._lease["few_messages"] = form.cluster.most_messages if self._has_cluster else 0
+        self._lease["small_frontier_messages"] = form.cluster.most_messages if self._has_cluster else 0
         lanes = 32 if self._program.reads_neighbors else 1  # that compute a vertex
         blocks = num_blocks(
             self._gpu.num_sms * form.blocks_per_sm,
@@ -339,25 +339,29 @@ class GpuEngine:
             form.shape.threads,
         )
         near = self._near(form, blocks)
-        ending = NOT_YET
-        while ending in (NOT_YET, NO_ROOM) and self.superstep < end:
-            if self._few < FEW_IN_A_ROW:
+        ending = RUNNING
+        while ending in (RUNNING, NO_CAPACITY) and self.superstep < end:
+            if self._few < SMALL_BEFORE_SWITCH:
                 form.run_lease.launch(
                     blocks, form.shape.threads, (self._lease,), shared_bytes=near.num_bytes, cooperative=True
                 )
             else:
                 cluster = form.cluster
-                assert form.run_few is not None
-                form.run_few.launch_cluster(
+                assert form.run_small_frontier is not None
+                form.run_small_frontier.launch_cluster(
                     cluster.blocks, cluster.threads, (self._lease,), shared_bytes=cluster.shared_bytes
                 )
             control, stats = self._memory.read_back()
             outcome.stats.append_rows(stats, self._directions)
             self._control, plan = control, control["plan"]
-            self.superstep, ending, self._few = int(plan["superstep"]), int(plan["ended"]), int(plan["few"])
-            if ending == NO_ROOM:
+            self.superstep, ending, self._few = (
+                int(plan["superstep"]),
+                int(plan["ending"]),
+                int(plan["num_small"]),
+            )
+            if ending == NO_CAPACITY:
                 self._make_mail_room(control)
-        if ending == NOBODY_THERE:
+        if ending == UNKNOWN_TARGET:
             self._refuse_lost_mail(control)
         if ending == PEER_LOST:
             lost_rank = int(control["lost_id"])
@@ -388,8 +392,8 @@ class GpuEngine:
                 num_blocks=num_blocks,
                 num_hot_ghosts=int(self._lease["num_hot"]) if self.has_peers else 0,
             )
-        self._lease["num_near_records"], self._lease["num_near_bits"] = near.num_records, near.num_bits
-        self._lease["num_near_ghosts"] = near.num_ghosts
+        self._lease["num_cached_records"], self._lease["num_cached_bits"] = near.num_records, near.num_bits
+        self._lease["num_cached_ghosts"] = near.num_ghosts
         return near
 
     def _compiled(self, program: VertexProgram) -> Form:

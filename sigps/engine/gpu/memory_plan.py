@@ -218,16 +218,21 @@ def _arrays(
     if program.edge_states:
         zeros["wrote"] = bits
     for i, dtype in enumerate(program.edge_state_dtypes):
-        others[f"own{i}"] = dtype.itemsize * max(1, sizes.num_out_edges)
-        others[f"seen{i}"] = dtype.itemsize * max(1, sizes.num_out_edges + sizes.num_copies)
+        others[f"pending{i}"] = dtype.itemsize * max(1, sizes.num_out_edges)
+        others[f"committed{i}"] = dtype.itemsize * max(1, sizes.num_out_edges + sizes.num_copies)
     if sizes.num_peers:
-        board = report_bytes(len(program.aggregators)) * sizes.num_peers
-        zeros |= {"board0": board, "board1": board, "num_published": 4 * sizes.num_peers, "num_meetings": 8}
+        reports = report_bytes(len(program.aggregators)) * sizes.num_peers
+        zeros |= {
+            "reports0": reports,
+            "reports1": reports,
+            "num_published": 4 * sizes.num_peers,
+            "num_barriers": 8,
+        }
         others["peers"] = PEER.itemsize * sizes.num_peers
     if program.delivery is Delivery.DIRECT:
-        zeros |= {"again": bits, "counts": 4 * n, "offsets": 8 * (n + 1), "num_mails": 8}
+        zeros |= {"overflowed": bits, "counts": 4 * n, "offsets": 8 * (n + 1), "num_direct": 8}
         others |= {
-            "of_block": 8 * _MOST_BLOCKS,
+            "block_sums": 8 * _MOST_BLOCKS,
             **mail_arrays(compiled, sizes.mail_room, sizes.mail_received),
         }
         return zeros, others
@@ -281,10 +286,10 @@ def mail_arrays(compiled: CudaProgram, posted: int, received: int) -> dict[str, 
     """Name what grows with the mail: so much of what is posted, and so much of what has arrived, by target."""
     message = max(1, int(compiled.defines["SIGPS_MESSAGE_BYTES"]))
     arrays = {
-        "mail_kinds": posted,
-        "mail_targets": 8 * posted,
-        "mail_senders": 4 * posted,
-        "mail_messages": message * posted,
+        "direct_kinds": posted,
+        "direct_targets": 8 * posted,
+        "direct_senders": 4 * posted,
+        "direct_messages": message * posted,
     }
     if compiled.program.consumption is Consumption.LISTED:
         return arrays | _list_arrays(compiled, received)

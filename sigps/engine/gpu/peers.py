@@ -28,9 +28,9 @@ _LONGEST_WAIT = 3600.0
 
 _COUNTED = ("could_send", "pull_cost", "num_in_edges")
 
-_WRITTEN_TO = ("records0", "records1", "sent0", "sent1", "listed0", "listed1", "board0", "board1")
+_WRITTEN_TO = ("records0", "records1", "sent0", "sent1", "listed0", "listed1", "reports0", "reports1")
 
-_POSTED = ("mail_kinds", "mail_targets", "mail_messages")
+_POSTED = ("direct_kinds", "direct_targets", "direct_messages")
 
 
 class GpuPeerEngine(GpuEngine):
@@ -46,7 +46,7 @@ class GpuPeerEngine(GpuEngine):
 
     def __init__(self, *args: Any, patience: float = math.inf, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._lease["halo"]["patience"] = int(min(patience, _LONGEST_WAIT) * 1e9)
+        self._lease["halo"]["timeout"] = int(min(patience, _LONGEST_WAIT) * 1e9)
 
     def _run_memory(self) -> RunMemory:
         graph, exchange = self._graph, self._exchange
@@ -78,10 +78,10 @@ class GpuPeerEngine(GpuEngine):
         lease["could_send"], lease["pull_cost"], self._num_edges = everywhere.tolist()
         halo = lease["halo"]
         halo["rank"], halo["num_ranks"] = exchange.rank, exchange.size
-        for name in ("peers", "num_published", "num_meetings"):
+        for name in ("peers", "num_published", "num_barriers"):
             halo[name] = memory.array(name, np.uint8).data.ptr
         for parity in range(2):
-            halo["board"][parity] = memory.array(f"board{parity}", np.uint8).data.ptr
+            halo["reports"][parity] = memory.array(f"reports{parity}", np.uint8).data.ptr
         if self._posts:
             self._tell_mail(memory)
         else:
@@ -93,7 +93,7 @@ class GpuPeerEngine(GpuEngine):
         arrays: list[tuple[str, Windows, Any]] = [
             *(
                 (name, self._windows, memory.array(name, np.uint8))
-                for name in ("board0", "board1", "num_mails")
+                for name in ("reports0", "reports1", "num_direct")
             ),
             *((name, self._mail_windows, memory.mail(name, np.uint8)) for name in _POSTED),
         ]
@@ -103,8 +103,8 @@ class GpuPeerEngine(GpuEngine):
         for other, peer in enumerate(peers):
             for (name, windows, _), offset in zip(arrays, told[other].tolist(), strict=True):
                 at = windows.addresses[other] + offset
-                if name.startswith("board"):
-                    peer["board"][int(name[-1])] = at
+                if name.startswith("reports"):
+                    peer["reports"][int(name[-1])] = at
                 else:
                     peer[name] = at
         memory.array("peers", np.uint8).set(peers.view(np.uint8))
@@ -127,7 +127,7 @@ class GpuPeerEngine(GpuEngine):
             *places, listed = told[rank, first:].reshape(exchange.size, 4)[exchange.rank].tolist()
             peer["num_hot"], peer["first_hot"], peer["first_cold"] = places
             for parity in range(2):
-                for name in ("records", "sent", "board"):
+                for name in ("records", "sent", "reports"):
                     peer[name][parity] = theirs[f"{name}{parity}"]
                 peer["listed"][parity] = theirs[f"listed{parity}"] + 4 * listed
         memory.array("peers", np.uint8).set(peers.view(np.uint8))
@@ -137,7 +137,7 @@ class GpuPeerEngine(GpuEngine):
         halo = lease["halo"]
         arrays = {
             "bounds": layout.bounds,
-            "places": layout.places,
+            "vertices": layout.places,
             "copy_offsets": layout.copy_offsets,
             "copies": layout.copies,
             "list_begins": listed,
@@ -182,7 +182,7 @@ class GpuPeerEngine(GpuEngine):
 
         exchange, memory = self._exchange, self._memory
         arrays = mail_arrays(self._form.compiled, room, self._sum(room))
-        posted = {name: size for name, size in arrays.items() if name.startswith("mail_")}
+        posted = {name: size for name, size in arrays.items() if name.startswith("direct_")}
         ends = np.cumsum([-(-size // 256) * 256 for size in posted.values()]).tolist()
 
         def take() -> dict[str, Any]:
@@ -204,11 +204,11 @@ class GpuPeerEngine(GpuEngine):
     def _refuse_lost_mail(self, control: Any) -> None:
         """Tell whose message named nobody. Collective."""
         memory, exchange, superstep = self._memory, self._exchange, self.superstep - 1
-        count = min(memory.mail_room, int(memory.mail("num_mails", np.uint64)[0]))
-        by_id = memory.mail("mail_kinds", np.uint8)[:count] == 1
+        count = min(memory.mail_room, int(memory.mail("num_direct", np.uint64)[0]))
+        by_id = memory.mail("direct_kinds", np.uint8)[:count] == 1
         error = None
         try:
-            exchange.find(memory.mail("mail_targets", np.int64)[:count][by_id].get(), superstep)
+            exchange.find(memory.mail("direct_targets", np.int64)[:count][by_id].get(), superstep)
         except ExchangeError as found:
             error = found
         who = np.flatnonzero(exchange.gather(np.array([error is not None], dtype=np.int64)))

@@ -19,18 +19,18 @@ from sigps.engine.gpu.edges import fill_walked
 from sigps.engine.gpu.memory_plan import RunPlan, Sizes, bytes_to_show, mail_arrays, plan_run
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.errors import DeviceError
-from sigps.kernels.cuda.abi import JOB
+from sigps.kernels.cuda.abi import ARGUMENTS
 from sigps.kernels.cuda.lease import (
     ACTIVE,
-    ASK_NOBODY,
-    ASK_SOME,
     CONTROL,
     HALTED,
     LEASE,
-    NOT_YET,
     PULL,
     PUSH,
     RETIRED,
+    RUNNING,
+    SENDERS_BITMAP,
+    SENDERS_NONE,
     STATS,
 )
 
@@ -144,27 +144,27 @@ def _lease(
     def at(name: str) -> int:
         return run + plan.offsets[name] if name in plan.offsets else 0
 
-    for name, edges in (("in_job", graph.incoming), ("out_job", graph.outgoing)):
-        job = np.zeros((), dtype=JOB)
-        job["num_vertices"], job["num_edges"] = subgraph.num_vertices, subgraph.num_edges
-        job["params"], job["aggregates"] = at("params"), at("aggregates")
-        job["ids"] = graph.ids(narrow).data.ptr
-        job["out_degrees"] = graph.out_degrees.data.ptr
-        job["in_degrees"] = graph.incoming.rows.degrees.data.ptr
+    for name, edges in (("in_arguments", graph.incoming), ("out_arguments", graph.outgoing)):
+        arguments = np.zeros((), dtype=ARGUMENTS)
+        arguments["num_vertices"], arguments["num_edges"] = subgraph.num_vertices, subgraph.num_edges
+        arguments["params"], arguments["aggregates"] = at("params"), at("aggregates")
+        arguments["ids"] = graph.ids(narrow).data.ptr
+        arguments["out_degrees"] = graph.out_degrees.data.ptr
+        arguments["in_degrees"] = graph.incoming.rows.degrees.data.ptr
         for i, column in enumerate(program.edge_columns):
-            job["columns"][i] = edges.column(column).data.ptr
+            arguments["columns"][i] = edges.column(column).data.ptr
         for i, offset in enumerate(plan.states):
-            job["states"][i] = states + offset
+            arguments["states"][i] = states + offset
         for i in range(len(compiled.message)):
-            job["lists"][i] = at(f"list{i}")
-        for kind in ("num_mails", "mail_kinds", "mail_targets", "mail_senders", "mail_messages"):
-            job[kind] = at(kind)
-        job["mail_room"] = Sizes(graph.places.size, 0, 0).mail_room
+            arguments["lists"][i] = at(f"list{i}")
+        for kind in ("num_direct", "direct_kinds", "direct_targets", "direct_senders", "direct_messages"):
+            arguments[kind] = at(kind)
+        arguments["direct_capacity"] = Sizes(graph.places.size, 0, 0).mail_room
         if program.reads_edges:
-            fill_walked(job, graph, program, at)
-        lease[name] = job
+            fill_walked(arguments, graph, program, at)
+        lease[name] = arguments
     lease["in_edges"], lease["out_edges"] = graph.incoming.structure(), graph.outgoing.structure()
-    lease["num_owned"], lease["num_places"] = graph.places.size, graph.num_places
+    lease["num_owned"], lease["num_lids"] = graph.places.size, graph.num_places
     lease["num_hubs"] = graph.num_hubs
     rows = graph.incoming.rows
     if program.delivery is not Delivery.DIRECT:  # whose vertices have no bits to set
@@ -181,12 +181,12 @@ def _lease(
             lease[name][i] = at(f"{name}{i}")
     for name in _SINGLE:
         lease[name] = at(name)
-    mail = lease["mail"]
-    mail["places"] = (graph.places_of_gids() if num_peers else graph.places).data.ptr
-    for name in ("messages", "counts", "of_block", "again"):
+    mail = lease["direct"]
+    mail["lids_of_gids"] = (graph.places_of_gids() if num_peers else graph.places).data.ptr
+    for name in ("messages", "counts", "block_sums", "overflowed"):
         mail[name] = at(name)
     if program.delivery is Delivery.DIRECT:
-        mail["ids"], mail["places_of"] = graph.sorted_ids()
+        mail["sorted_ids"], mail["lids_of_ids"] = graph.sorted_ids()
     return lease
 
 
@@ -281,7 +281,7 @@ class RunMemory:
         if not dtypes:
             return [], []
         walked = self._graph.walked
-        counts = {"own": walked.num_edges, "seen": walked.num_edges + walked.num_copies}
+        counts = {"pending": walked.num_edges, "committed": walked.num_edges + walked.num_copies}
         own, seen = (
             [self.array(f"{kind}{i}", d)[:count] for i, d in enumerate(dtypes)]
             for kind, count in counts.items()
@@ -316,7 +316,7 @@ class RunMemory:
         control = np.zeros((), dtype=CONTROL)
         plan = control["plan"]
         plan["superstep"], plan["direction"] = superstep, PUSH if pushes else PULL
-        plan["asking"] = ASK_SOME if superstep else ASK_NOBODY
+        plan["sender_filter"] = SENDERS_BITMAP if superstep else SENDERS_NONE
         plan["has_bits"], plan["any_retired"] = 1, has_retired
         self.array("control", np.uint8).set(np.frombuffer(control.tobytes(), np.uint8))
         return control
@@ -361,12 +361,12 @@ class RunMemory:
         status = self.array("status", np.uint8)
         # Not by a mask as an index, whose places would be counted first.
         status[:] = cupy.where(status == HALTED, np.uint8(ACTIVE), status)
-        self._go_on(control, direction=PULL, few=0)
+        self._go_on(control, direction=PULL, num_small=0)
 
     def _go_on(self, control: Any, **changes: int) -> None:
         """Let a lease go on that ended, with a plan that says something else."""
         resumed = control.copy()
-        for name, value in {"ended": NOT_YET, **changes}.items():
+        for name, value in {"ending": RUNNING, **changes}.items():
             resumed["plan"][name] = value
         self.array("control", np.uint8).set(np.frombuffer(resumed.tobytes(), np.uint8))
 
@@ -389,11 +389,11 @@ class RunMemory:
     @property
     def mail_room(self) -> int:
         """How much mail may be posted."""
-        return int(self.lease["in_job"]["mail_room"])
+        return int(self.lease["in_arguments"]["direct_capacity"])
 
     def wanted_mail_room(self) -> int:
         """Return how much room for mail there should be after a superstep that ran out of it; no less than there is."""
-        room, wanted = self.mail_room, int(self.mail("num_mails", np.uint64)[0])
+        room, wanted = self.mail_room, int(self.mail("num_direct", np.uint64)[0])
         return max(2 * room, wanted + wanted // 4) if wanted > room else room
 
     def move_mail(self, room: int, take: Callable[[], Mapping[str, Any]]) -> None:
@@ -406,21 +406,21 @@ class RunMemory:
         import cupy
 
         n = self._graph.places.size
-        count = min(self.mail_room, int(self.mail("num_mails", np.uint64)[0]))
-        again = cupy.unpackbits(self.array("again", np.uint8), bitorder="little")[:n].view(cupy.bool_)
-        stays = ~again[self.mail("mail_senders", np.uint32)[:count]]
+        count = min(self.mail_room, int(self.mail("num_direct", np.uint64)[0]))
+        again = cupy.unpackbits(self.array("overflowed", np.uint8), bitorder="little")[:n].view(cupy.bool_)
+        stays = ~again[self.mail("direct_senders", np.uint32)[:count]]
         kept = int(stays.sum())
         posted = {}
         for name, width in mail_arrays(self._compiled, 1, 0).items():
-            if name.startswith("mail_"):
+            if name.startswith("direct_"):
                 rows = self.mail(name, np.uint8)[: count * width].reshape(count, width)
                 posted[name] = rows[stays].ravel()
         for name, new in take().items():
             old = posted[name] if name in posted else self.mail(name, np.uint8)
             new[: old.size] = old
             self._use(name, new)
-        self.mail("num_mails", np.uint64)[0] = kept
-        self.lease["in_job"]["mail_room"] = room
+        self.mail("num_direct", np.uint64)[0] = kept
+        self.lease["in_arguments"]["direct_capacity"] = room
 
     def resume(self, control: Any) -> None:
         """Let a superstep go on with those who found no room for their mail."""
@@ -436,7 +436,7 @@ class RunMemory:
         check_fits({"mail": sum(arrays.values())})
         for name, size in arrays.items():
             self._use(name, cupy.empty(size, dtype=cupy.uint8))
-        self.lease["in_job"]["mail_room"] = num_mails
+        self.lease["in_arguments"]["direct_capacity"] = num_mails
 
     def mail(self, name: str, dtype: Any) -> Any:
         """Return one of the arrays that grow with the mail."""
@@ -445,13 +445,13 @@ class RunMemory:
 
     def _use(self, name: str, array: Any) -> None:
         self._more = [(known, kept) for known, kept in self._more if known != name] + [(name, array)]
-        job = self.lease["in_job"]
+        arguments = self.lease["in_arguments"]
         if name.startswith("list"):
-            job["lists"][int(name.removeprefix("list"))] = array.data.ptr
+            arguments["lists"][int(name.removeprefix("list"))] = array.data.ptr
         elif name == "messages":
-            self.lease["mail"]["messages"] = array.data.ptr
+            self.lease["direct"]["messages"] = array.data.ptr
         else:
-            job[name] = array.data.ptr
+            arguments[name] = array.data.ptr
 
     def _filled_states(self) -> list[Any]:
         states, n = [], self._graph.places.size

@@ -263,13 +263,13 @@ def _mail(
     copier: _Copier, memory: RunMemory, compiled: CudaProgram, find: Find
 ) -> tuple[Any, tuple[Any, ...]]:
     """Return the targets of what was posted, and the messages."""
-    count = int(memory.mail("num_mails", np.uint64)[0])
-    targets = copier.take(memory.mail("mail_targets", np.int64)[:count]).copy()
-    by_id = copier.numpy.flatnonzero(copier.take(memory.mail("mail_kinds", np.uint8)[:count]))
+    count = int(memory.mail("num_direct", np.uint64)[0])
+    targets = copier.take(memory.mail("direct_targets", np.int64)[:count]).copy()
+    by_id = copier.numpy.flatnonzero(copier.take(memory.mail("direct_kinds", np.uint8)[:count]))
     found = find(_on_host(targets[by_id]))  # even for none: others may have some, and all find together
     targets[by_id] = copier.numpy.asarray(found)
     row = Row(compiled.program.message_dtypes, compiled.message)
-    rows = copier.take(memory.mail("mail_messages", np.uint8)[: count * row.structure.itemsize])
+    rows = copier.take(memory.mail("direct_messages", np.uint8)[: count * row.structure.itemsize])
     return copier.keep(targets), _columns(copier, rows, row, count, slice(None))
 
 
@@ -302,13 +302,13 @@ def put_mail(memory: RunMemory, compiled: CudaProgram, lids: Any, values: tuple[
 
     count = lids.size
     memory.make_room_for(count)
-    memory.mail("mail_targets", np.int64)[:count] = cupy.asarray(lids)
-    memory.mail("mail_kinds", np.uint8)[:count] = 0
-    memory.mail("mail_senders", np.uint32)[:count] = 0  # who sent it matters while it is posted, no longer
+    memory.mail("direct_targets", np.int64)[:count] = cupy.asarray(lids)
+    memory.mail("direct_kinds", np.uint8)[:count] = 0
+    memory.mail("direct_senders", np.uint32)[:count] = 0  # who sent it matters while it is posted, no longer
     row = Row(compiled.message, compiled.message)
-    rows = memory.mail("mail_messages", np.uint8)
+    rows = memory.mail("direct_messages", np.uint8)
     _fill(rows, row, count, slice(None), values)
-    memory.mail("num_mails", np.uint64)[0] = count
+    memory.mail("num_direct", np.uint64)[0] = count
 
 
 def _columns(copier: _Copier, raw: Any, row: Row, count: int, at: Any) -> tuple[Any, ...]:

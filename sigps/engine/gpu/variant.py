@@ -33,7 +33,7 @@ class Form:
     compiled: CudaProgram
     run_lease: Kernel
     shape: Shape
-    run_few: Kernel | None
+    run_small_frontier: Kernel | None
     cluster: Cluster
     blocks_per_sm: int
     shared_bytes: int
@@ -98,7 +98,7 @@ def _cluster(module: Module, cluster: Cluster, gpu: Gpu) -> tuple[Kernel | None,
     """Return the kernel of a cluster, and the cluster that the GPU has room for."""
     if cluster == NO_CLUSTER:
         return None, cluster
-    kernel = module.kernel("run_few")
+    kernel = module.kernel("run_small_frontier")
     shared_bytes = gpu.shared_bytes - kernel.static_shared_bytes()
     kernel.allow_shared_bytes(shared_bytes)
     cluster = fit_cluster(cluster, shared_bytes)
