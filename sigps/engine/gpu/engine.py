@@ -49,14 +49,14 @@ from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
 from sigps.errors import DeviceError, ExchangeError
 from sigps.kernels.cuda.lease import (
-    FEW_IN_A_ROW,
-    NO_ROOM,
-    NOBODY_THERE,
-    NOT_YET,
-    NOTHING_LEFT,
+    FINISHED,
+    NO_CAPACITY,
     PEER_LOST,
     PULL,
     PUSH,
+    RUNNING,
+    SMALL_BEFORE_SWITCH,
+    UNKNOWN_TARGET,
 )
 
 __all__ = ["GpuEngine", "GpuProgram"]
@@ -164,7 +164,7 @@ class GpuEngine:
             if self._master is not None and not self._master.waits:
                 end, self._lease["counts_idle"] = before + 1, self._master.in_flight
             ending = self._launch(end, outcome)
-            outcome.ended = ending == NOTHING_LEFT
+            outcome.ended = ending == FINISHED
             if self._master is not None:
                 self._run_master(self._master, outcome, counted=self.superstep > before)
             if self._is_priority_form and (outcome.ended or self.superstep == 1):
@@ -306,7 +306,7 @@ class GpuEngine:
         """
         variant = self._variant
         self._lease["end"], self._lease["push_gain"] = end, variant.push_gain
-        self._lease["few_messages"] = variant.cluster.most_messages if self._has_cluster else 0
+        self._lease["small_frontier_messages"] = variant.cluster.most_messages if self._has_cluster else 0
         lanes = 32 if self._program.reads_neighbors else 1  # that compute a vertex
         blocks = num_blocks(
             self._gpu.num_sms * variant.blocks_per_sm,
@@ -315,9 +315,9 @@ class GpuEngine:
             variant.shape.threads,
         )
         cache = self._shared_cache(variant, blocks)
-        ending = NOT_YET
-        while ending in (NOT_YET, NO_ROOM) and self.superstep < end:
-            if self._num_small < FEW_IN_A_ROW:
+        ending = RUNNING
+        while ending in (RUNNING, NO_CAPACITY) and self.superstep < end:
+            if self._num_small < SMALL_BEFORE_SWITCH:
                 variant.run_lease.launch(
                     blocks,
                     variant.shape.threads,
@@ -327,8 +327,8 @@ class GpuEngine:
                 )
             else:
                 cluster = variant.cluster
-                assert variant.run_few is not None
-                variant.run_few.launch_cluster(
+                assert variant.run_small_frontier is not None
+                variant.run_small_frontier.launch_cluster(
                     cluster.blocks, cluster.threads, (self._lease,), shared_bytes=cluster.shared_bytes
                 )
             control, stats = self._memory.read_back()
@@ -336,12 +336,12 @@ class GpuEngine:
             self._control, plan = control, control["plan"]
             self.superstep, ending, self._num_small = (
                 int(plan["superstep"]),
-                int(plan["ended"]),
-                int(plan["few"]),
+                int(plan["ending"]),
+                int(plan["num_small"]),
             )
-            if ending == NO_ROOM:
+            if ending == NO_CAPACITY:
                 self._grow_direct(control)
-        if ending == NOBODY_THERE:
+        if ending == UNKNOWN_TARGET:
             self._refuse_unknown_target(control)
         if ending == PEER_LOST:
             lost_rank = int(control["lost_id"])
@@ -375,8 +375,8 @@ class GpuEngine:
                 num_blocks=num_blocks,
                 num_hot_ghosts=int(self._lease["num_hot"]) if self.has_peers else 0,
             )
-        self._lease["num_near_records"], self._lease["num_near_bits"] = cache.num_records, cache.num_bits
-        self._lease["num_near_ghosts"] = cache.num_ghosts
+        self._lease["num_cached_records"], self._lease["num_cached_bits"] = cache.num_records, cache.num_bits
+        self._lease["num_cached_ghosts"] = cache.num_ghosts
         return cache
 
     def _compiled(self, program: VertexProgram) -> Variant:

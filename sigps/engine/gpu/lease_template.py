@@ -18,7 +18,7 @@ from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.memory_plan import MemoryPlan, Sizes, plan_run
 from sigps.engine.partition.subgraph import Subgraph
-from sigps.kernels.cuda.abi import JOB
+from sigps.kernels.cuda.abi import ARGUMENTS
 from sigps.kernels.cuda.lease import LEASE
 
 __all__ = ["LeaseTemplate", "lease_template"]
@@ -109,27 +109,27 @@ def _lease(
     def at(name: str) -> int:
         return run + plan.offsets[name] if name in plan.offsets else 0
 
-    for name, edges in (("in_job", graph.incoming), ("out_job", graph.outgoing)):
-        job = np.zeros((), dtype=JOB)
-        job["num_vertices"], job["num_edges"] = subgraph.num_vertices, subgraph.num_edges
-        job["params"], job["aggregates"] = at("params"), at("aggregates")
-        job["ids"] = numbering.ids(narrow=narrow).data.ptr
-        job["out_degrees"] = graph.out_degrees.data.ptr
-        job["in_degrees"] = graph.incoming.rows.degrees.data.ptr
+    for name, edges in (("in_arguments", graph.incoming), ("out_arguments", graph.outgoing)):
+        arguments = np.zeros((), dtype=ARGUMENTS)
+        arguments["num_vertices"], arguments["num_edges"] = subgraph.num_vertices, subgraph.num_edges
+        arguments["params"], arguments["aggregates"] = at("params"), at("aggregates")
+        arguments["ids"] = numbering.ids(narrow=narrow).data.ptr
+        arguments["out_degrees"] = graph.out_degrees.data.ptr
+        arguments["in_degrees"] = graph.incoming.rows.degrees.data.ptr
         for i, column in enumerate(program.edge_columns):
-            job["columns"][i] = edges.column(column).data.ptr
+            arguments["columns"][i] = edges.column(column).data.ptr
         for i, offset in enumerate(plan.states):
-            job["states"][i] = states + offset
+            arguments["states"][i] = states + offset
         for i in range(len(compiled.message)):
-            job["lists"][i] = at(f"list{i}")
-        for kind in ("num_mails", "mail_kinds", "mail_targets", "mail_senders", "mail_messages"):
-            job[kind] = at(kind)
-        job["mail_room"] = Sizes(graph.num_owned, 0, 0).direct_capacity
+            arguments["lists"][i] = at(f"list{i}")
+        for kind in ("num_direct", "direct_kinds", "direct_targets", "direct_senders", "direct_messages"):
+            arguments[kind] = at(kind)
+        arguments["direct_capacity"] = Sizes(graph.num_owned, 0, 0).direct_capacity
         if program.reads_edges:
-            _fill_walked(job, graph, program, at)
-        lease[name] = job
+            _fill_walked(arguments, graph, program, at)
+        lease[name] = arguments
     lease["in_edges"], lease["out_edges"] = graph.incoming.structure(), graph.outgoing.structure()
-    lease["num_owned"], lease["num_places"] = graph.num_owned, graph.num_lids
+    lease["num_owned"], lease["num_lids"] = graph.num_owned, graph.num_lids
     lease["num_hubs"] = graph.num_hubs
     rows = graph.incoming.rows
     if program.delivery is not Delivery.DIRECT:  # whose vertices have no bits to set
@@ -146,34 +146,34 @@ def _lease(
             lease[name][i] = at(f"{name}{i}")
     for name in _SINGLE:
         lease[name] = at(name)
-    mail = lease["mail"]
-    mail["places"] = (numbering.of_all_gids if num_peers else numbering.lids).data.ptr
-    for name in ("messages", "counts", "of_block", "again"):
-        mail[name] = at(name)
+    direct = lease["direct"]
+    direct["lids_of_gids"] = (numbering.of_all_gids if num_peers else numbering.lids).data.ptr
+    for name in ("messages", "counts", "block_sums", "overflowed"):
+        direct[name] = at(name)
     if program.delivery is Delivery.DIRECT and (known := numbering.sorted_ids()) is not None:
-        mail["ids"], mail["places_of"] = (array.data.ptr for array in known)
+        direct["sorted_ids"], direct["lids_of_ids"] = (array.data.ptr for array in known)
     return lease
 
 
-def _fill_walked(job: Any, graph: GpuGraph, program: VertexProgram, at: Callable[[str], int]) -> None:
+def _fill_walked(arguments: Any, graph: GpuGraph, program: VertexProgram, at: Callable[[str], int]) -> None:
     """Fill in where the out-edges that compute() walks lie, and the edge states.
 
     Args:
-        job: A `kernels.cuda.abi.JOB`.
+        arguments: A `kernels.cuda.abi.ARGUMENTS`.
         graph: The partition, on the device.
         program: The program, which walks its out-edges.
         at: Returns where one of the run's arrays begins.
     """
     walked = graph.walked
-    job["out_offsets"] = walked.offsets.data.ptr
-    job["out_gids"] = walked.gids.data.ptr
-    job["out_ids"] = walked.ids.data.ptr
+    arguments["out_offsets"] = walked.offsets.data.ptr
+    arguments["out_gids"] = walked.gids.data.ptr
+    arguments["out_ids"] = walked.ids.data.ptr
     for i, column in enumerate(program.read_columns):
-        job["out_columns"][i] = walked.column(column).data.ptr
+        arguments["out_columns"][i] = walked.column(column).data.ptr
     if program.reads_neighbors:
-        job["out_rows"] = walked.rows.data.ptr
+        arguments["out_rows"] = walked.rows.data.ptr
     if program.reads_reverse:
-        job["reverse"] = walked.reverse.data.ptr
-    for kind in ("own", "seen"):
+        arguments["reverse"] = walked.reverse.data.ptr
+    for kind in ("pending", "committed"):
         for i in range(len(program.edge_states)):
-            job[kind][i] = at(f"{kind}{i}")
+            arguments[kind][i] = at(f"{kind}{i}")

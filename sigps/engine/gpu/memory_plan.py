@@ -255,16 +255,21 @@ def _arrays(
     if program.edge_states:
         zeros["wrote"] = bits
     for i, dtype in enumerate(program.edge_state_dtypes):
-        others[f"own{i}"] = dtype.itemsize * max(1, sizes.num_out_edges)
-        others[f"seen{i}"] = dtype.itemsize * max(1, sizes.num_out_edges + sizes.num_mirrored)
+        others[f"pending{i}"] = dtype.itemsize * max(1, sizes.num_out_edges)
+        others[f"committed{i}"] = dtype.itemsize * max(1, sizes.num_out_edges + sizes.num_mirrored)
     if sizes.num_peers:
-        board = report_bytes(len(program.aggregators)) * sizes.num_peers
-        zeros |= {"board0": board, "board1": board, "num_published": 4 * sizes.num_peers, "num_meetings": 8}
+        reports = report_bytes(len(program.aggregators)) * sizes.num_peers
+        zeros |= {
+            "reports0": reports,
+            "reports1": reports,
+            "num_published": 4 * sizes.num_peers,
+            "num_barriers": 8,
+        }
         others["peers"] = PEER.itemsize * sizes.num_peers
     if program.delivery is Delivery.DIRECT:
-        zeros |= {"again": bits, "counts": 4 * n, "offsets": 8 * (n + 1), "num_mails": 8}
+        zeros |= {"overflowed": bits, "counts": 4 * n, "offsets": 8 * (n + 1), "num_direct": 8}
         others |= {
-            "of_block": 8 * _MOST_BLOCKS,
+            "block_sums": 8 * _MOST_BLOCKS,
             **direct_arrays(compiled, sizes.direct_capacity, sizes.direct_received),
         }
         return zeros, others
@@ -324,10 +329,10 @@ def direct_arrays(compiled: CudaProgram, enqueued: int, received: int) -> dict[s
     """
     message = max(1, int(compiled.defines["SIGPS_MESSAGE_BYTES"]))
     arrays = {
-        "mail_kinds": enqueued,
-        "mail_targets": 8 * enqueued,
-        "mail_senders": 4 * enqueued,
-        "mail_messages": message * enqueued,
+        "direct_kinds": enqueued,
+        "direct_targets": 8 * enqueued,
+        "direct_senders": 4 * enqueued,
+        "direct_messages": message * enqueued,
     }
     if compiled.program.consumption is Consumption.LISTED:
         return arrays | _list_arrays(compiled, received)

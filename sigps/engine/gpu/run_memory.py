@@ -19,14 +19,14 @@ from sigps.engine.gpu.memory_plan import bytes_to_commit, check_fits
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.kernels.cuda.lease import (
     ACTIVE,
-    ASK_NOBODY,
-    ASK_SOME,
     CONTROL,
     HALTED,
-    NOT_YET,
     PULL,
     PUSH,
     RETIRED,
+    RUNNING,
+    SENDERS_BITMAP,
+    SENDERS_NONE,
     STATS,
 )
 
@@ -124,7 +124,7 @@ class RunMemory:
         if not dtypes:
             return [], []
         walked = self.graph.walked
-        counts = {"own": walked.num_edges, "seen": walked.num_edges + walked.num_mirrored}
+        counts = {"pending": walked.num_edges, "committed": walked.num_edges + walked.num_mirrored}
         pending, committed = (
             [self.array(f"{kind}{i}", d)[:count] for i, d in enumerate(dtypes)]
             for kind, count in counts.items()
@@ -162,7 +162,7 @@ class RunMemory:
         control = np.zeros((), dtype=CONTROL)
         plan = control["plan"]
         plan["superstep"], plan["direction"] = superstep, PUSH if pushes else PULL
-        plan["asking"] = ASK_SOME if superstep else ASK_NOBODY
+        plan["sender_filter"] = SENDERS_BITMAP if superstep else SENDERS_NONE
         plan["has_bits"], plan["any_retired"] = 1, has_retired
         self.array("control", np.uint8).set(np.frombuffer(control.tobytes(), np.uint8))
         return control
@@ -207,12 +207,12 @@ class RunMemory:
         status = self.array("status", np.uint8)
         # Not by a mask as an index: its positions would be counted first.
         status[:] = cupy.where(status == HALTED, np.uint8(ACTIVE), status)
-        self._go_on(control, direction=PULL, few=0)
+        self._go_on(control, direction=PULL, num_small=0)
 
     def _go_on(self, control: Any, **changes: int) -> None:
         """Let a lease go on that ended, with some fields of the next superstep changed."""
         resumed = control.copy()
-        for name, value in {"ended": NOT_YET, **changes}.items():
+        for name, value in {"ending": RUNNING, **changes}.items():
             resumed["plan"][name] = value
         self.array("control", np.uint8).set(np.frombuffer(resumed.tobytes(), np.uint8))
 

@@ -60,10 +60,10 @@ class Counting:
             "SIGPS_BLOCKS": str(self.blocks_per_sm),
             "SIGPS_LANES": str(self.lanes),
             "SIGPS_LOADS": str(self.loads),
-            "SIGPS_NEAR": str(self.near),
+            "SIGPS_BITMAP": str(self.near),
             "SIGPS_KEYS": str(self.keys),
             "SIGPS_CHUNK": str(self.chunk),
-            "SIGPS_HEAVY": str(self.heavy),
+            "SIGPS_BLOCK_MAPPED": str(self.heavy),
         }
 
 

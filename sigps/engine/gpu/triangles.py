@@ -89,7 +89,7 @@ def count_share(
     before, widths = cupy.asarray(offsets), degrees.astype(cupy.uint32)
     for name, array in {"offsets": before, "ends": ends, "degrees": widths}.items():
         rows[name] = array.data.ptr
-    rows["num_heavy"] = rows["num_rows"] = degrees.size
+    rows["num_csr_rows"] = rows["num_rows"] = degrees.size
     if directed and ends.size:
         degrees += cupy.bincount(ends, minlength=degrees.size)
     edges = _Edges(rows, before, directed, False)
@@ -172,17 +172,17 @@ def _links(
     graph["num_vertices"] = n
     heavy = graph, vertices, parts, np.uint32(vertices.size), next_task, links
     blocks = gpu.num_sms * kernels.heavy_blocks_per_sm
-    kernels.count_heavy.launch(blocks, counting.threads, heavy)
+    kernels.count_block_mapped.launch(blocks, counting.threads, heavy)
     light = graph, np.uint32(share), np.uint32(num_shares), links
-    kernels.count_light.launch(gpu.num_sms * 16, _LIGHT_THREADS, light)
+    kernels.count_warp_mapped.launch(gpu.num_sms * 16, _LIGHT_THREADS, light)
     return links
 
 
 @dataclass(frozen=True)
 class _Kernels:
     list_arcs: Kernel
-    count_heavy: Kernel
-    count_light: Kernel
+    count_block_mapped: Kernel
+    count_warp_mapped: Kernel
     heavy_blocks_per_sm: int
 
 
@@ -191,10 +191,10 @@ def _kernels(gpu: Gpu, directed: bool, counting: Counting) -> _Kernels:
     from sigps.compiler.cuda.compile import link_plain
 
     module = Module(link_plain("triangles", gpu.arch, counting.macros(directed=directed)))
-    heavy = module.kernel("count_heavy_block_mapped")
+    heavy = module.kernel("count_block_mapped")
     return _Kernels(
         module.kernel("list_arcs_warp_mapped"),
         heavy,
-        module.kernel("count_light_warp_mapped"),
+        module.kernel("count_warp_mapped"),
         heavy.blocks_per_sm(counting.threads),
     )

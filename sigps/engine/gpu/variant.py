@@ -33,7 +33,7 @@ class Variant:
         compiled: The program.
         run_lease: The kernel of a lease.
         shape: Its blocks.
-        run_few: The small-frontier kernel, or None.
+        run_small_frontier: The small-frontier kernel, or None.
         cluster: Its cluster.
         blocks_per_sm: Blocks of a lease that a multiprocessor holds.
         shared_bytes: Dynamic shared memory that a block of a lease may have.
@@ -42,7 +42,7 @@ class Variant:
     compiled: CudaProgram
     run_lease: Kernel
     shape: Shape
-    run_few: Kernel | None
+    run_small_frontier: Kernel | None
     cluster: Cluster
     blocks_per_sm: int
     shared_bytes: int
@@ -104,7 +104,7 @@ def _cluster(module: Module, cluster: Cluster, gpu: Gpu) -> tuple[Kernel | None,
     """Return the small-frontier kernel, and the largest cluster that the GPU can launch it with."""
     if cluster == NO_CLUSTER:
         return None, cluster
-    kernel = module.kernel("run_few")
+    kernel = module.kernel("run_small_frontier")
     shared_bytes = gpu.shared_bytes - kernel.static_shared_bytes()
     kernel.allow_shared_bytes(shared_bytes)
     cluster = fit_cluster(cluster, shared_bytes)
