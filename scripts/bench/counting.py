@@ -37,12 +37,12 @@ SCHEDULES = {
     "registers_40": Counting(blocks_per_sm=6),
     "threads_128": Counting(threads=128, blocks_per_sm=10),
     "threads_512": Counting(threads=512, blocks_per_sm=4),
-    "near_32768": Counting(near=1 << 15),
-    "near_131072": Counting(near=1 << 17, blocks_per_sm=6),
+    "bitmap_32768": Counting(bitmap=1 << 15),
+    "bitmap_131072": Counting(bitmap=1 << 17, blocks_per_sm=6),
     "chunk_512": Counting(chunk=512),
     "chunk_4096": Counting(chunk=4096),
-    "heavy_32": Counting(heavy=32),
-    "heavy_256": Counting(heavy=256),
+    "block_mapped_32": Counting(block_mapped=32),
+    "block_mapped_256": Counting(block_mapped=256),
 }
 """Each differs from the first in what its name tells, and in the blocks that there is room for."""
 
@@ -86,7 +86,7 @@ def compare(scale: int, names: list[str], repeats: int) -> None:
             lambda r=rows, c=counting: gpu_triangles._links(r, gpu, c, directed=False),  # type: ignore[misc]
             repeats,
         )
-        blocks = gpu_triangles._kernels(gpu, False, counting).heavy_blocks_per_sm
+        blocks = gpu_triangles._kernels(gpu, False, counting).blocks_per_sm
         found = cupy.asnumpy(links[there.numbering.lids])
         expected = found if expected is None else expected
         check(np.array_equal(found, expected), f"the counts of {name} are others")

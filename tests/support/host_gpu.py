@@ -53,7 +53,7 @@ def use_host_as_gpu(monkeypatch: pytest.MonkeyPatch, *, has_nccl: bool = False) 
     if has_nccl:
         monkeypatch.setattr(transport, "reason_against_nccl", lambda ranks: "")
         monkeypatch.setattr(nccl, "connect", _Nccl)
-    monkeypatch.setattr(gpu_variant, "load_variant", _form_of)
+    monkeypatch.setattr(gpu_variant, "load_variant", _load_variant)
     monkeypatch.setattr(gpu_graph, "_layout_kernel", lambda name, gpu: _LayoutKernel(name))
     monkeypatch.setattr(gpu_graph, "lay_out", lambda xp, degrees, **_: lay_out(xp, degrees, in_slices=False))
 
@@ -194,7 +194,7 @@ class _LayoutKernel:
             raw[:] = ends.view(raw.dtype) if ends.dtype.itemsize == raw.dtype.itemsize else ends
 
 
-def _form_of(
+def _load_variant(
     program: VertexProgram, columns: Any, narrow: bool, gpu: Gpu, has_peers: bool, goes_by_edge: bool
 ) -> Variant:
     assert not has_peers
