@@ -28,14 +28,7 @@ from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.choice import find_gpu_obstacle
 from sigps.engine.gpu.edge_states import commit_edge_states, edge_state_on_host
 from sigps.engine.gpu.graph import graph_on_gpu
-from sigps.engine.gpu.launch import (
-    CLUSTER_DEGREE,
-    NO_CLUSTER,
-    WIDE,
-    SharedCache,
-    choose_shared_cache,
-    num_blocks,
-)
+from sigps.engine.gpu.launch import CLUSTER_DEGREE, NO_CLUSTER, num_blocks
 from sigps.engine.gpu.memory_plan import MOST_SUPERSTEPS
 from sigps.engine.gpu.numbering import DeviceFields
 from sigps.engine.gpu.priority import GpuBuckets
@@ -145,7 +138,6 @@ class GpuEngine:
             self._variant.compiled,
             self._graph,
             self._params,
-            self._subgraph,
             has_cluster=self._has_cluster,
             goes_by_edge=self._goes_by_edge,
         )
@@ -314,31 +306,25 @@ class GpuEngine:
             self._graph.incoming.rows.num_positions,
             variant.shape.threads,
         )
-        cache = self._shared_cache(variant, blocks)
+        cache = variant.shared_cache(
+            num_vertices=self._graph.num_owned,
+            num_edges=int(self._lease["num_in_edges"]),
+            num_blocks=blocks,
+            num_hot_ghosts=int(self._lease["num_hot"]) if self.has_peers else 0,
+        )
+        for name in ("num_records", "num_bits", "num_ghosts"):
+            self._lease[name.replace("num_", "num_cached_")] = getattr(cache, name)
         ending = RUNNING
         while ending in (RUNNING, NO_CAPACITY) and self.superstep < end:
             if self._num_small < SMALL_BEFORE_SWITCH:
-                variant.run_lease.launch(
-                    blocks,
-                    variant.shape.threads,
-                    (self._lease,),
-                    shared_bytes=cache.num_bytes,
-                    cooperative=True,
-                )
+                variant.launch(self._lease, blocks, cache)
             else:
-                cluster = variant.cluster
-                assert variant.run_small_frontier is not None
-                variant.run_small_frontier.launch_cluster(
-                    cluster.blocks, cluster.threads, (self._lease,), shared_bytes=cluster.shared_bytes
-                )
+                variant.launch_small_frontier(self._lease)
             control, stats = self._memory.read_back()
             outcome.stats.append_rows(stats, self._directions)
             self._control, plan = control, control["plan"]
-            self.superstep, ending, self._num_small = (
-                int(plan["superstep"]),
-                int(plan["ending"]),
-                int(plan["num_small"]),
-            )
+            self.superstep, self._num_small = int(plan["superstep"]), int(plan["num_small"])
+            ending = int(plan["ending"])
             if ending == NO_CAPACITY:
                 self._grow_direct(control)
         if ending == UNKNOWN_TARGET:
@@ -361,23 +347,6 @@ class GpuEngine:
         """Raise the error of a direct message to an id that is not in the graph."""
         lost = np.array([control["lost_id"]], dtype=np.int64)
         checked_gids(lost, np.array([-1]), 0, self.superstep - 1)
-
-    def _shared_cache(self, variant: Variant, num_blocks: int) -> SharedCache:
-        """Choose the shared-memory cache of a pull, and write it to the lease."""
-        program = variant.compiled.program
-        cache = SharedCache(0, 0, 0)
-        if variant.shape == WIDE and program.consumption is not Consumption.LISTED:
-            cache = choose_shared_cache(
-                shared_bytes=variant.shared_bytes,
-                record_bytes=variant.record_bytes,
-                num_vertices=self._graph.num_owned,
-                num_edges=int(self._lease["num_in_edges"]),
-                num_blocks=num_blocks,
-                num_hot_ghosts=int(self._lease["num_hot"]) if self.has_peers else 0,
-            )
-        self._lease["num_cached_records"], self._lease["num_cached_bits"] = cache.num_records, cache.num_bits
-        self._lease["num_cached_ghosts"] = cache.num_ghosts
-        return cache
 
     def _compiled(self, program: VertexProgram) -> Variant:
         with compiling:

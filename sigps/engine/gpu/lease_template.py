@@ -17,7 +17,6 @@ from sigps.compiler.cuda.compile import CudaProgram
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.memory_plan import MemoryPlan, Sizes, plan_run
-from sigps.engine.partition.subgraph import Subgraph
 from sigps.kernels.cuda.abi import ARGUMENTS
 from sigps.kernels.cuda.lease import LEASE
 
@@ -51,7 +50,6 @@ class LeaseTemplate:
 def lease_template(
     compiled: CudaProgram,
     graph: GpuGraph,
-    subgraph: Subgraph,
     *,
     has_cluster: bool,
     num_peers: int,
@@ -59,6 +57,7 @@ def lease_template(
 ) -> LeaseTemplate:
     """Return the lease for runs of a program on a graph; filled in once. Arguments as `RunMemory`'s."""
     known: dict[Any, LeaseTemplate] = graph.kept
+    subgraph = graph.numbering.subgraph
     reads_edges = compiled.program.reads_edges
     key = compiled, has_cluster, num_peers, goes_by_edge
     if key not in known:
@@ -74,9 +73,7 @@ def lease_template(
         )
         plan = plan_run(compiled, sizes, has_cluster=has_cluster, goes_by_edge=goes_by_edge)
         here, run, states = (
-            _lease(compiled, graph, subgraph, plan, *bases, goes_by_edge, num_peers)
-            .reshape(1)
-            .view(np.uint64)
+            _lease(compiled, graph, plan, *bases, goes_by_edge, num_peers).reshape(1).view(np.uint64)
             for bases in ((0, 0), (_FAR, 0), (0, _FAR))
         )
         known[key] = LeaseTemplate(plan, here, np.flatnonzero(run != here), np.flatnonzero(states != here))
@@ -94,7 +91,6 @@ _SINGLE = (
 def _lease(
     compiled: CudaProgram,
     graph: GpuGraph,
-    subgraph: Subgraph,
     plan: MemoryPlan,
     run: int,
     states: int,
@@ -103,6 +99,7 @@ def _lease(
 ) -> Any:
     """Fill in a lease for blocks that begin at `run` and `states`."""
     program, numbering = compiled.program, graph.numbering
+    subgraph = numbering.subgraph
     narrow = compiled.defines["SIGPS_ID"] == "int32_t"
     lease = np.zeros((), dtype=LEASE)
 

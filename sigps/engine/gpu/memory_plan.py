@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from sigps.compiler.program import Consumption, Delivery
+from sigps.compiler.cuda.compile import CudaProgram
+from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.engine.gpu.launch import Shape, choose_shape
 from sigps.errors import DeviceError
 from sigps.kernels.cuda.lease import CONTROL, PEER, STATS, report_bytes
-
-if TYPE_CHECKING:
-    from sigps.compiler.cuda.compile import CudaProgram
-    from sigps.compiler.program import VertexProgram
 
 __all__ = [
     "MOST_SUPERSTEPS",

@@ -61,7 +61,6 @@ class GpuPeerEngine(GpuEngine):
             self._variant.compiled,
             graph,
             self._params,
-            self._subgraph,
             has_cluster=False,
             goes_by_edge=self._goes_by_edge,
             num_peers=exchange.size,

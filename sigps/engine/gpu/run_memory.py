@@ -16,7 +16,6 @@ from sigps.engine.gpu.direct_messages import DirectMessages
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.lease_template import lease_template
 from sigps.engine.gpu.memory_plan import bytes_to_commit, check_fits
-from sigps.engine.partition.subgraph import Subgraph
 from sigps.kernels.cuda.lease import (
     ACTIVE,
     CONTROL,
@@ -43,7 +42,6 @@ class RunMemory:
         compiled: The program.
         graph: The partition, on the device.
         params: The values of the program's parameters.
-        subgraph: The partition.
         has_cluster: Whether a cluster does small supersteps.
         goes_by_edge: Whether a work item is an edge.
         num_peers: GPUs that write into each other's memory, this one too; 0 where none do.
@@ -61,7 +59,6 @@ class RunMemory:
         compiled: CudaProgram,
         graph: GpuGraph,
         params: tuple[Any, ...],
-        subgraph: Subgraph,
         *,
         has_cluster: bool,
         goes_by_edge: bool = False,
@@ -74,7 +71,6 @@ class RunMemory:
         template = lease_template(
             compiled,
             graph,
-            subgraph,
             has_cluster=has_cluster,
             num_peers=num_peers,
             goes_by_edge=goes_by_edge,
