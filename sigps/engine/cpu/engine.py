@@ -33,7 +33,7 @@ from sigps.engine.counters import Counters, Everywhere
 from sigps.engine.cpu.direct_messages import DirectMessages, combine_into, list_by_target, new_queue
 from sigps.engine.cpu.edge_schedule import EdgePass
 from sigps.engine.cpu.fused import Fused, most_work_alone
-from sigps.engine.cpu.monotone import Kept, has_order
+from sigps.engine.cpu.monotone import LastRecords, has_order
 from sigps.engine.cpu.priority import Buckets
 from sigps.engine.cpu.push import Scatter
 from sigps.engine.cpu.work import can_push, cut_vertices, split_list, walked_edges, with_marks
@@ -128,7 +128,7 @@ class Engine:
         self._active: NDArray[Any] | None = None
         incoming = subgraph.incoming
         self._pull_edges = Edges(incoming.offsets, incoming.ends, columns_of(incoming, program.edge_columns))
-        self._kept = Kept(monotone, self._pull_edges.columns, n, reach) if monotone else None
+        self._kept = LastRecords(monotone, self._pull_edges.columns, n, reach) if monotone else None
         self._has_order = monotone is None or has_order(monotone, params, self._pull_edges.columns, threads)
         self._edge_states = _edge_states(program, subgraph, exchange)
         self._edge_bytes = 0
@@ -299,7 +299,7 @@ class Engine:
         self.superstep += len(row.stats)
         self.aggregates.restore(row.values)
         if self._kept:
-            self._kept.note(row.senders)
+            self._kept.note_senders(row.senders)
         return Done(row.stats, row.active.size, row.sent_edges)
 
     def _compile_loops(self) -> None:
@@ -363,12 +363,12 @@ class Engine:
             counters.add(counts, total)
         self._senders = self._active = None
 
-    def _gather_better(self, kept: Kept, ghosts: NDArray[np.int64]) -> Callable[[Span], Any]:
-        name, reach = kept.pull(ghosts)
+    def _gather_better(self, kept: LastRecords, ghosts: NDArray[np.int64]) -> Callable[[Span], Any]:
+        name, bound = kept.pull(ghosts)
         loop = self._native.loop(name, self._deterministic)
         arguments, zero, given = self._arguments(), self.aggregates.identity, self.aggregates.given
         arrays = (self._pull_edges, self._owned, self._fields, self._read.records, self._write)
-        return lambda span: loop(*span, arguments, *arrays, self._native.empty, reach, given, zero)
+        return lambda span: loop(*span, arguments, *arrays, self._native.empty, bound, given, zero)
 
     def _gather(self, num_ghosts_sent: int) -> Callable[[Span], Any]:
         lists = self._program.consumption is Consumption.LISTED
@@ -522,7 +522,7 @@ class Engine:
         old, new = self._read, self._write
         self._read, self._write = new, old
         if self._kept:
-            self._kept.keep(new, self._senders, self._ranges, self._threads)
+            self._kept.store(new, self._senders, self._ranges, self._threads)
             self._read = Outbox(new.sent, self._kept.records)
             self._write = Outbox(old.sent, new.records)
         if self._last.senders or self._subgraph.num_ghosts:
