@@ -43,8 +43,8 @@ def infer_types(program: VertexProgram, names: dict[str, Any], read: Dtypes) -> 
     slots = program.message_dtypes
     inbox: Any = numba.types.Tuple([i64, i64, *[array(d) for d in slots]])
     if program.consumption is not Consumption.LISTED:
-        lifted = _returned(program, names["lift"], (env, params, of(program.message_dtypes)))
-        slots = tuple(summable(d, op) for d, op in zip(lifted, slot_ops(program), strict=True))
+        lifted = _return_type(program, names["lift"], (env, params, of(program.message_dtypes)))
+        slots = tuple(summable(_dtype(t), op) for t, op in zip(lifted, slot_ops(program), strict=True))
         inbox = of(slots)
     edges: Any = numba.types.Tuple([])
     if program.reads_edges:
@@ -52,24 +52,17 @@ def infer_types(program: VertexProgram, names: dict[str, Any], read: Dtypes) -> 
         u64 = numba.types.uint64  # or compute() would test at every edge whether its position is negative
         parts = [u64, u64, array(np.dtype(np.uint32)), array(np.dtype(np.int64)), columns]
         if program.reads_edge_links:
-            kept = numba.types.Tuple([array(d) for d in program.edge_state_dtypes])
-            rows_of = [array(np.dtype(t)) for t in (np.uint32, np.uint64, np.uint32, np.uint32, np.int64)]
-            parts.append(numba.types.Tuple([*rows_of, kept, kept]))
+            states = numba.types.Tuple([array(d) for d in program.edge_state_dtypes])
+            rows = [array(np.dtype(t)) for t in (np.uint32, np.uint64, np.uint32, np.uint32, np.int64)]
+            parts.append(numba.types.Tuple([*rows, states, states]))
         edges = numba.types.Tuple(parts)
-    mail: Any = numba.types.Tuple([])
+    direct: Any = numba.types.Tuple([])
     if program.delivery is Delivery.DIRECT:
         dtypes = [np.dtype(t) for t in (np.int64, np.uint8, np.int64, np.uint32)] + [*program.message_dtypes]
-        mail = numba.types.Tuple([array(d) for d in dtypes])
-    given = (
-        env,
-        params,
-        of(program.aggregate_dtypes),
-        env,
-        of(program.state_dtypes),
-        inbox,
-        numba.types.boolean,
-    )
-    outcome = _signature(program, names["compute"], (*given, edges, mail))
+        direct = numba.types.Tuple([array(d) for d in dtypes])
+    read_only = env, params, of(program.aggregate_dtypes), env  # the second: (id, out_degree, in_degree)
+    given = *read_only, of(program.state_dtypes), inbox, numba.types.boolean, edges, direct
+    outcome = _return_type(program, names["compute"], given)
     record = tuple(_dtype(t) for t in outcome[2])
     if program.precision == "single":
         record = tuple(np.dtype(np.float32) if d == np.float64 else d for d in record)
@@ -83,11 +76,7 @@ def slot_ops(program: VertexProgram) -> list[str]:
     return [slot.op for slot in program.slots for _ in slot.names]
 
 
-def _returned(program: VertexProgram, function: Any, given: tuple[Any, ...]) -> Dtypes:
-    return tuple(_dtype(t) for t in _signature(program, function, given))
-
-
-def _signature(program: VertexProgram, function: Any, given: tuple[Any, ...]) -> Any:
+def _return_type(program: VertexProgram, function: Any, given: tuple[Any, ...]) -> Any:
     from numba.core.errors import NumbaError
 
     try:
@@ -104,33 +93,20 @@ def _dtype(numba_type: Any) -> np.dtype[Any]:
 
 
 def _explained(program: VertexProgram, error: Any) -> CompileError:
-    """Turn Numba's report into file, line and the first thing that it complains of."""
+    """Return Numba's error as one with file, line and the first complaint."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-    places = [(file, int(line)) for file, line in re.findall(r'File "([^"]*)", line (\d+)', text)]
-    places += [(file, int(line)) for file, line in re.findall(r"defined at (\S+) \((\d+)\)", text)]
-    line = next((n for file, n in reversed(places) if _is_same_file(file, program.file)), program.line)
+    lines = [(file, int(line)) for file, line in re.findall(r'File "([^"]*)", line (\d+)', text)]
+    lines += [(file, int(line)) for file, line in re.findall(r"defined at (\S+) \((\d+)\)", text)]
+    line = next((n for file, n in reversed(lines) if _is_same_file(file, program.file)), program.line)
     noise = (
-        "Failed",
-        "During",
-        "-",
-        "File",
-        "^",
-        "[1",
-        "[2",
-        "Overload",
-        "There are",
-        "Rejected",
-        "This error",
-        "For more",
-    )
+        "Failed", "During", "-", "File", "^", "[1", "[2", "Overload", "There are", "Rejected", "This error", "For more",
+    )  # fmt: skip
     parts = [part.strip() for part in text.splitlines() if part.strip()]
-    complaint = next(
-        (p for p in parts if not p.startswith(noise) and "pipeline" not in p), "types do not fit"
-    )
+    complaints = (p for p in parts if not p.startswith(noise) and "pipeline" not in p)
+    complaint = next(complaints, "types do not fit")
     if complaint.endswith(":"):
-        complaint += " " + "".join(parts[parts.index(complaint) + 1 : parts.index(complaint) + 3]).lstrip(
-            "> "
-        )
+        at = parts.index(complaint) + 1
+        complaint += " " + "".join(parts[at : at + 2]).lstrip("> ")
     complaint = re.sub(r"\b__[sapc]_(?=\w)", "self.", as_written(complaint))
     return CompileError(
         f"{program.name}: this cannot be compiled: {complaint.rstrip('.')}. "
@@ -142,5 +118,5 @@ def _explained(program: VertexProgram, error: Any) -> CompileError:
 
 
 def _is_same_file(shown: str, file: str) -> bool:
-    """Tell whether a file is meant; Numba shows long paths from the current folder."""
+    """Tell whether a path that Numba shows is this file; it shows long ones relative to the current folder."""
     return file == shown or Path(file) == Path.cwd() / shown or file.endswith(shown.lstrip("./"))
