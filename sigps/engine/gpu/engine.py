@@ -353,7 +353,7 @@ class GpuEngine:
                 )
             control, stats = self._memory.read_back()
             outcome.stats.append_rows(stats, self._directions)
-            self._control, plan = control, control["plan"]
+            self._control, plan = control, control["next"]
             self.superstep, ending, self._few = (
                 int(plan["superstep"]),
                 int(plan["ending"]),

@@ -20,7 +20,7 @@ from sigps.engine.gpu.peer_buffers import Windows, windows_of
 from sigps.engine.gpu.run_memory import RunMemory, check_fits
 from sigps.engine.snapshot import Snapshot
 from sigps.errors import ExchangeError
-from sigps.kernels.cuda.lease import ACTIVE, CONTROL, PEER, PULL
+from sigps.kernels.cuda.lease import ACTIVE, CONTROL, FRONTIER_BITS, PEER, PUBLISHING, PULL, WHOLE
 
 __all__ = ["GpuPeerEngine"]
 
@@ -226,14 +226,14 @@ class GpuPeerEngine(GpuEngine):
     def _announce(self, num_senders: int, sent_edges: int) -> None:
         """Let a launch begin by telling the others who sent, as bits, to the superstep at hand."""
         control = np.zeros((), dtype=CONTROL)
-        plan, done = control["plan"], control["counters"]
-        plan["superstep"], plan["direction"], plan["publishes"] = self.superstep - 1, PULL, 1
-        plan["has_bits"] = 1
+        plan, done = control["next"], control["counters"]
+        plan["superstep"], plan["direction"], plan["remaining"] = self.superstep - 1, PULL, PUBLISHING
+        plan["frontier"] = FRONTIER_BITS
         done["ran"], done["retired_edges"] = 1, 1  # nobody in particular, and perhaps somebody
         done["active"] = int((self._memory.array("status", np.uint8) == ACTIVE).sum())
         done["senders"], done["sent_edges"] = num_senders, sent_edges
         self._memory.array("control", np.uint8).set(np.frombuffer(control.tobytes(), np.uint8))
-        plan["superstep"], plan["publishes"] = self.superstep, 0  # as a log has it that is written before
+        plan["superstep"], plan["remaining"] = self.superstep, WHOLE  # as a log has it that is written before
         self._control = control
 
     def _plan_release(self, num_senders: int, edges: int) -> None:

@@ -23,8 +23,10 @@ from sigps.kernels.cuda.abi import ARGUMENTS
 from sigps.kernels.cuda.lease import (
     ACTIVE,
     CONTROL,
+    FRONTIER_BITS,
     HALTED,
     LEASE,
+    OVERFLOWED,
     PULL,
     PUSH,
     RETIRED,
@@ -314,10 +316,10 @@ class RunMemory:
         can_push = superstep > 0 and not has_active and "inboxes0" in self._plan.offsets
         pushes = can_push and (is_cheap or forced == 2) and forced != 1
         control = np.zeros((), dtype=CONTROL)
-        plan = control["plan"]
+        plan = control["next"]
         plan["superstep"], plan["direction"] = superstep, PUSH if pushes else PULL
         plan["sender_filter"] = SENDERS_BITMAP if superstep else SENDERS_NONE
-        plan["has_bits"], plan["any_retired"] = 1, has_retired
+        plan["frontier"], plan["any_retired"] = FRONTIER_BITS, has_retired
         self.array("control", np.uint8).set(np.frombuffer(control.tobytes(), np.uint8))
         return control
 
@@ -361,13 +363,13 @@ class RunMemory:
         status = self.array("status", np.uint8)
         # Not by a mask as an index, whose places would be counted first.
         status[:] = cupy.where(status == HALTED, np.uint8(ACTIVE), status)
-        self._go_on(control, direction=PULL, num_small=0)
+        self._go_on(control, direction=PULL, full_scan=0, num_small=0)
 
     def _go_on(self, control: Any, **changes: int) -> None:
         """Let a lease go on that ended, with a plan that says something else."""
         resumed = control.copy()
         for name, value in {"ending": RUNNING, **changes}.items():
-            resumed["plan"][name] = value
+            resumed["next"][name] = value
         self.array("control", np.uint8).set(np.frombuffer(resumed.tobytes(), np.uint8))
 
     def make_mail_room(self, control: Any) -> None:
@@ -382,7 +384,7 @@ class RunMemory:
 
         larger = self.wanted_mail_room()
         arrays = mail_arrays(self._compiled, larger, larger)
-        check_fits({f"the mail of superstep {int(control['plan']['superstep'])}": sum(arrays.values())})
+        check_fits({f"the mail of superstep {int(control['next']['superstep'])}": sum(arrays.values())})
         self.move_mail(larger, lambda: {name: cupy.empty(n, dtype=cupy.uint8) for name, n in arrays.items()})
         self.resume(control)
 
@@ -424,7 +426,7 @@ class RunMemory:
 
     def resume(self, control: Any) -> None:
         """Let a superstep go on with those who found no room for their mail."""
-        self._go_on(control, resumes=1)
+        self._go_on(control, remaining=OVERFLOWED)
 
     def make_room_for(self, num_mails: int) -> None:
         """Give the mailbox room for so much mail, before there is any."""
@@ -468,7 +470,7 @@ class RunMemory:
         first = offsets["control"]
         head = np.zeros(offsets["stats"] - first, dtype=np.uint8)
         control = np.zeros((), dtype=CONTROL)
-        control["plan"]["has_bits"] = 1
+        control["next"]["frontier"] = FRONTIER_BITS
         named = {
             "control": control.tobytes(),
             "aggregates": starts,

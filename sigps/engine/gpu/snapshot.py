@@ -19,7 +19,7 @@ from sigps.engine.gpu.edges import by_row, put_on_edges
 from sigps.engine.gpu.run_memory import RunMemory
 from sigps.engine.snapshot import Snapshot
 from sigps.errors import DeviceError
-from sigps.kernels.cuda.lease import ACTIVE
+from sigps.kernels.cuda.lease import ACTIVE, FRONTIER_LISTS
 
 if TYPE_CHECKING:
     from sigps.compiler.cuda.compile import CudaProgram
@@ -117,7 +117,7 @@ def save(
                 raise
             cupy.get_default_memory_pool().free_all_blocks()
     return Snapshot(
-        superstep=int(control["plan"]["superstep"]),
+        superstep=int(control["next"]["superstep"]),
         gids=gids,
         status=status,
         states=states,
@@ -198,7 +198,7 @@ def _records(
     copier: _Copier, memory: RunMemory, compiled: CudaProgram, graph: GpuGraph, control: Any
 ) -> tuple[Any, tuple[Any, ...]]:
     """Return the senders, by local id, and their records."""
-    parity = int(control["plan"]["superstep"]) & 1
+    parity = int(control["next"]["superstep"]) & 1
     places = copier.take(graph.places)
     lids = copier.numpy.flatnonzero(_senders(copier, memory, places.size, control)[places])
     rows = copier.take(memory.array(f"records{parity}", np.uint8))
@@ -217,8 +217,8 @@ def senders(memory: RunMemory, graph: GpuGraph, control: Any) -> Any:
 
 
 def _senders(copier: _Copier, memory: RunMemory, num_owned: int, control: Any) -> Any:
-    plan = control["plan"]
-    if not plan["has_lists"]:
+    plan = control["next"]
+    if plan["frontier"] != FRONTIER_LISTS:
         bits = copier.take(memory.array(f"sent{int(plan['superstep']) & 1}", np.uint8))
         return copier.numpy.unpackbits(bits, bitorder="little")[:num_owned].view(bool)
     sent = copier.numpy.zeros(num_owned, dtype=bool)
