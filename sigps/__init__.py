@@ -16,11 +16,12 @@ from sigps.errors import (
 )
 from sigps.model.fields import neighbor_links, num_neighbors
 from sigps.model.vertex import Aggregator, EdgeState, Param, Shared, State, Vertex, VertexId, inf
+from sigps.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from sigps.graph.formats.load import load
     from sigps.graph.generators.generate import generate
     from sigps.graph.graph import Graph
+    from sigps.graph.load import load
     from sigps.job.result import Result
     from sigps.job.run import run
     from sigps.system.checkpoint.state_log import Checkpoint
@@ -54,15 +55,13 @@ __all__ = [
     "run",
 ]
 
-__version__ = "0.1.0.dev0"
-
 _LATE = {
     "Checkpoint": "sigps.system.checkpoint.state_log",
     "Faults": "sigps.system.faults.watch",
     "Graph": "sigps.graph.graph",
     "Result": "sigps.job.result",
     "generate": "sigps.graph.generators.generate",
-    "load": "sigps.graph.formats.load",
+    "load": "sigps.graph.load",
     "run": "sigps.job.run",
 }
 

@@ -11,11 +11,26 @@ from typing import Any
 
 import pytest
 from battery import BATTERY, Sample
+from covering import quick_items
 from places import REPOSITORY
 from thread_group import run_ranks as _run_ranks
 
 from sigps.device.cuda import find_gpu
 from sigps.errors import DeviceError
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--quick`, which `scripts/test --quick` gives."""
+    parser.addoption("--quick", action="store_true", help="each feature once: see CONTRIBUTING.md")
+
+
+@pytest.hookimpl(trylast=True)  # after `-m` and `-k`, so that what they leave is covered
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep what `--quick` keeps of the tests collected."""
+    if config.getoption("--quick"):
+        kept = quick_items(items)
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ import sigps
 from sigps.apps import BFS, PageRank
 from sigps.compiler.cuda.compile import CudaProgram
 from sigps.device.linking import compile_source
-from sigps.engine.gpu import variant as gpu_form
+from sigps.engine.gpu import variant as gpu_variant
 from sigps.kernels import cuda as kernels
 
 SOURCE = Path(__file__).with_name("by_hand.cu")
@@ -88,25 +88,25 @@ def seconds_on_device(program: sigps.Vertex, graph: sigps.Graph) -> float:
     return float(sum(s.seconds for s in run(program, graph).stats))
 
 
-_form_of_python = gpu_form.form_of
+_form_of_python = gpu_variant.load_variant
 
 
 @contextlib.contextmanager
 def by_hand() -> Iterator[None]:
     """Let the GPU engine run what `by_hand.cu` says, whatever the program's compute()."""
-    with mock.patch.object(gpu_form, "form_of", _form_by_hand):
+    with mock.patch.object(gpu_variant, "load_variant", _form_by_hand):
         yield
 
 
 @functools.lru_cache
 def _form_by_hand(*key: Any) -> Any:
     """Return what the engine would make of a program, of functions written by hand."""
-    compile_python = gpu_form.compile_for_cuda
+    compile_python = gpu_variant.compile_for_cuda
 
     def compile_both(*given: Any, arch: str, **options: Any) -> CudaProgram:
         return with_functions_by_hand(compile_python(*given, arch=arch, **options), arch)
 
-    with mock.patch.object(gpu_form, "compile_for_cuda", compile_both):
+    with mock.patch.object(gpu_variant, "compile_for_cuda", compile_both):
         return inspect.unwrap(_form_of_python)(*key)
 
 

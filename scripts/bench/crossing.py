@@ -17,7 +17,7 @@ import numpy as np
 import sigps
 from sigps.device.cuda import Module
 from sigps.device.linking import compile_source, link_modules
-from sigps.engine.gpu.peer_buffers import windows_of
+from sigps.engine.gpu.peer_buffers import peer_buffers
 from sigps.engine.gpu.peers import GpuPeerEngine
 from sigps.engine.gpu.variant import PEERS
 from sigps.group import Group
@@ -62,28 +62,28 @@ def _between_supersteps(found: dict[str, float], group: Group) -> Iterator[None]
 def _timed(engine: GpuPeerEngine, group: Group) -> dict[str, float]:
     import cupy
 
-    form, gpu, lease = engine._form, engine._gpu, engine._lease
+    variant, gpu, lease = engine._variant, engine._gpu, engine._lease
     folder = Path(kernels.__file__).parent
     source = (folder / "lease.cu").read_text() + Path(__file__).with_name("crossing.cu").read_text()
-    macros = {**form.compiled.defines, **form.shape.macros(), "SIGPS_CLUSTER_THREADS": "0", **PEERS}
+    macros = {**variant.compiled.defines, **variant.shape.macros(), "SIGPS_CLUSTER_THREADS": "0", **PEERS}
     compiled = compile_source(source, "crossing.cu", gpu.arch, macros, folder)
-    module = Module(link_modules([compiled, *form.compiled.functions], gpu.arch))
+    module = Module(link_modules([compiled, *variant.compiled.functions], gpu.arch))
     time = cupy.zeros(2, dtype=cupy.uint64)
-    blocks = gpu.num_sms * form.blocks_per_sm
+    blocks = gpu.num_sms * variant.blocks_per_sm
 
     def launched(name: str, count: int) -> tuple[float, int]:
         kernel = module.kernel(name)
         for _ in range(2):  # the first is not counted
             group.barrier()
             given = (lease, np.uint32(count), time)
-            kernel.launch(blocks, form.shape.threads, given, cooperative=True)
+            kernel.launch(blocks, variant.shape.threads, given, cooperative=True)
             cupy.cuda.get_current_stream().synchronize()
         nanoseconds, published = time.tolist()
         return max(group.all_gather(nanoseconds * 1e-9 / count)), published // count
 
     meeting, _ = launched("run_meetings", MEETINGS)
     seconds, num_published = launched("run_publishing", SWEEPS)
-    num_bytes = num_published * form.record_bytes + int(sum(h.size for h in engine._subgraph.halo)) / 8
+    num_bytes = num_published * variant.record_bytes + int(sum(h.size for h in engine._subgraph.halo)) / 8
     return {
         "meeting": meeting,
         "crossing": seconds,
@@ -96,7 +96,7 @@ def _copied(engine: GpuPeerEngine, group: Group) -> float:
     """Return bytes a second of copies into the next rank's memory: of a part that its run has no use for now."""
     import cupy
 
-    windows = windows_of(engine._exchange)
+    windows = peer_buffers(engine._exchange)
     memory, parity = engine._memory, engine.superstep & 1
     name = f"records{1 - parity}"  # what is written next
     own = memory.array(name, np.uint8)

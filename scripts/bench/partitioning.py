@@ -11,7 +11,7 @@ of another part, and records that cross. Three rules say where the edge from u t
     hubs mirrored   with u's owner if v has many edges, and sums cross; otherwise with v's owner
 
 Where sums cross, ranks meet twice a superstep. The time is that of PageRank's superstep in single precision,
-predicted by `sigps.system.prediction` for NVIDIA H200, not measured; that sums have to be combined is not in it.
+predicted by `sigps.cli.plan.prediction` for NVIDIA H200, not measured; that sums have to be combined is not in it.
 Seconds to partition are measured, once. The 2-D layout and mirrored hubs begin with the parts of `edges`. Writes a
 JSON file to `scripts/bench/results/` anew with each row, and prints the rows. Graphs are taken as undirected.
 """
@@ -31,11 +31,11 @@ from facts import RESULTS, machine_facts
 from numpy.typing import NDArray
 
 import sigps
+from sigps.cli.plan.prediction import PartitionSize, Work, dense_seconds, h200
 from sigps.cli.report import bytes_text
 from sigps.device.cpu import available_memory
 from sigps.graph.partitioning.partition import METHODS, partition
 from sigps.graph.partitioning.report import measure
-from sigps.system.prediction import Part, Work, dense_seconds, h200
 
 PAGERANK = Work(record=4, edge=8, vertex=13)
 BYTES_AN_EDGE = {"bfs": 56, "metis": 156}
@@ -145,7 +145,7 @@ def add_pairs(matrix: NDArray[np.int64], begins: Ints, ends: Ints) -> None:
 def predict(found: Counts, num_parts: int, *, meetings: int = 1) -> float:
     """Predict the seconds of a superstep."""
     most = (int(counts.max()) for counts in (found.vertices, found.edges, found.foreign))
-    part = Part(*most, found.most_crossing)
+    part = PartitionSize(*most, found.most_crossing)
     device = h200()
     return dense_seconds(part, PAGERANK, device, num_parts) + (meetings - 1) * device.latency(num_parts)
 
@@ -158,7 +158,7 @@ class Table:
 
     def begin(self, graph: sigps.Graph, name: str) -> None:
         """Say what the next rows are of."""
-        one = dense_seconds(Part(graph.num_vertices, graph.num_edges), PAGERANK, h200(), 1)
+        one = dense_seconds(PartitionSize(graph.num_vertices, graph.num_edges), PAGERANK, h200(), 1)
         degree = int(np.diff(graph.offsets).max())
         fact = {"graph": name, "vertices": graph.num_vertices, "edges": graph.num_edges}
         fact |= {"highest_degree": degree, "predicted_ms_on_1": round(one * 1e3, 3)}

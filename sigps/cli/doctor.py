@@ -17,6 +17,9 @@ import click
 
 __all__ = ["doctor"]
 
+_MANY_EDGES = 1 << 62
+"""More than any engine needs to be considered."""
+
 
 @click.command(short_help="Say what this machine has and what a run would use.")
 def doctor() -> None:
@@ -53,15 +56,14 @@ def _findings(ranks: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
 
 
 def _rank_facts(rank: int) -> dict[str, Any]:
-    """Return what decides how this rank's records cross to others, were it to run on a GPU where it can."""
-    from sigps.device.cuda import find_gpu, what_is_missing
-    from sigps.system.transport import gpu_facts
+    """Return what `choose_transport` needs of this rank, on a GPU where it can have one."""
+    from sigps.engine.table import engine_here
 
-    return {"device": "cpu"} if what_is_missing() else gpu_facts(find_gpu(rank))
+    return engine_here(_MANY_EDGES).facts_of_rank(rank, 1, alone=False)
 
 
 def _transport(ranks: list[dict[str, Any]]) -> str:
-    """Tell which transport a run would use, and why."""
+    """Say which transport a run would use, and why."""
     from sigps.system.transport import choose_transport, reason_against_nccl, reason_against_peers
 
     if not ranks:
@@ -123,17 +125,20 @@ def _gpu() -> str:
 
 
 def _device(num_threads: int, num_ranks: int) -> str:
-    """Tell which device a run would use."""
-    from sigps.device.cuda import what_is_missing
-    from sigps.engine.device_choice import GPU_PAYS_FROM_EDGES
+    """Say which device a run would use."""
+    from sigps.engine.table import ENGINES, engine_here
 
-    on_cpu = f"cpu, {num_threads} threads a rank"
-    missing = what_is_missing()
-    if missing:
-        return f"auto is {on_cpu}; cuda cannot be used: {missing}"
+    on_cpu = f"{engine_here(0).device}, {num_threads} threads a rank"
+    chosen = engine_here(_MANY_EDGES)
+    if chosen is engine_here(0):
+        lacking = [f"{spec.device} cannot be used: {spec.missing()}" for spec in ENGINES if spec.missing()]
+        return "; ".join([f"auto is {on_cpu}", *lacking])
+    name = chosen.device
     if num_ranks > 1:
-        return f"auto is cuda where each rank has a GPU of its own and a large enough graph, else {on_cpu}"
-    return f"auto is cuda from {GPU_PAYS_FROM_EDGES:,} edges where the program can run there, else {on_cpu}"
+        return f"auto is {name} where each rank has a GPU of its own and a large enough graph, else {on_cpu}"
+    return (
+        f"auto is {name} from {chosen.pays_from_edges:,} edges where the program can run there, else {on_cpu}"
+    )
 
 
 def _writable(folder: Path) -> str:

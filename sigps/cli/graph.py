@@ -51,7 +51,7 @@ def convert(source: str, target: str, options: tuple[str, ...]) -> None:
     .sigps is the native store (a folder that opens at once), .mtx Matrix Market, .graph METIS,
     and .txt, .tsv or .csv an edge list; .gz, .xz, .zst or .bz2 behind it compresses the file.
     """
-    from sigps.graph.formats.load import load
+    from sigps.graph.load import load
     from sigps.job.config import load_options
 
     settings = load_options(options)
@@ -65,8 +65,7 @@ def convert(source: str, target: str, options: tuple[str, ...]) -> None:
 @_load_option
 def info(path: str, verify: bool, options: tuple[str, ...]) -> None:
     """Say what a graph is: vertices, edges, columns, ids, degrees, and what loading found."""
-    from sigps.graph.formats.load import load
-    from sigps.graph.formats.store import open_store
+    from sigps.graph.load import load, open_store
     from sigps.job.config import load_options
 
     settings = load_options(options)
@@ -91,7 +90,7 @@ def info(path: str, verify: bool, options: tuple[str, ...]) -> None:
 @_load_option
 def partition(path: str, num_parts: int, method: str, options: tuple[str, ...]) -> None:
     """Divide a graph and print balance, cut edges, ghosts and bytes of each part."""
-    from sigps.graph.formats.load import load
+    from sigps.graph.load import load
     from sigps.graph.partitioning.partition import partition as divide
     from sigps.graph.partitioning.report import measure
     from sigps.job.config import load_options
@@ -102,16 +101,11 @@ def partition(path: str, num_parts: int, method: str, options: tuple[str, ...]) 
 
 def _writer(path: str) -> Callable[[Graph, str], Any]:
     """Return what writes the format of a path's suffix, having checked that the path can be written."""
-    from sigps.graph.formats import store, write
+    from sigps.graph.formats.store import save
+    from sigps.graph.formats.table import FORMATS
 
-    writers: dict[str, Callable[[Graph, str], Any]] = {
-        ".sigps": store.save,
-        ".mtx": write.write_matrix_market,
-        ".graph": write.write_metis,
-        ".txt": write.write_edge_list,
-        ".tsv": write.write_edge_list,
-        ".csv": write.write_edge_list,
-    }
+    writers: dict[str, Callable[[Graph, str], Any]] = {".sigps": save}
+    writers |= {format.suffixes[0]: format.write for format in FORMATS.values() if format.write}
     suffixes = [suffix for suffix in Path(path).suffixes if suffix not in (".gz", ".xz", ".zst", ".bz2")]
     suffix = suffixes[-1] if suffixes else ""
     if suffix not in writers:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 import types
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from sigps.compiler.frontend.source import global_names
 from sigps.compiler.program import VertexProgram
+from sigps.compiler.source import global_names
 
-__all__ = ["as_given", "compiled_names", "summable"]
+__all__ = ["as_given", "compiled_names", "compiling", "summable"]
+
+compiling = threading.Lock()
+"""Held while a program is compiled, so that ranks that are threads compile it once."""
 
 
 def as_given(value: Any) -> Any:

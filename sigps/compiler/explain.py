@@ -1,4 +1,4 @@
-"""What the compiler derived from a class, and why, for people."""
+"""What the compiler derived from a class, and why, as text."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from typing import Any
 
 from sigps.compiler.frontend.analysis import analyse
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
-from sigps.compiler.proofs import monotone
-from sigps.compiler.proofs import priority as priority_form
-from sigps.model.vertex import Aggregator, Field, Vertex
+from sigps.compiler.proofs import monotone, priority
+from sigps.model.aggregator import Aggregator
+from sigps.model.fields import Field
+from sigps.model.vertex import Vertex
 
 __all__ = ["explain"]
 
 
 def explain(program: type[Vertex], *, with_source: bool = False, **params: Any) -> str:
-    """Tell what a vertex class declares, what was derived from compute(), and what stopped a faster form.
+    """Describe a vertex class: what it declares, what was derived from compute(), and what prevents a faster run.
 
     Args:
         program: The class.
@@ -78,19 +79,21 @@ def _derived(program: VertexProgram) -> str:
         read = [*program.edge_columns, *["the target's id"] * program.reads_target]
         rows.append(("edge reads", ", ".join(read) or "nothing: the message is the sender's alone"))
         lists = program.consumption is Consumption.LISTED
-        rows.append(("forms", "pull" if lists else "pull and push, chosen each superstep; or edge by edge"))
+        rows.append(
+            ("directions", "pull" if lists else "pull and push, chosen each superstep; or edge by edge")
+        )
         prefix = "no: " if program.early_exit is EarlyExit.NEVER else ""
         rows.append(("early exit", prefix + program.early_exit.value))
         obstacle = monotone.find_obstacle(program)
-        better = "a message that is not better than what a vertex knows is dropped on the way"
+        better = "a message that is not better than its target's current value is dropped early"
         rows.append(("monotone", better if obstacle is None else f"no: {obstacle}"))
-        obstacle = priority_form.find_obstacle(program)
-        best = "best value first: it spreads alone, and is final where it arrives"
+        obstacle = priority.find_obstacle(program)
+        best = "priority order: the best value is sent alone, and is final where it arrives"
         rows.append(("asynchronous", best if obstacle is None else f"no: {obstacle}"))
     return "derived\n" + "\n".join(f"  {name:<12} {value}" for name, value in rows)
 
 
 def _obstacles(program: VertexProgram) -> str:
     if not program.obstacles:
-        return "nothing stands in the way of the fast forms"
+        return "nothing prevents the fastest ways to run it"
     return "slower than it could be\n" + "\n".join(f"  {reason}" for reason in program.obstacles)

@@ -1,28 +1,56 @@
-"""The vertex program: what the front end derives from a class, and all that an engine ever sees.
+"""The vertex program: what the front end derives from a class, and the one record that engines and back ends read.
 
-A program is a handful of small functions over scalars and tuples, kept as one Python module's syntax tree,
-and claims about them. No engine looks at the user's source; no function here knows a thread.
+It holds a few functions over scalars and tuples of scalars, as the syntax tree of one Python module, and claims about
+them. No engine reads the user's source; no function here depends on threads, devices or the order of vertices.
 
-The functions (every argument is a scalar or a tuple, so each is inlined wherever it is called):
+The functions (without side effects, but for direct messages and edge states; so a back end may inline each anywhere):
 
-    compute(env, params, aggregates, vertex, state, inbox, has, edges, mail)
-        -> (state, flags, record, contributions)     one vertex, one superstep
+    compute(env, params, aggregates, vertex, state, inbox, has, edges, direct)
+        -> (state, flags, record, contributions)      one vertex in one superstep
     edge(env, params, record, source, target, columns)
-        -> (passes, message)                          one edge: the sender's outbox record to a message
+        -> (passes, message)                          one edge: the sender's outbox record to a message, if one passes
     lift(env, params, message) -> inbox               one message to one value of every slot
-    merge(inbox, has, value) -> inbox                 the combiner (absent where messages are listed)
-    fold(total, given) -> total                       add one vertex's contributions to the aggregators
-    emit(mail, kind, target, message)                 append to the mailbox (only programs that need one)
+    merge(inbox, has, value) -> inbox                 the combiner: one more value, or the first where has is False
+    fold(total, given) -> total                       add one vertex's contributions to the totals
+    emit(direct, kind, target, message)               append one direct message
 
-    env     = (superstep, num_vertices, num_edges)    the sender's superstep in edge, the reader's elsewhere
-    vertex  = (id, out_degree, in_degree)
-    inbox   = the slots where messages are combined; (begin, end, array, ...) where they are listed
-    edges   = (begin, end, gids, ids, (column, ...))  the vertex's out-edges, where compute() reads them;
-              with a sixth where something is kept on them, or rows of neighbours are walked:
-              (row_of, offsets, targets, marks, reverse, (own, ...), (seen, ...)), as in engine/;
-              on a GPU with cells in the place of marks (kernels/warp_neighbors.py)
-    mail    = (count, kinds, targets, senders, array, ...)  where compute() sends what no record can express
-    flags   = HALT | RETIRE | SENT
+`edge` is there unless `delivery` is DIRECT, `emit` only if it is; `lift` and `merge` unless `consumption` is LISTED.
+Names of all other functions of the module begin with two underscores; these six call them.
+
+Their arguments and results; a tuple has one scalar for each element of what it belongs to, in that order:
+
+    env       (superstep, num_vertices, num_edges), int64. In edge() the superstep in which the record was written; in
+              lift() and compute() the one in which the message is read, the next.
+    params, aggregates, state, message    types: each param's, `aggregate_dtypes`, `state_dtypes`, `message_dtypes`
+    vertex    (id, out_degree, in_degree), int64. The id is the one that compute() reads: the user's, if it is a number.
+    inbox     messages in slots: one scalar for each name of each of `slots`; the back end infers their types from
+              lift() (integers add up in 64 bits). Where has is False the scalars mean nothing.
+              messages in lists: (begin, end, array, ...), int64 positions and an array for each field of a message; the
+              vertex's messages are begin..end
+    has       bool: whether the vertex has a message
+    flags     uint8: HALT, it voted to halt; RETIRE, it halts for good; SENT, `record` is what it sends along its edges
+    record    one scalar for each of `record`; the back end infers their types from compute(). Unspecified without SENT.
+    contributions, total, given    `aggregate_dtypes`; an aggregator's identity where a vertex gave nothing
+    source, target    int64 ids of the edge's ends; see `needs_end_ids`
+    columns   one scalar for each of `edge_columns`
+    passes    bool: False where a filter of the user leaves this edge out; the message then means nothing
+    edges     () unless `reads_edges`; else (begin, end, gids, ids, columns): the vertex's out-edges are begin..end,
+              uint64 (int64 on a GPU); gids [num_edges] uint32 and ids [num_edges] int64 of their targets; an array
+              [num_edges] for each of `read_columns`; and, where `reads_edge_links`, a sixth element:
+              (row_of, offsets, targets, marks, reverse, (pending, ...), (committed, ...)), where
+                row_of     [num_edges] uint32: the row in offsets of each edge's target
+                offsets    [rows + 1] uint64 and targets [entries] uint32: gids, ascending in each row. The first rows
+                           and entries are those of owned vertices, so an edge's position is an entry's, too.
+                marks      [num_vertices + 1] uint32 or uint64: scratch of one thread (kernels/cpu/neighbors.py);
+                           on a GPU a few bytes of one lane (kernels/cuda/warp_neighbors.py)
+                reverse    [num_edges] int64: the entry of each edge in the row of its target
+                pending    [num_edges] for each of `edge_states`: compute() reads and writes those of its own edges
+                committed  [entries] for each of `edge_states`: as they were when the superstep began; read only
+    direct    () unless `delivery` is DIRECT; else (count, kinds, targets, senders, array, ...): the count [1] int64 of
+              messages, and arrays [capacity]: kinds uint8, TO_GID or TO_ID: whether a target is a gid or the id that
+              compute() computed; targets int64; senders uint32, written by the caller; one for each field of a message.
+              Where count exceeds the capacity the vertex must run again from its old state. On a GPU the back end
+              replaces emit() and this tuple by its own.
 """
 
 from __future__ import annotations
@@ -35,7 +63,9 @@ from typing import Any
 
 import numpy as np
 
-from sigps.model.vertex import Aggregator, Field
+from sigps.kernels.cpu.arguments import HALT, RETIRE, SENT
+from sigps.model.aggregator import Aggregator
+from sigps.model.fields import Field
 
 __all__ = [
     "FUNCTIONS",
@@ -51,12 +81,15 @@ __all__ = [
 ]
 
 FUNCTIONS = ("compute", "edge", "lift", "merge", "fold", "emit")
-HALT, RETIRE, SENT = 1, 2, 4
 TO_GID, TO_ID = 0, 1
 
 
 class Delivery(Enum):
-    """How messages travel."""
+    """How messages reach their targets.
+
+    RECORD lets an engine run edge() at the source (push) or at the target (pull), any number of times, and send
+    records instead of messages between ranks. With DIRECT every message must be stored when compute() sends it.
+    """
 
     NONE = "nothing is sent"
     RECORD = "one outbox record a vertex; the edge function makes the messages"
@@ -64,7 +97,11 @@ class Delivery(Enum):
 
 
 class Consumption(Enum):
-    """How compute() gets its messages."""
+    """How compute() reads its messages.
+
+    COMBINED and SINGLE let an engine combine messages in any order and any grouping, also before they leave a rank;
+    only sums of floats then depend on the order, by rounding. LISTED needs all messages of a vertex side by side.
+    """
 
     NONE = "messages are not read"
     COMBINED = "messages are only reduced: one record a vertex, no lists"
@@ -73,7 +110,7 @@ class Consumption(Enum):
 
 
 class EarlyExit(Enum):
-    """When a pull may stop before it has seen every in-edge."""
+    """When a pull may stop before it has read every in-edge."""
 
     NEVER = "every in-edge must be seen"
     FIRST = "all messages are equal and the combiner is idempotent: the first one is enough"
@@ -82,11 +119,11 @@ class EarlyExit(Enum):
 
 @dataclass(frozen=True)
 class Slot:
-    """One reduction of the message stream.
+    """One reduction of a vertex's messages, and one value or more in its inbox.
 
     Attributes:
         op: `sum`, `min`, `max`, `any`, `all`, or `user`.
-        names: The message fields it carries; one, except for `min` and `max` of whole NamedTuples.
+        names: Names of its inbox values: one, except where whole NamedTuples are reduced.
         text: The reduced expression as the user would write it, for `explain`.
     """
 
@@ -101,41 +138,60 @@ class Slot:
 
 @dataclass(frozen=True)
 class Monotone:
-    """A claim: after superstep 0 a vertex only takes better keys, as `monotone.py` explains.
+    """A claim: after superstep 0 a message changes a vertex only where its key is better than the vertex's current key.
+
+    The key is a message's first field; better is less or greater, as the one slot is `min` or `max`. An engine may then
+    read a vertex's last record again and again, and drop messages whose keys are no better (`proofs/monotone.py`), if
+    parameters are not NaN and the edge column is finite.
 
     Attributes:
-        known: The state that holds the best key heard, by position.
-        record: The field of the outbox record that the key is made of.
-        column: Which of `edge_columns` is added to it; None where none is.
+        current: Position in `states` of a vertex's current key.
+        record: Position in `record` of the field that the key is made of.
+        column: Position in `edge_columns` of the number added to it; None where none is.
     """
 
-    known: int
+    current: int
     record: int
     column: int | None
 
 
 @dataclass(frozen=True, eq=False)
 class VertexProgram:
-    """A compiled class, independent of any engine. Immutable.
+    """A compiled class, independent of any engine. Immutable; equal where the keys are.
 
     Attributes:
-        module: The functions above.
-        namespace: What the functions' global names mean (modules, constants' types, user functions).
-        record: Names of the outbox record's fields; their types follow from compute().
-        edge_columns: Edge columns that messages need, in the order the edge function takes them.
-        read_columns: Edge columns that compute() itself reads.
-        reads_edges: Whether compute() walks its out-edges (other than to send).
-        reads_target: Whether a message is made of its target's id.
-        needs_end_ids: Whether the edge function is told the ids of an edge's ends. Where it only asks whether they are
-            the same vertex, local ids tell that without being looked up.
-        edge_states: What vertices keep on their out-edges.
-        reads_neighbors: Whether compute() walks the rows of neighbours.
-        reads_reverse: Whether compute() reads what the other ends of edges keep.
-        priority_form: The form for supersteps in which only the best value is sent; None where there is none.
-        has_master: Whether the class's `master()` or `next_phase()` runs between supersteps.
-        monotone: Where keys are, in a program that only takes better ones; None in others.
-        obstacles: What stopped a faster form, a sentence each.
-        key: A hash of everything that the compiled code depends on, but the versions.
+        name, file, line: The class, and where its compute() is written.
+        precision: Whether Python's `float` is float32 (`single`) or float64 in states, params, messages and records.
+        states, params, aggregators, message: As declared. A param that is not one number is none: it is in the code.
+        message_type: The user's NamedTuple class; None where a message is one scalar, or the program sends nothing.
+        delivery: How messages reach their targets.
+        consumption: How compute() reads them.
+        slots: The reductions of messages, where they are combined; their values, in this order, are the inbox.
+        record: Names of the outbox record's fields.
+        edge_columns: Edge columns that edge() takes, in that order. An engine needs them beside the edges it pulls or
+            pushes along.
+        read_columns: Edge columns that compute() reads itself. An engine needs them beside a vertex's out-edges.
+        reads_edges: Whether compute() loops over its out-edges, other than to send a message of a record along each. An
+            engine must then hold out-edges by source, with ids of targets, even if it only pulls.
+        early_exit: When a pull may stop. Not NEVER only where messages are records that combine.
+        module: The functions.
+        namespace: The values of the functions' global names: modules, NumPy types, the user's functions and constants.
+        obstacles: Why messages do not combine, or do not go by records, a sentence each; empty where they do.
+        key: A hash of everything that the compiled code depends on, except versions. Cached code is found by it.
+        priority_form: The program for supersteps in which only the best value is sent (`proofs/priority.py`). Run after
+            superstep 0 of this one, it ends with the same states, in fewer messages but other supersteps. None where
+            there is none.
+        monotone: Where the keys of a monotone program are; None for other programs.
+        has_master: Whether the class has `master()` or `next_phase()`. An engine must then stop between supersteps, or
+            where nothing is left to do, for the host to run it.
+        reads_target: Whether edge() reads the target's id, so that a message is not the same for all edges of a vertex.
+        needs_end_ids: Whether edge() reads ids of an edge's ends. Where False it at most compares the two with each
+            other, and an engine may pass local ids, without looking up those that compute() reads.
+        edge_states: What vertices keep on their out-edges: one value an edge, written by the source.
+        reads_neighbors: Whether compute() walks the out-edges of its neighbours (`common_neighbors()`). An engine must
+            hold copies of their rows; a vertex's work is then the sum of its neighbours' degrees.
+        reads_reverse: Whether compute() reads the edge states of the other ends of its edges (`edge.reverse`). An
+            engine must hold copies of them, and `reverse` beside the edges.
     """
 
     name: str
@@ -187,27 +243,30 @@ class VertexProgram:
         return tuple(field.dtype(self.precision) for field in self.edge_states)  # type: ignore[arg-type]
 
     @property
-    def links_edges(self) -> bool:
-        """Whether compute() is given what is kept on edges, and the rows of neighbours."""
+    def reads_edge_links(self) -> bool:
+        """Whether `edges` has a sixth element: edge states, and the rows of neighbours where the program reads them."""
         return self.reads_neighbors or bool(self.edge_states)
 
     @property
     def aggregate_dtypes(self) -> tuple[np.dtype[Any], ...]:
-        """Aggregators stay in double precision: they add up whole graphs."""
+        """Types of the aggregators; floats have 64 bits whatever `precision` is, since they add up whole graphs."""
         return tuple(a.field.dtype() for a in self.aggregators)
 
     @property
     def sends_along_all_edges(self) -> bool:
-        """Whether no filter holds a message back: all out-edges of a vertex that sends have one, or mail is counted."""
+        """Whether edge() passes a message on every edge: their number is then the sum of the senders' out-degrees.
+
+        True, too, for programs with direct messages, which are counted one by one.
+        """
         edges = (f for f in self.module.body if isinstance(f, ast.FunctionDef) and f.name == "edge")
         found = (node for f in edges for node in ast.walk(f) if isinstance(node, ast.Return))
         return all(ast.unparse(node).startswith("return (True,") for node in found)
 
     @property
     def edge_obstacle(self) -> str | None:
-        """What stops messages from combining an edge at a time (`schedule="edge"`); None where nothing does."""
+        """Why messages cannot combine one edge at a time (`schedule="edge"`); None where they can."""
         if self.delivery is Delivery.DIRECT:
-            return "its messages go through the mailbox, not along edges"
+            return "it sends direct messages, which do not follow edges"
         if self.consumption is Consumption.LISTED:
             return "compute() reads its messages one by one, and edges have one slot a vertex to combine into"
         return None

@@ -17,12 +17,22 @@ __all__ = ["Counters", "Everywhere", "reduce_counters"]
 
 @dataclass
 class Counters:
-    """What one partition did in one superstep."""
+    """What one partition did in one superstep.
+
+    Attributes:
+        ran: Vertices that ran compute().
+        active: Vertices that are active afterwards.
+        senders: Vertices that sent along their edges.
+        sent_edges: Their out-edges; of direct messages their number.
+        is_unordered: Whether values of a monotone program have no order here (NaN).
+        totals: Contributions to aggregators, one tuple a thread.
+    """
 
     ran: int = 0
     active: int = 0
     senders: int = 0
     sent_edges: int = 0
+    is_unordered: bool = False
     totals: list[tuple[Any, ...]] = field(default_factory=list)
 
     def add(self, counts: tuple[int, int, int, int], total: tuple[Any, ...]) -> None:
@@ -64,7 +74,6 @@ def reduce_counters(
     *,
     num_bytes: int,
     seconds: float,
-    is_unordered: bool = False,
     counts_idle: bool = False,
 ) -> Everywhere:
     """Tell the other partitions what this one did, and return what all of them did. Collective.
@@ -77,10 +86,10 @@ def reduce_counters(
         counters: What this partition did.
         num_bytes: The bytes that it sent.
         seconds: How long it computed.
-        is_unordered: Whether it found that values of a monotone program have no order.
         counts_idle: Whether what nobody ran is a superstep.
     """
-    counts = [counters.ran, counters.active, counters.sent_edges, num_bytes, int(seconds * 1e9), is_unordered]
+    counts = [counters.ran, counters.active, counters.sent_edges, num_bytes, int(seconds * 1e9)]
+    counts.append(counters.is_unordered)
     packed = np.concatenate([np.array(counts, dtype=np.int64), aggregates.pack(counters.totals)])
     gathered = exchange.gather(packed)
     everywhere = Everywhere.of(gathered[:, : len(counts)])

@@ -1,4 +1,4 @@
-"""All that an engine asks of the outside: a few verbs. `NoExchange` is one partition alone."""
+"""`Exchange`, the verbs through which an engine reaches other partitions; `NoExchange`, for one partition alone."""
 
 from __future__ import annotations
 
@@ -10,16 +10,23 @@ from numpy.typing import NDArray
 
 from sigps.errors import ExchangeError
 
-__all__ = ["Arrays", "Exchange", "NoExchange"]
+__all__ = ["Arrays", "Exchange", "NoExchange", "checked_gids"]
 
 Arrays = tuple[NDArray[Any], ...]
 
 
 class Exchange(Protocol):
-    """What crosses partitions. Every verb is collective; all ranks call them in the same order.
+    """What crosses partitions. Every verb is collective: all ranks call the same verbs in the same order.
+
+    All but `publish` wait until every rank has called. `sent` is uint8, [num_owned + num_ghosts], 1 where that vertex's
+    outbox record is to be read in this superstep; `records` are the record's fields, [num_owned + num_ghosts] each.
+    Bytes are those that this rank sends to others.
 
     Attributes:
-        on_device: Whether what `publish`, `collect`, `post` and `swap` take and give are CuPy arrays.
+        rank: This rank, counted from 0.
+        size: How many ranks there are.
+        on_device: Whether what `publish`, `collect`, `route` and `swap` take and return are CuPy arrays. Then they are
+            filled in on the current stream, for which no verb waits.
     """
 
     rank: int
@@ -27,44 +34,61 @@ class Exchange(Protocol):
     on_device: bool
 
     def publish(self, sent: NDArray[np.uint8], records: Arrays) -> None:
-        """Start sending the outbox records of owned vertices that sent, to the ranks that hold their ghosts."""
+        """Copy the records of owned vertices that sent, for each rank that holds their ghosts. Waits for no rank."""
         ...
 
     def collect(self, sent: NDArray[np.uint8], records: Arrays) -> tuple[NDArray[np.int64], int]:
-        """Fill in the ghosts that changed; return their local ids and the bytes that this rank sent."""
+        """Write the ghosts' elements of `sent` and `records` that arrive; return their local ids and the bytes.
+
+        Exchanges what the last `publish` copied. Elements of ghosts that did not send stay as they are.
+        """
         ...
 
-    def post(
+    def route(
         self, gids: NDArray[np.int64], senders: NDArray[np.int64] | None, messages: Arrays
     ) -> tuple[NDArray[np.int64], Arrays, int]:
-        """Bring messages to their targets' owners; return local ids, messages, and the bytes sent.
+        """Send direct messages to the ranks that own their targets.
 
-        With `senders` (gids), what arrives is in ascending order of the sender.
+        Args:
+            gids: Each message's target, [num_messages].
+            senders: Each message's sender, a gid, [num_messages]; None where the order does not matter.
+            messages: The message's fields, [num_messages] each.
+
+        Returns:
+            Of the messages that arrive: their targets' local ids, their fields, in ascending order of the sender where
+            `senders` are given; and the bytes.
         """
         ...
 
     def find(self, ids: NDArray[np.int64], superstep: int) -> NDArray[np.int64]:
-        """Return the gids of the users' ids. Raises ExchangeError for an id that is not in the graph."""
+        """Return the gids of ids as compute() sees them, [ids.size]. On the host.
+
+        Raises:
+            ExchangeError: If an id is not in the graph.
+        """
         ...
 
     def gather(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return every rank's values, [size, values.size]."""
+        """Return every rank's values (1-D, one size and dtype on all ranks), [size, values.size]. On the host."""
         ...
 
     def swap(self, parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """Send `parts[r]` (1-D, one dtype on all ranks) to rank r; return what each rank sent here."""
+        """Send `parts[r]` (1-D, one dtype on all ranks) to rank r; return what each rank sent here, [size]."""
         ...
 
 
 class NoExchange:
-    """One partition that owns the whole graph: gid and local id are the same."""
+    """One partition that owns the whole graph: gid and local id are the same, and nothing waits.
+
+    Args:
+        find: What `find` calls.
+    """
 
     rank = 0
     size = 1
     on_device = False
 
     def __init__(self, find: Callable[[NDArray[np.int64], int], NDArray[np.int64]]) -> None:
-        """Take the function that finds gids by ids, as `find` below does."""
         self._find = find
 
     def publish(self, sent: NDArray[np.uint8], records: Arrays) -> None:
@@ -73,7 +97,7 @@ class NoExchange:
     def collect(self, sent: NDArray[np.uint8], records: Arrays) -> tuple[NDArray[np.int64], int]:
         return np.empty(0, dtype=np.int64), 0
 
-    def post(
+    def route(
         self, gids: NDArray[np.int64], senders: NDArray[np.int64] | None, messages: Arrays
     ) -> tuple[NDArray[np.int64], Arrays, int]:
         if senders is None:
@@ -94,7 +118,13 @@ class NoExchange:
 def checked_gids(
     ids: NDArray[np.int64], gids: NDArray[np.int64], rank: int, superstep: int
 ) -> NDArray[np.int64]:
-    """Return gids, all of which are vertices.
+    """Return `gids`, having checked that all are vertices.
+
+    Args:
+        ids: The ids as compute() sees them, [num_messages].
+        gids: Their gids, [num_messages]; negative where there is no such vertex.
+        rank: This rank, for the message.
+        superstep: The superstep, for the message.
 
     Raises:
         ExchangeError: If an id is not in the graph.

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from sigps.engine.aggregates import Aggregates
+from sigps.engine.contract import RunContext
 from sigps.engine.exchange import Exchange
 from sigps.engine.stats import Outcome
 from sigps.model.vertex import Vertex
@@ -41,6 +42,18 @@ class MasterCompute:
         self.waits = program.declaration.has_phases
         self._counts_messages &= not self.waits
         self._shared = [a for a in program.declaration.aggregators if a.is_shared]
+
+    @staticmethod
+    def of(context: RunContext) -> MasterCompute | None:
+        """Return the master compute of a run of a compiled program; None where it has neither method."""
+        derived, subgraph = context.executable.program, context.subgraph
+        assert derived is not None
+        if not context.program.declaration.has_master:
+            return None
+        counts = derived.sends_along_all_edges
+        return MasterCompute(
+            context.program, subgraph.num_vertices, subgraph.num_edges, counts_messages=counts
+        )
 
     def restore(self, num_messages: int, exchange: Exchange) -> None:
         """Go on from a log in which so many messages, or senders, of this rank are in flight. Collective."""

@@ -1,19 +1,28 @@
-"""The graph that programs run on: rows of out-edges (CSR) and the user's ids."""
+"""The graph that programs run on: its arrays, and the methods of users.
+
+`Graph` imports what makes graphs, because `from_edges` and the like are its methods. Building, formats and the native
+store therefore return and take `GraphArrays`, and do not import `Graph`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
-from sigps.graph.building.edges import edge_chunks, own_share
-from sigps.graph.building.rows import Duplicates, Rows, transpose
-from sigps.graph.ids import Ids, as_ids
+from sigps.graph.arrays import GraphArrays, InEdges
+from sigps.graph.building import both_ways
+from sigps.graph.building.build import build
+from sigps.graph.building.edges import EdgeChunk, TextChunk, edge_chunks, own_share
+from sigps.graph.building.rows import Duplicates, Rows, SelfLoops, transpose
+from sigps.graph.formats import store, structures
+from sigps.graph.formats.edge_input import EdgeInput
 from sigps.graph.report import LoadReport
+from sigps.graph.user_arrays import as_ids
 from sigps.group import Group, world
 
 if TYPE_CHECKING:
@@ -22,72 +31,25 @@ if TYPE_CHECKING:
     import networkx
     import scipy.sparse
 
-__all__ = ["Graph", "InEdges"]
+__all__ = ["Graph", "InEdges", "build_graph"]
+
+T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class InEdges:
-    """The edges by target (CSC).
-
-    Attributes:
-        offsets: [num_vertices + 1], uint64.
-        sources: [num_edges], gids, ascending inside a row.
-        columns: [num_edges] each, in the order of `sources`.
-    """
-
-    offsets: NDArray[np.uint64]
-    sources: NDArray[Any]
-    columns: dict[str, NDArray[Any]]
-
-
-class Graph:
+@dataclass(kw_only=True, eq=False, repr=False)
+class Graph(GraphArrays):
     """A directed or undirected graph with edge columns; immutable. On several ranks, this rank's rows.
 
-    Vertices are numbered 0..n-1 (gids) in the order of the user's ids (oids); `ids` maps both ways.
-    Rank r holds the out-edges of gids `row_bounds[r] : row_bounds[r + 1]`. An undirected graph stores
-    each edge in both its ends' rows, a self-loop once.
-
-    Attributes:
-        num_vertices: Vertices of the whole graph.
-        num_edges: Directed edges of the whole graph as stored.
-        directed: Whether edges have a direction.
-        ids: The map between oids and gids.
-        group: The ranks that hold the graph together.
-        row_bounds: [group.size + 1], int64.
-        offsets: [num_rows + 1], uint64: where each row begins in `targets`.
-        targets: [local edges], uint32 (uint64 above 2**32 - 1 vertices), ascending inside a row.
-        columns: Edge columns in the order of `targets`; `"weight"` is the weight.
-        report: What loading found.
+    `from_edges`, a loader or a generator makes it. The attributes are those of `GraphArrays`: `num_vertices`,
+    `num_edges`, `directed`, `ids`, `group`, `row_bounds`, `offsets`, `targets`, `columns` and `report`.
     """
 
-    def __init__(
-        self,
-        *,
-        offsets: NDArray[np.uint64],
-        targets: NDArray[Any],
-        columns: dict[str, NDArray[Any]],
-        num_edges: int,
-        directed: bool,
-        ids: Ids,
-        row_bounds: NDArray[np.int64],
-        group: Group,
-        report: LoadReport,
-        in_edges: InEdges | None = None,
-    ) -> None:
-        """Hold finished arrays; `from_edges`, a loader or a generator makes them."""
-        self.num_vertices = int(row_bounds[-1])
-        self.num_edges = num_edges
-        self.directed = directed
-        self.ids = ids
-        self.group = group
-        self.row_bounds = row_bounds
-        self.offsets = offsets
-        self.targets = targets
-        self.columns = columns
-        self.report = report
-        self._in_edges = in_edges
-        self._undirected: Graph | None = None
-        self._both_ways: Graph | None = None
+    _derived: dict[Hashable, Any] = field(default_factory=dict, init=False)
+
+    @classmethod
+    def of(cls, arrays: GraphArrays) -> Graph:
+        """Return the graph of finished arrays, which are not copied."""
+        return cls(**{array.name: getattr(arrays, array.name) for array in fields(GraphArrays)})
 
     @staticmethod
     def from_edges(
@@ -99,38 +61,36 @@ class Graph:
         vertices: ArrayLike | None = None,
         columns: dict[str, ArrayLike] | None = None,
         duplicates: Duplicates = "keep",
-        self_loops: Literal["keep", "drop"] = "keep",
+        self_loops: SelfLoops = "keep",
         local: bool = False,
         group: Group | None = None,
     ) -> Graph:
         """Build a graph from arrays of edge ends. Collective; O(edges log degree).
 
-        An array may live on a GPU (CuPy, Numba, PyTorch, whatever has `__cuda_array_interface__` or DLPack); it is
-        copied to the host, where the graph is built, and that needs CuPy.
+        An array may be in GPU memory (of CuPy, Numba, PyTorch, or any with `__cuda_array_interface__` or DLPack). It is
+        copied to the host, where the graph is built, by CuPy.
 
         Args:
             sources: [edges], whole numbers within int64 or strings.
             targets: [edges], of the same kind.
             weights: [edges], numbers without NaN; kept as int64, float32 or float64.
             directed: Whether edges have a direction.
-            vertices: Ids that are vertices even without an edge.
+            vertices: Ids of vertices, with or without an edge.
             columns: Further named edge columns, [edges] each.
-            duplicates: What becomes of parallel edges: `"keep"`, `"drop"` (the first stays), or one edge
-                whose weight is the `"sum"`, `"min"` or `"max"`.
+            duplicates: What to do with parallel edges: `"keep"`, `"drop"` all but the first, or replace them by
+                one edge whose weight is the `"sum"`, `"min"` or `"max"`.
             self_loops: `"keep"` or `"drop"`.
-            local: On several ranks, whether every rank brings a different share of the edges; otherwise all
-                bring the same and each keeps its share.
-            group: The ranks that build together; None for those that the launcher started.
+            local: On several ranks, whether every rank gives different edges; otherwise all ranks give the same
+                arrays, and each uses its share.
+            group: The ranks of the graph; None for those that the launcher started.
 
         Raises:
-            GraphError: If ids, weights, lengths or options are wrong, or CuPy is missing for an array on a GPU.
+            GraphError: If ids, weights, lengths or options are wrong, or CuPy is missing for an array in GPU memory.
 
         >>> graph = Graph.from_edges([10, 10, 30], [20, 30, 10])
         >>> graph.num_vertices, graph.offsets.tolist(), graph.targets.tolist()
         (3, [0, 2, 2, 3], [1, 2, 0])
         """
-        from sigps.graph.building.build import build_graph
-
         group = world() if group is None else group
         given: dict[str, Any] = dict(columns or {})
         if weights is not None:
@@ -141,9 +101,7 @@ class Graph:
             edge_chunks(sources, targets, given, group, local),
             directed=directed,
             group=group,
-            vertices=vertices
-            if vertices is None or local
-            else own_share(as_ids(vertices, "vertices"), group),
+            vertices=_own_vertices(vertices, local, group),
             duplicates=duplicates,
             self_loops=self_loops,
         )
@@ -155,7 +113,7 @@ class Graph:
         directed: bool = True,
         weights: bool = True,
         duplicates: Duplicates = "keep",
-        self_loops: Literal["keep", "drop"] = "keep",
+        self_loops: SelfLoops = "keep",
         group: Group | None = None,
     ) -> Graph:
         """Build a graph from a sparse adjacency matrix: entry (i, j) is an edge from i to j. Collective.
@@ -173,16 +131,9 @@ class Graph:
         Raises:
             GraphError: If the matrix is not square, not real, or not symmetric where it must be.
         """
-        from sigps.graph.formats.convert import from_scipy
-
-        return from_scipy(
-            matrix,
-            directed=directed,
-            weights=weights,
-            duplicates=duplicates,
-            self_loops=self_loops,
-            group=group,
-        )
+        group = world() if group is None else group
+        found = structures.read_scipy(matrix, directed, weights, group)
+        return _built(found, duplicates, self_loops, group)
 
     @staticmethod
     def from_networkx(
@@ -191,32 +142,26 @@ class Graph:
         weight: str | None = "weight",
         columns: Mapping[str, str] | None = None,
         duplicates: Duplicates = "keep",
-        self_loops: Literal["keep", "drop"] = "keep",
+        self_loops: SelfLoops = "keep",
         group: Group | None = None,
     ) -> Graph:
-        """Build a graph from a NetworkX graph, directed if that is; nodes are ints or strings. Collective.
+        """Build a graph from a NetworkX graph, directed or not as that is; its nodes are ints or strings. Collective.
 
         Args:
             source: The graph; the same on all ranks.
-            weight: The attribute that is the weight; an edge without it weighs 1 if any has it. None: none.
-            columns: Further edge columns: name to attribute. Every edge needs it.
+            weight: The attribute that is the weight, 1 for edges without it; no weights if no edge has it. None reads
+                none.
+            columns: Further edge columns: name to attribute, which every edge must have.
             duplicates: As in `from_edges`, for multigraphs.
             self_loops: `"keep"` or `"drop"`.
             group: As in `from_edges`.
 
         Raises:
-            GraphError: If nodes are no ids or an attribute is missing or no number.
+            GraphError: If a node is neither an int nor a string, or an attribute is missing or no number.
         """
-        from sigps.graph.formats.convert import from_networkx
-
-        return from_networkx(
-            source,
-            weight=weight,
-            columns=columns,
-            duplicates=duplicates,
-            self_loops=self_loops,
-            group=group,
-        )
+        group = world() if group is None else group
+        found = structures.read_networkx(source, weight, columns or {}, group)
+        return _built(found, duplicates, self_loops, group)
 
     @staticmethod
     def from_arrow(
@@ -229,7 +174,7 @@ class Graph:
         vertices: ArrayLike | None = None,
         columns: Mapping[str, int | str] | None = None,
         duplicates: Duplicates = "keep",
-        self_loops: Literal["keep", "drop"] = "keep",
+        self_loops: SelfLoops = "keep",
         local: bool = False,
         group: Group | None = None,
     ) -> Graph:
@@ -244,124 +189,109 @@ class Graph:
             weight: The column of weights, None for none.
             columns: Further edge columns: name to column.
             directed: As in `from_edges`, like all below.
-            vertices: Ids that are vertices even without an edge.
-            duplicates: What becomes of parallel edges.
+            vertices: Ids of vertices, with or without an edge.
+            duplicates: What to do with parallel edges.
             self_loops: `"keep"` or `"drop"`.
-            local: Whether every rank brings a different share.
-            group: The ranks that build together.
+            local: Whether every rank gives different edges.
+            group: The ranks of the graph.
 
         Raises:
             GraphError: If a column is missing, has missing values, or holds neither ids nor numbers.
         """
-        from sigps.graph.formats.convert import from_arrow
-
-        return from_arrow(
-            data,
-            source,
-            target,
-            weight,
-            directed=directed,
-            vertices=vertices,
-            columns=columns,
-            duplicates=duplicates,
-            self_loops=self_loops,
-            local=local,
-            group=group,
-        )
+        group = world() if group is None else group
+        ends: dict[str, int | str] = {"source": source, "target": target}
+        found = structures.read_arrow_table(data, ends, weight, columns or {}, directed, local, group)
+        found.vertices = _own_vertices(vertices, local, group)
+        return _built(found, duplicates, self_loops, group)
 
     def to_scipy(self) -> scipy.sparse.csr_array[Any]:
         """Return the adjacency matrix; on several ranks this rank's rows of it, [num_rows, num_vertices].
 
-        Entries are weights, 1.0 without. Parallel edges are entries of their own, which SciPy adds up.
+        Entries are weights, or 1.0. Parallel edges are separate entries, which SciPy adds up.
         """
-        from sigps.graph.formats.convert import to_scipy
-
-        return to_scipy(self)
+        return structures.to_scipy(self)
 
     def save(self, path: str | os.PathLike[str], *, in_edges: bool = False) -> None:
-        """Write the graph to a native store; see `sigps.graph.formats.store.save`. Collective."""
-        from sigps.graph.formats.store import save
+        """Write the graph to a folder that `sigps.load` opens at once. Collective; O(bytes of the graph).
 
-        save(self, path, in_edges=in_edges)
-
-    @property
-    def has_weights(self) -> bool:
-        """Whether the edges have a weight."""
-        return "weight" in self.columns
-
-    @property
-    def first_row(self) -> int:
-        """The gid of this rank's first row."""
-        return int(self.row_bounds[self.group.rank])
-
-    @property
-    def num_rows(self) -> int:
-        """How many rows this rank holds."""
-        return int(self.row_bounds[self.group.rank + 1]) - self.first_row
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that this rank's arrays take, in-edges included once they exist."""
-        arrays = [self.offsets, self.targets, *self.columns.values()]
-        if self._in_edges is not None and self.directed:
-            arrays += [self._in_edges.offsets, self._in_edges.sources, *self._in_edges.columns.values()]
-        return sum(array.nbytes for array in arrays) + self.ids.nbytes
-
-    def in_edges(self) -> InEdges:
-        """Return the edges by target; made once. O(edges) the first time, one process only.
-
-        For an undirected graph they are the very arrays of the rows.
+        Args:
+            path: The folder; on several ranks all see the same file system. A store that is already there is replaced.
+            in_edges: Store the edges by target too (one process, directed): pull then needs no build.
 
         Raises:
-            GraphError: On several ranks, where no rank has all edges.
+            GraphError: If the path cannot be written or is something else than a store.
+        """
+        store.save(self, path, in_edges=self.in_edges() if in_edges and self.directed else None)
+
+    def derived(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return the result of `make`, computed by the first call with this key and kept as long as the graph.
+
+        All caches of what follows from a graph are kept here. The graph is immutable, so they stay valid.
+
+        Args:
+            key: Identifies the result and its type.
+            make: Computes it. If it raises, nothing is kept. If it is collective, so is this call.
+
+        >>> graph = Graph.from_edges([0, 1], [1, 2])
+        >>> graph.derived("degrees", graph.out_degrees) is graph.derived("degrees", graph.out_degrees)
+        True
+        """
+        if key not in self._derived:
+            self._derived[key] = make()
+        found: T = self._derived[key]
+        return found
+
+    def in_edges(self) -> InEdges:
+        """Return the edges by target, computed once, O(edges). One process only.
+
+        Those of an undirected graph share the arrays of its rows.
+
+        Raises:
+            GraphError: On several ranks, because no rank holds all edges.
         """
         if self.group.size > 1:
             raise GraphError(
                 f"in_edges() needs all rows in one process, but {self.group.size} ranks share this graph; "
                 "partition it instead"
             )
-        if self._in_edges is None:
+        if self.by_target is None:
             if self.directed:
                 rows = transpose(Rows(self.offsets, self.targets, dict(self.columns)))
-                self._in_edges = InEdges(rows.offsets, rows.targets, rows.columns)
+                self.by_target = InEdges(rows.offsets, rows.targets, rows.columns)
             else:
-                self._in_edges = InEdges(self.offsets, self.targets, self.columns)
-        return self._in_edges
+                self.by_target = InEdges(self.offsets, self.targets, self.columns)
+        return self.by_target
 
     def undirected(self) -> Graph:
-        """Return the graph with every edge in both directions; made once. Collective; O(edges log degree).
+        """Return the graph with every edge in both directions, computed once. Collective; O(edges log degree).
 
-        An undirected graph is its own. An edge that has its reverse already becomes parallel to it.
+        An undirected graph is returned as it is. If an edge's reverse is in the graph, the two become parallel edges.
 
         >>> Graph.from_edges([0, 1], [1, 2]).undirected().targets.tolist()
         [1, 0, 2, 1]
         """
-        from sigps.graph.formats.convert import undirected
-
         if not self.directed:
             return self
-        if self._undirected is None:
-            self._undirected = undirected(self)
-        return self._undirected
+        return self.derived("undirected", lambda: Graph.of(both_ways.undirected(self)))
 
     def both_ways(self) -> Graph:
-        """Return the graph with every edge in both its ends' rows; made once. Collective; O(edges log degree).
+        """Return the graph with every edge in both its ends' rows, computed once. Collective; O(edges log degree).
 
-        Two columns tell an edge's direction: `leads_out` is true in the row of its source, `leads_in` in that of its
-        target. A loop is there once and leads both ways, as do all edges of an undirected graph.
+        Two bool columns give an edge's direction: `leads_out` is true in the row of its source, `leads_in` in that of
+        its target. A self-loop is stored once, and both are true for it, as for all edges of an undirected graph.
 
         Raises:
-            GraphError: If there are columns of these names already.
+            GraphError: If the graph has a column of one of these names.
 
         >>> both = Graph.from_edges([0, 1], [1, 2]).both_ways()
         >>> both.targets.tolist(), both.columns["leads_out"].tolist()
         ([1, 0, 2, 1], [True, False, True, False])
         """
-        from sigps.graph.formats.convert import both_ways
+        return self.derived("both_ways", lambda: Graph.of(both_ways.both_ways(self)))
 
-        if self._both_ways is None:
-            self._both_ways = both_ways(self)
-        return self._both_ways
+    def column_types(self) -> dict[str, np.dtype[Any]]:
+        """Return the types of the edge columns, by name."""
+        return {name: column.dtype for name, column in self.columns.items()}
 
     def out_degrees(self) -> NDArray[np.int64]:
         """Return the out-degrees of this rank's rows, [num_rows]."""
@@ -371,11 +301,11 @@ class Graph:
         """Return the in-degrees of this rank's rows, [num_rows]. Collective for directed graphs."""
         if not self.directed:
             return self.out_degrees()
-        if self._in_edges is not None:
-            return _differences(self._in_edges.offsets)
+        if self.by_target is not None:
+            return _differences(self.by_target.offsets)
         degrees = np.zeros(self.num_vertices, dtype=np.int64)
-        for start in range(0, self.targets.size, _CHUNK_EDGES * 8):
-            block = self.targets[start : start + _CHUNK_EDGES * 8]
+        for start in range(0, self.targets.size, _BLOCK_EDGES):
+            block = self.targets[start : start + _BLOCK_EDGES]
             degrees += np.bincount(block.astype(np.int64), minlength=self.num_vertices)
         if self.group.size == 1:
             return degrees
@@ -389,10 +319,73 @@ class Graph:
         return f"<Graph: {kind}, {self.num_vertices:,} vertices, {self.num_edges:,} stored edges{columns}>"
 
 
-_CHUNK_EDGES = 1 << 20
+def build_graph(
+    chunks: Iterable[EdgeChunk | TextChunk],
+    *,
+    directed: bool,
+    group: Group | None = None,
+    vertices: ArrayLike | None = None,
+    duplicates: Duplicates = "keep",
+    self_loops: SelfLoops = "keep",
+    ids: Literal["table", "identity"] = "table",
+    num_vertices: int | None = None,
+    report: LoadReport | None = None,
+) -> Graph:
+    """Build a graph from this rank's share of its edges. Collective.
+
+    The result depends only on the edges in the order of ranks and chunks, not on where chunks begin.
+    An undirected edge is stored in both its ends' rows, a self-loop once.
+
+    Args:
+        chunks: This rank's edges, iterated once. Ids are integers within int64 or str, of one kind on all ranks.
+        directed: Whether edges have a direction.
+        group: The ranks of the graph; None for those that the launcher started.
+        vertices: Ids of vertices, with or without an edge; on several ranks, any share of them.
+        duplicates: `"keep"` parallel edges, `"drop"` all but the first given, or reduce their weights by
+            `"sum"`, `"min"` or `"max"` (other columns keep the first). Undirected, (u, v) repeats (v, u).
+        self_loops: `"keep"` or `"drop"`, which keeps the vertex.
+        ids: `"table"`: the vertices are the ids that occur. `"identity"`: they are 0..num_vertices - 1.
+        num_vertices: Needed with `ids="identity"`.
+        report: The report to complete; None for a new one.
+
+    Raises:
+        GraphError: If ids, weights, lengths or options are wrong.
+    """
+    built = build(
+        chunks,
+        directed=directed,
+        group=world() if group is None else group,
+        vertices=vertices,
+        duplicates=duplicates,
+        self_loops=self_loops,
+        ids=ids,
+        num_vertices=num_vertices,
+        report=report,
+    )
+    return Graph.of(built)
 
 
-_CHUNK_ROWS = 1 << 16
+_BLOCK_EDGES = 1 << 23
+
+
+def _built(found: EdgeInput, duplicates: Duplicates, self_loops: SelfLoops, group: Group) -> Graph:
+    """Build the graph of edges that were read from a structure in memory. Collective."""
+    return build_graph(
+        found.chunks,
+        directed=found.directed,
+        group=group,
+        vertices=found.vertices,
+        duplicates=duplicates,
+        self_loops=self_loops,
+        ids="table" if found.num_vertices is None else "identity",
+        num_vertices=found.num_vertices,
+        report=LoadReport(format=found.format),
+    )
+
+
+def _own_vertices(vertices: ArrayLike | None, local: bool, group: Group) -> ArrayLike | None:
+    """Return this rank's share of the ids, or all of them if every rank gives different ones."""
+    return vertices if vertices is None or local else own_share(as_ids(vertices, "vertices"), group)
 
 
 def _differences(offsets: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -1,21 +1,20 @@
-"""The user's vertex ids (oids) and the ids 0..n-1 that everything inside uses (gids).
+"""The map between the user's vertex ids (oids) and the global ids 0..n-1 (gids) that all other modules use.
 
-gid g is the g-th smallest oid, on any number of ranks. Ids that are consecutive need no table.
+gid g is the g-th smallest oid, on any number of ranks. Consecutive oids need no table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
-from sigps.graph.formats.device_arrays import on_host
-from sigps.group import Alone, Group
+from sigps.graph.user_arrays import as_ids
+from sigps.group import Alone, Group, query_owners
 
-__all__ = ["Ids", "as_ids", "ask", "split_by_rank"]
+__all__ = ["Ids"]
 
 
 class Ids:
@@ -33,7 +32,7 @@ class Ids:
         row_bounds: NDArray[np.int64],
         group: Group,
     ) -> None:
-        """Hold the parts; use `identity`, `range` or `of` instead."""
+        """Hold finished parts; `identity`, `range` and `of` construct them."""
         self.num_vertices = num_vertices
         self._base = base
         self._table = table
@@ -67,13 +66,13 @@ class Ids:
         Args:
             table: int64 or str; on several ranks this rank's slice of it. Collective.
             group: The ranks that hold the slices; None for one process.
-            row_bounds: Where the slices begin and end, [size + 1]; needed on several ranks.
+            row_bounds: [size + 1], the bounds of the ranks' slices in gids; needed on several ranks.
         """
         if group is None or group.size == 1:
             group, row_bounds = Alone(), np.array([0, table.size])
         if row_bounds is None:
             raise GraphError(
-                "row_bounds is missing: on several ranks it says whose slice of the table is whose"
+                "row_bounds is missing: on several ranks it gives each rank's slice of the table"
             )
         if table.dtype.kind == "U":
             table = _widen(table, group)
@@ -122,14 +121,13 @@ class Ids:
         >>> Ids.of(np.array([3, 10, 20])).to_gids([20, 4, 3])
         array([ 2, -1,  0])
         """
-        asked = np.atleast_1d(as_ids(oids, "ids"))
-        if asked.dtype.kind != "U":
-            asked = asked.astype(np.int64, copy=False)
-        if (asked.dtype.kind == "U") != (self.dtype.kind == "U"):
-            fitting = np.empty(0, dtype=self.dtype)  # still asks: the other ranks may be waiting
-            self._find(fitting)
-            return np.full(asked.size, -1, dtype=np.int64)
-        return self._find(asked)
+        wanted = np.atleast_1d(as_ids(oids, "ids"))
+        if wanted.dtype.kind != "U":
+            wanted = wanted.astype(np.int64, copy=False)
+        if (wanted.dtype.kind == "U") != (self.dtype.kind == "U"):
+            self._find(np.empty(0, dtype=self.dtype))  # collective: the other ranks look theirs up
+            return np.full(wanted.size, -1, dtype=np.int64)
+        return self._find(wanted)
 
     def to_oids(self, gids: ArrayLike) -> NDArray[Any]:
         """Return the oids of `gids`, all within 0..n-1. Collective on several ranks.
@@ -137,22 +135,22 @@ class Ids:
         >>> Ids.of(np.array(["ann", "bob"])).to_oids([1, 0])
         array(['bob', 'ann'], dtype='<U3')
         """
-        asked = np.atleast_1d(np.asarray(gids, dtype=np.int64))
-        if asked.size and not (int(asked.min()) >= 0 and int(asked.max()) < self.num_vertices):
-            raise GraphError(f"a gid is outside 0..{self.num_vertices - 1}: {asked.min()}..{asked.max()}")
+        wanted = np.atleast_1d(np.asarray(gids, dtype=np.int64))
+        if wanted.size and not (int(wanted.min()) >= 0 and int(wanted.max()) < self.num_vertices):
+            raise GraphError(f"a gid is outside 0..{self.num_vertices - 1}: {wanted.min()}..{wanted.max()}")
         if self._table is None:
-            return asked + self._base
+            return wanted + self._base
         table = self._table
         if self._group.size == 1:
-            return table[asked]
+            return table[wanted]
         first = self.first_row
-        owners = np.searchsorted(self._row_bounds, asked, side="right") - 1
-        return ask(self._group, owners, asked, lambda gids: table[gids - first])
+        owners = np.searchsorted(self._row_bounds, wanted, side="right") - 1
+        return query_owners(self._group, owners, wanted, lambda gids: table[gids - first])
 
     def _find(self, oids: NDArray[Any]) -> NDArray[np.int64]:
         if self._table is None:
-            known = (oids >= self._base) & (oids < self._base + self.num_vertices)
-            return np.where(known, oids - self._base, -1)
+            is_vertex = (oids >= self._base) & (oids < self._base + self.num_vertices)
+            return np.where(is_vertex, oids - self._base, -1)
         if self._group.size == 1:
             return _search(self._table, oids, 0)
         table, first = self._table, self.first_row
@@ -162,63 +160,7 @@ class Ids:
             return np.full(oids.size, -1, dtype=np.int64)
         slot = np.searchsorted(self._first_oids, oids, side="right") - 1
         owners = self._first_ranks[np.maximum(slot, 0)]
-        return ask(self._group, owners, oids, lambda oids: _search(table, oids, first))
-
-
-def as_ids(values: ArrayLike, what: str) -> NDArray[Any]:
-    """Return vertex ids as an integer (within int64) or str array, without a copy where they are one.
-
-    Args:
-        values: Integers, whole floats or strings, one kind; what lives on a GPU is copied to the host.
-        what: How an error names them, such as `"sources"`.
-
-    Raises:
-        GraphError: If the values are neither whole numbers within int64 nor strings.
-    """
-    values = on_host(values, what)
-    array = np.asarray(values)
-    if array.dtype.kind == "O" or (array.dtype.kind in "US" and isinstance(values, (list, tuple))):
-        array = _as_plain(np.asarray(values, dtype=object), what)
-    if array.dtype.kind == "i" or array.size == 0:
-        return array if array.dtype.kind in "iU" else array.astype(np.int64)
-    if array.dtype.kind == "u":
-        if int(array.max()) > _INT64_MAX:
-            raise GraphError(f"{what}: {array.max()} is above the largest id, {_INT64_MAX}")
-        return array
-    if array.dtype.kind == "f":
-        return _as_whole(array, what)
-    if array.dtype.kind == "S":
-        return np.char.decode(array, "utf-8")
-    if array.dtype.kind == "T":
-        return array.astype(object).astype(np.str_)
-    if array.dtype.kind == "U":
-        return array
-    raise GraphError(f"{what}: ids must be whole numbers or strings, not {array.dtype}")
-
-
-def ask(
-    group: Group,
-    owners: NDArray[Any],
-    questions: NDArray[Any],
-    answer: Callable[[NDArray[Any]], NDArray[Any]],
-) -> NDArray[Any]:
-    """Send each question to its owner and return the answers in the questions' order. Collective."""
-    order, parts = split_by_rank(owners, group.size)
-    asked = group.all_to_all([questions[order[part]] for part in parts])
-    answers = group.all_to_all([answer(part) for part in asked])
-    result = np.empty(questions.size, dtype=answers[0].dtype)
-    result[order] = np.concatenate(answers)
-    return result
-
-
-def split_by_rank(owners: NDArray[Any], size: int) -> tuple[NDArray[np.int64], list[slice]]:
-    """Return an order that groups items by owner, given order within one, and each rank's slice of it."""
-    order = np.argsort(owners, kind="stable")
-    bounds = np.searchsorted(owners[order], np.arange(size + 1)).tolist()
-    return order, [slice(bounds[rank], bounds[rank + 1]) for rank in range(size)]
-
-
-_INT64_MAX = int(np.iinfo(np.int64).max)
+        return query_owners(self._group, owners, oids, lambda oids: _search(table, oids, first))
 
 
 def _search(table: NDArray[Any], oids: NDArray[Any], first: int) -> NDArray[np.int64]:
@@ -230,32 +172,6 @@ def _search(table: NDArray[Any], oids: NDArray[Any], first: int) -> NDArray[np.i
 
 
 def _widen(strings: NDArray[Any], group: Group) -> NDArray[Any]:
-    """Give strings the same width on all ranks: an exchange needs one dtype."""
+    """Return strings as a dtype of the same width on all ranks, as exchanges need. Collective."""
     width = int(group.all_reduce(np.array([strings.dtype.itemsize // 4]), "max")[0])
     return strings.astype(f"<U{max(width, 1)}", copy=False)
-
-
-def _as_whole(array: NDArray[Any], what: str) -> NDArray[Any]:
-    with np.errstate(invalid="ignore"):
-        wrong = ~((np.floor(array) == array) & (np.abs(array) <= float(2**53)))
-    if wrong.any():
-        at = int(np.flatnonzero(wrong)[0])
-        raise GraphError(
-            f"{what}[{at}] is {array[at]}: an id given as float must be whole and within 2**53. "
-            "Convert the ids to integers or strings first."
-        )
-    return array.astype(np.int64)
-
-
-def _as_plain(array: NDArray[Any], what: str) -> NDArray[Any]:
-    """Turn an array of Python objects into int64 or str, refusing a mixture."""
-    kinds = {type(value) for value in array.flat}
-    if all(issubclass(kind, str) for kind in kinds):
-        return array.astype(np.str_)
-    if all(issubclass(kind, (int, float, np.integer, np.floating)) and kind is not bool for kind in kinds):
-        numbers = np.array(array.tolist())
-        if numbers.dtype.kind in "iuf":
-            return numbers
-        raise GraphError(f"{what}: an id is outside int64; give such ids as strings")
-    names = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise GraphError(f"{what}: ids must be all whole numbers or all strings, not {names}")

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from sigps.engine.contract import RunFacts, RunOptions
 from sigps.engine.direction import Schedule
 from sigps.engine.stats import SuperstepStats
+from sigps.engine.table import device_names, engine_of
 from sigps.errors import ConfigError, GraphError
-from sigps.graph.agreement import together
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning.partition import PartitionFunction
-from sigps.job.device_choice import Device, choose_device, column_types, compiling
+from sigps.group import together
+from sigps.job.device_choice import choose_engine
 from sigps.job.result import Result
 from sigps.model.vertex import Vertex
 
@@ -42,7 +44,7 @@ def run(
     program: Vertex,
     graph: Graph,
     *,
-    device: Literal["auto", "python", "cpu", "cuda"] = "auto",
+    device: str = "auto",
     max_supersteps: int | None = None,
     deterministic: bool = False,
     partitioner: str | PartitionFunction = "edges",
@@ -111,9 +113,7 @@ def run(
     ([0, 1, 2], 'converged')
     """
     from sigps.job.collect import collect
-    from sigps.system.communicator import Communicator
     from sigps.system.faults.watch import Faults
-    from sigps.system.worker import RunOptions
     from sigps.system.worker_manager import Saving, WorkerManager
 
     _check_options(device, max_supersteps, schedule, direction, precision, threads, transport)
@@ -130,8 +130,9 @@ def run(
     if not isinstance(faults, (Faults, type(None))):
         raise ConfigError(f"faults={faults!r} must be a sigps.Faults, or None")
     check_device(device)
-    if trace is not None and device != "python":
-        raise ConfigError(f"trace= works on device='python'; this run has {device!r}")
+    if trace is not None and (device == "auto" or not engine_of(device).traces):
+        able = next(name for name in device_names()[1:] if engine_of(name).traces)
+        raise ConfigError(f"trace= works on device={able!r}; this run has {device!r}")
     prepared = check_program(program, device, precision)
     check_schedule(schedule, direction, device, prepared)
     if graph.num_vertices == 0:
@@ -140,19 +141,10 @@ def run(
         )
     graph = turned(graph, program)
     bound = bind_ids(program, graph)
-    manager = WorkerManager(Communicator(graph.group), graph, threads)
-    chosen = choose_device(
-        device,
-        prepared,
-        graph,
-        deterministic=deterministic,
-        resumes=resume,
-        schedule=schedule,
-        rank_on_host=manager.rank_on_host,
-    )
-    native = _compiled(prepared, graph, chosen, manager.rank_on_host)
-    if schedule == "edge" and chosen == "cpu":
-        _check_order(native, deterministic)
+    manager = WorkerManager(graph, threads)
+    facts = RunFacts(graph.num_vertices, graph.num_edges, graph.group.size, deterministic, resume, schedule)
+    spec = choose_engine(device, prepared, graph, facts, rank_on_host=manager.rank_on_host)
+    executable = spec.compile(prepared, graph, facts, manager.rank_on_host)
     options = RunOptions(
         deterministic=deterministic,
         forced=None if direction == "auto" else direction,
@@ -164,31 +156,16 @@ def run(
     )
     part = manager.run(
         bound,
-        native,
+        executable,
         method=partitioner,
         options=options,
         max_supersteps=max_supersteps,
         on_progress=progress,
         faults=faults or Faults(),
         transport=transport,
-        saving=Saving(checkpoint, program, precision, chosen, resume) if checkpoint else None,
+        saving=Saving(checkpoint, program, precision, spec.device, resume) if checkpoint else None,
     )
-    return collect(part, program, graph, chosen, gather=gather)
-
-
-def _compiled(prepared: Any, graph: Graph, device: Device, rank_on_host: int) -> Any:
-    """Return what the device's engine takes: native code, or for a GPU the program, compiled there."""
-    if prepared is None:
-        return None
-    if device == "cuda":
-        from sigps.device.cuda import find_gpu
-        from sigps.engine.gpu.engine import GpuProgram
-
-        return GpuProgram(prepared, find_gpu(rank_on_host))
-    from sigps.compiler.cpu import compile_for_cpu
-
-    with compiling:
-        return compile_for_cpu(prepared, column_types(graph))
+    return collect(part, program, graph, spec.device, gather=gather)
 
 
 def check_program(program: Vertex, device: str, precision: Precision = "double") -> Any:
@@ -200,7 +177,7 @@ def check_program(program: Vertex, device: str, precision: Precision = "double")
     if not isinstance(program, Vertex):
         hint = f": write {program.__name__}(...)" if isinstance(program, type) else ""
         raise ConfigError(f"run() takes an instance of a Vertex subclass, not {program!r}{hint}")
-    if device == "python":
+    if device != "auto" and not engine_of(device).is_compiled:
         return None
     from sigps.compiler.frontend.analysis import analyse
 
@@ -214,13 +191,8 @@ def check_device(device: str) -> None:
         ConfigError: If there is no device of that name.
         DeviceError: If that device cannot run programs.
     """
-    if device not in ("auto", "python", "cpu", "cuda"):
-        raise ConfigError(f"there is no device {device!r}; choose auto, python, cpu or cuda")
-    if device == "cuda":
-        from sigps.device.cuda import find_gpu, what_is_missing
-
-        if what_is_missing():
-            find_gpu()
+    if device != "auto":
+        engine_of(device).check_machine()
 
 
 def check_schedule(schedule: str, direction: str, device: str, prepared: Any) -> None:
@@ -253,16 +225,6 @@ def check_schedule(schedule: str, direction: str, device: str, prepared: Any) ->
         )
 
 
-def _check_order(native: Any, deterministic: bool) -> None:
-    from sigps.engine.cpu.work import needs_order
-
-    if needs_order(native, deterministic):
-        raise ConfigError(
-            f"{native.program.name} cannot run with schedule='edge' and deterministic=True: it adds up floats, and "
-            "pieces of edges have sums of their own. Use schedule='vertex', or leave deterministic out"
-        )
-
-
 def check_checkpoint(checkpoint: Checkpoint | None, resume: bool, *, traces: bool) -> None:
     """Check that the state can be saved as asked for.
 
@@ -270,7 +232,7 @@ def check_checkpoint(checkpoint: Checkpoint | None, resume: bool, *, traces: boo
         ConfigError: If there is nothing to resume from, or the folder cannot be written.
     """
     from sigps.system.checkpoint.state_log import Checkpoint, check_folder
-    from sigps.system.checkpoint.trace_file import check_writable
+    from sigps.system.checkpoint.trace import check_writable
 
     if checkpoint is None:
         if resume:

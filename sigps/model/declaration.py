@@ -1,4 +1,4 @@
-"""From a class body to its declaration: annotations read, types and defaults checked."""
+"""From a class body to its declaration: annotations are read, types and defaults checked."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import types
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sigps.errors import CompileError, ConfigError
+from sigps.model.aggregator import Aggregator
 from sigps.model.fields import (
     EDGE_STATE,
     PARAM,
@@ -17,21 +18,17 @@ from sigps.model.fields import (
     STATE,
     TYPES,
     VERTEX_ID,
-    Aggregator,
     Field,
     Measure,
     is_number_type,
 )
-
-if TYPE_CHECKING:
-    from sigps.model.vertex import Vertex
 
 __all__ = ["Declaration", "checked", "declare"]
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """All that a vertex class declares, in the order it was written.
+    """All that a vertex class declares, in the order of the class body. Its text is part of a state log's identity.
 
     Attributes:
         message_type: The `NamedTuple` class of its messages; None for scalar messages or none at all.
@@ -40,9 +37,9 @@ class Declaration:
         has_master: Whether `master()` runs between supersteps, or `next_phase()` between phases.
         has_phases: Whether it is `next_phase()`.
         directed: Whether messages follow the edges' direction; otherwise the graph is taken as undirected.
-        both_ways: Whether each edge is an out-edge of both its ends, and tells its direction.
-        edge_states: What vertices keep on their out-edges.
-        reads_neighbors: Whether a method names `common_neighbors`; the compiler knows whether it is called.
+        both_ways: Whether each edge is an out-edge of both its ends, with columns `leads_out` and `leads_in`.
+        edge_states: The values that vertices keep on their out-edges.
+        reads_neighbors: Whether the code of a method names `common_neighbors`; the compiler finds whether it is called.
     """
 
     states: tuple[Field, ...]
@@ -60,7 +57,9 @@ class Declaration:
 
 
 def declare(
-    cls: type[Vertex],
+    cls: type,
+    root: type,
+    inherited: Declaration,
     message: Any,
     combiner: Callable[[Any, Any], Any] | None,
     directed: bool | None,
@@ -69,10 +68,12 @@ def declare(
 ) -> Declaration:
     """Read what a class body declares; fields of its base come first.
 
+    `root` is `Vertex`, whose names are taken; `inherited` is what the bases of the class declare; `scope` has
+    the names that annotations may use. The others are the class arguments; None where not given.
+
     Raises:
         CompileError: If a type, a default, a name or the combiner is wrong.
     """
-    inherited = cls.declaration
     states = {f.name: f for f in inherited.states}
     params = {f.name: f for f in inherited.params}
     edge_states = {f.name: f for f in inherited.edge_states}
@@ -83,7 +84,7 @@ def declare(
         marks = getattr(written, "__metadata__", ())
         if not {STATE, PARAM, SHARED, EDGE_STATE} & set(marks):
             continue
-        _check_name(cls, name)
+        _check_name(cls, root, name)
         default = cls.__dict__.get(name, Field.REQUIRED)
         if SHARED in marks:
             _share(cls, name, written.__origin__, default, VERTEX_ID in marks)
@@ -104,10 +105,10 @@ def declare(
     both_ways = inherited.both_ways if both_ways is None else both_ways
     if both_ways and not directed:
         raise CompileError(
-            f"{cls.__name__}: directed=False takes the direction away from edges, and with both_ways=True they "
-            "tell it; choose one"
+            f"{cls.__name__}: directed=False takes the direction away from edges, and both_ways=True makes them "
+            "have it; choose one"
         )
-    has_master, has_phases = _master_of(cls)
+    has_master, has_phases = _master_of(cls, root)
     return Declaration(
         tuple(states.values()),
         tuple(params.values()),
@@ -124,9 +125,8 @@ def declare(
     )
 
 
-def _master_of(cls: type[Vertex]) -> tuple[bool, bool]:
-    """Tell whether a class, or a base of it, has `master()` or `next_phase()`, and whether it is the second."""
-    root = next(c for c in cls.__mro__ if c.__module__ == "sigps.model.vertex")
+def _master_of(cls: type, root: type) -> tuple[bool, bool]:
+    """Return whether a class or a base of it has `master()` or `next_phase()`, and whether it is the second."""
     written = [name for name in ("master", "next_phase") if getattr(cls, name) is not getattr(root, name)]
     if len(written) > 1:
         raise CompileError(
@@ -146,32 +146,31 @@ def _evaluate(cls: type, text: str, scope: dict[str, Any]) -> Any:
         ) from None
 
 
-def _check_name(cls: type[Vertex], name: str) -> None:
-    root = next(c for c in cls.__mro__ if c.__module__ == "sigps.model.vertex")
+def _check_name(cls: type, root: type, name: str) -> None:
     if hasattr(root, name) or name == "view":
         raise CompileError(
             f"{cls.__name__}.{name}: every vertex has a {name!r} of its own: choose another name"
         )
     if name.startswith(("__", f"_{cls.__name__.lstrip('_')}__")):
         raise CompileError(
-            f"{cls.__name__}.{name}: names that begin with two underscores are kept: choose another"
+            f"{cls.__name__}.{name}: names that begin with two underscores are reserved: choose another"
         )
 
 
 def _names_a_vertex(written: Any) -> bool:
-    """Tell whether a type is `VertexId`, or `VertexId | None`."""
+    """Return whether a type is `VertexId` or `VertexId | None`."""
     parts = (written, *typing.get_args(written.__origin__))
     return any(VERTEX_ID in getattr(part, "__metadata__", ()) for part in parts)
 
 
 class _OnEdges:
-    """Stands in a class where an `EdgeState` was declared: there is none of a vertex."""
+    """The class attribute where an `EdgeState` was declared: to read it of a vertex is an error."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __repr__(self) -> str:
-        return f"<kept on edges: {self._name}>"  # the same in every process: state logs know a class by it
+        return f"<kept on edges: {self._name}>"  # the same in every process: part of a state log's identity
 
     def __get__(self, vertex: Any, owner: type) -> Any:
         if vertex is None:
@@ -194,7 +193,7 @@ def _edge_state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bo
 
 
 def _names(value: Any, name: str) -> bool:
-    """Tell whether the code of a method names something."""
+    """Return whether the code of a method uses a name."""
     value = getattr(value, "__func__", getattr(value, "fget", value))
     codes = [getattr(value, "__code__", None)]
     while codes:
@@ -224,7 +223,7 @@ def _state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool, k
 
 
 def _share(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -> None:
-    """Put what reads and sets a shared value in its place in the class."""
+    """Set the class attribute through which a shared value is read and set."""
     if not is_number_type(type_) or is_vertex_id:
         shown = "VertexId" if is_vertex_id else _shown(type_)
         raise CompileError(

@@ -14,8 +14,8 @@
                     self.send(edge, best + edge.weight)
             self.vote_to_halt()
 
-`SSSP(source=5)` is a program: a class and the values of its parameters. Nothing here computes; the
-interpreter lends each vertex a `View` of the run, and the compiler reads the class instead of running it.
+`SSSP(source=5)` is a program: a class and the values of its parameters. Nothing here computes: the
+interpreter runs `compute()` with a `View` of the run, and the compiler reads its source instead of running it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from sigps.errors import ConfigError
+from sigps.model.aggregator import Aggregator
 from sigps.model.declaration import Declaration, checked, declare
-from sigps.model.fields import Aggregator, EdgeState, Field, Param, Shared, State, VertexId, extreme, inf
+from sigps.model.fields import EdgeState, Field, Param, Shared, State, VertexId, extreme, inf
+from sigps.model.view import Edge, EdgeValues, View
 
 __all__ = [
     "Aggregator",
@@ -41,92 +43,10 @@ __all__ = [
     "State",
     "Vertex",
     "VertexId",
+    "View",
     "extreme",
     "inf",
 ]
-
-
-class EdgeValues(Protocol):
-    """What is kept on edges, as the interpreter lends it to an `Edge`: by name and the edge's index."""
-
-    def __contains__(self, name: object) -> bool: ...
-    def read(self, name: str, index: int) -> Any: ...
-    def write(self, name: str, index: int, value: Any) -> None: ...
-    def reverse(self, index: int) -> Edge: ...
-
-
-class Edge:
-    """One out-edge as `compute()` sees it.
-
-    It has a `target`, a `weight` (1.0 on an unweighted graph), the graph's edge columns, and what its vertex keeps.
-    """
-
-    __slots__ = ("_columns", "_values", "index", "target")
-
-    index: int
-    target: int
-    _columns: dict[str, Any] | None
-    _values: EdgeValues | None
-
-    def __init__(
-        self, index: int, target: int, columns: dict[str, Any] | None, values: EdgeValues | None = None
-    ) -> None:
-        for name, value in (("index", index), ("target", target), ("_columns", columns), ("_values", values)):
-            object.__setattr__(self, name, value)
-
-    def __getattr__(self, name: str) -> Any:
-        if self._values is not None and name in self._values:
-            return self._values.read(name, self.index)
-        if self._columns is None:
-            raise AttributeError(
-                f"an edge that common_neighbors() gives has a target and what is kept on it, no {name!r}: "
-                "declare an EdgeState, and copy the column there in superstep 0"
-            )
-        if name in self._columns:
-            return self._columns[name]
-        if name == "weight":
-            return 1.0
-        raise AttributeError(
-            f"the edges have no column {name!r}; they have: {', '.join(self._columns) or 'none'}"
-        )
-
-    @property
-    def reverse(self) -> Edge:
-        """The same undirected edge as its target keeps it, when the superstep began: `edge.reverse.bound`."""
-        if self._values is None:
-            raise AttributeError("edge.reverse has what is kept on edges: declare an EdgeState")
-        return self._values.reverse(self.index)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if self._values is None or name not in self._values:
-            raise AttributeError(
-                f"edge.{name} cannot be assigned: its columns belong to the graph, and what a vertex keeps "
-                "on edges is declared as an EdgeState"
-            )
-        self._values.write(name, self.index, value)
-
-
-class View(Protocol):
-    """What the interpreter lends a vertex while its `compute()` runs."""
-
-    id: int
-    superstep: int
-    num_vertices: int
-    num_edges: int
-    out_degree: int
-    in_degree: int
-
-    def out_edges(self) -> Iterator[Edge]: ...
-    def common_neighbors(self, edge: Edge) -> Iterator[tuple[Edge, Edge]]: ...
-    def send(self, edge: Edge, message: Any) -> None: ...
-    def send_to(self, vertex_id: int, message: Any) -> None: ...
-    def halt(self) -> None: ...
-    def retire(self) -> None: ...
-    def aggregate(self, name: str) -> Any: ...
-    def contribute(self, name: str, value: Any) -> None: ...
-    def share(self, name: str, value: Any) -> None: ...
-    def stop(self) -> None: ...
-    def wake_all(self) -> None: ...
 
 
 class Vertex:
@@ -136,7 +56,7 @@ class Vertex:
         message: The type of a message: `int`, `float`, `bool`, `VertexId`, a NumPy scalar type, or a
             `NamedTuple` of these. Leave it out in a program that sends nothing.
         combiner: A function of two messages that gives one, associative and commutative. Needed only where
-            `compute()` does not show it; `min`, `max` and a function of your own work.
+            `compute()` does not show it; `min`, `max`, `sum` or your own function.
         directed: False for a program of undirected graphs: a directed graph is run with every edge in both
             directions.
         both_ways: True for a program that needs the edges into a vertex too. Every edge is an out-edge of both its
@@ -159,7 +79,7 @@ class Vertex:
         frame = inspect.currentframe()
         caller = frame.f_back if frame is not None else None
         scope = {**caller.f_globals, **caller.f_locals} if caller is not None else {}
-        cls.declaration = declare(cls, message, combiner, directed, both_ways, scope)
+        cls.declaration = declare(cls, Vertex, cls.declaration, message, combiner, directed, both_ways, scope)
 
     def __init__(self, **params: Any) -> None:
         """Bind the run's parameters.
@@ -172,8 +92,8 @@ class Vertex:
             if name not in fields:
                 near = difflib.get_close_matches(name, fields, 1)
                 hint = f"; did you mean {near[0]!r}?" if near else ""
-                known = ", ".join(fields) or "none"
-                raise ConfigError(f"{type(self).__name__} has no parameter {name!r}{hint} It has: {known}")
+                names = ", ".join(fields) or "none"
+                raise ConfigError(f"{type(self).__name__} has no parameter {name!r}{hint} It has: {names}")
         for name, field in fields.items():
             value = params.get(name, field.default)
             if value is Field.REQUIRED:
@@ -192,10 +112,10 @@ class Vertex:
         """
 
     def next_phase(self) -> None:
-        """Run when a phase is over: nobody is active and no message is in flight. Subclasses may write this.
+        """Run when a phase is over: no vertex is active and no message is in flight. Subclasses may write this.
 
-        As `master()`, and instead of it: the supersteps of a phase follow each other without it, which is faster. The
-        run ends unless it wakes somebody. `superstep` is the phase's last in which anybody ran.
+        It may do what `master()` may, and replaces it: the supersteps of a phase follow each other without it, which is
+        faster. The run ends unless it wakes vertices. `superstep` is the phase's last in which a vertex ran.
         """
 
     def stop(self) -> None:
@@ -203,7 +123,7 @@ class Vertex:
         self.view.stop()
 
     def wake_all(self) -> None:
-        """Make every vertex active again that has not retired; for `master()` and `next_phase()`."""
+        """Make every vertex active that has not retired; for `master()` and `next_phase()`."""
         self.view.wake_all()
 
     @property
@@ -213,12 +133,12 @@ class Vertex:
 
     @property
     def id(self) -> int:
-        """The user's own id of this vertex."""
+        """The user's id of this vertex."""
         return self.view.id
 
     @property
     def superstep(self) -> int:
-        """The superstep that runs, counted from 0."""
+        """The current superstep, counted from 0."""
         return self.view.superstep
 
     @property
@@ -247,10 +167,10 @@ class Vertex:
         return self.view.out_edges()
 
     def common_neighbors(self, edge: Edge) -> Iterator[tuple[Edge, Edge]]:
-        """The triangles on an out-edge: pairs of an edge from this vertex and one from `edge.target` to the same third.
+        """The triangles on an out-edge: pairs of an edge from this vertex and one from `edge.target` to one vertex.
 
-        Thirds come in ascending order, each once; the edge's own ends are none. What is kept on the two edges reads as
-        it was when the superstep began, and cannot be assigned.
+        Common neighbours come in ascending order, each once; the ends of the edge are not among them. Edge states of
+        the two edges read as they were when the superstep began, and cannot be assigned.
         """
         return self.view.common_neighbors(edge)
 

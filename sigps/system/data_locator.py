@@ -1,4 +1,4 @@
-"""Where a vertex lives: from the user's id to the global id, and from there to (rank, local id)."""
+"""Where a vertex is: from the id that compute() sees to the gid, and from the gid to (rank, local id)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.engine.exchange import checked_gids
-from sigps.engine.gpu.run_memory import check_fits
+from sigps.engine.gpu.memory_plan import check_fits
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning.assignment import Assignment, Contiguous
@@ -17,7 +17,7 @@ __all__ = ["DataLocator", "DeviceLocator"]
 
 
 class DataLocator:
-    """One rank's tables. Finding a user's id may be collective; the rest is local.
+    """One rank's tables, NumPy arrays on the host. `gids` is collective; `ranks` and `local_ids` are not.
 
     Args:
         graph: The graph whose ids are looked up.
@@ -30,7 +30,11 @@ class DataLocator:
         self._subgraph = subgraph
 
     def gids(self, ids: NDArray[np.int64], superstep: int) -> NDArray[np.int64]:
-        """Return the gids of ids as compute() sees them. Collective.
+        """Return the gids of ids as compute() sees them, [ids.size]. Collective: waits for all ranks.
+
+        Args:
+            ids: [any size], int64; the sizes may differ from rank to rank.
+            superstep: The superstep, for the message of an error.
 
         Raises:
             ExchangeError: If an id is not in the graph.
@@ -43,18 +47,18 @@ class DataLocator:
         return checked_gids(ids, found, graph.group.rank, superstep)
 
     def ranks(self, gids: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the owners."""
+        """Return the ranks that own vertices, [gids.size], int32."""
         return self._assignment.owner_of(gids)
 
     def local_ids(self, gids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the local ids of vertices that this rank owns. O(log owned) each."""
+        """Return the local ids of vertices, all of which this rank owns, [gids.size]. O(log num_owned) each."""
         return self._subgraph.local_ids(gids)
 
 
 class DeviceLocator(DataLocator):
-    """The same with tables on the GPU: at most 4 bytes a vertex of the graph and 16 one of the partition.
+    """The same with tables on the GPU, of at most 4 bytes for each vertex of the graph and 16 for each owned one.
 
-    Ids of vertices are looked up on the host; what `ranks` and `local_ids` take and return are CuPy arrays.
+    `gids` takes and returns NumPy arrays; `ranks` and `local_ids` CuPy arrays, and they do not wait for the device.
 
     Raises:
         DeviceError: If the GPU has no memory for them; it names the bytes.
@@ -72,7 +76,7 @@ class DeviceLocator(DataLocator):
             self._bounds = cupy.asarray(assignment.bounds)
         else:
             owners = assignment.owner_of(np.arange(assignment.num_vertices))
-            self._owners = cupy.asarray(owners.astype(np.min_scalar_type(assignment.num_parts)))
+            self._owners = cupy.asarray(owners.astype(np.min_scalar_type(assignment.num_partitions)))
         self._sorted_gids, self._by_gid = cupy.asarray(subgraph.sorted_gids), cupy.asarray(subgraph.by_gid)
 
     def ranks(self, gids: Any) -> Any:

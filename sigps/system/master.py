@@ -1,6 +1,7 @@
-"""The master: knows which managers there are, shares the graph out, leases supersteps, and decides the end.
+"""The master of a run, on rank 0: each rank's share of the graph, the leases, the saves, and the end.
 
-It stands outside the superstep loop: a lease is as many supersteps as the managers may run without it.
+It stands outside the superstep loop: a lease is a number of supersteps that the engines run without it. It only
+decides, from what the managers report: it calls no collective, waits for nothing and holds no data of the graph.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, Literal
 from sigps.engine.stats import StatsLog, SuperstepStats
 from sigps.system.checkpoint.state_log import Checkpoint
 
-__all__ = ["GIGABYTES_PER_SECOND_OF_A_CORE", "Master", "lease_size"]
+__all__ = ["GIGABYTES_PER_SECOND_OF_A_CORE", "UNLIMITED", "Master", "lease_size"]
 
 Reason = Literal["converged", "max_supersteps", "stopped"]
 
@@ -21,13 +22,18 @@ class Master:
     """The decisions of one run; lives on rank 0.
 
     Args:
-        registrations: What every manager said of itself, by rank: its `device`, `cores`, its share of the
-            host's, and of a GPU the `gigabytes_per_second` of its memory.
-        max_supersteps: Where the run stops at the latest, or None.
-        on_progress: Called with all statistics so far after each lease, or None for one lease to the end.
-        checkpoint: When the state is saved, or None.
-        stats: The supersteps before a log from which this run goes on.
-        clock: Seconds, counted from anywhere.
+        registrations: Each manager's, [size]: its `device`; its `cores`, a share of its host's; and of a GPU the
+            `gigabytes_per_second` of its memory.
+        max_supersteps: The run ends after so many supersteps; None for no limit.
+        on_progress: Called with all statistics so far after each lease; None where none is wanted.
+        checkpoint: When the state is saved; None for never.
+        stats: The supersteps before the log from which this run goes on.
+        clock: Returns seconds since any fixed moment.
+
+    Attributes:
+        capacities: How much of the graph each rank takes, [size], relative to the others.
+        stats: One entry a superstep so far.
+        reason: Why the run ended; None while it runs.
     """
 
     def __init__(
@@ -49,7 +55,12 @@ class Master:
         self._on_progress = on_progress
 
     def next_order(self) -> dict[str, Any]:
-        """Return the next lease, that the state is saved now, or the end of the run and why."""
+        """Return what all managers do next, for `Group.broadcast`.
+
+        Returns:
+            `{"verb": "lease", "supersteps": how many to run}`, `{"verb": "save"}`, or
+            `{"verb": "stop", "reason": why, "supersteps": how many ran}`.
+        """
         done = len(self.stats)
         if self.reason is None and self._is_save_due(done):
             self._saved, self._saved_at = done, self._clock()
@@ -61,20 +72,20 @@ class Master:
         return {"verb": "lease", "supersteps": self._lease_size(done)}
 
     def _is_save_due(self, done: int) -> bool:
-        plan = self._checkpoint
-        if plan is None or done == self._saved:
+        when = self._checkpoint
+        if when is None or done == self._saved:
             return False
-        by_count = plan.every is not None and done % plan.every == 0
-        return by_count or (plan.seconds is not None and self._clock() - self._saved_at >= plan.seconds)
+        by_count = when.every is not None and done % when.every == 0
+        return by_count or (when.seconds is not None and self._clock() - self._saved_at >= when.seconds)
 
     def _lease_size(self, done: int) -> int:
-        plan = self._checkpoint
+        when = self._checkpoint
         left = UNLIMITED if self._max_supersteps is None else self._max_supersteps - done
-        if plan is not None and plan.every is not None:
-            left = min(left, plan.every - done % plan.every)
+        if when is not None and when.every is not None:
+            left = min(left, when.every - done % when.every)
         pause = _SECONDS_BETWEEN_REPORTS if self._on_progress is not None else None
-        if plan is not None and plan.seconds is not None:
-            to_save = max(self._saved_at + plan.seconds - self._clock(), 0.0)
+        if when is not None and when.seconds is not None:
+            to_save = max(self._saved_at + when.seconds - self._clock(), 0.0)
             pause = to_save if pause is None else min(pause, to_save)
         size = lease_size(left, pause, self.stats[-1].seconds if self.stats else None)
         if pause is not None:  # the next supersteps may cost a thousand times what the last one did
@@ -82,8 +93,14 @@ class Master:
             self._last_lease = size
         return size
 
-    def hear(self, ended: bool, stats: Sequence[SuperstepStats], *, stopped: bool = False) -> None:
-        """Take in what a lease came to."""
+    def record(self, ended: bool, stats: Sequence[SuperstepStats], *, stopped: bool = False) -> None:
+        """Take the outcome of a lease.
+
+        Args:
+            ended: Whether the run is over.
+            stats: One entry a superstep of the lease.
+            stopped: Whether the program ended it, by `master()` or `next_phase()`.
+        """
         self.stats.extend(stats)
         if ended:
             self.reason = "stopped" if stopped else "converged"
@@ -92,24 +109,28 @@ class Master:
 
 
 def _capacity(registration: dict[str, Any]) -> float:
-    """Return how much of the graph a rank takes, in cores: supersteps take as long as reading memory does."""
+    """Return a rank's capacity, in CPU cores: a superstep takes as long as its reads of memory."""
     if registration["device"] == "cuda":
         return float(registration["gigabytes_per_second"] / GIGABYTES_PER_SECOND_OF_A_CORE)
     return float(registration["cores"])
 
 
 GIGABYTES_PER_SECOND_OF_A_CORE = 10
+"""Of memory bandwidth, to compare a GPU with CPU cores."""
+
 UNLIMITED = 1 << 62
+"""Supersteps of a lease to the end."""
+
 _SECONDS_BETWEEN_REPORTS = 0.25
 
 
 def lease_size(left: int, pause: float | None, last_seconds: float | None) -> int:
-    """Return how many supersteps to lease: all that are left, or as many as fit before the next pause.
+    """Return how many supersteps to lease: all that are left, or as many as fit before the lease must end.
 
     Args:
         left: Supersteps that may run at most.
-        pause: Seconds until the master wants to be asked again; None for never.
-        last_seconds: What the last superstep took; None before the first.
+        pause: Seconds after which the lease must end, for a report or a save; None for no limit.
+        last_seconds: Seconds of the last superstep; None before the first.
 
     >>> lease_size(30, None, None), lease_size(UNLIMITED, 0.25, 0.05), lease_size(3, 0.25, 0.05)
     (30, 5, 3)

@@ -1,15 +1,17 @@
-"""The message center: everything that crosses ranks, in the form in which it crosses.
+"""The message center: what crosses ranks, and the encoding in which it crosses.
 
-It works on the arrays that it is given: NumPy's, which cross through MPI, or those of a GPU, which NCCL moves.
+It works on the arrays that it is given: NumPy arrays, which cross through MPI, or CuPy arrays, which NCCL moves.
 
-What crosses is the outbox records of vertices that sent, once for each rank that holds a ghost of them. Halo
-lists are fixed when the graph is partitioned, so a record needs no address: the sender writes in the order of
-the receiver's slots. For each pair of ranks the smallest of three forms is chosen, superstep by superstep:
+What crosses is the outbox records of vertices that sent, once for each rank that holds a ghost of them. Halos are
+fixed when the graph is partitioned, and the sender writes records in the order of the receiver's ghosts, so a record
+needs no address. For each pair of ranks and each superstep the smallest encoding is chosen:
 
-    nothing    nobody in the halo sent
-    whole      everybody did: records alone
-    positions  some did: their positions in the halo, 4 bytes each, then records
-    bitmap     many did: one bit a slot, then records
+    nothing    no vertex of the halo sent
+    whole      all sent: records alone
+    positions  some sent: their number and their positions in the halo, 4 bytes each, then records
+    bitmap     many sent: one bit for each vertex of the halo, then records
+
+A byte before these says which it is; between two ranks that have no halo not even that crosses.
 """
 
 from __future__ import annotations
@@ -26,34 +28,37 @@ from sigps.engine.partition.subgraph import Subgraph
 from sigps.group import Group
 from sigps.system.data_locator import DataLocator
 
-__all__ = ["HaloForm", "MessageCenter", "choose_form"]
+__all__ = ["HaloEncoding", "MessageCenter", "choose_encoding"]
 
 Arrays = tuple[NDArray[Any], ...]
-HaloForm = Literal["nothing", "whole", "positions", "bitmap"]
-_FORMS: tuple[HaloForm, ...] = ("nothing", "whole", "positions", "bitmap")
+HaloEncoding = Literal["nothing", "whole", "positions", "bitmap"]
+_ENCODINGS: tuple[HaloEncoding, ...] = ("nothing", "whole", "positions", "bitmap")
 
 
-def choose_form(num_sent: int, num_slots: int) -> HaloForm:
-    """Choose how a halo of `num_slots` tells which `num_sent` of its records follow: the fewest bytes.
+def choose_encoding(num_sent: int, halo_size: int) -> HaloEncoding:
+    """Return the encoding with the fewest bytes, where `num_sent` of the `halo_size` vertices of a halo sent.
 
-    >>> [choose_form(n, 1000) for n in (0, 3, 500, 1000)]
+    >>> [choose_encoding(n, 1000) for n in (0, 3, 500, 1000)]
     ['nothing', 'positions', 'bitmap', 'whole']
     """
     if num_sent == 0:
         return "nothing"
-    if num_sent == num_slots:
+    if num_sent == halo_size:
         return "whole"
-    return "positions" if 4 * num_sent <= (num_slots + 7) // 8 else "bitmap"
+    return "positions" if 4 * num_sent <= (halo_size + 7) // 8 else "bitmap"
 
 
 class MessageCenter:
     """An `Exchange` over the ranks of a group: MPI between processes, threads in tests, NCCL between GPUs.
 
+    With NCCL the sizes of arrays go through the host, which waits for them, and for the device to count what was
+    sent; the arrays themselves are moved on the current stream, for which no verb waits.
+
     Args:
         group: The ranks.
         subgraph: This rank's partition.
         locator: Finds vertices; a `DeviceLocator` where arrays are on GPUs.
-        nccl: What moves records and mail that are on GPUs; None where they are on the host.
+        nccl: What moves records and direct messages that are on GPUs; None where they are on the host.
     """
 
     def __init__(
@@ -63,37 +68,37 @@ class MessageCenter:
         self._group, self._subgraph, self._locator = group, subgraph, locator
         self._all_to_all: Callable[[Sequence[Any]], list[Any]] = (nccl or group).all_to_all
         self._numpy: Any = np if nccl is None else importlib.import_module("cupy")
-        self._halo = [self._numpy.asarray(slots) for slots in subgraph.halo]
-        self._outgoing: list[Any] = []
+        self._halo = [self._numpy.asarray(lids) for lids in subgraph.halo]
+        self._encoded: list[Any] = []
 
     def publish(self, sent: NDArray[np.uint8], records: Arrays) -> None:
-        """Pack what each rank's ghosts need."""
+        """Encode the records that each rank's ghosts need. Waits for no rank."""
         nothing = self._numpy.empty(0, dtype=np.uint8)
-        self._outgoing = [
-            _packed(self._numpy, sent[slots], [r[slots] for r in records]) if slots.size else nothing
-            for slots in self._halo
+        self._encoded = [
+            _encode(self._numpy, sent[lids], [r[lids] for r in records]) if lids.size else nothing
+            for lids in self._halo
         ]
 
     def collect(self, sent: NDArray[np.uint8], records: Arrays) -> tuple[NDArray[np.int64], int]:
-        """Exchange the packed halos and unpack them into the ghosts' slots."""
-        arrived = self._all_to_all(self._outgoing)
-        num_bytes = sum(p.nbytes for rank, p in enumerate(self._outgoing) if rank != self.rank)
-        self._outgoing = []
+        """Exchange the encoded halos, and decode what arrives into the ghosts' elements. Waits for all ranks."""
+        arrived = self._all_to_all(self._encoded)
+        num_bytes = sum(p.nbytes for rank, p in enumerate(self._encoded) if rank != self.rank)
+        self._encoded = []
         bounds = self._subgraph.ghost_bounds
         assert bounds is not None
         changed = [self._numpy.empty(0, dtype=np.int64)]
-        for rank, packed in enumerate(arrived):
+        for rank, encoded in enumerate(arrived):
             first = self._subgraph.num_owned + int(bounds[rank])
-            num_slots = int(bounds[rank + 1] - bounds[rank])
-            changed.append(_unpack(self._numpy, packed, num_slots, first, records))
+            num_ghosts = int(bounds[rank + 1] - bounds[rank])
+            changed.append(_decode(self._numpy, encoded, num_ghosts, first, records))
         ghosts = self._numpy.concatenate(changed)
         sent[ghosts] = 1
         return ghosts, num_bytes
 
-    def post(
+    def route(
         self, gids: NDArray[np.int64], senders: NDArray[np.int64] | None, messages: Arrays
     ) -> tuple[NDArray[np.int64], Arrays, int]:
-        """Route messages to their targets' owners."""
+        """Send messages to their targets' owners; one all-to-all for each array. Waits for all ranks."""
         numpy, ranks = self._numpy, self._locator.ranks(gids)
         order = numpy.argsort(ranks, kind="stable")
         bounds = numpy.searchsorted(ranks[order], numpy.arange(self.size + 1, dtype=ranks.dtype)).tolist()
@@ -122,39 +127,53 @@ class MessageCenter:
         return self._all_to_all(parts)
 
 
-def _packed(numpy: Any, sent: Any, records: list[Any]) -> Any:
+def _encode(numpy: Any, sent: Any, records: list[Any]) -> Any:
+    """Return a halo as bytes.
+
+    Args:
+        numpy: NumPy, or CuPy on a GPU.
+        sent: Whether each vertex of the halo sent, [halo_size].
+        records: The fields of their records, [halo_size] each.
+    """
     positions = numpy.flatnonzero(sent)
-    form = choose_form(positions.size, sent.size)
-    head = numpy.array([_FORMS.index(form)], dtype=np.uint8)
-    parts = [head]
-    if form == "positions":
+    encoding = choose_encoding(positions.size, sent.size)
+    parts = [numpy.array([_ENCODINGS.index(encoding)], dtype=np.uint8)]
+    if encoding == "positions":
         count = numpy.array([positions.size], dtype=np.uint32)
         parts += [count.view(np.uint8), positions.astype(np.uint32).view(np.uint8)]
-    elif form == "bitmap":
+    elif encoding == "bitmap":
         parts.append(numpy.packbits(sent))
-    if form != "nothing":
+    if encoding != "nothing":
         parts += [numpy.ascontiguousarray(r[positions]).view(np.uint8) for r in records]
     return numpy.concatenate(parts)
 
 
-def _unpack(numpy: Any, packed: Any, num_slots: int, first: int, records: Arrays) -> Any:
-    """Write records into the slots from `first` on; return the local ids written."""
-    if packed.size == 0 or _FORMS[int(packed[0])] == "nothing":
+def _decode(numpy: Any, encoded: Any, num_ghosts: int, first: int, records: Arrays) -> Any:
+    """Write the records of one rank's vertices into the elements of their ghosts; return the local ids written.
+
+    Args:
+        numpy: NumPy, or CuPy on a GPU.
+        encoded: What that rank sent, uint8.
+        num_ghosts: How many ghosts it owns.
+        first: The local id of the first of them.
+        records: The fields of the records, [num_owned + num_ghosts] each.
+    """
+    if encoded.size == 0 or _ENCODINGS[int(encoded[0])] == "nothing":
         return numpy.empty(0, dtype=np.int64)
-    form, at = _FORMS[int(packed[0])], 1
-    if form == "positions":
-        count = int(packed[at : at + 4].copy().view(np.uint32)[0])
-        positions = packed[at + 4 : at + 4 + 4 * count].copy().view(np.uint32).astype(np.int64)
+    encoding, at = _ENCODINGS[int(encoded[0])], 1
+    if encoding == "positions":
+        count = int(encoded[at : at + 4].copy().view(np.uint32)[0])
+        positions = encoded[at + 4 : at + 4 + 4 * count].copy().view(np.uint32).astype(np.int64)
         at += 4 + 4 * count
-    elif form == "bitmap":
-        width = (num_slots + 7) // 8
-        positions = numpy.flatnonzero(numpy.unpackbits(packed[at : at + width])[:num_slots])
+    elif encoding == "bitmap":
+        width = (num_ghosts + 7) // 8
+        positions = numpy.flatnonzero(numpy.unpackbits(encoded[at : at + width])[:num_ghosts])
         at += width
     else:
-        positions = numpy.arange(num_slots)
-    slots = positions + first
+        positions = numpy.arange(num_ghosts)
+    lids = positions + first
     for record in records:
-        num_bytes = record.itemsize * slots.size
-        record[slots] = packed[at : at + num_bytes].copy().view(record.dtype)  # where it is aligned
+        num_bytes = record.itemsize * lids.size
+        record[lids] = encoded[at : at + num_bytes].copy().view(record.dtype)  # a copy is aligned
         at += num_bytes
-    return slots
+    return lids

@@ -1,25 +1,23 @@
-"""How records cross between ranks: chosen by what the ranks are, as a pure function.
+"""The transport by which records cross between ranks, chosen by a pure function of the ranks' devices.
 
-By `peer`, kernels write into the memory of other GPUs of the host (CUDA IPC), and no host takes part. By `nccl`, hosts
-direct and GPUs move, on one host or several. By `mpi`, records go through host memory, between devices of any kind.
+    peer    kernels write into the memory of other GPUs of the host (CUDA IPC)
+    nccl    hosts start NCCL, which moves records between GPUs, of one host or several
+    mpi     records go through host memory, between devices of any kind
+
+By `peer` the hosts take no part in a superstep.
 """
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from sigps.compiler.program import VertexProgram
-from sigps.device import nccl
-from sigps.device.cuda import Gpu, reachable
 from sigps.errors import ConfigError
 
 __all__ = [
     "Transport",
     "choose_transport",
-    "gpu_facts",
     "needs_hosts",
     "reason_against_nccl",
     "reason_against_peers",
@@ -28,59 +26,47 @@ __all__ = [
 Transport = Literal["mpi", "nccl", "peer"]
 
 
-def gpu_facts(gpu: Gpu, *, alone: bool = False) -> dict[str, Any]:
-    """Return what the choice needs to know of a rank on a GPU; of one that is alone NCCL is not loaded."""
-    return {
-        "device": "cuda",
-        "host": platform.node(),
-        "process": os.getpid(),
-        "gpu": gpu.bus_id,
-        "reaches": reachable(gpu),
-        "without_nccl": "" if alone else nccl.why_not(),
-    }
-
-
 def choose_transport(
     ranks: Sequence[Mapping[str, Any]],
-    asked: Literal["auto", "mpi", "nccl", "peer"],
+    requested: Literal["auto", "mpi", "nccl", "peer"],
     *,
     by_hosts: bool = False,
 ) -> Transport:
     """Choose the transport of a run.
 
     Args:
-        ranks: What each rank is: its `device`, and of a rank on a GPU what `gpu_facts` tells.
-        asked: What the user wants.
+        ranks: For each rank its `device`, and for one on a GPU what `engine.gpu.choice.gpu_facts` returns, [size].
+        requested: The user's choice.
         by_hosts: Whether hosts take part in every superstep (`needs_hosts`).
 
     Raises:
-        ConfigError: If the user wants what is not possible; it says why.
+        ConfigError: If the user's choice is not possible; it says why.
 
     >>> choose_transport([{"device": "cpu"}, {"device": "cpu"}], "auto")
     'mpi'
     """
-    if asked == "mpi" or len(ranks) == 1:
+    if requested == "mpi" or len(ranks) == 1:
         return "mpi"
     against = {"peer": reason_against_peers(ranks), "nccl": reason_against_nccl(ranks)}
-    if asked == "nccl" and against["nccl"]:
+    if requested == "nccl" and against["nccl"]:
         raise ConfigError(f"exchange.transport=nccl is not possible here: {against['nccl']}. Use auto or mpi")
-    if asked == "peer" and against["peer"] not in ("", SHARED):
+    if requested == "peer" and against["peer"] not in ("", SHARED):
         raise ConfigError(f"exchange.transport=peer is not possible here: {against['peer']}. Use auto or mpi")
-    if not by_hosts and (asked == "peer" or (asked == "auto" and not against["peer"])):
+    if not by_hosts and (requested == "peer" or (requested == "auto" and not against["peer"])):
         return "peer"
     return "mpi" if against["nccl"] else "nccl"
 
 
 def needs_hosts(program: VertexProgram) -> bool:
-    """Tell whether something crosses that kernels do not pass: what is kept on edges."""
-    return program.links_edges
+    """Return whether a program needs the host to exchange values kept on edges, which kernels do not send."""
+    return program.reads_edge_links
 
 
-SHARED = "ranks share a GPU, on which their kernels would wait for each other's turn"
+SHARED = "ranks share a GPU, on which their kernels take turns, and would wait for each other"
 
 
 def reason_against_peers(ranks: Sequence[Mapping[str, Any]]) -> str:
-    """Tell why kernels should not write into other ranks' memory; empty where they should."""
+    """Return why kernels should not write into other ranks' memory; empty where they should."""
     if any(rank["device"] != "cuda" for rank in ranks):
         return "some ranks compute on CPU cores"
     if len({rank["host"] for rank in ranks}) > 1:
@@ -96,7 +82,7 @@ def reason_against_peers(ranks: Sequence[Mapping[str, Any]]) -> str:
 
 
 def reason_against_nccl(ranks: Sequence[Mapping[str, Any]]) -> str:
-    """Tell why NCCL cannot move what crosses; empty where it can."""
+    """Return why NCCL cannot move what crosses; empty where it can."""
     if any(rank["device"] != "cuda" for rank in ranks):
         return "some ranks compute on CPU cores"
     if len({(rank["host"], rank["process"]) for rank in ranks}) < len(ranks):

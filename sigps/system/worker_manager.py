@@ -7,55 +7,48 @@ import functools
 import logging
 import math
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.compiler.cpu import NativeProgram
-from sigps.compiler.program import Consumption, Delivery
+from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.device import nccl
 from sigps.device.cpu import Threads, available_cores
+from sigps.engine.contract import Executable, RunContext, RunOptions
 from sigps.engine.exchange import Exchange, NoExchange
-from sigps.engine.gpu.engine import GpuEngine, GpuProgram
-from sigps.engine.gpu.peers import GpuPeerEngine
-from sigps.engine.gpu.triangles import count_share
-from sigps.engine.interpreter.engine import InterpretedEngine
-from sigps.engine.partition.degree_order import build_by_degree, gains_by_degree, with_rows
-from sigps.engine.partition.neighbor_rows import build_neighbor_rows
-from sigps.engine.partition.subgraph import Subgraph, build_subgraph
+from sigps.engine.partition.laid_out import partition_of
+from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.stats import SaveStats, StatsLog, SuperstepStats
+from sigps.engine.table import ENGINES, engine_of
 from sigps.errors import ConfigError
 from sigps.graph.graph import Graph
-from sigps.graph.measures.neighbourhood import CountShare, count_on_threads, neighbourhoods
-from sigps.graph.partitioning.partition import Assignment, PartitionFunction, partition
+from sigps.graph.measures.neighbourhood import neighbourhoods
+from sigps.graph.partitioning.partition import Assignment, PartitionFunction
 from sigps.model.vertex import Vertex
-from sigps.system.checkpoint.identity import Identity
-from sigps.system.checkpoint.log_files import Manifest
-from sigps.system.checkpoint.resume import find_log, read_snapshot, stats_of
+from sigps.system.checkpoint.files import Manifest
+from sigps.system.checkpoint.resume import Identity, find_log, read_snapshot, stats_of
 from sigps.system.checkpoint.state_log import Checkpoint, StateLog
-from sigps.system.communicator import Communicator
 from sigps.system.data_locator import DataLocator, DeviceLocator
 from sigps.system.faults.detector import FaultDetector
 from sigps.system.faults.watch import Faults, WatchedExchange, watch
 from sigps.system.master import Master, Reason
 from sigps.system.message_center import MessageCenter
-from sigps.system.transport import Transport, choose_transport, gpu_facts, needs_hosts
-from sigps.system.worker import RunOptions, Worker
+from sigps.system.transport import Transport, choose_transport, needs_hosts
+from sigps.system.worker import Worker
 
-__all__ = ["Part", "Saving", "WorkerManager"]
+__all__ = ["RankResult", "Saving", "WorkerManager"]
 
 log = logging.getLogger(__name__)
 
 
-_KEPT_PARTITIONS = 4
 _SILENCES = 10
 """How many times as long as for a heartbeat a GPU waits for another: that one may be saving, or be busy."""
 
 
-class Part:
+class RankResult:
     """What a run left on one rank: the fields of the vertices it owns, and the run's end.
 
     Attributes:
@@ -64,34 +57,26 @@ class Part:
         reason: `"converged"`, `"stopped"` or `"max_supersteps"`.
         stats: One entry a superstep; the same supersteps on all ranks.
         aggregators: The values after the last superstep.
-        trace: What was recorded of traced vertices on this rank.
+        trace: What was recorded of traced vertices on this rank; None where the engine records none.
         saves: One entry a state log.
     """
 
     def __init__(
         self,
         worker: Worker,
-        names: Sequence[str],
         edge_names: Sequence[str],
         reason: Reason,
         stats: StatsLog,
         saves: Sequence[SaveStats] = (),
     ) -> None:
-        self._subgraph = worker.subgraph
-        self.fields: Mapping[str, NDArray[Any]]
-        if isinstance(worker.engine, GpuEngine):
-            self.fields = worker.engine.fields()
-        else:
-            self.fields = {name: worker.engine.state(name) for name in names}
-            if self._subgraph.gids is not None:
-                order = self._subgraph.by_gid
-                self.fields = {name: values[order] for name, values in self.fields.items()}
+        self._subgraph, engine = worker.subgraph, worker.engine
+        self.fields = engine.fields()
         self.reason: Reason = reason
         self.stats = stats
         self.saves = tuple(saves)
-        self.kept_on_edges = {name: worker.engine.edge_state(name) for name in edge_names}
-        self.aggregators = worker.engine.aggregates.by_name()
-        self.trace = worker.engine.traced if isinstance(worker.engine, InterpretedEngine) else None
+        self.kept_on_edges = {name: engine.edge_state(name) for name in edge_names}
+        self.aggregators = engine.aggregates.by_name()
+        self.trace = engine.traced
 
     @property
     def gids(self) -> NDArray[np.int64]:
@@ -107,12 +92,13 @@ class Part:
 
     def oids(self, graph: Graph) -> NDArray[Any]:
         """Return the users' ids of `gids`, made once a partition. Collective."""
-        known = self._subgraph.__dict__
-        if "_oids" not in known:
-            known["_oids"] = graph.ids.to_oids(self.gids)
-            known["_oids"].flags.writeable = False
-        found: NDArray[Any] = known["_oids"]
-        return found
+
+        def make() -> NDArray[Any]:
+            oids = graph.ids.to_oids(self.gids)
+            oids.flags.writeable = False
+            return oids
+
+        return self._subgraph.derived("oids", make)
 
 
 @dataclass(frozen=True)
@@ -138,25 +124,24 @@ class WorkerManager:
     """One rank of a run.
 
     Args:
-        communicator: The control plane.
-        graph: The graph, its rows spread over the same ranks.
+        graph: The graph, its rows spread over the ranks of the run.
         threads: Threads of this rank; None for its share of the host's cores.
 
     Attributes:
         rank_on_host: This rank's number among those of its host.
     """
 
-    def __init__(self, communicator: Communicator, graph: Graph, threads: int | None) -> None:
-        self._communicator, self._graph = communicator, graph
-        hosts = communicator.group.all_gather(platform.node())
-        self.rank_on_host = hosts[: communicator.group.rank].count(platform.node())
+    def __init__(self, graph: Graph, threads: int | None) -> None:
+        self._group, self._graph = graph.group, graph
+        hosts = self._group.all_gather(platform.node())
+        self.rank_on_host = hosts[: self._group.rank].count(platform.node())
         share = max(1, available_cores() // hosts.count(platform.node()))
         self._num_threads = threads or share
 
     def run(
         self,
         program: Vertex,
-        native: NativeProgram | GpuProgram | None,
+        executable: Executable,
         *,
         method: str | PartitionFunction,
         options: RunOptions,
@@ -165,12 +150,12 @@ class WorkerManager:
         saving: Saving | None = None,
         faults: Faults | None = None,
         transport: Literal["auto", "mpi", "nccl", "peer"] = "auto",
-    ) -> Part:
+    ) -> RankResult:
         """Run a program from superstep 0, or from a log, to its end. Collective.
 
         Args:
             program: The program, vertex ids in it as compute() sees them.
-            native: Its compiled form; None to interpret.
+            executable: The same, made ready by an engine.
             method: How to partition.
             options: How the run goes.
             max_supersteps: Where it stops at the latest.
@@ -184,96 +169,115 @@ class WorkerManager:
         """
         state_log, found = self._logs(saving, max_supersteps)
         stats = StatsLog(stats_of(found) if found else ())
-        registrations = self._communicator.report(self._registration(native))
-        by_hosts = native is not None and needs_hosts(native.program)
-        chosen = choose_transport(registrations, transport, by_hosts=by_hosts)
-        by_name = native is not None and native.program.delivery is Delivery.DIRECT
-        if chosen == "nccl" and found and found.in_flight == "messages" and not by_name:
-            chosen = "mpi"  # a CPU core reads what an interpreter sent, before a GPU goes on
-        devices = [rank["device"] for rank in registrations]
-        has_turns = options.deterministic or bool(saving and saving.resumes) or program.declaration.has_master
-        _check_mixture(devices, native, has_turns=has_turns)
+        registrations = self._register(program, executable, options, saving)
+        chosen = self._transport(executable, registrations, transport, found)
+        options = self._options(options, registrations, chosen, faults)
         master = None
-        if self._communicator.is_master:
+        if self._group.rank == 0:
             checkpoint = saving.checkpoint if saving else None
             master = Master(registrations, max_supersteps, on_progress, checkpoint, stats)
-        plan = self._communicator.order({"capacities": master.capacities} if master else None)
-        if self._communicator.size > 1:
-            patience = math.inf
-            if faults is not None:
-                patience = min(_SILENCES * faults.silent_seconds, faults.superstep_seconds)
-            options = replace(options, has_peers=chosen == "peer", patience=patience)
-            if chosen != "peer" and any(r["device"] == "cuda" for r in registrations):  # all do as these
-                options = replace(options, asynchronous=False)
-        needs_rows = native is None or native.program.reads_edges
-        assignment, subgraph = self._partition(
-            method,
-            tuple(plan["capacities"]),
-            needs_rows,
-            self._needs_neighbors(program, native),
-            self._num_threads if self._gains_by_degree(native) else 0,
-        )
+        order = self._group.broadcast({"capacities": master.capacities if master else []})
+        needs = executable.spec.needs(executable, program, self._graph, self._group.size)
+        capacities = tuple(order["capacities"])
+        assignment, subgraph = partition_of(self._graph, method, capacities, needs, self._num_threads)
         last_log = functools.partial(_last_log, state_log)
         worker: Worker | None = None
         with (
             Threads(self._num_threads) as threads,
-            watch(self._communicator.group, faults, last_log) as detector,
+            watch(self._group, faults, last_log) as detector,
             _naming_the_log(state_log),
         ):
             exchange = self._exchange(assignment, subgraph, chosen)
-            if detector is not None and state_log is not None:
-                state_log.on_whole = detector.note_log
             if detector is not None:
                 exchange = WatchedExchange(
                     exchange, detector, lambda: worker.engine.superstep if worker else 0
                 )
-            worker = Worker(program, native, subgraph, exchange, threads, options)
+            if detector is not None and state_log is not None:
+                state_log.on_whole = detector.record_log
+            worker = Worker(RunContext(program, executable, subgraph, exchange, threads, options))
             if found is None:
-                self._begin(worker, program, threads, native, devices)
-            if found and saving:
+                self._begin(worker, program, executable, threads, registrations)
+            elif saving is not None:
                 folder = saving.checkpoint.folder
-                worker.restore(read_snapshot(folder, found, self._communicator.group, assignment))
+                worker.engine.restore(read_snapshot(folder, found, self._group, assignment))
                 if detector is not None:
                     detector.waiting()
             reason = self._follow(worker, master, stats, state_log, detector)
-            names = [f.name for f in program.declaration.states]
             kept = [f.name for f in program.declaration.edge_states]
-            part = Part(worker, names, kept, reason, stats, state_log.saves if state_log else ())
+            result = RankResult(worker, kept, reason, stats, state_log.saves if state_log else ())
             worker = None  # or the watched exchange would keep it, and all memory of the run
-            return part
+            return result
 
-    def _registration(self, native: NativeProgram | GpuProgram | None) -> dict[str, Any]:
-        """Return what this rank tells the master of itself."""
-        cores = {"cores": self._num_threads}
-        if isinstance(native, GpuProgram):
-            facts = gpu_facts(native.gpu, alone=self._communicator.size == 1)
-            return cores | {"gigabytes_per_second": native.gpu.gigabytes_per_second, **facts}
-        return cores | {"device": "python" if native is None else "cpu"}
+    def _register(
+        self, program: Vertex, executable: Executable, options: RunOptions, saving: Saving | None
+    ) -> list[dict[str, Any]]:
+        """Return what each rank says of itself, by rank. Collective.
+
+        Raises:
+            ConfigError: If ranks on these devices cannot work together.
+        """
+        alone = self._group.size == 1
+        facts = executable.spec.facts_of_rank(self.rank_on_host, self._num_threads, alone=alone)
+        registrations = self._group.all_gather(facts)
+        in_fixed_order = options.deterministic or bool(saving and saving.resumes)
+        _check_mixture(
+            [rank["device"] for rank in registrations],
+            executable.program,
+            has_fixed_order=in_fixed_order or program.declaration.has_master,
+        )
+        return registrations
+
+    def _transport(
+        self,
+        executable: Executable,
+        registrations: Sequence[dict[str, Any]],
+        asked: Literal["auto", "mpi", "nccl", "peer"],
+        found: Manifest | None,
+    ) -> Transport:
+        """Choose how records cross between ranks; the same on all."""
+        program = executable.program
+        chosen = choose_transport(registrations, asked, by_hosts=program is not None and needs_hosts(program))
+        is_direct = program is not None and program.delivery is Delivery.DIRECT
+        if chosen == "nccl" and found and found.in_flight == "messages" and not is_direct:
+            return "mpi"  # a CPU core reads what an interpreter sent, before a GPU goes on
+        return chosen
+
+    def _options(
+        self,
+        options: RunOptions,
+        registrations: Sequence[dict[str, Any]],
+        transport: Transport,
+        faults: Faults | None,
+    ) -> RunOptions:
+        """Return how the run goes among these ranks."""
+        if self._group.size == 1:
+            return options
+        patience = math.inf
+        if faults is not None:
+            patience = min(_SILENCES * faults.silent_seconds, faults.superstep_seconds)
+        asynchronous = options.asynchronous and all(transport in r["priority_by"] for r in registrations)
+        return replace(options, has_peers=transport == "peer", patience=patience, asynchronous=asynchronous)
 
     def _begin(
         self,
         worker: Worker,
         program: Vertex,
+        executable: Executable,
         threads: Threads,
-        native: NativeProgram | GpuProgram | None,
-        devices: Sequence[str],
+        registrations: Sequence[dict[str, Any]],
     ) -> None:
-        """Give states what they begin with, where that is a measure of the graph.
+        """Give states what they begin with, where that is a measure of the graph. Collective.
 
-        GPUs count where all ranks have one: each a share, or one all, from the edges that it has.
+        Devices count where all ranks have one of the same kind: each a share, or one all, from the edges that it has.
         """
         measures = {f.name: repr(f.measure) for f in program.declaration.states if f.measure}
-        if not measures:
+        if not measures or worker.engine.begin_measured(measures, directed=self._graph.directed):
             return
-        if self._communicator.size == 1 and isinstance(worker.engine, GpuEngine):
-            worker.engine.begin_measured(measures, directed=self._graph.directed)
-            return
-        count: CountShare = functools.partial(count_on_threads, threads)
-        if isinstance(native, GpuProgram) and set(devices) == {"cuda"}:
-            count = functools.partial(count_share, native.gpu)
-        found = neighbourhoods(self._graph, count)
+        is_one_kind = len({rank["device"] for rank in registrations}) == 1
+        counting = executable.spec if is_one_kind else ENGINES[-1]
+        found = neighbourhoods(self._graph, counting.count_share(executable, threads))
         for field, measure in measures.items():
-            worker.begin(field, getattr(found, measure)[worker.subgraph.owned_gids])
+            worker.engine.begin(field, getattr(found, measure)[worker.subgraph.owned_gids])
 
     def _logs(
         self, saving: Saving | None, max_supersteps: int | None
@@ -284,8 +288,8 @@ class WorkerManager:
         identity = Identity.of(saving.program, self._graph, saving.precision)
         checkpoint, found = saving.checkpoint, None
         if saving.resumes:
-            found = find_log(checkpoint.folder, identity, self._communicator.group, max_supersteps)
-        if saving.resumes and self._communicator.is_master:
+            found = find_log(checkpoint.folder, identity, self._group, max_supersteps)
+        if saving.resumes and self._group.rank == 0:
             where = (
                 f"from {checkpoint.folder / found.name}" if found else "at superstep 0: there is no state log"
             )
@@ -303,83 +307,29 @@ class WorkerManager:
     ) -> Reason:
         """Do what the master orders until the run is over; return why it is."""
         while True:
-            order = self._communicator.order(master.next_order() if master else None)
+            order = self._group.broadcast(master.next_order() if master else {})
             if order["verb"] == "stop":
                 if state_log is not None:
-                    state_log.close(worker.traced)
+                    state_log.close(worker.engine.traced)
                 reason: Reason = order["reason"]
                 return reason
             if order["verb"] == "save":
                 assert state_log is not None
-                state_log.save(worker.save, stats, worker.traced)
+                state_log.save(worker.engine.save, stats, worker.engine.traced)
                 continue
             if detector is not None:
                 detector.computing(worker.engine.superstep)
-                if isinstance(
-                    worker.engine, GpuPeerEngine
-                ):  # which looks after itself: no host sees supersteps
+                if worker.engine.detects_lost_ranks:
                     detector.waiting()
             outcome = worker.lease(order["supersteps"])
             if detector is not None:
                 detector.waiting()
             stats.extend(outcome.stats)
             if master is not None:
-                master.hear(outcome.ended, outcome.stats, stopped=outcome.stopped)
-
-    def _needs_neighbors(self, program: Vertex, native: NativeProgram | GpuProgram | None) -> bool:
-        """Tell whether the edges of neighbours are needed; one rank has them, and an interpreter may ask for them."""
-        if native is not None:
-            return native.program.reads_neighbors or native.program.reads_reverse
-        declared = program.declaration
-        return declared.reads_neighbors or bool(declared.edge_states) or self._communicator.size == 1
-
-    def _partition(
-        self,
-        method: str | PartitionFunction,
-        capacities: tuple[float, ...],
-        needs_rows: bool,
-        needs_neighbors: bool,
-        num_threads: int,
-    ) -> tuple[Assignment, Subgraph]:
-        """Partition once a graph, method and ranks; a second run finds its partition laid out."""
-        known: dict[Any, Any] = self._graph.__dict__.setdefault("_partitions", {})
-        is_by_degree = num_threads > 0  # then rows are added where they are needed
-        key = (method, capacities, needs_rows and not is_by_degree, needs_neighbors, is_by_degree)
-        if key not in known:
-            if len(known) >= _KEPT_PARTITIONS:  # a new function for every run would fill the memory
-                del known[next(iter(known))]
-            size = self._communicator.size
-            assignment = partition(self._graph, size, method, capacities=capacities)
-            if is_by_degree:
-                subgraph = build_by_degree(self._graph, num_threads)
-            else:
-                with_outgoing = needs_rows or needs_neighbors
-                subgraph = build_subgraph(self._graph, assignment, with_outgoing=with_outgoing)
-            if needs_neighbors:
-                rows = build_neighbor_rows(subgraph, assignment, self._communicator.group)
-                subgraph = replace(subgraph, neighbor_rows=rows)
-            known[key] = assignment, subgraph
-        found: tuple[Assignment, Subgraph] = known[key]
-        if needs_rows and found[1].outgoing is None:
-            found = known[key] = found[0], with_rows(found[1], self._graph, num_threads)
-        return found
-
-    def _gains_by_degree(self, native: NativeProgram | GpuProgram | None) -> bool:
-        """Tell whether a layout by degree may pay: one rank's CPU cores read records, and have done so before."""
-        if not isinstance(native, NativeProgram) or self._communicator.size > 1:
-            return False
-        if native.program.delivery is not Delivery.RECORD or native.program.links_edges:
-            return False
-        kept = self._graph.__dict__
-        if "_gains_by_degree" not in kept:
-            kept["_gains_by_degree"] = None  # asked when the graph is read again
-            return False
-        if kept["_gains_by_degree"] is None:
-            kept["_gains_by_degree"] = gains_by_degree(self._graph)
-        return bool(kept["_gains_by_degree"])
+                master.record(outcome.ended, outcome.stats, stopped=outcome.stopped)
 
     def _exchange(self, assignment: Assignment, subgraph: Subgraph, transport: Transport) -> Exchange:
-        group = self._communicator.group
+        group = self._group
         if transport == "nccl":
             located = DeviceLocator(self._graph, assignment, subgraph)
             return MessageCenter(group, subgraph, located, nccl.connect(group))
@@ -388,29 +338,28 @@ class WorkerManager:
 
 
 def _check_mixture(
-    devices: Sequence[str], native: NativeProgram | GpuProgram | None, *, has_turns: bool = False
+    devices: Sequence[str], program: VertexProgram | None, *, has_fixed_order: bool = False
 ) -> None:
     """Refuse ranks on devices of different kinds that do not pass the same things on, in the same order.
 
     Args:
         devices: Each rank's.
-        native: What this rank runs.
-        has_turns: Whether the run is deterministic, goes on from a log, or has master compute.
+        program: What the compiler derived; None where this rank interprets.
+        has_fixed_order: Whether the run is deterministic, goes on from a log, or has master compute.
     """
     kinds = sorted(set(devices))
     if len(kinds) == 1:
         return
     hint = "Run all ranks on one kind of device"
-    if "python" in kinds or native is None:
+    if program is None or not all(engine_of(kind).is_compiled for kind in kinds):
         raise ConfigError(
             f"ranks on {' and '.join(kinds)} cannot work together: one interprets, and that is slow. {hint}"
         )
-    if has_turns:
+    if has_fixed_order:
         raise ConfigError(
             f"ranks on {' and '.join(kinds)} cannot work together in a run that is deterministic, goes on from a "
             f"log, or has a master() or next_phase(). {hint}"
         )
-    program = native.program
     if program.delivery is Delivery.DIRECT and program.consumption is not Consumption.LISTED:
         raise ConfigError(
             f"ranks on {' and '.join(kinds)} cannot work together where what send_to() sends combines: "

@@ -7,10 +7,9 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from app_runs import NAMES, RANDOM, RUNS, as_networkx, by_id, vertices_of
-from battery import BATTERY, Sample
-from cases import samples
-from closeness_samples import drawn
+from app_judges import RANDOM, RUNS, as_networkx, by_id, drawn, vertices_of
+from battery import BATTERY, NAMES, Sample
+from graphs import samples
 from hypothesis import given
 from hypothesis import strategies as st
 from ways import Way, results_of

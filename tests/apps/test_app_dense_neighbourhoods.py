@@ -6,9 +6,9 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from app_runs import NAMES, RANDOM, RUNS, by_id, neighbours_of
-from battery import BATTERY, Sample
-from cases import samples
+from app_judges import RANDOM, RUNS, by_id, neighbours_of
+from battery import BATTERY, NAMES, Sample
+from graphs import samples
 from hypothesis import given
 from ways import Way, results_of
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import networkx as nx
 import pytest
-from app_runs import NAMES, RANDOM, RUNS, as_networkx, by_id, first_id
-from battery import BATTERY, Sample
-from cases import samples
+from app_judges import RANDOM, RUNS, as_networkx, by_id, first_id
+from battery import BATTERY, NAMES, Sample
+from graphs import samples
 from hypothesis import given
 from hypothesis import strategies as st
 from ways import results_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from app_runs import NAMES, RANDOM, RUNS, by_id, neighbours_of
-from battery import BATTERY, Sample
-from cases import samples
+from app_judges import RANDOM, RUNS, by_id, neighbours_of
+from battery import BATTERY, NAMES, Sample
+from graphs import samples
 from hypothesis import given
 from hypothesis import strategies as st
 from ways import results_of

@@ -7,9 +7,9 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from app_runs import DEVICES, NAMES, RANDOM, RUNS, by_id, neighbours_of
-from battery import BATTERY, Sample
-from cases import samples
+from app_judges import DEVICES, RANDOM, RUNS, by_id, neighbours_of
+from battery import BATTERY, NAMES, Sample
+from graphs import samples
 from hypothesis import given
 from hypothesis import strategies as st
 from ways import Way, results_of

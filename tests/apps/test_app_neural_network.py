@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from app_runs import NAMES, RANDOM, RUNS, arcs_of, by_id, first_id, vertices_of
-from battery import BATTERY, Sample
-from cases import samples
+from app_judges import RANDOM, RUNS, arcs_of, by_id, first_id, vertices_of
+from battery import BATTERY, NAMES, Sample
+from graphs import samples
 from hypothesis import given
 from hypothesis import strategies as st
 from ways import results_of

@@ -8,9 +8,9 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from app_runs import NAMES, RANDOM, RUNS, arcs_of, as_networkx, by_id, vertices_of
-from battery import BATTERY, Sample
-from cases import samples
+from app_judges import RANDOM, RUNS, arcs_of, as_networkx, by_id, vertices_of
+from battery import BATTERY, NAMES, Sample
+from graphs import samples
 from hypothesis import given
 from scipy.sparse import csgraph
 from ways import Way, results_of

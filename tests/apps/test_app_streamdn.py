@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from app_runs import RUNS, neighbours_of
+from app_judges import RUNS, neighbours_of
 from battery import BATTERY, Sample
 from ways import Way, results_of
 

@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 import pytest
-from launched import SECONDS, end_of, wait_until_gone
 from places import SUPPORT
+from processes import SECONDS, end_of, wait_until_gone
 
 pytestmark = pytest.mark.mpi
 
@@ -33,7 +33,7 @@ rank = world().rank
 
 SAME_RESULTS = """
 import json
-import rank_programs
+import equality_programs
 from sigps.apps import BFS, PageRank, SSSP, WCC
 
 draw = np.random.default_rng(3)
@@ -105,12 +105,12 @@ class Forever(Vertex):
     def compute(self, messages):
         self.seen += 1
 
-def tell(stats):
+def report(stats):
     if len(stats) >= 3:
         open(f"ready-{os.getpid()}", "w").close()
 
 open(f"rank-{rank}-{os.getpid()}", "w").close()
-sigps.run(Forever(), Graph.from_edges(range(9), range(1, 10)), progress=tell)
+sigps.run(Forever(), Graph.from_edges(range(9), range(1, 10)), progress=report)
 """
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from places import SUPPORT
-from programs import CASES, kite
+from worked_cases import CASES, kite
 
 from sigps import run
 from sigps.compiler import cache, cpu

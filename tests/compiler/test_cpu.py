@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cells import program_of
-from programs import CASES, kite
+from worked_cases import CASES, kite
 
 from sigps import Aggregator, CompileError, Graph, Result, State, Vertex, run
 

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from app_runs import first_id
-from battery import BATTERY
-from cases import NAMES, PROGRAMS, busy_graph, program_for
-from edge_schedule_programs import BY_EDGE, Marks, Paced
+from app_judges import first_id
+from battery import BATTERY, NAMES
+from edge_programs import SentAlong
+from equality_programs import BY_EDGE, PROGRAMS, program_for
+from graphs import busy_graph
+from send_programs import Paced
 from thread_group import run_ranks
 from ways import Way, assert_same, results_of
 
@@ -134,7 +136,7 @@ def test_an_interpreters_messages_are_read(tmp_path: Path) -> None:
     assert [s.direction for s in result.stats][-1] == "edge"
 
 
-@pytest.mark.parametrize("program", [Paced(), Marks()])
+@pytest.mark.parametrize("program", [Paced(), SentAlong()])
 def test_nobody_sends_and_values_on_edges(program: Vertex) -> None:
     assert_as_judged(program, "skewed", WAYS)
 
@@ -153,7 +155,7 @@ REFUSED: list[tuple[Vertex, dict[str, Any], str]] = [
     (
         MinimumSpanningForest(),
         {},
-        r"schedule='edge': its messages go through the mailbox.*Use schedule='vertex'",
+        r"schedule='edge': it sends direct messages, which do not follow edges.*Use schedule='vertex'",
     ),
     (PageRank(), {"deterministic": True}, r"deterministic=True: it adds up floats.*Use schedule='vertex'"),
 ]
@@ -173,5 +175,5 @@ def test_what_cannot_run_is_refused_by_name(
 
 
 def test_explain_tells_who_can() -> None:
-    assert "forms        pull and push, chosen each superstep; or edge by edge\n" in explain(PageRank)
-    assert "forms        pull\n" in explain(CDLP)
+    assert "directions   pull and push, chosen each superstep; or edge by edge\n" in explain(PageRank)
+    assert "directions   pull\n" in explain(CDLP)

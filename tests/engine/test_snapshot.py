@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import cases
 import numpy as np
 import pytest
 from battery import BATTERY
 from engines import compiled, interpreted
+from equality_programs import PROGRAMS
 from snapshots import GRAPHS, LAST, combines_mail, ending, made
 
 from sigps import DeviceError, Graph
@@ -16,7 +16,7 @@ from sigps.compiler.frontend.analysis import analyse
 MAKERS = {"python": interpreted, "cpu": compiled}
 
 
-@pytest.mark.parametrize("name", cases.PROGRAMS)
+@pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize(
     ("first", "second"), [("cpu", "cpu"), ("cpu", "python"), ("python", "cpu"), ("python", "python")]
 )

@@ -12,8 +12,9 @@ from battery import BATTERY
 from places import SUPPORT
 
 from sigps.graph import Graph
-from sigps.graph.formats.store import open_store
-from sigps.graph.formats.write import write_edge_list, write_matrix_market
+from sigps.graph.formats.edge_list import write_edge_list
+from sigps.graph.formats.matrix_market import write_matrix_market
+from sigps.graph.load import open_store
 from sigps.group import Alone, Group
 
 MPIRUN = Path(sys.executable).parent / "mpirun"
@@ -58,7 +59,7 @@ def test_the_battery_under_mpirun(size, tmp_path):
     if not MPIRUN.exists():
         pytest.skip(f"no {MPIRUN}: pip install 'sigps[mpi]'")
     script = (
-        f"import sys, pathlib; sys.path.insert(0, {str(SUPPORT)!r})\n"
+        f"import sys, pathlib; sys.path[:0] = {[str(SUPPORT), str(Path(__file__).parent)]!r}\n"
         "from test_graph_mpi import check_graphs\n"
         "from sigps.group import world\n"
         f"check_graphs(world(), pathlib.Path({str(tmp_path)!r}))\n"

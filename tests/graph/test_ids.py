@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sigps.errors import GraphError
-from sigps.graph.ids import Ids, as_ids, split_by_rank
+from sigps.graph.ids import Ids
+from sigps.graph.user_arrays import as_ids
+from sigps.group import split_by_rank
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 

@@ -6,11 +6,12 @@ bit, floats up to the order of their sums, and floats of deterministic runs bit 
 
 from __future__ import annotations
 
+import equality_programs as programs
 import numpy as np
 import pytest
-import rank_programs as programs
-from battery import BATTERY, Sample
-from cases import NAMES, PROGRAMS, busy_graph, program_for, samples
+from battery import BATTERY, NAMES, Sample
+from equality_programs import PROGRAMS, program_for
+from graphs import busy_graph, samples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from thread_group import ThreadGroup, run_ranks

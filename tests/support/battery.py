@@ -67,3 +67,6 @@ BATTERY: dict[str, Sample] = {
     "string_ids": Sample(["bob", "ann", "eve"], ["ann", "eve", "zoë"], [1.0, 2.0, 3.0], vertices=["dan"]),
     "skewed": _skewed(8),
 }
+
+NAMES = [name for name in BATTERY if name != "empty"]
+"""Those that can be run: `run()` refuses the empty graph."""

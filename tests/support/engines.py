@@ -11,12 +11,14 @@ from sigps import Graph, Vertex
 from sigps.compiler.cpu import compile_for_cpu
 from sigps.compiler.frontend.analysis import analyse
 from sigps.device.cpu import Threads
+from sigps.engine.contract import Executable, RunContext, RunFacts, RunOptions
 from sigps.engine.cpu.engine import Engine
 from sigps.engine.exchange import NoExchange
 from sigps.engine.interpreter.engine import InterpretedEngine
 from sigps.engine.master_compute import MasterCompute
 from sigps.engine.partition.neighbor_rows import build_neighbor_rows
 from sigps.engine.partition.subgraph import Subgraph, build_subgraph
+from sigps.engine.table import engine_of
 from sigps.graph.partitioning.partition import partition
 from sigps.system.data_locator import DataLocator
 
@@ -26,6 +28,21 @@ def laid_out(graph: Graph) -> tuple[Subgraph, NoExchange]:
     part = build_subgraph(graph, assignment, with_outgoing=True)
     part = replace(part, neighbor_rows=build_neighbor_rows(part, assignment, graph.group))
     return part, NoExchange(DataLocator(graph, assignment, part).gids)
+
+
+def executable_of(
+    program: Vertex, graph: Graph, device: str = "cpu", precision: Any = "double"
+) -> Executable:
+    """Return a program as an engine of the table makes it ready."""
+    spec = engine_of(device)
+    derived = analyse(program, precision) if spec.is_compiled else None
+    return spec.compile(derived, graph, RunFacts(graph.num_vertices, graph.num_edges), 0)
+
+
+def context_of(program: Vertex, graph: Graph, device: str, options: RunOptions) -> RunContext:
+    """Return what the engine of a device is made from, on one rank with one thread."""
+    executable = executable_of(program, graph, device, options.precision)
+    return RunContext(program, executable, *laid_out(graph), Threads(1), options)
 
 
 def compiled(program: Vertex, graph: Graph, threads: int = 1, **options: Any) -> Engine:

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 from battery import BATTERY
-from cases import PROGRAMS, program_for
 from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
-from edge_schedule_programs import BY_EDGE
-from flood_programs import Flood, FloodSum
+from equality_programs import BY_EDGE, PROGRAMS, program_for
 from master_programs import Fading, Letters
+from send_programs import Flood, FloodSum
 from ways import assert_same, by_size
 
 from sigps import Aggregator, Checkpoint, Graph, State, Vertex, run

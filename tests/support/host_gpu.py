@@ -21,11 +21,12 @@ from sigps.compiler.cuda.compile import compile_for_cuda
 from sigps.compiler.program import Delivery, VertexProgram
 from sigps.device import cuda, nccl
 from sigps.device.cuda import Gpu
+from sigps.engine.gpu import choice
 from sigps.engine.gpu import graph as gpu_graph
-from sigps.engine.gpu import variant as gpu_form
+from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.launch import MEDIUM, NO_CLUSTER
-from sigps.engine.gpu.layout import place
-from sigps.engine.gpu.variant import Form
+from sigps.engine.gpu.layout import lay_out
+from sigps.engine.gpu.variant import Variant
 from sigps.group import Group
 from sigps.kernels.cuda.abi import OVERFLOW
 from sigps.kernels.cuda.lease import (
@@ -57,14 +58,14 @@ def use_host_as_gpu(monkeypatch: pytest.MonkeyPatch, *, has_nccl: bool = False) 
     monkeypatch.setitem(sys.modules, "cupy", _cupy())
     monkeypatch.setattr(cuda, "what_is_missing", lambda: "")
     monkeypatch.setattr(cuda, "find_gpu", lambda ordinal=0: GPU)
-    monkeypatch.setattr(transport, "reachable", lambda gpu: ())
+    monkeypatch.setattr(choice, "reachable", lambda gpu: ())
     monkeypatch.setattr(nccl, "why_not", lambda: "there is no GPU")
     if has_nccl:
         monkeypatch.setattr(transport, "reason_against_nccl", lambda ranks: "")
         monkeypatch.setattr(nccl, "connect", _Nccl)
-    monkeypatch.setattr(gpu_form, "form_of", _form_of)
+    monkeypatch.setattr(gpu_variant, "load_variant", _load_variant)
     monkeypatch.setattr(gpu_graph, "_layout_kernel", lambda name, gpu: _LayoutKernel(name))
-    monkeypatch.setattr(gpu_graph, "place", lambda xp, degrees, **_: place(xp, degrees, in_slices=False))
+    monkeypatch.setattr(gpu_graph, "lay_out", lambda xp, degrees, **_: lay_out(xp, degrees, in_slices=False))
 
 
 # --- arrays ----------------------------------------------------------------
@@ -203,14 +204,14 @@ class _LayoutKernel:
             raw[:] = ends.view(raw.dtype) if ends.dtype.itemsize == raw.dtype.itemsize else ends
 
 
-def _form_of(
+def _load_variant(
     program: VertexProgram, columns: Any, narrow: bool, gpu: Gpu, has_peers: bool, goes_by_edge: bool
-) -> Form:
+) -> Variant:
     assert not has_peers
     assert not goes_by_edge
     compiled = compile_for_cuda(program, dict(columns), narrow_ids=narrow, arch=gpu.arch)
     kernel: Any = _LeaseKernel(program, dict(columns), narrow)
-    return Form(compiled, kernel, MEDIUM, None, NO_CLUSTER, 1, 0)
+    return Variant(compiled, kernel, MEDIUM, None, NO_CLUSTER, 1, 0)
 
 
 class _LeaseKernel:

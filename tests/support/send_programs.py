@@ -88,7 +88,7 @@ class TwoSends(Vertex, message=int):
 
 
 class Postman(Vertex, message=VertexId):
-    """Messages to any vertex: everyone writes to 9, who answers each sender."""
+    """Messages to any vertex: all write to 9, which answers each sender."""
 
     heard: State[int] = 0
     answer: State[VertexId] = -1
@@ -178,7 +178,7 @@ class Walk(Vertex, message=int):
 
 
 class WideValues(Vertex, message=np.uint64):
-    """Values that no float64 holds travel in records and states."""
+    """Integers that no float64 holds, in records and states."""
 
     key: State[np.uint64] = 2**63 + 1
     seen: State[np.uint64] = 0
@@ -255,3 +255,93 @@ class Retiring(Vertex, message=int):
         if self.id == 3 and self.superstep == 1:
             self.retire()
         self.vote_to_halt()
+
+
+class Simmer(Vertex, message=float):
+    """Whoever is reached passes it on at once, and stays active for some supersteps more."""
+
+    left: State[int] = -1
+    heat: State[float] = 0.0
+    heard: State[int] = 0
+
+    def compute(self, messages):
+        best = max(messages, default=-1.0)
+        if self.superstep == 0 and self.id == 0:
+            best = 5.0
+        if best > self.heat:
+            self.heat = best
+            self.left = 3
+            for edge in self.out_edges:
+                self.send(edge, best + edge.weight / 1024 - 0.25)
+        elif self.left > 0:
+            self.left -= 1
+            self.heard += 1
+        if self.left <= 0 or self.id % 2 == 0:
+            self.vote_to_halt()
+
+
+class Paced(Vertex, message=int):
+    """Everybody is active for a while, and nobody sends."""
+
+    turns: Param[int] = 3
+    count: State[int] = 0
+
+    def compute(self, messages):
+        self.count += 1 + sum(messages)
+        if self.superstep == self.turns:
+            self.vote_to_halt()
+
+
+class Flood(Vertex, message=int):
+    """Everybody writes `copies` letters to one vertex in turn: far more than there is room for at first."""
+
+    copies: Param[int] = 50
+    total: State[int] = 0
+    letters: State[int] = 0
+
+    def compute(self, messages):
+        for m in messages:
+            self.total = self.total + m if m >= 0 else self.total * m
+            self.letters += 1
+        if self.superstep < 3:
+            for i in range(self.copies):
+                self.send_to((self.id * 7 + i * 13 + self.superstep) % self.num_vertices, self.id + i)
+        else:
+            self.vote_to_halt()
+
+
+class FloodSum(Vertex, message=int):
+    """The same letters, of which only a sum is wanted, and an aggregator that sees who writes."""
+
+    copies: Param[int] = 50
+    total: State[int] = 0
+
+    def compute(self, messages):
+        self.total += sum(messages)
+        if self.superstep < 3:
+            for i in range(self.copies):
+                self.send_to((self.id * 7 + i * 13 + self.superstep) % self.num_vertices, self.id + i)
+        else:
+            self.vote_to_halt()
+
+
+class Rounds(Vertex, message=int):
+    """Some stay active, some sleep, some retire; one total is kept from superstep to superstep, one is not."""
+
+    rounds: Param[int] = 30
+    heard: State[int] = 0
+    seen: State[int] = 0
+    ever = Aggregator.sum(int, persistent=True)
+    most = Aggregator.max(int)
+
+    def compute(self, messages):
+        self.heard += sum(messages)
+        self.seen = self.ever + self.most % 7
+        self.ever += 1
+        self.most += self.heard % 1000
+        if (self.id + self.superstep) % 3 == 0 and self.superstep < self.rounds:
+            self.send_to_neighbors(1 + self.superstep)
+        if self.id % 5 == 4 and self.superstep > 3:
+            self.retire()
+        elif self.id % 5 > 0 or self.superstep >= self.rounds:
+            self.vote_to_halt()

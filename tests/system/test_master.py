@@ -34,37 +34,37 @@ def test_a_run_to_its_end_is_one_lease() -> None:
     master = Master([{"device": "cpu", "cores": 2}, {"device": "cpu", "cores": 4}], None, None)
     assert master.capacities == [2.0, 4.0]
     assert master.next_order() == {"verb": "lease", "supersteps": UNLIMITED}
-    master.hear(True, stats(0, 12))
+    master.record(True, stats(0, 12))
     assert master.next_order() == {"verb": "stop", "reason": "converged", "supersteps": 12}
 
 
 def test_a_run_ends_at_max_supersteps() -> None:
     master = Master([{"device": "cpu", "cores": 1}], 5, None)
     assert master.next_order() == {"verb": "lease", "supersteps": 5}
-    master.hear(False, stats(0, 5))
+    master.record(False, stats(0, 5))
     assert master.next_order() == {"verb": "stop", "reason": "max_supersteps", "supersteps": 5}
     assert master.next_order()["verb"] == "stop"
 
 
 def test_a_run_that_ends_in_its_last_superstep_has_converged() -> None:
     master = Master([{"device": "cpu", "cores": 1}], 5, None)
-    master.hear(True, stats(0, 5))
+    master.record(True, stats(0, 5))
     assert master.next_order()["reason"] == "converged"
 
 
 def test_progress_divides_the_run_into_leases() -> None:
-    told: list[int] = []
-    master = Master([{"device": "cpu", "cores": 1}], 10, lambda so_far: told.append(len(so_far)))
+    reported: list[int] = []
+    master = Master([{"device": "cpu", "cores": 1}], 10, lambda so_far: reported.append(len(so_far)))
     assert master.next_order() == {"verb": "lease", "supersteps": 1}
-    master.hear(False, stats(0, 1, seconds=0.05))
+    master.record(False, stats(0, 1, seconds=0.05))
     assert master.next_order() == {"verb": "lease", "supersteps": 2}
-    master.hear(False, stats(1, 2, seconds=0.05))
+    master.record(False, stats(1, 2, seconds=0.05))
     assert master.next_order() == {"verb": "lease", "supersteps": 4}
-    master.hear(False, stats(3, 4, seconds=0.05))
+    master.record(False, stats(3, 4, seconds=0.05))
     assert master.next_order() == {"verb": "lease", "supersteps": 3}
-    master.hear(False, stats(7, 3))
+    master.record(False, stats(7, 3))
     assert master.next_order()["reason"] == "max_supersteps"
-    assert told == [1, 3, 7, 10]
+    assert reported == [1, 3, 7, 10]
     assert [s.superstep for s in master.stats] == list(range(10))
 
 
@@ -79,16 +79,16 @@ class Clock:
 
 def orders(master: Master, seconds: float = 0.01, count: int = 12) -> list[str]:
     """Follow a master for a while: `L5` is a lease of five supersteps, S a save."""
-    heard = []
+    orders = []
     for _ in range(count):
         order = master.next_order()
-        heard.append({"lease": f"L{order.get('supersteps')}", "save": "S", "stop": "end"}[order["verb"]])
+        orders.append({"lease": f"L{order.get('supersteps')}", "save": "S", "stop": "end"}[order["verb"]])
         if order["verb"] == "stop":
             break
         if order["verb"] == "lease":
             master._clock.now += seconds * order["supersteps"]  # type: ignore[attr-defined]
-            master.hear(False, stats(len(master.stats), order["supersteps"], seconds))
-    return heard
+            master.record(False, stats(len(master.stats), order["supersteps"], seconds))
+    return orders
 
 
 def test_the_state_is_saved_every_so_many_supersteps() -> None:
@@ -120,7 +120,7 @@ def test_a_cheap_superstep_does_not_buy_a_lease_without_end() -> None:
         sizes.append(order.get("supersteps", "save"))
         if order["verb"] == "lease":
             master._clock.now += seconds * order["supersteps"]  # type: ignore[attr-defined]
-            master.hear(False, stats(len(master.stats), order["supersteps"], seconds))
+            master.record(False, stats(len(master.stats), order["supersteps"], seconds))
     assert sizes == [1, 2, 4, 2, "save"]
 
 

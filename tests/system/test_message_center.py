@@ -10,7 +10,7 @@ from thread_group import ThreadGroup, run_ranks
 from sigps.engine.partition.subgraph import Subgraph, build_subgraph
 from sigps.graph.partitioning.partition import partition
 from sigps.system.data_locator import DataLocator
-from sigps.system.message_center import MessageCenter, choose_form
+from sigps.system.message_center import MessageCenter, choose_encoding
 
 
 def center(group: ThreadGroup, name: str = "skewed", method: str = "hash") -> tuple[MessageCenter, Subgraph]:
@@ -21,7 +21,7 @@ def center(group: ThreadGroup, name: str = "skewed", method: str = "hash") -> tu
 
 
 @pytest.mark.parametrize(
-    ("num_sent", "num_slots", "form"),
+    ("num_sent", "halo_size", "encoding"),
     [
         (0, 0, "nothing"),
         (0, 5, "nothing"),
@@ -35,12 +35,12 @@ def center(group: ThreadGroup, name: str = "skewed", method: str = "hash") -> tu
         (64, 64, "whole"),
     ],
 )
-def test_the_form_with_the_fewest_bytes_is_chosen(num_sent: int, num_slots: int, form: str) -> None:
-    assert choose_form(num_sent, num_slots) == form
+def test_the_encoding_with_the_fewest_bytes_is_chosen(num_sent: int, halo_size: int, encoding: str) -> None:
+    assert choose_encoding(num_sent, halo_size) == encoding
 
 
 def records_of(gids: np.ndarray[Any, Any], dtypes: list[Any]) -> tuple[np.ndarray[Any, Any], ...]:
-    """Return records that tell whose they are."""
+    """Return records that differ from vertex to vertex."""
     columns = []
     for dtype in dtypes:
         column = np.zeros(gids.size, dtype=dtype)
@@ -59,7 +59,7 @@ def records_of(gids: np.ndarray[Any, Any], dtypes: list[Any]) -> tuple[np.ndarra
     [[], [np.float64], [bool], [np.dtype([("f0", np.int8), ("f1", np.float64)], align=True)]],
     ids=["nothing", "one", "bool", "structure"],
 )
-def test_ghosts_get_the_records_of_those_who_sent(size: int, share: float, dtypes: list[Any]) -> None:
+def test_ghosts_get_the_records_of_vertices_that_sent(size: int, share: float, dtypes: list[Any]) -> None:
     chosen = np.random.default_rng(2).random(256) < share
 
     def check(group: ThreadGroup) -> int:
@@ -80,7 +80,7 @@ def test_ghosts_get_the_records_of_those_who_sent(size: int, share: float, dtype
         for record, right in zip(records, expected, strict=True):
             assert np.array_equal(record[changed], right[changed])
             silent = n + np.flatnonzero(~chosen[ghosts])
-            assert np.array_equal(record[silent], np.zeros_like(record[silent]))  # nobody overwrote them
+            assert np.array_equal(record[silent], np.zeros_like(record[silent]))  # not overwritten
         if share == 0.0:
             assert num_bytes <= group.size - 1
         return num_bytes
@@ -93,14 +93,14 @@ def test_ghosts_get_the_records_of_those_who_sent(size: int, share: float, dtype
 
 @pytest.mark.parametrize("size", [1, 2, 4])
 @pytest.mark.parametrize("ordered", [True, False])
-def test_posted_messages_reach_the_owners_of_their_targets(size: int, ordered: bool) -> None:
+def test_routed_messages_reach_the_owners_of_their_targets(size: int, ordered: bool) -> None:
     def check(group: ThreadGroup) -> tuple[Any, ...]:
         messages, part = center(group)
         draw = np.random.default_rng(group.rank)
         targets = draw.integers(0, part.num_vertices, 50)
         senders = np.sort(draw.integers(0, part.num_vertices, 50))
         values = (targets * 1000.0 + senders, senders.astype(np.int16))
-        lids, arrived, num_bytes = messages.post(targets, senders if ordered else None, values)
+        lids, arrived, num_bytes = messages.route(targets, senders if ordered else None, values)
         gids = part.owned_gids[lids]
         assert (arrived[0] // 1000 == gids).all()
         assert (arrived[0] % 1000 == arrived[1]).all()
@@ -118,7 +118,7 @@ def test_no_messages_at_all() -> None:
     def check(group: ThreadGroup) -> None:
         messages, _ = center(group, "only_isolated")
         nothing = np.empty(0, dtype=np.int64)
-        lids, arrived, num_bytes = messages.post(nothing, nothing, (np.empty(0),))
+        lids, arrived, num_bytes = messages.route(nothing, nothing, (np.empty(0),))
         assert (lids.size, arrived[0].size, num_bytes) == (0, 0, 0)
         assert messages.find(nothing, 0).size == 0
 

@@ -1,32 +1,27 @@
 from __future__ import annotations
 
 import contextlib
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
 from battery import BATTERY
-from rank_programs import Jump, TwoLetters
+from engines import executable_of
+from equality_programs import Jump, TwoLetters
 from thread_group import ThreadGroup, run_ranks
 
 from sigps import Graph, Vertex, run
 from sigps.apps import WCC, OutDegree, PageRank
-from sigps.compiler.cpu import NativeProgram, compile_for_cpu
 from sigps.compiler.frontend.analysis import analyse
+from sigps.engine.contract import RunOptions
 from sigps.errors import ConfigError
-from sigps.system.communicator import Communicator
-from sigps.system.worker import RunOptions
-from sigps.system.worker_manager import Part, WorkerManager, _check_mixture
+from sigps.system.worker_manager import RankResult, WorkerManager, _check_mixture
 
 
-def part_of(graph: Graph, program: Vertex, compiled: bool = True, threads: int = 1, **given: Any) -> Part:
-    native = None
-    if compiled:
-        native = compile_for_cpu(analyse(program), {n: c.dtype for n, c in graph.columns.items()})
+def part_of(graph: Graph, program: Vertex, device: str = "cpu", threads: int = 1, **given: Any) -> RankResult:
     options = {"method": "edges", "options": RunOptions(), "max_supersteps": None, "on_progress": None}
-    manager = WorkerManager(Communicator(graph.group), graph, threads)
-    return manager.run(program, native, **{**options, **given})
+    manager = WorkerManager(graph, threads)
+    return manager.run(program, executable_of(program, graph, device), **{**options, **given})
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])
@@ -61,22 +56,22 @@ def test_aggregators_are_known_on_every_rank() -> None:
 
 
 def test_only_rank_0_is_told_of_progress() -> None:
-    def run_told(group: ThreadGroup) -> list[int]:
-        told: list[int] = []
+    def run_reported(group: ThreadGroup) -> list[int]:
+        reported: list[int] = []
         graph = BATTERY["grid"].build(group=group)
-        part_of(graph, PageRank(), on_progress=lambda stats: told.append(len(stats)))
-        return told
+        part_of(graph, PageRank(), on_progress=lambda stats: reported.append(len(stats)))
+        return reported
 
-    told = run_ranks(2, run_told)
-    assert told[0][0] == 1
-    assert told[0][-1] == 21
-    assert told[1] == []
+    reported = run_ranks(2, run_reported)
+    assert reported[0][0] == 1
+    assert reported[0][-1] == 21
+    assert reported[1] == []
 
 
 def test_a_graph_is_laid_out_once_for_a_partitioner_and_what_programs_need(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    import sigps.system.worker_manager as module
+    import sigps.engine.partition.laid_out as module
 
     layouts: list[bool] = []
     build = module.build_subgraph
@@ -91,7 +86,7 @@ def test_a_graph_is_laid_out_once_for_a_partitioner_and_what_programs_need(
         part_of(graph, WCC())
         part_of(graph, OutDegree())
     assert layouts == [False]
-    part_of(graph, WCC(), compiled=False)  # the interpreter walks out-edges
+    part_of(graph, WCC(), "python")  # the interpreter walks out-edges
     part_of(graph, PageRank(), method="hash")
     part_of(graph, PageRank(), method="hash")
     assert layouts == [False, True, False]
@@ -101,30 +96,30 @@ def test_a_partition_function_for_every_run_does_not_fill_the_memory() -> None:
     graph = BATTERY["grid"].build()
     for shift in range(10):
         part_of(graph, OutDegree(), method=lambda ids, shift=shift: (ids + shift) * 0)
-    assert len(graph.__dict__["_partitions"]) == 4
+    assert len(graph.derived("partitions", dict)) == 4
 
 
 def test_a_rank_that_interprets_does_not_work_with_one_that_does_not() -> None:
     def run_mixed(group: ThreadGroup) -> None:
         device = "python" if group.rank == 1 else "cpu"
         with pytest.raises(ConfigError, match="ranks on cpu and python cannot work together"):
-            run(OutDegree(), BATTERY["grid"].build(group=group), device=device)  # type: ignore[arg-type]
+            run(OutDegree(), BATTERY["grid"].build(group=group), device=device)
 
     run_ranks(3, run_mixed)
 
 
 @pytest.mark.parametrize(("program", "is_refused"), [(TwoLetters(), True), (Jump(), False), (WCC(), False)])
 def test_a_gpu_beside_cpu_cores_gets_no_combined_mail(program: Vertex, is_refused: bool) -> None:
-    native = cast(NativeProgram, SimpleNamespace(program=analyse(program)))
+    derived = analyse(program)
     for devices in (["cpu", "cpu"], ["cuda"]):
-        _check_mixture(devices, native, has_turns=True)
+        _check_mixture(devices, derived, has_fixed_order=True)
     with pytest.raises(ConfigError, match="in a run that is deterministic, goes on from a log"):
-        _check_mixture(["cpu", "cuda"], native, has_turns=True)
+        _check_mixture(["cpu", "cuda"], derived, has_fixed_order=True)
     refused = pytest.raises(
         ConfigError, match="ranks on cpu and cuda cannot work together where what send_to"
     )
     with refused if is_refused else contextlib.nullcontext():
-        _check_mixture(["cpu", "cuda", "cpu"], native)
+        _check_mixture(["cpu", "cuda", "cpu"], derived)
 
 
 def test_the_capacity_of_a_rank_is_its_share_of_the_threads() -> None:

@@ -269,7 +269,7 @@ def _edges(program: VertexProgram, layout: Layout) -> str:
         _elements("i8", "out_ids"),
         _arrays("out_columns", layout.read_columns),
     ]
-    return _tuple([*parts, _links(program, layout)] if program.links_edges else parts)
+    return _tuple([*parts, _links(program, layout)] if program.reads_edge_links else parts)
 
 
 def _links(program: VertexProgram, layout: Layout) -> str:

@@ -88,7 +88,7 @@ class Functions:
         if program.reads_edges:
             u4, u8, i8 = (Elements(np.dtype(t)) for t in (np.uint32, np.uint64, np.int64))
             parts = [i64, i64, u4, i8, _arrays([self._columns[c] for c in program.read_columns])]
-            if program.links_edges:
+            if program.reads_edge_links:
                 cells = POINTER if program.reads_neighbors else numba.types.Tuple([])
                 own = _arrays(program.edge_state_dtypes, are_shared=program.reads_neighbors)
                 parts.append(

@@ -1,4 +1,4 @@
-"""From a `Vertex` class to a `VertexProgram`: the passes in order, and the functions put together."""
+"""From a `Vertex` class to a `VertexProgram`: the passes in their order, and the functions they leave put together."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from typing import Any
 
 import numpy as np
 
+from sigps.compiler.fingerprint import class_fingerprint, fingerprint
 from sigps.compiler.frontend.combine import emit, fold, lift, merge
+from sigps.compiler.frontend.edge_function import Sends
 from sigps.compiler.frontend.edge_loops import EdgeLoops, rewrite_edge_loops
-from sigps.compiler.frontend.fields import LowerFields, unpack
+from sigps.compiler.frontend.lower import LowerFields, unpack
 from sigps.compiler.frontend.messages import consume_messages
-from sigps.compiler.frontend.names import class_fingerprint, fingerprint
 from sigps.compiler.frontend.prepare import check_fields, prepare
 from sigps.compiler.frontend.reading import Messages
-from sigps.compiler.frontend.sends import Sends, separate_sends
-from sigps.compiler.frontend.source import reject
+from sigps.compiler.frontend.sends import separate_sends
 from sigps.compiler.frontend.subject import Precision, Subject
 from sigps.compiler.frontend.syntax import assign, at, cast, expression, function, statements, tuple_of
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, Slot, VertexProgram
 from sigps.compiler.proofs.monotone import monotone
 from sigps.compiler.proofs.priority import priority_form
+from sigps.compiler.source import reject
 from sigps.errors import CompileError
 from sigps.kernels.cpu.neighbors import mark_row, next_common
 from sigps.model.vertex import Vertex
@@ -34,21 +35,22 @@ __all__ = ["analyse"]
 
 
 def analyse(program: Vertex, precision: Precision = "double") -> VertexProgram:
-    """Derive the vertex program of a class and its parameters. Reads source, runs nothing of it.
+    """Derive the vertex program of a class and its parameters. Reads the source of the class; runs none of it.
 
-    A class is analysed again only where its code, or what its code refers to, has changed.
+    Memoized: a class is analysed again only where its code, or what its code refers to, has changed. O(size of the
+    source). May be called in several threads.
 
     Raises:
         CompileError: If something in the class cannot be compiled; with file, line and source text.
     """
     if type(program).compute is Vertex.compute:
         raise CompileError(f"{type(program).__name__} has no compute(): write 'def compute(self, messages)'")
-    known = _analysed.setdefault(type(program), {})
+    analysed = _analysed.setdefault(type(program), {})
     key = (precision, _fixed_params(program), class_fingerprint(type(program)))
     with _analysing:
-        if key not in known:
-            known[key] = _analyse(program, Subject(program, precision), precision)
-    return known[key]
+        if key not in analysed:
+            analysed[key] = _analyse(program, Subject(program, precision), precision)
+    return analysed[key]
 
 
 _analysing = threading.Lock()  # syntax trees are not safe to make in several threads at once (CPython 3.11)
@@ -58,7 +60,7 @@ _analysed: weakref.WeakKeyDictionary[type[Vertex], dict[Any, VertexProgram]] = w
 
 
 def _fixed_params(program: Vertex) -> str:
-    """Describe what is compiled in: values that are not one number, and whether a number is whole."""
+    """Describe what the compiled code depends on: values that are not one number, and whether a number is whole."""
     values = {f.name: getattr(program, f.name) for f in program.declaration.params if f.type is None}
     is_number = {
         n: isinstance(v, (int, float, np.number)) and not isinstance(v, bool) for n, v in values.items()
@@ -123,7 +125,7 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
         reads_neighbors=edges.pairs,
         reads_reverse=edges.reverses,
     )
-    if derived.has_master or derived.links_edges:  # every superstep is seen, so they must be those as written
+    if derived.has_master or derived.reads_edge_links:  # supersteps run as written
         return derived
     return dataclasses.replace(derived, priority_form=priority_form(derived), monotone=monotone(derived))
 
@@ -148,9 +150,9 @@ def _compute(
         start += statements(f"({names},) = __edge_columns") if names else []
     if has_links:
         start += statements(
-            "(__row_of, __row_offsets, __row_targets, __marks, __reverse, __own, __seen) = __links"
+            "(__row_of, __row_offsets, __row_targets, __marks, __reverse, __pending, __committed) = __links"
         )
-        for kind in ("own", "seen") if subject.edge_states else ():
+        for kind in ("pending", "committed") if subject.edge_states else ():
             names = ", ".join(f"__{kind}_{name}" for name in subject.edge_states)
             start += statements(f"({names},) = __{kind}")
     start += statements("__halt = False\n__retired = False\n__sent = False")
@@ -169,12 +171,12 @@ def _compute(
     )
     returns = _Returns(result)
     body = [returns.visit(s) for s in body]
-    given = ("env", "params", "aggregates", "vertex", "state", "inbox", "has", "edges", "mail")
+    given = ("env", "params", "aggregates", "vertex", "state", "inbox", "has", "edges", "direct")
     return at([function("compute", [f"__{n}" for n in given], [*start, *body, ast.Return(result)])], tree)[0]
 
 
 class _TypedMessages(ast.NodeTransformer):
-    """Gives the messages that a program builds the types in which messages arrive, so that they mix."""
+    """Casts the fields of each message that compute() builds to the declared types, those of messages that arrive."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
@@ -203,7 +205,7 @@ def _unpack_inbox(subject: Subject, messages: Messages) -> list[ast.stmt]:
 
 
 class _Returns(ast.NodeTransformer):
-    """Makes every `return` of compute() give the vertex's outcome."""
+    """Makes every `return` of compute() return (state, flags, record, contributions)."""
 
     def __init__(self, result: ast.expr) -> None:
         self._result = result
@@ -259,7 +261,7 @@ def _methods(subject: Subject, names: set[str]) -> list[ast.stmt]:
 
 
 def _namespace(subject: Subject) -> dict[str, Any]:
-    """Return what every global name of the generated functions means."""
+    """Return the value of every global name of the generated functions."""
     namespace: dict[str, Any] = {"__np": np, **subject.names.meanings}
     if subject.message_type is not None:
         namespace["__Message"] = subject.message_type

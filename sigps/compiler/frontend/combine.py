@@ -1,10 +1,10 @@
-"""The small functions that combine: messages in slots, contributions in aggregators, mail in its box."""
+"""The functions lift(), merge(), fold() and emit() of a program: what `compiler/program.py` says of them, as code."""
 
 from __future__ import annotations
 
 import ast
 
-from sigps.compiler.frontend.fields import unpack
+from sigps.compiler.frontend.lower import unpack
 from sigps.compiler.frontend.reading import Messages
 from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import at, function, scalar_type, statements, tuple_of
@@ -14,7 +14,7 @@ __all__ = ["emit", "fold", "lift", "merge"]
 
 
 def lift(subject: Subject, messages: Messages, tree: ast.FunctionDef) -> ast.stmt:
-    """Build the function that makes one value of every slot from one message."""
+    """Build `lift`: one message to one value of every slot."""
     start = unpack(subject, "__env", "__params")
     parts = ", ".join(f"__message[{i}]" for i in range(len(subject.message)))
     if messages.lift:
@@ -26,7 +26,7 @@ def lift(subject: Subject, messages: Messages, tree: ast.FunctionDef) -> ast.stm
 
 
 def merge(subject: Subject, messages: Messages) -> ast.stmt:
-    """Build the combiner: slot by slot; the first message is taken as it is."""
+    """Build `merge`: combine slot by slot. The first message of a vertex is stored as it is."""
     code = ["if not has:", "    return value"]
     first = 0
     results: list[str] = []
@@ -58,7 +58,7 @@ def _merged(
     sign = "<" if slot.op == "min" else ">"
     if width == 1:
         return [f"({b[0]} if {b[0]} {sign} {a[0]} else {a[0]})"]
-    # NamedTuples compare field by field, as Python compares them; most lose with the first comparison.
+    # NamedTuples compare field by field, as in Python. The first comparison decides most often.
     test = f"{b[-1]} {sign} {a[-1]}"
     for x, y in reversed(list(zip(a[:-1], b[:-1], strict=True))):
         test = f"({y} {sign}= {x} and ({y} {sign} {x} or {test}))"
@@ -67,19 +67,19 @@ def _merged(
 
 
 def fold(subject: Subject) -> ast.stmt:
-    """Build the function that adds one vertex's contributions to the totals."""
-    forms = {"sum": "{a} + {b}", "min": "min({a}, {b})", "max": "max({a}, {b})"}
-    forms |= {"any": "bool({a} or {b})", "all": "bool({a} and {b})", "custom": "__fold_{name}({a}, {b})"}
+    """Build `fold`: add one vertex's contributions to the totals."""
+    combined = {"sum": "{a} + {b}", "min": "min({a}, {b})", "max": "max({a}, {b})"}
+    combined |= {"any": "bool({a} or {b})", "all": "bool({a} and {b})", "custom": "__fold_{name}({a}, {b})"}
     parts = ""
     for i, aggregator in enumerate(subject.aggregators.values()):
-        combined = forms[aggregator.kind].format(a=f"total[{i}]", b=f"given[{i}]", name=aggregator.name)
-        parts += f"{scalar_type(aggregator.field.dtype())}({combined}), "
+        value = combined[aggregator.kind].format(a=f"total[{i}]", b=f"given[{i}]", name=aggregator.name)
+        parts += f"{scalar_type(aggregator.field.dtype())}({value}), "
     return function("fold", ["total", "given"], statements(f"return ({parts})"))
 
 
 def emit(width: int) -> ast.stmt:
-    """Build the mailbox append. Past the end only the count grows: the engine makes room and runs again."""
-    lines = ["__n = mail[0][0]", "mail[0][0] = __n + 1", "if __n < len(mail[1]):"]
-    lines += ["    mail[1][__n] = kind", "    mail[2][__n] = target"]
-    lines += [f"    mail[{4 + i}][__n] = message[{i}]" for i in range(width)]
-    return function("emit", ["mail", "kind", "target", "message"], statements("\n".join(lines)))
+    """Build `emit`: append a direct message. Past the capacity only the count grows; the engine then enlarges it."""
+    lines = ["__n = direct[0][0]", "direct[0][0] = __n + 1", "if __n < len(direct[1]):"]
+    lines += ["    direct[1][__n] = kind", "    direct[2][__n] = target"]
+    lines += [f"    direct[{4 + i}][__n] = message[{i}]" for i in range(width)]
+    return function("emit", ["direct", "kind", "target", "message"], statements("\n".join(lines)))

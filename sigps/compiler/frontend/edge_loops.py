@@ -1,7 +1,8 @@
-"""Loops and reductions over `self.out_edges`, and mailbox sends, as loops over array positions.
+"""Loops and reductions over `self.out_edges`, and sends of direct messages, as loops over array positions.
 
-`edge.bound` becomes an element of `__own_bound`; `for one, other in self.common_neighbors(edge)` a walk along two
-sorted rows (`kernels/neighbors.py`), in which `one.bound` is an element of `__seen_bound`: as the superstep began.
+Of an edge state `bound`, `edge.bound` becomes an element of `__pending_bound`, the array that compute() writes.
+`for one, other in self.common_neighbors(edge)` becomes a walk along two sorted rows (`kernels/cpu/neighbors.py`), in
+which `one.bound` is an element of `__committed_bound`: the value when the superstep began.
 """
 
 from __future__ import annotations
@@ -10,17 +11,23 @@ import ast
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
-from sigps.compiler.frontend.fields import LowerFields
-from sigps.compiler.frontend.grammar import check_pair, is_common_neighbors
-from sigps.compiler.frontend.reductions import Loop, Reduction, is_out_edges, match_reduction, reduction_call
-from sigps.compiler.frontend.source import reject
+from sigps.compiler.frontend.grammar import (
+    SENDS,
+    action_of,
+    check_pair,
+    is_common_neighbors,
+    is_edge_loop,
+    is_out_edges,
+    reject_edge,
+)
+from sigps.compiler.frontend.lower import LowerFields
+from sigps.compiler.frontend.reductions import Loop, Reduction, match_reduction, reduction_call
 from sigps.compiler.frontend.subject import Subject
-from sigps.compiler.frontend.syntax import at, cast, expression, is_self, statements, tuple_of
+from sigps.compiler.frontend.syntax import at, cast, expression, statements, tuple_of
 from sigps.compiler.program import TO_GID, TO_ID
+from sigps.compiler.source import reject
 
-__all__ = ["SENDS", "EdgeLoops", "action_of", "is_edge_loop", "reject_edge", "rewrite_edge_loops"]
-
-SENDS = ("send", "send_to", "send_to_neighbors")
+__all__ = ["EdgeLoops", "rewrite_edge_loops"]
 
 
 @dataclass
@@ -29,9 +36,9 @@ class EdgeLoops:
 
     Attributes:
         columns: The edge columns it reads.
-        walks: Whether it walks edges at all.
-        pairs: Whether it walks the rows of neighbours.
-        reverses: Whether it reads what the other ends of edges keep.
+        walks: Whether it loops over its out-edges.
+        pairs: Whether it loops over common neighbours, along the rows of two vertices.
+        reverses: Whether it reads `edge.reverse`: the edge states of the other end.
         functions: Reductions of edges, one function each.
         methods: Pure methods that `functions` call.
     """
@@ -55,25 +62,11 @@ def rewrite_edge_loops(body: list[ast.stmt], subject: Subject) -> EdgeLoops:
     return result
 
 
-def is_edge_loop(node: ast.AST) -> bool:
-    """Tell whether a statement is a loop over self.out_edges."""
-    return isinstance(node, ast.For) and is_out_edges(node.iter)
-
-
-def action_of(node: ast.AST) -> str | None:
-    """Return the send, or other action, that a statement is."""
-    call = node.value if isinstance(node, ast.Expr) else None
-    if isinstance(call, ast.Call) and is_self(call.func):
-        name: str = call.func.attr
-        return name if name in (*SENDS, "vote_to_halt", "retire") else None
-    return None
-
-
 class _Rewriter(ast.NodeTransformer):
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
         self._positions: dict[str, str] = {}
-        self._seen: set[str] = set()  # names of edges that common_neighbors() gave
+        self._committed: set[str] = set()  # names of edges that common_neighbors() gave: read only
         self.columns: list[str] = []
         self.result = EdgeLoops([])
 
@@ -84,7 +77,7 @@ class _Rewriter(ast.NodeTransformer):
             return self.generic_visit(node)
         edge = node.target.id  # type: ignore[attr-defined]
         self.result.walks = True
-        if edge in self._seen:
+        if edge in self._committed:
             reject(node, f"{edge!r} is an edge that common_neighbors() gave: choose another name")
         outer = dict(self._positions)
         self._positions[edge] = f"__position_{edge}"
@@ -100,18 +93,18 @@ class _Rewriter(ast.NodeTransformer):
         edge, names = self._pair(node.iter, node.target)
         outer = dict(self._positions)
         self._positions |= {name: f"__position_{name}" for name in names}
-        self._seen |= set(names)
+        self._committed |= set(names)
         block = ast.Module(body=node.body, type_ignores=[])
         self.generic_visit(block)
         self._positions = outer
-        self._seen -= set(names)
+        self._committed -= set(names)
         return at(_walk(edge, names, block.body), node)
 
     def _pair(self, source: ast.expr, target: ast.expr) -> tuple[str, list[str]]:
         """Return the position of the edge whose common neighbours are walked, and the names of the pair."""
         assert isinstance(source, ast.Call)
         edge = source.args[0].id  # type: ignore[attr-defined]
-        if edge not in self._positions or edge in self._seen:
+        if edge not in self._positions or edge in self._committed:
             reject(source, "common_neighbors() takes the variable of a loop over self.out_edges")
         if self._positions[edge] == "__i":
             reject(
@@ -127,9 +120,9 @@ class _Rewriter(ast.NodeTransformer):
     def _reduce_pairs(self, reduction: Reduction) -> ast.expr:
         edge, names = self._pair(reduction.source, reduction.variable)
         positions = {name: f"__position_{name}" for name in names}
-        self._seen |= set(names)
+        self._committed |= set(names)
         call = self._reduce(reduction, positions, lambda body: _walk(edge, names, body))
-        self._seen -= set(names)
+        self._committed -= set(names)
         return call
 
     def visit_Call(self, node: ast.Call) -> Any:
@@ -154,7 +147,7 @@ class _Rewriter(ast.NodeTransformer):
             )
         if "__i" in self._positions.values():
             reject(node, "a reduction over edges cannot hold another: write a loop")
-        if reduction.variable.id in self._seen:
+        if reduction.variable.id in self._committed:
             reject(
                 node,
                 f"{reduction.variable.id!r} is an edge that common_neighbors() gave: choose another name",
@@ -188,7 +181,7 @@ class _Rewriter(ast.NodeTransformer):
             return self._edge_state(node, position)
         if node.attr == "reverse":
             reject(node, "edge.reverse is read as edge.reverse.<what is kept on edges>")
-        if edge in self._seen and node.attr != "target":
+        if edge in self._committed and node.attr != "target":
             reject(
                 node,
                 f"an edge that common_neighbors() gives has a target and what is kept on it, no {node.attr!r}: "
@@ -201,7 +194,7 @@ class _Rewriter(ast.NodeTransformer):
                 "on edges is declared as an EdgeState",
             )
         if node.attr == "target":
-            if edge in self._seen:  # the same vertex for both: named in this vertex's row
+            if edge in self._committed:  # both lead to one vertex; its id stands in this vertex's row
                 position = self._positions[edge].replace("__position_", "__mine_")
             return at([expression(f"__np.int64(__edge_ids[{position}])")], node)[0]
         if node.attr not in self.columns:
@@ -210,23 +203,23 @@ class _Rewriter(ast.NodeTransformer):
 
     def _edge_state(self, node: ast.Attribute, position: str) -> ast.expr:
         edge = node.value.id  # type: ignore[attr-defined]
-        is_seen = edge in self._seen
-        if is_seen and not isinstance(node.ctx, ast.Load):
+        is_committed = edge in self._committed
+        if is_committed and not isinstance(node.ctx, ast.Load):
             reject(
                 node,
                 f"{edge}.{node.attr} cannot be assigned: what common_neighbors() gives is as it was when the "
                 "superstep began. Assign to an edge of self.out_edges",
             )
-        place = expression(f"__{'seen' if is_seen else 'own'}_{node.attr}[{position}]")
+        place = expression(f"__{'committed' if is_committed else 'pending'}_{node.attr}[{position}]")
         assert isinstance(place, ast.Subscript)
         place.ctx = node.ctx
         return at([place], node)[0]
 
     def _is_own_edge(self, node: ast.expr) -> TypeGuard[ast.Name]:
-        return isinstance(node, ast.Name) and node.id in self._positions and node.id not in self._seen
+        return isinstance(node, ast.Name) and node.id in self._positions and node.id not in self._committed
 
     def _reversed(self, node: ast.Attribute, edge: ast.Attribute) -> ast.expr:
-        """Return what the other end keeps on an edge."""
+        """Return the element that `edge.reverse.<edge state>` reads."""
         name = edge.value.id  # type: ignore[attr-defined]
         if self._subject.cls.declaration.directed:
             reject(node, f"{name}.reverse is there in undirected graphs: class ...(Vertex, directed=False)")
@@ -235,10 +228,10 @@ class _Rewriter(ast.NodeTransformer):
         if not isinstance(node.ctx, ast.Load):
             reject(node, f"{name}.reverse.{node.attr} cannot be assigned: the edge's target keeps it")
         self.result.reverses = True
-        return at([expression(f"__seen_{node.attr}[__reverse[{self._positions[name]}]]")], node)[0]
+        return at([expression(f"__committed_{node.attr}[__reverse[{self._positions[name]}]]")], node)[0]
 
     def visit_Assign(self, node: ast.Assign) -> Any:
-        """What is assigned to an edge takes the declared type at once, as in the interpreter."""
+        """Cast what is assigned to an edge state to its declared type at once, as the interpreter does."""
         on_edges = [t for t in node.targets if self._is_edge_state(t)]
         if not on_edges:
             return self.generic_visit(node)
@@ -274,7 +267,7 @@ class _Rewriter(ast.NodeTransformer):
         self.result.walks = True
         if action == "send":
             edge = args[0].id if isinstance(args[0], ast.Name) else ""
-            if edge not in self._positions or edge in self._seen:
+            if edge not in self._positions or edge in self._committed:
                 reject(
                     node, "the first argument of self.send() is the variable of a loop over self.out_edges"
                 )
@@ -293,8 +286,8 @@ def _walk(edge: str, names: list[str], body: list[ast.stmt]) -> list[ast.stmt]:
 
     Args:
         edge: Its position among the out-edges.
-        names: Of the pair of edges to the third; their positions are `__position_<name>`.
-        body: What is done for each.
+        names: Names of the pair of edges to the common neighbour; their positions are `__position_<name>`.
+        body: The loop's body.
     """
     one, other = names
     row = f"__row_of_{one}"
@@ -325,17 +318,8 @@ def _walk(edge: str, names: list[str], body: list[ast.stmt]) -> list[ast.stmt]:
     return [*start, loop]
 
 
-def reject_edge(node: ast.AST) -> None:
-    """Refuse to use an edge as a value."""
-    reject(
-        node,
-        "an edge can only be used as edge.target, edge.weight, edge.<column>, edge.<what is kept there>, or in "
-        "self.send(edge, ...) and self.common_neighbors(edge); it cannot be given to a method",
-    )
-
-
 def _emit(kind: int, target: ast.expr, values: ast.expr) -> ast.stmt:
-    call = expression(f"emit(__mail, {kind}, 0, 0)")
+    call = expression(f"emit(__direct, {kind}, 0, 0)")
     assert isinstance(call, ast.Call)
     call.args[2:] = [target, values]
     return ast.Expr(call)

@@ -1,17 +1,31 @@
-"""What of Python's grammar cannot be compiled, and what to write instead."""
+"""What of Python's grammar can be compiled: the loops and actions of a vertex, and what to write instead of others."""
 
 from __future__ import annotations
 
 import ast
 from typing import TypeGuard
 
-from sigps.compiler.frontend.source import reject
 from sigps.compiler.frontend.syntax import is_self
+from sigps.compiler.source import reject
 
-__all__ = ["ACTIONS", "check_actions", "check_pair", "is_common_neighbors", "refuse"]
+__all__ = [
+    "ACTIONS",
+    "SENDS",
+    "action_of",
+    "check_actions",
+    "check_pair",
+    "is_common_neighbors",
+    "is_edge_loop",
+    "is_messages",
+    "is_out_edges",
+    "refuse",
+    "reject_edge",
+]
 
 ACTIONS = {"send": 2, "send_to": 2, "send_to_neighbors": 1, "vote_to_halt": 0, "retire": 0}
-"""What a vertex does, and how many arguments it takes."""
+"""The methods by which a vertex acts, and how many arguments each takes."""
+
+SENDS = ("send", "send_to", "send_to_neighbors")
 
 _INNER = "a function inside compute() cannot be compiled: write a method or a function of the module"
 _REFUSED: dict[type[ast.AST], str] = {
@@ -82,7 +96,7 @@ def _check_loop(node: ast.For) -> None:
         isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id == "range"
     )
     is_tuple = isinstance(source, (ast.Name, ast.Tuple)) or _is_tuple(source)
-    is_edges = is_self(source) and source.attr == "out_edges"
+    is_edges = is_out_edges(source)
     is_pairs = is_common_neighbors(source)
     if not (is_range or is_tuple or is_edges or is_pairs):
         reject(
@@ -102,13 +116,37 @@ def _check_loop(node: ast.For) -> None:
         reject(node, "the loop variable must be one name, or a name for each field of a message")
 
 
+def is_messages(node: ast.AST) -> bool:
+    """Tell whether an expression is `messages`."""
+    return isinstance(node, ast.Name) and node.id == "messages"
+
+
+def is_out_edges(node: ast.AST) -> bool:
+    """Tell whether an expression is `self.out_edges`."""
+    return is_self(node) and node.attr == "out_edges"
+
+
+def is_edge_loop(node: ast.AST) -> bool:
+    """Return whether a statement is a loop over self.out_edges."""
+    return isinstance(node, ast.For) and is_out_edges(node.iter)
+
+
+def action_of(node: ast.AST) -> str | None:
+    """Return the name of the action that a statement calls, or None."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    if isinstance(call, ast.Call) and is_self(call.func):
+        name: str = call.func.attr
+        return name if name in (*SENDS, "vote_to_halt", "retire") else None
+    return None
+
+
 def is_common_neighbors(node: ast.AST) -> TypeGuard[ast.Call]:
     """Tell whether an expression is `self.common_neighbors(...)`."""
     return isinstance(node, ast.Call) and is_self(node.func) and node.func.attr == "common_neighbors"
 
 
 def check_pair(target: ast.expr) -> None:
-    """Refuse to name what `common_neighbors()` gives by anything but two names."""
+    """Refuse a target of a loop over `common_neighbors()` that is not two names."""
     is_pair = isinstance(target, ast.Tuple) and all(isinstance(t, ast.Name) for t in target.elts)
     if not is_pair or len(target.elts) != 2:  # type: ignore[attr-defined]
         reject(target, "common_neighbors() gives pairs: 'for one, other in self.common_neighbors(edge)'")
@@ -119,7 +157,7 @@ def _is_tuple(node: ast.expr) -> bool:
 
 
 def check_actions(statement: ast.stmt) -> None:
-    """Every action is a statement of its own, with the arguments it takes."""
+    """Refuse an action that is not a statement by itself, or has other arguments than it takes."""
     done = {
         node.value
         for node in ast.walk(statement)
@@ -136,3 +174,12 @@ def check_actions(statement: ast.stmt) -> None:
         if call.keywords or len(call.args) != ACTIONS[action]:
             count = ACTIONS[action]
             reject(node, f"self.{action}() takes {count} argument{'s' * (count != 1)}, without names")
+
+
+def reject_edge(node: ast.AST) -> None:
+    """Refuse to use an edge as a value."""
+    reject(
+        node,
+        "an edge can only be used as edge.target, edge.weight, edge.<column>, edge.<what is kept there>, or in "
+        "self.send(edge, ...) and self.common_neighbors(edge); it cannot be given to a method",
+    )

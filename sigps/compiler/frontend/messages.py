@@ -1,4 +1,4 @@
-"""From the ways compute() reads its messages to slots that combine them, or to lists.
+"""How compute() reads its messages: in slots that combine them, as one combined message, or as a list.
 
 Where every use of `messages` is a reduction of something that depends only on the message and the run, the
 reductions become slots (`slots.py`): one value each, combined on the way. Two folds make two slots.
@@ -6,7 +6,7 @@ reductions become slots (`slots.py`): one value each, combined on the way. Two f
     best = min(messages, default=inf)                slot 0: min of m
     for m in messages: total += m * self.damping     slot 1: sum of m * damping
 
-Any other use keeps the messages as a list. With an explicit combiner there is one message at most.
+Any other use needs the messages as a list. With `combiner=` there is one message at most.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from __future__ import annotations
 import ast
 import copy
 
+from sigps.compiler.frontend.grammar import is_messages
 from sigps.compiler.frontend.reading import Messages, NotCombinableError, Reader, bind_message
-from sigps.compiler.frontend.reductions import Reduction, is_messages, reduction_call
+from sigps.compiler.frontend.reductions import Reduction, reduction_call
 from sigps.compiler.frontend.slots import Combined
-from sigps.compiler.frontend.source import reject
 from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import assign, expression, loaded_names
 from sigps.compiler.program import Consumption, Slot
+from sigps.compiler.source import reject
 
 __all__ = ["consume_messages"]
 
@@ -46,7 +47,7 @@ def consume_messages(body: list[ast.stmt], subject: Subject) -> Messages:
 
 
 class _Single(Reader):
-    """An explicit combiner leaves at most one message, `__m`."""
+    """`combiner=` leaves at most one message, `__m`."""
 
     consumption = Consumption.SINGLE
 
@@ -94,7 +95,7 @@ class _Single(Reader):
 
 
 class _Listed(_Single):
-    """The messages stay a list: positions `__begin` to `__end` of the arrays `__box0`, ..."""
+    """Messages are listed: positions `__begin` to `__end` of the arrays `__box0`, ..., one a field."""
 
     consumption = Consumption.LISTED
 

@@ -1,7 +1,7 @@
-"""What the global names in user code mean. Each meaning gets one name in the generated module.
+"""The global names in user code: each distinct value gets one name in the generated module.
 
-A class may inherit from another module whose globals have the same names as its own, and users call their
-helpers and variables `merge` or `sum` as they like: names that clash are replaced where they are read.
+A class may inherit from a class of another module whose globals have the same names, and users may call their own
+functions and variables `merge` or `sum`: names that clash are replaced where they are read.
 """
 
 from __future__ import annotations
@@ -9,45 +9,44 @@ from __future__ import annotations
 import ast
 import builtins
 import difflib
-import inspect
 import types
 from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
 
-from sigps.compiler.frontend.fold import constant_of
-from sigps.compiler.frontend.source import global_names, reject
+from sigps.compiler.fingerprint import COMPILED_ELSEWHERE
+from sigps.compiler.frontend.constants import constant_of
 from sigps.compiler.frontend.syntax import assigned_names
 from sigps.compiler.program import FUNCTIONS
+from sigps.compiler.source import global_names, reject
 
-__all__ = ["Names", "class_fingerprint", "fingerprint"]
+__all__ = ["Names"]
 
-_COMPILED_ELSEWHERE = ("numpy", "math", "builtins", "operator", "cmath", "numba")
 _RANDOM = ("random", "numpy.random", "secrets")
 
 
 class Names:
-    """The global names of one generated module, and their meanings."""
+    """The global names of one generated module, and their values."""
 
     def __init__(self) -> None:
         self.meanings: dict[str, Any] = {}
 
     def resolve(
-        self, tree: ast.FunctionDef, function: Callable[..., Any], kept: Collection[str]
+        self, tree: ast.FunctionDef, function: Callable[..., Any], reserved: Collection[str]
     ) -> ast.FunctionDef:
         """Give every global name in a function its name in the module, in place; also clashing locals.
 
         Args:
             tree: The function.
-            function: What Python made of it.
-            kept: Arguments with a meaning of their own.
+            function: The function object of that tree, whose globals and closure are read.
+            reserved: Arguments that keep their names: `self`, `messages`.
 
         Raises:
             CompileError: If a name is not defined, or means something that compiled code cannot hold.
         """
         params = {arg.arg for arg in ast.walk(tree.args) if isinstance(arg, ast.arg)}
-        local = (params | assigned_names(tree.body)) - set(kept)
+        local = (params | assigned_names(tree.body)) - set(reserved)
         for node in ast.walk(tree):
             name = getattr(node, "id", getattr(node, "arg", None))
             if isinstance(name, str) and name in local and name.startswith("__"):
@@ -55,11 +54,11 @@ class Names:
                     node,
                     f"the name {name!r} begins with two underscores, as the compiler's own do: rename it",
                 )
-        resolved: ast.FunctionDef = _Resolver(self, global_names(function), local, set(kept)).visit(tree)
+        resolved: ast.FunctionDef = _Resolver(self, global_names(function), local, set(reserved)).visit(tree)
         return resolved
 
     def claim(self, node: ast.expr, name: str, value: Any) -> str:
-        """Return the name under which a global is known in the generated module."""
+        """Return the name of a global in the generated module."""
         _check_usable(node, name, value)
         taken = name in FUNCTIONS or hasattr(builtins, name) or name in ("self", "messages")
         alias, number = name, 0
@@ -71,15 +70,15 @@ class Names:
 
 
 class _Resolver(ast.NodeTransformer):
-    def __init__(self, names: Names, meanings: dict[str, Any], local: set[str], kept: set[str]) -> None:
-        self._names, self._meanings, self._local, self._kept = names, meanings, local, kept
+    def __init__(self, names: Names, meanings: dict[str, Any], local: set[str], reserved: set[str]) -> None:
+        self._names, self._meanings, self._local, self._reserved = names, meanings, local, reserved
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
         node.arg = self._local_name(node.arg)
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        if node.id in self._kept:
+        if node.id in self._reserved:
             return node
         if node.id in self._local:
             node.id = self._local_name(node.id)
@@ -94,7 +93,7 @@ class _Resolver(ast.NodeTransformer):
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """Read what a module holds now; functions of NumPy and math stay as they are written."""
+        """Replace `module.x` by its value at compile time; functions of NumPy and math stay as written."""
         module = self._module(node.value)
         if module is None:
             return self.generic_visit(node)
@@ -106,7 +105,7 @@ class _Resolver(ast.NodeTransformer):
         constant = constant_of(value)
         if constant is not NotImplemented:
             return ast.copy_location(ast.Constant(constant), node)
-        if module.__name__.partition(".")[0] in _COMPILED_ELSEWHERE:
+        if module.__name__.partition(".")[0] in COMPILED_ELSEWHERE:
             _check_not_random(node, ast.unparse(node), value)
             return self.generic_visit(node)
         return ast.copy_location(ast.Name(self._names.claim(node, node.attr, value), node.ctx), node)
@@ -152,64 +151,3 @@ def _check_not_random(node: ast.expr, name: str, value: Any) -> None:
             f"{name}: random numbers would differ from run to run: compute them from self.id, self.superstep "
             "and a seed, as in (self.id * 2654435761 + self.superstep * seed) % 1000003",
         )
-
-
-def fingerprint(value: Any, seen: set[int]) -> str:
-    """Describe what a global means, so that a change of it is a change of the program."""
-    value = getattr(value, "py_func", value)
-    if isinstance(value, types.ModuleType):
-        return f"module {value.__name__}"
-    if isinstance(value, types.FunctionType):
-        if id(value) in seen:
-            return value.__name__
-        seen.add(id(value))
-        return (
-            f"def {_code(value.__code__)} {value.__defaults__} {value.__kwdefaults__} {_inner(value, seen)}"
-        )
-    if isinstance(value, type) and hasattr(value, "_fields"):
-        return f"{value.__name__}{value._fields}{inspect.get_annotations(value)}"
-    return repr(value)
-
-
-def class_fingerprint(cls: type) -> str:
-    """Describe what a class and its bases hold, but for what every class holds."""
-    seen: set[int] = set()
-    described = []
-    for base in cls.__mro__:
-        if base.__module__ == "sigps.model.vertex" or base is object:
-            continue
-        for name, value in vars(base).items():
-            if isinstance(value, property):
-                described += [
-                    f"{name}={fingerprint(f, seen)}" for f in (value.fget, value.fset) if f is not None
-                ]
-            elif not name.startswith("__"):
-                described.append(f"{name}={fingerprint(getattr(value, '__func__', value), seen)}")
-    return "\n".join(described)
-
-
-def _code(code: types.CodeType) -> str:
-    constants = [_code(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
-    return f"{code.co_code.hex()} {code.co_names} {constants}"
-
-
-def _inner(function: types.FunctionType, seen: set[int]) -> list[str]:
-    """Describe what a function reads: its globals, and what the modules among them hold."""
-    names, read = global_names(function), _names_in(function.__code__)
-    described = []
-    for name in sorted(read & names.keys()):
-        described.append(f"{name}={fingerprint(names[name], seen)}")
-        module = names[name]
-        if (
-            isinstance(module, types.ModuleType)
-            and module.__name__.partition(".")[0] not in _COMPILED_ELSEWHERE
-        ):
-            held = {n: vars(module)[n] for n in sorted(read & vars(module).keys())}
-            described += [f"{name}.{n}={fingerprint(v, seen)}" for n, v in held.items()]
-    return described
-
-
-def _names_in(code: types.CodeType) -> set[str]:
-    """Return the names that a function reads, also in the generators inside it."""
-    inner = [_names_in(c) for c in code.co_consts if isinstance(c, types.CodeType)]
-    return {*code.co_names, *code.co_freevars}.union(*inner)

@@ -1,6 +1,6 @@
-"""First pass over compute(): methods that act are put where they are called, and every `self.x` is checked.
+"""Methods that act are inlined where compute() calls them, and every `self.x` is checked.
 
-Afterwards the body speaks only of `self.<field>`, `self.<action>(...)`, calls of methods that only compute,
+Afterwards the body holds only `self.<field>`, `self.<action>(...)`, calls of methods without effects,
 `self.out_edges`, `messages`, local names, and global names of the generated module.
 """
 
@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from sigps.compiler.frontend.grammar import ACTIONS, check_actions
-from sigps.compiler.frontend.source import reject
 from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import assigned_names, is_self, rename
+from sigps.compiler.source import reject
 
 __all__ = ["check_fields", "prepare"]
 
 
 def prepare(tree: ast.FunctionDef, subject: Subject) -> list[ast.stmt]:
-    """Return compute()'s body checked and with the user's methods in place.
+    """Return compute()'s body, checked, with the user's methods that act inlined.
 
     Raises:
         CompileError: If something in it cannot be compiled.
@@ -71,7 +71,7 @@ def _arity(subject: Subject, name: str) -> tuple[int, int]:
 
 def _check_field(node: ast.Attribute, subject: Subject) -> None:
     name = node.attr
-    if subject.reach(name) is None:
+    if subject.scope(name) is None:
         subject.reject_unknown(node)
     if isinstance(node.ctx, ast.Load) or name in subject.states or name in subject.aggregators:
         return
@@ -80,7 +80,7 @@ def _check_field(node: ast.Attribute, subject: Subject) -> None:
 
 
 class _Methods:
-    """Puts the bodies of methods that act (assign, send, halt), or read messages, where they are called."""
+    """Inlines methods that act (assign, send, halt) or take `messages` where they are called."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject

@@ -1,4 +1,4 @@
-"""What all ways of reading messages share: a walk over compute() that finds each use of `messages`."""
+"""The walk over compute() that finds each use of `messages`; a subclass returns what replaces it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sigps.compiler.frontend.fields import LowerFields
-from sigps.compiler.frontend.reductions import Reduction, is_messages, match_reduction
-from sigps.compiler.frontend.source import as_written, reject
+from sigps.compiler.frontend.grammar import is_messages
+from sigps.compiler.frontend.lower import LowerFields
+from sigps.compiler.frontend.reductions import Reduction, match_reduction
 from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import assign, at, expression, substitute
 from sigps.compiler.program import Consumption, Slot
+from sigps.compiler.source import as_written, reject
 
 __all__ = ["Messages", "NotCombinableError", "Reader", "bind_message"]
 
@@ -24,9 +25,10 @@ class Messages:
     """How a program reads messages, and compute()'s body with the reading replaced.
 
     Attributes:
-        lift: One expression an inbox field, over `__m` and the run's names.
-        functions: Reductions of lists, one function each.
-        methods: Pure methods that `lift` and `functions` call.
+        lift: One expression for each inbox field, over the message `__m` and parameters of the run.
+        functions: Reductions of lists, one function for each.
+        methods: User methods without effects that `lift` and `functions` call.
+        obstacle: Why messages must be listed; empty where they combine.
     """
 
     consumption: Consumption
@@ -39,14 +41,14 @@ class Messages:
 
 
 class NotCombinableError(Exception):
-    """Why a program's messages must be listed."""
+    """A use of `messages` that no slot can express; its text is the reason."""
 
     def __init__(self, node: ast.AST, reason: str) -> None:
         super().__init__(f"line {getattr(node, 'lineno', '?')}: {as_written(reason)}")
 
 
 class Reader(ast.NodeTransformer, ABC):
-    """Walks compute() and hands each use of `messages` to the strategy."""
+    """Replaces each use of `messages` in compute() by what the methods `reduce`, `loop` and `truth` return."""
 
     consumption: Consumption
 
@@ -109,7 +111,7 @@ class Reader(ast.NodeTransformer, ABC):
         return self._branches(node)
 
     def _branches(self, node: Any) -> Any:
-        """Visit the test and both branches; where there must be messages, min() needs no default."""
+        """Visit the test and both branches. In a branch that runs only with messages, min() needs no default."""
         shows = (_shows_messages(node.test), _shows_none(node.test))
         node.test = self.visit(self._truth(node.test))
         for name, is_shown in zip(("body", "orelse"), shows, strict=True):
@@ -163,7 +165,7 @@ class Reader(ast.NodeTransformer, ABC):
         return node
 
     def check_parts(self, node: ast.AST, count: int) -> None:
-        """Refuse to take a message apart into another number of names than it has fields."""
+        """Refuse to unpack a message into another number of names than it has fields."""
         if self.subject.message_type is None:
             reject(node, "a message is one number here, so it cannot be taken apart")
         if count != len(self.subject.message):
@@ -199,7 +201,7 @@ class Reader(ast.NodeTransformer, ABC):
 
 
 def bind_message(target: ast.expr, message: str, subject: Subject) -> list[ast.stmt]:
-    """Return the lines that give a loop's variables the values of a message."""
+    """Return the statements that assign a message's fields to a loop's variables."""
     if isinstance(target, ast.Name):
         return [assign(target.id, ast.Name(message, ast.Load()))]
     assert isinstance(target, ast.Tuple)

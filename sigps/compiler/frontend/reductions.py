@@ -1,4 +1,4 @@
-"""Reductions of messages and of edges, `sum` to `len`: matched, and written out as loops."""
+"""Reductions of messages and of edges (sum, min, max, any, all, len): matched, and written out as loops."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sigps.compiler.frontend.grammar import is_common_neighbors
-from sigps.compiler.frontend.source import reject
+from sigps.compiler.frontend.grammar import is_common_neighbors, is_messages, is_out_edges
 from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import (
     assign,
@@ -18,12 +17,12 @@ from sigps.compiler.frontend.syntax import (
     at,
     expression,
     function,
-    is_self,
     loaded_names,
     statements,
 )
+from sigps.compiler.source import reject
 
-__all__ = ["Loop", "Reduction", "is_messages", "is_out_edges", "match_reduction", "numeric", "reduction_call"]
+__all__ = ["Loop", "Reduction", "match_reduction", "numeric", "reduction_call"]
 
 Loop = Callable[[list[ast.stmt]], list[ast.stmt]]
 """Writes a loop around its body."""
@@ -34,10 +33,10 @@ class Reduction:
     """One call of sum, min, max, any, all or len.
 
     Attributes:
-        op: Which.
-        source: What it runs over: `messages`, `self.out_edges` or `self.common_neighbors(edge)`.
+        op: `sum`, `min`, `max`, `any`, `all` or `len`.
+        source: What is reduced: `messages`, `self.out_edges` or `self.common_neighbors(edge)`.
         variable: The loop's variable, or a tuple of them.
-        element: What is reduced, of the variable.
+        element: The expression reduced, over the variable.
         conditions: The filters.
         default: The value without elements; the start of a sum; None if not given.
     """
@@ -100,16 +99,6 @@ def _default(node: ast.Call, op: str) -> ast.expr | None:
     return next(iter(given.values()), None)
 
 
-def is_messages(node: ast.AST) -> bool:
-    """Tell whether an expression is `messages`."""
-    return isinstance(node, ast.Name) and node.id == "messages"
-
-
-def is_out_edges(node: ast.AST) -> bool:
-    """Tell whether an expression is `self.out_edges`."""
-    return is_self(node) and node.attr == "out_edges"
-
-
 def reduction_call(
     name: str,
     reduction: Reduction,
@@ -126,7 +115,7 @@ def reduction_call(
         item: Statements that bind element number `__i` of the span.
         subject: The class.
         span: Names of the first position and of the one past the last.
-        loop: What writes the loop, where it is not one over the span.
+        loop: Writes the loop, where it is not one over the span.
     """
     start, update, result = _LOOPS[reduction.op]
     element = numeric(reduction.element, None) if reduction.op == "sum" else reduction.element
@@ -141,7 +130,7 @@ def reduction_call(
         loops = loop(body)
     before = [assign("__acc", reduction.default or ast.Constant(0)), *statements(start)]
     if reduction.needs_default:
-        # There is an element: the first one stands in for the default.
+        # At least one element exists here: the first one is the start.
         first = [assign("__i", ast.Name(span[0], ast.Load())), *item, assign("__acc", element)]
         before = copy.deepcopy([*first, *statements(start)])
     code = [*before, *loops, *statements(f"return {result}")]
@@ -155,8 +144,8 @@ def reduction_call(
 
 _LOOPS = {
     "sum": ("", "__acc = __acc + __x", "__acc"),
-    "min": ("__seen = False", "if not __seen or __x < __acc:\n    __acc = __x\n__seen = True", "__acc"),
-    "max": ("__seen = False", "if not __seen or __x > __acc:\n    __acc = __x\n__seen = True", "__acc"),
+    "min": ("__found = False", "if not __found or __x < __acc:\n    __acc = __x\n__found = True", "__acc"),
+    "max": ("__found = False", "if not __found or __x > __acc:\n    __acc = __x\n__found = True", "__acc"),
     "any": ("__acc = False", "__acc = __acc or bool(__x)", "__acc"),
     "all": ("__acc = True", "__acc = __acc and bool(__x)", "__acc"),
     "len": ("__acc = 0", "__acc = __acc + 1", "__acc"),
@@ -164,7 +153,7 @@ _LOOPS = {
 
 
 def numeric(element: ast.expr, dtype: Any) -> ast.expr:
-    """Return a truth value as a whole number, as sum() counts it."""
+    """Return a truth value as an integer, as Python's sum() adds it."""
     is_truth = isinstance(element, (ast.Compare, ast.BoolOp)) or (
         isinstance(element, ast.UnaryOp) and isinstance(element.op, ast.Not)
     )

@@ -1,4 +1,4 @@
-"""From the sends in compute() to an outbox record and an edge function, or to a mailbox.
+"""How compute() sends: by an outbox record and an edge function, or by direct messages.
 
 Where a run of compute() sends at most one message along each out-edge, in one loop that does nothing else,
 the values that the loop captures become the outbox record and the loop's body becomes the edge function:
@@ -6,69 +6,30 @@ the values that the loop captures become the outbox record and the loop's body b
     for edge in self.out_edges:                  record = (best,)
         self.send(edge, best + edge.weight)      edge(record, weight) = record[0] + weight
 
-Anything else (two messages on one edge, `send_to`, loops with other effects) goes through the mailbox.
+Any other program (two messages on one edge, `send_to`, loops with other effects) sends direct messages.
 """
 
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
-import numpy as np
-
-from sigps.compiler.frontend.edge_loops import SENDS, action_of, is_edge_loop, reject_edge
-from sigps.compiler.frontend.source import as_written, reject
+from sigps.compiler.frontend.edge_function import Sends, as_record, no_message
+from sigps.compiler.frontend.grammar import SENDS, action_of, is_edge_loop
 from sigps.compiler.frontend.subject import Subject
-from sigps.compiler.frontend.syntax import (
-    assign,
-    assigned_names,
-    at,
-    cast,
-    expression,
-    is_self,
-    loaded_names,
-    statements,
-    substitute,
-    tuple_of,
-)
+from sigps.compiler.frontend.syntax import assigned_names, is_self, loaded_names
 from sigps.compiler.program import Delivery
+from sigps.compiler.source import as_written, reject
 
-__all__ = ["Sends", "separate_sends"]
-
-
-@dataclass
-class Sends:
-    """How a program sends, and compute()'s body with the sends replaced.
-
-    Attributes:
-        record: Initial values of the outbox record's fields `__r0`, `__r1`, ...
-        edge_body: The body of the edge function over `__r0`, ..., `__w_<column>`, `__source` and `__target`.
-        is_uniform: Whether the message is the same whoever sends it.
-        is_sender_id: Whether the message is the sender's id and nothing else.
-        needs_end_ids: Whether the edge function does more with the ids of an edge's ends than to compare the two.
-    """
-
-    delivery: Delivery
-    body: list[ast.stmt]
-    record: list[ast.expr] = field(default_factory=list)
-    edge_body: list[ast.stmt] = field(default_factory=list)
-    columns: tuple[str, ...] = ()
-    reads_target: bool = False
-    is_uniform: bool = False
-    is_sender_id: bool = False
-    needs_end_ids: bool = True
-    obstacle: str = ""
+__all__ = ["separate_sends"]
 
 
 def separate_sends(body: list[ast.stmt], subject: Subject) -> Sends:
-    """Derive how a program sends. The mailbox form leaves the sends in the body for `rewrite_edge_loops`."""
+    """Derive how a program sends. Sends of direct messages stay in the body, for `rewrite_edge_loops`."""
     finder = _Sites(subject, body)
     finder.visit_block(body)
     if not finder.any_send:
-        return Sends(Delivery.NONE, body, edge_body=[_no_message(subject)])
+        return Sends(Delivery.NONE, body, edge_body=[no_message(subject)])
     if not subject.message:
         reject(
             finder.first,
@@ -79,11 +40,11 @@ def separate_sends(body: list[ast.stmt], subject: Subject) -> Sends:
         obstacle = "one run of compute() may send twice along an edge"
     if obstacle:
         return Sends(Delivery.DIRECT, body, obstacle=obstacle)
-    return _as_record(body, finder.sites, subject)
+    return as_record(body, finder.sites, subject)
 
 
 class _Sites:
-    """Finds the statements that send and tells whether each can be an edge function."""
+    """Finds the statements that send, and whether each can be an edge function."""
 
     def __init__(self, subject: Subject, body: list[ast.stmt]) -> None:
         self._subject = subject
@@ -130,7 +91,7 @@ class _Sites:
         self.obstacle = self.obstacle or f"line {getattr(node, 'lineno', '?')}: {as_written(reason)}"
 
     def _impurity(self, loop: ast.For) -> str:
-        """Tell why a loop over the edges is more than an edge function; empty if it is one."""
+        """Return why a loop over the edges is not an edge function; empty if it is one."""
         edge = loop.target.id  # type: ignore[attr-defined]
         sends = [n for n in ast.walk(loop) if action_of(n) is not None]
         if len(sends) != 1 or action_of(sends[0]) != "send":
@@ -173,11 +134,11 @@ class _Sites:
 
 
 def _carried(block: Sequence[ast.stmt], names: set[str]) -> str | None:
-    """Return one of the names that a block may read before it has assigned it, or None."""
+    """Return a name that a block may read before the block assigns it, or None."""
     unassigned = set(names)
 
     def first_read(statement: ast.stmt, missing: set[str]) -> tuple[set[str], set[str] | None]:
-        """Return what is read too early, and what is still missing after; None where nothing comes after."""
+        """Return the names read before assignment, and those unassigned after; None where control does not go on."""
         if isinstance(statement, ast.Continue):
             return set(), None
         if isinstance(statement, ast.If):
@@ -206,170 +167,6 @@ def _carried(block: Sequence[ast.stmt], names: set[str]) -> str | None:
     return min(reads(block, unassigned)[0], default=None)
 
 
-def _as_record(body: list[ast.stmt], sites: list[ast.stmt], subject: Subject) -> Sends:
-    local_names = assigned_names(body) | {"messages"}
-    built = [_Site(site, subject, local_names) for site in sites]
-    shared = len(built) == 1 or all(b.is_plain for b in built)
-    sends = Sends(Delivery.RECORD, [])
-    replacements: dict[int, list[ast.stmt]] = {}
-    for number, site in enumerate(built):
-        first = 0 if shared else len(sends.record) or 1
-        names = [f"__r{first + i}" for i in range(len(site.captures))]
-        code = statements("__sent = True")
-        if not shared:
-            code += [assign("__r0", ast.Constant(number))]
-            sends.record = sends.record or [ast.Constant(0)]
-        code += [assign(name, value) for name, (value, _) in zip(names, site.captures, strict=True)]
-        replacements[id(site.statement)] = at(code, site.statement)
-        if not shared or number == 0:
-            sends.record += [initial for _, initial in site.captures]
-            edge_body = _renamed_captures(site.edge_body, names)
-            if shared:
-                sends.edge_body = edge_body
-            else:
-                test = expression(f"__r0 == {number}")
-                sends.edge_body += at([ast.If(test, edge_body, [])], site.statement)
-    if not shared:
-        sends.edge_body += built[-1].nothing()
-    sends.body = _replace(body, replacements)
-    sends.columns = tuple(dict.fromkeys(c for b in built for c in b.columns))
-    sends.reads_target = any(b.reads_target for b in built)
-    reads_ends = any(b.reads_source or b.reads_target for b in built)
-    sends.is_uniform = not sends.record and not sends.columns and not reads_ends
-    sends.is_sender_id = len(built) == 1 and built[0].is_sender_id
-    sends.needs_end_ids = _needs_end_ids(sends.edge_body)
-    return sends
-
-
-def _needs_end_ids(edge_body: Sequence[ast.stmt]) -> bool:
-    """Tell whether `__source` and `__target` stand anywhere but on the two sides of == and !=."""
-    nodes = [node for statement in edge_body for node in ast.walk(statement)]
-    compared = {
-        id(side)
-        for node in nodes
-        if isinstance(node, ast.Compare)
-        and len(node.ops) == 1
-        and isinstance(node.ops[0], (ast.Eq, ast.NotEq))
-        for side in (node.left, node.comparators[0])
-        if {_end(node.left), _end(node.comparators[0])} == {"__source", "__target"}
-    }
-    return any(_end(node) is not None and id(node) not in compared for node in nodes)
-
-
-def _end(node: ast.AST) -> str | None:
-    return node.id if isinstance(node, ast.Name) and node.id in ("__source", "__target") else None
-
-
-class _Site(ast.NodeTransformer):
-    """One statement that sends: its captured values and its share of the edge function."""
-
-    def __init__(self, statement: ast.stmt, subject: Subject, local_names: set[str]) -> None:
-        self.statement = statement
-        self._subject = subject
-        self._dtypes = subject.message_dtypes
-        self.captures: list[tuple[ast.expr, ast.expr]] = []
-        self.columns: list[str] = []
-        self.reads_source = False
-        self.reads_target = False
-        self.is_sender_id = False
-        self._edge = ""
-        block: Sequence[ast.stmt] = [statement]
-        if isinstance(statement, ast.For):
-            self._edge = statement.target.id  # type: ignore[attr-defined]
-            block = statement.body
-        self._edge_locals = assigned_names(block)
-        self._vertex_locals = local_names - self._edge_locals - {self._edge}
-        self.edge_body = [self.visit(copy.deepcopy(s)) for s in block]
-        if isinstance(statement, ast.For):
-            self.edge_body += self.nothing()
-        self.is_plain = not isinstance(statement, ast.For) and len(self.captures) == len(self._dtypes)
-
-    def nothing(self) -> list[ast.stmt]:
-        return at([_no_message(self._subject)], self.statement)
-
-    def visit_Expr(self, node: ast.Expr) -> Any:
-        if action_of(node) is None:
-            return self.generic_visit(node)
-        message = node.value.args[-1]  # type: ignore[attr-defined]
-        parts = self._subject.message_parts(message)
-        values = []
-        for part, dtype in zip(parts, self._dtypes, strict=True):
-            is_id = _is_own_id(part)
-            # A narrower type could wrap, and the smallest id would no longer be the smallest message.
-            self.is_sender_id = len(parts) == 1 and is_id and (dtype.kind == "f" or dtype == np.int64)
-            if self._reach(part) == "vertex":
-                values.append(self._capture(cast(dtype, part), cast(dtype, ast.Constant(0))))
-            else:
-                values.append(cast(dtype, self.visit(part)))
-        return at([ast.Return(tuple_of([ast.Constant(True), tuple_of(values)]))], node)[0]
-
-    def visit_Continue(self, node: ast.Continue) -> Any:
-        return self.nothing()[0]
-
-    def visit(self, node: ast.AST) -> Any:
-        if isinstance(node, ast.expr) and not isinstance(getattr(node, "ctx", None), ast.Store):
-            if self._reach(node) == "vertex":
-                return self._capture(node, ast.Constant(0))
-            if (
-                isinstance(node, ast.Attribute)
-                and isinstance(node.value, ast.Name)
-                and node.value.id == self._edge
-            ):
-                return at([self._edge_attribute(node)], node)[0]
-            if _is_own_id(node):
-                self.reads_source = True
-                return ast.copy_location(ast.Name("__source", ast.Load()), node)
-            if isinstance(node, ast.Name) and node.id == self._edge:
-                reject_edge(node)
-        return super().visit(node)
-
-    def _edge_attribute(self, node: ast.Attribute) -> ast.expr:
-        if node.attr == "target":
-            self.reads_target = True
-            return ast.Name("__target", ast.Load())
-        if node.attr not in self.columns:
-            self.columns.append(node.attr)
-        return ast.Name(f"__w_{node.attr}", ast.Load())
-
-    def _capture(self, value: ast.expr, initial: ast.expr) -> ast.expr:
-        for number, (known, _) in enumerate(self.captures):
-            if ast.dump(known) == ast.dump(value):
-                return ast.Name(f"__capture{number}", ast.Load())
-        self.captures.append((value, initial))
-        return ast.copy_location(ast.Name(f"__capture{len(self.captures) - 1}", ast.Load()), value)
-
-    def _reach(self, node: ast.AST) -> str:
-        """Tell what a value depends on: `edge`, one `vertex`, or nothing but the run (`uniform`).
-
-        The sender's own id is known from the edge, so no record need hold it.
-        """
-        reach = "uniform"
-        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-        if names & {self._edge, *self._edge_locals}:
-            return "edge"
-        calls = [n.func.attr for n in ast.walk(node) if isinstance(n, ast.Call) and is_self(n.func)]
-        if not all(self._subject.is_uniform(name) for name in calls if self._subject.method(name)):
-            return "vertex"
-        for child in ast.walk(node):
-            if _is_own_id(child):
-                return "edge"
-            if isinstance(child, ast.Name) and child.id in self._vertex_locals:
-                reach = "vertex"
-            if is_self(child) and not self._subject.is_uniform(child.attr):
-                reach = "vertex"
-        return reach
-
-
-def _no_message(subject: Subject) -> ast.stmt:
-    """Build what an edge function returns where no message passes."""
-    zeros = tuple_of([cast(d, ast.Constant(0)) for d in subject.message_dtypes])
-    return ast.Return(tuple_of([ast.Constant(False), zeros]))
-
-
-def _is_own_id(node: ast.AST) -> bool:
-    return is_self(node) and node.attr == "id"
-
-
 def _most_sends(block: Sequence[ast.stmt], sites: list[ast.stmt]) -> tuple[int, int]:
     """Return the most sends on a path that falls through a block, and on one that returns inside it."""
     through, returned = 0, 0
@@ -389,25 +186,6 @@ def _most_sends(block: Sequence[ast.stmt], sites: list[ast.stmt]) -> tuple[int, 
             inside = max(_most_sends(statement.body, sites))
             through += 2 if inside > 0 else 0
     return through, returned
-
-
-def _replace(block: Sequence[ast.stmt], replacements: dict[int, list[ast.stmt]]) -> list[ast.stmt]:
-    result: list[ast.stmt] = []
-    for statement in block:
-        if id(statement) in replacements:
-            result += replacements[id(statement)]
-            continue
-        for name in ("body", "orelse"):
-            if isinstance(getattr(statement, name, None), list):
-                setattr(statement, name, _replace(getattr(statement, name), replacements))
-        result.append(statement)
-    return result
-
-
-def _renamed_captures(body: list[ast.stmt], names: list[str]) -> list[ast.stmt]:
-    for number, name in enumerate(names):
-        body = [substitute(s, f"__capture{number}", ast.Name(name, ast.Load())) for s in body]
-    return body
 
 
 def _names_outside(body: Sequence[ast.stmt], loop: ast.For) -> set[str]:

@@ -1,4 +1,4 @@
-"""Messages that are only reduced: each reduction becomes a slot, one value a vertex, combined on the way."""
+"""Messages that are only reduced: each reduction becomes a slot, one value a vertex, combined as messages arrive."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = ["Combined"]
 
 
 class Combined(Reader):
-    """Every use is a reduction: slots."""
+    """Replaces each reduction by a read of its slot; raises `NotCombinableError` at any other use."""
 
     consumption = Consumption.COMBINED
 
     def __init__(self, subject: Subject, body: Sequence[ast.stmt]) -> None:
         super().__init__(subject, body)
         self._local_names = assigned_names(body) | {"messages"}
-        self._lasting = _names_outside_their_loops(body)
-        self._known: dict[str, int] = {}
+        self._read_after_loops = _names_outside_their_loops(body)
+        self._slot_of: dict[str, int] = {}
         self._folded: dict[str, str] = {}
 
     def reduce(self, reduction: Reduction) -> ast.expr:
@@ -46,7 +46,7 @@ class Combined(Reader):
     def loop(self, node: ast.For) -> list[ast.stmt]:
         code: list[ast.stmt] = []
         self._folded = {}
-        lasting = assigned_names([node.target]) & self._lasting
+        lasting = assigned_names([node.target]) & self._read_after_loops
         if lasting:
             raise NotCombinableError(
                 node, f"the loop's variable {sorted(lasting)[0]!r} is read after the loop"
@@ -59,7 +59,7 @@ class Combined(Reader):
         return expression("__has")
 
     def _fold(self, statement: ast.stmt, loop: ast.For, conditions: list[ast.expr]) -> list[ast.stmt]:
-        """Turn one update of an accumulator inside a loop over messages into an update after it."""
+        """Return the update of an accumulator after a loop over messages that equals one update in each iteration."""
         if isinstance(statement, ast.If) and not statement.orelse:
             extremum = self._extremum(statement)
             if extremum is not None:
@@ -140,14 +140,14 @@ class Combined(Reader):
         is_whole = self.subject.message_type is not None and ast.dump(element) == ast.dump(
             ast.Name("__m", ast.Load())
         )
-        if key not in self._known:
-            self._known[key] = len(self.result.lift)
+        if key not in self._slot_of:
+            self._slot_of[key] = len(self.result.lift)
             parts = self._parts(op, element, conditions, is_whole, node)
             self.result.lift += [self.lowered(p) for p in parts]
             condition = "".join(f" if {ast.unparse(c)}" for c in conditions).replace("__m", "m")
-            names = tuple(f"__g{self._known[key] + i}" for i in range(len(parts)))
+            names = tuple(f"__g{self._slot_of[key] + i}" for i in range(len(parts)))
             self.result.slots.append(Slot("sum" if op == "count" else op, names, text + condition))
-        first = self._known[key]
+        first = self._slot_of[key]
         if is_whole and op in ("min", "max"):
             fields = ", ".join(f"__g{first + i}" for i in range(len(self.dtypes)))
             return expression(f"__Message({fields})")

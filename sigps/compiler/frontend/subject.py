@@ -1,4 +1,4 @@
-"""The class under compilation: what its `self.x` mean, and which of its methods can be called from where."""
+"""The class under compilation: what each `self.x` refers to, and which methods have effects."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sigps.compiler.frontend.fold import Known, constant_of, fold
+from sigps.compiler.frontend.constants import Constants, constant_of, fold_constants
 from sigps.compiler.frontend.grammar import refuse
 from sigps.compiler.frontend.names import Names
-from sigps.compiler.frontend.source import parse_function, reject
 from sigps.compiler.frontend.syntax import is_self, rename
+from sigps.compiler.source import parse_function, reject
 from sigps.model.vertex import Field, Vertex
 
 __all__ = ["ENV", "VERTEX", "Precision", "Subject"]
@@ -29,9 +29,9 @@ EFFECTS = ("send", "send_to", "send_to_neighbors", "vote_to_halt", "retire", "ou
 
 
 class Subject:
-    """A program's class and parameters, as the front end asks about them.
+    """A program's class and parameters, as the passes read them.
 
-    Parameters that are not one number (strings, None) become constants; the rest are read at run time.
+    Parameters that are not one number (strings, None) become constants; the others are read at run time.
     """
 
     def __init__(self, program: Vertex, precision: Precision) -> None:
@@ -62,9 +62,9 @@ class Subject:
                 self.params[field.name] = Field(field.name, kind, value, field.is_vertex_id)
             else:
                 constants[field.name] = value
-        self._known = self._knowledge(constants)
+        self._fixed = self._constants(constants)
 
-    def _knowledge(self, params: dict[str, Any]) -> Known:
+    def _constants(self, params: dict[str, Any]) -> Constants:
         declared = {*self.states, *self.edge_states, *self.params, *self.aggregators, *params}
         own = {
             n: inspect.getattr_static(self.cls, n)
@@ -73,7 +73,7 @@ class Subject:
         }
         constants = {n: constant_of(v) for n, v in {**own, **params}.items()}
         properties = {n for n, v in own.items() if isinstance(v, property)}
-        return Known(
+        return Constants(
             {n: c for n, c in constants.items() if c is not NotImplemented}, set(self.params), properties
         )
 
@@ -101,7 +101,7 @@ class Subject:
         return isinstance(inspect.getattr_static(self.cls, attribute, None), staticmethod)
 
     def tree(self, attribute: str) -> ast.FunctionDef:
-        """Return a method's tree, folded, and its global names resolved. Not to be changed."""
+        """Return a method's tree, folded, with its global names resolved. Callers must not change it."""
         if attribute not in self._trees:
             method = self.method(attribute)
             assert method is not None
@@ -118,15 +118,15 @@ class Subject:
         given = dict(zip(_arguments(tree), kept, strict=False))
         if given != {k: k for k in kept}:
             tree = rename(tree, {**{k: f"{k}_" for k in kept}, **given})
-        tree = fold(tree, self._known)
+        tree = fold_constants(tree, self._fixed)
         refuse(tree)
         tree = self.names.resolve(tree, function, kept)
         for node in ast.walk(tree):
             node.sigps_file = function.__code__.co_filename  # type: ignore[attr-defined]
         return tree
 
-    def reach(self, attribute: str) -> str | None:
-        """Tell for whom `self.attribute` is the same: all (`uniform`), one `vertex`, or None: unknown."""
+    def scope(self, attribute: str) -> str | None:
+        """Return whether `self.attribute` is the run's (`uniform`) or one vertex's (`vertex`); None if unknown."""
         if attribute in ENV or attribute in self.params:
             return "uniform"
         if attribute in VERTEX or attribute in self.states or attribute in self.aggregators:
@@ -136,7 +136,7 @@ class Subject:
     def is_uniform(self, attribute: str) -> bool:
         """Tell whether a field, or all that a method reads, is the same for all vertices."""
         reads = self.method_reads(attribute) if self.method(attribute) else {attribute}
-        return all(self.reach(r) == "uniform" for r in reads)
+        return all(self.scope(r) == "uniform" for r in reads)
 
     def method_reads(self, attribute: str, seen: tuple[str, ...] = ()) -> set[str]:
         """Return every `self.x` that a method reads, also through the methods that it calls."""
@@ -206,7 +206,7 @@ class Subject:
         )
 
     def reject_unknown(self, node: ast.Attribute) -> None:
-        """Say why `self.x` means nothing to the compiler."""
+        """Raise the CompileError that says why `self.x` cannot be compiled."""
         name = node.attr
         if name in self.edge_states:
             reject(node, f"{name!r} is kept on edges: edge.{name}, in a loop over self.out_edges")
@@ -223,16 +223,8 @@ class Subject:
                 f"self.{name} is no number, string, None or tuple of these, so it cannot be compiled: "
                 "use a State or Param field",
             )
-        known = [
-            *ENV,
-            *VERTEX,
-            *self.states,
-            *self.params,
-            *self._known.constants,
-            *self.aggregators,
-            "out_edges",
-        ]
-        near = difflib.get_close_matches(name, known, 1)
+        fields = [*ENV, *VERTEX, *self.states, *self.params, *self._fixed.values, *self.aggregators]
+        near = difflib.get_close_matches(name, [*fields, "out_edges"], 1)
         hint = f"; did you mean self.{near[0]}?" if near else ""
         reject(node, f"{self.name} has no field {name!r}{hint}. Declare it: '{name}: State[float] = 0.0'")
 

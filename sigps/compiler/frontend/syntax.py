@@ -1,4 +1,4 @@
-"""Small builders and questions for Python syntax trees."""
+"""Small builders and tests for Python syntax trees."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ Node = TypeVar("Node", bound=ast.AST)
 
 
 def expression(text: str) -> ast.expr:
-    """Parse one expression; it stands nowhere until `at` gives it a place."""
+    """Parse one expression; it has no line number until `at` gives it one."""
     return _unplaced(ast.parse(text, mode="eval").body)
 
 
 def statements(text: str) -> list[ast.stmt]:
-    """Parse statements; they stand nowhere until `at` gives them a place."""
+    """Parse statements; they have no line numbers until `at` gives them some."""
     return [_unplaced(statement) for statement in ast.parse(text).body]
 
 
@@ -93,7 +93,7 @@ def is_self(node: ast.AST) -> TypeGuard[ast.Attribute]:
 
 
 def assigned_names(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the names that are given a value somewhere inside."""
+    """Return the names assigned anywhere inside."""
     return {
         n.id
         for node in nodes
@@ -103,7 +103,7 @@ def assigned_names(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def loaded_names(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the names that are read somewhere inside."""
+    """Return the names read anywhere inside."""
     return {
         n.id
         for node in nodes

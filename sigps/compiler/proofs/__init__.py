@@ -1,1 +1,10 @@
-"""What is proved of a program, so that an engine may run it in a cheaper way."""
+"""Proofs about a derived program, which let an engine run it in a cheaper way with the same results.
+
+A proof runs the program's functions on values that can only be compared and copied (`opaque.py`), in every order that
+these may have, and compares the outcomes with a rule:
+
+    monotone.py   a message changes a vertex only where its key is better than the vertex's current key
+    priority.py   the best value may be sent before all others, and is final where it arrives
+
+A function that does more with such a value than the value allows raises, and then nothing is proved.
+"""

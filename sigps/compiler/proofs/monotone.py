@@ -1,16 +1,17 @@
-"""Monotone programs: a message changes a vertex only where its first field, the key, is better than what it knows.
+"""Monotone programs: a message changes a vertex only where its key is better than the vertex's current key.
 
-Such a vertex keeps the best key it has heard (`known`), and lives by one rule after superstep 0: a strictly better key
-is taken, and perhaps passed on; any other message leaves everything as it is. So a message that is heard a second
-time changes nothing: when it was heard first, `known` became at least as good. A pull need not ask who sent in
-the last superstep then; it reads the last record of every in-neighbour (the worst value where there is none)
-and looks for a key better than `known`. A push may drop every other message on the way. States and supersteps stay
-exactly those of BSP. (The same rule makes chaotic relaxation legal: Chazan, Miranker, "Chaotic relaxation", Linear
-Algebra and its Applications 2, 1969. Here the order stays that of supersteps.)
+The key is the first field of a message; better is less where compute() takes the `min` of messages, greater where it
+takes the `max`. One state of a vertex holds its current key. After superstep 0 one rule holds: a strictly better key is
+stored there, and perhaps sent on; any other message changes nothing. So a message read a second time changes nothing:
+since the first time the current key is at least as good. A pull may therefore ignore which vertices sent in the last
+superstep: it reads the last record of every in-neighbour (the worst key where there is none) and takes the best key, if
+that is better than the current one. A push may drop every other message. States and supersteps are exactly those of
+BSP. (The same rule makes chaotic relaxation correct: Chazan, Miranker, "Chaotic relaxation", Linear Algebra and its
+Applications 2, 1969. Here the order stays that of supersteps.)
 
-That a program follows the rule is found by running its functions on values that can only be compared and copied,
-in every order that they may have. NaN has no order, so nothing that could be NaN may become a key: what compute()
-says is checked here, parameters and edge columns when a run starts.
+The proof runs the program's functions on opaque values, in every order that these may have. NaN has no order, so no
+value that could be NaN may become a key: the values that compute() sends are checked here, parameters and edge columns
+when a run starts.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ from sigps.compiler.proofs.opaque import (
 
 __all__ = ["find_obstacle", "monotone"]
 
-MORE = 'compute() does more than "take a better value, or do nothing"'
+MORE = 'compute() does more than "store a better value, or do nothing"'
 
 
 def monotone(program: VertexProgram) -> Monotone | None:
-    """Return where a monotone program keeps what it knows and says its keys; None for other programs."""
+    """Return where a monotone program stores its current key and sends it from; None for other programs."""
     found = _examine(program)
     return found if isinstance(found, Monotone) else None
 
 
 def find_obstacle(program: VertexProgram) -> str | None:
-    """Tell why a program is not a monotone one; None where it is."""
+    """Return why a program is not monotone; None where it is."""
     found = _examine(program)
     return found if isinstance(found, str) else None
 
@@ -66,16 +67,16 @@ def _examine(program: VertexProgram) -> Monotone | str:
         if key is None:
             return "the first value of a message is not the sender's, nor that and one of the edge added up"
         record, column = key
-        for known, dtype in enumerate(program.state_dtypes):
-            if dtype == key_dtype and _improves(program, names, known, record):
-                return Monotone(known, record, column)
-    except Exception:  # whatever else the program did with a value, no value here can bear it
+        for state, dtype in enumerate(program.state_dtypes):
+            if dtype == key_dtype and _is_monotone(program, names, state, record):
+                return Monotone(state, record, column)
+    except Exception:  # the program used an opaque value for more than it supports
         return MORE
     return MORE
 
 
 def _meanings(program: VertexProgram) -> dict[str, Any]:
-    """Return the global names that a proof can follow: the message's type and numbers."""
+    """Return the global names that a proof can run with: the message's type and numbers."""
     return {
         name: value
         for name, value in program.namespace.items()
@@ -84,7 +85,7 @@ def _meanings(program: VertexProgram) -> dict[str, Any]:
 
 
 class _Anything:
-    """A value of which nothing is known: it may be handed on and computed with, and decides nothing."""
+    """Any number: it may be copied and computed with, but not compared."""
 
     def __add__(self, other: object) -> _Anything:
         return _Anything()
@@ -92,7 +93,7 @@ class _Anything:
     __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __add__
 
     def _undecided(self, *other: object) -> bool:
-        raise TypeError("a value of which nothing is known was compared")
+        raise TypeError("an opaque number was compared")
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = _undecided
     __hash__ = None  # type: ignore[assignment]
@@ -108,7 +109,7 @@ class _Number(_Anything):
 
 
 class _Key(Value):
-    """A key, or what compares with keys: it has an order, which what is computed of it has lost."""
+    """A key, or a value that compares with keys. Results of arithmetic on it have no order."""
 
     def __add__(self, other: object) -> _Anything:
         return _Number() + other
@@ -125,28 +126,28 @@ def _is_finite(value: object) -> bool:
     return isinstance(value, (int, float, np.number)) and math.isfinite(value)
 
 
-class _Said(_Anything):
-    """A number that an edge function may make a key of: the sender's, the edge's, or the two added up."""
+class _Sent(_Anything):
+    """A number from which an edge function may make a key: of the record, of the edge, or a sum of both."""
 
     def __init__(self, records: tuple[int, ...], columns: tuple[int, ...], is_shifted: bool = False) -> None:
         self.records, self.columns, self.is_shifted = records, columns, is_shifted
 
     def __add__(self, other: object) -> _Anything:
-        if isinstance(other, _Said):
+        if isinstance(other, _Sent):
             shifted = self.is_shifted or other.is_shifted
-            return _Said(self.records + other.records, self.columns + other.columns, shifted)
-        return _Said(self.records, self.columns, True) if _is_finite(other) else _Anything()
+            return _Sent(self.records + other.records, self.columns + other.columns, shifted)
+        return _Sent(self.records, self.columns, True) if _is_finite(other) else _Anything()
 
     __radd__ = __add__
 
     def is_key(self, may_add: bool) -> bool:
-        """Tell whether a worse record makes a worse key, and the worst record none that is better than any."""
+        """Return whether a worse record makes no better key, and the worst record the worst key."""
         adds = bool(self.columns or self.is_shifted)
         return len(self.records) == 1 and len(self.columns) <= 1 and may_add >= adds
 
 
 class _Casts:
-    """Stands for NumPy: values stay what they are in the key's type; in another type their order may be lost."""
+    """Replaces NumPy: a cast to the key's type returns the value itself; one to another type may lose its order."""
 
     def __init__(self, key_dtype: np.dtype[Any]) -> None:
         self._key_dtype = key_dtype
@@ -158,56 +159,56 @@ class _Casts:
             if isinstance(value, (int, float, np.number)):
                 with np.errstate(all="ignore"):
                     return dtype.type(value)
-            loses = dtype != self._key_dtype and isinstance(value, (Value, _Number, _Said))
+            loses = dtype != self._key_dtype and isinstance(value, (Value, _Number, _Sent))
             return _Anything() if loses else value
 
         return cast
 
 
 def _key(program: VertexProgram, names: Functions, dtype: np.dtype[Any]) -> tuple[int, int | None] | None:
-    """Return which field of the record a key is made of, and the edge column added to it, if one is."""
+    """Return the field of the record that a key is made of, and the edge column added to it, if any."""
     env = (_Anything(), _Anything(), _Anything())
     params = tuple(_Anything() for _ in program.params)
-    record = tuple(_Said((i,), ()) for i in range(len(program.record)))
-    columns = tuple(_Said((), (i,)) for i in range(len(program.edge_columns)))
+    record = tuple(_Sent((i,), ()) for i in range(len(program.record)))
+    columns = tuple(_Sent((), (i,)) for i in range(len(program.edge_columns)))
     passes, message = names["edge"](env, params, record, _Anything(), _Anything(), columns)
     key = names["lift"](env, params, message)[0]
-    if passes is not True or dtype.kind not in "iuf" or not isinstance(key, _Said):
+    if passes is not True or dtype.kind not in "iuf" or not isinstance(key, _Sent):
         return None
     if not key.is_key(may_add=dtype.kind == "f"):
         return None
     return key.records[0], key.columns[0] if key.columns else None
 
 
-def _improves(program: VertexProgram, names: Functions, known: int, key: int) -> bool:
-    return _starts_simply(program, names, known, key) and _follows_the_rule(program, names, known, key)
+def _is_monotone(program: VertexProgram, names: Functions, state: int, record: int) -> bool:
+    return _starts_halted(program, names, state, record) and _takes_better_keys(program, names, state, record)
 
 
-def _follows_the_rule(program: VertexProgram, names: Functions, known: int, key: int) -> bool:
-    """Tell whether a better key is taken, and nothing else ever happens after superstep 0."""
+def _takes_better_keys(program: VertexProgram, names: Functions, state: int, sent: int) -> bool:
+    """Return whether after superstep 0 a better key is stored, and any other message changes nothing."""
     (slot,) = program.slots
     for orders in itertools.product(range(3), repeat=3):
-        vertex_id, knows, heard = (_Key(o) for o in orders)
+        vertex_id, current, key = (_Key(o) for o in orders)
         states: tuple[Any, ...] = tuple(
-            knows if i == known else _Anything() for i in range(len(program.states))
+            current if i == state else _Anything() for i in range(len(program.states))
         )
-        inbox = (heard, *(_Anything() for _ in slot.names[1:]))
+        inbox = (key, *(_Anything() for _ in slot.names[1:]))
         vertex = (vertex_id, Unknown(), Unknown())
         after, flags, record = call_compute(
             names, program, Superstep(False), vertex, states, inbox, True, Unknown()
         )
-        if (heard < knows) if slot.op == "min" else (heard > knows):
-            if after[known] is not heard or flags not in (HALT, HALT | SENT):
+        if (key < current) if slot.op == "min" else (key > current):
+            if after[state] is not key or flags not in (HALT, HALT | SENT):
                 return False
-            if flags & SENT and not _has_order(record[key], program):
+            if flags & SENT and not _has_order(record[sent], program):
                 return False
         elif flags != HALT or any(a is not b for a, b in zip(after, states, strict=True)):
             return False
     return True
 
 
-def _starts_simply(program: VertexProgram, names: Functions, known: int, key: int) -> bool:
-    """Tell whether every vertex halts in superstep 0, however it decides, and no NaN can come of it."""
+def _starts_halted(program: VertexProgram, names: Functions, state: int, sent: int) -> bool:
+    """Return whether every vertex halts in superstep 0, on every path, and stores and sends no NaN as its key."""
     for oracle in _all_answers():
         vertex = (_Guess(oracle), _Guess(oracle), _Guess(oracle))
         states = tuple(Unknown() if field.measure else field.default for field in program.states)
@@ -215,23 +216,23 @@ def _starts_simply(program: VertexProgram, names: Functions, known: int, key: in
         after, flags, record = call_compute(
             names, program, Superstep(True), vertex, states, inbox, False, _Guess(oracle)
         )
-        said = [record[key]] if flags & SENT else []
+        keys = [after[state], *([record[sent]] if flags & SENT else [])]
         if flags not in (HALT, HALT | SENT):
             return False
-        if not all(_has_order(value, program) for value in [after[known], *said]):
+        if not all(_has_order(value, program) for value in keys):
             return False
     return True
 
 
 def _has_order(value: Any, program: VertexProgram) -> bool:
-    """Tell whether a value cannot be NaN in the type of keys."""
+    """Return whether a value cannot be NaN in the type of keys."""
     if isinstance(value, (int, float, np.number)):
         return not np.isnan(value)
     return isinstance(value, (Value, _Number)) or program.message_dtypes[0].kind != "f"
 
 
 class _Oracle:
-    """Answers questions that nobody can answer: as it was told at first, then with no."""
+    """Decides comparisons of opaque values: with the given answers first, then with False."""
 
     def __init__(self, answers: list[bool]) -> None:
         self.answers = answers
@@ -245,20 +246,20 @@ class _Oracle:
 
 
 def _all_answers() -> Iterator[_Oracle]:
-    """Yield oracles until every course that a function can take has been taken."""
+    """Yield oracles until a function has run on each of its paths: after each yield, the paths it opened are queued."""
     waiting: list[list[bool]] = [[]]
     for _ in range(1000):
         if not waiting:
             return
-        told = waiting.pop()
-        oracle = _Oracle(list(told))
+        given = waiting.pop()
+        oracle = _Oracle(list(given))
         yield oracle
-        waiting += [[*oracle.answers[:i], True] for i in range(len(told), len(oracle.answers))]
-    raise TypeError("the function decides too much")
+        waiting += [[*oracle.answers[:i], True] for i in range(len(given), len(oracle.answers))]
+    raise TypeError("the function has over 1000 paths")
 
 
 class _Guess(_Number):
-    """An id, a count, a parameter. How it compares with others is guessed both ways."""
+    """An id, a count or a parameter: an oracle decides how it compares, so that both outcomes are tried."""
 
     def __init__(self, oracle: _Oracle) -> None:
         self._oracle = oracle

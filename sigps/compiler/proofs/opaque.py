@@ -1,14 +1,11 @@
-"""Values of which a proof knows next to nothing, and a program's functions run on them.
-
-A function that does more with such a value than the value can bear raises, and then nothing is proven.
-"""
+"""Values for proofs, which support no more than comparing or copying, and a program's functions run on them."""
 
 from __future__ import annotations
 
 import ast
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from sigps.compiler.program import VertexProgram
 
@@ -19,7 +16,7 @@ Functions = dict[str, Any]
 
 @functools.total_ordering
 class Value:
-    """A value of which only the order is known."""
+    """A value that can be compared with other such values, and copied."""
 
     def __init__(self, order: int) -> None:
         self.order = order
@@ -32,22 +29,21 @@ class Value:
     def __lt__(self, other: Value) -> bool:
         return self.order < other.order
 
-    def __hash__(self) -> int:
+    def _refused(self) -> NoReturn:
         raise TypeError("values can only be compared")
 
-    def __bool__(self) -> bool:
-        raise TypeError("values can only be compared")
+    __hash__ = __bool__ = _refused
 
 
 class Superstep:
-    """A superstep of which is only known whether it is the first."""
+    """A superstep that can only be compared with 0: one proof holds for all supersteps after the first."""
 
     def __init__(self, is_first: bool) -> None:
         self._sign = 0 if is_first else 1
 
     def _compared(self, other: object, holds: bool) -> bool:
         if type(other) is not int or other != 0:
-            raise TypeError("supersteps after the first are not told apart")
+            raise TypeError("supersteps after the first are all alike")
         return holds
 
     def __eq__(self, other: object) -> bool:
@@ -70,32 +66,28 @@ class Superstep:
 
 
 class Unknown:
-    """Something that must not be touched, only handed on."""
+    """A value that can only be copied."""
 
-    def __eq__(self, other: object) -> bool:
-        raise TypeError("something unknown was compared")
+    def _refused(self, *other: object) -> NoReturn:
+        raise TypeError("an opaque value was used")
 
-    def __hash__(self) -> int:
-        raise TypeError("something unknown was used")
-
-    def __bool__(self) -> bool:
-        raise TypeError("something unknown was tested")
+    __eq__ = __hash__ = __bool__ = _refused
 
 
 class Casts:
-    """Stands for NumPy: a value that is only copied keeps its order in every type that holds it."""
+    """Replaces NumPy: a cast returns the value itself, whose order every type that holds it keeps."""
 
     def __getattr__(self, name: str) -> Callable[[Any], Any]:
         return lambda value: value
 
 
 def functions(program: VertexProgram, numpy: Any, meanings: Mapping[str, Any]) -> Functions:
-    """Return the generated functions, with nothing in their reach but what is harmless.
+    """Return the generated functions, with no other globals than those given, `min` and `max`.
 
     Args:
         program: The program.
-        numpy: What stands for NumPy, and so for casts.
-        meanings: Global names that the functions may use.
+        numpy: Replaces NumPy, whose scalar types are the casts.
+        meanings: Global names that the functions may read, and their values.
     """
     names: Functions = {**meanings, "__np": numpy, "__builtins__": {"min": min, "max": max}}
     exec(compile(program.module, program.file, "exec"), names)
@@ -112,7 +104,7 @@ def call_compute(
     has: bool,
     given: Any,
 ) -> tuple[tuple[Any, ...], int, tuple[Any, ...]]:
-    """Compute one vertex of a program without aggregators; `given` stands for parameters and counts.
+    """Compute one vertex of a program without aggregators; `given` replaces each parameter and count.
 
     Returns:
         The states, the flags, and the record.

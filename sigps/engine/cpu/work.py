@@ -66,9 +66,9 @@ def walked_edges(
     no_reverse = np.empty(0, dtype=np.int64)
     if rows is None:  # it keeps something, and looks at nobody else's
         no_offsets = np.zeros(1, dtype=np.uint64)
-        return *walked, (nothing, no_offsets, nothing, nothing, no_reverse, kept.own, kept.seen)
+        return *walked, (nothing, no_offsets, nothing, nothing, no_reverse, kept.pending, kept.committed)
     reverse = rows.reverse if program.reads_reverse else no_reverse
-    return *walked, (rows.row_of, rows.offsets, rows.targets, nothing, reverse, kept.own, kept.seen)
+    return *walked, (rows.row_of, rows.offsets, rows.targets, nothing, reverse, kept.pending, kept.committed)
 
 
 def with_marks(walked: tuple[Any, ...], subgraph: Subgraph) -> tuple[Any, ...]:

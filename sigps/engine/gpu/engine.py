@@ -1,7 +1,7 @@
 """Supersteps of one partition in the memory of a GPU.
 
-`GpuEngine.lease(k)` is a launch of `kernels/lease.cu`, or a few: the device counts, decides and ends by itself, and
-the host reads what happened when a launch is over.
+`GpuEngine.lease(k)` is a launch of `kernels/cuda/lease.cu`, or a few: the device counts, chooses directions and ends
+a run itself, and the host reads statistics when a launch is over.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.compiler.dispatchers import compiling
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
 from sigps.device.cuda import Gpu
 from sigps.engine.aggregates import Aggregates
@@ -23,23 +24,17 @@ from sigps.engine.direction import (
 )
 from sigps.engine.exchange import Exchange, checked_gids
 from sigps.engine.gpu import snapshot as gpu_snapshot
-from sigps.engine.gpu import variant as gpu_form
-from sigps.engine.gpu.edges import brought, show_edges
-from sigps.engine.gpu.fields import DeviceFields
+from sigps.engine.gpu import variant as gpu_variant
+from sigps.engine.gpu.choice import find_gpu_obstacle
+from sigps.engine.gpu.edge_states import commit_edge_states, edge_state_on_host
 from sigps.engine.gpu.graph import graph_on_gpu
-from sigps.engine.gpu.launch import (
-    CLUSTER_DEGREE,
-    NO_CLUSTER,
-    WIDE,
-    Near,
-    choose_near,
-    num_blocks,
-)
+from sigps.engine.gpu.launch import CLUSTER_DEGREE, NO_CLUSTER, num_blocks
 from sigps.engine.gpu.memory_plan import MOST_SUPERSTEPS
+from sigps.engine.gpu.numbering import DeviceFields
 from sigps.engine.gpu.priority import GpuBuckets
 from sigps.engine.gpu.run_memory import RunMemory
 from sigps.engine.gpu.triangles import count_around
-from sigps.engine.gpu.variant import Form
+from sigps.engine.gpu.variant import Variant
 from sigps.engine.master_compute import MasterCompute
 from sigps.engine.partition.edge_states import check_names
 from sigps.engine.partition.subgraph import Subgraph
@@ -57,7 +52,7 @@ from sigps.kernels.cuda.lease import (
     UNKNOWN_TARGET,
 )
 
-__all__ = ["GpuEngine", "GpuProgram", "find_gpu_obstacle"]
+__all__ = ["GpuEngine", "GpuProgram"]
 
 
 @dataclass(frozen=True)
@@ -66,23 +61,6 @@ class GpuProgram:
 
     program: VertexProgram
     gpu: Gpu
-
-
-def find_gpu_obstacle(program: VertexProgram, deterministic: bool, *, resumes: bool = False) -> str | None:
-    """Tell what of a program the GPU engine is not built for yet; None where it can run.
-
-    Args:
-        program: The program.
-        deterministic: Whether sums of floats must not depend on how the work is divided.
-        resumes: Whether the run goes on from any device's state log.
-    """
-    floats = [*program.message_dtypes, *program.aggregate_dtypes]
-    if deterministic and any(d.kind == "f" for d in floats):
-        return "deterministic sums of floats"
-    combines = program.consumption is not Consumption.LISTED
-    if resumes and combines and program.delivery is Delivery.DIRECT:
-        return "state logs of a CPU that combined what send_to() sent"
-    return None
 
 
 class GpuEngine:
@@ -103,6 +81,8 @@ class GpuEngine:
     """
 
     has_peers = False
+    detects_lost_ranks = False
+    traced: list[dict[str, Any]] | None = None
 
     def __init__(
         self,
@@ -136,29 +116,28 @@ class GpuEngine:
         self._graph = graph_on_gpu(subgraph, native.gpu, sorts_rows=not in_order)
         self._columns = _column_types(subgraph)
         self._has_narrow_ids = self._everywhere(self._graph.has_narrow_ids)
-        self._form = self._compiled(native.program)
+        self._variant = self._compiled(native.program)
         alone = exchange.size == 1
         self._num_edges = subgraph.incoming.ends.size  # on all GPUs
         can_wait = asynchronous and not self._goes_by_edge
         self._is_priority_form = can_wait and native.program.priority_form is not None
-        self._rounds = self._few = 0
+        self._rounds = self._num_small = 0
         self._buckets: GpuBuckets | None = None
         posts = native.program.delivery is Delivery.DIRECT
         pulled = "mailbox" if posts else "edge" if self._goes_by_edge else "pull"
         self._directions = {PULL: pulled, PUSH: "push"}
         may_have_cluster = alone and not saves and master is None
         is_mesh = self._graph.most_out_edges <= CLUSTER_DEGREE
-        self._has_cluster = may_have_cluster and is_mesh and self._form.cluster != NO_CLUSTER
+        self._has_cluster = may_have_cluster and is_mesh and self._variant.cluster != NO_CLUSTER
         self._memory = self._run_memory()
         self._lease = self._memory.lease
         self._lease["forced"] = 1 if self._goes_by_edge else {None: 0, "pull": 1, "push": 2}[forced]
 
     def _run_memory(self) -> RunMemory:
         return RunMemory(
-            self._form.compiled,
+            self._variant.compiled,
             self._graph,
             self._params,
-            self._subgraph,
             has_cluster=self._has_cluster,
             goes_by_edge=self._goes_by_edge,
         )
@@ -221,18 +200,20 @@ class GpuEngine:
         self._put(snapshot)
 
     def state(self, name: str) -> NDArray[Any]:
-        """Return the values of a state field, [num_owned], by local id; a copy on the host."""
-        return self._fields(self._graph.places)[name]
+        """Return the values of a state field, [num_owned], by the host's local ids; a copy on the host."""
+        return self._fields(self._graph.numbering.host_order)[name]
 
     def begin(self, name: str, values: NDArray[Any]) -> None:
-        """Let a state field begin with these values, [num_owned] by local id; before superstep 0."""
+        """Let a state field begin with these values, [num_owned] by the host's local ids; before superstep 0."""
         import cupy
 
         state = self._memory.states[[f.name for f in self._program.states].index(name)]
-        state[self._graph.places] = cupy.asarray(values).astype(state.dtype, copy=False)
+        state[self._graph.numbering.host_order] = cupy.asarray(values).astype(state.dtype, copy=False)
 
-    def begin_measured(self, measures: Mapping[str, str], *, directed: bool) -> None:
+    def begin_measured(self, measures: Mapping[str, str], *, directed: bool) -> bool:
         """Let state fields begin with measures of the graph, counted here once a graph; before superstep 0.
+
+        On several ranks it leaves counting to the caller.
 
         Args:
             measures: Attributes of `Around`, by the names of the fields.
@@ -241,11 +222,13 @@ class GpuEngine:
         Raises:
             DeviceError: If the GPU has no memory to count; it names the bytes.
         """
-        assert self._exchange.size == 1
+        if self._exchange.size > 1:
+            return False
         found = self._graph.once("around", lambda: count_around(self._graph, self._gpu, directed=directed))
         names = [f.name for f in self._program.states]
         for field, measure in measures.items():
             self._memory.states[names.index(field)][:] = getattr(found, measure)
+        return True
 
     def save(self) -> Snapshot:
         """Return copies of what this partition needs to go on; between leases, and in no run in priority order."""
@@ -254,8 +237,7 @@ class GpuEngine:
         assert self._control is not None
         snapshot = gpu_snapshot.save(
             self._memory,
-            self._form.compiled,
-            self._graph,
+            self._variant.compiled,
             self._control,
             self.aggregates.values,
             self._subgraph.owned_gids,
@@ -263,17 +245,7 @@ class GpuEngine:
         )
         if self._program.edge_states:
             snapshot = replace(snapshot, sources=self._subgraph.sources_of_edges())
-        if self._subgraph.gids is None:
-            return snapshot
-        return replace(snapshot, ends=self._gids_of_ends(np.asarray(snapshot.ends)))
-
-    def _gids_of_ends(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the gids of the ends of what is in flight, as the device names them."""
-        return self._subgraph.owned_gids[ends]
-
-    def _ends_of(self, gids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return what the device calls them."""
-        return self._subgraph.local_ids(gids)
+        return snapshot
 
     def _gids_of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         return self._exchange.find(ids, self.superstep - 1)
@@ -293,76 +265,70 @@ class GpuEngine:
             self._put(snapshot)
 
     def _put(self, snapshot: Snapshot) -> None:
-        form, local_ids = self._form, self._subgraph.local_ids
-        mine = replace(
-            snapshot,
-            gids=local_ids(snapshot.gids),
-            ends=self._ends_of(snapshot.ends),
-            sources=local_ids(snapshot.sources),
-        )
-        self._control = gpu_snapshot.restore(mine, self._memory, form.compiled, self._graph, form.push_gain)
-        self._show_edges()
+        variant = self._variant
+        mine = replace(snapshot, sources=self._subgraph.local_ids(snapshot.sources))
+        self._control = gpu_snapshot.restore(mine, self._memory, variant.compiled, variant.push_gain)
+        self._commit_edges()
         self.aggregates.restore(snapshot.aggregates)
         self._memory.set_aggregates(self.aggregates.values)
         self.superstep = snapshot.superstep
 
-    def _show_edges(self) -> int:
-        """Let all see what is kept on edges; return the bytes that left this rank. Collective."""
-        return show_edges(self._memory, self._graph, self._exchange)
+    def _commit_edges(self) -> int:
+        """Commit what was written on edges; return the bytes that left this rank. Collective."""
+        return commit_edge_states(self._memory, self._exchange)
 
     def edge_state(self, name: str) -> NDArray[Any]:
-        """Return what vertices keep on their out-edges, in the order of `Subgraph.outgoing`; a copy on the host."""
-        own, _ = self._memory.kept_on_edges()
-        return brought(own[[f.name for f in self._program.edge_states].index(name)], self._graph)
+        """Return an edge state, [num_out_edges] in the order of `Subgraph.outgoing`; a copy on the host."""
+        pending, _ = self._memory.edge_states()
+        values = pending[[f.name for f in self._program.edge_states].index(name)]
+        return edge_state_on_host(values, self._graph.walked)
 
     def fields(self) -> DeviceFields:
-        """Return all state fields, in the order of gids; they stay where they are, what else the run has may go."""
-        return self._fields(self._graph.places_by_gid())
+        """Return all state fields, in the order of gids; they stay on the device, the run's other memory may go."""
+        return self._fields(self._graph.numbering.by_gid)
 
-    def _fields(self, places: Any) -> DeviceFields:
+    def _fields(self, order: Any) -> DeviceFields:
         kept = zip(self._program.states, self._memory.states, self._program.state_dtypes, strict=True)
-        return DeviceFields({f.name: (values, dtype) for f, values, dtype in kept}, places)
+        return DeviceFields({f.name: (values, dtype) for f, values, dtype in kept}, order)
 
     def _launch(self, end: int, outcome: Outcome) -> int:
-        """Run up to a superstep; return how it ended, once there was room for all mail.
+        """Run up to a superstep; return how the last launch ended.
 
-        Launches follow each other where mail found no room, and where supersteps become small, or large again.
+        Another launch follows where direct messages need more capacity, and where supersteps become small, or large.
         """
-        form = self._form
-        self._lease["end"], self._lease["push_gain"] = end, form.push_gain
-        self._lease["small_frontier_messages"] = form.cluster.most_messages if self._has_cluster else 0
+        variant = self._variant
+        self._lease["end"], self._lease["push_gain"] = end, variant.push_gain
+        self._lease["small_frontier_messages"] = variant.cluster.most_messages if self._has_cluster else 0
         lanes = 32 if self._program.reads_neighbors else 1  # that compute a vertex
         blocks = num_blocks(
-            self._gpu.num_sms * form.blocks_per_sm,
-            self._graph.places.size * lanes,
+            self._gpu.num_sms * variant.blocks_per_sm,
+            self._graph.num_owned * lanes,
             self._graph.incoming.rows.num_positions,
-            form.shape.threads,
+            variant.shape.threads,
         )
-        near = self._near(form, blocks)
+        cache = variant.shared_cache(
+            num_vertices=self._graph.num_owned,
+            num_edges=int(self._lease["num_in_edges"]),
+            num_blocks=blocks,
+            num_hot_ghosts=int(self._lease["num_hot"]) if self.has_peers else 0,
+        )
+        for name in ("num_records", "num_bits", "num_ghosts"):
+            self._lease[name.replace("num_", "num_cached_")] = getattr(cache, name)
         ending = RUNNING
         while ending in (RUNNING, NO_CAPACITY) and self.superstep < end:
-            if self._few < SMALL_BEFORE_SWITCH:
-                form.run_lease.launch(
-                    blocks, form.shape.threads, (self._lease,), shared_bytes=near.num_bytes, cooperative=True
-                )
+            if self._num_small < SMALL_BEFORE_SWITCH:
+                variant.launch(self._lease, blocks, cache)
             else:
-                cluster = form.cluster
-                assert form.run_small_frontier is not None
-                form.run_small_frontier.launch_cluster(
-                    cluster.blocks, cluster.threads, (self._lease,), shared_bytes=cluster.shared_bytes
-                )
+                variant.launch_small_frontier(self._lease)
             control, stats = self._memory.read_back()
             outcome.stats.append_rows(stats, self._directions)
-            self._control, plan = control, control["next"]
-            self.superstep, ending, self._few = (
-                int(plan["superstep"]),
-                int(plan["ending"]),
-                int(plan["num_small"]),
-            )
+            self._control, upcoming = control, control["next"]
+            self.superstep, self._num_small = int(upcoming["superstep"]), int(upcoming["num_small"])
+            ending = int(upcoming["ending"])
             if ending == NO_CAPACITY:
-                self._make_mail_room(control)
+                self._grow_direct(control)
         if ending == UNKNOWN_TARGET:
-            self._refuse_lost_mail(control)
+            self._refuse_unknown_target(control)
         if ending == PEER_LOST:
             lost_rank = int(control["lost_id"])
             raise ExchangeError(
@@ -372,39 +338,25 @@ class GpuEngine:
             )
         return ending
 
-    def _make_mail_room(self, control: Any) -> None:
-        self._memory.make_mail_room(control)
+    def _grow_direct(self, control: Any) -> None:
+        """Make capacity for the direct messages of a superstep that ran out of it, and let it go on."""
+        self._memory.direct.grow(int(control["next"]["superstep"]))
+        self._memory.resume(control)
 
-    def _refuse_lost_mail(self, control: Any) -> None:
+    def _refuse_unknown_target(self, control: Any) -> None:
+        """Raise the error of a direct message to an id that is not in the graph."""
         lost = np.array([control["lost_id"]], dtype=np.int64)
         checked_gids(lost, np.array([-1]), 0, self.superstep - 1)
 
-    def _near(self, form: Form, num_blocks: int) -> Near:
-        """Choose what a pull copies to shared memory, and tell the kernel."""
-        program = form.compiled.program
-        near = Near(0, 0, 0)
-        if form.shape == WIDE and program.consumption is not Consumption.LISTED:
-            near = choose_near(
-                shared_bytes=form.shared_bytes,
-                record_bytes=form.record_bytes,
-                num_vertices=self._graph.places.size,
-                num_edges=int(self._lease["num_in_edges"]),
-                num_blocks=num_blocks,
-                num_hot_ghosts=int(self._lease["num_hot"]) if self.has_peers else 0,
-            )
-        self._lease["num_cached_records"], self._lease["num_cached_bits"] = near.num_records, near.num_bits
-        self._lease["num_cached_ghosts"] = near.num_ghosts
-        return near
-
-    def _compiled(self, program: VertexProgram) -> Form:
-        with gpu_form.compiling:
+    def _compiled(self, program: VertexProgram) -> Variant:
+        with compiling:
             known = program, self._columns, self._has_narrow_ids, self._gpu, self.has_peers
-            return gpu_form.form_of(*known, self._goes_by_edge)
+            return gpu_variant.load_variant(*known, self._goes_by_edge)
 
     def _release(self) -> bool:
-        """Let the best value withheld spread alone, or all of them; tell whether there was one.
+        """Release the bucket of the best value, or all buckets; return whether there was one.
 
-        As `engine.withheld` does on the CPU.
+        As `engine/cpu/priority.py` does on CPU cores.
         """
         memory, parity = self._memory, self.superstep & 1
         takes_min = self._program.slots[0].op == "min"
@@ -418,24 +370,24 @@ class GpuEngine:
         spreads_alone = choice == "best"
         records = memory.array(f"records{parity}", values.dtype)
         num_senders, edges = self._buckets.release(best if spreads_alone else None, records, sent)
-        form = self._program.priority_form if spreads_alone else self._program
-        assert form is not None
-        self._form = self._compiled(form)
+        program = self._program.priority_form if spreads_alone else self._program
+        assert program is not None
+        self._variant = self._compiled(program)
         self._is_priority_form = spreads_alone
-        self._plan_release(num_senders, edges)
-        self._few = 0
+        self._set_released(num_senders, edges)
+        self._num_small = 0
         return waiting_edges > 0
 
-    def _plan_release(self, num_senders: int, edges: int) -> None:
-        """Plan a superstep to which so many sent, along so many edges."""
-        self._memory.plan(self.superstep, edges, self._form.push_gain, has_retired=True)
+    def _set_released(self, num_senders: int, edges: int) -> None:
+        """Let the next launch begin with the messages of so many senders, along so many edges."""
+        self._memory.set_next(self.superstep, edges, self._variant.push_gain, has_retired=True)
 
     def _everywhere(self, holds: bool) -> bool:
-        """Tell whether something holds on all partitions that share kernels' arrays."""
+        """Return whether something holds on all partitions that share kernels' arrays."""
         return holds
 
     def _best_of_all(self, waiting_edges: int, best: int, takes_min: bool) -> tuple[int, int]:
-        """Return what `GpuBuckets.find` would of all partitions."""
+        """Return what `GpuBuckets.find` would return of all partitions together."""
         return waiting_edges, best
 
 

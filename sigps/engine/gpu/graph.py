@@ -1,7 +1,6 @@
 """A partition's edges in the memory of a GPU, laid out once and kept as long as the partition is.
 
-Places of ghosts follow those of owned vertices. In-edges are rows of owned vertices alone; out-edges are rows of
-both, and lead to owned vertices.
+In-edges are rows of owned vertices alone; out-edges are rows of owned vertices and ghosts, and lead to owned vertices.
 """
 
 from __future__ import annotations
@@ -14,67 +13,48 @@ from typing import Any
 import numpy as np
 
 from sigps.device.cuda import Gpu, Kernel, Module
-from sigps.engine.gpu.layout import (
-    LOOKING_UP,
-    GhostPlaces,
-    Rows,
-    place,
-    place_ghosts,
-    rows_of_positions,
-    sorted_by_degree,
-)
-from sigps.engine.gpu.memory_plan import ORDERING, SORTING
-from sigps.engine.gpu.run_memory import check_fits
+from sigps.engine.gpu.layout import LOOKING_UP, Rows, lay_out, rows_of_positions
+from sigps.engine.gpu.memory_plan import ORDERING, SORTING, check_fits
+from sigps.engine.gpu.numbering import Numbering
 from sigps.engine.gpu.walked_rows import WalkedRows
 from sigps.engine.partition.edge_list import EdgeList
 from sigps.engine.partition.subgraph import Subgraph, columns_of
-from sigps.kernels.cuda.lease import EDGES, HUB_DEGREE, NO_VERTEX
+from sigps.kernels.cuda.lease import EDGES, HUB_DEGREE
 
 __all__ = ["GpuGraph", "graph_on_gpu"]
 
 
 class GpuGraph:
-    """The edges of a partition, by target and by source, in the order of degrees.
+    """The edges of a partition, by target and by source.
 
     Attributes:
-        places: [num_owned], uint32: where a local id went.
-        all_places: The same of owned vertices and ghosts; `places` is the beginning of it.
-        num_places: Owned vertices; where there are other partitions, they and all places of ghosts.
-        ghosts: Where ghosts went; None where there are no other partitions.
-        incoming: In-edges; `columns` names what has been brought along so far.
+        numbering: The local ids of vertices.
+        num_owned: Owned vertices.
+        num_lids: Local ids, those of ghosts among them.
+        incoming: In-edges.
         outgoing: The same edges by source; the very same object where the graph is symmetric.
         out_degrees: [num_owned], uint32; edges to other partitions count.
         could_send: Owned vertices with an out-edge.
         num_hubs: Vertices with so many out-edges that the whole grid pushes for them.
         most_out_edges: The most that a vertex has.
         has_narrow_ids: Whether every id that compute() sees fits an int32.
-        is_sorted: Whether the edges of each row of `incoming` are in ascending order of places.
+        is_sorted: Whether the edges of each row of `incoming` are in ascending order of their sources' local ids.
         kept: What runs leave for later runs on the graph.
     """
 
     def __init__(self, subgraph: Subgraph, gpu: Gpu, *, sorts_rows: bool) -> None:
         import cupy
 
-        self._subgraph, self._gpu = weakref.ref(subgraph), gpu
-        degrees = cupy.asarray(np.diff(subgraph.incoming.offsets).astype(np.uint32))
-        order = sorted_by_degree(cupy, degrees)
-        places = cupy.empty(degrees.size, dtype=cupy.uint32)
-        places[order] = cupy.arange(degrees.size, dtype=cupy.uint32)
-        self.num_places, self.all_places = places.size, places
-        self.ghosts: GhostPlaces | None = None
-        if subgraph.ghost_bounds is not None:
-            self.ghosts = place_ghosts(places.size, subgraph.ghost_bounds)
-            self.num_places = int(self.ghosts.cold[-1])
-            of_ghosts = cupy.asarray(self.ghosts.places(subgraph.ghost_bounds))
-            self.all_places = cupy.concatenate([places, of_ghosts])
-        self.places = self.all_places[: degrees.size]
-        rows = place(cupy, degrees[order])
-        self.incoming = _PlacedEdges(subgraph.incoming, rows, self.all_places, gpu, sorts_rows)
+        self._gpu = gpu
+        self.numbering = numbering = Numbering(cupy, subgraph)
+        self.num_owned, self.num_lids = numbering.num_owned, numbering.num_lids
+        rows = lay_out(cupy, numbering.in_degrees)
+        self.incoming = _EdgesOnGpu(subgraph.incoming, rows, numbering.lids, gpu, sorts_rows)
         self.is_symmetric = subgraph.gids is None and _is_same(subgraph.incoming, subgraph.pushed)
-        self.outgoing = self.incoming if self.is_symmetric else self._placed_by_source(subgraph.pushed)
+        self.outgoing = self.incoming if self.is_symmetric else self._by_source(subgraph.pushed)
         self.out_degrees = self.outgoing.rows.degrees
-        if subgraph.gids is not None:
-            self.out_degrees = cupy.asarray(subgraph.out_degrees.astype(np.uint32))[order]
+        if numbering.is_hosts:
+            self.out_degrees = cupy.asarray(subgraph.out_degrees.astype(np.uint32))
         self.could_send = int((self.out_degrees > 0).sum())
         self.num_hubs = int((self.outgoing.rows.degrees > HUB_DEGREE).sum())
         self.most_out_edges = int(self.out_degrees.max()) if self.out_degrees.size else 0
@@ -83,64 +63,19 @@ class GpuGraph:
         self.kept: dict[Any, Any] = {}
         self._arrays: dict[str, Any] = {}
 
-    def _placed_by_source(self, edges: EdgeList) -> _PlacedEdges:
-        """Lay edges out whose sources may be ghosts; places that are no vertex's get empty rows."""
+    def _by_source(self, edges: EdgeList) -> _EdgesOnGpu:
+        """Lay edges out whose sources may be ghosts; local ids of no vertex get empty rows."""
         import cupy
 
-        unused = cupy.ones(self.num_places, dtype=cupy.bool_)
-        unused[self.all_places] = False
-        places = cupy.concatenate([self.all_places, cupy.flatnonzero(unused).astype(cupy.uint32)])
-        filled = np.full(self.num_places + 1, edges.offsets[-1], dtype=np.uint64)
+        unused = cupy.ones(self.num_lids, dtype=cupy.bool_)
+        unused[self.numbering.lids] = False
+        lids = cupy.concatenate([self.numbering.lids, cupy.flatnonzero(unused).astype(cupy.uint32)])
+        filled = np.full(self.num_lids + 1, edges.offsets[-1], dtype=np.uint64)
         filled[: edges.offsets.size] = edges.offsets
-        degrees = cupy.empty(self.num_places, dtype=cupy.uint32)
-        degrees[places] = cupy.asarray(np.diff(filled).astype(np.uint32))
-        rows = place(cupy, degrees, in_slices=False)
-        return _PlacedEdges(EdgeList(filled, edges.ends, edges.columns), rows, places, self._gpu, False)
-
-    def places_by_gid(self) -> Any:
-        """Return the places of owned vertices in ascending order of their gids."""
-        import cupy
-
-        if self._partition().gids is None:
-            return self.places
-        return self.once("places by gid", lambda: self.places[cupy.asarray(self._partition().by_gid)])
-
-    def places_of_gids(self) -> Any:
-        """Return the place of each vertex of the whole graph, [num_vertices] by gid; NO_VERTEX for those of others."""
-        import cupy
-
-        def make() -> Any:
-            partition = self._partition()
-            check_fits({"where vertices are": 4 * partition.num_vertices})
-            places = cupy.full(partition.num_vertices, NO_VERTEX, dtype=cupy.uint32)
-            places[cupy.asarray(partition.owned_gids)] = self.places
-            return places
-
-        return self.once("places of gids", make)
-
-    def ids(self, narrow: bool) -> Any:
-        """Return the ids that compute() sees, [num_places] in the order of places, as int32 or int64."""
-        import cupy
-
-        dtype = "int32" if narrow else "int64"
-
-        def make() -> Any:
-            ids = cupy.asarray(self._partition().ids)
-            by_place = cupy.zeros(self.num_places, dtype=dtype)
-            by_place[self.all_places] = (ids if ids.size else cupy.arange(self.num_places)).astype(dtype)
-            return by_place
-
-        return self.once(f"ids {dtype}", make)
-
-    def sorted_ids(self) -> tuple[int, int]:
-        """Return where the ids that compute() sees lie, ascending, and the places they belong to; 0, 0 for lids."""
-        import cupy
-
-        if not self._partition().ids.size:
-            return 0, 0
-        ids = self.ids(narrow=False)[: self.places.size]
-        order = self.once("places by id", lambda: cupy.argsort(ids).astype(cupy.uint32))
-        return self.once("ids ascending", lambda: ids[order]).data.ptr, order.data.ptr
+        degrees = cupy.empty(self.num_lids, dtype=cupy.uint32)
+        degrees[lids] = cupy.asarray(np.diff(filled).astype(np.uint32))
+        rows = lay_out(cupy, degrees, in_slices=False)
+        return _EdgesOnGpu(EdgeList(filled, edges.ends, edges.columns), rows, lids, self._gpu, False)
 
     def list_offsets(self) -> Any:
         """Return where each vertex's list of messages begins, one slot an in-edge, [num_owned + 1], uint64."""
@@ -151,12 +86,7 @@ class GpuGraph:
         """The out-edges as compute() walks them; of a partition that has them."""
         import cupy
 
-        return WalkedRows(cupy, self._partition(), self.places, self.out_degrees, check_fits)
-
-    def _partition(self) -> Subgraph:
-        subgraph = self._subgraph()
-        assert subgraph is not None
-        return subgraph
+        return WalkedRows(cupy, self.numbering, check_fits)
 
     def once(self, name: str, make: Callable[[], Any]) -> Any:
         """Return what is made at its first use and kept as long as the graph is."""
@@ -177,18 +107,25 @@ def _offsets_of(degrees: Any) -> Any:
     return offsets
 
 
-class _PlacedEdges:
-    """Edges at their places.
+class _EdgesOnGpu:
+    """Edges at their positions.
 
-    Sorted by the place of the other end, edges of neighbouring lanes read records that lie together, the often read
+    Sorted by the local id of the other end, edges of neighbouring lanes read records that lie together, the most read
     ones first. Where the order of in-edges means something, it is kept.
+
+    Args:
+        edges: The edges, rows and ends by their numbers on the host.
+        rows: The positions of rows, by local id.
+        lids: [num_rows or more], uint32: the local id of each number on the host.
+        gpu: The GPU.
+        sorts_rows: Whether to sort each row by the local ids of ends.
     """
 
-    def __init__(self, edges: EdgeList, rows: Rows, places: Any, gpu: Gpu, sorts_rows: bool) -> None:
+    def __init__(self, edges: EdgeList, rows: Rows, lids: Any, gpu: Gpu, sorts_rows: bool) -> None:
         import cupy
 
         self.rows = rows
-        self._edges, self._places, self._gpu, self._sorts_rows = edges, places, gpu, sorts_rows
+        self._edges, self._lids, self._gpu, self._sorts_rows = edges, lids, gpu, sorts_rows
         check_fits(
             {
                 "edges": 4 * rows.num_positions,
@@ -200,10 +137,10 @@ class _PlacedEdges:
         if sorts_rows:
             keys = self._keys()
             keys.sort()
-            self._place_sorted(32, keys.astype(cupy.uint32), self.ends)
+            self._move_sorted(32, keys.astype(cupy.uint32), self.ends)
         else:
             ends = cupy.asarray(edges.ends.astype(np.uint32, copy=False))
-            self._launch("place_ends", places, cupy.asarray(edges.offsets), ends, self.ends)
+            self._launch("place_ends", lids, cupy.asarray(edges.offsets), ends, self.ends)
 
     def column(self, name: str) -> Any:
         """Return an edge column, by position; laid out at its first use."""
@@ -217,22 +154,22 @@ class _PlacedEdges:
                     "laying it out": values.size * (ORDERING if self._sorts_rows else values.dtype.itemsize),
                 }
             )
-            placed = cupy.zeros(max(self.rows.num_positions, 1), dtype=values.dtype)
+            moved = cupy.zeros(max(self.rows.num_positions, 1), dtype=values.dtype)
             if values.strides == (0,):
-                placed.fill(values[0] if values.size else 0)
+                moved.fill(values[0] if values.size else 0)
             elif self._sorts_rows:
                 order = cupy.argsort(self._keys(), kind="stable")
-                self._place_sorted(values.dtype.itemsize * 8, cupy.asarray(values)[order], placed)
+                self._move_sorted(values.dtype.itemsize * 8, cupy.asarray(values)[order], moved)
             else:
                 offsets = cupy.asarray(self._edges.offsets)
                 what = f"place_column_{values.dtype.itemsize * 8}"
-                self._launch(what, self._places, offsets, cupy.asarray(values), placed)
-            self._columns[name] = placed
+                self._launch(what, self._lids, offsets, cupy.asarray(values), moved)
+            self._columns[name] = moved
         return self._columns[name]
 
     @functools.cached_property
     def targets(self) -> Any:
-        """The row of each position, as `rows_of_positions` tells it; laid out at its first use."""
+        """The row of each position, as `rows_of_positions` returns it; laid out at its first use."""
         import cupy
 
         check_fits({"the targets of edges": 4 * self.rows.num_positions, "laying them out": LOOKING_UP})
@@ -245,24 +182,24 @@ class _PlacedEdges:
         arrays = {"offsets": rows.offsets, "slices": rows.slices, "ends": self.ends, "degrees": rows.degrees}
         for name, array in arrays.items():
             filled[name] = array.data.ptr
-        filled["num_csr_rows"], filled["num_rows"] = rows.num_heavy, rows.degrees.size
+        filled["num_csr_rows"], filled["num_rows"] = rows.num_csr_rows, rows.degrees.size
         return filled
 
     def _keys(self) -> Any:
-        """Return for each edge the place of its row, and of its other end, as one number."""
+        """Return for each edge the local ids of its row and of its other end, as one number."""
         import cupy
 
         ends = cupy.asarray(self._edges.ends.astype(np.uint32, copy=False))
         keys = cupy.empty(ends.size, dtype=cupy.uint64)
-        self._launch("make_keys", self._places, cupy.asarray(self._edges.offsets), ends, keys)
+        self._launch("make_keys", self._lids, cupy.asarray(self._edges.offsets), ends, keys)
         return keys
 
-    def _place_sorted(self, bits: int, values: Any, placed: Any) -> None:
-        """Bring values that have the order of keys to their places."""
+    def _move_sorted(self, bits: int, values: Any, moved: Any) -> None:
+        """Bring values that have the order of keys to their positions."""
         import cupy
 
-        places = cupy.arange(self.rows.degrees.size, dtype=cupy.uint32)
-        self._launch(f"place_column_{bits}", places, _offsets_of(self.rows.degrees), values, placed)
+        rows = cupy.arange(self.rows.degrees.size, dtype=cupy.uint32)
+        self._launch(f"place_column_{bits}", rows, _offsets_of(self.rows.degrees), values, moved)
 
     def _launch(self, what: str, *arrays: Any) -> None:
         kernel = _layout_kernel(f"{what}_warp_mapped", self._gpu)

@@ -11,11 +11,11 @@ __all__ = [
     "NO_CLUSTER",
     "WIDE",
     "Cluster",
-    "Near",
     "Shape",
+    "SharedCache",
     "choose_cluster",
-    "choose_near",
     "choose_shape",
+    "choose_shared_cache",
     "fit_cluster",
     "num_blocks",
 ]
@@ -42,23 +42,23 @@ NARROW = Shape(256, 6)
 """Many small blocks: a search that stops at the first hit waits more than it computes."""
 
 MEDIUM = Shape(256, 4)
-"""Fewer, with more registers: an edge column beside each record, or loops of `compute()` over edges."""
+"""Fewer, with more registers: for an edge column beside each record, or loops of `compute()` over edges."""
 
 WIDE = Shape(1024, 1)
-"""One block has all the shared memory, in which the records are kept that are read most often."""
+"""One block has all the shared memory, which caches the records that are read most often."""
 
 
 def choose_shape(*, record_bytes: int, stops_early: bool, reads_columns: bool, walks: bool = False) -> Shape:
     """Choose the shape for a program.
 
-    Whoever gathers nothing but records is limited by how often these come from far away, and takes the shape that
-    keeps some of them near. Where a pull stops at the first hit, or reads as much of each edge as of its source,
-    that is not so.
+    A program that gathers nothing but records is limited by how many of these come from L2 and beyond, and takes the
+    shape with a shared-memory cache of records. That is not so where a pull stops at the first hit, or reads as much
+    of each edge as of its source.
 
     Args:
         record_bytes: The size of an outbox record; 0: none.
         stops_early: Whether a pull may stop before it has seen all.
-        reads_columns: Whether messages need edge columns, or compute() what is kept on edges and rows of neighbours.
+        reads_columns: Whether messages need edge columns, or compute() edge states and rows of neighbours.
         walks: Whether compute() walks its out-edges, other than to send.
 
     >>> choose_shape(record_bytes=4, stops_early=False, reads_columns=False) == WIDE
@@ -73,12 +73,12 @@ def choose_shape(*, record_bytes: int, stops_early: bool, reads_columns: bool, w
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster of thread blocks, which does small supersteps by itself.
+    """A cluster of thread blocks, which runs small supersteps in the small-frontier kernel.
 
     Attributes:
         blocks: How many they are.
         threads: Threads of each; 0: there is none.
-        most_messages: The messages of the largest superstep that is left to them.
+        most_messages: The messages of the largest superstep that it runs.
     """
 
     blocks: int
@@ -91,7 +91,7 @@ class Cluster:
 
     @property
     def shared_bytes(self) -> int:
-        """What each block lists: targets of two supersteps, all of which it may find."""
+        """The bytes of a block's lists: targets of two supersteps, all of which one block may find."""
         return 2 * 4 * self.most_messages
 
 
@@ -102,11 +102,11 @@ That pays in meshes and road networks, which take thousands of supersteps.
 """
 
 NO_CLUSTER = Cluster(0, 0, 0)
-"""Blocks of this GPU cannot meet in clusters."""
+"""This GPU has no clusters of blocks."""
 
 
 def choose_cluster(arch: str) -> Cluster:
-    """Choose the cluster for small supersteps: the largest that there is.
+    """Choose the cluster of the small-frontier kernel: the largest that there is.
 
     >>> choose_cluster("sm_80") == NO_CLUSTER
     True
@@ -115,9 +115,9 @@ def choose_cluster(arch: str) -> Cluster:
 
 
 def fit_cluster(cluster: Cluster, shared_bytes: int) -> Cluster:
-    """Leave less to a cluster whose lists take more shared memory than a block can have.
+    """Halve the messages of a cluster until its lists fit the shared memory of a block.
 
-    >>> [fit_cluster(Cluster(16, 1024, 1 << 14), room).most_messages for room in (200_000, 100_000)]
+    >>> [fit_cluster(Cluster(16, 1024, 1 << 14), num_bytes).most_messages for num_bytes in (200_000, 100_000)]
     [16384, 8192]
     """
     while cluster.shared_bytes > shared_bytes:
@@ -125,28 +125,28 @@ def fit_cluster(cluster: Cluster, shared_bytes: int) -> Cluster:
     return cluster
 
 
-_NEAR_SHARE = 0.8
-"""How much of the shared memory that a block can have is used: what is left of it caches what is far."""
+_CACHE_SHARE = 0.8
+"""The share of a block's shared memory that is used: the rest is left to the L1 cache."""
 
-_NEAR_BITS = 1 << 18
-"""The most vertices whose bits are copied: more are hardly read, and copying takes time."""
+_CACHED_BITS = 1 << 18
+"""The most vertices whose bits are copied: those of others are hardly read, and copying takes time."""
 
-_MOST_FOR_GHOSTS = 0.9
-"""The share of that which ghosts may take."""
+_GHOST_SHARE = 0.9
+"""The share of the cache that ghosts may take."""
 
 _EDGES_PER_COPY = 8
-"""Edges that a block must read for each vertex that it copies, or the copy does not pay."""
+"""Edges that a block must read for each vertex that it copies, so that the copy pays."""
 
 
 @dataclass(frozen=True)
-class Near:
-    """What of the first vertices each block copies to its shared memory in a pull.
+class SharedCache:
+    """The shared-memory cache of each block in a pull: records and sender bits of the first vertices.
 
     Attributes:
-        num_records: Records; a multiple of 32.
-        num_bits: Bits that tell who sent; a multiple of 32.
-        num_bytes: The shared memory that this takes.
-        num_ghosts: Records of the first ghosts; all of the hot ones, or none.
+        num_records: Records of owned vertices; a multiple of 32.
+        num_bits: Bits of the sender bitmap; a multiple of 32.
+        num_bytes: Its size.
+        num_ghosts: Records of the hot ghosts; of all, or none.
     """
 
     num_records: int
@@ -155,7 +155,7 @@ class Near:
     num_ghosts: int = 0
 
 
-def choose_near(
+def choose_shared_cache(
     *,
     shared_bytes: int,
     record_bytes: int,
@@ -163,31 +163,33 @@ def choose_near(
     num_edges: int,
     num_blocks: int,
     num_hot_ghosts: int = 0,
-) -> Near:
-    """Choose how many vertices' records and bits are worth a copy in every block.
+) -> SharedCache:
+    """Choose how many vertices' records and sender bits every block caches.
 
     Args:
         shared_bytes: Dynamic shared memory that a block can have.
-        record_bytes: The size of a record; 0: none. Records that are no whole words stay far.
+        record_bytes: The size of a record; 0: none. Records that are no whole words are not cached.
         num_vertices: Vertices of the partition.
         num_edges: Its in-edges.
         num_blocks: Blocks of a lease.
-        num_hot_ghosts: Places of ghosts that are read often.
+        num_hot_ghosts: Local ids of hot ghosts.
 
-    >>> choose_near(shared_bytes=200_000, record_bytes=4, num_vertices=10**6, num_edges=10**8, num_blocks=132)
-    Near(num_records=37024, num_bits=94688, num_bytes=159932, num_ghosts=0)
+    >>> choose_shared_cache(shared_bytes=200_000, record_bytes=4, num_vertices=10**6, num_edges=10**8, num_blocks=132)
+    SharedCache(num_records=37024, num_bits=94688, num_bytes=159932, num_ghosts=0)
     """
     worth = min(num_vertices, num_edges // num_blocks // _EDGES_PER_COPY)
-    room = int(shared_bytes * _NEAR_SHARE)
-    num_bits = min(worth, _NEAR_BITS, room * 8) // 32 * 32
-    left = room - num_bits // 8
+    most_bytes = int(shared_bytes * _CACHE_SHARE)
+    num_bits = min(worth, _CACHED_BITS, most_bytes * 8) // 32 * 32
+    left = most_bytes - num_bits // 8
     if record_bytes == 0 or record_bytes % 4:
-        return Near(0, num_bits, num_bits // 8)
-    pays = num_hot_ghosts <= worth and num_hot_ghosts * record_bytes <= left * _MOST_FOR_GHOSTS
+        return SharedCache(0, num_bits, num_bits // 8)
+    pays = num_hot_ghosts <= worth and num_hot_ghosts * record_bytes <= left * _GHOST_SHARE
     num_ghosts = num_hot_ghosts if pays else 0
     left -= num_ghosts * record_bytes
     num_records = min(worth, left // record_bytes) // 32 * 32
-    return Near(num_records, num_bits, (num_records + num_ghosts) * record_bytes + num_bits // 8, num_ghosts)
+    return SharedCache(
+        num_records, num_bits, (num_records + num_ghosts) * record_bytes + num_bits // 8, num_ghosts
+    )
 
 
 def num_blocks(resident: int, num_vertices: int, num_edges: int, threads: int) -> int:

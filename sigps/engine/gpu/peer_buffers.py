@@ -1,7 +1,7 @@
-"""The memory of GPUs that others' kernels use: of each rank's, where it begins as this rank sees it.
+"""Peer-mapped buffers: one of each rank's GPU, which the kernels of all ranks read and write.
 
-What was opened stays open for every later run of the same processes, and is given back only together, when one of
-them needs more: memory must not be freed while another process has it open.
+What was opened stays open for every later run of the same processes, and all are freed together, when one rank needs
+more: memory must not be freed while another process has it open.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import numpy as np
 
 from sigps.device import peer_memory
 from sigps.engine.exchange import Exchange
-from sigps.engine.gpu.run_memory import check_fits
+from sigps.engine.gpu.memory_plan import check_fits
 
-__all__ = ["Windows", "windows_of"]
+__all__ = ["PeerBuffers", "peer_buffers"]
 
 
 @dataclass(eq=False)
-class Windows:
-    """The memory of all ranks, this one's among it.
+class PeerBuffers:
+    """The buffers of all ranks, this one's among them.
 
     Attributes:
         own: This rank's, [bytes]; None before there is any.
-        addresses: Where each rank's begins here.
+        addresses: Where each rank's begins in this process.
     """
 
     own: Any = None
@@ -34,7 +34,7 @@ class Windows:
     _opened: list[peer_memory.Opened] = field(default_factory=list)
 
     def make(self, num_bytes: int, exchange: Exchange) -> None:
-        """Let every rank have at least so many bytes of its own. Collective; does nothing where all have them.
+        """Give every rank at least so many bytes of its own. Collective; does nothing where all have them.
 
         Raises:
             DeviceError: If the GPU has no memory for them.
@@ -42,8 +42,8 @@ class Windows:
         has_enough = self.own is not None and self.own.nbytes >= num_bytes
         if not exchange.gather(np.array([not has_enough], dtype=np.int64)).any():
             return
-        for window in self._opened:
-            window.close()
+        for buffer in self._opened:
+            buffer.close()
         self._opened, self.addresses = [], []
         exchange.gather(np.zeros(1, dtype=np.int64))  # all have closed what is to be freed
         self.own = None
@@ -59,10 +59,10 @@ class Windows:
             self.addresses.append(self._opened[-1].address)
 
 
-_known: dict[Any, Windows] = {}
+_known: dict[Any, PeerBuffers] = {}
 
 
-def windows_of(exchange: Exchange, purpose: Literal["run", "mail"] = "run") -> Windows:
-    """Return the memory of these processes: what a run takes, or mail that outgrew its room there. Collective."""
+def peer_buffers(exchange: Exchange, purpose: Literal["run", "direct messages"] = "run") -> PeerBuffers:
+    """Return the buffers of these processes: for what a run takes, or direct messages that outgrew it. Collective."""
     processes = exchange.gather(np.array([os.getpid()], dtype=np.int64))[:, 0]
-    return _known.setdefault((purpose, *processes.tolist()), Windows())
+    return _known.setdefault((purpose, *processes.tolist()), PeerBuffers())

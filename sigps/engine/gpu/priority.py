@@ -1,4 +1,4 @@
-"""Values withheld in a run in priority order, in the memory of a GPU, as `withheld.py` has them on CPU cores."""
+"""Buckets of a run in priority order, in the memory of a GPU; `engine/cpu/priority.py` has them on CPU cores."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from sigps.kernels.cuda.lease import RETIRED
 __all__ = ["GpuBuckets", "bucket_macros"]
 
 _THREADS = 256
-_WORDS = 4  # of `kernels/buckets.cu`
+_WORDS = 4  # of `kernels/cuda/buckets.cu`
 
 
 class GpuBuckets:
-    """The vertices of one partition that have something to say but have to wait. Arrays are CuPy's.
+    """The vertices of one partition that sent in superstep 0 and are not released yet. Arrays are CuPy's.
 
     Args:
         gpu: The GPU; the current one.
-        sent: Bits of those that wanted to send in superstep 0, uint32, and of ghosts behind them.
+        sent: Bits of the senders of superstep 0, uint32, and of ghosts behind them.
         status: [num_owned], uint8.
-        values: [num_owned], integers: what each would send.
-        degrees: [num_owned], uint32: out-edges; who has none does not wait.
+        values: [num_owned], integers: what each sends when it is released.
+        degrees: [num_owned], uint32: out-edges; vertices without any are in no bucket.
         takes_min: Whether the best value is the least, and not the greatest.
     """
 
@@ -45,9 +45,9 @@ class GpuBuckets:
         self._found = cupy.zeros(4, dtype=cupy.uint64)
 
     def find(self) -> tuple[int, int]:
-        """Return the out-edges of those that wait, who may have retired since, and the best of their values.
+        """Return the out-edges of the vertices in buckets that have not retired, and the best of their values.
 
-        That is the worst there is where nobody waits.
+        The best value of no vertices is the worst of the type. Waits for the device.
         """
         begin = np.zeros(4, dtype=np.uint64)
         begin[1:2].view(self._best_type)[:] = self._worst
@@ -59,15 +59,15 @@ class GpuBuckets:
         return int(found[0]), int(found[1:2].view(self._best_type)[0])
 
     def release(self, best: int | None, records: Any, sent: Any) -> tuple[int, int]:
-        """Let those that have the best value send it, or all that wait theirs; after `find`.
+        """Release the bucket of the best value, or all buckets; after `find`. Waits for the device.
 
         Args:
-            best: The value; None: all go.
-            records: [num_owned] at least, as `values`: where they write it.
-            sent: Bits of the senders, uint32, and of ghosts, which do not send.
+            best: The value; None: all buckets.
+            records: [num_owned] at least, of the type of `values`: where released vertices' values are written.
+            sent: Bits of the senders, uint32, which are written; those of ghosts become 0.
 
         Returns:
-            How many go, and their out-edges.
+            The released vertices, and their out-edges.
         """
         n, takes_all = np.uint32(self._values.size), np.uint32(best is None)
         value = self._best_type.type(best or 0)
@@ -86,7 +86,7 @@ def _kernels(gpu: Gpu, value_type: str, takes_min: bool) -> tuple[Kernel, Kernel
 
 
 def bucket_macros(value_type: str, takes_min: bool) -> dict[str, str]:
-    """Return what `kernels/buckets.cu` is compiled with for a type of NumPy's."""
+    """Return what `kernels/cuda/buckets.cu` is compiled with for a type of NumPy's."""
     is_signed = value_type.startswith("int")
     return {
         "SIGPS_VALUE": f"{value_type}_t",

@@ -1,22 +1,25 @@
-"""Supersteps of one of several partitions, in the memory of a GPU: hosts direct what crosses.
+"""Supersteps of one of several partitions, in the memory of a GPU; what crosses ranks is exchanged between launches.
 
-A lease is a launch for each superstep. Between launches the partitions exchange records and agree, in the verbs of
-`Exchange` and in the order in which the engine for CPU cores calls them, so that partitions of one run may be on
-devices of both kinds. Records and mail go through host memory, or stay on the GPU where the exchange moves them there.
+A lease is a launch for each superstep. Between launches the partitions exchange records and reduce counters, in the
+verbs of `Exchange` and in the order in which the engine for CPU cores calls them, so that partitions of one run may be
+on devices of both kinds. Records and direct messages go through host memory, or from GPU to GPU by NCCL.
 """
 
 from __future__ import annotations
 
-import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sigps.compiler.program import Delivery
-from sigps.engine.counters import Counters, reduce_counters
+from sigps.engine.counters import Counters, Everywhere
 from sigps.engine.gpu import snapshot as gpu_snapshot
+from sigps.engine.gpu.columns import BY_HOST, copies_on_device
 from sigps.engine.gpu.engine import GpuEngine
+from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
+from sigps.engine.superstep import run_supersteps
 from sigps.kernels.cuda.lease import ACTIVE, CONTROL, FRONTIER_BITS
 
 __all__ = ["GpuPartEngine"]
@@ -28,7 +31,7 @@ class GpuPartEngine(GpuEngine):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._lease["persistent"] = 0  # then a launch leaves this partition's totals, and no more
-        self._lease["wrote"] = 0  # and shows nobody what was written to edges
+        self._lease["wrote"] = 0  # and commits no edge states
         self._sender_edges = self._edge_bytes = 0
 
     def lease(self, num_supersteps: int) -> Outcome:
@@ -36,34 +39,50 @@ class GpuPartEngine(GpuEngine):
         outcome = Outcome(ended=False)
         if self._arrived is not None:
             self._read_arrived(outcome)
-        while not outcome.ended and len(outcome.stats) < num_supersteps:
-            began = time.perf_counter()
-            num_bytes = self._exchange_records() + self._edge_bytes
-            direction, counters, mail_bytes = self._advance()
-            counts_idle = self._master is not None and self._master.in_flight
-            everywhere = reduce_counters(
-                self._exchange,
-                self.aggregates,
-                counters,
-                num_bytes=num_bytes + mail_bytes,
-                seconds=time.perf_counter() - began,
-                counts_idle=counts_idle,
-            )
-            counted = everywhere.ran > 0 or counts_idle
-            if counted:
-                seconds = time.perf_counter() - began
-                outcome.stats.append(everywhere.as_stats(self.superstep, direction, seconds))
-                self.superstep += 1
-                self._note_senders(counters)
-                self._edge_bytes = self._show_edges()
-                self._memory.set_aggregates(self.aggregates.values)
-            outcome.ended = not counted or (everywhere.active == 0 and everywhere.messages == 0)
-            if self._master is not None:
-                self._run_master(self._master, outcome, counted=counted)
+        if not outcome.ended and len(outcome.stats) < num_supersteps:
+            left = num_supersteps - len(outcome.stats)
+            done = run_supersteps(self, left, self._exchange, master=self._master)
+            outcome.stats.extend(done.stats)
+            outcome.ended, outcome.stopped = done.ended, done.stopped
         return outcome
 
+    def receive(self) -> int:
+        """Bring records to the ranks that have ghosts of their senders; return the bytes that left. Collective."""
+        self._memory.set_aggregates(self.aggregates.values)
+        return self._exchange_records() + self._edge_bytes
+
+    def commit(self, counters: Counters, everywhere: Everywhere) -> None:
+        """Keep the senders for the next superstep, and commit what was written on edges. Collective."""
+        self.superstep += 1
+        self._note_senders(counters)
+        self._edge_bytes = self._commit_edges()
+
+    def is_idle_counted(self) -> bool:
+        """No: a superstep in which no vertex ran is none."""
+        return False
+
+    def num_left(self) -> int:
+        """Return how many vertices have not retired."""
+        return self._memory.num_left()
+
+    def wake_all(self) -> None:
+        """Make all halted vertices active."""
+        self._memory.wake_all(self._control)
+
     def _gids_of(self, ids: Any) -> Any:
-        return ids  # of mail that has arrived: local ids
+        return ids  # of messages that have arrived: local ids
+
+    def save(self) -> Snapshot:
+        """Return copies of what this partition needs to go on; between leases."""
+        snapshot = super().save()
+        if snapshot.in_flight == "records":
+            return snapshot
+        return replace(snapshot, ends=self._subgraph.owned_gids[np.asarray(snapshot.ends)])
+
+    def _put(self, snapshot: Snapshot) -> None:
+        if snapshot.in_flight != "records":
+            snapshot = replace(snapshot, ends=self._subgraph.local_ids(snapshot.ends))
+        super()._put(snapshot)
 
     def _exchange_records(self) -> int:
         """Bring records to the ranks that have ghosts of their senders; return the bytes that left this one."""
@@ -72,36 +91,34 @@ class GpuPartEngine(GpuEngine):
         if self.superstep == 0 or self._program.delivery is not Delivery.RECORD:
             return 0
         assert self._control is not None
-        on_device = self._exchange.on_device
-        numpy = cupy if on_device else np
-        graph, memory, compiled = self._graph, self._memory, self._form.compiled
-        parity, n = self.superstep & 1, graph.places.size
-        by_place = cupy.zeros(graph.num_places, dtype=cupy.bool_)
-        by_place[:n] = gpu_snapshot.senders(memory, graph, self._control)
-        num_ghosts = self._subgraph.num_ghosts
+        copier = copies_on_device() if self._exchange.on_device else BY_HOST
+        numpy = copier.numpy
+        graph, memory, compiled = self._graph, self._memory, self._variant.compiled
+        parity, n, num_ghosts = self.superstep & 1, graph.num_owned, self._subgraph.num_ghosts
+        have_sent = cupy.zeros(graph.num_lids, dtype=cupy.bool_)
+        have_sent[:n] = gpu_snapshot.senders(memory, self._control)
         sent = numpy.zeros(n + num_ghosts, dtype=np.uint8)
-        mine = by_place[graph.places]
-        sent[:n] = mine if on_device else cupy.asnumpy(mine)
+        sent[:n] = copier.take(have_sent[:n])
         records = tuple(
             numpy.concatenate([column, numpy.zeros(num_ghosts, dtype=column.dtype)])
-            for column in gpu_snapshot.records_by_lid(memory, compiled, graph, parity, on_device=on_device)
+            for column in gpu_snapshot.owned_records(memory, compiled, parity, copier)
         )
         self._exchange.publish(sent, records)
         ghosts, num_bytes = self._exchange.collect(sent, records)
-        places = graph.all_places[cupy.asarray(ghosts)]
-        gpu_snapshot.fill_records(memory, compiled, parity, places, tuple(r[ghosts] for r in records))
-        by_place[places] = True
-        memory.set_senders(parity, by_place)
-        self._sender_edges = int(graph.outgoing.rows.degrees[by_place].sum(dtype=cupy.uint64))
+        lids = graph.numbering.lids[cupy.asarray(ghosts)]
+        gpu_snapshot.fill_records(memory, compiled, parity, lids, tuple(r[ghosts] for r in records))
+        have_sent[lids] = True
+        memory.set_senders(parity, have_sent)
+        self._sender_edges = int(graph.outgoing.rows.degrees[have_sent].sum(dtype=cupy.uint64))
         return num_bytes
 
-    def _advance(self) -> tuple[str, Counters, int]:
-        """Run one superstep; return its direction, what it did, and the bytes of mail that left this rank."""
+    def compute(self) -> tuple[str, Counters, int]:
+        """Run one superstep; return its direction, what it did, and the bytes of direct messages that left."""
         memory, superstep = self._memory, self.superstep
-        memory.plan(
+        memory.set_next(
             superstep,
             self._sender_edges,
-            self._form.push_gain,
+            self._variant.push_gain,
             has_retired=True,
             has_active=self._num_active() > 0,
         )
@@ -109,35 +126,31 @@ class GpuPartEngine(GpuEngine):
         self._launch(superstep + 1, mine)
         self.superstep = superstep
         counters, direction = Counters(active=self._num_active()), self._directions[0]
-        for done in mine.stats:  # of one superstep, or none where nobody ran
+        for done in mine.stats:  # of one superstep, or none where no vertex ran
             counters.ran, counters.sent_edges, direction = done.active, done.messages, done.direction
             counters.totals = [memory.aggregate_values(self.aggregates.values)]
-        return direction, counters, self._post() if self._program.delivery is Delivery.DIRECT else 0
+        return direction, counters, self._post_direct() if self._program.delivery is Delivery.DIRECT else 0
 
     def _num_active(self) -> int:
         return int((self._memory.array("status", np.uint8) == ACTIVE).sum())
 
-    def _post(self) -> int:
-        """Bring mail to its targets' owners."""
-        find = self._exchange.find
-        gids, messages = gpu_snapshot.take_mail(
-            self._memory,
-            self._form.compiled,
-            lambda ids: find(ids, self.superstep),
-            on_device=self._exchange.on_device,
-        )
-        lids, arrived, num_bytes = self._exchange.post(gids, None, messages)
-        gpu_snapshot.put_mail(self._memory, self._form.compiled, lids, arrived)
+    def _post_direct(self) -> int:
+        """Bring direct messages to their targets' owners; return the bytes that left this rank."""
+        direct, exchange = self._memory.direct, self._exchange
+        copier = copies_on_device() if exchange.on_device else BY_HOST
+        gids, messages = direct.copy(copier, lambda ids: exchange.find(ids, self.superstep))
+        lids, arrived, num_bytes = exchange.route(gids, None, messages)
+        direct.put(lids, arrived)
         return num_bytes
 
     def _note_senders(self, counters: Counters) -> None:
-        """Keep who sent as bits, whichever way the superstep went: the next one asks for them, and so does a log."""
+        """Keep the senders as bits, whatever the superstep's direction: the next one reads them, and so does a log."""
         import cupy
 
-        graph, memory, parity = self._graph, self._memory, self.superstep & 1
+        memory, parity = self._memory, self.superstep & 1
         if self._program.delivery is not Delivery.DIRECT:
             ran = counters.ran > 0
-            sent = gpu_snapshot.senders(memory, graph, self._control) if ran else cupy.zeros(0, dtype=bool)
+            sent = gpu_snapshot.senders(memory, self._control) if ran else cupy.zeros(0, dtype=bool)
             memory.set_senders(parity, sent)
         control = np.zeros((), dtype=CONTROL)
         control["next"]["superstep"], control["next"]["frontier"] = self.superstep, FRONTIER_BITS

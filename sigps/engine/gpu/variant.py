@@ -1,34 +1,53 @@
-"""A vertex program as a GPU runs it: its functions linked into `kernels/lease.cu`, and the shape of launches."""
+"""A vertex program linked into `kernels/cuda/lease.cu` and loaded, and the shape of its launches."""
 
 from __future__ import annotations
 
 import functools
-import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from sigps.compiler.cuda.compile import CudaProgram, compile_for_cuda, find_atomics_obstacle, link
-from sigps.compiler.program import VertexProgram
+from sigps.compiler.program import Consumption, VertexProgram
 from sigps.device.cuda import Gpu, Kernel, Module
 from sigps.engine.direction import GPU_PULL_GAIN, GPU_PULL_GAIN_EARLY
-from sigps.engine.gpu.launch import MEDIUM, NO_CLUSTER, WIDE, Cluster, Shape, choose_cluster, fit_cluster
+from sigps.engine.gpu.launch import (
+    MEDIUM,
+    NO_CLUSTER,
+    WIDE,
+    Cluster,
+    Shape,
+    SharedCache,
+    choose_cluster,
+    choose_shared_cache,
+    fit_cluster,
+)
 from sigps.engine.gpu.memory_plan import can_cluster, shape_of
 from sigps.errors import DeviceError
 
-__all__ = ["BY_EDGE", "PEERS", "Form", "compiling", "find_edge_obstacle", "form_of"]
+__all__ = ["BY_EDGE", "PEERS", "Variant", "find_edge_obstacle", "load_variant"]
 
 PEERS = {"SIGPS_PEERS": "1"}
-"""What `kernels/lease.cu` is compiled with where GPUs write into each other's memory."""
+"""Macros of `kernels/cuda/lease.cu` where GPUs write into each other's memory."""
 
 BY_EDGE = {"SIGPS_BY_EDGE": "1"}
-"""The same by the edge schedule."""
+"""Macros of the edge schedule."""
 
 
 @dataclass(frozen=True, eq=False)
-class Form:
-    """A compiled program and its kernels, loaded."""
+class Variant:
+    """A compiled program and its kernels, in a loaded module.
+
+    Attributes:
+        compiled: The program.
+        run_lease: The kernel of a lease.
+        shape: Its blocks.
+        run_small_frontier: The small-frontier kernel, or None.
+        cluster: Its cluster.
+        blocks_per_sm: Blocks of a lease that a multiprocessor holds.
+        shared_bytes: Dynamic shared memory that a block of a lease may have.
+    """
 
     compiled: CudaProgram
     run_lease: Kernel
@@ -37,6 +56,32 @@ class Form:
     cluster: Cluster
     blocks_per_sm: int
     shared_bytes: int
+
+    def shared_cache(
+        self, *, num_vertices: int, num_edges: int, num_blocks: int, num_hot_ghosts: int
+    ) -> SharedCache:
+        """Return the shared-memory cache of a pull. Arguments as `choose_shared_cache`'s."""
+        if self.shape != WIDE or self.compiled.program.consumption is Consumption.LISTED:
+            return SharedCache(0, 0, 0)
+        return choose_shared_cache(
+            shared_bytes=self.shared_bytes,
+            record_bytes=self.record_bytes,
+            num_vertices=num_vertices,
+            num_edges=num_edges,
+            num_blocks=num_blocks,
+            num_hot_ghosts=num_hot_ghosts,
+        )
+
+    def launch(self, lease: Any, blocks: int, cache: SharedCache) -> None:
+        """Launch a lease of so many blocks; does not wait."""
+        threads, num_bytes = self.shape.threads, cache.num_bytes
+        self.run_lease.launch(blocks, threads, (lease,), shared_bytes=num_bytes, cooperative=True)
+
+    def launch_small_frontier(self, lease: Any) -> None:
+        """Launch the small-frontier kernel; does not wait."""
+        cluster, kernel = self.cluster, self.run_small_frontier
+        assert kernel is not None
+        kernel.launch_cluster(cluster.blocks, cluster.threads, (lease,), shared_bytes=cluster.shared_bytes)
 
     @property
     def record_bytes(self) -> int:
@@ -48,18 +93,15 @@ class Form:
         return GPU_PULL_GAIN_EARLY if stops_early else GPU_PULL_GAIN
 
 
-compiling = threading.Lock()  # so that ranks that are threads compile a program once
-
-
 @functools.lru_cache(maxsize=64)
-def form_of(
+def load_variant(
     program: VertexProgram,
     columns: tuple[tuple[str, np.dtype[Any]], ...],
     narrow: bool,
     gpu: Gpu,
     has_peers: bool,
     goes_by_edge: bool,
-) -> Form:
+) -> Variant:
     """Compile a program, link it into the kernels, and load these.
 
     Args:
@@ -91,11 +133,11 @@ def form_of(
     kernel.allow_shared_bytes(shared_bytes)
     blocks_per_sm = kernel.blocks_per_sm(shape.threads, shared_bytes)
     few, cluster = _cluster(module, cluster, gpu)
-    return Form(compiled, kernel, shape, few, cluster, blocks_per_sm, shared_bytes)
+    return Variant(compiled, kernel, shape, few, cluster, blocks_per_sm, shared_bytes)
 
 
 def _cluster(module: Module, cluster: Cluster, gpu: Gpu) -> tuple[Kernel | None, Cluster]:
-    """Return the kernel of a cluster, and the cluster that the GPU has room for."""
+    """Return the small-frontier kernel, and the largest cluster that the GPU can launch it with."""
     if cluster == NO_CLUSTER:
         return None, cluster
     kernel = module.kernel("run_small_frontier")
@@ -107,7 +149,7 @@ def _cluster(module: Module, cluster: Cluster, gpu: Gpu) -> tuple[Kernel | None,
 
 
 def find_edge_obstacle(compiled: CudaProgram, arch: str) -> str | None:
-    """Tell what of a program the edge schedule cannot run on a GPU; None where it can run it."""
-    if compiled.program.links_edges:
+    """Return what of a program the edge schedule cannot run on a GPU; None where it can run it."""
+    if compiled.program.reads_edge_links:
         return "values kept on edges (EdgeState), or common_neighbors()"
     return find_atomics_obstacle(compiled, arch)

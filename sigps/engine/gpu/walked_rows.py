@@ -1,8 +1,8 @@
-"""Rows of out-edges as compute() walks them on a GPU (NumPy or CuPy).
+"""Rows of out-edges as compute() walks them on a GPU.
 
-First come those of owned vertices, in the order of places, then the copied ones of remote neighbours, in the order in
-which `NeighborRows` has them. So what is kept on a copied edge lies where it lies on CPU cores, and other ranks need
-not know on what device it is.
+First come those of owned vertices by local id, then the mirrors of remote neighbours' rows, in the order of
+`NeighborRows`. So a mirrored edge has the same position on a GPU and on CPU cores, and what crosses ranks depends on
+no device. In a part of a graph the owned rows have the host's order, too.
 """
 
 from __future__ import annotations
@@ -14,132 +14,123 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.engine.gpu.layout import edges_back, edges_before
-from sigps.engine.gpu.memory_plan import SEARCHING_BACK, bytes_of_copies
-from sigps.engine.partition.subgraph import Subgraph, columns_of
+from sigps.engine.gpu.memory_plan import SEARCHING_BACK, bytes_of_mirrors
+from sigps.engine.gpu.numbering import Numbering
+from sigps.engine.partition.edge_list import positions_before, reverse_edges, rows_of_edges
+from sigps.engine.partition.subgraph import columns_of
 
 __all__ = ["WalkedRows"]
 
 
 class WalkedRows:
-    """The out-edges of a partition; each array is laid out when somebody first asks, and kept.
+    """The out-edges of a partition; each array is laid out at its first use, and kept.
 
     Args:
-        xp: NumPy or CuPy.
-        subgraph: The partition.
-        places: [num_owned], uint32: where a local id went.
-        degrees: [num_owned], uint32: out-edges, by place.
+        xp: NumPy or CuPy, whose arrays these are.
+        numbering: The local ids of the partition, which has out-edges.
         check_fits: Refuses what there is no memory for: bytes by what they are for.
 
     Attributes:
         num_edges: Out-edges of owned vertices.
-        num_copies: Copied edges of remote neighbours, which follow them.
-        num_asked: Edges of which others have copies, once for each rank.
-        bounds: [size + 1]: the copies of rank r's edges are bounds[r] : bounds[r + 1]; None where there are none.
+        num_mirrored: Mirrors of the edges of remote neighbours, which follow them.
+        num_sent: Edges that others mirror, once for each rank.
+        mirror_bounds: [size + 1]: the mirrors of rank r's edges are mirror_bounds[r] : mirror_bounds[r + 1]; None where
+            there are none.
     """
 
     def __init__(
-        self,
-        xp: Any,
-        subgraph: Subgraph,
-        places: Any,
-        degrees: Any,
-        check_fits: Callable[[Mapping[str, int]], None],
+        self, xp: Any, numbering: Numbering, check_fits: Callable[[Mapping[str, int]], None]
     ) -> None:
+        subgraph = numbering.subgraph
         assert subgraph.outgoing is not None
-        self._xp, self._check_fits = xp, check_fits
-        self._places, self._degrees = places, degrees
+        self._xp, self._numbering, self._check_fits = xp, numbering, check_fits
         self._edges, self._rows = subgraph.outgoing, subgraph.neighbor_rows
-        self._ids = subgraph.outgoing_ids()
-        self._owned, self._num_vertices = subgraph.gids, subgraph.num_vertices
+        self._ids, self._num_vertices = subgraph.outgoing_ids(), subgraph.num_vertices
         self._columns: dict[str, Any] = {}
         self.num_edges = self._edges.ends.size
-        self.num_copies = self.num_asked = 0
-        self.bounds: NDArray[np.int64] | None = None
-        if self._rows is not None and self._rows.bounds is not None:
-            self.bounds = self._rows.bounds
-            self.num_copies = self._rows.targets.size - self.num_edges
-            self.num_asked = sum(entries.size for entries in self._rows.asked)
+        self.num_mirrored = self.num_sent = 0
+        self.mirror_bounds: NDArray[np.int64] | None = None
+        if self._rows is not None and self._rows.mirror_bounds is not None:
+            self.mirror_bounds = self._rows.mirror_bounds
+            self.num_mirrored = self._rows.targets.size - self.num_edges
+            self.num_sent = sum(entries.size for entries in self._rows.send_lists)
             num_rows = self._rows.offsets.size - self._edges.offsets.size
-            needed = bytes_of_copies(num_rows, self.num_copies, self.num_asked)
+            needed = bytes_of_mirrors(num_rows, self.num_mirrored, self.num_sent)
             check_fits({"the edges of neighbours on other ranks": needed})
 
     @cached_property
     def offsets(self) -> Any:
         """[rows + 1], uint64: where each row begins."""
-        lengths = self._degrees
-        if self._rows is not None and self.bounds is not None:
-            copied = np.diff(self._rows.offsets[self._places.size :])  # rows there are, edges perhaps none
-            lengths = self._xp.concatenate([lengths, self._xp.asarray(copied.astype(np.uint32))])
-        offsets = self._xp.zeros(lengths.size + 1, dtype=np.uint64)
+        before = self._xp.asarray((self._rows or self._edges).offsets)
+        if self._numbering.is_hosts:
+            return before
+        offsets = self._xp.zeros(before.size, dtype=np.uint64)
+        lengths = (before[1:] - before[:-1])[self._numbering.gids()]
         self._xp.cumsum(lengths, out=offsets[1:], dtype=np.uint64)
         return offsets
 
     @cached_property
     def gids(self) -> Any:
-        """[edges and copies], uint32: targets, ascending in each row."""
-        gids = self._by_place(self._edges.ends).astype(np.uint32)
-        if self._rows is not None and self.num_copies:
-            copied = self._rows.targets[self.num_edges :].astype(np.uint32)
-            gids = self._xp.concatenate([gids, self._xp.asarray(copied)])
-        return gids
+        """[edges and mirrors], uint32: targets, ascending in each row."""
+        targets = self._edges.ends if self._rows is None else self._rows.targets
+        return self.from_host(targets.astype(np.uint32, copy=False))
 
     @cached_property
     def ids(self) -> Any:
         """[edges], int64: targets as compute() names them."""
-        return self._by_place(self._ids).astype(np.int64)
+        return self.from_host(self._ids).astype(np.int64, copy=False)
 
     def column(self, name: str) -> Any:
         """Return an edge column, [edges]."""
         if name not in self._columns:
             (values,) = columns_of(self._edges, (name,))
-            self._columns[name] = self._by_place(values)
+            self._columns[name] = self.from_host(values)
         return self._columns[name]
 
     @cached_property
     def rows(self) -> Any:
-        """[edges], uint32: the row of each edge's target, a place or a copied row. Where neighbours are looked at."""
+        """[edges], uint32: the row of each edge's target, owned or mirrored; where neighbours' edges are read."""
         assert self._rows is not None
-        num_rows = self._rows.offsets.size - 1
-        copied = self._xp.arange(self._places.size, num_rows, dtype=np.uint32)
-        known = self._xp.concatenate([self._places, copied])
-        return known[self._by_place(self._rows.row_of)]
+        rows = self.from_host(self._rows.row_of)
+        return rows.astype(np.uint32, copy=False) if self._numbering.is_hosts else self._numbering.lids[rows]
 
     @cached_property
-    def back(self) -> Any:
-        """[edges], int64: where the edge back is; of an undirected graph."""
-        self._check_fits({"the edges back": 8 * self.num_edges + SEARCHING_BACK * self.gids.size})
-        gids = self.order()
-        if self._owned is not None:
-            gids = self._xp.asarray(self._owned)[gids]
-        return edges_back(self._xp, self.offsets, self.gids, self.rows, gids, self._num_vertices)
+    def reverse(self) -> Any:
+        """[edges], int64: the position of each edge's reverse; of an undirected graph."""
+        self._check_fits({"the reverse of edges": 8 * self.num_edges + SEARCHING_BACK * self.gids.size})
+        sources = rows_of_edges(self._xp, self.offsets.astype(np.int64), self.gids.size)
+        gids = self._numbering.gids()
+        return reverse_edges(self._xp, sources, self.gids, self.rows, gids, self._num_vertices)
 
     @cached_property
-    def asked(self) -> tuple[Any, ...]:
-        """For each rank, the edges that it has copies of, in its order."""
-        if self._rows is None or self.bounds is None:
+    def send_lists(self) -> tuple[Any, ...]:
+        """For each rank, the edges that it mirrors, in its order."""
+        if self._rows is None:
             return ()
-        now = self._xp.empty(self.num_edges, dtype=np.uint32 if self.num_edges < 2**32 else np.int64)
-        now[self.before(self._xp)] = self._xp.arange(self.num_edges, dtype=now.dtype)
-        return tuple(now[self._xp.asarray(entries)] for entries in self._rows.asked)
+        dtype = np.uint32 if self.num_edges < 2**32 else np.int64
+        return tuple(self._xp.asarray(entries.astype(dtype)) for entries in self._rows.send_lists)
 
-    def before(self, xp: Any) -> Any:
-        """Return where each edge is among the partition's rows, [edges], int64; made each time.
+    def from_host(self, values: NDArray[Any]) -> Any:
+        """Bring values of out-edges from the order of the partition on the host."""
+        values = self._xp.asarray(np.ascontiguousarray(values))
+        return values if self._numbering.is_hosts else values[self.before(self._xp)]
+
+    def in_host_order(self, values: Any, xp: Any) -> Any:
+        """Return a copy of values, [edges], in the order of the partition on the host.
 
         Args:
-            xp: The module that the arrays are of; or NumPy, where the device has no memory for it.
+            values: An array of `xp`.
+            xp: The module of the device's arrays; or NumPy, where the device has no memory for it.
         """
-        after, order = self.offsets[: self._places.size + 1], self.order()
+        if self._numbering.is_hosts:
+            return values.copy()
+        found = xp.empty_like(values)
+        found[self.before(xp)] = values
+        return found
+
+    def before(self, xp: Any) -> Any:
+        """Return the host's position of each edge of a whole graph, [edges], int64, of `xp`; made each time."""
+        after, gids = self.offsets, self._numbering.gids()
         if xp is not self._xp:
-            after, order = self._xp.asnumpy(after), self._xp.asnumpy(order)
-        return edges_before(xp, xp.asarray(self._edges.offsets), after, order)
-
-    def order(self) -> Any:
-        """Return the local id of each place, [num_owned]."""
-        order = self._xp.empty(self._places.size, dtype=np.int64)
-        order[self._places] = self._xp.arange(self._places.size)
-        return order
-
-    def _by_place(self, values: Any) -> Any:
-        """Bring out-edges' values from the order of the partition's rows to that of places."""
-        return self._xp.asarray(np.ascontiguousarray(values))[self.before(self._xp)]
+            after, gids = self._xp.asnumpy(after), self._xp.asnumpy(gids)
+        return positions_before(xp, xp.asarray(self._edges.offsets), after, gids)

@@ -9,23 +9,25 @@ from __future__ import annotations
 import copy
 import functools
 import logging
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sigps.engine.aggregates import Aggregates
+from sigps.engine.contract import by_gid
+from sigps.engine.counters import Counters, Everywhere
 from sigps.engine.exchange import Exchange
 from sigps.engine.interpreter.expansion import messages_of
 from sigps.engine.master_compute import MasterCompute
 from sigps.engine.partition.edge_states import EdgeStates, check_names
 from sigps.engine.partition.subgraph import Subgraph, columns_of
 from sigps.engine.snapshot import Snapshot
-from sigps.engine.stats import Outcome, SuperstepStats
+from sigps.engine.stats import Outcome
+from sigps.engine.superstep import run_supersteps
 from sigps.errors import DeviceError, ExchangeError
-from sigps.kernels.cpu.loops import ACTIVE, HALTED, RETIRED
+from sigps.kernels.cpu.arguments import ACTIVE, HALTED, RETIRED
 from sigps.model.vertex import Edge, Field, Vertex
 
 __all__ = ["InterpretedEngine"]
@@ -56,6 +58,8 @@ class InterpretedEngine:
         trace: Ids, as compute() sees them, of vertices to record and log.
     """
 
+    detects_lost_ranks = False
+
     def __init__(
         self,
         program: Vertex,
@@ -78,7 +82,7 @@ class InterpretedEngine:
             )
         self._precision = precision
         self._trace = frozenset(trace)
-        self.traced: list[dict[str, Any]] = []
+        self.traced: list[dict[str, Any]] | None = []
         self.aggregates = Aggregates(declared.aggregators, deterministic, n)
         self._states = {f.name: np.full(n, f.default, dtype=f.dtype(precision)) for f in declared.states}
         self._edge_states: EdgeStates | None = None
@@ -103,7 +107,7 @@ class InterpretedEngine:
         if self._edge_states is None:
             return None
         fields = self._program.declaration.edge_states
-        arrays = self._edge_states.seen if as_seen else self._edge_states.own
+        arrays = self._edge_states.committed if as_seen else self._edge_states.pending
         return _EdgeValues({f.name: (f, a) for f, a in zip(fields, arrays, strict=True)}, as_seen, self)
 
     def _edge_back(self, index: int) -> Edge:
@@ -120,7 +124,7 @@ class InterpretedEngine:
         """Return what is kept on out-edges, in the order of `Subgraph.outgoing`; the engine's own array."""
         assert self._edge_states is not None
         names = [f.name for f in self._program.declaration.edge_states]
-        return self._edge_states.own[names.index(name)]
+        return self._edge_states.pending[names.index(name)]
 
     def state(self, name: str) -> NDArray[Any]:
         """Return the values of a state field, [num_owned]; the engine's own array."""
@@ -129,6 +133,14 @@ class InterpretedEngine:
     def begin(self, name: str, values: NDArray[Any]) -> None:
         """Let a state field begin with these values, [num_owned] by local id; before superstep 0."""
         self._states[name][:] = values
+
+    def begin_measured(self, measures: Mapping[str, str], *, directed: bool) -> bool:
+        """Leave counting to the caller."""
+        return False
+
+    def fields(self) -> dict[str, NDArray[Any]]:
+        """Return all state fields, [num_owned] each in ascending order of gids."""
+        return by_gid(self._subgraph, self._states)
 
     def save(self) -> Snapshot:
         """Return what this partition needs to go on; between leases."""
@@ -190,40 +202,37 @@ class InterpretedEngine:
 
     def lease(self, num_supersteps: int) -> Outcome:
         """Run until the end, or for so many supersteps. Collective among the partitions."""
-        outcome = Outcome(ended=False)
-        while not outcome.ended and (before := len(outcome.stats)) < num_supersteps:
-            sent = self._advance_once(outcome)
-            if self._master is not None:
-                told = outcome, self.superstep - 1, sent, self.aggregates, self._exchange
-                counted = len(outcome.stats) > before
-                if self._master.run(*told, counted=counted, num_left=lambda: int(np.sum(~self._retired))):
-                    self._halted[:] = False
-        return outcome
+        return run_supersteps(self, num_supersteps, self._exchange, master=self._master)
 
-    def _advance_once(self, outcome: Outcome) -> int:
-        """Run a superstep, say what it came to, and return how many messages it sent."""
-        began = time.perf_counter()
+    def receive(self) -> int:
+        """Nothing: messages crossed when they were sent."""
+        return 0
+
+    def compute(self) -> tuple[str, Counters, int]:
+        """Run every active vertex, and bring what they sent to its targets. Collective."""
         mail = _Mail()
         totals, ran = self._compute_all(mail)
-        seconds = time.perf_counter() - began
         num_bytes = self._deliver(mail) + self._edge_bytes
         active = int(np.sum(~self._halted & ~self._retired))
-        counts = np.array([ran, active, len(mail.gids), num_bytes, int(seconds * 1e9)], dtype=np.int64)
-        gathered = self._exchange.gather(np.concatenate([counts, self.aggregates.pack([totals])]))
-        everyone = gathered[:, : counts.size]
-        ran, active, sent, num_bytes, _ = (int(c) for c in everyone.sum(axis=0))
-        if ran == 0 and not (self._master and self._master.in_flight):
-            outcome.ended = True
-            return 0
-        self.aggregates.advance(gathered[:, counts.size :])
-        imbalance = float(everyone[:, 4].max() / max(everyone[:, 4].mean(), 1))
-        elapsed = time.perf_counter() - began
-        outcome.stats.append(SuperstepStats(self.superstep, "push", ran, sent, num_bytes, elapsed, imbalance))
+        return "push", Counters(ran, active, sent_edges=len(mail.gids), totals=[totals]), num_bytes
+
+    def commit(self, counters: Counters, everywhere: Everywhere) -> None:
+        """Let neighbours read what was written to edges. Collective."""
         if self._edge_states is not None:
-            self._edge_bytes = self._edge_states.turn()
+            self._edge_bytes = self._edge_states.commit()
         self.superstep += 1
-        outcome.ended = active == 0 and sent == 0
-        return sent
+
+    def is_idle_counted(self) -> bool:
+        """No: a superstep in which no vertex ran is none."""
+        return False
+
+    def num_left(self) -> int:
+        """Return how many vertices have not retired."""
+        return int(np.sum(~self._retired))
+
+    def wake_all(self) -> None:
+        """Make all halted vertices active."""
+        self._halted[:] = False
 
     def _compute_all(self, mail: _Mail) -> tuple[tuple[Any, ...], int]:
         inbox, self._inbox = self._inbox, {}
@@ -276,6 +285,7 @@ class InterpretedEngine:
             "sent": view.sent,
             "halted": view.has_halted or view.has_retired,
         }
+        assert self.traced is not None
         self.traced.append(entry)
         log.info("superstep %d, vertex %s: read %s; %s -> %s; sent %s", *list(entry.values())[:-1])
 
@@ -292,7 +302,7 @@ class InterpretedEngine:
         by_id = np.array(mail.by_id, dtype=bool)
         gids[by_id] = self._exchange.find(gids[by_id], self.superstep)
         arrays = self._as_arrays(mail.messages)
-        lids, arrived, num_bytes = self._exchange.post(gids, np.array(mail.senders, dtype=np.int64), arrays)
+        lids, arrived, num_bytes = self._exchange.route(gids, np.array(mail.senders, dtype=np.int64), arrays)
         self._put(lids, arrived)
         return num_bytes
 

@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EdgeList", "by_source", "grouped", "in_order"]
+__all__ = [
+    "EdgeList",
+    "by_source",
+    "grouped",
+    "in_order",
+    "positions_before",
+    "reverse_edges",
+    "rows_of_edges",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +38,19 @@ class EdgeList:
 def in_order(
     rows: EdgeList,
     order: NDArray[np.int64],
-    names: NDArray[np.uint32] | None = None,
+    new_ids: NDArray[np.uint32] | None = None,
     *,
     num_threads: int = 1,
 ) -> EdgeList:
-    """Return rows in another order; ends called by other names, where there are some.
+    """Return rows in another order.
 
-    Columns follow when they are first read: few programs read them all.
+    Columns are moved when they are first read: few programs read them all.
+
+    Args:
+        rows: The edges.
+        order: [rows]: the number of each row before.
+        new_ids: The new id of each end, by its id; None where ends keep theirs.
+        num_threads: Threads that move them.
     """
     from sigps.kernels.cpu.layout import rows_in_order
 
@@ -46,20 +60,22 @@ def in_order(
     goals = np.linspace(0, int(offsets[-1]), num_threads + 1).astype(np.uint64)
     cuts = [0, *np.searchsorted(offsets, goals[1:-1]).tolist(), order.size]
 
-    def moved(values: NDArray[Any], names: NDArray[np.uint32] | None = None) -> NDArray[Any]:
-        result = np.empty(values.size, dtype=values.dtype if names is None else names.dtype)
+    def moved(values: NDArray[Any], new_ids: NDArray[np.uint32] | None = None) -> NDArray[Any]:
+        result = np.empty(values.size, dtype=values.dtype if new_ids is None else new_ids.dtype)
 
         def move(span: tuple[int, int]) -> None:
             first, last = span
-            place = result[int(offsets[first]) : int(offsets[last])]
-            rows_in_order(begins, order[first:last], values, names, place)
+            part = result[int(offsets[first]) : int(offsets[last])]
+            rows_in_order(begins, order[first:last], values, new_ids, part)
 
         with ThreadPoolExecutor(num_threads, thread_name_prefix="sigps-layout") as pool:
             list(pool.map(move, pairwise(cuts)))
         return result
 
     columns = dict(rows.columns)  # each may go when it has been moved
-    return EdgeList(offsets, moved(rows.ends, names), _Moved(columns, lambda name: moved(columns.pop(name))))
+    return EdgeList(
+        offsets, moved(rows.ends, new_ids), _Moved(columns, lambda name: moved(columns.pop(name)))
+    )
 
 
 class _Moved(Mapping[str, Any]):
@@ -115,3 +131,46 @@ def by_source(incoming: EdgeList, num_sources: int) -> EdgeList:
         return column
 
     return EdgeList(offsets, targets, _Moved(incoming.columns, moved))
+
+
+# --- arrays of NumPy or CuPy -----------------------------------------------
+
+
+def rows_of_edges(xp: Any, offsets: Any, num_edges: int) -> Any:
+    """Return the row of each edge, [num_edges], int64, of rows that begin at `offsets` (int64)."""
+    return xp.searchsorted(offsets[1:], xp.arange(num_edges), side="right")
+
+
+def positions_before(xp: Any, before: Any, after: Any, order: Any) -> Any:
+    """Return the position of each edge before rows were brought into another order, [num_edges], by its new one.
+
+    Args:
+        xp: NumPy or CuPy.
+        before: [num_rows + 1]: where rows began.
+        after: [num_rows + 1]: where they begin in the new order.
+        order: [num_rows]: the earlier number of each row.
+
+    >>> positions_before(np, np.array([0, 2, 3, 6]), np.array([0, 3, 5, 6]), np.array([2, 0, 1])).tolist()
+    [3, 4, 5, 0, 1, 2]
+    """
+    after = after.astype(xp.int64)
+    moved = before.astype(xp.int64)[order] - after[:-1]
+    num_edges = int(after[-1])
+    return xp.arange(num_edges) + moved[rows_of_edges(xp, after, num_edges)]
+
+
+def reverse_edges(xp: Any, sources: Any, targets: Any, rows: Any, gids: Any, num_vertices: int) -> Any:
+    """Return the entry of each edge's reverse in an undirected graph, [num_edges]; of parallel ones the first.
+
+    O(log entries) each.
+
+    Args:
+        xp: NumPy or CuPy.
+        sources: [entries], int64: the row of each entry, ascending.
+        targets: [entries], of a type that sums to int64: gids, ascending in each row; the edges are the first entries.
+        rows: [num_edges]: the row of each edge's target.
+        gids: [num_owned]: the vertices of the rows of the edges.
+        num_vertices: Above every gid.
+    """
+    entries = sources * num_vertices + targets
+    return xp.searchsorted(entries, rows.astype(xp.int64) * num_vertices + gids[sources[: rows.size]])

@@ -1,4 +1,4 @@
-"""What vertices keep on their out-edges: written by their owners, read by neighbours one superstep later."""
+"""Values that vertices keep on their out-edges: written by their owners, read by neighbours one superstep later."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.engine.exchange import Exchange
-from sigps.engine.partition.neighbor_rows import NeighborRows
-from sigps.engine.partition.subgraph import Subgraph
+from sigps.engine.partition.subgraph import NeighborRows, Subgraph
 from sigps.errors import GraphError
 from sigps.model.vertex import Field
 
-__all__ = ["EdgeStates", "check_names", "show"]
+__all__ = ["EdgeStates", "check_names", "commit"]
 
 Arrays = tuple[NDArray[Any], ...]
 
 
 def check_names(fields: Sequence[Field], columns: Iterable[str]) -> None:
-    """Refuse a graph that has a column of the name of something that a program keeps on edges.
+    """Refuse a graph with an edge column that has the name of an edge state of the program.
 
     Raises:
         GraphError: If it has one.
@@ -36,15 +35,15 @@ class EdgeStates:
     """The edge states of one partition.
 
     Args:
-        fields: What is kept.
+        fields: The edge states.
         dtypes: Their array types.
         num_edges: Out-edges of owned vertices.
-        rows: The edges of neighbours, where the program looks through them; else None.
+        rows: The out-edges of neighbours, where the program walks them; else None.
         exchange: The way to the other partitions.
 
     Attributes:
-        own: [num_edges] each, in the order of `Subgraph.outgoing`: what owners read and write.
-        seen: [entries] each, in the order of `NeighborRows`, or [num_edges]: as it was when the superstep began.
+        pending: [num_edges] each, in the order of `Subgraph.outgoing`: what owners read and write.
+        committed: [entries] each, in the order of `NeighborRows`, or [num_edges]: as of the superstep's begin.
     """
 
     def __init__(
@@ -58,71 +57,75 @@ class EdgeStates:
         self._rows, self._exchange = rows, exchange
         pairs = list(zip(fields, dtypes, strict=True))
         entries = rows.targets.size if rows is not None else num_edges
-        self.own: Arrays = tuple(np.full(num_edges, f.default, dtype=d) for f, d in pairs)
-        self.seen: Arrays = tuple(np.full(entries, f.default, dtype=d) for f, d in pairs)
+        self.pending: Arrays = tuple(np.full(num_edges, f.default, dtype=d) for f, d in pairs)
+        self.committed: Arrays = tuple(np.full(entries, f.default, dtype=d) for f, d in pairs)
 
     def save(self, subgraph: Subgraph) -> tuple[NDArray[np.int64], Arrays]:
-        """Return copies for a snapshot: the gids of the vertices that keep them, and what is kept."""
-        return subgraph.sources_of_edges(), tuple(own.copy() for own in self.own)
+        """Return copies for a snapshot: the gid of each edge's owner, and the pending values."""
+        return subgraph.sources_of_edges(), tuple(values.copy() for values in self.pending)
 
     def restore(self, subgraph: Subgraph, sources: NDArray[np.int64], values: Arrays) -> None:
-        """Go on with what was saved, whatever the order of the vertices. Collective."""
+        """Take saved values, whatever the order of the vertices, and commit them. Collective."""
         order = np.argsort(subgraph.local_ids(sources), kind="stable")
-        for own, saved in zip(self.own, values, strict=True):
-            own[:] = saved[order]
-        self.turn()
+        for pending, saved in zip(self.pending, values, strict=True):
+            pending[:] = saved[order]
+        self.commit()
 
     def undo(self, begin: int, end: int) -> None:
-        """Forget what was written in this superstep on the edges begin..end: their owner computes once more."""
-        for own, seen in zip(self.own, self.seen, strict=True):
-            own[begin:end] = seen[begin:end]
+        """Drop what was written in this superstep on the edges begin..end: their owner computes once more."""
+        for pending, committed in zip(self.pending, self.committed, strict=True):
+            pending[begin:end] = committed[begin:end]
 
-    def turn(self) -> int:
-        """Let neighbours see what was written; returns the bytes that left this rank. Collective."""
+    def commit(self) -> int:
+        """Commit what was written, here and in mirrors; return the bytes that left this rank. Collective."""
         rows = self._rows
         if rows is None:
-            return show(np, self.own, self.seen, (), None, self._exchange.swap)
-        return show(np, self.own, self.seen, rows.asked, rows.bounds, self._exchange.swap)
+            return commit(np, self.pending, self.committed, (), None, self._exchange.swap)
+        send_lists, bounds = rows.send_lists, rows.mirror_bounds
+        return commit(np, self.pending, self.committed, send_lists, bounds, self._exchange.swap)
 
 
-def show(
+def commit(
     xp: Any,
-    own: Sequence[Any],
-    seen: Sequence[Any],
-    asked: Sequence[Any],
-    bounds: NDArray[np.int64] | None,
+    pending: Sequence[Any],
+    committed: Sequence[Any],
+    send_lists: Sequence[Any],
+    mirror_bounds: NDArray[np.int64] | None,
     swap: Callable[[Sequence[Any]], list[Any]],
 ) -> int:
-    """Let all see what was written, here and on the ranks that have copies; return the bytes that left. Collective.
+    """Copy pending values to the committed ones, here and on ranks that mirror them. Collective.
 
-    Only entries that changed cross, with their places among those that the other rank has copies of.
+    Only entries that changed cross, with their positions in the send list.
 
     Args:
         xp: NumPy or CuPy, whose arrays the others are.
-        own: [num_edges] each: what owners read and write.
-        seen: [num_edges, and copies of others' entries] each: as the superstep began.
-        asked: For each rank, the entries of `own` that it has copies of, in its order.
-        bounds: [size + 1]: in `seen`, the copies of rank r's entries are bounds[r] : bounds[r + 1]. None where there
-            are no others, or nobody has copies.
+        pending: [num_edges] each: what owners read and write.
+        committed: [num_edges, then mirrors of other ranks' entries] each: as of the superstep's begin.
+        send_lists: For each rank, the entries of `pending` that it mirrors, in its order.
+        mirror_bounds: [size + 1]: in `committed`, the mirrors of rank r's entries are mirror_bounds[r] :
+            mirror_bounds[r + 1]. None where there are no other ranks, or no mirrors.
         swap: Sends each rank its part, and returns what each rank sent here.
+
+    Returns:
+        The bytes that left this rank.
     """
-    if not own:
+    if not pending:
         return 0
-    num_edges = own[0].size
-    changed = xp.zeros(num_edges if bounds is not None else 0, dtype=bool)
-    for kept, shown in zip(own, seen, strict=True):
-        if bounds is not None:
-            bits = f"u{kept.itemsize}"  # not values: -0.0 is another than 0.0, and NaN is the same as itself
-            changed |= kept.view(bits) != shown[:num_edges].view(bits)
-        shown[:num_edges] = kept
-    if bounds is None:
+    num_edges = pending[0].size
+    changed = xp.zeros(num_edges if mirror_bounds is not None else 0, dtype=bool)
+    for new, old in zip(pending, committed, strict=True):
+        if mirror_bounds is not None:
+            bits = f"u{new.itemsize}"  # not values: -0.0 differs from 0.0, and NaN equals itself
+            changed |= new.view(bits) != old[:num_edges].view(bits)
+        old[:num_edges] = new
+    if mirror_bounds is None:
         return 0
-    places = [xp.flatnonzero(changed[entries]) for entries in asked]
-    arrived = swap(places)
-    num_bytes: int = sum(part.nbytes for part in places)
-    for kept, shown in zip(own, seen, strict=True):
-        parts = [kept[entries[place]] for entries, place in zip(asked, places, strict=True)]
+    positions = [xp.flatnonzero(changed[entries]) for entries in send_lists]
+    arrived = swap(positions)
+    num_bytes: int = sum(part.nbytes for part in positions)
+    for new, mirrors in zip(pending, committed, strict=True):
+        parts = [new[entries[at]] for entries, at in zip(send_lists, positions, strict=True)]
         num_bytes += sum(part.nbytes for part in parts)
-        for first, at, values in zip(bounds[:-1].tolist(), arrived, swap(parts), strict=True):
-            shown[first + at] = values
+        for first, at, values in zip(mirror_bounds[:-1].tolist(), arrived, swap(parts), strict=True):
+            mirrors[first + at] = values
     return num_bytes

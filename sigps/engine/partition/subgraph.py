@@ -3,31 +3,67 @@
 Owned vertices come first in the local numbering, then the ghosts: remote vertices with an edge into the partition,
 grouped by owner and, inside a group, in descending order of their edges into the partition. In-edges stand in
 ascending order of the source's gid, so that a sum over them is the same for every partitioning. Owned vertices are
-numbered by descending in-degree, which keeps busy records together. A partition that is the whole graph uses the
-graph's own arrays and numbering, unless CPU cores gain by another one (`by_degree.py`).
+numbered by descending in-degree, equal degrees by gid, which keeps the most read records together. A partition that
+is the whole graph uses the graph's own arrays and numbering, unless CPU cores gain by another one
+(`degree_order.py`); a GPU brings the rows into that order while it copies them (`engine/gpu/numbering.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.engine.partition.edge_list import EdgeList, by_source, grouped, in_order
+from sigps.engine.partition.edge_list import EdgeList, by_source, grouped, in_order, reverse_edges
 from sigps.errors import GraphError
 from sigps.graph.graph import Graph
-from sigps.graph.ids import split_by_rank
 from sigps.graph.partitioning.assignment import Contiguous
 from sigps.graph.partitioning.partition import Assignment, degree_order
+from sigps.group import split_by_rank
 
-if TYPE_CHECKING:
-    from sigps.engine.partition.neighbor_rows import NeighborRows
+T = TypeVar("T")
 
-__all__ = ["Subgraph", "build_subgraph", "columns_of", "narrow", "seen_ids", "target_oids"]
+__all__ = ["NeighborRows", "Subgraph", "build_subgraph", "columns_of", "narrow", "seen_ids", "target_oids"]
+
+
+@dataclass(frozen=True, eq=False)
+class NeighborRows:
+    """Rows of out-edges by number: those of owned vertices by local id, then mirrors of remote targets' rows.
+
+    Attributes:
+        offsets: [rows + 1] uint64.
+        targets: [entries] gids, ascending in each row; the first entries are those of `Subgraph.outgoing`.
+        row_of: [num_out_edges]: the row of each out-edge's target.
+        send_lists: For each rank, the entries of this partition that it mirrors, in its order.
+        mirror_bounds: [size + 1]: the mirrors of rank r's entries are mirror_bounds[r] : mirror_bounds[r + 1]; None on
+            one rank.
+        owned: [num_owned] gids; None where they are the local ids.
+    """
+
+    offsets: NDArray[np.uint64]
+    targets: NDArray[np.integer]
+    row_of: NDArray[np.integer]
+    send_lists: tuple[NDArray[np.int64], ...] = ()
+    mirror_bounds: NDArray[np.int64] | None = None
+    owned: NDArray[np.int64] | None = None
+
+    @cached_property
+    def reverse(self) -> NDArray[np.int64]:
+        """The entry of each out-edge in the row of its target, [num_out_edges]; of parallel ones the first.
+
+        Of an undirected graph. Found by search, at the first use.
+        """
+        lengths = np.diff(self.offsets).astype(np.int64)
+        num_owned = int(np.searchsorted(self.offsets, self.row_of.size, side="right")) - 1
+        gids = np.arange(num_owned) if self.owned is None else self.owned
+        sources, targets = np.repeat(np.arange(lengths.size), lengths), self.targets.astype(np.int64)
+        found = reverse_edges(np, sources, targets, self.row_of, gids, 1 + int(targets.max(initial=0)))
+        reverse: NDArray[np.int64] = found.astype(np.int64, copy=False)
+        return reverse
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +78,7 @@ class Subgraph:
         out_degrees: [num_owned], uint32 or uint64, counted in the whole graph.
         halo: For each rank, the owned local ids that it holds as ghosts, in the order of its slots.
         ghost_bounds: [size + 1]: rank r's vertices are the ghosts ghost_bounds[r] : ghost_bounds[r + 1].
-        neighbor_rows: The edges of neighbours, where a program looks through them.
+        neighbor_rows: The out-edges of neighbours, where a program walks them.
         is_symmetric: Whether in-edges by target are the same as by source: local ids all around, and no ghosts.
     """
 
@@ -60,13 +96,21 @@ class Subgraph:
     outgoing_oids: NDArray[np.int64] | None = None
     neighbor_rows: NeighborRows | None = None
     is_symmetric: bool = False
+    _derived: dict[str, Any] = field(default_factory=dict)
+
+    def derived(self, name: str, make: Callable[[], T]) -> T:
+        """Return what is made at its first use and kept as long as the partition is."""
+        if name not in self._derived:
+            self._derived[name] = make()
+        found: T = self._derived[name]
+        return found
 
     @cached_property
     def pushed(self) -> EdgeList:
         """In-edges by source, owned and ghosts; ends are local ids of owned targets.
 
-        The whole graph has them as it is, or the same either way. A part lays them out when somebody first asks, since
-        many programs never push and they take as much memory as the in-edges.
+        The whole graph has them as it is, or the same either way. A part lays them out at the first use:
+        many programs never push, and they take as much memory as the in-edges.
         """
         if self.gids is None:
             assert self.outgoing is not None
@@ -222,7 +266,7 @@ def _part(graph: Graph, assignment: Assignment, with_outgoing: bool) -> Subgraph
         incoming = grouped(local_of[arrived.rows], local_of[sources], arrived.columns, owned.size)
         del arrived
     del rows, sources
-    asked = group.all_to_all([ghosts[ghost_bounds[r] : ghost_bounds[r + 1]] for r in range(group.size)])
+    wanted = group.all_to_all([ghosts[ghost_bounds[r] : ghost_bounds[r + 1]] for r in range(group.size)])
     if with_outgoing and outgoing is None:
         outgoing = _outgoing(graph, assignment, local_of, owned.size)
     gids = np.concatenate([owned, ghosts])
@@ -236,7 +280,7 @@ def _part(graph: Graph, assignment: Assignment, with_outgoing: bool) -> Subgraph
         incoming=incoming,
         outgoing=outgoing,
         out_degrees=_out_degrees(graph, assignment, local_of, owned.size),
-        halo=tuple(local_of[part].astype(np.int64) for part in asked),
+        halo=tuple(local_of[part].astype(np.int64) for part in wanted),
         ghost_bounds=ghost_bounds,
         outgoing_oids=None if outgoing is None else target_oids(graph, outgoing.ends),
     )

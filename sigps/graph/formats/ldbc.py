@@ -1,7 +1,7 @@
-"""LDBC Graphalytics graphs: a vertex file `.v`, an edge file `.e`, and mostly a `.properties` file.
+"""LDBC Graphalytics graphs: a vertex file `.v`, an edge file `.e`, and usually a `.properties` file.
 
     graph.v: one id a line; a vertex needs no edge
-    graph.e: source target [weight]; an undirected edge stands once
+    graph.e: source target [weight]; an undirected edge is listed once
     graph.properties: graph.<name>.directed, .meta.edges, .edge-properties.names
 
 Format: "The LDBC Graphalytics Benchmark", arXiv:2011.15028, section 2.2.
@@ -17,25 +17,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.errors import GraphError
-from sigps.graph.formats.blocks import TextFile, require_file
-from sigps.graph.formats.edge_input import EdgeInput, LoadOptions, edge_chunks, promise_edges
-from sigps.graph.formats.text import first_rows, value_columns
-from sigps.graph.formats.text_table import Column, Layout, read_rows, split_line
+from sigps.graph.formats.blocks import TextFile, first_rows, require_file
+from sigps.graph.formats.columns import value_columns
+from sigps.graph.formats.edge_input import EdgeInput, LoadOptions, promise_edges
+from sigps.graph.formats.text_table import Column, Layout, read_edges, read_rows, split_line
 from sigps.group import Group
 
-__all__ = ["ldbc_files", "read_ldbc"]
+__all__ = ["is_ldbc", "ldbc_files", "read_ldbc"]
 
 
 def read_ldbc(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
-    """Begin to read a Graphalytics graph; the vertex file at once, the edges as `chunks` is drawn.
+    """Read the vertex file of a Graphalytics graph; iterating over `chunks` reads the edges.
 
     Args:
-        path: The `.v`, `.e` or `.properties` file, or their common beginning.
-        options: What the caller of `load` asked for.
+        path: The `.v`, `.e` or `.properties` file, or the common beginning of their names.
+        options: The options of `load`.
         group: The ranks that share the files.
 
     Raises:
-        GraphError: If a file is missing or wrong, or nothing says whether edges have a direction.
+        GraphError: If a file is missing or wrong, or neither it nor the caller says whether edges have a direction.
     """
     files = ldbc_files(path)
     known = _Properties.of(files.get(".properties"))
@@ -54,12 +54,12 @@ def read_ldbc(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
     if files[".e"].stat().st_size:
         source = TextFile(files[".e"])
         layout = _edge_layout(source, options, known, kind, result)
-        result.chunks = edge_chunks(source, layout, group, 0, result)
+        result.chunks = read_edges(source, layout, group, 0, result)
     return result
 
 
 def ldbc_files(path: Path) -> dict[str, Path]:
-    """Return the files that belong to a graph by suffix: `.v`, `.e` and, if there is one, `.properties`.
+    """Return the files of a graph by suffix: `.v`, `.e` and, if there is one, `.properties`.
 
     Raises:
         GraphError: If the vertex or the edge file is missing.
@@ -67,10 +67,10 @@ def ldbc_files(path: Path) -> dict[str, Path]:
     name = path.name
     for ending in _COMPRESSED:
         name = name.removesuffix(ending)
-    for ending in (".v", ".e", ".properties"):
+    for ending in _SUFFIXES:
         name = name.removesuffix(ending)
     found = {}
-    for ending in (".v", ".e", ".properties"):
+    for ending in _SUFFIXES:
         candidates = [path.parent / f"{name}{ending}{compressed}" for compressed in ("", *_COMPRESSED)]
         there = next((candidate for candidate in candidates if candidate.is_file()), None)
         if there is not None:
@@ -80,12 +80,24 @@ def ldbc_files(path: Path) -> dict[str, Path]:
     return found
 
 
+def is_ldbc(path: Path) -> bool:
+    """Return whether a path is one of a graph's files, or the common beginning of their names."""
+    if path.suffix in _SUFFIXES or path.exists():
+        return path.suffix in _SUFFIXES
+    try:
+        ldbc_files(path)
+    except GraphError:
+        return False
+    return True
+
+
+_SUFFIXES = (".v", ".e", ".properties")
 _COMPRESSED = (".gz", ".xz", ".zst", ".bz2")
 
 
 @dataclass(frozen=True)
 class _Properties:
-    """What the `.properties` file says; None for what it leaves open."""
+    """The entries of the `.properties` file; None for those that it does not have."""
 
     directed: bool | None = None
     num_edges: int | None = None

@@ -12,28 +12,27 @@ Format: Boisvert, Pozo, Remington, "The Matrix Market Exchange Formats", NISTIR 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from sigps.errors import GraphError
-from sigps.graph.building.rows import mirror
+from sigps.graph.arrays import GraphArrays
+from sigps.graph.building.edges import mirror
+from sigps.graph.building.rows import rows_as_chunks
 from sigps.graph.formats.blocks import TextFile
-from sigps.graph.formats.edge_input import (
-    EdgeInput,
-    LoadOptions,
-    edge_chunks,
-    own_ids,
-    promise_edges,
-    wants_weights,
-)
-from sigps.graph.formats.text_table import Column, Layout
+from sigps.graph.formats.edge_input import EdgeInput, LoadOptions, own_ids, promise_edges, wants_weights
+from sigps.graph.formats.text_output import PathLike, count_given, once, text_lines, write_text
+from sigps.graph.formats.text_table import Column, Layout, read_edges
 from sigps.group import Group
 
-__all__ = ["read_matrix_market"]
+__all__ = ["read_matrix_market", "write_matrix_market"]
 
 
 def read_matrix_market(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
-    """Begin to read a Matrix Market file; the edges come as `chunks` is drawn.
+    """Read the header of a Matrix Market file; iterating over `chunks` reads the edges.
 
     Raises:
         GraphError: If the matrix is not a square sparse one of real numbers, or its header is wrong.
@@ -56,14 +55,33 @@ def read_matrix_market(path: Path, options: LoadOptions, group: Group) -> EdgeIn
     result.rows_skipped = head.num_lines if group.rank == 0 else 0
     promise_edges(result, path, head.num_entries, "entries")
     if head.start is not None:
-        chunks = edge_chunks(source, layout, group, head.start, result)
+        chunks = read_edges(source, layout, group, head.start, result)
         result.chunks = map(mirror, chunks) if head.is_symmetric and directed else chunks
     return result
 
 
+def write_matrix_market(graph: GraphArrays, path: PathLike) -> None:
+    """Write the adjacency matrix in Matrix Market coordinate format. Collective.
+
+    Vertices are numbered from 1 in the order of their ids. An undirected graph is written as symmetric,
+    its lower triangle; without weights as a pattern. Parallel edges are separate entries. The format has no place for
+    columns other than the weight.
+
+    Raises:
+        GraphError: If the file cannot be written.
+    """
+    weight = graph.columns.get("weight")
+    field = "pattern" if weight is None else "integer" if weight.dtype.kind == "i" else "real"
+    symmetry = "general" if graph.directed else "symmetric"
+    num_entries = count_given(graph)
+    size = f"{graph.num_vertices} {graph.num_vertices} {num_entries}"
+    head = f"%%MatrixMarket matrix coordinate {field} {symmetry}\n{size}\n"
+    write_text(path, graph.group, head, _entry_lines(graph))
+
+
 @dataclass(frozen=True)
 class _Header:
-    """What stands before the entries; `start` is the first entry's offset, None where there is none."""
+    """The lines before the entries; `start` is the first entry's offset, None if there is none."""
 
     field: str
     is_symmetric: bool
@@ -129,3 +147,12 @@ def _size(path: Path, number: int, line: bytes) -> tuple[int, int]:
             "bipartite graph, write the entries as an edge list with separate ids for rows and columns"
         )
     return num_rows, num_entries
+
+
+def _entry_lines(graph: GraphArrays) -> Iterator[bytes]:
+    for chunk in rows_as_chunks(graph):
+        chunk = once(graph, chunk, chunk.sources >= chunk.targets)
+        weights = [chunk.columns["weight"]] if graph.has_weights else []
+        yield text_lines(
+            [chunk.sources.astype(np.int64) + 1, chunk.targets.astype(np.int64) + 1, *weights], " "
+        )

@@ -4,8 +4,8 @@
     n m [fmt [ncon]]
     [size] [ncon vertex weights] neighbour [weight] neighbour [weight] ...
 
-Of the three digits of `fmt` the last says edge weights, the middle vertex weights, the first vertex sizes;
-sizes and vertex weights are read over. Ids are 1..n, a blank line is an isolated vertex, and each of the m
+Of the three digits of `fmt` the last stands for edge weights, the middle for vertex weights, the first for vertex
+sizes; vertex weights and sizes are skipped. Ids are 1..n, a blank line is an isolated vertex, and each of the m
 edges is listed at both its ends.
 Format: Karypis, "METIS: A Software Package for Partitioning Unstructured Graphs", manual 5.1, section 4.1.
 """
@@ -19,20 +19,23 @@ from pathlib import Path
 import numpy as np
 
 from sigps.errors import GraphError
-from sigps.graph.building.rows import EdgeChunk
+from sigps.graph.arrays import GraphArrays
+from sigps.graph.building.edges import EdgeChunk
+from sigps.graph.building.rows import rows_as_chunks
 from sigps.graph.formats.blocks import TextFile
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions, own_ids, wants_weights
 from sigps.graph.formats.ragged import ListedTwice, RaggedLines, RaggedParser
+from sigps.graph.formats.text_output import PathLike, count_given, format_fields, write_text
 from sigps.graph.formats.text_table import in_order
-from sigps.group import Group
+from sigps.group import Group, together
 
-__all__ = ["read_metis"]
+__all__ = ["read_metis", "write_metis"]
 
 
 def read_metis(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
-    """Begin to read a METIS file; the edges come as `chunks` is drawn.
+    """Read the header of a METIS file; iterating over `chunks` reads the edges.
 
-    Every rank reads all bytes, because a line's number is its vertex, but parses only its share.
+    Every rank reads all bytes, because a line's number is its vertex, and parses its share.
 
     Raises:
         GraphError: If the header is wrong.
@@ -49,9 +52,24 @@ def read_metis(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
     return result
 
 
+def write_metis(graph: GraphArrays, path: PathLike) -> None:
+    """Write METIS adjacency: a line a vertex, vertices numbered from 1 in the order of their ids. Collective.
+
+    Raises:
+        GraphError: If the graph is directed, has self-loops or parallel edges, or weights that are not
+            positive whole numbers, which the format cannot hold; or if the file cannot be written.
+    """
+    if graph.directed:
+        raise GraphError("METIS files hold undirected graphs; graph.undirected() makes one")
+    together(lambda: _check_metis(graph), graph.group)
+    num_edges = count_given(graph)
+    head = f"{graph.num_vertices} {num_edges}{' 001' if graph.has_weights else ''}\n"
+    write_text(path, graph.group, head, _neighbour_lines(graph))
+
+
 @dataclass(frozen=True)
 class _Header:
-    """The header: `num_skipped_fields` stand before a line's neighbours; `start` is where lines begin."""
+    """The header; a line has `num_skipped_fields` before its neighbours; lines begin at the offset `start`."""
 
     num_vertices: int
     num_edges: int
@@ -83,7 +101,7 @@ class _Header:
 
 
 class _Reader:
-    """Reads the lines of one file in order."""
+    """Turns the lines of one file, in order, into edges."""
 
     def __init__(self, parser: RaggedParser, head: _Header, weighted: bool, result: EdgeInput) -> None:
         self._parser, self._head, self._weighted, self._result = parser, head, weighted, result
@@ -102,7 +120,7 @@ class _Reader:
             self._num_lines += lines.num_lines
 
     def check(self, group: Group) -> None:
-        """Compare what all ranks read with the header, and the two listings of each edge. Collective."""
+        """Compare the number of edges with the header, and the two listings of each edge. Collective."""
         head, path = self._head, self._parser.source.path
         advice = "If the file is right, directed=True takes each listing as an edge of its own"
         if self._result.directed:
@@ -135,16 +153,16 @@ class _Reader:
             line = int(sources[wrong[0]]) - self._num_lines - 1
             raise self._parser.fault_at(lines.block, line, problem)
         weights = lines.fields[(place >= 0) & (place % 2 == 1)] if head.has_weights else None
-        stands = self._listed.take(sources, targets, weights)
+        is_kept = self._listed.take(sources, targets, weights)
         if not self._result.directed:
-            sources, targets = sources[stands], targets[stands]
-            weights = None if weights is None else weights[stands]
+            sources, targets = sources[is_kept], targets[is_kept]
+            weights = None if weights is None else weights[is_kept]
         return EdgeChunk(
             sources, targets, {"weight": weights} if self._weighted and weights is not None else {}
         )
 
     def _require_lines(self, lines: RaggedLines) -> None:
-        """Refuse lines beyond the last vertex and lines with too few fields."""
+        """Raise GraphError for lines after the last vertex and lines with a wrong number of fields."""
         head = self._head
         beyond = np.flatnonzero(lines.counts[max(head.num_vertices - self._num_lines, 0) :])
         if beyond.size:
@@ -163,3 +181,55 @@ class _Reader:
                 f"{int(here[wrong][0])} fields"
             )
             raise self._parser.fault_at(lines.block, int(np.flatnonzero(wrong)[0]), problem)
+
+
+def _check_metis(graph: GraphArrays) -> None:
+    """Raise GraphError for edges that METIS files cannot hold."""
+    last = None
+    for chunk in rows_as_chunks(graph):
+        sources, targets = chunk.sources, chunk.targets
+        if (sources == targets).any():
+            raise GraphError("METIS files hold no self-loops; load the graph with self_loops='drop'")
+        pairs = np.stack([sources, targets], axis=1)
+        if (pairs[1:] == pairs[:-1]).all(axis=1).any() or (
+            last is not None and (pairs[:1] == last).all(1).any()
+        ):
+            raise GraphError(
+                "METIS files hold no parallel edges; load the graph with duplicates='drop' or 'sum'"
+            )
+        last = pairs[-1:]
+        weights = chunk.columns.get("weight", np.ones(1))
+        wrong = ~((weights >= 1) & (weights == np.floor(weights)) & (weights < 2**63))
+        if wrong.any():
+            raise GraphError(
+                f"METIS files hold positive whole weights, not {weights[wrong][0]}; scale and round them"
+            )
+
+
+def _neighbour_lines(graph: GraphArrays) -> Iterator[bytes]:
+    """Yield METIS lines. The line end is written before the next edge of a later row, as often as rows end."""
+    row = graph.first_row
+    at_start = True
+    for chunk in rows_as_chunks(graph):
+        if not chunk.sources.size:
+            continue
+        sources = chunk.sources.astype(np.int64)
+        ended = np.diff(sources, prepend=row)  # lines that end before each edge
+        lead = np.where(ended > 0, ord("\n"), ord(" ")).astype(np.uint8)
+        if at_start and not ended[0]:
+            lead[0] = 0
+        fields = [lead[:, None], format_fields(chunk.targets.astype(np.int64) + 1)]
+        if graph.has_weights:
+            fields += [
+                np.full((sources.size, 1), ord(" "), np.uint8),
+                format_fields(chunk.columns["weight"].astype(int)),
+            ]
+        letters = np.concatenate(fields, axis=1)
+        text = letters[letters != 0]
+        begins = np.cumsum(np.count_nonzero(letters, axis=1)) - np.count_nonzero(letters, axis=1)
+        more = np.maximum(ended - 1, 0)
+        if more.any():
+            text = np.insert(text, np.repeat(begins, more), ord("\n"))
+        yield text.tobytes()
+        row, at_start = int(sources[-1]), False
+    yield b"\n" * (graph.first_row + graph.num_rows - row)

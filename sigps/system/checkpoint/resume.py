@@ -1,58 +1,103 @@
-"""From a state log back to a run: the newest log that is whole and this run's, shared out to whoever owns what."""
+"""Resuming from a state log: the newest one that belongs to a job, its rows sent to the ranks that own them."""
 
 from __future__ import annotations
 
+import hashlib
 import logging
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.compiler.fingerprint import class_fingerprint, fingerprint
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import SuperstepStats
 from sigps.errors import StateLogError
-from sigps.graph.ids import split_by_rank
+from sigps.graph.fingerprint import fingerprint as graph_fingerprint
+from sigps.graph.graph import Graph
 from sigps.graph.partitioning.partition import Assignment
-from sigps.group import Group
-from sigps.system.checkpoint import log_files
-from sigps.system.checkpoint.identity import Identity
-from sigps.system.checkpoint.log_files import Manifest
+from sigps.group import Group, split_by_rank
+from sigps.model.vertex import Vertex
+from sigps.system.checkpoint import files
+from sigps.system.checkpoint.files import Manifest
 
-__all__ = ["find_log", "read_snapshot", "stats_of"]
+__all__ = ["Identity", "find_log", "read_snapshot", "stats_of"]
 
 log = logging.getLogger(__name__)
 
 Arrays = dict[str, NDArray[Any]]
 
 
+@dataclass(frozen=True)
+class Identity:
+    """What a run must have in common with a log to go on from it.
+
+    Attributes:
+        program: The program's name.
+        program_key: A hash of the bytecode of its methods, of the functions and values that these name, of its
+            parameters, and of what it declares. It differs between versions of Python.
+        graph_key: A hash of the graph, the same for every number of ranks.
+    """
+
+    program: str
+    program_key: str
+    graph_key: str
+
+    @classmethod
+    def of(cls, program: Vertex, graph: Graph, precision: Literal["single", "double"]) -> Identity:
+        """Return the identity of a run. Collective; O(edges) once a graph.
+
+        Args:
+            program: The program as the user made it: its vertex ids are the user's.
+            graph: The graph that it runs on.
+            precision: The array type of Python's `float`.
+        """
+        declared = program.declaration
+        parts = [repr(program.params), class_fingerprint(type(program))]
+        functions = [declared.combiner, *(a.function for a in declared.aggregators)]
+        parts += [fingerprint(function, set()) for function in functions]
+        parts += [
+            f"{f.name} {f.dtype(precision)} {f.default} {f.measure}"
+            for f in (*declared.states, *declared.message, *declared.edge_states)
+        ]
+        parts += [f"{a.name} {a.kind} {a.identity} {a.start} {a.persistent}" for a in declared.aggregators]
+        key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+        return cls(type(program).__qualname__, key, graph_fingerprint(graph))
+
+
 def find_log(
     folder: Path, identity: Identity, group: Group, max_supersteps: int | None = None
 ) -> Manifest | None:
-    """Return the newest log that this run can go on from; None where nothing was ever logged. Collective.
+    """Return the newest log that this run can go on from; None where there is no log. Collective.
 
-    Every part is read and compared with its checksums. A log that is damaged, or another job's, is named in a
-    warning, and the one before it is looked at.
+    Each rank reads its share of a log's parts and compares them with their checksums. A log that is damaged, or of
+    another job, is named in a warning, and the next older one is tried.
 
     Args:
-        folder: Where logs are.
-        identity: What the run is.
+        folder: The folder that the logs lie in.
+        identity: The run's.
         group: The ranks of this run; the log may have been written by any number of them.
-        max_supersteps: Where this run ends at the latest; logs beyond that are of no use.
+        max_supersteps: Where this run ends at the latest: it cannot go on from a log beyond that.
 
     Raises:
         StateLogError: If there are logs, and none can be used.
     """
-    names = group.broadcast([path.name for path in log_files.find_logs(folder)] if group.rank == 0 else [])
+    names = group.broadcast([path.name for path in files.find_logs(folder)] if group.rank == 0 else [])
     problems = []
     for name in names:
-        manifest, problem = _looked_at(folder / name, identity, group, max_supersteps)
-        told = [text for text in group.all_gather(problem) if text]
-        if not told:
+        manifest, problem = None, ""
+        try:
+            manifest = _checked(folder / name, identity, group, max_supersteps)
+        except StateLogError as error:
+            problem = str(error)
+        found = [text for text in group.all_gather(problem) if text]
+        if not found:
             return manifest
-        problems.append(told[0])
+        problems.append(found[0])
         if group.rank == 0:
-            log.warning("the state log %s is not used: %s", folder / name, told[0])
+            log.warning("the state log %s is not used: %s", folder / name, found[0])
     if problems:
         raise StateLogError(
             f"none of the {len(problems)} state logs in {folder} can be used; the newest: {problems[0]}. "
@@ -61,19 +106,9 @@ def find_log(
     return None
 
 
-def _looked_at(
-    folder: Path, identity: Identity, group: Group, max_supersteps: int | None
-) -> tuple[Manifest | None, str]:
-    """Return a log's manifest, or what is wrong with it as far as this rank sees."""
-    try:
-        return _checked(folder, identity, group, max_supersteps), ""
-    except StateLogError as error:
-        return None, str(error)
-
-
 def _checked(folder: Path, identity: Identity, group: Group, max_supersteps: int | None) -> Manifest:
     """Return a log's manifest; this rank verifies its share of the parts."""
-    manifest = log_files.read_manifest(folder)
+    manifest = files.read_manifest(folder)
     if manifest.program != identity.program:
         raise StateLogError(f"it is of the program {manifest.program}, and this one is {identity.program}")
     if manifest.graph_key != identity.graph_key:
@@ -90,23 +125,23 @@ def _checked(folder: Path, identity: Identity, group: Group, max_supersteps: int
             f"it is {manifest.superstep} supersteps far, and max_supersteps is {max_supersteps}"
         )
     for rank in range(group.rank, len(manifest.parts), group.size):
-        log_files.verify_part(folder, manifest, rank)
+        files.verify_part(folder, manifest, rank)
     return manifest
 
 
 def stats_of(manifest: Manifest) -> list[SuperstepStats]:
-    """Return the supersteps up to a log."""
+    """Return the statistics of the supersteps before a log."""
     return [SuperstepStats(*row) for row in manifest.stats]
 
 
 def read_snapshot(folder: Path, manifest: Manifest, group: Group, assignment: Assignment) -> Snapshot:
-    """Return this rank's part of what was saved, whoever wrote it. Collective; one pass over the log.
+    """Return what was saved of the vertices that this rank owns. Collective; one pass over the log.
 
     Args:
-        folder: Where logs are.
-        manifest: The log.
+        folder: The folder that the logs lie in.
+        manifest: The log's manifest.
         group: The ranks of this run.
-        assignment: Which of them owns which vertex.
+        assignment: Which of them owns which vertex; any number of others may have written the log.
 
     Raises:
         StateLogError: If a part cannot be read.
@@ -115,7 +150,7 @@ def read_snapshot(folder: Path, manifest: Manifest, group: Group, assignment: As
     in_flight = ["ends", *(name for name in manifest.dtypes if name.startswith("value."))]
     kept = [name for name in manifest.dtypes if name == "sources" or name.startswith("edge.")]
     parts = [
-        log_files.read_part(folder / manifest.name, rank, [*of_vertices, *in_flight, *kept])
+        files.read_part(folder / manifest.name, rank, [*of_vertices, *in_flight, *kept])
         for rank in range(group.rank, len(manifest.parts), group.size)
     ]
     vertices = _routed(parts, of_vertices, manifest.dtypes, group, assignment)

@@ -1,4 +1,4 @@
-"""The state log of one run: what every rank has between two supersteps, written while the next ones run.
+"""The state logs of one run: what each rank holds between two supersteps, written while the next ones run.
 
     log = StateLog(checkpoint, identity, graph, program, device)
     log.save(engine.save, stats)     # collective; copies are made, a thread writes them
@@ -28,11 +28,12 @@ from sigps.engine.stats import SaveStats, SuperstepStats
 from sigps.errors import ConfigError
 from sigps.graph.graph import Graph
 from sigps.model.vertex import Vertex
-from sigps.system.checkpoint import log_files
-from sigps.system.checkpoint.identity import Identity
-from sigps.system.checkpoint.log_files import Manifest
-from sigps.system.checkpoint.log_writer import LogWriter
-from sigps.system.checkpoint.trace_file import write_trace
+from sigps.system.checkpoint import files
+from sigps.system.checkpoint.files import Manifest
+from sigps.system.checkpoint.resume import Identity
+from sigps.system.checkpoint.trace import write_trace
+from sigps.system.checkpoint.writer import LogWriter
+from sigps.version import __version__
 
 __all__ = ["Checkpoint", "StateLog", "check_folder"]
 
@@ -45,12 +46,12 @@ Traced = list[dict[str, Any]] | None
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """When a run saves its state, and where: every so many supersteps, seconds, or whichever comes first.
+    """When a run saves its state, and where: after so many supersteps or seconds, or the first of both.
 
     Args:
-        dir: The folder, made if it is not there; all ranks see it under this name.
+        dir: The folder, made if it is not there; all ranks must see it under this name.
         every: Supersteps from one log to the next.
-        seconds: Seconds from one log to the next, looked at between supersteps.
+        seconds: Seconds from one log to the next, checked between supersteps.
         keep: Logs to keep; older ones are removed when a new one is finished.
 
     Raises:
@@ -83,7 +84,7 @@ class Checkpoint:
 
 
 def check_folder(folder: Path) -> None:
-    """Try whether a log can be written to a folder, or that can be made; leaves nothing behind.
+    """Check that a folder can be written, or made; leaves nothing behind.
 
     Raises:
         ConfigError: If not.
@@ -98,19 +99,19 @@ def check_folder(folder: Path) -> None:
 
 
 class StateLog:
-    """What one rank of a run writes. `save` and `close` are collective.
+    """The saves of one run on one rank. `save` and `close` are collective, as is the constructor.
 
     Args:
-        checkpoint: Where, and how many to keep.
-        identity: What the run is.
+        checkpoint: The folder, and how many logs to keep.
+        identity: The run's.
         graph: The graph, for the vertices' ids.
         program: The program, for the names of its fields.
-        device: What runs it.
-        resumed: The run whose log this one goes on from, if any.
+        device: The device that runs it, for the manifest.
+        resumed: The name of the run whose log this one goes on from, if any.
 
     Attributes:
-        saves: One record a log that is whole.
-        on_whole: Called on rank 0 with the folder of a log that is whole now, from a thread.
+        saves: One record for each finished log.
+        on_whole: Called on rank 0 with the folder of each log when it is finished, from a thread.
     """
 
     def __init__(
@@ -138,11 +139,13 @@ class StateLog:
     def save(
         self, snapshot_of: Callable[[], Snapshot], stats: Sequence[SuperstepStats], traced: Traced = None
     ) -> None:
-        """Begin to write a log; what was begun before is finished first.
+        """Begin to write a log.
+
+        Waits until the log before it is finished, and until all ranks have copied their state; a thread writes.
 
         Args:
-            snapshot_of: Copies this rank's part.
-            stats: The supersteps so far.
+            snapshot_of: Returns a copy of this rank's state; on a GPU it waits for the device.
+            stats: One entry for each superstep so far.
             traced: What the interpreter has recorded so far; None where nothing is traced.
         """
         began = time.perf_counter()
@@ -166,18 +169,18 @@ class StateLog:
             rank, size = self._group.rank, self._group.size
             own = manifest if rank == 0 else None
             self._writer = LogWriter(folder, rank, arrays, own, size, self.checkpoint.keep, self.on_whole)
-        mine = np.array([time.perf_counter() - began, num_bytes])
-        everyone = np.stack(self._group.all_gather_array(mine))
-        seconds, num_bytes = float(everyone[:, 0].max()), int(everyone[:, 1].sum())
+        own_costs = np.array([time.perf_counter() - began, num_bytes])
+        costs = np.stack(self._group.all_gather_array(own_costs))  # [size, 2]: seconds, bytes
+        seconds, num_bytes = float(costs[:, 0].max()), int(costs[:, 1].sum())
         self._begun = SaveStats(snapshot.superstep, seconds, num_bytes)
 
     def close(self, traced: Traced = None) -> None:
-        """Wait until the last log is whole."""
+        """Wait until the last log is finished."""
         self._finish()
         self._write_trace(traced)
 
     def settle(self) -> None:
-        """Let what is being written be finished, as far as this rank can; for a run that failed."""
+        """Wait up to 2 s until the last log is finished. Not collective: for a run that failed."""
         if self._writer is not None:
             self._writer.wait(_SETTLE_SECONDS)
 
@@ -203,10 +206,10 @@ class StateLog:
             self.saves.append(self._begun)
 
     def find_last(self) -> Path | None:
-        """Return the newest log from which this run can go on, as the folder has it. Not collective."""
+        """Return the newest log in the folder from which this run can go on. Not collective."""
         mine = {self._run, self._resumed}
-        logs = log_files.find_logs(self.checkpoint.folder)
-        return next((path for path in logs if log_files.run_of(path) in mine), None)
+        logs = files.find_logs(self.checkpoint.folder)
+        return next((path for path in logs if files.run_of(path) in mine), None)
 
     def _warn(self, problem: str) -> None:
         if self._group.rank == 0:
@@ -236,8 +239,6 @@ class StateLog:
     def _manifest(
         self, snapshot: Snapshot, arrays: dict[str, NDArray[Any]], stats: Sequence[SuperstepStats]
     ) -> Manifest:
-        from sigps import __version__
-
         values = [value.item() for value in snapshot.aggregates]
         return Manifest(
             run=self._run,
@@ -261,9 +262,9 @@ class StateLog:
 
 
 def _next_run(folder: Path) -> str:
-    """Return a run's name: names ascend from run to run, even where the clock went back."""
+    """Return a new run's name. Names ascend from run to run, even where the clock was set back."""
     now = datetime.datetime.now(datetime.UTC)
-    known = [path.name[:16] for path in log_files.find_logs(folder)[:1]]
+    known = [path.name[:16] for path in files.find_logs(folder)[:1]]
     for stamp in known:
         last = datetime.datetime.strptime(stamp, _STAMP).replace(tzinfo=datetime.UTC)
         now = max(now, last + datetime.timedelta(seconds=1))

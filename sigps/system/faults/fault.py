@@ -1,4 +1,4 @@
-"""What can be wrong with a rank, in words. Needs nothing but Python: the watchdog has nothing else."""
+"""What can be wrong with a rank, in words. Imports Python's own modules alone, as the watchdog process does."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class Fault:
 
     Attributes:
         rank: The rank, counted from 0.
-        host: Where it runs.
-        superstep: Where it is as far as is known; None before the first.
-        what: How it is at fault.
-        seconds: Since when: without a heartbeat, computing, or gone by an exception; 0 for a death.
+        host: The name of its host.
+        superstep: The superstep that it is in, by its last report; None before the first.
+        what: The kind of fault.
+        seconds: How long it is without a heartbeat, has computed, or is gone by an exception; 0 for a death.
     """
 
     rank: int
@@ -30,7 +30,7 @@ class Fault:
         where = "before superstep 0" if self.superstep is None else f"in superstep {self.superstep}"
         how = {
             "died": "",
-            "is silent": f": nothing was heard of it for {self.seconds:.1f} s",
+            "is silent": f": no heartbeat for {self.seconds:.1f} s",
             "hangs": f": it has computed for {self.seconds:.1f} s",
             "failed": f": it left {self.seconds:.1f} s ago, and the others wait for it",
         }[self.what]

@@ -1,23 +1,60 @@
-"""How the ranks of a run find each other over TCP: rank 0 listens, and whoever knows the token is let in."""
+"""How rank 0 connects with each other rank over TCP: it listens, and accepts those that send the token."""
 
 from __future__ import annotations
 
 import contextlib
 import hmac
+import secrets
 import socket
 import time
 from collections.abc import Sequence
 
-__all__ = ["TOKEN_BYTES", "accept_ranks", "addresses_of", "connect_to_master"]
+from sigps.group import Group
+
+__all__ = ["TOKEN_BYTES", "accept_ranks", "addresses_of", "connect_ranks", "connect_to_master"]
 
 TOKEN_BYTES = 32
-"""What a rank shows, and as much again that it is shown."""
+"""Bytes of a token's first half, which a rank sends, and of its second, with which rank 0 answers."""
 
 _PATIENCE_SECONDS = 5.0
 
 
+def connect_ranks(group: Group, hosts: Sequence[str]) -> tuple[dict[int, socket.socket], str]:
+    """Connect rank 0 with the others. Collective.
+
+    Args:
+        group: The ranks.
+        hosts: The name of each rank's host, [size].
+
+    Returns:
+        This rank's sockets by the other end's rank, and what failed on any rank; empty where nothing did.
+    """
+    listening, problem, sockets = None, "", dict[int, socket.socket]()
+    with contextlib.ExitStack() as opened:
+        try:
+            if group.rank == 0:
+                address = "127.0.0.1" if len(set(hosts)) == 1 else ""
+                listener = opened.enter_context(socket.create_server((address, 0), backlog=group.size))
+                token, port = secrets.token_bytes(2 * TOKEN_BYTES), listener.getsockname()[1]
+                listening = {"addresses": addresses_of(hosts), "port": port, "token": token}
+        except OSError as error:
+            problem = f"rank 0 cannot listen: {error}"
+        listening = group.broadcast(listening)
+        try:
+            if listening is not None and group.rank == 0:
+                sockets = accept_ranks(listener, listening["token"], group.size)
+            elif listening is not None:
+                sockets = {0: connect_to_master(**listening, rank=group.rank)}
+        except OSError as error:
+            problem = f"rank {group.rank} cannot connect with rank 0: {error}"
+        problems = group.all_gather(problem)
+    for rank in [rank for rank in sockets if problems[rank]]:
+        sockets.pop(rank).close()  # accepted after that rank's time was over
+    return sockets, next(filter(None, problems), "")
+
+
 def addresses_of(hosts: Sequence[str]) -> list[str]:
-    """Return where to find rank 0: on the one host there is, or by its routed address, or by name."""
+    """Return the addresses at which others may reach rank 0: loopback on one host, else its route's and its name."""
     if len(set(hosts)) == 1:
         return ["127.0.0.1"]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError):
@@ -27,7 +64,7 @@ def addresses_of(hosts: Sequence[str]) -> list[str]:
 
 
 def accept_ranks(listener: socket.socket, token: bytes, size: int) -> dict[int, socket.socket]:
-    """Accept connections that show the token until all ranks but 0 are there or the time is over."""
+    """Accept connections that send the token, until ranks 1 to `size` - 1 are connected or the time is over."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     accepted: dict[int, socket.socket] = {}
     while len(accepted) < size - 1 and (left := deadline - time.monotonic()) > 0:
@@ -36,9 +73,9 @@ def accept_ranks(listener: socket.socket, token: bytes, size: int) -> dict[int, 
             connection = refused.enter_context(listener.accept()[0])
             connection.settimeout(min(1.0, left))
             hello = connection.recv(TOKEN_BYTES + 4)
-            is_known = hmac.compare_digest(hello[:TOKEN_BYTES], token[:TOKEN_BYTES])
+            has_token = hmac.compare_digest(hello[:TOKEN_BYTES], token[:TOKEN_BYTES])
             rank = int.from_bytes(hello[TOKEN_BYTES:], "big")
-            if is_known and rank not in accepted and 0 < rank < size:
+            if has_token and rank not in accepted and 0 < rank < size:
                 connection.sendall(token[TOKEN_BYTES:])
                 accepted[rank] = connection
                 refused.pop_all()
@@ -46,10 +83,10 @@ def accept_ranks(listener: socket.socket, token: bytes, size: int) -> dict[int, 
 
 
 def connect_to_master(addresses: Sequence[str], port: int, token: bytes, rank: int) -> socket.socket:
-    """Connect with rank 0 at the first address where somebody answers who knows the token.
+    """Connect with rank 0 at the first address that answers with the token's second half.
 
     Raises:
-        OSError: If there is none within the time.
+        OSError: If none does within the time.
     """
     problems = []
     for address in addresses:

@@ -1,4 +1,4 @@
-"""How the ranks of a run are watched: the limits, and an exchange that says when a rank waits for others."""
+"""How the ranks of a run are watched: the limits, and an exchange that reports when this rank waits for others."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Faults:
-    """When a rank counts as lost, and the run ends. Without effect on one rank.
+    """The limits beyond which a rank counts as lost, and the run ends. Without effect on one rank.
 
     Args:
-        silent_seconds: Without a heartbeat for so long; inf: ranks do not watch each other.
-        superstep_seconds: Computing at a stretch for so long, the first superstep's compilation included.
+        silent_seconds: How long a rank may be without a heartbeat; inf: ranks do not watch each other.
+        superstep_seconds: How long it may compute at a stretch, the first superstep's compilation included.
 
     Raises:
         ConfigError: If a number is not above 0.
@@ -46,12 +46,12 @@ class Faults:
 def watch(
     group: Group, faults: Faults | None, last_log: Callable[[], str | None]
 ) -> contextlib.AbstractContextManager[FaultDetector | None]:
-    """Begin to watch the ranks. Collective; gives None where nobody is to be watched.
+    """Return this rank's fault detector, or a context of None where ranks are not watched. Collective.
 
     Args:
         group: The ranks.
         faults: The limits; None for none.
-        last_log: Gives the log from which the run could go on.
+        last_log: Returns the log from which the run can go on.
     """
     if group.size == 1 or faults is None or faults.silent_seconds == math.inf:
         return contextlib.nullcontext()
@@ -66,12 +66,12 @@ def watch(
 
 
 class WatchedExchange:
-    """An exchange that tells the fault detector when this rank waits.
+    """An exchange that reports to the fault detector when this rank waits.
 
     Args:
-        inner: What exchanges.
-        detector: Who is told.
-        superstep: Gives the superstep that this rank is in.
+        inner: The exchange that it calls.
+        detector: The fault detector.
+        superstep: Returns the superstep that this rank is in.
     """
 
     def __init__(self, inner: Exchange, detector: FaultDetector, superstep: Callable[[], int]) -> None:
@@ -84,10 +84,10 @@ class WatchedExchange:
     def collect(self, sent: NDArray[np.uint8], records: Arrays) -> tuple[NDArray[np.int64], int]:
         return self._waiting(lambda: self._inner.collect(sent, records))
 
-    def post(
+    def route(
         self, gids: NDArray[np.int64], senders: NDArray[np.int64] | None, messages: Arrays
     ) -> tuple[NDArray[np.int64], Arrays, int]:
-        return self._waiting(lambda: self._inner.post(gids, senders, messages))
+        return self._waiting(lambda: self._inner.route(gids, senders, messages))
 
     def find(self, ids: NDArray[np.int64], superstep: int) -> NDArray[np.int64]:
         return self._waiting(lambda: self._inner.find(ids, superstep))

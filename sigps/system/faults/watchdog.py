@@ -1,8 +1,9 @@
-"""The watchdog: a small process beside rank 0 that tells who died where no rank lives long enough to.
+"""The watchdog process: small, beside rank 0, it reports a death after which no rank lives long enough to do so.
 
-A launcher ends all ranks within a millisecond of a death, and on busy cores no other rank gets to speak before. The
-watchdog is in a session of its own, so it lives on, and it is connected with every rank. The system closes a dead
-rank's connections before it lets the launcher know, so who closed first is who died first.
+A launcher ends all ranks within a millisecond of a death, and on busy cores no other rank gets to report it before.
+The watchdog is in a session of its own, which the launcher does not end, and is connected with every rank. The system
+closes a dead rank's connections before it notifies the launcher, so the first connection that closes is that of the
+first rank that died.
 
 It starts with Python's own modules alone (`_PROGRAM`), in some 50 ms for which the first run waits.
 """
@@ -23,16 +24,17 @@ from pathlib import Path
 
 from sigps.system.faults.fault import Fault
 
-__all__ = ["BEGUN", "ENDED", "FAILED", "SPOKEN", "Watch", "Watchdog", "start_watchdog"]
+__all__ = ["BEGAN", "ENDED", "FAILED", "REPORTED", "Watchdog", "WatchdogConnection", "start_watchdog"]
 
 READY = b"r"
-"""What the watchdog tells rank 0, once."""
+"""What the watchdog sends to rank 0, once."""
 
-BEGUN, ENDED, FAILED, SPOKEN = b"b", b"e", b"f", b"s"
-"""What a rank tells: it is in a run; it is in none; it left by an exception; it has told what is wrong."""
+BEGAN, ENDED, FAILED, REPORTED = b"b", b"e", b"f", b"s"
+"""What a rank sends: it is in a run; it is in none; it left by an exception; it has reported a fault."""
 
-_NOTE = struct.Struct("=qI")  # superstep or -1, bytes of the last log's name behind it
-_NOTE_BYTES = 8192
+_STATUS = struct.Struct("=qI")
+"""The status record in memory that rank 0 writes: superstep or -1, bytes of the last log's name, then that name."""
+_STATUS_BYTES = 8192
 _PATIENCE_SECONDS = 5.0
 
 _PROGRAM = """
@@ -45,70 +47,70 @@ main(sys.argv[4:])
 """
 
 
-class Watchdog:
-    """A rank's end of the connection with the watchdog.
+class WatchdogConnection:
+    """A rank's end of the connection with the watchdog process. No call waits for that process but `close`.
 
     Args:
-        connection: The connection.
-        room: On rank 0, what the watchdog reads: a file's descriptor.
-        process: On rank 0, the watchdog.
+        connected: The socket.
+        status_file: On rank 0, the descriptor of the file that holds the status record.
+        process: On rank 0, the watchdog process.
     """
 
     def __init__(
         self,
-        connection: socket.socket,
-        room: int | None = None,
+        connected: socket.socket,
+        status_file: int | None = None,
         process: subprocess.Popen[bytes] | None = None,
     ) -> None:
-        self._connection, self._process = connection, process
-        self._note = None if room is None else mmap.mmap(room, _NOTE_BYTES)
+        self._socket, self._process = connected, process
+        self._status = None if status_file is None else mmap.mmap(status_file, _STATUS_BYTES)
 
-    def tell(self, what: bytes) -> None:
-        """Tell one of BEGUN, ENDED, FAILED, SPOKEN."""
-        with contextlib.suppress(OSError):  # it is gone: then nobody speaks for the dead
-            self._connection.send(what)
+    def send(self, event: bytes) -> None:
+        """Send one of BEGAN, ENDED, FAILED, REPORTED."""
+        with contextlib.suppress(OSError):  # the watchdog is gone: the run goes on without it
+            self._socket.send(event)
 
-    def note(self, superstep: int | None) -> None:
-        """Keep in which superstep the run is. Rank 0's is the run's; others' is dropped."""
-        if self._note is not None:
-            struct.pack_into("=q", self._note, 0, -1 if superstep is None else superstep)
+    def record_superstep(self, superstep: int | None) -> None:
+        """Write the run's superstep into the status record; without effect on ranks other than 0."""
+        if self._status is not None:
+            struct.pack_into("=q", self._status, 0, -1 if superstep is None else superstep)
 
-    def note_log(self, last_log: str | None) -> None:
-        """Keep from which log the run could go on."""
-        if self._note is not None:
-            name = os.fsencode(last_log or "")[: _NOTE_BYTES - _NOTE.size]
-            self._note[_NOTE.size : _NOTE.size + len(name)] = name
-            struct.pack_into("=I", self._note, 8, len(name))
+    def record_log(self, last_log: str | None) -> None:
+        """Write the log from which the run can go on into the status record; without effect on ranks other than 0."""
+        if self._status is not None:
+            name = os.fsencode(last_log or "")[: _STATUS_BYTES - _STATUS.size]
+            self._status[_STATUS.size : _STATUS.size + len(name)] = name
+            struct.pack_into("=I", self._status, 8, len(name))
 
     def close(self) -> None:
-        """End the connection; the watchdog ends when all have."""
-        self._connection.close()
+        """Close this end; the watchdog ends when all ends are closed, for which rank 0 waits up to 1 s."""
+        self._socket.close()
         if self._process is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(1.0)
 
 
-def start_watchdog(connections: Mapping[int, socket.socket], hosts: Sequence[str]) -> Watchdog:
-    """Start the process and give it these connections; return rank 0's end once it watches.
+def start_watchdog(connections: Mapping[int, socket.socket], hosts: Sequence[str]) -> WatchdogConnection:
+    """Start the process with these connections; return rank 0's end once the process reads them.
 
     Args:
-        connections: With each rank but 0; they are the watchdog's from now on.
-        hosts: By rank.
+        connections: With each rank but 0; closed in this process, also where starting fails.
+        hosts: The name of each rank's host, [size].
 
     Raises:
         OSError: If it cannot be started.
     """
     own, peer = socket.socketpair()
-    with contextlib.ExitStack() as given, contextlib.ExitStack() as failed:
+    with contextlib.ExitStack() as passed, contextlib.ExitStack() as failed:
         failed.callback(own.close)
         ends = {0: peer, **connections}
-        for rank, connection in ends.items():
-            given.enter_context(connection)
-            if rank > 0:  # a host that is lost says nothing
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        room = given.enter_context(tempfile.TemporaryFile())
-        room.truncate(_NOTE_BYTES)
-        descriptors = [room.fileno(), *(ends[rank].fileno() for rank in sorted(ends))]
+        for rank, connected in ends.items():
+            passed.enter_context(connected)
+            if rank > 0:  # a host that is lost closes no connection
+                connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        status = passed.enter_context(tempfile.TemporaryFile())
+        status.truncate(_STATUS_BYTES)
+        descriptors = [status.fileno(), *(ends[rank].fileno() for rank in sorted(ends))]
         packages = [str(folder) for folder in reversed(Path(__file__).parents[:3])]
         arguments = [*packages, *map(str, descriptors), *hosts]
         process = subprocess.Popen(
@@ -125,90 +127,95 @@ def start_watchdog(connections: Mapping[int, socket.socket], hosts: Sequence[str
         if own.recv(1) != READY:
             raise OSError("the watchdog did not start")
         failed.pop_all()
-        return Watchdog(own, room.fileno(), process)
+        return WatchdogConnection(own, status.fileno(), process)
 
 
-class Watch:
-    """What the watchdog knows of the ranks.
+class Watchdog:
+    """What runs in the watchdog process: it reads each rank's connection until all are closed.
 
     Args:
-        connections: By rank.
-        hosts: By rank.
-        note: What rank 0 notes.
+        connections: One a rank, [size].
+        hosts: The name of each rank's host, [size].
+        status: The status record, which rank 0 writes.
     """
 
     def __init__(
-        self, connections: Sequence[socket.socket], hosts: Sequence[str], note: mmap.mmap | bytearray
+        self, connections: Sequence[socket.socket], hosts: Sequence[str], status: mmap.mmap | bytearray
     ) -> None:
-        self._open, self._hosts, self._note = dict(enumerate(connections)), hosts, note
+        self._open, self._hosts, self._status = dict(enumerate(connections)), hosts, status
         self._running: set[int] = set()
         self._dead: int | None = None
         self._is_over = False
         self._ready = selectors.DefaultSelector()
-        for rank, connection in self._open.items():
-            connection.setblocking(False)
-            self._ready.register(connection, selectors.EVENT_READ, rank)
+        for rank, connected in self._open.items():
+            connected.setblocking(False)
+            self._ready.register(connected, selectors.EVENT_READ, rank)
 
     def run(self) -> str | None:
-        """Watch until all are gone, or one has said what there is to say; return what nobody can say any more."""
+        """Read until all connections are closed or nothing is left to report; return the report of a death."""
         while self._open and not self._is_over:
-            self.hear()
-        return None if self._dead is None or self._is_over else self._testimony(self._dead)
+            self.receive()
+        return None if self._dead is None or self._is_over else self._report(self._dead)
 
-    def hear(self) -> None:
-        """Wait until ranks have told something or are gone; take it in the order in which it came.
+    def receive(self) -> None:
+        """Wait until connections are readable or closed, and take them in that order.
 
-        A rank that is gone and had told something before, unread, has its place in that order for what it told. So
-        among several that are gone then, nobody knows who was first; nor where a rank is gone that was in no run.
+        The selector returns them in the order in which they became readable. A closed one with unread events became
+        readable by these, so it says nothing of when it closed. Therefore the first death is unknown where several
+        are closed of which one had unread events, and where the first was in no run.
         """
-        gone, is_in_order = [], True
+        closed, is_in_order = [], True
         for key, _ in self._ready.select():
             rank = key.data
-            told, is_open = self._read(rank)
-            for what in told:
-                if what in FAILED + SPOKEN:
+            events, is_open = self._read(rank)
+            for event in events:
+                if event in FAILED + REPORTED:
                     self._is_over = True
-                elif what in BEGUN:
+                elif event in BEGAN:
                     self._running.add(rank)
                 else:
                     self._running.discard(rank)
             if not is_open:
                 self._ready.unregister(self._open.pop(rank))
-                gone.append(rank)
-                is_in_order = is_in_order and not told
-        if self._dead is None and gone:
-            is_known = gone[0] in self._running and (is_in_order or len(gone) == 1)
-            self._dead, self._is_over = gone[0], self._is_over or not is_known
+                closed.append(rank)
+                is_in_order = is_in_order and not events
+        if self._dead is None and closed:
+            is_known = closed[0] in self._running and (is_in_order or len(closed) == 1)
+            self._dead, self._is_over = closed[0], self._is_over or not is_known
 
     def _read(self, rank: int) -> tuple[bytes, bool]:
-        """Return what a rank has told, and whether it can tell more."""
-        told = b""
+        """Return the events that a rank has sent, one byte each, and whether its connection is open."""
+        events = b""
         while True:
             try:
                 data = self._open[rank].recv(4096)
             except BlockingIOError:
-                return told, True
+                return events, True
             except OSError:
-                return told, False
+                return events, False
             if not data:
-                return told, False
-            told += data
+                return events, False
+            events += data
 
-    def _testimony(self, dead: int) -> str:
-        superstep, length = _NOTE.unpack_from(self._note)
-        last_log = os.fsdecode(bytes(self._note[_NOTE.size : _NOTE.size + length]))
+    def _report(self, dead: int) -> str:
+        superstep, length = _STATUS.unpack_from(self._status)
+        last_log = os.fsdecode(bytes(self._status[_STATUS.size : _STATUS.size + length]))
         fault = Fault(dead, self._hosts[dead], None if superstep < 0 else superstep, "died")
         return fault.describe(last_log or None)
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Be the watchdog. Arguments: descriptors of the note and of each rank's connection, then each rank's host."""
+    """Run the watchdog.
+
+    Args:
+        arguments: The descriptors of the status file and of each rank's connection, then each rank's host.
+    """
     size = (len(arguments) - 1) // 2
-    room, *descriptors = map(int, arguments[: size + 1])
+    status_file, *descriptors = map(int, arguments[: size + 1])
     connections = [socket.socket(fileno=descriptor) for descriptor in descriptors]
-    watch = Watch(connections, arguments[size + 1 :], mmap.mmap(room, _NOTE_BYTES))
+    watchdog = Watchdog(connections, arguments[size + 1 :], mmap.mmap(status_file, _STATUS_BYTES))
     connections[0].send(READY)
-    text = watch.run()
+    text = watchdog.run()
     if text is not None:
         with contextlib.suppress(OSError):
             os.write(2, f"{text}\n".encode())

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from adapter_cases import GRAPHS, ON_EDGES, PROGRAMS, assert_as_interpreted, assert_kept_as_interpreted
+from adapter_judge import GRAPHS, ON_EDGES, PROGRAMS, assert_as_interpreted, assert_kept_as_interpreted
 from cuda_twin import Interpreted, run_plainly
-from programs import kite
-from rank_programs import Flows
+from equality_programs import Flows
+from worked_cases import kite
 
 from sigps import run
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 from cells import program_of
-from cuda_programs import COLUMNS, PROGRAMS
 from edge_programs import EdgeTriangles, Returns, Waves
 from places import SUPPORT
+from worked_cases import COLUMNS, PROGRAMS
 
 from sigps import CompileError, Vertex
 from sigps.compiler.cpu import compile_for_cpu

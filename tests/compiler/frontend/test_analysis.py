@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from cells import IMPORTS, program_of, run_cell
-from programs import CASES
+from worked_cases import CASES
 
 from sigps import CompileError, Graph, Vertex, run
 from sigps.apps import BFS, SSSP, WCC, OutDegree, PageRank

@@ -1,4 +1,4 @@
-"""Which sends fit an outbox record, which need the mailbox, and why."""
+"""Which sends fit an outbox record, which need direct messages, and why."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_record(body: str, record: int, columns: tuple[str, ...]) -> None:
         ),
     ],
 )
-def test_the_mailbox(body: str, why: str) -> None:
+def test_direct_messages(body: str, why: str) -> None:
     derived = analyse(program_of(body, "def f(self, y):\n    return y * self.x"))
     assert derived.delivery is Delivery.DIRECT
     assert why in derived.obstacles[-1]

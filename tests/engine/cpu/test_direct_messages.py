@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import equality_programs as programs
 import numpy as np
 import pytest
-import rank_programs as programs
 from engines import compiled, interpreted, values
 
 from sigps import Aggregator, ExchangeError, Graph, State, Vertex, run

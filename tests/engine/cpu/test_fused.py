@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import equality_programs as programs
 import numpy as np
 import pytest
-import rank_programs as programs
 from battery import BATTERY
 from engines import compiled, interpreted, values
-from rounds import Rounds
+from send_programs import Rounds
 
 from sigps import Graph, Vertex
 from sigps.apps import BFS, SSSP, WCC, KCore, KHop

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from battery import BATTERY
-from cases import NAMES, program_for
-from rounds import Rounds
+from battery import BATTERY, NAMES
+from equality_programs import program_for
+from send_programs import Rounds
 from ways import Way, assert_same
 
 from sigps import Vertex, run

@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import PROGRAMS
-from gpu_judged import assert_as_judged, assert_same_in_leases
-from rank_programs import Reach
+from equality_programs import PROGRAMS, Reach
+from gpu_ways import assert_as_judged, assert_same_in_leases
 from ways import Way
 
 from sigps import Aggregator, Graph, Param, State, Vertex, run
 from sigps.apps import BFS, SSSP, WCC
 from sigps.device.cuda import Module, find_gpu
-from sigps.engine.gpu import variant as gpu_form
+from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.launch import CLUSTER_DEGREE, NO_CLUSTER, Cluster, choose_cluster
 from sigps.kernels.cuda.lease import SMALL_BEFORE_SWITCH
 
@@ -49,18 +48,18 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> list[str]:
                 setattr(kernel, way, told(getattr(kernel, way), name))
             return kernel
 
-    monkeypatch.setattr(gpu_form, "Module", Watched)
-    gpu_form.form_of.cache_clear()
+    monkeypatch.setattr(gpu_variant, "Module", Watched)
+    gpu_variant.load_variant.cache_clear()
     yield launched  # type: ignore[misc]
-    gpu_form.form_of.cache_clear()
+    gpu_variant.load_variant.cache_clear()
 
 
 def cluster_of(
     monkeypatch: pytest.MonkeyPatch, most_messages: int, threads: int = 512, blocks: int = 16
 ) -> None:
     """Let a cluster do supersteps of up to so many messages."""
-    monkeypatch.setattr(gpu_form, "choose_cluster", lambda arch: Cluster(blocks, threads, most_messages))
-    gpu_form.form_of.cache_clear()
+    monkeypatch.setattr(gpu_variant, "choose_cluster", lambda arch: Cluster(blocks, threads, most_messages))
+    gpu_variant.load_variant.cache_clear()
 
 
 FAN = 60
@@ -145,8 +144,8 @@ def test_few_large_supersteps_are_no_turn(turns: list[str]) -> None:
 
 
 def test_without_clusters(turns: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_form, "choose_cluster", lambda arch: NO_CLUSTER)
-    gpu_form.form_of.cache_clear()
+    monkeypatch.setattr(gpu_variant, "choose_cluster", lambda arch: NO_CLUSTER)
+    gpu_variant.load_variant.cache_clear()
     assert_as_judged(BFS(source=0), layers(SIZES), judge="cpu", ways=WAYS)
     assert set(turns) == {"run_lease"}
 

@@ -7,20 +7,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from battery import BATTERY, Sample
-from cases import NAMES, PROGRAMS, program_for, samples
-from edge_schedule_programs import BY_EDGE, Marks, Paced
-from gpu_judged import (
+from battery import BATTERY, NAMES, Sample
+from edge_programs import SentAlong
+from equality_programs import BY_EDGE, PROGRAMS, program_for
+from gpu_ways import (
     BUSY,
-    Simmer,
     assert_as_judged,
+    assert_ranks_agree,
     assert_same_in_leases,
     fans,
     rows_of_every_kind,
 )
-from gpu_ranks import assert_ranks_agree
+from graphs import samples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from send_programs import Paced, Simmer
 from ways import Way, assert_same
 
 import sigps.apps
@@ -157,4 +158,4 @@ def test_what_has_no_atomic_is_refused_by_name(name: str) -> None:
 
 def test_values_on_edges_are_refused_by_name() -> None:
     with pytest.raises(DeviceError, match="EdgeState"):
-        run(Marks(), BATTERY["skewed"].build(), device="cuda", schedule="edge")
+        run(SentAlong(), BATTERY["skewed"].build(), device="cuda", schedule="edge")

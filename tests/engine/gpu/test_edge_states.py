@@ -7,15 +7,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-from battery import BATTERY, Sample
-from cases import NAMES, samples
+from battery import BATTERY, NAMES, Sample
 from edge_logs import LOGS, assert_goes_on
-from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
-from edge_state_programs import Posts, Signs, Unasked
-from gpu_judged import assert_as_judged, rows_of_every_kind
-from gpu_snapshots import MAKERS, assert_near, written
+from edge_programs import (
+    Closeness,
+    EdgeTriangles,
+    Loudest,
+    Marks,
+    Mirrors,
+    Posts,
+    Returns,
+    Signs,
+    Unasked,
+    Waves,
+)
+from gpu_ways import assert_as_judged, rows_of_every_kind
+from graphs import samples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from snapshots import MAKERS, assert_near, written
 from thread_group import ThreadGroup
 from ways import Way, assert_same, results_of
 

@@ -8,21 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from battery import BATTERY, Sample
-from cases import NAMES, PROGRAMS, program_for, samples
-from gpu_judged import (
-    BUSY,
-    DIRECTIONS,
-    WAYS,
-    Simmer,
-    assert_as_judged,
-    assert_same_in_leases,
-    fans,
-    rows_of_every_kind,
-)
+from battery import BATTERY, NAMES, Sample
+from equality_programs import PROGRAMS, Totals, program_for
+from gpu_ways import BUSY, DIRECTIONS, WAYS, assert_as_judged, assert_same_in_leases, fans, rows_of_every_kind
+from graphs import samples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rank_programs import Totals
+from send_programs import Simmer
 from ways import Way, assert_same
 
 from sigps import Graph, State, Vertex, generate, run
@@ -30,7 +22,7 @@ from sigps.apps import BFS, SSSP, WCC, KCore, PageRank
 from sigps.compiler.frontend.analysis import analyse
 from sigps.device.cuda import find_gpu
 from sigps.engine.direction import GPU_PULL_GAIN_EARLY
-from sigps.engine.gpu.engine import find_gpu_obstacle
+from sigps.engine.gpu.choice import find_gpu_obstacle
 from sigps.engine.gpu.launch import NARROW
 from sigps.engine.gpu.layout import BLOCK_DEGREE, WARP_DEGREE
 from sigps.errors import DeviceError

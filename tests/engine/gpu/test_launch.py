@@ -9,11 +9,11 @@ from sigps.engine.gpu.launch import (
     NARROW,
     NO_CLUSTER,
     WIDE,
-    Near,
     Shape,
+    SharedCache,
     choose_cluster,
-    choose_near,
     choose_shape,
+    choose_shared_cache,
     num_blocks,
 )
 
@@ -85,19 +85,19 @@ def test_a_cluster_needs_clusters(arch: str, has_one: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("record_bytes", "num_vertices", "num_edges", "near"),
+    ("record_bytes", "num_vertices", "num_edges", "cache"),
     [
-        (4, 31, 10**9, Near(0, 0, 0)),  # fewer than a word of bits
-        (4, 100, 10**9, Near(96, 96, 96 * 4 + 12)),
-        (4, 10**6, 100, Near(0, 0, 0)),  # hardly an edge for a block
-        (6, 10**6, 10**9, Near(0, 1 << 18, 1 << 15)),  # no whole words
-        (0, 10**6, 10**9, Near(0, 1 << 18, 1 << 15)),
-        (8, 10**6, 10**9, Near(15904, 1 << 18, 160_000)),  # 160,000 bytes, less 2**15 of bits
+        (4, 31, 10**9, SharedCache(0, 0, 0)),  # fewer than a word of bits
+        (4, 100, 10**9, SharedCache(96, 96, 96 * 4 + 12)),
+        (4, 10**6, 100, SharedCache(0, 0, 0)),  # hardly an edge for a block
+        (6, 10**6, 10**9, SharedCache(0, 1 << 18, 1 << 15)),  # no whole words
+        (0, 10**6, 10**9, SharedCache(0, 1 << 18, 1 << 15)),
+        (8, 10**6, 10**9, SharedCache(15904, 1 << 18, 160_000)),  # 160,000 bytes, less 2**15 of bits
     ],
 )
-def test_choose_near(record_bytes: int, num_vertices: int, num_edges: int, near: Near) -> None:
+def test_choose_near(record_bytes: int, num_vertices: int, num_edges: int, cache: SharedCache) -> None:
     given = {"record_bytes": record_bytes, "num_vertices": num_vertices, "num_edges": num_edges}
-    assert choose_near(shared_bytes=200_000, num_blocks=132, **given) == near
+    assert choose_shared_cache(shared_bytes=200_000, num_blocks=132, **given) == cache
 
 
 @pytest.mark.parametrize(
@@ -111,10 +111,10 @@ def test_choose_near(record_bytes: int, num_vertices: int, num_edges: int, near:
         (0, 18_432, 0, 0),
     ],
 )
-def test_ghosts_that_are_near(
+def test_ghosts_in_shared_memory(
     record_bytes: int, num_hot_ghosts: int, num_records: int, num_ghosts: int
 ) -> None:
-    near = choose_near(
+    cache = choose_shared_cache(
         shared_bytes=200_000,
         record_bytes=record_bytes,
         num_vertices=10**6,
@@ -122,15 +122,15 @@ def test_ghosts_that_are_near(
         num_blocks=132,
         num_hot_ghosts=num_hot_ghosts,
     )
-    assert (near.num_records, near.num_ghosts) == (num_records, num_ghosts)
-    assert near.num_bytes == (num_records + num_ghosts) * record_bytes + (1 << 15)
+    assert (cache.num_records, cache.num_ghosts) == (num_records, num_ghosts)
+    assert cache.num_bytes == (num_records + num_ghosts) * record_bytes + (1 << 15)
 
 
 @pytest.mark.parametrize("num_hot_ghosts", [0, 32, 18_432])
-def test_what_is_near_fits_any_block(num_hot_ghosts: int) -> None:
+def test_what_is_cached_fits_any_block(num_hot_ghosts: int) -> None:
     for shared_bytes in (0, 1000, 48 * 1024, 99 * 1024, 163 * 1024, 227 * 1024):
         for record_bytes in (0, 2, 4, 12, 16, 64):
-            near = choose_near(
+            cache = choose_shared_cache(
                 shared_bytes=shared_bytes,
                 record_bytes=record_bytes,
                 num_vertices=2**30,
@@ -138,5 +138,5 @@ def test_what_is_near_fits_any_block(num_hot_ghosts: int) -> None:
                 num_blocks=132,
                 num_hot_ghosts=num_hot_ghosts,
             )
-            assert near.num_bytes <= shared_bytes
-            assert near.num_records % 32 == near.num_bits % 32 == near.num_ghosts % 32 == 0
+            assert cache.num_bytes <= shared_bytes
+            assert cache.num_records % 32 == cache.num_bits % 32 == cache.num_ghosts % 32 == 0

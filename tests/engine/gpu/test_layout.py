@@ -14,12 +14,12 @@ from sigps.engine.gpu.layout import (
     BLOCK_DEGREE,
     WARP_DEGREE,
     Rows,
-    edges_back,
-    edges_before,
-    place,
+    lay_out,
     rows_of_positions,
-    sorted_by_degree,
 )
+from sigps.engine.gpu.numbering import sorted_by_degree
+from sigps.engine.partition.edge_list import positions_before, reverse_edges, rows_of_edges
+from sigps.graph.partitioning.partition import degree_order
 from sigps.kernels.cuda.lease import NO_VERTEX
 
 DEGREES: dict[str, list[int]] = {
@@ -55,19 +55,19 @@ degree_lists = st.lists(
 def positions_of(rows: Rows, v: int) -> NDArray[np.int64]:
     """Return where a row's edges lie: the rule of `row_of` in `edges.cuh`."""
     i = np.arange(int(rows.degrees[v]))
-    if v < rows.num_heavy:
+    if v < rows.num_csr_rows:
         return int(rows.offsets[v]) + i
-    return int(rows.slices[(v - rows.num_heavy) // 32]) + v % 32 + 32 * i
+    return int(rows.slices[(v - rows.num_csr_rows) // 32]) + v % 32 + 32 * i
 
 
 def assert_laid_out(degrees: NDArray[np.uint32], rows: Rows) -> None:
     """Check what holds of any layout: types, shapes, and a place of its own for every edge."""
     assert (rows.degrees.dtype, rows.offsets.dtype, rows.slices.dtype) == (np.uint32, np.uint64, np.uint64)
     np.testing.assert_array_equal(rows.degrees, degrees)
-    assert rows.num_heavy % 32 == rows.num_block_rows % 32 == 0
-    assert rows.num_block_rows <= rows.num_heavy
-    assert rows.offsets.size == rows.num_heavy + 1
-    assert rows.slices.size == max(0, -(-degrees.size // 32) - rows.num_heavy // 32) + 1
+    assert rows.num_csr_rows % 32 == rows.num_block_rows % 32 == 0
+    assert rows.num_block_rows <= rows.num_csr_rows
+    assert rows.offsets.size == rows.num_csr_rows + 1
+    assert rows.slices.size == max(0, -(-degrees.size // 32) - rows.num_csr_rows // 32) + 1
     places = [positions_of(rows, v) for v in range(degrees.size)]
     positions = np.concatenate([*places, np.zeros(0, dtype=np.int64)])
     assert np.unique(positions).size == positions.size == degrees.sum(dtype=np.int64)
@@ -87,10 +87,10 @@ def assert_sorted_layout(given_degrees: list[int]) -> None:
     degrees = np.array(given_degrees, dtype=np.uint32)
     order = sorted_by_degree(np, degrees)
     descending = degrees[order]
-    rows = place(np, descending)
+    rows = lay_out(np, descending)
     assert_laid_out(descending, rows)
     assert_rows_found(rows)
-    assert np.all(descending[rows.num_heavy :] <= WARP_DEGREE), "a heavy row is in no slice"
+    assert np.all(descending[rows.num_csr_rows :] <= WARP_DEGREE), "a heavy row is in no slice"
     assert np.all(descending[rows.num_block_rows :] <= BLOCK_DEGREE)
     # A slice is as wide as its first row, which is its longest; all slices together waste at most one widest.
     padding = rows.num_positions - int(degrees.sum(dtype=np.int64))
@@ -111,11 +111,11 @@ def test_every_edge_of_random_rows_has_its_own_place(degrees: list[int]) -> None
 @pytest.mark.parametrize("name", DEGREES)
 def test_rows_in_one_piece_need_no_order(name: str) -> None:
     degrees = np.array(DEGREES[name], dtype=np.uint32)
-    rows = place(np, degrees, in_slices=False)
+    rows = lay_out(np, degrees, in_slices=False)
     assert_laid_out(degrees, rows)
     assert_rows_found(rows)
     assert (rows.num_block_rows, rows.num_positions) == (0, degrees.sum(dtype=np.int64))
-    assert rows.num_heavy >= degrees.size
+    assert rows.num_csr_rows >= degrees.size
     together = [positions_of(rows, v) for v in range(degrees.size)]
     np.testing.assert_array_equal(
         np.concatenate([*together, np.zeros(0, np.int64)]), np.arange(rows.num_positions)
@@ -127,19 +127,20 @@ def test_rows_in_one_piece_need_no_order(name: str) -> None:
 def test_the_order_descends_and_keeps_equal_rows_in_theirs(degrees: list[int]) -> None:
     order = sorted_by_degree(np, np.array(degrees, dtype=np.uint32)).tolist()
     assert order == sorted(range(len(degrees)), key=lambda v: (-degrees[v], v))
+    assert order == degree_order(np.array(degrees, dtype=np.uint32)).tolist()
 
 
 def test_counts_of_each_kind() -> None:
     degrees = np.array(sorted(DEGREES["every_kind"], reverse=True), dtype=np.uint32)
-    rows = place(np, degrees)
-    assert (rows.num_block_rows, rows.num_heavy) == (64, 96)
+    rows = lay_out(np, degrees)
+    assert (rows.num_block_rows, rows.num_csr_rows) == (64, 96)
     assert rows.slices.size == -(-degrees.size // 32) - 3 + 1
     assert rows.nbytes == rows.degrees.nbytes + rows.offsets.nbytes + rows.slices.nbytes
 
 
 def test_offsets_may_go_beyond_32_bits() -> None:
     degrees = np.full(64, 2**31, dtype=np.uint32)
-    rows = place(np, degrees)
+    rows = lay_out(np, degrees)
     assert rows.num_positions == 64 * 2**31
     assert int(rows.offsets[-1]) == 64 * 2**31
 
@@ -151,7 +152,7 @@ def test_rows_in_another_order_have_their_edges(rows: list[list[int]], draw: ran
     draw.shuffle(order)
     moved = [rows[number] for number in order]
     values = np.array([value for row in rows for value in row], dtype=np.int64)
-    found = edges_before(np, _offsets(rows), _offsets(moved), np.array(order, dtype=np.int64))
+    found = positions_before(np, _offsets(rows), _offsets(moved), np.array(order, dtype=np.int64))
     assert values[found].tolist() == [value for row in moved for value in row]
 
 
@@ -168,10 +169,11 @@ def test_the_edge_back_is_the_first_in_the_targets_row(
             near[w].append(v)
     rows = [sorted(near[v]) for v in order]
     ends = [(v, w) for v, row in zip(order, rows, strict=True) for w in row]
-    place_of = np.argsort(order)
+    row_by_gid = np.argsort(order)
     targets = np.array([w for _, w in ends], dtype=np.uint32)
-    places = place_of[targets].astype(np.uint32)
-    found = edges_back(np, _offsets(rows), targets, places, np.array(order), len(order))
+    row_of = row_by_gid[targets].astype(np.uint32)
+    sources = rows_of_edges(np, _offsets(rows).astype(np.int64), targets.size)
+    found = reverse_edges(np, sources, targets, row_of, np.array(order), len(order))
     assert [ends.index((w, v)) for v, w in ends] == found.tolist()
 
 

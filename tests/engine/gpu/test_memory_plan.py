@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import PROGRAMS as ENGINE_PROGRAMS
 from cells import program_of
-from cuda_programs import PROGRAMS
 from edge_programs import EdgeTriangles, Marks, Returns
+from equality_programs import PROGRAMS as ENGINE_PROGRAMS
+from worked_cases import PROGRAMS
 
 try:
     IS_THERE = all(importlib.util.find_spec(name) is not None for name in ("numba_cuda", "cuda.core"))
@@ -23,7 +23,7 @@ from sigps import Vertex
 from sigps.apps import BFS, PageRank
 from sigps.compiler.cuda.compile import CudaProgram, compile_for_cuda
 from sigps.compiler.frontend.analysis import analyse
-from sigps.engine.gpu.memory_plan import RunPlan, Sizes, bytes_to_walk, can_cluster, can_push, plan_run
+from sigps.engine.gpu.memory_plan import MemoryPlan, Sizes, bytes_to_walk, can_cluster, can_push, plan_run
 
 COLUMNS = {"weight": np.dtype(np.float64), "capacity": np.dtype(np.int32)}
 MILLION = Sizes(num_owned=1_000_000, num_in_edges=16_000_000, num_hubs=100)
@@ -42,7 +42,7 @@ def compiled(program: Vertex, precision: Any = "single") -> CudaProgram:
     return compile_for_cuda(analyse(program, precision), COLUMNS, narrow_ids=True, arch="sm_90")
 
 
-def per_vertex(plan: RunPlan, small: RunPlan) -> float:
+def per_vertex(plan: MemoryPlan, small: MemoryPlan) -> float:
     """Return the bytes that a vertex more takes."""
     return (plan.nbytes - small.nbytes) / (MILLION.num_owned - 1000)
 
@@ -144,7 +144,7 @@ def test_what_is_kept_on_an_edge_is_there_twice() -> None:
 
 def test_what_neighbours_on_other_ranks_keep_is_seen() -> None:
     few, many = (
-        plan_run(compiled(Marks()), Sizes(1000, 0, 0, num_out_edges=5000, num_copies=copies))
+        plan_run(compiled(Marks()), Sizes(1000, 0, 0, num_out_edges=5000, num_mirrored=copies))
         for copies in (0, 1 << 20)
     )
     grown = {name: size - few.sizes[name] for name, size in many.sizes.items() if size != few.sizes[name]}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from battery import BATTERY
-from cases import PROGRAMS
-from flood_programs import Flood, FloodSum
-from gpu_judged import assert_as_judged, assert_same_in_leases, rows_of_every_kind
+from equality_programs import PROGRAMS
+from gpu_ways import assert_as_judged, assert_same_in_leases, rows_of_every_kind
+from send_programs import Flood, FloodSum
 
 from sigps import Graph, Param, State, Vertex, run
 from sigps.errors import ExchangeError

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from launched import end_of
 from places import SUPPORT
+from processes import end_of
 
 pytestmark = [pytest.mark.gpu, pytest.mark.mpi]
 

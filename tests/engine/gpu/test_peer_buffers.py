@@ -13,7 +13,7 @@ from thread_group import ThreadGroup, run_ranks
 
 from sigps.device import peer_memory
 from sigps.engine.gpu import peer_buffers as peer_windows
-from sigps.engine.gpu.peer_buffers import Windows, windows_of
+from sigps.engine.gpu.peer_buffers import PeerBuffers, peer_buffers
 from sigps.errors import DeviceError
 
 
@@ -59,7 +59,7 @@ def made(sizes: list[list[int]]) -> list[list[list[int]]]:
     """Let each rank ask for so many bytes in turn; return the addresses that it saw after each."""
 
     def ask(group: ThreadGroup) -> list[list[int]]:
-        windows, seen = Windows(), []
+        windows, seen = PeerBuffers(), []
         for num_bytes in sizes[group.rank]:
             windows.make(num_bytes, Meeting(group))  # type: ignore[arg-type]
             assert windows.own.nbytes >= num_bytes
@@ -109,6 +109,6 @@ def test_the_same_processes_find_what_they_had() -> None:
         def gather(self, values: NDArray[Any]) -> NDArray[Any]:
             return np.array(self._processes)[:, None]
 
-    first, again, others = (windows_of(Told(p)) for p in ([7, 8], [7, 8], [7, 9]))  # type: ignore[arg-type]
+    first, again, others = (peer_buffers(Told(p)) for p in ([7, 8], [7, 8], [7, 9]))  # type: ignore[arg-type]
     assert first is again
     assert first is not others

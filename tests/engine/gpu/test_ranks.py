@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from battery import BATTERY, Sample
-from cases import NAMES, PROGRAMS, program_for, samples
-from gpu_ranks import assert_ranks_agree
+from battery import BATTERY, NAMES, Sample
+from equality_programs import PROGRAMS, program_for
+from gpu_ways import assert_ranks_agree
+from graphs import samples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from thread_group import ThreadGroup, run_ranks

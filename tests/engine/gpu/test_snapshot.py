@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from battery import BATTERY
-from cases import PROGRAMS
 from engines import compiled, interpreted
-from gpu_judged import assert_as_judged, fans
-from gpu_snapshots import MAKERS, assert_near, on_gpu, written
+from equality_programs import PROGRAMS
+from gpu_ways import assert_as_judged, fans
 from master_programs import Budget, Fading, Floods, Letters, Sleeper, Unheard, Vanished, Waves
-from snapshots import GRAPHS, LAST, combines_mail, ending, made
+from snapshots import GRAPHS, LAST, MAKERS, assert_near, combines_mail, ending, made, on_gpu, written
 from ways import RELATIVE, Way, assert_same
 
 from sigps import Checkpoint, Graph, Vertex, run

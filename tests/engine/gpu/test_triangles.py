@@ -7,18 +7,18 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from app_runs import as_networkx, by_id
+from app_judges import as_networkx, by_id
 from battery import BATTERY, Sample
-from cases import samples
-from gpu_judged import rows_of_every_kind
+from gpu_ways import rows_of_every_kind
+from graphs import samples
 from hypothesis import HealthCheck, given, settings
-from measured import Around, counted, run_on
+from neighbor_measures import Around, counted, run_on
 from ways import Way
 
 import sigps
 from sigps import Graph, Result, State, Vertex, neighbor_links, run
 from sigps.apps import LCC, Triangles
-from sigps.engine.gpu import run_memory as gpu_memory
+from sigps.engine.gpu import memory_plan as gpu_plan
 from sigps.engine.gpu import triangles as gpu_triangles
 from sigps.engine.gpu.simple_rows import Counting
 from sigps.errors import DeviceError
@@ -28,9 +28,9 @@ pytestmark = pytest.mark.gpu
 SCHEDULES = [
     Counting(),
     Counting(lanes=32, loads=1, threads=1024, blocks_per_sm=1),
-    Counting(lanes=4, loads=2, near=64, keys=5, chunk=7, heavy=3),
-    Counting(near=32, keys=64, chunk=16, heavy=1),
-    Counting(heavy=1 << 30),
+    Counting(lanes=4, loads=2, bitmap=64, keys=5, chunk=7, block_mapped=3),
+    Counting(bitmap=32, keys=64, chunk=16, block_mapped=1),
+    Counting(block_mapped=1 << 30),
 ]
 """As it is used; with the largest blocks; with numbers beyond the bitmap and vertices cut in both ways; blocks for
 all; warps for all."""
@@ -151,6 +151,6 @@ def test_a_graph_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = sigps.generate("rmat", scale=10)
     run(Around(), sigps.generate("rmat", scale=4), device="cuda")
-    monkeypatch.setattr(gpu_triangles, "bytes_while_counted", lambda *_: gpu_memory.free_bytes() + 2**40)
+    monkeypatch.setattr(gpu_triangles, "bytes_while_counted", lambda *_: gpu_plan.free_bytes() + 2**40)
     with pytest.raises(DeviceError, match=r"bytes free and this run needs .* for counting links"):
         run(Around(), graph, device="cuda")

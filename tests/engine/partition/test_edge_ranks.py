@@ -11,11 +11,21 @@ import pytest
 pytest.importorskip("numba_cuda", reason="needs numba-cuda: pip install 'sigps[cuda-link]'")
 
 import host_gpu
-from battery import BATTERY, Sample
-from cases import NAMES, samples
+from battery import BATTERY, NAMES, Sample
 from edge_logs import LOGS, assert_goes_on
-from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
-from edge_state_programs import Posts, Signs, Unasked
+from edge_programs import (
+    Closeness,
+    EdgeTriangles,
+    Loudest,
+    Marks,
+    Mirrors,
+    Posts,
+    Returns,
+    Signs,
+    Unasked,
+    Waves,
+)
+from graphs import samples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from thread_group import ThreadGroup, run_ranks
@@ -113,7 +123,7 @@ def test_bytes_that_cross_are_those_of_cpu_cores() -> None:
 
 def test_a_vertex_whose_mail_overflows_writes_its_edges_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the vertices find no room, and run again before anybody sees what the others wrote."""
-    monkeypatch.setattr(gpu_plan, "_FIRST_MAILS", 1)
+    monkeypatch.setattr(gpu_plan, "_FIRST_DIRECT", 1)
     size = 16
     sources, targets = np.triu_indices(size, 1)
     assert size * (size - 1) // 2 > 2 * size + 1

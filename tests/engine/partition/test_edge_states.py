@@ -11,12 +11,22 @@ import networkx as nx
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from app_runs import NAMES, RANDOM, neighbours_of
-from battery import BATTERY, Sample
-from cases import samples
+from app_judges import RANDOM, neighbours_of
+from battery import BATTERY, NAMES, Sample
 from cells import program_of
-from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
-from edge_state_programs import Posts, Signs, Unasked
+from edge_programs import (
+    Closeness,
+    EdgeTriangles,
+    Loudest,
+    Marks,
+    Mirrors,
+    Posts,
+    Returns,
+    Signs,
+    Unasked,
+    Waves,
+)
+from graphs import samples
 from hypothesis import given
 from hypothesis import strategies as st
 from thread_group import ThreadGroup
@@ -291,7 +301,7 @@ def test_another_process_knows_the_class_by_the_same_description() -> None:
     """State logs are of a class; what describes it must not change from process to process."""
     script = (
         "from sigps.apps import BiTriDN, EgoNet, StreamDN\n"
-        "from sigps.compiler.frontend.names import class_fingerprint\n"
+        "from sigps.compiler.fingerprint import class_fingerprint\n"
         "print([class_fingerprint(c) for c in (BiTriDN, EgoNet, StreamDN)])"
     )
     told = {

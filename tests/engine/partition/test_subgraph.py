@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from battery import BATTERY, Sample
+from battery import BATTERY, NAMES, Sample
 from thread_group import ThreadGroup, run_ranks
 from ways import by_size
 
@@ -16,7 +16,6 @@ from sigps.engine.partition.edge_list import EdgeList
 from sigps.engine.partition.subgraph import Subgraph, build_subgraph, columns_of
 from sigps.graph.partitioning.partition import Assignment, partition
 
-NAMES = [name for name in BATTERY if name != "empty"]
 PARTITIONERS = ["edges", "vertices", "hash", "bfs"]
 
 
@@ -186,6 +185,6 @@ def test_a_part_that_is_only_pulled_keeps_its_edges_once(direction: Any) -> None
     def edges_kept(group: ThreadGroup) -> list[bool]:
         graph = BATTERY["skewed"].build(group=group)
         run(PageRank(iterations=3), graph, device="cpu", direction=direction)
-        return ["pushed" in part.__dict__ for _, part in graph.__dict__["_partitions"].values()]
+        return ["pushed" in part.__dict__ for _, part in graph.derived("partitions", dict).values()]
 
     assert run_ranks(2, edges_kept) == [[False], [False]]

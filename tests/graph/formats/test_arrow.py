@@ -11,10 +11,10 @@ import pyarrow
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
-from loaded import arcs, load_in_ranks, vertices, write
+from graph_files import arcs, load_in_ranks, vertices, write
 
 from sigps.errors import GraphError
-from sigps.graph.formats.load import load
+from sigps.graph.load import load
 
 Ranks = Callable[..., list[Any]]
 TABLE = {"source": [30, 10, 30], "target": [10, 20, 10], "weight": [0.5, 2.0, 7.0], "time": [7, 8, 9]}

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from loaded import COMPRESSORS, write
+from graph_files import COMPRESSORS, write
 
 from sigps.errors import GraphError
 from sigps.graph.formats.blocks import TextFile, import_optional

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loaded import arcs, load_in_ranks, vertices, write
+from graph_files import arcs, load_in_ranks, vertices, write
 
 from sigps.errors import GraphError
 from sigps.graph.formats.ldbc import ldbc_files
-from sigps.graph.formats.load import load
+from sigps.graph.load import load
 
 Ranks = Callable[..., list[Any]]
 

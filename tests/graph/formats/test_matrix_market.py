@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse
-from loaded import arcs, load_in_ranks, vertices, write
+from graph_files import arcs, load_in_ranks, vertices, write
 
 from sigps.errors import GraphError
-from sigps.graph.formats.load import load
+from sigps.graph.load import load
 
 Ranks = Callable[..., list[Any]]
 HEAD = "%%MatrixMarket matrix coordinate"

@@ -11,7 +11,8 @@ import pytest
 import sigps.graph.formats.store
 from sigps.errors import GraphError
 from sigps.graph import Graph
-from sigps.graph.formats.store import open_store, save
+from sigps.graph.formats.store import save
+from sigps.graph.load import open_store
 from sigps.group import Alone
 
 
@@ -72,7 +73,7 @@ class TestRoundTrip:
                 assert oids.tolist() == alone.ids.to_oids(np.arange(alone.num_vertices)).tolist()
 
     def test_in_edges_are_stored_if_asked_for(self, skewed, tmp_path, monkeypatch):
-        save(skewed, tmp_path / "g.sigps", in_edges=True)
+        skewed.save(tmp_path / "g.sigps", in_edges=True)
         opened = open_store(tmp_path / "g.sigps", verify=True)
         monkeypatch.setattr(sigps.graph.graph, "transpose", None)  # so that making them anew fails
         assert opened.in_edges().offsets.tolist() == skewed.in_edges().offsets.tolist()
@@ -80,7 +81,7 @@ class TestRoundTrip:
         assert opened.in_edges().columns["tag"].tolist() == skewed.in_edges().columns["tag"].tolist()
 
     def test_in_edges_of_an_undirected_graph_take_no_space(self, battery, tmp_path):
-        save(battery["grid"].build(), tmp_path / "g.sigps", in_edges=True)
+        battery["grid"].build().save(tmp_path / "g.sigps", in_edges=True)
         assert not list((tmp_path / "g.sigps").glob("in-*"))
         opened = open_store(tmp_path / "g.sigps")
         assert opened.in_edges().sources is opened.targets
@@ -160,7 +161,7 @@ class TestReplacing:
                 raise OSError(28, "No space left on device")
             return []
 
-        monkeypatch.setattr(sigps.graph.formats.store._Part, "write", write)
+        monkeypatch.setattr(sigps.graph.formats.store._Slice, "write", write)
         with pytest.raises(GraphError, match="No space left on device"):
             run_ranks(2, lambda group: save(battery["skewed"].build(group=group), path))
         assert_same(open_store(path, verify=True), battery["grid"].build())

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from graph_files import write
 from hypothesis import given
 from hypothesis import strategies as st
-from loaded import write
 
 from sigps.errors import GraphError
 from sigps.graph.formats.blocks import Block, TextFile

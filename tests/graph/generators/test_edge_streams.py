@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sigps.errors import ConfigError
+from sigps.graph import random_bits as rb
 from sigps.graph.generators import edge_streams as es
-from sigps.graph.generators import random_bits as rb
 
 STREAMS = {
     "rmat": es.rmat(6, 4, weights="random"),

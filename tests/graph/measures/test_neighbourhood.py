@@ -7,12 +7,12 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from app_runs import NAMES, RANDOM, RUNS, as_networkx, by_id
-from battery import BATTERY, Sample
-from cases import samples
+from app_judges import RANDOM, RUNS, as_networkx, by_id
+from battery import BATTERY, NAMES, Sample
+from graphs import samples
 from hypothesis import given
 from hypothesis import strategies as st
-from measured import Around, counted, run_on
+from neighbor_measures import Around, counted, run_on
 from ways import Way
 
 from sigps import Checkpoint, CompileError, Graph, State, Vertex, neighbor_links, num_neighbors, run
@@ -20,7 +20,7 @@ from sigps.apps import LCC, Triangles
 from sigps.compiler.explain import explain
 from sigps.compiler.frontend.analysis import analyse
 from sigps.graph.measures import triangle_kernel as kernel
-from sigps.system.checkpoint.identity import Identity
+from sigps.system.checkpoint.resume import Identity
 
 
 @pytest.mark.parametrize("way", RUNS)

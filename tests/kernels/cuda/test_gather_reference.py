@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from adapter_cases import (
+from adapter_judge import (
     GRAPHS,
     ON_EDGES,
     PROGRAMS,

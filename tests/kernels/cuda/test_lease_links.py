@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import cases
+import equality_programs
 import pytest
-from cuda_programs import COLUMNS, PROGRAMS
 from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
-from programs import kite
+from worked_cases import COLUMNS, PROGRAMS, kite
 
 import sigps.apps
 from sigps import Vertex
@@ -43,13 +42,13 @@ def made(name: str) -> Vertex:
     if name in sigps.apps.__all__ and name not in PROGRAMS:
         app: Vertex = getattr(sigps.apps, name)(**REQUIRED.get(name, {}))
         return app
-    program = cases.PROGRAMS[name] if name in cases.PROGRAMS else PROGRAMS[name]()
+    program = equality_programs.PROGRAMS[name] if name in equality_programs.PROGRAMS else PROGRAMS[name]()
     return program if isinstance(program, Vertex) else program(0)
 
 
 def names() -> list[str]:
     """Name all programs, the apps first; those of both collections once."""
-    others = [name for name in cases.PROGRAMS if name not in ("bfs", "sssp", "wcc", "pagerank")]
+    others = [name for name in equality_programs.PROGRAMS if name not in ("bfs", "sssp", "wcc", "pagerank")]
     return list(dict.fromkeys([*APPS, *(name for name in PROGRAMS if name not in APPS), *others]))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from programs import kite
+from worked_cases import kite
 
 from sigps.apps import PageRank
 from sigps.compiler.cuda.compile import compile_for_cuda

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from adapter_cases import PROGRAMS, assert_as_interpreted
+from adapter_judge import PROGRAMS, assert_as_interpreted
 from cuda_device import Address, Device, Launch, OnDevice, outcome_of
 from cuda_twin import Memory, Pushed, Superstep
 

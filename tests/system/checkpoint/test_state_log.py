@@ -6,10 +6,9 @@ import logging
 from pathlib import Path
 from typing import Any
 
-import cases
+import equality_programs as programs
 import numpy as np
 import pytest
-import rank_programs as programs
 from battery import BATTERY, Sample
 from snapshots import combines_mail, made
 from thread_group import ThreadGroup, run_ranks
@@ -30,7 +29,7 @@ from sigps import (
 from sigps.apps import BFS, SSSP, WCC, PageRank
 from sigps.compiler.frontend.analysis import analyse
 from sigps.engine.stats import SuperstepStats
-from sigps.system.checkpoint import log_files, log_writer
+from sigps.system.checkpoint import files, writer
 
 SKEWED = BATTERY["skewed"]
 
@@ -43,7 +42,7 @@ def run_on(ranks: int, program: Vertex, sample: Sample, **options: Any) -> Resul
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(path.name[-8:] for path in log_files.find_logs(folder))
+    return sorted(path.name[-8:] for path in files.find_logs(folder))
 
 
 @pytest.mark.parametrize(
@@ -57,7 +56,7 @@ def names(folder: Path) -> list[str]:
         ((2, "python", "edges"), (3, "python", "vertices")),
     ],
 )
-@pytest.mark.parametrize("name", cases.PROGRAMS)
+@pytest.mark.parametrize("name", programs.PROGRAMS)
 def test_another_run_goes_on_from_a_log(name: str, first: Any, second: Any, tmp_path: Path) -> None:
     program = made(name)
 
@@ -112,7 +111,7 @@ def resumed(folder: Path, program: Vertex | None = None, sample: Sample = SKEWED
 
 
 def newest(folder: Path) -> Path:
-    return log_files.find_logs(folder)[0]
+    return files.find_logs(folder)[0]
 
 
 def first_new_superstep(result: Result, begun: Result) -> int:
@@ -168,20 +167,20 @@ def test_no_changed_byte_is_believed_or_ends_in_a_traceback(tmp_path: Path) -> N
         max_supersteps=2,
         checkpoint=Checkpoint(tmp_path, every=2),
     )
-    (log,) = log_files.find_logs(tmp_path)
-    manifest, part = log_files.read_manifest(log), log / "part-00000.npz"
+    (log,) = files.find_logs(tmp_path)
+    manifest, part = files.read_manifest(log), log / "part-00000.npz"
     whole = part.read_bytes()
     for at in range(0, len(whole), 3):
         flip_a_byte(part, at)
         try:
-            log_files.verify_part(log, manifest, 0)
+            files.verify_part(log, manifest, 0)
         except StateLogError:
             pass
         else:  # a byte that says nothing, such as a time: the arrays are as they were
             names = ["gids", "status", "state.rank"]
-            changed = log_files.read_part(log, 0, names)
+            changed = files.read_part(log, 0, names)
             part.write_bytes(whole)
-            for name, values in log_files.read_part(log, 0, names).items():
+            for name, values in files.read_part(log, 0, names).items():
                 np.testing.assert_array_equal(changed[name], values)
         part.write_bytes(whole)
 
@@ -190,14 +189,14 @@ def test_what_a_dead_run_left_goes_when_a_log_is_finished(tmp_path: Path) -> Non
     logged(tmp_path)
     left = newest(tmp_path)
     (left / "manifest.msgpack").unlink()
-    assert log_files.find_unfinished(tmp_path) == [left]
+    assert files.find_unfinished(tmp_path) == [left]
     logged(tmp_path)
-    assert log_files.find_unfinished(tmp_path) == []
+    assert files.find_unfinished(tmp_path) == []
 
 
 def test_where_all_logs_are_damaged_nothing_runs(tmp_path: Path) -> None:
     logged(tmp_path)
-    for log in log_files.find_logs(tmp_path):
+    for log in files.find_logs(tmp_path):
         cut(log / "part-00000.npz")
     with pytest.raises(StateLogError, match=r"none of the 2 state logs in .* Leave --resume out"):
         resumed(tmp_path)
@@ -287,21 +286,21 @@ def test_so_many_logs_are_kept(tmp_path: Path) -> None:
 def test_the_newest_run_is_gone_on_from(tmp_path: Path) -> None:
     logged(tmp_path, supersteps=6)
     begun = logged(tmp_path, supersteps=2)
-    assert [log.name[-8:] for log in log_files.find_logs(tmp_path)] == ["00000002", "00000006", "00000004"]
+    assert [log.name[-8:] for log in files.find_logs(tmp_path)] == ["00000002", "00000006", "00000004"]
     assert first_new_superstep(resumed(tmp_path), begun) == 2
 
 
 def test_a_log_that_cannot_be_written_costs_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    written = log_files.write_part
+    written = files.write_part
 
     def full(path: Path, arrays: Any) -> None:
         if "00000004" in str(path) and "00001" in path.name:
             raise OSError(28, "No space left on device")
         written(path, arrays)
 
-    monkeypatch.setattr(log_files, "write_part", full)
+    monkeypatch.setattr(files, "write_part", full)
     result = logged(tmp_path, supersteps=8)
     assert "part-00001.npz cannot be written: No space left on device" in caplog.text
     assert names(tmp_path) == ["00000006", "00000008"]
@@ -318,11 +317,11 @@ def test_whatever_a_writing_thread_raises_ends_nothing(
             raise MemoryError
         written(path, arrays)
 
-    written = log_files.write_part
-    monkeypatch.setattr(log_files, "write_part", fail)
+    written = files.write_part
+    monkeypatch.setattr(files, "write_part", fail)
     result = logged(tmp_path)
     assert "cannot be written: MemoryError" in caplog.text
-    assert (names(tmp_path), log_files.find_unfinished(tmp_path), result.saves) == ([], [], ())
+    assert (names(tmp_path), files.find_unfinished(tmp_path), result.saves) == ([], [], ())
 
 
 def test_a_log_that_vanishes_while_it_is_written_ends_nothing(
@@ -332,9 +331,9 @@ def test_a_log_that_vanishes_while_it_is_written_ends_nothing(
         if "00001" not in path.name:
             written(path, arrays)
 
-    written = log_files.write_part
-    monkeypatch.setattr(log_files, "write_part", vanish)
-    monkeypatch.setattr(log_writer, "_PATIENCE_SECONDS", 0.2)
+    written = files.write_part
+    monkeypatch.setattr(files, "write_part", vanish)
+    monkeypatch.setattr(writer, "_PATIENCE_SECONDS", 0.2)
     logged(tmp_path)
     assert "do all ranks see one folder under this name?" in caplog.text
     assert names(tmp_path) == []
@@ -376,7 +375,7 @@ def test_more_ranks_than_vertices_with_names(tmp_path: Path) -> None:
     run_on(4, PageRank(iterations=5), sample, max_supersteps=3, **options)
     result = run_on(3, PageRank(iterations=5), sample, resume=True, **options)
     assert result["rank"].tolist() == [0.5, 0.5]
-    assert len(log_files.find_logs(tmp_path)) == 2
+    assert len(files.find_logs(tmp_path)) == 2
 
 
 def test_what_may_not_be_asked_for() -> None:
@@ -432,7 +431,7 @@ def test_a_failure_names_the_log_to_go_on_from(tmp_path: Path) -> None:
     assert newest(tmp_path).name.endswith("-00000004")
 
 
-def test_every_rank_knows_the_log_to_go_on_from(tmp_path: Path) -> None:
+def test_every_rank_finds_the_log_to_go_on_from(tmp_path: Path) -> None:
     def run_rank(group: ThreadGroup) -> None:
         graph = BATTERY["grid"].build(group=group)
         checkpoint = Checkpoint(tmp_path, every=2, keep=1)

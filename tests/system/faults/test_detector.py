@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fault_programs import faults_in, pids, start
-from launched import end_of, wait_until_gone
+from fault_script import faults_in, pids, start
+from processes import end_of, wait_until_gone
 from thread_group import ThreadGroup
 
 from sigps.group import Alone
-from sigps.system.faults import links, rendezvous
+from sigps.system.faults import connections, rendezvous
 from sigps.system.faults.detector import Fault, FaultDetector
 from sigps.system.faults.rendezvous import accept_ranks, connect_to_master
 
@@ -46,15 +46,15 @@ class Watched:
 
 
 def cut(detector: FaultDetector) -> None:
-    """End a rank's connections as a dead process does: it tells nothing more."""
-    detector._tell = lambda message: None  # type: ignore[method-assign]
-    for link in list(detector._links.values()):
+    """End a rank's connections as a dead process does: it sends nothing more."""
+    detector._send = lambda message: None  # type: ignore[method-assign]
+    for peer in list(detector._peers.values()):
         with contextlib.suppress(OSError):  # its own thread may be faster, and close
-            link.socket.shutdown(socket.SHUT_RDWR)
+            peer.socket.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.mark.parametrize("victim", [0, 1, 2])
-def test_a_death_is_told_to_all(victim: int, run_ranks: Callable[..., Any]) -> None:
+def test_a_death_is_reported_to_all(victim: int, run_ranks: Callable[..., Any]) -> None:
     def watch(group: ThreadGroup) -> tuple[int, int | None, str] | None:
         watched = Watched(group)
         with watched.detector as detector:
@@ -121,9 +121,9 @@ def test_a_goodbye_is_no_death_and_no_silence(first: int, run_ranks: Callable[..
             if group.rank == first:
                 detector.close()
             group.barrier()
-            # Until the goodbye has arrived; a death would be told in its place.
+            # Until the goodbye has arrived; a death would be reported in its place.
             gone = [first] if group.rank == 0 else [0] if first == 0 else []
-            wait_for(lambda: not any(rank in detector._links for rank in gone))
+            wait_for(lambda: not any(rank in detector._peers for rank in gone))
         detector.close()
         return watched.faults.empty()
 
@@ -132,15 +132,15 @@ def test_a_goodbye_is_no_death_and_no_silence(first: int, run_ranks: Callable[..
 
 @pytest.fixture
 def openings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Note the rank whenever connections are made."""
+    """Record the rank whenever connections are made."""
     noted: list[int] = []
-    make = links._meet
+    make = connections.connect_ranks
 
     def note(group: Any, hosts: list[str]) -> Any:
         noted.append(group.rank)
         return make(group, hosts)
 
-    monkeypatch.setattr(links, "_meet", note)
+    monkeypatch.setattr(connections, "connect_ranks", note)
     return noted
 
 
@@ -170,7 +170,7 @@ def test_a_watch_that_failed_does_not_leave_later_runs_unwatched(
     def watch(group: ThreadGroup) -> bool:
         broken = Watched(group)
         with broken.detector as detector:
-            detector._late = refuse  # type: ignore[method-assign]
+            detector._overdue = refuse  # type: ignore[method-assign]
             wait_for(detector._is_done.is_set)
             group.barrier()
         group.barrier()
@@ -193,26 +193,26 @@ def test_after_a_failure_connections_are_made_anew(
                 group.barrier()
                 if has_failure and group.rank == 1:
                     raise ValueError("unwanted")
-                wait_for(lambda: not has_failure or group.rank == 2 or 1 not in detector._links)  # noqa: B023
+                wait_for(lambda: not has_failure or group.rank == 2 or 1 not in detector._peers)  # noqa: B023
 
     run_ranks(3, watch)
     assert sorted(openings) == [0, 0, 1, 1, 2, 2]
 
 
-def test_what_a_run_left_unread_is_not_heard_by_the_next(run_ranks: Callable[..., Any]) -> None:
+def test_what_a_run_left_unread_is_not_received_by_the_next(run_ranks: Callable[..., Any]) -> None:
     def watch(group: ThreadGroup) -> list[int]:
         with Watched(group).detector:
             group.barrier()
         group.barrier()
-        for link in links._known[group].links.values():
-            link.send({"kind": "goodbye", "has_failed": False, "superstep": 3})
+        for peer in connections._kept[group].by_rank.values():
+            peer.send({"kind": "goodbye", "has_failed": False, "superstep": 3})
         group.barrier()
         with Watched(group).detector as second:
             group.barrier()
             time.sleep(0.5)
-            heard_of = sorted(second._links)
-            group.barrier()  # who leaves now says goodbye, and is rightly heard
-            return heard_of
+            received_of = sorted(second._peers)
+            group.barrier()  # a rank that leaves from here on sends goodbye, which is rightly received
+            return received_of
 
     assert run_ranks(3, watch) == [[1, 2], [0], [0]]
 
@@ -272,7 +272,7 @@ def test_what_all_ranks_raise_is_no_fault(run_ranks: Callable[..., Any]) -> None
 
 
 def test_alone_nothing_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(links, "_meet", None)
+    monkeypatch.setattr(connections, "connect_ranks", None)
     threads = threading.active_count()
     with FaultDetector(Alone(), superstep_seconds=0.0) as detector:
         detector.computing(0)
@@ -288,7 +288,7 @@ def refuse(*_: Any, **__: Any) -> Any:
 def test_without_a_listening_socket_the_run_goes_on(
     run_ranks: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(links.socket, "create_server", refuse)
+    monkeypatch.setattr(rendezvous.socket, "create_server", refuse)
 
     def watch(group: ThreadGroup) -> bool:
         with FaultDetector(group) as detector:
@@ -306,11 +306,11 @@ def test_a_rank_that_cannot_connect_is_left_out(
     run_ranks: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(rendezvous, "_PATIENCE_SECONDS", 1.0)
-    connect = links.connect_to_master
+    connect = rendezvous.connect_to_master
     monkeypatch.setattr(
-        links,
+        rendezvous,
         "connect_to_master",
-        lambda *args, rank, **door: refuse() if rank == 1 else connect(*args, rank=rank, **door),
+        lambda *args, rank, **given: refuse() if rank == 1 else connect(*args, rank=rank, **given),
     )
 
     def watch(group: ThreadGroup) -> tuple[int, int | None, str] | None:
@@ -387,7 +387,7 @@ def test_a_stranger_who_answers_is_not_the_master(
         (Fault(0, "a", None, "died"), "rank 0 on host a died before superstep 0"),
         (
             Fault(1, "a", 0, "is silent", 10.25),
-            "rank 1 on host a is silent in superstep 0: nothing was heard of it for 10.2 s",
+            "rank 1 on host a is silent in superstep 0: no heartbeat for 10.2 s",
         ),
         (
             Fault(1, "a", 2, "hangs", 61.0),
@@ -410,7 +410,7 @@ def test_a_fault_in_words(fault: Fault, text: str) -> None:
 @pytest.mark.parametrize(
     ("way", "text"),
     [
-        ("stop", r"rank {} on host \S+ is silent in superstep 5: nothing was heard of it for \d+\.\d s"),
+        ("stop", r"rank {} on host \S+ is silent in superstep 5: no heartbeat for \d+\.\d s"),
         ("hang", r"rank {} on host \S+ hangs in superstep 5: it has computed for \d+\.\d s"),
         ("raise and catch", r"rank {} on host \S+ failed in superstep 5: it left \d+\.\d s ago, and .*"),
     ],
@@ -427,7 +427,7 @@ def test_a_lost_rank_is_named_once_and_all_end(
 
 
 @pytest.mark.mpi
-def test_where_the_rank_that_speaks_first_is_lost_too_another_ends_all(mpirun: str, tmp_path: Path) -> None:
+def test_where_the_rank_that_reports_first_is_lost_too_another_ends_all(mpirun: str, tmp_path: Path) -> None:
     code, out, err = end_of(start(mpirun, tmp_path, "stop", 0, 1))
     assert code == 1, err
     assert "after the run" not in out
@@ -438,17 +438,17 @@ def test_where_the_rank_that_speaks_first_is_lost_too_another_ends_all(mpirun: s
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("victim", [0, 1, 2])
-@pytest.mark.parametrize("way", ["kill", "kill unheard"])
+@pytest.mark.parametrize("way", ["kill", "kill without report"])
 def test_a_killed_rank_ends_all_and_is_named(way: str, victim: int, mpirun: str, tmp_path: Path) -> None:
     code, out, err = end_of(start(mpirun, tmp_path, way, victim))
     assert code != 0
     assert "after the run" not in out
-    # The watchdog speaks too where the launcher ends a rank that has spoken before it could say so. It knows how
-    # far rank 0 is, which may not have seen the last barrier end yet.
-    said = faults_in(err)
-    assert said, err
-    assert way == "kill" or len(said) == 1
-    for line in said:
+    # The watchdog reports too where the launcher ends a rank between its report and the event that says so. It has
+    # rank 0's superstep, for which the last barrier may not have ended yet.
+    reports = faults_in(err)
+    assert reports, err
+    assert way == "kill" or len(reports) == 1
+    for line in reports:
         assert re.match(rf"rank {victim} on host \S+ died in superstep [45]\. ", line), line
     wait_until_gone(pids(tmp_path))
 

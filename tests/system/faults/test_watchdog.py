@@ -1,4 +1,4 @@
-"""The watchdog: whose connection closed first, of whom, and when it is silent."""
+"""The watchdog: the death that it reports, by whose connection closed first, and when it reports none."""
 
 from __future__ import annotations
 
@@ -10,28 +10,36 @@ from typing import Any
 
 import pytest
 
-from sigps.system.faults import watchdog as watchdog
-from sigps.system.faults.watchdog import BEGUN, ENDED, FAILED, SPOKEN, Watch, Watchdog, start_watchdog
+from sigps.system.faults import watchdog
+from sigps.system.faults.watchdog import (
+    BEGAN,
+    ENDED,
+    FAILED,
+    REPORTED,
+    Watchdog,
+    WatchdogConnection,
+    start_watchdog,
+)
 
 HOSTS = ["a", "b", "c"]
 
 
 class Ranks:
-    """Three ranks' ends of connections that a watch reads, in this process."""
+    """Three ranks' ends of connections that a watchdog reads, in this process."""
 
     def __init__(self) -> None:
         pairs = [socket.socketpair() for _ in HOSTS]
-        note = bytearray(8192)
-        self.ends = [Watchdog(own) for own, _ in pairs]
-        self.ends[0]._note = note  # type: ignore[assignment]
-        self.ends[0].note(None)
+        status = bytearray(8192)
+        self.ends = [WatchdogConnection(own) for own, _ in pairs]
+        self.ends[0]._status = status  # type: ignore[assignment]
+        self.ends[0].record_superstep(None)
         self.peers = [peer for _, peer in pairs]
-        self.watch = Watch(self.peers, HOSTS, note)
+        self.watchdog = Watchdog(self.peers, HOSTS, status)
 
-    def tell(self, *what: bytes) -> None:
+    def send(self, *events: bytes) -> None:
         for end in self.ends:
-            for word in what:
-                end.tell(word)
+            for event in events:
+                end.send(event)
 
     def close(self, *ranks: int) -> None:
         for rank in ranks:
@@ -49,91 +57,93 @@ def ranks() -> Iterator[Ranks]:
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
 def test_who_closed_first_died(ranks: Ranks, order: tuple[int, ...]) -> None:
-    ranks.tell(BEGUN)
-    ranks.watch.hear()
-    assert ranks.watch._ready.select(0) == []  # it waits: what comes now is in order
-    ranks.ends[0].note(41)
-    ranks.ends[0].note_log("log/40")
+    ranks.send(BEGAN)
+    ranks.watchdog.receive()
+    assert ranks.watchdog._ready.select(0) == []  # it waits: what comes now is in order
+    ranks.ends[0].record_superstep(41)
+    ranks.ends[0].record_log("log/40")
     ranks.close(*order)
     text = f"rank {order[0]} on host {HOSTS[order[0]]} died in superstep 41. "
-    assert ranks.watch.run() == text + "The last log is log/40: continue with --resume"
+    assert ranks.watchdog.run() == text + "The last log is log/40: continue with --resume"
 
 
-def test_where_nobody_knows_who_was_first_it_is_silent(ranks: Ranks) -> None:
-    """What was told and not read yet has its own place in the order."""
-    ranks.tell(BEGUN)
+def test_where_the_first_death_is_unknown_it_reports_none(ranks: Ranks) -> None:
+    """A connection with unread events takes its place in the order by these, not by when it closed."""
+    ranks.send(BEGAN)
     ranks.close(1, 0, 2)
-    assert ranks.watch.run() is None
+    assert ranks.watchdog.run() is None
 
 
-def test_one_that_is_gone_with_what_it_told_unread_is_known(ranks: Ranks) -> None:
-    ranks.tell(BEGUN)
+def test_the_only_closed_connection_is_known_also_with_unread_events(ranks: Ranks) -> None:
+    ranks.send(BEGAN)
     ranks.close(1)
-    ranks.watch.hear()
+    ranks.watchdog.receive()
     ranks.close(0, 2)
-    assert "rank 1 on host b died" in str(ranks.watch.run())
+    assert "rank 1 on host b died" in str(ranks.watchdog.run())
 
 
 @pytest.mark.parametrize("first", [0, 2])
 def test_a_rank_that_was_in_no_run_is_no_death_nor_are_those_after(ranks: Ranks, first: int) -> None:
-    ranks.tell(BEGUN)
-    ranks.ends[first].tell(ENDED)
-    ranks.watch.hear()
-    assert ranks.watch._ready.select(0) == []
+    ranks.send(BEGAN)
+    ranks.ends[first].send(ENDED)
+    ranks.watchdog.receive()
+    assert ranks.watchdog._ready.select(0) == []
     ranks.close(first, 1, 2 - first)
-    assert ranks.watch.run() is None
+    assert ranks.watchdog.run() is None
 
 
 def test_a_rank_that_began_anew_and_died_is_named(ranks: Ranks) -> None:
-    ranks.tell(BEGUN, ENDED)
-    ranks.ends[1].tell(BEGUN)
-    ranks.watch.hear()
-    assert ranks.watch._ready.select(0) == []
+    ranks.send(BEGAN, ENDED)
+    ranks.ends[1].send(BEGAN)
+    ranks.watchdog.receive()
+    assert ranks.watchdog._ready.select(0) == []
     ranks.close(1, 2, 0)
-    assert ranks.watch.run() == "rank 1 on host b died before superstep 0. No log was written."
+    assert ranks.watchdog.run() == "rank 1 on host b died before superstep 0. No log was written."
 
 
 @pytest.mark.parametrize(
-    "told",
-    [(), (BEGUN, ENDED), (BEGUN, FAILED), (BEGUN, SPOKEN), (BEGUN, ENDED, BEGUN, ENDED)],
+    "events",
+    [(), (BEGAN, ENDED), (BEGAN, FAILED), (BEGAN, REPORTED), (BEGAN, ENDED, BEGAN, ENDED)],
 )
-def test_it_is_silent_where_nobody_died_or_somebody_spoke(ranks: Ranks, told: tuple[bytes, ...]) -> None:
-    ranks.tell(*told)
+def test_it_reports_none_where_no_rank_died_or_one_reported_it(
+    ranks: Ranks, events: tuple[bytes, ...]
+) -> None:
+    ranks.send(*events)
     ranks.close(2, 1, 0)
-    assert ranks.watch.run() is None
+    assert ranks.watchdog.run() is None
 
 
-def test_after_a_death_a_rank_that_lives_may_speak(ranks: Ranks) -> None:
-    ranks.tell(BEGUN)
-    ranks.watch.hear()
+def test_after_a_death_a_rank_that_lives_may_report_it(ranks: Ranks) -> None:
+    ranks.send(BEGAN)
+    ranks.watchdog.receive()
     ranks.close(2, 1)
-    ranks.ends[0].tell(SPOKEN)
+    ranks.ends[0].send(REPORTED)
     ranks.close(0)
-    assert ranks.watch.run() is None
+    assert ranks.watchdog.run() is None
 
 
 def test_a_shorter_name_replaces_a_longer_one(ranks: Ranks) -> None:
-    ranks.tell(BEGUN)
+    ranks.send(BEGAN)
     for name in ("log/a-very-long-name", "log/b", None, "é" * 9000, "log/ü"):
-        ranks.ends[0].note_log(name)
-    ranks.watch.hear()
+        ranks.ends[0].record_log(name)
+    ranks.watchdog.receive()
     ranks.close(2, 1, 0)
-    assert "The last log is log/ü: " in str(ranks.watch.run())
+    assert "The last log is log/ü: " in str(ranks.watchdog.run())
 
 
 RANK_0 = """
 import fcntl, os, signal, socket, struct, sys, termios, time
-from sigps.system.faults.watchdog import BEGUN, start_watchdog
+from sigps.system.faults.watchdog import BEGAN, start_watchdog
 own, peer = socket.socketpair()
 watchdog = start_watchdog({1: peer}, ["a", "b"])
 for end in (watchdog, type(watchdog)(own)):
-    end.tell(BEGUN)
-watchdog.note(7)
-watchdog.note_log("log/7")
+    end.send(BEGAN)
+watchdog.record_superstep(7)
+watchdog.record_log("log/7")
 while any(
-    struct.unpack("i", fcntl.ioctl(end, termios.TIOCOUTQ, bytes(4)))[0] for end in (own, watchdog._connection)
+    struct.unpack("i", fcntl.ioctl(end, termios.TIOCOUTQ, bytes(4)))[0] for end in (own, watchdog._socket)
 ):
-    time.sleep(0.01)  # until it has read what was told
+    time.sleep(0.01)  # until it has read these
 time.sleep(0.1)
 if sys.argv[1] == "dies":
     os.kill(os.getpid(), signal.SIGKILL)

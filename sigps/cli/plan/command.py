@@ -1,0 +1,182 @@
+"""`sigps plan`: what a job would take of each rank's memory, and its predicted times, before anything is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from sigps.cli.plan.forecast import DeviceKind
+    from sigps.cli.plan.prediction import PartitionSize
+    from sigps.cli.plan.size import Size
+    from sigps.compiler.program import VertexProgram
+    from sigps.graph import Graph
+    from sigps.job.config import JobConfig
+    from sigps.model.vertex import Vertex
+
+__all__ = ["plan"]
+
+
+@click.command(short_help="Say what memory a job takes, and predict its time.")
+@click.argument("job_file", metavar="JOB.yaml")
+@click.option("-n", "num_ranks", default=1, show_default=True, type=click.IntRange(min=1), help="Ranks.")
+@click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Set a key, as for run.")
+@click.option("--load", "loads", is_flag=True, help="Load the graph and divide it: exact cut and ghosts.")
+@click.option(
+    "--device-kind",
+    type=click.Choice(["h200", "cpu"]),
+    help="Predict for NVIDIA H200 GPUs, or for the cores of this machine.  [default: what the job would run on]",
+)
+def plan(
+    job_file: str, num_ranks: int, assignments: tuple[str, ...], loads: bool, device_kind: DeviceKind | None
+) -> None:
+    """Print the bytes that graph, state and messages take on each rank, before anything is loaded, and predict times.
+
+    The size of the graph is exact for native stores, generators and files that state it at the top; for other
+    files it is estimated by their first rows, and the output says so. Times are predicted from what was measured on
+    the device that is named, for this number of ranks and smaller ones. No GPU is needed.
+    """
+    from sigps.cli.checks import prepare
+    from sigps.cli.plan.forecast import rank_counts, steps_of_generator
+    from sigps.cli.plan.memory import memory
+    from sigps.cli.plan.prediction import even_partition
+    from sigps.cli.plan.size import measure, turned_size
+    from sigps.job.config import load_job
+
+    job = load_job(job_file, assignments)
+    program = prepare(_on_any_machine(job), group_size=num_ranks)
+    counts, size = rank_counts(num_ranks), turned_size(measure(job), program)
+    supersteps: int | None
+    if loads:
+        size, partitions, supersteps = _count(job, program, counts)
+    else:
+        partitions = {n: even_partition(size.num_vertices, size.num_edges, n) for n in counts}
+        supersteps = steps_of_generator(job)
+    derived, state_bytes = _derived(job, program), _state_bytes(job, program)
+    rows = memory(size, derived, num_ranks, state_bytes, partitions[num_ranks] if loads else None)
+    for line in _memory_lines(job, program, size, rows, num_ranks, loads=loads):
+        click.echo(line)
+    for line in _time_lines(job, derived, size, partitions, state_bytes, supersteps, device_kind):
+        click.echo(line)
+    if num_ranks > 1 and not loads:
+        click.echo("cut is that of chance, and ghosts are at their most: --load counts them")
+
+
+def _on_any_machine(job: JobConfig) -> JobConfig:
+    """Return the job with `auto` for `cuda`, so that it can be planned on a machine without a GPU."""
+    if job.engine.device != "cuda":
+        return job
+    return job.model_copy(update={"engine": job.engine.model_copy(update={"device": "auto"})})
+
+
+def _count(
+    job: JobConfig, program: Vertex, counts: Sequence[int]
+) -> tuple[Size, dict[int, PartitionSize], int]:
+    """Load the job's graph; return its size, the largest partitions by numbers of ranks, and a search's supersteps."""
+    from sigps.cli.checks import load_graph
+    from sigps.cli.plan.prediction import PartitionSize
+    from sigps.cli.plan.size import Size
+    from sigps.errors import GraphError
+    from sigps.graph.partitioning import bfs_kernel
+    from sigps.graph.partitioning import report as partition_report
+    from sigps.graph.partitioning.partition import partition
+    from sigps.group import Alone
+    from sigps.job.run import turned
+
+    graph = load_graph(job, Alone())
+    if not graph.num_vertices:
+        raise GraphError("the graph has no vertices, so nothing can run. Check the file")
+    graph = turned(graph, program)
+    partitions = {}
+    for n in counts:
+        report = partition_report.measure(graph, partition(graph, n, job.partition.method))
+        shares = (report.vertices, report.in_edges, report.cut_edges, report.ghosts)
+        partitions[n] = PartitionSize(*(int(share.max()) for share in shares))
+    columns = sum(column.dtype.itemsize for column in graph.columns.values())
+    size = Size(graph.num_vertices, graph.num_edges, graph.directed, columns, "counting it")
+    return (
+        size,
+        partitions,
+        int(bfs_kernel.count_levels(graph.offsets, graph.targets, _source(graph, program))),
+    )
+
+
+def _source(graph: Graph, program: Vertex) -> int:
+    """Return the gid at which a search begins: the vertex that a parameter names, else one of highest degree."""
+    import numpy as np
+
+    from sigps.job.run import bind_ids
+
+    bind_ids(program, graph)  # raises for a wrong id, as a run does
+    values = (getattr(program, field.name) for field in program.declaration.params if field.is_vertex_id)
+    named = next((value for value in values if value is not None), None)
+    return int(np.argmax(graph.out_degrees()) if named is None else graph.ids.to_gids([named])[0])
+
+
+def _time_lines(
+    job: JobConfig,
+    program: VertexProgram | None,
+    size: Size,
+    partitions: Mapping[int, PartitionSize],
+    state_bytes: int,
+    supersteps: int | None,
+    device_kind: DeviceKind | None,
+) -> Iterator[str]:
+    """Yield the lines about the predicted times."""
+    from sigps.cli.plan import forecast
+
+    num_ranks = max(partitions)
+    kind = device_kind or forecast.kind_of(job, size.num_edges, num_ranks)
+    against = (
+        forecast.obstacle(program, job.engine.schedule)
+        if kind
+        else "the job interprets (engine.device: python)"
+    )
+    if against or kind is None or program is None:
+        yield f"no times are predicted: {against}"
+        return
+    limit, is_search = job.engine.max_supersteps, forecast.is_search(program)
+    if supersteps is not None and limit is not None:
+        supersteps = min(supersteps, limit)
+    transport = forecast.transport_of(job.exchange.transport, program)
+    by_count = forecast.devices(kind, partitions, transport)
+    known = supersteps if is_search else None
+    rows = forecast.forecasts(program, size, partitions, by_count, state_bytes, known)
+    yield f"predicted for {by_count[num_ranks].name}, {forecast.basis(kind, num_ranks, transport)}:"
+    yield from (f"  {line}" for line in forecast.table(rows))
+    if advice := forecast.advise(rows, size.num_edges, known, is_search=is_search):
+        yield advice
+
+
+def _memory_lines(
+    job: JobConfig, program: Vertex, size: Size, rows: Mapping[str, int], num_ranks: int, *, loads: bool
+) -> Iterator[str]:
+    """Yield the lines about the graph's size and a rank's memory."""
+    from sigps.cli.report import bytes_text
+
+    kind = "directed" if size.directed else "undirected"
+    yield (
+        f"{type(program).__name__} on a graph of {size.num_vertices:,} vertices, {size.num_edges:,} stored "
+        f"edges, {kind}, by {size.basis}"
+    )
+    ghosts = "; ghosts at their most, which a partitioner makes fewer" if num_ranks > 1 else ""
+    divided = f"the largest by {job.partition.method!r}" if loads else f"the edges evenly divided{ghosts}"
+    yield f"a rank of {num_ranks}, {divided}:"
+    for name, num_bytes in [*rows.items(), ("all", sum(rows.values()))]:
+        yield f"  {name:<9} {bytes_text(num_bytes):>12}"
+
+
+def _derived(job: JobConfig, program: Vertex) -> VertexProgram | None:
+    from sigps.compiler.frontend.analysis import analyse
+    from sigps.errors import CompileError
+
+    try:
+        return analyse(program, job.engine.precision)
+    except CompileError:  # the interpreter runs it, with direct messages
+        return None
+
+
+def _state_bytes(job: JobConfig, program: Vertex) -> int:
+    return sum(field.dtype(job.engine.precision).itemsize for field in program.declaration.states)

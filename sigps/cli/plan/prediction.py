@@ -1,0 +1,217 @@
+"""How long supersteps take on some number of ranks: predicted from what was measured, as pure functions of counts.
+
+A dense superstep, in which every vertex sends along every edge, takes as long as its bytes take to move; a small
+one takes as long as ranks take for a barrier. A search is many of the second kind, and passes each edge about once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sigps.system.master import GIGABYTES_PER_SECOND_OF_A_CORE
+
+__all__ = [
+    "Device",
+    "PartitionSize",
+    "Work",
+    "cpu_cores",
+    "dense_seconds",
+    "even_partition",
+    "h200",
+    "most_edges_of_small",
+    "most_supersteps",
+    "search_seconds",
+]
+
+
+@dataclass(frozen=True)
+class Device:
+    """What a prediction needs of the device on which a rank computes.
+
+    Attributes:
+        name: Its name in the output.
+        bytes_per_second: The bandwidth of its memory that a dense superstep reaches.
+        ghost_cost: What an edge from a ghost costs, where one from an owned vertex costs 1.
+        exchanged_per_second: Bytes of records that it receives from other ranks, while all do.
+        latencies: Seconds of a superstep in which one vertex runs, by the number of ranks.
+        wave_seconds: Seconds that a frontier of some thousand vertices adds to that: reads that wait for memory.
+        memory_bytes: Bytes of its memory; infinite where ranks share a host's.
+    """
+
+    name: str
+    bytes_per_second: float
+    ghost_cost: float
+    exchanged_per_second: float
+    latencies: Mapping[int, float]
+    wave_seconds: float
+    memory_bytes: float = math.inf
+
+    def latency(self, num_ranks: int) -> float:
+        """Return the seconds of the smallest superstep: of the nearest number of ranks measured, the larger one."""
+        above = [n for n in self.latencies if n >= num_ranks]
+        return self.latencies[min(above) if above else max(self.latencies)]
+
+
+@dataclass(frozen=True)
+class PartitionSize:
+    """How large the largest partition of a graph is; each number is the largest of any rank.
+
+    Attributes:
+        vertices: Vertices that it owns.
+        edges: Their in-edges.
+        cut_edges: Those of the in-edges whose source another rank owns.
+        ghosts: Distinct sources of these.
+    """
+
+    vertices: int
+    edges: int
+    cut_edges: int = 0
+    ghosts: int = 0
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a program moves through memory, in bytes.
+
+    Attributes:
+        record: An outbox record.
+        edge: For each edge in a dense superstep: its index, the record of its source, the columns that are read.
+        vertex: For each vertex there: its fields and its record written, its degree and status read.
+    """
+
+    record: int
+    edge: int
+    vertex: int
+
+
+def h200(*, by_peers: bool = True) -> Device:
+    """Return an NVIDIA H200, as measured on one and two of them.
+
+    Args:
+        by_peers: Whether GPUs write into each other's memory; else records go through the host, whose times are
+            least times: a launch and an answer, one copy out and one in.
+    """
+    return Device(
+        "NVIDIA H200",
+        bytes_per_second=_REACHED_ON_H200 * 4.19e12,
+        ghost_cost=1.5,  # fitted to PageRank on kron-22 on two GPUs, half of whose edges begin at ghosts
+        exchanged_per_second=360e9 if by_peers else 55e9 / 2,
+        # Two GPUs: a path. Four and eight: what their barrier takes beyond that of two.
+        latencies={1: 3.0e-6, 2: 13.4e-6, 4: 13.7e-6, 8: 13.8e-6} if by_peers else {1: 3.0e-6, 2: 20e-6},
+        wave_seconds=4.3e-6,  # fitted to a search through a grid of 4000 x 4000 on one GPU
+        memory_bytes=143e9,
+    )
+
+
+_REACHED_ON_H200 = 0.45
+"""Of what its memory copies: PageRank reaches 0.51 on kron-22, and 0.39 on kron-24, where caches hold fewer records."""
+
+
+def cpu_cores(num_cores: int, num_ranks: int) -> Device:
+    """Return the cores that a rank has of a host that all ranks share.
+
+    Args:
+        num_cores: The host's.
+        num_ranks: Ranks on it.
+    """
+    bytes_per_second = _REACHED_ON_CORES * 1e9 * GIGABYTES_PER_SECOND_OF_A_CORE * num_cores / num_ranks
+    return Device(
+        f"{num_cores} CPU core{'s' * (num_cores > 1)} of one host",
+        bytes_per_second=bytes_per_second,
+        ghost_cost=1.0,
+        exchanged_per_second=bytes_per_second / 2,  # written once and read once
+        latencies={1: 22e-6, 2: 130e-6},  # along a path, on two cores that others used too
+        wave_seconds=0.0,
+    )
+
+
+_REACHED_ON_CORES = 0.3
+"""Of a core's share of memory's bandwidth: PageRank reaches 0.28 on kron-20, and 0.58 on kron-18 with its caches."""
+
+
+def even_partition(num_vertices: int, num_edges: int, num_ranks: int) -> PartitionSize:
+    """Return the largest partition of a graph of which only the size is known.
+
+    Vertices and edges are evenly divided. Edges are cut as often as chance cuts them, and ghosts are as many as there
+    can be: one a remote in-edge, and no more than there are remote vertices.
+
+    >>> even_partition(100, 360, 4)
+    PartitionSize(vertices=25, edges=90, cut_edges=68, ghosts=75)
+    """
+    vertices, edges = -(-num_vertices // num_ranks), -(-num_edges // num_ranks)
+    if num_ranks == 1:
+        return PartitionSize(vertices, edges)
+    cut = -(-edges * (num_ranks - 1) // num_ranks)
+    return PartitionSize(vertices, edges, cut, min(num_vertices - vertices, edges))
+
+
+def dense_seconds(partition: PartitionSize, work: Work, device: Device, num_ranks: int) -> float:
+    """Predict a superstep in which every vertex sends along every edge.
+
+    It ends when the slowest rank ends: edges and vertices move through its memory, records of its ghosts arrive, and
+    all ranks pass a barrier.
+
+    >>> kron_22 = PartitionSize(4_194_304, 128_305_110)
+    >>> round(dense_seconds(kron_22, Work(record=4, edge=8, vertex=13), h200(), 1) * 1e3, 2)
+    0.58
+    """
+    edges = partition.edges + (device.ghost_cost - 1) * partition.cut_edges
+    computed = (edges * work.edge + partition.vertices * work.vertex) / device.bytes_per_second
+    exchanged = partition.ghosts * work.record / device.exchanged_per_second
+    return computed + exchanged + device.latency(num_ranks)
+
+
+def search_seconds(
+    supersteps: int,
+    partition: PartitionSize,
+    work: Work,
+    device: Device,
+    num_ranks: int,
+    *,
+    is_wave: bool = True,
+) -> float:
+    """Predict a run of many supersteps that together pass each edge about once.
+
+    Args:
+        supersteps: How many.
+        partition: The largest partition.
+        work: What the program moves.
+        device: The device of each rank.
+        num_ranks: Ranks.
+        is_wave: Whether thousands of vertices run in a superstep; else one does, as along a path.
+    """
+    once = dense_seconds(partition, work, device, num_ranks) - device.latency(num_ranks)
+    wave = device.wave_seconds if is_wave else 0.0
+    return supersteps * (device.latency(num_ranks) + wave) + once
+
+
+def most_supersteps(dense: tuple[float, float], latency: tuple[float, float]) -> float:
+    """Return in how many supersteps a search takes as long on few ranks as on many; in more, few are faster.
+
+    Args:
+        dense: Seconds of a dense superstep on the few and on the many.
+        latency: Those of a small superstep.
+
+    Returns:
+        0 where the few are always faster, infinity where they never are.
+
+    >>> round(most_supersteps((0.5e-3, 0.4e-3), (3e-6, 13e-6)))
+    11
+    """
+    gained = (dense[0] - latency[0]) - (dense[1] - latency[1])
+    lost = latency[1] - latency[0]
+    if gained <= 0:
+        return 0.0 if lost >= 0 else math.inf
+    return gained / lost if lost > 0 else math.inf
+
+
+def most_edges_of_small(num_edges: int, supersteps: float) -> float:
+    """Return how many edges pass in a superstep that takes as long on few ranks as on many.
+
+    Args:
+        num_edges: Edges of the graph.
+        supersteps: What `most_supersteps` returned for it.
+    """
+    return num_edges / supersteps if supersteps > 0 else math.inf

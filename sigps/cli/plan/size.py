@@ -1,0 +1,181 @@
+"""How large a job's graph is, without reading its edges.
+
+Exact from a native store's header, a generator's formula, and files that state their counts at the top;
+an estimate from the first bytes of any other file. `Size.basis` says which.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import re
+import zlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sigps.errors import GraphError
+
+if TYPE_CHECKING:
+    from sigps.job.config import JobConfig
+    from sigps.model.vertex import Vertex
+
+__all__ = ["Size", "measure", "turned_size"]
+
+_HEAD_BYTES = 1 << 18
+_EDGES_A_VERTEX = 8  # where the number of vertices is unknown
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a graph is.
+
+    Attributes:
+        num_vertices: Vertices.
+        num_edges: Directed edges as stored: an undirected edge counts twice.
+        directed: Whether edges have a direction, and so need a second index for the other one.
+        column_bytes: Bytes of one edge's columns.
+        basis: What the numbers were read or estimated from, in words.
+    """
+
+    num_vertices: int
+    num_edges: int
+    directed: bool
+    column_bytes: int
+    basis: str
+
+
+def measure(job: JobConfig) -> Size:
+    """Return how large a job's graph is. Reads at most a few hundred KiB.
+
+    Raises:
+        SigpsError: If the store, the generator's options or the head of the file are wrong.
+    """
+    if job.graph.generator is not None:
+        return _of_generator(job)
+    path = Path(job.graph.path or "")
+    if path.is_dir():
+        return _of_store(path)
+    if path.suffix == ".parquet":
+        return _of_parquet(job, path)
+    return _of_text(job, path)
+
+
+def turned_size(size: Size, program: Vertex) -> Size:
+    """Return how large a graph is with its edges in the directions in which a program uses them.
+
+    Where a directed graph is made undirected this is the most: an edge that it has in both directions counts as two
+    pairs, of which one is dropped.
+    """
+    declared = program.declaration
+    if declared.both_ways:
+        doubled = size.num_edges * (2 if size.directed else 1)
+        return replace(size, num_edges=doubled, column_bytes=size.column_bytes + 2)  # leads_out, leads_in
+    if declared.directed or not size.directed:
+        return size
+    return replace(size, num_edges=2 * size.num_edges, directed=False)
+
+
+def _of_generator(job: JobConfig) -> Size:
+    from sigps.graph.generators.generate import edge_stream
+
+    name, options = job.graph.generator_call
+    edges = edge_stream(name, **options)
+    stored = edges.num_edges * (1 if edges.directed else 2)
+    drops = "drop" in (edges.duplicates, edges.self_loops)
+    basis = f"the generator's formula{', before duplicates and self-loops are dropped' if drops else ''}"
+    return Size(edges.num_vertices, stored, edges.directed, 4 if edges.weights else 0, basis)
+
+
+def _of_store(path: Path) -> Size:
+    from sigps.graph.load import open_store
+    from sigps.group import Alone
+
+    graph = open_store(path, group=Alone())
+    columns = sum(column.dtype.itemsize for column in graph.columns.values())
+    return Size(graph.num_vertices, graph.num_edges, graph.directed, columns, "the store's header")
+
+
+def _of_parquet(job: JobConfig, path: Path) -> Size:
+    from pyarrow import ArrowInvalid, parquet
+
+    try:
+        rows = int(parquet.read_metadata(path).num_rows)
+    except (OSError, ArrowInvalid) as error:
+        raise GraphError(f"{path}: cannot be read as Parquet: {error}") from None
+    return _sized(job, None, rows, True, "the file's metadata")
+
+
+def _of_text(job: JobConfig, path: Path) -> Size:
+    head, num_bytes = _head(path)
+    lines = head.decode("utf-8", errors="replace").splitlines()
+    stated = _stated(lines, path, job.graph.format)
+    if stated is not None:
+        return _sized(job, *stated, "the file's header")
+    rows = [line for line in lines[:-1] or lines if line.strip() and line.lstrip()[0] not in "#%/cp"]
+    if not rows:
+        return _sized(job, None, 0, True, "the file's first lines, which hold no edge")
+    numbers = sum(len(re.split(r"[\s,;|]+", row.strip())) for row in rows)
+    a_row = numbers / len(rows) - 1 if job.graph.format in ("adjacency", "ldbc") else 1
+    edges = int(num_bytes / (sum(len(row) + 1 for row in rows) / len(rows)) * a_row)
+    return _sized(job, None, edges, True, f"an estimate by the first {len(rows):,} rows of {path.name}")
+
+
+def _sized(job: JobConfig, num_vertices: int | None, edges: int, directed: bool, basis: str) -> Size:
+    graph = job.graph
+    directed = directed if graph.directed is None else graph.directed
+    if num_vertices is None:
+        num_vertices = edges // _EDGES_A_VERTEX
+        basis += f"; vertices are guessed, one for {_EDGES_A_VERTEX} edges"
+    num_columns = len(graph.columns or ()) + (graph.weights not in (None, False))
+    return Size(num_vertices, edges * (1 if directed else 2), directed, 8 * num_columns, basis)
+
+
+def _stated(lines: list[str], path: Path, format: str) -> tuple[int, int, bool] | None:
+    """Return vertices, edges and direction where the first lines state them."""
+    if lines and lines[0].lower().startswith("%%matrixmarket"):
+        size = next((line.split() for line in lines if not line.startswith("%")), [])
+        if len(size) >= 3 and all(part.isdigit() for part in size[:3]):
+            is_symmetric = "symmetric" in lines[0].lower()
+            return max(int(size[0]), int(size[1])), int(size[2]), not is_symmetric
+    if format == "metis" or ".graph" in path.suffixes:
+        size = next((line.split() for line in lines if not line.startswith("%")), [])
+        if len(size) >= 2 and all(part.isdigit() for part in size[:2]):
+            return int(size[0]), int(size[1]), False
+    for line in lines[:200]:
+        dimacs = re.match(r"p\s+(\w+)\s+(\d+)\s+(\d+)", line)
+        if dimacs:
+            return int(dimacs[2]), int(dimacs[3]), dimacs[1] == "sp"
+        snap = re.match(r"#\s*Nodes:\s*(\d+)\s+Edges:\s*(\d+)", line)
+        if snap:
+            return int(snap[1]), int(snap[2]), True
+    return None
+
+
+def _head(path: Path) -> tuple[bytes, int]:
+    """Return the first bytes of a file, decompressed, and about how many the whole has."""
+    try:
+        with open(path, "rb") as file:
+            raw = file.read(_HEAD_BYTES)
+        num_bytes = path.stat().st_size
+        decompressor = _decompressor(path.suffix)
+        text = raw if decompressor is None else decompressor.decompress(raw)
+    except OSError as error:
+        raise GraphError(f"cannot read {path}: {error.strerror or error}") from None
+    except Exception as error:  # each library has its own for damaged data
+        raise GraphError(f"{path}: is no {path.suffix[1:]} data: {error}") from None
+    return text, int(num_bytes * len(text) / max(len(raw), 1))
+
+
+def _decompressor(suffix: str) -> Any:
+    if suffix == ".gz":
+        return zlib.decompressobj(wbits=31)
+    if suffix == ".xz":
+        return lzma.LZMADecompressor()
+    if suffix == ".bz2":
+        return bz2.BZ2Decompressor()
+    if suffix == ".zst":
+        import zstandard
+
+        return zstandard.ZstdDecompressor().decompressobj()
+    return None

@@ -1,0 +1,135 @@
+"""From `self.x` to local names, and the statements that assign them from the tuples a function is given.
+
+    self.superstep -> __superstep      self.rank (state)     -> __s_rank
+    self.damping   -> __p_damping      self.error (read)     -> __a_error
+    self.error += x -> __c_error = <type of error>(<the aggregator's operation>(__c_error, x))
+
+What is assigned to a state is cast to its type at once, as in the interpreter: `__s_x = int64(__s_x)`.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from sigps.compiler.frontend.subject import ENV, VERTEX, Subject
+from sigps.compiler.frontend.syntax import assign, at, cast, expression, is_self, statements
+from sigps.compiler.source import reject
+
+__all__ = ["LowerFields", "unpack"]
+
+_CONTRIBUTE = {
+    "sum": "__c_{0} + __value",
+    "min": "min(__c_{0}, __value)",
+    "max": "max(__c_{0}, __value)",
+    "any": "bool(__c_{0} or __value)",
+    "all": "bool(__c_{0} and __value)",
+    "custom": "__fold_{0}(__c_{0}, __value)",
+}
+
+
+class LowerFields(ast.NodeTransformer):
+    """Rewrites every `self.x` in place, and collects the user's methods that are called."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self.methods: set[str] = set()
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        if not is_self(node):
+            return self.generic_visit(node)
+        name = node.attr
+        if name in ENV or name in VERTEX:
+            lowered = f"__{name}"
+        elif name in self._subject.states:
+            lowered = f"__s_{name}"
+        elif name in self._subject.params:
+            lowered = f"__p_{name}"
+        elif name in self._subject.aggregators:
+            lowered = f"__a_{name}"
+        else:
+            reject(node, f"self.{name} cannot be used this way in compute()")
+        return ast.copy_location(ast.Name(lowered, node.ctx), node)
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        stored = [n for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Attribute) and is_self(n)]
+        for target in stored:
+            if target.attr in self._subject.aggregators:
+                name = target.attr
+                self._reject_shared(node, name)
+                reject(node, f"an aggregator cannot be assigned: contribute with 'self.{name} += x'")
+        self.generic_visit(node)
+        return at([node, *[self._typed(target.attr) for target in stored]], node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        target = node.target
+        if not isinstance(target, ast.Attribute) or not is_self(target):
+            return self.generic_visit(node)
+        name = target.attr
+        if name not in self._subject.aggregators:
+            self.generic_visit(node)
+            return at([node, self._typed(name)], node)
+        self._reject_shared(node, name)
+        if not isinstance(node.op, ast.Add):
+            reject(
+                node,
+                f"'self.{name} += x' gives a contribution, whatever the aggregator does; no other operator",
+            )
+        aggregator = self._subject.aggregators[name]
+        combined = cast(aggregator.field.dtype(), expression(_CONTRIBUTE[aggregator.kind].format(name)))
+        return at([assign("__value", self.visit(node.value)), assign(f"__c_{name}", combined)], node)
+
+    def _reject_shared(self, node: ast.AST, name: str) -> None:
+        if self._subject.aggregators[name].is_shared:
+            reject(
+                node, f"self.{name} is a shared value: compute() reads it; master() or next_phase() sets it"
+            )
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        if not isinstance(node.func, ast.Attribute) or not is_self(node.func):
+            return self.generic_visit(node)
+        name = node.func.attr
+        if self._subject.method(name) is None:
+            reject(node, f"self.{name}() cannot be called here")
+        self.methods.add(name)
+        function = ast.copy_location(ast.Name(f"__method_{name}", ast.Load()), node.func)
+        given = [*_method_context(name, self._subject), *[self.visit(arg) for arg in node.args]]
+        return at([ast.Call(function, given, [])], node)[0]
+
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        call = node.value
+        if isinstance(call, ast.Call) and is_self(call.func):
+            action = call.func.attr
+            if action in ("vote_to_halt", "retire"):
+                flag = "__halt" if action == "vote_to_halt" else "__retired"
+                return at(statements(f"{flag} = True"), node)[0]
+        return self.generic_visit(node)
+
+    def _typed(self, state: str) -> ast.stmt:
+        dtype = self._subject.states[state].dtype(self._subject.precision)
+        return assign(f"__s_{state}", cast(dtype, ast.Name(f"__s_{state}", ast.Load())))
+
+
+def _method_context(name: str, subject: Subject) -> list[ast.expr]:
+    """Return the arguments from which a method without effects reads the run and the vertex."""
+    if subject.is_static(name):
+        return []
+    given = [expression("__env"), expression("__params")]
+    if subject.is_uniform(name):
+        return given
+    states = ", ".join(f"__s_{s}" for s in subject.states)
+    state = expression(f"({states},)" if states else "()")
+    return [*given, expression("__aggregates"), expression("__vertex"), state]
+
+
+def unpack(subject: Subject, *tuples: str) -> list[ast.stmt]:
+    """Return the statements that unpack the tuples that a function is given into local names."""
+    parts = {
+        "__env": [f"__{n}" for n in ENV],
+        "__params": [f"__p_{n}" for n in subject.params],
+        "__aggregates": [f"__a_{n}" for n in subject.aggregators],
+        "__vertex": [f"__{n}" for n in VERTEX],
+        "__state": [f"__s_{n}" for n in subject.states],
+    }
+    code = [f"({', '.join(parts[t])},) = {t}" for t in tuples if parts[t]]
+    return statements("\n".join(code))

@@ -1,0 +1,124 @@
+"""From a Python function to its syntax tree, and from a place in it to an error that shows the place."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+import linecache
+import re
+import types
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from sigps.errors import CompileError
+
+__all__ = ["as_written", "global_names", "parse_function", "reject"]
+
+_DECORATORS = ("staticmethod", "property")
+
+
+def parse_function(function: Callable[..., Any], owner: str) -> ast.FunctionDef:
+    """Return the tree of a function, with the line numbers and file of its source.
+
+    Raises:
+        CompileError: If the source cannot be read (typed into `python -c`, or built by `exec`), or is no
+            longer what the function was made from.
+    """
+    code = function.__code__
+    if hasattr(function, "__wrapped__"):
+        raise CompileError(
+            f"{owner}.{function.__name__} has a decorator, which cannot be compiled: "
+            "write what it does in the method"
+        )
+    try:
+        lines, first = inspect.getsourcelines(code)
+    except (OSError, TypeError):
+        raise CompileError(
+            f"{owner}: the source of {function.__name__}() cannot be read, and the compiler needs it. "
+            "Put the class in a file or a notebook cell, or run it with device='python'"
+        ) from None
+    tree = _parse("".join(lines), first)
+    place: dict[str, Any] = {"file": code.co_filename, "line": first, "source": lines[0].strip()}
+    if not isinstance(tree, ast.FunctionDef):
+        raise CompileError(
+            f"{owner}.{function.__name__} must be a plain 'def', not a lambda or async function", **place
+        )
+    if tree.name != function.__name__ or not _same_names(tree, code):
+        raise CompileError(
+            f"{owner}: the source of {function.__name__}() has changed since it was loaded: load it again "
+            "(importlib.reload, or run the cell), so that what is compiled is what Python runs",
+            **place,
+        )
+    for node in ast.walk(tree):
+        node.sigps_file = code.co_filename  # type: ignore[attr-defined]
+    for decorator in tree.decorator_list:
+        if not isinstance(decorator, ast.Name) or decorator.id not in _DECORATORS:
+            reject(
+                decorator,
+                f"a decorator of {tree.name}() cannot be compiled: write what it does in the method",
+            )
+    return tree
+
+
+def global_names(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the values of a function's global and enclosing names."""
+    names = dict(function.__globals__)
+    cells = function.__closure__ or ()
+    for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
+        try:
+            names[name] = cell.cell_contents
+        except ValueError:
+            continue
+    return names
+
+
+def reject(node: ast.AST, problem: str) -> NoReturn:
+    """Raise the CompileError that points at a node."""
+    file = getattr(node, "sigps_file", None)
+    line = getattr(node, "lineno", None)
+    source = linecache.getline(file, line).strip() if file and line else ""
+    raise CompileError(as_written(problem), file=file, line=line, source=source)
+
+
+def as_written(text: str) -> str:
+    """Return a text with names as the user wrote them, without the prefixes of the compiler."""
+    return re.sub(r"\b__(?:local|global\d+|in\d+)_", "", text)
+
+
+def _parse(text: str, first: int) -> ast.stmt | None:
+    """Parse a function that may be indented, with comments and strings in it that are not."""
+    is_indented = text[:1].isspace()
+    try:
+        statement = ast.parse(f"if True:\n{text}" if is_indented else text).body[0]
+    except (SyntaxError, IndexError):
+        return None
+    if is_indented:
+        assert isinstance(statement, ast.If)
+        statement = statement.body[0]
+    ast.increment_lineno(statement, first - (2 if is_indented else 1))
+    return statement
+
+
+def _same_names(tree: ast.FunctionDef, code: types.CodeType) -> bool:
+    """Return whether a tree and a function have the same names and constants.
+
+    Bytecode cannot be compared: a method compiled outside its class or closure differs.
+    """
+    bare = copy.copy(tree)
+    bare.decorator_list = []
+    compiled = compile(ast.fix_missing_locations(ast.Module([bare], [])), "", "exec", dont_inherit=True)
+    alone = next(c for c in compiled.co_consts if isinstance(c, types.CodeType) and c.co_name == tree.name)
+    return _words(alone) == _words(code)
+
+
+def _words(code: types.CodeType) -> set[str]:
+    words = {_plain(n) for n in (*code.co_names, *code.co_freevars, *code.co_varnames, *code.co_cellvars)}
+    for constant in code.co_consts:
+        words |= _words(constant) if isinstance(constant, types.CodeType) else {repr(constant)}
+    return {w for w in words if w != "__class__" and "<locals>" not in w}
+
+
+def _plain(name: str) -> str:
+    """Return a private name as it was written, without the class that Python puts before it."""
+    return name[name.index("__") :] if name.startswith("_") and "__" in name[1:] else name

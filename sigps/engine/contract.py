@@ -1,0 +1,363 @@
+"""The contract between engines and the rest of sigps: `Engine` runs, `EngineSpec` says what an engine is.
+
+An engine runs supersteps of one partition on one device. The system above it partitions the graph, decides how long
+to run and collects what a run left; it knows engines only by the two classes of this page. An engine is a folder of
+`sigps/engine/` with a `spec.py`, and one line of `table.py`; nothing else names it.
+
+A run on one rank, in this order:
+
+    spec.obstacle(program, facts)      may the program run there at all?
+    spec.compile(program, graph, ...)  once the graph's column types are known
+    spec.needs(code, graph, ...)       what of a partition it reads; the system lays that out, or finds it laid out
+    engine = spec.make(context)        allocates what the run keeps; refuses with DeviceError what does not fit
+    engine.begin_measured / begin      states that begin with values of the graph, or
+    engine.restore(snapshot)           ... the state of a log
+    engine.lease(n), engine.lease(n)   until an outcome says that the run has ended; save() between two leases
+    engine.fields(), edge_state(...)   what the run left; valid after the engine is gone
+
+Engines without supersteps. An asynchronous engine runs the same verbs: a lease of n is n rounds, of whatever
+length the engine gives a round; `Outcome.stats` has an entry for each round that ended, with
+`direction="async"`, `active` the number of vertex runs and `messages` those delivered. It ends a lease with
+fewer entries than asked for only where the run has ended. `save()` finishes what is in flight first, so its
+snapshots are those of a BSP engine between two supersteps.
+
+Engines whose edges are never all present. A streaming engine asks in `needs` for blocks, and gets a partition whose
+edge lists are `None`; it reads blocks from the store itself. Its supersteps have the usual entries: `bytes_moved` stays
+what crossed between ranks, and bytes read from host memory or disk are a field of their own in its entries.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.compiler.program import VertexProgram
+from sigps.device.cpu import Threads
+from sigps.engine.aggregates import Aggregates
+from sigps.engine.direction import Direction, Schedule
+from sigps.engine.exchange import Exchange
+from sigps.engine.partition.subgraph import Subgraph
+from sigps.engine.snapshot import Snapshot
+from sigps.engine.stats import Outcome
+from sigps.graph.graph import Graph
+from sigps.graph.measures.neighbourhood import CountShare, count_on_threads
+from sigps.model.vertex import Vertex
+
+__all__ = [
+    "Engine",
+    "EngineSpec",
+    "Executable",
+    "Needs",
+    "RunContext",
+    "RunFacts",
+    "RunOptions",
+    "Share",
+    "by_gid",
+]
+
+
+class Engine(Protocol):
+    """Supersteps of a vertex program on one partition, from superstep 0, or a snapshot, to the end.
+
+    Verbs marked collective are called on all ranks, in the same order; the others involve this rank alone. All wait
+    for the device before they return, except `fields`. Between `lease` calls the device is idle.
+
+    Attributes:
+        superstep: The next superstep to run, counted from 0.
+        aggregates: Values of aggregators and shared values; between leases those that the next superstep reads.
+        traced: What was recorded of traced vertices, in order; None where the engine traces nothing.
+        detects_lost_ranks: Whether a lease itself notices that another rank does not come, and raises ExchangeError.
+            Then the host may be silent for a whole lease, and is not counted as computing too long.
+    """
+
+    superstep: int
+    aggregates: Aggregates
+    traced: list[dict[str, Any]] | None
+    detects_lost_ranks: bool
+
+    def begin(self, name: str, values: NDArray[Any]) -> None:
+        """Set the initial values of a state field: [num_owned] by local id. Only before superstep 0."""
+        ...
+
+    def begin_measured(self, measures: Mapping[str, str], *, directed: bool) -> bool:
+        """Set fields to measures of the graph, where the engine counts these itself from the edges that it has.
+
+        Only before superstep 0.
+
+        Args:
+            measures: A measure (an attribute of `Neighbourhoods`) by the name of a field.
+            directed: Whether a stored edge of the graph is one arc.
+
+        Returns:
+            Whether it did; if not the caller counts, and calls `begin`.
+
+        Raises:
+            DeviceError: If the device has too little memory to count; it names the bytes.
+        """
+        ...
+
+    def lease(self, num_supersteps: int) -> Outcome:
+        """Run until the run ends, or for so many supersteps, at least 1. Collective.
+
+        Raises:
+            ExchangeError: If a message names a vertex that is not in the graph, or another rank is lost.
+            DeviceError: If messages need more memory than the device has.
+        """
+        ...
+
+    def save(self) -> Snapshot:
+        """Return copies of what this partition needs to go on; between leases, where `RunOptions.saves` was set."""
+        ...
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on from this partition's part of a snapshot of any engine. Collective; before the first lease.
+
+        Raises:
+            DeviceError: If what is in flight has a form that this engine cannot read.
+        """
+        ...
+
+    def fields(self) -> Mapping[str, NDArray[Any]]:
+        """Return all state fields, [num_owned] each in ascending order of gids.
+
+        An engine may return a mapping that copies a field from the device when it is first read.
+        """
+        ...
+
+    def edge_state(self, name: str) -> NDArray[Any]:
+        """Return what is kept on out-edges, in the order of `Subgraph.outgoing`."""
+        ...
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a run goes; the same on all ranks.
+
+    Attributes:
+        deterministic: Whether floating-point results must not depend on ranks, threads and directions.
+        forced: A direction to use always, or None.
+        precision: The array type of Python's `float`.
+        asynchronous: Whether values may be sent in priority order where the result is provably the same.
+        trace: Ids, as compute() sees them, of vertices to record.
+        saves: Whether `save` is called between leases.
+        has_peers: Whether GPUs write into each other's memory.
+        patience: Seconds that a GPU waits for another.
+        schedule: What a work item of a superstep's messages is.
+    """
+
+    deterministic: bool = False
+    forced: Direction | None = None
+    precision: Literal["single", "double"] = "double"
+    asynchronous: bool = False
+    trace: tuple[int, ...] = ()
+    saves: bool = False
+    has_peers: bool = False
+    patience: float = math.inf
+    schedule: Schedule = "vertex"
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What is known of a run before anything is compiled, laid out or allocated.
+
+    Attributes:
+        num_vertices: Of the whole graph.
+        num_edges: Stored edges of the whole graph.
+        num_ranks: Ranks that share it.
+        deterministic: As in `RunOptions`.
+        resumes: Whether the run goes on from a state log, which another engine may have written.
+        schedule: As in `RunOptions`.
+    """
+
+    num_vertices: int
+    num_edges: int
+    num_ranks: int = 1
+    deterministic: bool = False
+    resumes: bool = False
+    schedule: Schedule = "vertex"
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What an engine reads of a partition. In-edges of owned vertices, ghosts and degrees are always there.
+
+    Attributes:
+        out_edges: Whether compute() walks out-edges, so that `Subgraph.outgoing` must be laid out.
+        neighbor_rows: Whether it reads rows of neighbours, remote ones included.
+        degree_order: Whether owned vertices are numbered by descending in-degree on one rank too. (On several they
+            always are.)
+    """
+
+    out_edges: bool = False
+    neighbor_rows: bool = False
+    degree_order: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Executable:
+    """A program made ready by an engine's `compile`, for one graph's column types and this rank's device.
+
+    Attributes:
+        spec: The engine.
+        program: What the compiler derived; None where the class runs as it is.
+        code: What the engine's own modules run; nobody else looks inside.
+    """
+
+    spec: EngineSpec
+    program: VertexProgram | None
+    code: Any
+
+
+@dataclass(frozen=True, eq=False)
+class RunContext:
+    """All that an engine is made from.
+
+    Attributes:
+        program: The program with its parameters, vertex ids among them as compute() sees them.
+        executable: The same, made ready.
+        subgraph: The partition, with what `needs` named.
+        exchange: The way to the other partitions.
+        threads: Threads of this rank on the CPU.
+        options: How the run goes.
+    """
+
+    program: Vertex
+    executable: Executable
+    subgraph: Subgraph
+    exchange: Exchange
+    threads: Threads
+    options: RunOptions
+
+    def params(self) -> tuple[Any, ...]:
+        """Return the values of the compiled program's parameters, in its order, as NumPy scalars."""
+        derived = self.executable.program
+        assert derived is not None
+        precision = self.options.precision
+        return tuple(f.dtype(precision).type(getattr(self.program, f.name)) for f in derived.params)
+
+
+@dataclass(frozen=True)
+class Share:
+    """The part of a graph that one rank runs, in numbers.
+
+    Attributes:
+        num_vertices: Owned vertices.
+        num_edges: Stored edges into them, or out of them: a rank's share of both.
+        num_columns: Edge columns.
+        directed: Whether the graph is.
+        num_ranks: Ranks that share it.
+        edges_everywhere: Stored edges of the whole graph.
+    """
+
+    num_vertices: int
+    num_edges: int
+    num_columns: int
+    directed: bool
+    num_ranks: int
+    edges_everywhere: int
+
+
+class EngineSpec(ABC):
+    """What an engine is: a stateless object, made without importing Numba, CuPy or mpi4py.
+
+    Attributes:
+        device: The name by which `device=` and `engine: {device: ...}` ask for it.
+        is_compiled: Whether it runs what the compiler derived; else the class as it is.
+        traces: Whether it records vertices (`trace=`).
+        crosses_devices: Whether several ranks pay only where records cross from device to device.
+        pays_from_edges: Stored edges a rank from which `device="auto"` considers it.
+        predicted_as: The kind of device for which `sigps plan` predicts its times; None where it predicts none.
+    """
+
+    device: str
+    is_compiled: bool = True
+    traces: bool = False
+    crosses_devices: bool = False
+    pays_from_edges: int = 0
+    predicted_as: Literal["h200", "cpu"] | None = None
+
+    def missing(self) -> str:
+        """Say what this machine lacks to run programs there; empty where it lacks nothing."""
+        return ""
+
+    def check_machine(self) -> None:
+        """Raise DeviceError where the machine lacks something; it says what to install."""
+        return
+
+    def obstacle(self, program: VertexProgram | None, facts: RunFacts) -> str | None:
+        """Name what of a run the engine cannot do; None where it can do all of it. Pure.
+
+        Args:
+            program: What the compiler derived; None for an engine that is not compiled.
+            facts: The run.
+        """
+        return None
+
+    def reasons_against(
+        self, program: VertexProgram, graph: Graph, facts: RunFacts, rank_on_host: int
+    ) -> Iterator[str]:
+        """Yield why `device="auto"` should not choose it, in the order of what it costs to know; empty texts count not.
+
+        The caller stops at the first reason. An engine that is never chosen unasked yields that at once.
+        """
+        yield f"device={self.device!r} is chosen by name only"
+
+    @abstractmethod
+    def compile(
+        self, program: VertexProgram | None, graph: Graph, facts: RunFacts, rank_on_host: int
+    ) -> Executable:
+        """Make a program ready for the graph's column types and for this rank's device. Local.
+
+        Raises:
+            CompileError: If it cannot be compiled for that device.
+            ConfigError: If it cannot run with the options in `facts`; it says which.
+            DeviceError: If the device is not there.
+        """
+
+    @abstractmethod
+    def needs(self, executable: Executable, program: Vertex, graph: Graph, num_ranks: int) -> Needs:
+        """Say what of a partition a run reads, on so many ranks. May be asked once a run."""
+
+    @abstractmethod
+    def make(self, context: RunContext) -> Engine:
+        """Make the engine of a run: allocate states and messages. Collective.
+
+        Raises:
+            DeviceError: If the run does not fit; it names the bytes and the ways out.
+        """
+
+    def num_bytes(self, program: VertexProgram, share: Share) -> dict[str, int]:
+        """Return what a run takes of the device's own memory, by purpose; empty where that is the host's. Pure."""
+        return {}
+
+    def facts_of_rank(self, rank_on_host: int, num_threads: int, *, alone: bool) -> dict[str, Any]:
+        """Return what a rank says of itself to the master, msgpack's types only.
+
+        Keys: `device`; `cores`, its threads; `priority_by`, the transports by which a run in priority order is
+        possible; of a GPU `gigabytes_per_second` of its memory, and what `system.transport` chooses by.
+
+        Args:
+            rank_on_host: This rank's number among those of its host.
+            num_threads: Its threads.
+            alone: Whether there is one rank.
+        """
+        return {"device": self.device, "cores": num_threads, "priority_by": ["mpi", "nccl", "peer"]}
+
+    def count_share(self, executable: Executable, threads: Threads) -> CountShare:
+        """Return the function that counts a share of the measures that states may begin with."""
+        return functools.partial(count_on_threads, threads)
+
+
+def by_gid(subgraph: Subgraph, fields: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return fields, [num_owned] each by local id, in ascending order of gids; no copies where that is the same."""
+    if subgraph.gids is None:
+        return dict(fields)
+    order: NDArray[np.int64] = subgraph.by_gid
+    return {name: values[order] for name, values in fields.items()}

@@ -1,0 +1,82 @@
+"""What `device="auto"` is, as a pure function of what is known before anything is compiled."""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import Any
+
+from sigps.compiler.program import Consumption, Delivery, VertexProgram
+from sigps.device import nccl
+from sigps.device.cuda import Gpu, reachable
+
+__all__ = ["GPU_PAYS_FROM_EDGES", "SLOWER_ON_GPUS", "find_gpu_obstacle", "gpu_facts", "reason_against_gpu"]
+
+SLOWER_ON_GPUS = "a GPU takes longer for common_neighbors() where some vertices have very many edges"
+
+GPU_PAYS_FROM_EDGES = 10_000_000
+"""Stored edges from which a GPU is started unasked.
+
+Starting CUDA's libraries and bringing the graph over takes about a second; in a second a few cores pass ten million
+edges some seventy times. A process that runs program after program gains from smaller graphs too, but is not known.
+"""
+
+
+def reason_against_gpu(
+    *,
+    num_edges: int,
+    obstacle: str | None,
+    missing: str = "",
+    needed_bytes: int = 0,
+    free_bytes: int = 0,
+) -> str:
+    """Tell why a run with `device="auto"` stays on the CPU; empty where it should go to the GPU.
+
+    Args:
+        num_edges: Edges of the graph as stored, a rank's share of them.
+        obstacle: What of the program the GPU engine is not built for, or None (`find_gpu_obstacle`).
+        missing: What the machine lacks (`what_is_missing`); empty for nothing, or while it has not been asked.
+        needed_bytes: What the graph takes on a GPU while it is laid out; 0 while there is nobody to ask.
+        free_bytes: What the GPU has.
+
+    >>> reason_against_gpu(num_edges=50_000_000, obstacle=None)
+    ''
+    >>> reason_against_gpu(num_edges=50_000, obstacle=None)
+    'a GPU pays from 10,000,000 edges'
+    """
+    against = {
+        f"a GPU pays from {GPU_PAYS_FROM_EDGES:,} edges": num_edges < GPU_PAYS_FROM_EDGES,
+        f"the GPU engine is not built for {obstacle} yet": obstacle is not None,
+        f"no GPU can be used: {missing}": bool(missing),
+        f"the GPU has {free_bytes:,} bytes free of {needed_bytes:,}": needed_bytes > free_bytes,
+    }
+    return next((reason for reason, holds in against.items() if holds), "")
+
+
+def find_gpu_obstacle(program: VertexProgram, deterministic: bool, *, resumes: bool = False) -> str | None:
+    """Tell what of a program the GPU engine is not built for yet; None where it can run.
+
+    Args:
+        program: The program.
+        deterministic: Whether sums of floats must not depend on how the work is divided.
+        resumes: Whether the run goes on from any device's state log.
+    """
+    floats = [*program.message_dtypes, *program.aggregate_dtypes]
+    if deterministic and any(d.kind == "f" for d in floats):
+        return "deterministic sums of floats"
+    combines = program.consumption is not Consumption.LISTED
+    if resumes and combines and program.delivery is Delivery.DIRECT:
+        return "state logs of a CPU that combined what send_to() sent"
+    return None
+
+
+def gpu_facts(gpu: Gpu, *, alone: bool = False) -> dict[str, Any]:
+    """Return what the choice needs to know of a rank on a GPU; of one that is alone NCCL is not loaded."""
+    return {
+        "device": "cuda",
+        "host": platform.node(),
+        "process": os.getpid(),
+        "gpu": gpu.bus_id,
+        "reaches": reachable(gpu),
+        "without_nccl": "" if alone else nccl.why_not(),
+    }

@@ -1,0 +1,123 @@
+"""Records and messages in the memory of a GPU as arrays, one a field; and copies that cross to the host later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.compiler.cuda.adapters import Row
+
+__all__ = ["BY_HOST", "Copied", "Copier", "copied", "copies_on_device", "copy_columns", "fill_columns"]
+
+
+class Copied:
+    """A copy of a device's array. It crosses to the host when NumPy reads it, on the thread that does.
+
+    Args:
+        array: The copy, on the device; nothing else uses it.
+
+    Attributes:
+        dtype: Its type.
+        nbytes: Its size.
+    """
+
+    def __init__(self, array: Any) -> None:
+        import cupy
+
+        self.dtype, self.nbytes = np.dtype(array.dtype.name), int(array.nbytes)
+        self._array, self._host = array, np.empty(0, dtype=self.dtype)
+        self._is_made = cupy.cuda.Event(disable_timing=True)
+        self._is_made.record()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if self._array is not None:
+            self._bring()
+        return np.array(self._host, dtype=dtype, copy=copy)
+
+    def _bring(self) -> None:
+        import cupy
+
+        with self._array.device:
+            stream = cupy.cuda.Stream(non_blocking=True)  # it does not wait for a lease that runs
+            stream.wait_event(self._is_made)
+            self._host = cupy.asnumpy(self._array, stream=stream)
+            stream.synchronize()
+        self._array = None
+
+
+def _on_host(array: Any) -> NDArray[Any]:
+    import cupy
+
+    found: NDArray[Any] = cupy.asnumpy(array)
+    return found
+
+
+def _as_it_is(array: Any) -> Any:
+    return array
+
+
+@dataclass(frozen=True)
+class Copier:
+    """How copies are made: on the device, or by bringing arrays to the host, where the device has no memory for them.
+
+    Attributes:
+        numpy: The module that works on them, CuPy or NumPy.
+        take: Returns a device's array for it.
+        keep: Returns what a snapshot has of a copy.
+    """
+
+    numpy: Any
+    take: Callable[[Any], Any] = _as_it_is
+    keep: Callable[[Any], Any] = _as_it_is
+
+
+BY_HOST = Copier(np, take=_on_host)
+
+
+def copies_on_device(*, cross_later: bool = False) -> Copier:
+    """Return what copies on the device; the copies stay there, or cross when they are read."""
+    import cupy
+
+    return Copier(cupy, keep=Copied if cross_later else _as_it_is)
+
+
+def copied(values: Any, at: Any) -> Any:
+    """Return some values as an array of their own.
+
+    Args:
+        values: An array.
+        at: Their indices, or a slice.
+    """
+    return values[at].copy() if isinstance(at, slice) else values[at]
+
+
+def copy_columns(raw: Any, row: Row, at: Any) -> tuple[Any, ...]:
+    """Return copies of some rows, an array a field, of the types that compute() has.
+
+    Args:
+        raw: Rows side by side, uint8.
+        row: Their fields.
+        at: The indices of the rows, or a slice.
+    """
+    fields = zip(_fields(raw, row), row.dtypes, strict=True)
+    return tuple(copied(field, at).astype(dtype, copy=False) for field, dtype in fields)
+
+
+def fill_columns(raw: Any, row: Row, at: Any, columns: tuple[Any, ...]) -> None:
+    """Write columns, of the host or the device, into some rows on the device. Arguments as `copy_columns`'."""
+    import cupy
+
+    for field, column in zip(_fields(raw, row), columns, strict=True):
+        field[at] = cupy.asarray(column).astype(field.dtype, copy=False)
+
+
+def _fields(raw: Any, row: Row) -> list[Any]:
+    """Return views of rows, one a field. A structure's size is a multiple of each field's, and so are the offsets."""
+    size = row.structure.itemsize
+    whole = raw[: raw.size // size * size] if size else raw
+    places = zip(row.stored, row.offsets, strict=True)
+    return [whole.view(d)[offset // d.itemsize :: size // d.itemsize] for d, offset in places]

@@ -1,0 +1,155 @@
+"""Direct messages of a run in the memory of a GPU: what was enqueued, and the arrays that grow with it.
+
+They are the only arrays of a run that may become too small while it is under way. Then a superstep stops: vertices
+that found no capacity keep their state, the host drops what these enqueued, makes more capacity, and only they run
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.compiler.cuda.adapters import Row
+from sigps.compiler.cuda.compile import CudaProgram
+from sigps.engine.gpu.columns import Copier, copy_columns, fill_columns
+from sigps.engine.gpu.memory_plan import check_fits, direct_arrays
+
+__all__ = ["DirectMessages", "Find"]
+
+Find = Callable[[NDArray[np.int64]], NDArray[np.int64]]
+
+
+class DirectMessages:
+    """The direct messages of a run.
+
+    Args:
+        compiled: The program.
+        lease: The run's `kernels.cuda.lease.LEASE`, which is kept up to date.
+        array: Returns one of the run's arrays by its name and type.
+        num_owned: Vertices of the partition.
+    """
+
+    def __init__(
+        self, compiled: CudaProgram, lease: Any, array: Callable[[str, Any], Any], num_owned: int
+    ) -> None:
+        self._compiled, self._lease, self._num_owned = compiled, lease, num_owned
+        self._first = array
+        self._grown: dict[str, Any] = {}
+
+    def array(self, name: str, dtype: Any) -> Any:
+        """Return one of the arrays, whether it has grown or not."""
+        return self._grown[name].view(dtype) if name in self._grown else self._first(name, dtype)
+
+    @property
+    def capacity(self) -> int:
+        """How many messages may be enqueued."""
+        return int(self._lease["in_arguments"]["direct_capacity"])
+
+    @property
+    def count(self) -> int:
+        """How many have been, of those that found capacity. Waits for the device."""
+        return min(self.capacity, self._num_tried)
+
+    @property
+    def _num_tried(self) -> int:
+        return int(self.array("num_direct", np.uint64)[0])
+
+    def wanted_capacity(self) -> int:
+        """Return the capacity to have after a superstep that ran out of it; no less than there is."""
+        capacity, wanted = self.capacity, self._num_tried
+        return max(2 * capacity, wanted + wanted // 4) if wanted > capacity else capacity
+
+    def grow(self, superstep: int) -> None:
+        """Give a superstep that ran out of capacity more of it; messages of those that found none are dropped.
+
+        Raises:
+            DeviceError: If there is no memory for so many messages.
+        """
+        import cupy
+
+        larger = self.wanted_capacity()
+        arrays = direct_arrays(self._compiled, larger, larger)
+        check_fits({f"the direct messages of superstep {superstep}": sum(arrays.values())})
+        self.move(larger, lambda: {name: cupy.empty(n, dtype=cupy.uint8) for name, n in arrays.items()})
+
+    def move(self, capacity: int, take: Callable[[], Mapping[str, Any]]) -> None:
+        """Move what was enqueued, but by those that found no capacity, and what has arrived to other arrays.
+
+        Args:
+            capacity: How many messages may be enqueued in these.
+            take: Gives them by name, as `direct_arrays` names them, as bytes; after what was enqueued has been copied.
+        """
+        import cupy
+
+        count = self.count
+        again = cupy.unpackbits(self._first("overflowed", np.uint8), bitorder="little")
+        stays = ~again[: self._num_owned].view(cupy.bool_)[self.array("direct_senders", np.uint32)[:count]]
+        kept = int(stays.sum())
+        enqueued = {}
+        for name, width in direct_arrays(self._compiled, 1, 0).items():
+            if name.startswith("direct_"):
+                rows = self.array(name, np.uint8)[: count * width].reshape(count, width)
+                enqueued[name] = rows[stays].ravel()
+        for name, new in take().items():
+            old = enqueued[name] if name in enqueued else self.array(name, np.uint8)
+            new[: old.size] = old
+            self._use(name, new)
+        self.array("num_direct", np.uint64)[0] = kept
+        self._lease["in_arguments"]["direct_capacity"] = capacity
+
+    def copy(self, copier: Copier, find: Find) -> tuple[Any, tuple[Any, ...]]:
+        """Return the targets of enqueued messages, as gids where they were ids, and the messages, an array a field.
+
+        Args:
+            copier: What copies.
+            find: Finds the gids of ids, as compute() names them. It is called even for none: it may be collective.
+        """
+        count = self._num_tried
+        targets = copier.take(self.array("direct_targets", np.int64)[:count]).copy()
+        by_id = copier.numpy.flatnonzero(copier.take(self.array("direct_kinds", np.uint8)[:count]))
+        found = find(_on_host(targets[by_id]))
+        targets[by_id] = copier.numpy.asarray(found)
+        row = Row(self._compiled.program.message_dtypes, self._compiled.message)
+        rows = copier.take(self.array("direct_messages", np.uint8)[: count * row.structure.itemsize])
+        columns = copy_columns(rows, row, slice(None))
+        return copier.keep(targets), tuple(map(copier.keep, columns))
+
+    def put(self, targets: Any, values: tuple[Any, ...]) -> None:
+        """Let the next superstep read these messages, to owned vertices, and no others."""
+        import cupy
+
+        count = targets.size
+        if count > self.capacity:
+            arrays = direct_arrays(self._compiled, count, count)
+            check_fits({"direct messages": sum(arrays.values())})
+            for name, size in arrays.items():
+                self._use(name, cupy.empty(size, dtype=cupy.uint8))
+            self._lease["in_arguments"]["direct_capacity"] = count
+        self.array("direct_targets", np.int64)[:count] = cupy.asarray(targets)
+        self.array("direct_kinds", np.uint8)[:count] = 0
+        self.array("direct_senders", np.uint32)[:count] = 0  # read only in the superstep that enqueues
+        row = Row(self._compiled.message, self._compiled.message)
+        rows = self.array("direct_messages", np.uint8)[: count * row.structure.itemsize]
+        fill_columns(rows, row, slice(None), values)
+        self.array("num_direct", np.uint64)[0] = count
+
+    def _use(self, name: str, array: Any) -> None:
+        self._grown[name] = array
+        arguments = self._lease["in_arguments"]
+        if name.startswith("list"):
+            arguments["lists"][int(name.removeprefix("list"))] = array.data.ptr
+        elif name == "messages":
+            self._lease["direct"]["messages"] = array.data.ptr
+        else:
+            arguments[name] = array.data.ptr
+
+
+def _on_host(array: Any) -> NDArray[Any]:
+    import cupy
+
+    found: NDArray[Any] = cupy.asnumpy(array)
+    return found

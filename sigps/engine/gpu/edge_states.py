@@ -1,0 +1,62 @@
+"""Values that vertices keep on their out-edges, in the memory of a GPU.
+
+Rows lie as compute() walks them (`WalkedRows`). What crosses to the host, and comes from there, has the order of
+`Subgraph.outgoing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.engine.exchange import Exchange
+from sigps.engine.gpu.run_memory import RunMemory
+from sigps.engine.gpu.walked_rows import WalkedRows
+from sigps.engine.partition.edge_states import commit
+
+__all__ = ["commit_edge_states", "edge_state_on_host", "restore_edge_states", "swap_for"]
+
+
+def edge_state_on_host(values: Any, walked: WalkedRows) -> NDArray[Any]:
+    """Return values of out-edges, [num_out_edges], on the host and in the order of `Subgraph.outgoing`."""
+    import cupy
+
+    found: NDArray[Any]
+    try:
+        found = cupy.asnumpy(walked.in_host_order(values, cupy))
+    except cupy.cuda.memory.OutOfMemoryError:
+        found = walked.in_host_order(cupy.asnumpy(values), np)
+    return found
+
+
+def restore_edge_states(memory: RunMemory, values: tuple[NDArray[Any], ...]) -> None:
+    """Take saved values as pending ones; they are not committed.
+
+    Args:
+        memory: The run's.
+        values: [num_out_edges] each, in the order of `Subgraph.outgoing`; nothing where a program has none.
+    """
+    pending, _ = memory.edge_states()
+    for kept, given in zip(pending, values, strict=True):
+        kept[:] = memory.graph.walked.from_host(given)
+
+
+def commit_edge_states(memory: RunMemory, exchange: Exchange) -> int:
+    """Commit what was written on edges; return the bytes that left this rank. Collective, between supersteps."""
+    import cupy
+
+    pending, committed = memory.edge_states()
+    if not pending:
+        return 0
+    walked = memory.graph.walked
+    return commit(cupy, pending, committed, walked.send_lists, walked.mirror_bounds, swap_for(cupy, exchange))
+
+
+def swap_for(xp: Any, exchange: Exchange) -> Callable[[Sequence[Any]], list[Any]]:
+    """Return `Exchange.swap` for arrays of a module, NumPy or CuPy, whichever it takes."""
+    if xp is np or exchange.on_device:
+        return exchange.swap
+    return lambda parts: [xp.asarray(part) for part in exchange.swap([xp.asnumpy(p) for p in parts])]

@@ -1,0 +1,225 @@
+"""Local ids of vertices in the memory of a GPU: their order, and the gids and users' ids that they stand for."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.engine.gpu.memory_plan import check_fits
+from sigps.engine.partition.subgraph import Subgraph
+from sigps.kernels.cuda.lease import NO_VERTEX
+
+__all__ = ["DeviceFields", "GhostLids", "Numbering", "number_ghosts", "sorted_by_degree"]
+
+
+class Numbering:
+    """The local ids of a partition in the memory of a GPU.
+
+    Owned vertices come first, in descending order of their in-degree, equal degrees by gid; then ghosts (`GhostLids`).
+    A part of a graph has its owned vertices in this order on the host too. One process's whole graph stands by gid
+    there: its vertices are sorted on the device, and its rows brought into their order while they are copied.
+
+    Args:
+        xp: NumPy or CuPy.
+        subgraph: The partition on the host, which must outlive this.
+
+    Attributes:
+        num_owned: Owned vertices.
+        num_lids: Local ids: owned vertices and, where there are other partitions, ghosts and the unused between them.
+        is_hosts: Whether owned vertices have the same local ids on the host.
+        ghosts: The local ids of ghosts; None where there are no other partitions.
+        lids: [num_owned + num_ghosts], uint32: the local id of each vertex, in the order that they have on the host.
+        in_degrees: [num_owned], uint32.
+    """
+
+    def __init__(self, xp: Any, subgraph: Subgraph) -> None:
+        self._xp, self._subgraph = xp, weakref.ref(subgraph)
+        self.num_owned = self.num_lids = subgraph.num_owned
+        self.is_hosts = subgraph.gids is not None
+        self.in_degrees = xp.asarray(np.diff(subgraph.incoming.offsets).astype(np.uint32))
+        self.lids = xp.arange(self.num_owned, dtype=np.uint32)
+        self.ghosts: GhostLids | None = None
+        if not self.is_hosts:
+            order = sorted_by_degree(xp, self.in_degrees)
+            self.in_degrees = self.in_degrees[order]
+            self.lids[order] = xp.arange(self.num_owned, dtype=np.uint32)
+        if subgraph.ghost_bounds is not None:
+            self.ghosts = number_ghosts(self.num_owned, subgraph.ghost_bounds)
+            self.num_lids = int(self.ghosts.cold[-1])
+            of_ghosts = xp.asarray(self.ghosts.lids(subgraph.ghost_bounds))
+            self.lids = xp.concatenate([self.lids, of_ghosts])
+
+    @property
+    def subgraph(self) -> Subgraph:
+        """The partition on the host."""
+        subgraph = self._subgraph()
+        assert subgraph is not None
+        return subgraph
+
+    @property
+    def host_order(self) -> Any:
+        """The index that brings values by local id into the host's order of owned vertices: a slice, or an array."""
+        return slice(0, self.num_owned) if self.is_hosts else self.lids
+
+    def gids(self) -> Any:
+        """Return the gid of each owned vertex, [num_owned], int64; made each time."""
+        if self.is_hosts:
+            return self._xp.asarray(self.subgraph.owned_gids)
+        gids = self._xp.empty(self.num_owned, dtype=np.int64)
+        gids[self.lids] = self._xp.arange(self.num_owned)
+        return gids
+
+    @cached_property
+    def by_gid(self) -> Any:
+        """The local ids of owned vertices in ascending order of their gids, [num_owned]."""
+        return self._xp.asarray(self.subgraph.by_gid) if self.is_hosts else self.lids
+
+    @cached_property
+    def of_all_gids(self) -> Any:
+        """The local id of each vertex of the graph, [num_vertices], uint32; NO_VERTEX for those of other ranks."""
+        num_vertices = self.subgraph.num_vertices
+        check_fits({"where vertices are": 4 * num_vertices})
+        lids = self._xp.full(num_vertices, NO_VERTEX, dtype=np.uint32)
+        lids[self.gids()] = self._xp.arange(self.num_owned, dtype=np.uint32)
+        return lids
+
+    def find(self, gids: NDArray[np.int64]) -> Any:
+        """Return the local ids of owned vertices by gid. In a part of a graph O(log owned) each, on the host."""
+        if self.is_hosts:
+            return self._xp.asarray(self.subgraph.local_ids(gids))
+        return self.lids[self._xp.asarray(gids)]
+
+    def ids(self, *, narrow: bool) -> Any:
+        """Return the ids that compute() sees, [num_lids], as int32 or int64."""
+        return self._narrow_ids if narrow else self._wide_ids
+
+    def sorted_ids(self) -> tuple[Any, Any] | None:
+        """Return the ids that compute() sees of owned vertices, ascending, and their local ids; None: ids are gids."""
+        return self._sorted_ids if self.subgraph.ids.size else None
+
+    @cached_property
+    def _narrow_ids(self) -> Any:
+        return self._ids(np.int32)
+
+    @cached_property
+    def _wide_ids(self) -> Any:
+        return self._ids(np.int64)
+
+    def _ids(self, dtype: Any) -> Any:
+        given = self._xp.asarray(self.subgraph.ids)
+        ids = self._xp.zeros(self.num_lids, dtype=dtype)
+        ids[self.lids] = (given if given.size else self._xp.arange(self.lids.size)).astype(dtype)
+        return ids
+
+    @cached_property
+    def _sorted_ids(self) -> tuple[Any, Any]:
+        ids = self._wide_ids[: self.num_owned]
+        order = self._xp.argsort(ids).astype(np.uint32)
+        return ids[order], order
+
+
+def sorted_by_degree(xp: Any, degrees: Any) -> Any:
+    """Return the vertices by descending degree, [vertices], int64; equal degrees in their given order.
+
+    The order of `graph.partitioning.partition.degree_order`, for NumPy and CuPy.
+    """
+    largest = int(degrees.max()) if degrees.size else 0
+    return xp.argsort(largest - degrees.astype(xp.int64), kind="stable")
+
+
+MOST_HOT = 36864
+"""Records that a block keeps in shared memory are shared out among owned vertices and the ghosts of each rank."""
+
+
+@dataclass(frozen=True, eq=False)
+class GhostLids:
+    """The local ids of ghosts: behind the owned vertices, first the hot ghosts of each rank, which are read most often.
+
+    Each rank's hot ghosts, and its others, begin at a multiple of 32, so that a word of bits has ghosts of one rank.
+
+    Attributes:
+        num_hot: [ranks]: the hot ghosts of each rank.
+        hot: [ranks + 1]: where they begin, and where the last ones end.
+        cold: [ranks + 1]: where the other ghosts begin; the last number is that of all local ids.
+        listed: [ranks + 1]: where a list of each rank's ghosts begins among such lists.
+    """
+
+    num_hot: NDArray[np.int64]
+    hot: NDArray[np.int64]
+    cold: NDArray[np.int64]
+    listed: NDArray[np.int64]
+
+    def lids(self, bounds: NDArray[np.int64]) -> NDArray[np.uint32]:
+        """Return the local id of each ghost, [num_ghosts], in the order of the partition on the host."""
+        sizes = np.diff(bounds)
+        in_group = np.arange(bounds[-1]) - np.repeat(bounds[:-1], sizes)
+        is_hot = in_group < np.repeat(self.num_hot, sizes)
+        begins = np.where(
+            is_hot, np.repeat(self.hot[:-1], sizes), np.repeat(self.cold[:-1] - self.num_hot, sizes)
+        )
+        found: NDArray[np.uint32] = (begins + in_group).astype(np.uint32)
+        return found
+
+
+def number_ghosts(num_owned: int, bounds: NDArray[np.int64], most_hot: int = MOST_HOT) -> GhostLids:
+    """Give ghosts their local ids.
+
+    Args:
+        num_owned: Owned vertices.
+        bounds: [ranks + 1]: rank r's are the ghosts bounds[r] : bounds[r + 1], in descending order of their edges.
+        most_hot: Records that a block can keep in shared memory, those of owned vertices among them.
+
+    >>> bounds = np.array([0, 34, 34, 36])
+    >>> found = number_ghosts(40, bounds, most_hot=96)
+    >>> found.num_hot.tolist(), found.hot.tolist(), found.cold.tolist()
+    ([32, 0, 2], [64, 96, 96, 128], [128, 160, 160, 160])
+    >>> found.lids(bounds)[[0, 31, 32, 33, 34, 35]].tolist()
+    [64, 95, 128, 129, 96, 97]
+    """
+    sizes = np.diff(bounds).astype(np.int64)
+    num_hot = np.minimum(sizes, most_hot // sizes.size // 32 * 32)
+    hot = np.cumsum([_up_to_warps(num_owned), *map(_up_to_warps, num_hot.tolist())])
+    cold = np.cumsum([hot[-1], *map(_up_to_warps, (sizes - num_hot).tolist())])
+    listed = np.cumsum([0, *map(_up_to_warps, sizes.tolist())])
+    return GhostLids(num_hot, hot, cold, listed)
+
+
+def _up_to_warps(count: int) -> int:
+    return -(-count // 32) * 32
+
+
+class DeviceFields(Mapping[str, NDArray[Any]]):
+    """State fields that a run left on the device; each crosses to the host when it is first read.
+
+    Args:
+        states: Each field's values by local id, and its type on the host.
+        order: The index that brings values by local id into the order of the fields.
+    """
+
+    def __init__(self, states: Mapping[str, tuple[Any, np.dtype[Any]]], order: Any) -> None:
+        self._states, self._order = states, order
+        self._brought: dict[str, NDArray[Any]] = {}
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        import cupy
+
+        if name not in self._brought:
+            dtype = self._states[name][1]
+            self._brought[name] = cupy.asnumpy(self.on_device(name)).astype(dtype, copy=False)
+        return self._brought[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._states)
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def on_device(self, name: str) -> Any:
+        """Return a field as a CuPy array, of the type that the device keeps it in; nothing crosses to the host."""
+        return self._states[name][0][self._order]

@@ -1,0 +1,177 @@
+"""The engine for GPUs as the table of engines has it: alone, among peers, and directed by hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import numpy as np
+
+from sigps.compiler.program import VertexProgram
+from sigps.device.cpu import Threads
+from sigps.engine.contract import Engine, EngineSpec, Executable, Needs, RunContext, RunFacts, Share
+from sigps.engine.gpu import choice
+from sigps.engine.master_compute import MasterCompute
+from sigps.errors import CompileError, DeviceError
+from sigps.graph.graph import Graph
+from sigps.graph.measures.neighbourhood import CountShare
+from sigps.model.vertex import Vertex
+
+__all__ = ["SPEC"]
+
+
+class GpuSpec(EngineSpec):
+    """One NVIDIA GPU a rank; graph, states and messages in its memory."""
+
+    device = "cuda"
+    crosses_devices = True
+    predicted_as: Literal["h200", "cpu"] | None = "h200"
+
+    def missing(self) -> str:
+        from sigps.device.cuda import what_is_missing
+
+        return what_is_missing()
+
+    def check_machine(self) -> None:
+        from sigps.device.cuda import find_gpu
+
+        if self.missing():
+            find_gpu()
+
+    @property
+    def pays_from_edges(self) -> int:  # type: ignore[override]
+        return choice.GPU_PAYS_FROM_EDGES
+
+    def obstacle(self, program: VertexProgram | None, facts: RunFacts) -> str | None:
+        assert program is not None
+        return choice.find_gpu_obstacle(program, facts.deterministic, resumes=facts.resumes)
+
+    def reasons_against(
+        self, program: VertexProgram, graph: Graph, facts: RunFacts, rank_on_host: int
+    ) -> Iterator[str]:
+        """Edges and the program first; then the machine, which loads CUDA's libraries; then memory and the compiler."""
+        known: dict[str, Any] = {
+            "num_edges": facts.num_edges // facts.num_ranks,
+            "obstacle": self.obstacle(program, facts),
+        }
+        yield choice.reason_against_gpu(**known)
+        yield choice.SLOWER_ON_GPUS if program.reads_neighbors else ""
+        yield choice.reason_against_gpu(**known, missing=self.missing())
+        yield choice.reason_against_gpu(**known, **self._memory(program, graph, rank_on_host))
+        yield self._why_not_compiled(program, graph, facts, rank_on_host)
+
+    def compile(
+        self, program: VertexProgram | None, graph: Graph, facts: RunFacts, rank_on_host: int
+    ) -> Executable:
+        """Find the GPU. The program is compiled when the engine is made: ids are narrow or not on all ranks alike."""
+        from sigps.device.cuda import find_gpu
+        from sigps.engine.gpu.engine import GpuProgram
+
+        assert program is not None
+        return Executable(self, program, GpuProgram(program, find_gpu(rank_on_host)))
+
+    def needs(self, executable: Executable, program: Vertex, graph: Graph, num_ranks: int) -> Needs:
+        derived = executable.program
+        assert derived is not None
+        return Needs(derived.reads_edges, derived.reads_neighbors or derived.reads_reverse)
+
+    def make(self, context: RunContext) -> Engine:
+        from sigps.engine.gpu.engine import GpuEngine
+        from sigps.engine.gpu.peers import GpuPeerEngine
+        from sigps.engine.gpu.staged import GpuPartEngine
+
+        options, exchange = context.options, context.exchange
+        common: dict[str, Any] = {
+            "deterministic": options.deterministic,
+            "forced": options.forced,
+            "asynchronous": options.asynchronous,
+            "master": MasterCompute.of(context),
+            "saves": options.saves,
+            "schedule": options.schedule,
+        }
+        given = context.executable.code, context.params(), context.subgraph, exchange
+        try:
+            if options.has_peers:
+                return GpuPeerEngine(*given, patience=options.patience, **common)
+            return (GpuEngine if exchange.size == 1 else GpuPartEngine)(*given, **common)
+        except MemoryError as error:
+            raise DeviceError(
+                f"the GPU has too little memory for this graph: {error}. "
+                "precision='single' and fewer edge columns take less; device='cpu' uses the host's",
+                rank=exchange.rank,
+            ) from error
+
+    def num_bytes(self, program: VertexProgram, share: Share) -> dict[str, int]:
+        """Return what the graph takes while it is laid out, and out-edges as compute() walks them."""
+        from sigps.engine.gpu import memory_plan
+        from sigps.engine.gpu.simple_rows import bytes_while_counted
+
+        directions = 2 if share.directed or share.num_ranks > 1 else 1
+        laid_out = share.num_vertices, share.num_edges * directions, share.num_columns
+        needed = memory_plan.bytes_while_laid_out(*laid_out)
+        if any(field.measure for field in program.states):
+            num_keys = share.edges_everywhere * (2 if share.directed else 1)
+            copied = 4 * share.edges_everywhere if share.num_ranks > 1 else 0
+            counted = bytes_while_counted(share.num_vertices, num_keys) + copied
+            needed = max(needed, memory_plan.bytes_kept(*laid_out) + counted)
+        looks = program.reads_neighbors or program.reads_reverse
+        most_mirrored = share.edges_everywhere - share.num_edges if looks else 0  # nothing is partitioned yet
+        return {"graph": needed, "walks": memory_plan.bytes_to_walk(program, share.num_edges, most_mirrored)}
+
+    def facts_of_rank(self, rank_on_host: int, num_threads: int, *, alone: bool) -> dict[str, Any]:
+        from sigps.device.cuda import find_gpu
+
+        gpu = find_gpu(rank_on_host)
+        facts = super().facts_of_rank(rank_on_host, num_threads, alone=alone)
+        facts |= {"gigabytes_per_second": gpu.gigabytes_per_second, "priority_by": ["peer"]}
+        return facts | choice.gpu_facts(gpu, alone=alone)
+
+    def count_share(self, executable: Executable, threads: Threads) -> CountShare:
+        import functools
+
+        from sigps.engine.gpu.triangles import count_share
+
+        return functools.partial(count_share, executable.code.gpu)
+
+    def _memory(self, program: VertexProgram, graph: Graph, rank_on_host: int) -> dict[str, Any]:
+        """Compare what a run takes on this rank's GPU with what that has."""
+        from sigps.device.cuda import find_gpu
+        from sigps.engine.gpu import memory_plan
+
+        find_gpu(rank_on_host)
+        size = graph.group.size
+        share = Share(
+            graph.num_vertices,
+            graph.num_edges // size,
+            len(graph.columns),
+            graph.directed,
+            size,
+            graph.num_edges,
+        )
+        needed = sum(self.num_bytes(program, share).values())
+        return {"needed_bytes": needed, "free_bytes": memory_plan.free_bytes()}
+
+    def _why_not_compiled(
+        self, program: VertexProgram, graph: Graph, facts: RunFacts, rank_on_host: int
+    ) -> str:
+        """Compile, and name what CUDA lacks that other devices have; empty where it lacks nothing."""
+        from sigps.compiler.cuda.compile import compile_for_cuda
+        from sigps.compiler.dispatchers import compiling
+        from sigps.device.cuda import find_gpu
+        from sigps.engine.gpu.variant import find_edge_obstacle
+
+        ends = np.array([0, graph.num_vertices - 1])
+        if graph.ids.kind != "strings":
+            ends = graph.ids.to_oids(ends)  # ascending, so these two bound all
+        is_narrow = bool(ends[0] >= -(2**31) and ends[1] < 2**31)
+        arch = find_gpu(rank_on_host).arch
+        try:
+            with compiling:
+                compiled = compile_for_cuda(program, graph.column_types(), narrow_ids=is_narrow, arch=arch)
+        except CompileError as error:
+            return str(error)
+        obstacle = find_edge_obstacle(compiled, arch) if facts.schedule == "edge" else None
+        return f"by edges it takes {obstacle}" if obstacle else ""
+
+
+SPEC = GpuSpec()

@@ -1,0 +1,94 @@
+"""The arrays of a graph: what building and the native store return, and what writers take.
+
+`sigps.graph.graph.Graph` adds the methods of users to them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.graph.ids import Ids
+from sigps.graph.report import LoadReport
+from sigps.group import Group
+
+__all__ = ["GraphArrays", "InEdges"]
+
+
+@dataclass(frozen=True)
+class InEdges:
+    """The edges by target (CSC).
+
+    Attributes:
+        offsets: [num_vertices + 1], uint64.
+        sources: [num_edges], gids, ascending inside a row.
+        columns: [num_edges] each, in the order of `sources`.
+    """
+
+    offsets: NDArray[np.uint64]
+    sources: NDArray[Any]
+    columns: dict[str, NDArray[Any]]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GraphArrays:
+    """Rows of out-edges (CSR), edge columns and ids; on several ranks, of this rank's rows.
+
+    Vertices are numbered 0..n-1 (gids) in the order of the user's ids (oids); `ids` maps both ways.
+    Rank r holds the out-edges of gids `row_bounds[r] : row_bounds[r + 1]`. An undirected graph stores
+    each edge in both its ends' rows, a self-loop once.
+
+    Attributes:
+        offsets: [num_rows + 1], uint64: where each row begins in `targets`.
+        targets: [local edges], uint32 (uint64 above 2**32 - 1 vertices), ascending inside a row.
+        columns: Edge columns in the order of `targets`; `"weight"` is the weight.
+        num_edges: Directed edges of the whole graph as stored.
+        directed: Whether edges have a direction.
+        ids: The map between oids and gids.
+        row_bounds: [group.size + 1], int64.
+        group: The ranks that hold the graph together.
+        report: What loading found.
+        by_target: The in-edges, in one process once they are made; None until then.
+    """
+
+    offsets: NDArray[np.uint64]
+    targets: NDArray[Any]
+    columns: dict[str, NDArray[Any]]
+    num_edges: int
+    directed: bool
+    ids: Ids
+    row_bounds: NDArray[np.int64]
+    group: Group
+    report: LoadReport
+    by_target: InEdges | None = None
+
+    @property
+    def num_vertices(self) -> int:
+        """Vertices of the whole graph."""
+        return int(self.row_bounds[-1])
+
+    @property
+    def first_row(self) -> int:
+        """The gid of this rank's first row."""
+        return int(self.row_bounds[self.group.rank])
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows this rank holds."""
+        return int(self.row_bounds[self.group.rank + 1]) - self.first_row
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether the edges have a weight."""
+        return "weight" in self.columns
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that this rank's arrays take, in-edges included once they exist."""
+        arrays = [self.offsets, self.targets, *self.columns.values()]
+        if self.by_target is not None and self.directed:
+            arrays += [self.by_target.offsets, self.by_target.sources, *self.by_target.columns.values()]
+        return sum(array.nbytes for array in arrays) + self.ids.nbytes

@@ -1,0 +1,241 @@
+"""Edge lists: one edge a line, its two ends in two columns, with or without further columns.
+
+SNAP text, csv, tsv and similar. The delimiter, the header and the number of fields are inferred from the first
+rows, which every rank reads.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sigps.errors import GraphError
+from sigps.graph.arrays import GraphArrays
+from sigps.graph.building.edges import EdgeChunk
+from sigps.graph.building.rows import rows_as_chunks
+from sigps.graph.formats.blocks import COMMENTS, FirstRows, TextFile, first_rows
+from sigps.graph.formats.columns import END_NAMES, end_column, is_whole, value_columns
+from sigps.graph.formats.edge_input import EdgeInput, LoadOptions
+from sigps.graph.formats.text_output import PathLike, count_given, once, text_lines, write_text
+from sigps.graph.formats.text_table import WHITESPACE, Column, Layout, read_edges, split_line
+from sigps.group import Group, together
+
+__all__ = ["read_edge_list", "write_edge_list"]
+
+
+def read_edge_list(path: Path, options: LoadOptions, group: Group, *, format: str = "snap") -> EdgeInput:
+    """Read the first rows of an edge list; iterating over `chunks` reads the edges.
+
+    Args:
+        path: The file, compressed or not.
+        options: The options of `load`.
+        group: The ranks that share the file.
+        format: `"snap"`, `"csv"` or `"tsv"`, for the report; a tsv may have blanks inside fields.
+
+    Raises:
+        GraphError: If there are no rows, or the rows lack a requested column.
+    """
+    source = TextFile(path)
+    comments = COMMENTS if options.comment is None else (options.comment,)
+    sample = first_rows(source, comments)
+    table = _Table.of(source, sample, options, strict_tabs=format == "tsv")
+    columns = {
+        "source": table.id_column("source", options.source, options.ids),
+        "target": table.id_column("target", options.target, options.ids),
+        **value_columns(options, table.names, table.rows, str(source.path)),
+    }
+    hint = "delimiter=, comment= and header= say how to read the file"
+    layout = Layout(columns, table.num_fields, table.delimiter, comments, hint)
+    directed = True if options.directed is None else options.directed
+    result = EdgeInput(format, directed, notes=_notes(table, columns))
+    result.rows_skipped = table.num_skipped if group.rank == 0 else 0
+    result.chunks = read_edges(source, layout, group, table.start, result)
+    return result
+
+
+def write_edge_list(
+    graph: GraphArrays,
+    path: PathLike,
+    *,
+    delimiter: str | None = None,
+    vertices_path: PathLike | None = None,
+) -> None:
+    """Write one edge a line: source, target, and the edge columns. Collective.
+
+    An undirected edge is written once. The file begins with comments that give direction, counts and
+    columns; a csv file with a row of names. A suffix .gz, .bz2, .xz or .zst compresses.
+
+    Args:
+        graph: The graph.
+        path: The file.
+        delimiter: One character; None for a comma in .csv files and a tab in others.
+        vertices_path: A file for all ids, one a line, because an edge list cannot hold isolated vertices.
+
+    Raises:
+        GraphError: If the file cannot be written, or a string id would not be read as the same id.
+    """
+    name = Path(path).name.lower()
+    is_csv = ".csv" in name if delimiter is None else delimiter == ","
+    delimiter = ("," if is_csv else "\t") if delimiter is None else delimiter
+    if len(delimiter) != 1 or ord(delimiter) > 127 or delimiter.isalnum() or delimiter in "\r\n.-+#\"'":
+        raise GraphError(
+            f"delimiter={delimiter!r}: one character is needed that is no part of a number or a line"
+        )
+    together(lambda: _check_names(graph, delimiter, blanks=is_csv or ".tsv" in name), graph.group)
+    if graph.report.isolated and vertices_path is None:
+        logging.getLogger(__name__).warning(
+            "%s: %d isolated vertices have no line in an edge list; vertices_path= writes all ids",
+            path,
+            graph.report.isolated,
+        )
+    fields = ["source", "target", *graph.columns]
+    num_edges = count_given(graph)
+    kind = "directed" if graph.directed else "undirected"
+    head = f"# {kind}, {graph.num_vertices} vertices, {num_edges} edges\n# {delimiter.join(fields)}\n"
+    head = delimiter.join(fields) + "\n" if is_csv else head
+    write_text(path, graph.group, head, _edge_lines(graph, delimiter))
+    if vertices_path is not None:
+        write_text(vertices_path, graph.group, "", _id_lines(graph))
+
+
+_BLOCK_LINES = 1 << 18
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The layout of a file, inferred from its first rows."""
+
+    path: str
+    delimiter: str
+    names: list[str]
+    rows: list[list[str]]
+    start: int
+    num_skipped: int
+
+    @property
+    def num_fields(self) -> int:
+        return len(self.names)
+
+    @classmethod
+    def of(cls, source: TextFile, sample: FirstRows, options: LoadOptions, *, strict_tabs: bool) -> _Table:
+        lines = [line for _, line in sample.lines]
+        delimiter = _delimiter(lines, options, strict_tabs)
+        rows = [split_line(line, delimiter) for line in lines]
+        if not _has_header(rows, options):
+            names = [""] * len(rows[0])
+            return cls(str(source.path), delimiter, names, rows, sample.lines[0][0], sample.num_skipped)
+        if len(rows) == 1:
+            raise GraphError(f"{source.path}: the file has no rows but the header {lines[0].decode()!r}")
+        names = [name.strip() for name in rows[0]]
+        return cls(str(source.path), delimiter, names, rows[1:], sample.lines[1][0], sample.num_skipped + 1)
+
+    def id_column(self, end: str, place: int | str | None, ids: str | None) -> Column:
+        """Return the column of source or target ids."""
+        if self.num_fields < 2:
+            raise GraphError(
+                f"{self.path}: the first row {self.rows[0]} has one field, but an edge needs two ends. "
+                "delimiter= names what separates fields; format= another kind of file"
+            )
+        index = end_column(end, place, self.names, self.path)
+        if ids == "string":
+            return Column(index, "string", f"{end} id")
+        return Column(index, "int64", f"{end} id", hint='ids="string" takes any text as id')
+
+
+def _delimiter(lines: list[bytes], options: LoadOptions, strict_tabs: bool) -> str:
+    given = options.delimiter
+    if given in (" ", WHITESPACE):
+        return WHITESPACE
+    if given is not None:
+        if len(given) != 1 or given in "\r\n":
+            raise GraphError(
+                f"delimiter={given!r}: give one character, or {WHITESPACE!r} for spaces and tabs"
+            )
+        return given
+    tabs_everywhere = all(b"\t" in line for line in lines)
+    if tabs_everywhere and (strict_tabs or options.ids == "string"):
+        return "\t"
+    return next((mark for mark in (",", ";", "|") if mark.encode() in lines[0]), WHITESPACE)
+
+
+def _has_header(rows: list[list[str]], options: LoadOptions) -> bool:
+    """Return whether the first row names the columns."""
+    if options.header is not None:
+        return options.header
+    first = [name.strip() for name in rows[0]]
+    if options.ids == "string":
+        places = [options.source, options.target, options.weights, *(options.columns or {}).values()]
+        places = [ref[0] if isinstance(ref, tuple) else ref for ref in places]
+        usual = {name.lower() for name in first} & {*END_NAMES["source"], *END_NAMES["target"]}
+        return len(usual) >= 2 or any(isinstance(ref, str) and ref in first for ref in places)
+    named = not any(_is_number(name) for name in first)
+    return named and len(rows) > 1 and sum(is_whole(field) for field in rows[1]) >= 2
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _notes(table: _Table, columns: dict[str, Column]) -> list[str]:
+    read = {column.index for column in columns.values()}
+    ignored = [index for index in range(table.num_fields) if index not in read]
+    if not ignored:
+        return []
+    shown = ", ".join(
+        f"{index} ({table.names[index]})" if table.names[index] else f"{index}" for index in ignored
+    )
+    plural = "s" if len(ignored) > 1 else ""
+    return [f"column{plural} {shown} not read (counted from 0; weights= and columns= read further columns)"]
+
+
+def _check_names(graph: GraphArrays, delimiter: str, *, blanks: bool) -> None:
+    """Raise GraphError for string ids that a reader would split or skip."""
+    table = graph.ids.table
+    if table is None or table.dtype.kind != "U" or not table.size:
+        return
+    letters = table.view(np.uint32).reshape(table.size, -1)
+    forbidden = "".join({"\n", "\r", '"', delimiter, *("" if blanks else " \t\v\f")})
+    wrong = np.isin(letters, [ord(letter) for letter in forbidden]).any(axis=1)
+    wrong |= letters[:, 0] == 0
+    wrong |= ((letters[:, :-1] == 0) & (letters[:, 1:] != 0)).any(axis=1)
+    for comment in COMMENTS:
+        wrong |= np.char.startswith(table, comment)
+    if wrong.any():
+        oid = str(table[np.flatnonzero(wrong)[0]])
+        raise GraphError(
+            f"the id {oid!r} cannot stand in an edge list with the delimiter {delimiter!r}: it is empty, "
+            "holds a delimiter, quote or line end, or begins like a comment. The native store holds any id"
+        )
+
+
+def _edge_lines(graph: GraphArrays, delimiter: str) -> Iterator[bytes]:
+    """Yield an edge list's lines. Collective: ids are looked up in as many rounds on every rank."""
+    blocks = rows_as_chunks(graph)
+    nothing = np.empty(0, dtype=graph.targets.dtype)
+    while True:
+        chunk = next(blocks, None)
+        if not graph.group.all_reduce(np.array([int(chunk is not None)]), "max")[0]:
+            return
+        chunk = chunk or EdgeChunk(
+            nothing, nothing, {name: column[:0] for name, column in graph.columns.items()}
+        )
+        chunk = once(graph, chunk, chunk.sources <= chunk.targets)
+        ends = [graph.ids.to_oids(end.astype(np.int64)) for end in (chunk.sources, chunk.targets)]
+        yield text_lines([*ends, *chunk.columns.values()], delimiter)
+
+
+def _id_lines(graph: GraphArrays) -> Iterator[bytes]:
+    """Yield the ids of this rank's rows, one a line. Collective, like `_edge_lines`."""
+    rounds = int(graph.group.all_reduce(np.array([-(-graph.num_rows // _BLOCK_LINES)]), "max")[0])
+    for index in range(rounds):
+        first = min(index * _BLOCK_LINES, graph.num_rows)
+        gids = np.arange(first, min(first + _BLOCK_LINES, graph.num_rows)) + graph.first_row
+        yield text_lines([graph.ids.to_oids(gids)], "")

@@ -1,0 +1,191 @@
+"""Edges from structures in memory: SciPy matrices, NetworkX graphs, Arrow tables; and a graph as a SciPy matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.errors import GraphError
+from sigps.graph.arrays import GraphArrays
+from sigps.graph.building.edges import EdgeChunk, edge_chunks, own_share
+from sigps.graph.formats.arrow_columns import edge_chunk
+from sigps.graph.formats.blocks import import_optional
+from sigps.graph.formats.columns import column_index
+from sigps.graph.formats.edge_input import EdgeInput, LoadOptions
+from sigps.graph.user_arrays import as_ids
+from sigps.group import Group
+
+if TYPE_CHECKING:
+    import networkx
+    import scipy.sparse
+
+__all__ = ["read_arrow_table", "read_networkx", "read_scipy", "to_scipy"]
+
+
+def read_scipy(matrix: Any, directed: bool, weights: bool, group: Group) -> EdgeInput:
+    """Return the edges of a sparse matrix that all ranks have; see `Graph.from_scipy`."""
+    import_optional("scipy.sparse", "from_scipy")
+    import scipy.sparse
+
+    is_sparse: bool = scipy.sparse.issparse(matrix)
+    if not is_sparse:
+        raise GraphError(f"from_scipy takes a SciPy sparse matrix or array, not {type(matrix).__name__}")
+    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise GraphError(f"an adjacency matrix is square, but this one has shape {matrix.shape}")
+    if matrix.dtype.kind not in "biuf":
+        raise GraphError(f"the matrix holds {matrix.dtype}, but weights are real numbers")
+    entries = matrix.tocoo()
+    sources, targets, values = entries.row, entries.col, entries.data
+    if not directed:
+        one_side = _one_side(entries)
+        sources, targets, values = sources[one_side], targets[one_side], values[one_side]
+    columns = {"weight": values} if weights and values.dtype.kind != "b" else {}
+    chunks = edge_chunks(sources, targets, columns, group)
+    return EdgeInput("scipy", directed, chunks, num_vertices=int(matrix.shape[0]))
+
+
+def to_scipy(graph: GraphArrays) -> scipy.sparse.csr_array[Any]:
+    """See `Graph.to_scipy`."""
+    import_optional("scipy.sparse", "to_scipy")
+    import scipy.sparse
+
+    shape = (graph.num_rows, graph.num_vertices)
+    values = graph.columns["weight"] if graph.has_weights else np.ones(graph.targets.size)
+    small = max(graph.num_vertices, graph.targets.size) < 2**31
+    index = np.int32 if small else np.int64
+    arrays = (values, graph.targets.astype(index), graph.offsets.astype(index))
+    return scipy.sparse.csr_array(arrays, shape=shape)
+
+
+def read_networkx(
+    source: networkx.Graph[Any], weight: str | None, columns: Mapping[str, str], group: Group
+) -> EdgeInput:
+    """Return the edges of a NetworkX graph that all ranks have; see `Graph.from_networkx`."""
+    try:
+        oids = as_ids(np.fromiter(source.nodes, dtype=object, count=len(source)), "nodes")
+    except GraphError as error:
+        hint = "networkx.convert_node_labels_to_integers gives all nodes numbers"
+        raise GraphError(f"{error}; {hint}") from error
+    places = {node: place for place, node in enumerate(source.nodes)}
+    ends = np.array([[places[u], places[v]] for u, v in source.edges()], dtype=np.int64).reshape(-1, 2)
+    values: dict[str, Any] = {name: _attributes(source, key) for name, key in columns.items()}
+    if weight is not None and any(weight in data for *_, data in source.edges(data=True)):
+        values = {"weight": _attributes(source, weight, default=1), **values}
+    chunks = edge_chunks(oids[ends[:, 0]], oids[ends[:, 1]], values, group)
+    return EdgeInput("networkx", source.is_directed(), chunks, vertices=own_share(oids, group))
+
+
+def read_arrow_table(
+    data: Any,
+    ends: Mapping[str, int | str],
+    weight: int | str | None,
+    columns: Mapping[str, int | str],
+    directed: bool,
+    local: bool,
+    group: Group,
+) -> EdgeInput:
+    """Return the edges of a table of record batches; see `Graph.from_arrow`.
+
+    Args:
+        data: The table.
+        ends: The columns of `"source"` and `"target"` ids, by position or name.
+        weight: As in `Graph.from_arrow`, like all below.
+        columns: Further edge columns: name to column.
+        directed: Whether edges have a direction.
+        local: Whether every rank gives different edges.
+        group: The ranks.
+    """
+    import_optional("pyarrow", "from_arrow")
+    reader = _reader(data)
+    wanted = dict(ends) if weight is None else {**ends, "weight": weight}
+    if clash := wanted.keys() & columns:
+        raise GraphError(f"columns= has {sorted(clash)}, which other arguments already name; rename them")
+    names = reader.schema.names
+    places = {
+        name: column_index(place, names, f"the column for {name!r}", "from_arrow")
+        for name, place in {**wanted, **columns}.items()
+    }
+    return EdgeInput("arrow", directed, _arrow_chunks(reader, places, local, group))
+
+
+_BATCH_ROWS = 1 << 20
+
+
+def _one_side(entries: Any) -> NDArray[np.bool_]:
+    """Return which entries of a matrix hold each undirected edge once: all of a triangle, half of a symmetric one.
+
+    Raises:
+        GraphError: If the matrix is neither.
+    """
+    upper, lower = entries.row <= entries.col, entries.row >= entries.col
+    if upper.all():
+        return np.asarray(upper)
+    if lower.all():
+        return np.asarray(lower)
+    import scipy.sparse
+
+    ones = np.ones(entries.data.size, dtype=np.int64)
+    times: Any = scipy.sparse.coo_array((ones, (entries.row, entries.col)), shape=entries.shape).tocsr()
+    values: Any = entries.tocsr()
+    if (values != values.T).nnz or (times != times.T).nnz:
+        raise GraphError(
+            "directed=False needs a symmetric or a triangular matrix, and this one is neither. "
+            "Pass directed=True, or one triangle"
+        )
+    return np.asarray(upper)
+
+
+def _attributes(source: networkx.Graph[Any], key: str, default: float | None = None) -> NDArray[Any]:
+    """Return one attribute of every edge."""
+    values = [edge[-1] for edge in source.edges(data=key, default=default)]
+    if any(value is None for value in values):
+        at = next(place for place, value in enumerate(values) if value is None)
+        raise GraphError(f"edge {list(source.edges())[at]} has no attribute {key!r}; every edge needs it")
+    return np.array(values)
+
+
+def _reader(data: Any) -> Any:
+    """Return a reader of record batches for any object that holds a table."""
+    import pyarrow
+
+    if isinstance(data, pyarrow.RecordBatchReader):
+        return data
+    if isinstance(data, pyarrow.RecordBatch):
+        data = pyarrow.Table.from_batches([data])
+    if isinstance(data, pyarrow.Table):
+        return data.to_reader(_BATCH_ROWS)
+    if hasattr(data, "__arrow_c_stream__"):
+        return pyarrow.RecordBatchReader.from_stream(data)
+    raise GraphError(
+        "from_arrow takes a table with an Arrow interface (of pyarrow, pandas, polars, DuckDB), "
+        f"not {type(data).__name__}"
+    )
+
+
+def _arrow_chunks(reader: Any, places: dict[str, int], local: bool, group: Group) -> Iterator[EdgeChunk]:
+    """Yield this rank's share of a stream of record batches."""
+    import pyarrow
+
+    labels = {place: reader.schema.names[place] for place in places.values()}
+    if len(set(labels.values())) < len(labels):
+        labels = {place: f"{label} (number {place})" for place, label in labels.items()}
+    if group.size > 1 and not local:  # a share is a range of rows, so their number is needed
+        table = reader.read_all()
+        first, stop = (table.num_rows * rank // group.size for rank in (group.rank, group.rank + 1))
+        reader = table.slice(first, stop - first).to_reader(_BATCH_ROWS)
+    for batch in reader:
+        arrays = [_plain(batch.column(place)) for place in labels]
+        part = pyarrow.RecordBatch.from_arrays(arrays, names=list(labels.values()))
+        names = {name: labels[place] for name, place in places.items()}
+        yield edge_chunk(part, names, LoadOptions(), "from_arrow")
+
+
+def _plain(values: Any) -> Any:
+    """Return an array of string views as one of large strings, because older Arrow kernels lack views."""
+    import pyarrow
+
+    is_view = getattr(pyarrow.types, "is_string_view", lambda _: False)
+    return values.cast(pyarrow.large_string()) if is_view(values.type) else values

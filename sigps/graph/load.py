@@ -1,0 +1,179 @@
+"""Load graph files: find the format, read, build, report; and open native stores."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from sigps.errors import ConfigError, GraphError
+from sigps.graph.building.edges import EdgeChunk, TextChunk
+from sigps.graph.building.rows import Duplicates, SelfLoops
+from sigps.graph.formats.edge_input import ColumnRef, EdgeInput, LoadOptions
+from sigps.graph.formats.store import read_store
+from sigps.graph.formats.table import ALIASES, FORMATS, detect_format
+from sigps.graph.graph import Graph, build_graph
+from sigps.graph.report import LoadReport
+from sigps.group import Group, raise_together, together, world
+
+__all__ = ["load", "open_store"]
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    format: str = "auto",
+    directed: bool | None = None,
+    weights: bool | ColumnRef | None = None,
+    columns: Mapping[str, ColumnRef] | None = None,
+    source: int | str | None = None,
+    target: int | str | None = None,
+    delimiter: str | None = None,
+    comment: str | None = None,
+    header: bool | None = None,
+    ids: Literal["int", "string"] | None = None,
+    duplicates: Duplicates = "keep",
+    self_loops: SelfLoops = "keep",
+    group: Group | None = None,
+) -> Graph:
+    r"""Read a graph file, compressed (.gz, .xz, .zst, .bz2) or not. Collective: each rank keeps its share.
+
+    Text is read in blocks that several threads parse, never as a whole. The graph's `report` counts what was kept,
+    dropped and skipped.
+
+    Args:
+        path: The file; for `ldbc` one of its files or the common beginning of their names, for `store` its folder.
+        format: `"auto"` infers it from the suffix and the first lines. Otherwise a name in
+            `sigps.graph.formats.table`: `"snap"` (or `"edges"`), `"csv"`, `"tsv"`, `"mtx"`, `"metis"`,
+            `"dimacs"`, `"ldbc"`, `"adjacency"`, `"parquet"`, `"arrow"` or `"store"`.
+        directed: Whether edges have a direction. None: as the file declares, True if its format declares nothing.
+        weights: None reads the weights that the format declares (mtx, metis, dimacs, ldbc), and of edge
+            lists none. True requires weights; in edge lists it is the column named `weight`, else the
+            third. A column's name, its number from 0, or either with a type, as in `(3, "int64")`, chooses
+            one. False reads none.
+        columns: Further edge columns, by name: `{"time": 2}` or `{"time": (2, "int64")}`.
+        source: The column of source ids: a name or a number from 0.
+        target: The column of target ids.
+        delimiter: The separator of fields, one character or `"whitespace"`. None infers it from the first rows.
+        comment: The beginning of comment lines. None means `#`, `%` and `//`.
+        header: Whether the first row names the columns. None infers it from the first rows.
+        ids: `"int"` (the default for text) or `"string"`, any text.
+        duplicates: `"keep"` parallel edges, `"drop"` all but the first, or reduce their weights by
+            `"sum"`, `"min"` or `"max"`.
+        self_loops: `"keep"` or `"drop"`.
+        group: The ranks of the graph; None for those that the launcher started.
+
+    Raises:
+        GraphError: If the file is missing, damaged or wrong; names the file and, if known, the line.
+        ConfigError: If the format does not take an option.
+
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name, "graph.txt")
+    >>> _ = file.write_text("# a comment\n10 20\n20 30\n")
+    >>> graph = load(file)
+    >>> graph.num_vertices, graph.num_edges, graph.report.rows_skipped
+    (3, 2, 1)
+    >>> folder.cleanup()
+    """
+    started = time.perf_counter()
+    group = world() if group is None else group
+    options = LoadOptions(directed, weights, columns, source, target, delimiter, comment, header, ids)
+    file = Path(path)
+    reduces = (duplicates, self_loops) != ("keep", "keep")
+    read = together(lambda: _reader(file, format, options, reduces=reduces), group)
+    if read is None:
+        return open_store(path, group)
+    found = together(partial(read, file, options, group), group)
+    report = LoadReport(format=found.format, source=str(path), directed=found.directed)
+    report.seconds = time.perf_counter() - started
+    graph = build_graph(
+        _read(found, group),
+        directed=found.directed,
+        group=group,
+        vertices=found.vertices,
+        duplicates=duplicates,
+        self_loops=self_loops,
+        report=report,
+    )
+    if found.num_listed is not None:
+        _require_listed(path, found.num_listed, graph)
+    report.rows_skipped = int(group.all_reduce(np.array([found.rows_skipped]), "sum")[0])
+    report.notes = found.notes
+    return graph
+
+
+def open_store(path: str | os.PathLike[str], group: Group | None = None, verify: bool = False) -> Graph:
+    """Open a stored graph. Collective. Reads the header and O(log vertices) offsets; the rest on demand.
+
+    Changes to the arrays stay in memory and never reach the files.
+
+    Args:
+        path: The folder.
+        group: The ranks that share the graph, each its rows; None for those that the launcher started.
+        verify: Read everything and compare it with the checksums.
+
+    Raises:
+        GraphError: If the store is missing, incomplete, damaged or of an unknown version.
+    """
+    return Graph.of(read_store(path, world() if group is None else group, verify=verify))
+
+
+def _reader(
+    path: Path, format: str, options: LoadOptions, *, reduces: bool
+) -> Callable[[Path, LoadOptions, Group], EdgeInput] | None:
+    """Return the reader of a file, None for a native store, which needs none.
+
+    Raises:
+        GraphError: If the file is missing.
+        ConfigError: If the format is unknown or does not take an option.
+    """
+    name = detect_format(path) if format == "auto" else ALIASES.get(format, format)
+    given = {field.name for field in fields(options) if getattr(options, field.name) is not None}
+    if name == "store":
+        if given or reduces:
+            raise ConfigError(
+                f"{path}: a native store holds a finished graph, so it takes no options of reading; "
+                "give them when the store is written"
+            )
+        return None
+    if name not in FORMATS:
+        known = ", ".join(["auto", *FORMATS, "store"])
+        raise ConfigError(f"format={name!r} is not known; choose one of {known}")
+    unknown = sorted(given - FORMATS[name].options - {"directed"})
+    if unknown:
+        taken = ", ".join(f"{option}=" for option in ["directed", *sorted(FORMATS[name].options)])
+        raise ConfigError(
+            f"{path}: {', '.join(f'{option}=' for option in unknown)} means nothing for the format {name!r}, "
+            f"which takes {taken}. format= chooses another format"
+        )
+    return FORMATS[name].read
+
+
+def _require_listed(path: str | os.PathLike[str], num_listed: int, graph: Graph) -> None:
+    """Raise GraphError if an edge names a vertex that is not listed, or a vertex is listed twice. Collective."""
+    num_listed = int(graph.group.all_reduce(np.array([num_listed]), "sum")[0])
+    if graph.num_vertices != num_listed:
+        too_many = graph.num_vertices > num_listed
+        raise GraphError(
+            f"{path}: {num_listed} vertices are listed, but {graph.num_vertices} different ones occur: "
+            + ("an edge names a vertex that is not listed" if too_many else "a vertex is listed twice")
+            + "; correct the vertex file"
+        )
+
+
+def _read(found: EdgeInput, group: Group) -> Iterator[EdgeChunk | TextChunk]:
+    """Yield this rank's edges, then raise if any rank failed or the file's counts are wrong. Collective."""
+    error: Exception | None = None
+    try:
+        yield from found.chunks
+    except Exception as raised:
+        error = raised
+    raise_together(error, group)
+    found.check(group)

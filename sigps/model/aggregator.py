@@ -1,0 +1,184 @@
+"""Values that all vertices build together in a superstep: aggregators, and what stands behind a `Shared` field."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from sigps.errors import CompileError
+from sigps.model.fields import NUMPY_TYPES, Field, extreme, is_number_type
+from sigps.model.view import View
+
+__all__ = ["Aggregator"]
+
+T = TypeVar("T")
+
+
+class _Vertex(Protocol):
+    view: View
+
+
+class Aggregator(Generic[T]):
+    """A value that all vertices build together: `self.error += x` in superstep s, read in s + 1.
+
+    Declare one as a class attribute: `dangling = Aggregator.sum(float)`. `+=` gives a contribution,
+    whatever the operation. A persistent one also combines what earlier supersteps gave. Before
+    any contribution it reads as its identity.
+
+    A `Shared` value is one too, without contributions: it reads as what `master()` or `next_phase()` set last.
+
+    Attributes:
+        start: Its value before any contribution.
+        is_shared: Whether it is a `Shared` value.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        type: type,
+        identity: Any,
+        function: Callable[[Any, Any], Any] | None = None,
+        persistent: bool = False,
+    ) -> None:
+        if not is_number_type(type) or not callable(function or min):
+            raise CompileError(
+                f"Aggregator.{kind}() takes a type (int, float, bool or {NUMPY_TYPES}), "
+                "and custom() a function before it"
+            )
+        self.field = Field("", type, Field("identity", type, None).exactly(identity))
+        self.kind = kind
+        self.function = function
+        self.persistent = persistent
+        self.start = self.field.default
+        self.is_shared = False
+
+    @staticmethod
+    def shared(type: type, start: Any) -> Aggregator[Any]:
+        """Make the value behind a `Shared` field."""
+        made = Aggregator.any(persistent=True)
+        if np.dtype(type).kind != "b":
+            made = Aggregator("max", type, extreme("max", type), persistent=True)
+        made.start, made.is_shared = made.field.exactly(start), True
+        return made
+
+    @staticmethod
+    def sum(type: type = float, *, persistent: bool = False) -> Aggregator[Any]:
+        """Add up the contributions, from 0."""
+        return Aggregator("sum", type, 0, persistent=persistent)
+
+    @staticmethod
+    def min(type: type = float, *, persistent: bool = False) -> Aggregator[Any]:
+        """Keep the smallest contribution; the type's largest value where there is none."""
+        return Aggregator("min", type, extreme("min", type), persistent=persistent)
+
+    @staticmethod
+    def max(type: type = float, *, persistent: bool = False) -> Aggregator[Any]:
+        """Keep the largest contribution; the type's smallest value where there is none."""
+        return Aggregator("max", type, extreme("max", type), persistent=persistent)
+
+    @staticmethod
+    def any(*, persistent: bool = False) -> Aggregator[bool]:
+        """Combine to whether any contribution was true."""
+        return Aggregator("any", bool, False, persistent=persistent)
+
+    @staticmethod
+    def all(*, persistent: bool = False) -> Aggregator[bool]:
+        """Combine to whether every contribution was true."""
+        return Aggregator("all", bool, True, persistent=persistent)
+
+    @staticmethod
+    def custom(
+        function: Callable[[T, T], T], *, identity: T, type: type = float, persistent: bool = False
+    ) -> Aggregator[T]:
+        """Combine with `function`, which must be associative and commutative, and return x for x and `identity`."""
+        return Aggregator("custom", type, identity, function, persistent)
+
+    def __repr__(self) -> str:
+        kept = ", persistent" if self.persistent else ""
+        kind = "shared" if self.is_shared else self.kind
+        return f"<Aggregator {self.name!r}: {kind} of {self.field.type}, from {self.start!r}{kept}>"
+
+    def combine(self, a: Any, b: Any) -> Any:
+        """Combine two values as the aggregator does."""
+        if self.function is not None:
+            return self.function(a, b)
+        return _COMBINE[self.kind](a, b)
+
+    @property
+    def name(self) -> str:
+        return self.field.name
+
+    @property
+    def identity(self) -> Any:
+        return self.field.default
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.field = Field(name, self.field.type, self.field.default)
+
+    @typing.overload
+    def __get__(self, vertex: None, owner: type) -> Aggregator[T]: ...
+    @typing.overload
+    def __get__(self, vertex: _Vertex, owner: type) -> T: ...
+    def __get__(self, vertex: _Vertex | None, owner: type) -> Any:
+        if vertex is None:
+            return self
+        return _readable(vertex.view.aggregate(self.name))
+
+    def __set__(self, vertex: _Vertex, value: T) -> None:
+        if self.is_shared:
+            vertex.view.share(self.name, self.field.exactly(value))
+            return
+        if not isinstance(value, _Contribution):
+            raise AttributeError(
+                f"aggregator {self.name!r} cannot be assigned: contribute with 'self.{self.name} += x'"
+            )
+        vertex.view.contribute(self.name, value.given)
+
+
+_COMBINE: dict[str, Callable[[Any, Any], Any]] = {
+    "sum": lambda a, b: a + b,
+    "min": lambda a, b: b if b < a else a,
+    "max": lambda a, b: b if b > a else a,
+    "any": lambda a, b: bool(a or b),
+    "all": lambda a, b: bool(a and b),
+}
+
+
+def _readable(value: Any) -> Any:
+    """Return the aggregated value as a number whose `+=` makes a contribution."""
+    return _AddableFloat(value) if isinstance(value, (float, np.floating)) else _AddableInt(value)
+
+
+class _Contribution:
+    """A sum together with its last summand: `self.x += given` assigns one; in a local variable it is the sum."""
+
+    given: Any
+
+
+class _AddableFloat(float):
+    def __iadd__(self, other: Any) -> Any:  # type: ignore[misc]
+        return _contribution(_GivenFloat, self, other)
+
+
+class _AddableInt(int):
+    def __iadd__(self, other: Any) -> Any:  # type: ignore[misc]
+        is_float = isinstance(other, (float, np.floating))
+        return _contribution(_GivenFloat if is_float else _GivenInt, self, other)
+
+
+class _GivenFloat(_Contribution, float):
+    pass
+
+
+class _GivenInt(_Contribution, int):
+    pass
+
+
+def _contribution(kind: Callable[[Any], Any], so_far: Any, given: Any) -> Any:
+    # As a Python number: NumPy's narrow integers would overflow.
+    made = kind(so_far + (given.item() if isinstance(given, np.generic) else given))
+    made.given = given
+    return made

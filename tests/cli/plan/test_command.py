@@ -1,0 +1,22 @@
+"""`sigps plan` as a command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sigps.cli import main as cli
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text("program: sigps.apps:PageRank\ngraph: {generator: {grid: {rows: 10, columns: 10}}}\n")
+    assert cli.execute(["plan", str(path), "-n", "4"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert (
+        lines[0]
+        == "PageRank on a graph of 100 vertices, 360 stored edges, undirected, by the generator's formula"
+    )
+    assert [line.split()[0] for line in lines[2:6]] == ["graph", "state", "messages", "all"]
+    assert cli.execute(["plan", str(path), "--set", "graph.generator.grid.rows=x"]) == 2

@@ -1,0 +1,70 @@
+"""Local ids on a GPU: the order of degrees on any number of ranks, and the ways between local ids, gids and ids."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from battery import BATTERY
+from thread_group import ThreadGroup, run_ranks
+
+from sigps.engine.gpu import numbering as numbering_module
+from sigps.engine.gpu.numbering import Numbering
+from sigps.engine.partition.subgraph import build_subgraph
+from sigps.graph.partitioning.partition import partition
+from sigps.kernels.cuda.lease import NO_VERTEX
+
+NAMES = ["skewed", "grid", "star_in", "isolated", "only_isolated", "empty"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize("name", NAMES)
+def test_local_ids_descend_by_degree_and_then_ascend_by_gid(name: str, size: int) -> None:
+    degrees = np.diff(BATTERY[name].build().in_edges().offsets).astype(np.int64)
+
+    def check(group: ThreadGroup) -> list[int]:
+        graph = BATTERY[name].build(group=group)
+        part = build_subgraph(graph, partition(graph, size, "hash"), with_outgoing=False)
+        numbering = Numbering(np, part)
+        gids = numbering.gids().tolist()
+        assert gids == sorted(gids, key=lambda gid: (-degrees[gid], gid))
+        assert numbering.in_degrees.tolist() == degrees[gids].tolist()
+        assert numbering.is_hosts == (size > 1)
+        assert numbering.num_lids >= numbering.num_owned == len(gids)
+        return gids
+
+    assert sorted(itertools.chain(*run_ranks(size, check))) == list(range(degrees.size))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("name", NAMES)
+def test_local_ids_gids_and_ids_lead_to_each_other(
+    name: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numbering_module, "check_fits", lambda needed: None)  # there is no GPU
+    to_ids = BATTERY[name].build().ids.to_oids
+
+    def check(group: ThreadGroup) -> None:
+        graph = BATTERY[name].build(group=group)
+        part = build_subgraph(graph, partition(graph, size, "hash"), with_outgoing=False)
+        numbering = Numbering(np, part)
+        gids = numbering.gids()
+        of_host = np.arange(part.num_vertices) if part.gids is None else part.gids
+        ids = numbering.ids(narrow=False)
+        assert ids.size == numbering.num_lids
+        np.testing.assert_array_equal(ids[numbering.lids], to_ids(of_host))
+        np.testing.assert_array_equal(ids[: gids.size], to_ids(gids))
+        np.testing.assert_array_equal(numbering.ids(narrow=True), ids)
+        np.testing.assert_array_equal(gids[numbering.host_order], part.owned_gids)
+        np.testing.assert_array_equal(gids[numbering.by_gid], np.sort(gids))
+        np.testing.assert_array_equal(numbering.find(gids), np.arange(gids.size))
+        everywhere = numbering.of_all_gids
+        np.testing.assert_array_equal(everywhere[gids], np.arange(gids.size))
+        assert np.count_nonzero(everywhere != NO_VERTEX) == gids.size
+        known = numbering.sorted_ids()
+        if known is not None:
+            np.testing.assert_array_equal(known[0], np.sort(to_ids(gids)))
+            np.testing.assert_array_equal(ids[known[1]], known[0])
+
+    run_ranks(size, check)

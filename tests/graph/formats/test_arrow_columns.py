@@ -1,0 +1,39 @@
+"""Arrow's columns as NumPy's arrays: of every kind, of slices, of any number of chunks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pytest
+
+from sigps.graph.formats.arrow_columns import numbers_of, one_array, strings_of
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([7, -1, 2**62], np.int64),
+        ([0.5, -0.25, 3.0], np.float32),
+        ([True, False, True], np.bool_),
+        ([1, 255, 0], np.uint8),
+    ],
+)
+def test_arrow_numbers_as_numpy(values: list[Any], kind: type[np.generic]) -> None:
+    array = pyarrow.array([values[0], *values], type=pyarrow.from_numpy_dtype(kind)).slice(1)
+    numbers = numbers_of(array)
+    assert (numbers.dtype, numbers.tolist()) == (np.dtype(kind), values)
+
+
+@pytest.mark.parametrize("chunks", [[], [[1, 2]], [[1], [], [2, 3]]])
+def test_a_column_as_one_array(chunks: list[list[int]]) -> None:
+    column = pyarrow.chunked_array(chunks, type=pyarrow.int64())
+    assert one_array(column).to_pylist() == [value for chunk in chunks for value in chunk]
+
+
+@pytest.mark.parametrize("chunks", [[], [["b", "a"], ["b", "äé"]]])
+def test_texts(chunks: list[list[str]]) -> None:
+    column = pyarrow.chunked_array(chunks, type=pyarrow.string())
+    strings = strings_of(one_array(column))
+    assert (strings.dtype.kind, strings.tolist()) == ("U", [text for chunk in chunks for text in chunk])

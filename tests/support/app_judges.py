@@ -1,0 +1,87 @@
+"""What judges of apps are made of: samples as plain arcs, matrices and NetworkX graphs, and the ways to run an app."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from battery import Sample
+from hypothesis import HealthCheck, settings
+from numpy.typing import NDArray
+from ways import Way
+
+from sigps import Result
+from sigps.apps.source_by_source import turn_of
+
+DEVICES = ["python", "cpu"]
+
+
+RUNS = [
+    Way(device="python"),
+    Way(direction="push"),
+    Way(direction="pull", threads=2),
+    Way(2, partitioner="hash"),
+    Way(3, partitioner="vertices", direction="push"),
+]
+"""Both devices, one to three ranks, both directions; `test_equality.py` has the interpreter on several ranks."""
+
+
+RANDOM = settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+
+
+def vertices_of(sample: Sample) -> list[Any]:
+    """Return the ids in ascending order, as results have them."""
+    return sorted({*(sample.vertices or []), *sample.sources, *sample.targets})
+
+
+def arcs_of(sample: Sample, directed: bool | None = None) -> list[tuple[Any, Any, float]]:
+    """Return source, target and weight of each arc; an undirected edge is two, a loop one."""
+    weights = sample.weights or [1.0] * len(sample.sources)
+    arcs = list(zip(sample.sources, sample.targets, weights, strict=True))
+    if not (sample.directed if directed is None else directed):
+        arcs += [(t, s, w) for s, t, w in arcs if s != t]
+    return arcs
+
+
+def as_networkx(sample: Sample) -> Any:
+    """Return the same multigraph, every edge with its weight (1 without weights)."""
+    graph = nx.MultiDiGraph() if sample.directed else nx.MultiGraph()
+    graph.add_nodes_from(vertices_of(sample))
+    graph.add_weighted_edges_from(arcs_of(sample, directed=True))
+    return graph
+
+
+def by_id(result: Result, field: str) -> dict[Any, Any]:
+    return dict(zip(result.ids.tolist(), result[field].tolist(), strict=True))
+
+
+def first_id(sample: Sample) -> Any:
+    return (sample.sources or sample.vertices)[0]
+
+
+def adjacency_of(sample: Sample) -> NDArray[np.float64]:
+    """Return the number of arcs from each vertex, by rows, to each vertex; ids ascend."""
+    index = {v: i for i, v in enumerate(vertices_of(sample))}
+    matrix = np.zeros((len(index), len(index)))
+    for s, t, _ in arcs_of(sample):
+        matrix[index[s], index[t]] += 1.0
+    return matrix
+
+
+def neighbours_of(sample: Sample) -> dict[Any, set[Any]]:
+    """Return the neighbours of each vertex, whichever the direction of the edge, without itself."""
+    neighbours: dict[Any, set[Any]] = {v: set() for v in vertices_of(sample)}
+    for s, t, _ in arcs_of(sample, directed=False):
+        if s != t:
+            neighbours[t].add(s)
+    return neighbours
+
+
+def drawn(sample: Sample, k: int, seed: int) -> list[Any]:
+    """Return the k vertices whose turns come first; compute() sees the places of ids that are strings."""
+    ids = vertices_of(sample)
+    numbers = {v: i if isinstance(v, str) else v for i, v in enumerate(ids)}
+    return sorted(ids, key=lambda v: turn_of(numbers[v], seed))[:k]
