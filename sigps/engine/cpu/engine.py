@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.compiler.cpu import NativeProgram
+from sigps.compiler.cpu.native import NativeProgram
 from sigps.compiler.program import Delivery
 from sigps.device.cpu import Threads
 from sigps.engine.contract import by_gid
@@ -26,7 +26,7 @@ from sigps.engine.counters import Counters, Everywhere
 from sigps.engine.cpu.direct_messages import DirectMessages
 from sigps.engine.cpu.edge_schedule import EdgePass
 from sigps.engine.cpu.fused import Fused, most_work_alone
-from sigps.engine.cpu.monotone import Kept, has_order
+from sigps.engine.cpu.monotone import LastRecords, has_order
 from sigps.engine.cpu.priority import Buckets
 from sigps.engine.cpu.records import Records
 from sigps.engine.cpu.run_state import RunState
@@ -84,7 +84,7 @@ class Engine:
         if monotone is not None:
             columns, num_records = state.pull_edges.columns, subgraph.num_owned + subgraph.num_ghosts
             self._has_order = has_order(monotone, params, columns, threads)
-            kept = Kept(monotone, columns, subgraph.num_owned, num_records)
+            kept = LastRecords(monotone, columns, subgraph.num_owned, num_records)
             state.native = monotone
         self._plain = native
         self._records = Records(state, forced, kept)
@@ -280,7 +280,7 @@ class FusedSupersteps:
         state.superstep += len(row.stats)
         aggregates.restore(row.values)
         if self._records.kept is not None:
-            self._records.kept.note(row.senders)
+            self._records.kept.note_senders(row.senders)
         return Done(row.stats, row.active.size, row.sent_edges)
 
 

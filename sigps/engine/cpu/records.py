@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sigps.compiler.program import Consumption, EarlyExit
 from sigps.engine.counters import Counters
 from sigps.engine.cpu.direct_messages import combine_into, list_by_target, new_queue
-from sigps.engine.cpu.monotone import Kept
+from sigps.engine.cpu.monotone import LastRecords
 from sigps.engine.cpu.push import Scatter
 from sigps.engine.cpu.run_state import RunState
 from sigps.engine.cpu.work import can_push, cut_vertices
@@ -46,7 +46,7 @@ class Records:
         kept: As given, until a partition finds that values have no order.
     """
 
-    def __init__(self, state: RunState, forced: Direction | None, kept: Kept | None) -> None:
+    def __init__(self, state: RunState, forced: Direction | None, kept: LastRecords | None) -> None:
         self._state, self._forced, self.kept = state, forced, kept
         self.can_push = can_push(state.native, state.deterministic) and forced != "pull"
         self._arrived: tuple[NDArray[np.int64], Arrays] | None = None
@@ -97,7 +97,7 @@ class Records:
         state.swap_outboxes()
         if self.kept is not None:
             new = state.read
-            self.kept.keep(new, state.senders, self._ranges, state.threads)
+            self.kept.store(new, state.senders, self._ranges, state.threads)
             state.read = Outbox(new.sent, self.kept.records)
             state.write = Outbox(state.write.sent, new.records)
         if state.last.senders or state.subgraph.num_ghosts:
@@ -124,7 +124,7 @@ class Records:
             counters.add(counts, total)
         state.senders = state.active = None
 
-    def _gather_better(self, kept: Kept, ghosts: NDArray[np.int64]) -> Callable[[Span], Any]:
+    def _gather_better(self, kept: LastRecords, ghosts: NDArray[np.int64]) -> Callable[[Span], Any]:
         state = self._state
         name, bound = kept.pull(ghosts)
         loop, arguments = state.loop(name), state.arguments()

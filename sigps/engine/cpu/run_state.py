@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.compiler.cpu import NativeProgram, rows
+from sigps.compiler.cpu.native import NativeProgram
+from sigps.compiler.cpu.rows import rows
 from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.counters import Counters
