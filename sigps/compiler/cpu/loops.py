@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,10 +21,14 @@ class CompiledLoop:
     def __init__(self, loop: Callable[..., Any], key: str) -> None:
         self._loop = jit(loop)
         self._loop._cache = KernelCache(key)
+        self._opening = threading.Lock()
         self.call: Callable[..., Any] = self._call_first
 
     def _call_first(self, *arguments: Any) -> Any:
-        self.call = _open(self._loop, [type(a) if hasattr(a, "_fields") else None for a in arguments])
+        with self._opening:
+            if self.call == self._call_first:
+                classes = [type(a) if hasattr(a, "_fields") else None for a in arguments]
+                self.call = _open(self._loop, classes)
         return self.call(*arguments)
 
 
@@ -34,18 +39,22 @@ def _open(loop: Any, classes: Sequence[type | None]) -> Callable[..., Any]:
     NamedTuples and called with tuples, which compiled code takes apart in the same way. What is in a NamedTuple is
     passed as it is.
     """
+    from numba.core.compiler_lock import global_compiler_lock
     from numba.core.types.containers import BaseTuple
 
     compile_plain = type(loop).compile
+    entries: dict[tuple[Any, ...], Any] = {}
 
     def compile_named(given: tuple[Any, ...]) -> Any:
-        named = tuple(
-            kind if cls is None else BaseTuple.from_types(kind.types, cls)
-            for kind, cls in zip(given, classes, strict=True)
-        )
-        entry = compile_plain(loop, named)
-        loop._insert([kind._code for kind in given], entry, False)
-        return entry
+        with global_compiler_lock:
+            if given not in entries:  # of an entry that is there twice the dispatcher finds neither
+                named = tuple(
+                    kind if cls is None else BaseTuple.from_types(kind.types, cls)
+                    for kind, cls in zip(given, classes, strict=True)
+                )
+                entries[given] = compile_plain(loop, named)
+                loop._insert([kind._code for kind in given], entries[given], False)
+        return entries[given]
 
     loop.compile = compile_named
     taken = [f"a{i}" for i in range(len(classes))]
