@@ -23,13 +23,13 @@ from sigps.kernels.cuda.lease import (
     HALTED,
     OVERFLOWED,
     PULL,
-    PUSH,
     RETIRED,
     RUNNING,
     SENDERS_BITMAP,
     SENDERS_NONE,
     STATS,
 )
+from sigps.kernels.direction import PUSH, choose_direction
 
 __all__ = ["RunMemory"]
 
@@ -148,18 +148,18 @@ class RunMemory:
             sent_edges: Out-edges of the senders.
             gain: How many in-edges a pull passes while a push delivers one message.
             has_retired: Whether a push must check which targets have retired.
-            has_active: Whether vertices are active, which this superstep then finds by a pull.
+            has_active: Whether vertices are active: a push then scans all vertices for them.
 
         Returns:
             The control structure that was written.
         """
-        forced, edges = int(self.lease["forced"]), int(self.lease["num_in_edges"])
-        is_cheap = sent_edges * gain < edges + self.graph.num_owned
-        can_push = superstep > 0 and not has_active and "inboxes0" in self._plan.offsets
-        pushes = can_push and (is_cheap or forced == 2) and forced != 1
+        can_push = superstep > 0 and "inboxes0" in self._plan.offsets
+        edges, forced = int(self.lease["num_in_edges"]), int(self.lease["forced"])
+        direction = choose_direction(sent_edges, 0, 0, edges, self.graph.num_owned, gain, forced, can_push)
         control = np.zeros((), dtype=CONTROL)
         upcoming = control["next"]
-        upcoming["superstep"], upcoming["direction"] = superstep, PUSH if pushes else PULL
+        upcoming["superstep"], upcoming["direction"] = superstep, direction
+        upcoming["full_scan"] = direction == PUSH and has_active
         upcoming["sender_filter"] = SENDERS_BITMAP if superstep else SENDERS_NONE
         upcoming["frontier"], upcoming["any_retired"] = FRONTIER_BITS, has_retired
         self.array("control", np.uint8).set(np.frombuffer(control.tobytes(), np.uint8))

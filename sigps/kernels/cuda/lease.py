@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sigps.kernels.cuda.abi import ARGUMENTS
+from sigps.kernels.direction import PULL, PUSH
 
 __all__ = [
     "ACTIVE",
@@ -38,7 +39,6 @@ __all__ = [
     "report_bytes",
 ]
 
-PULL, PUSH = 0, 1
 ACTIVE, HALTED, RETIRED = 0, 1, 2
 SENDERS_NONE, SENDERS_BITMAP, SENDERS_TEST_EACH, SENDERS_ALL = 0, 1, 2, 3
 FRONTIER_BITS, FRONTIER_LISTS, FRONTIER_DELIVERED = 0, 1, 2
