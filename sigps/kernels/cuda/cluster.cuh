@@ -13,7 +13,7 @@
 
 #pragma once
 
-#include "plan.cuh"
+#include "next_superstep.cuh"
 #include "scatter.cuh"
 
 namespace sigps {
@@ -38,11 +38,12 @@ struct ClusterMemory {
 
 extern __shared__ uint4 cluster_lists[];
 
-// Those who got a message, [few_messages], by the parity of the superstep.
+// Those who got a message, [small_frontier_messages], by the parity of the
+// superstep.
 __device__ inline uint32_t *listed_targets(const Lease &lease,
                                            int64_t superstep) {
   return reinterpret_cast<uint32_t *>(cluster_lists) +
-         (superstep & 1) * lease.few_messages;
+         (superstep & 1) * lease.small_frontier_messages;
 }
 
 // Where another block of the cluster has what this one has at `mine`.
@@ -69,10 +70,12 @@ __device__ inline Report sum_over_warp(Report report) {
 // threads of the cluster. What any of them wrote before is read by all after
 // it; one warp fences for its block.
 __device__ inline void report_and_wait(ClusterMemory &memory,
-                                       const Tally &tally, int64_t next) {
-  Report mine = sum_over_warp({0, tally.ran | tally.senders << 16,
-                               tally.active | (tally.retired_edges != 0) << 16,
-                               uint32_t(tally.sent_edges)});
+                                       const ThreadCounters &counted,
+                                       int64_t next) {
+  Report mine =
+      sum_over_warp({0, counted.ran | counted.senders << 16,
+                     counted.active | (counted.retired_edges != 0) << 16,
+                     uint32_t(counted.sent_edges)});
   if (lane_id() == 0)
     memory.of_warps[threadIdx.x / 32] = mine;
   __syncthreads();
@@ -133,23 +136,23 @@ __device__ inline void list_targets(const Lease &lease, ClusterMemory &memory,
   if (lane_id() == 0)
     at = atomicAdd(&memory.num_targets[superstep & 1], __popc(those));
   at = __shfl_sync(ALL_LANES, at, 0) + __popc(those & ((1u << lane_id()) - 1));
-  if (is_first && at < lease.few_messages)
+  if (is_first && at < lease.small_frontier_messages)
     listed_targets(lease, superstep)[at] = target;
   else if (is_first)
     lease.targets[atomicAdd(&lease.control->num_targets.value, 1)] = target;
 }
 
 // Goes on where all blocks stopped: with senders, or with messages delivered.
-__device__ inline void take_over(const Lease &lease, const Plan &plan,
+__device__ inline void take_over(const Lease &lease, const NextSuperstep &now,
                                  ClusterMemory &memory) {
   auto list = [&](bool is_first, uint32_t target) {
-    list_targets(lease, memory, plan.superstep, is_first, target);
+    list_targets(lease, memory, now.superstep, is_first, target);
   };
-  if (!plan.delivered) {
-    scatter_listed<false>(lease, plan, lease.senders, plan.num_listed, list);
+  if (now.frontier != FRONTIER_DELIVERED) {
+    scatter_listed<false>(lease, now, lease.senders, now.num_listed, list);
     return;
   }
-  uint32_t count = plan.num_listed;
+  uint32_t count = now.num_listed;
   uint32_t rounds = (count + threads_of_grid() - 1) / threads_of_grid();
   for (uint32_t round = 0; round < rounds; round++) {
     uint32_t i = round * threads_of_grid() + thread_of_grid();
@@ -159,11 +162,11 @@ __device__ inline void take_over(const Lease &lease, const Plan &plan,
 
 // And back: messages are delivered. Of each block there is a list for the
 // superstep at hand.
-__device__ inline void hand_back(const Lease &lease, const Plan &plan,
+__device__ inline void hand_back(const Lease &lease, const NextSuperstep &now,
                                  ClusterMemory &memory) {
-  const uint32_t *targets = listed_targets(lease, plan.superstep);
+  const uint32_t *targets = listed_targets(lease, now.superstep);
   uint32_t count =
-      min(memory.num_targets[plan.superstep & 1], lease.few_messages);
+      min(memory.num_targets[now.superstep & 1], lease.small_frontier_messages);
   uint32_t rounds = (count + blockDim.x - 1) / blockDim.x;
   for (uint32_t round = 0; round < rounds; round++) {
     uint32_t i = round * blockDim.x + threadIdx.x;
@@ -173,17 +176,19 @@ __device__ inline void hand_back(const Lease &lease, const Plan &plan,
 }
 
 // Computes whoever got a message, and pushes what it sends.
-__device__ inline void compute_and_push(const Lease &lease, const Plan &plan,
-                                        ClusterMemory &memory, Tally &tally) {
-  const Report *reports = memory.of_blocks[plan.superstep & 1];
+__device__ inline void compute_and_push(const Lease &lease,
+                                        const NextSuperstep &now,
+                                        ClusterMemory &memory,
+                                        ThreadCounters &counted) {
+  const Report *reports = memory.of_blocks[now.superstep & 1];
   Joined lists = join(reports[lane_id() % MOST_BLOCKS].num_targets);
-  Route route{plan.superstep + 1, 1 - plan.inbox_at};
-  uint32_t *mine = listed_targets(lease, plan.superstep);
+  Route route{now.superstep + 1, 1 - now.inbox_at};
+  uint32_t *mine = listed_targets(lease, now.superstep);
   auto list = [&](bool is_first, uint32_t target) {
-    list_targets(lease, memory, plan.superstep + 1, is_first, target);
+    list_targets(lease, memory, now.superstep + 1, is_first, target);
   };
   uint32_t warp = spread_warp(), warps = threads_of_grid() / 32;
-  uint32_t width = width_of_tiles(plan, lists.total, 8);
+  uint32_t width = width_of_tiles(now, lists.total, 8);
   for (uint32_t begin = warp * width; begin < lists.total;
        begin += warps * width) {
     uint32_t i = begin + lane_id();
@@ -194,10 +199,10 @@ __device__ inline void compute_and_push(const Lease &lease, const Plan &plan,
     if (lane_id() < width && i < lists.total) {
       v = *at;
       row = row_of(lease.out_edges, v); // on its way while the vertex computes
-      sends = open_and_run(lease, plan, v, tally);
+      sends = open_and_run(lease, now, v, counted);
     }
     __syncwarp(); // records that other lanes read
-    scatter_tile<false>(lease, plan, route, v, sends ? row : EMPTY_ROW, list);
+    scatter_tile<false>(lease, now, route, v, sends ? row : EMPTY_ROW, list);
   }
 }
 
@@ -216,26 +221,30 @@ __device__ inline Counters add_up(const ClusterMemory &memory, int64_t next,
 // Plans the next superstep, which finds its messages delivered. Returns whether
 // it is for the cluster: then only what changes is written.
 __device__ inline bool goes_on(const Lease &lease, const Counters &done,
-                               uint32_t num_targets, Plan &plan) {
-  uint32_t inbox_at = 1 - plan.inbox_at;
+                               uint32_t num_targets, NextSuperstep &now) {
+  uint32_t inbox_at = 1 - now.inbox_at;
   if (done.ran > 0 && done.active == 0 && done.sent_edges > 0 &&
-      done.sent_edges <= lease.few_messages && plan.superstep + 1 < lease.end) {
-    plan.superstep++;
-    plan.inbox_at = inbox_at;
-    plan.any_retired |= done.retired_edges > 0;
-    plan.mean_degree = __fdividef(done.sent_edges, done.senders);
-    plan.few++;
+      done.sent_edges <= lease.small_frontier_messages &&
+      now.superstep + 1 < lease.end) {
+    now.superstep++;
+    now.inbox_at = inbox_at;
+    now.any_retired |= done.retired_edges > 0;
+    now.mean_degree = __fdividef(done.sent_edges, done.senders);
+    now.num_small++;
     return true;
   }
-  uint32_t few = plan.few;
-  plan = planned(lease, plan, done, num_targets, 0);
-  plan.inbox_at = inbox_at;
-  plan.delivered = 1;
-  plan.has_lists = 0;
-  plan.direction = PUSH;
-  plan.sweeps = done.active > 0;
-  plan.few =
-      done.active == 0 && done.sent_edges <= lease.few_messages ? few + 1 : 0;
+  uint32_t num_small = now.num_small;
+  NextSuperstep before = now;
+  now = planned(lease, now, done, num_targets, 0);
+  now.inbox_at = inbox_at;
+  now.frontier = FRONTIER_DELIVERED;
+  now.direction = PUSH;
+  now.full_scan = done.active > 0;
+  now.num_small =
+      done.active == 0 && done.sent_edges <= lease.small_frontier_messages
+          ? num_small + 1
+          : 0;
+  check_transition(before, now, FRONTIER_DELIVERED);
   return false;
 }
 
@@ -255,41 +264,41 @@ __device__ inline void run_cluster(const Lease &lease) {
   uint64_t last_time = nanoseconds(), num_stats = 0;
   for (uint32_t i = threadIdx.x; i < sizeof(memory) / 4; i += blockDim.x)
     reinterpret_cast<uint32_t *>(&memory)[i] = 0;
-  Plan plan = lease.control->plan;
+  NextSuperstep now = lease.control->next;
   __syncthreads();
   wait_for_cluster(); // nobody writes into memory that is not empty yet
   if (records)
     lease.control->num_stats = 0;
-  if (plan.ended || plan.superstep >= lease.end || plan.few == 0)
+  if (now.ending || now.superstep >= lease.end || now.num_small == 0)
     return;
-  take_over(lease, plan, memory);
-  report_and_wait(memory, empty_tally(), plan.superstep);
+  take_over(lease, now, memory);
+  report_and_wait(memory, zero_counters(), now.superstep);
   bool is_mine = true;
   while (is_mine) {
     if (threadIdx.x == 0) // reported; counted up again in the next superstep
-      memory.num_targets[plan.superstep & 1] = 0;
-    Tally tally = empty_tally();
-    compute_and_push(lease, plan, memory, tally);
+      memory.num_targets[now.superstep & 1] = 0;
+    ThreadCounters counted = zero_counters();
+    compute_and_push(lease, now, memory, counted);
     if (HAS_AGGREGATES) {
-      Totals totals = fold_block(tally.totals);
+      Totals totals = fold_block(counted.totals);
       if (threadIdx.x == 0)
         lease.totals[blockIdx.x] = totals;
     }
-    int64_t superstep = plan.superstep;
-    report_and_wait(memory, tally, superstep + 1);
+    int64_t superstep = now.superstep;
+    report_and_wait(memory, counted, superstep + 1);
     uint32_t num_targets;
     Counters done = add_up(memory, superstep + 1, num_targets);
     if (HAS_AGGREGATES)
       give_aggregates(lease, done.ran > 0);
-    is_mine = goes_on(lease, done, num_targets, plan);
+    is_mine = goes_on(lease, done, num_targets, now);
     if (records && done.ran > 0)
       lease.stats[num_stats++] = stats_of(superstep, PUSH, done, last_time);
   }
-  hand_back(lease, plan, memory);
+  hand_back(lease, now, memory);
   wait_for_cluster(); // all have listed what they hand back
   if (records) {
     lease.control->num_stats = num_stats;
-    lease.control->plan = plan;
+    lease.control->next = now;
     lease.control->num_targets.value = 0;
   }
 }

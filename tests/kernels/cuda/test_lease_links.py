@@ -68,7 +68,7 @@ def assert_links(program: VertexProgram, arch: str, narrow_ids: bool = True, sha
     cubin = link(native, "lease", arch, shape.macros() | cluster.macros())
     assert cubin[:4] == b"\x7fELF"
     assert b"run_lease" in cubin
-    assert (b"run_few" in cubin) is (cluster != NO_CLUSTER)
+    assert (b"run_small_frontier" in cubin) is (cluster != NO_CLUSTER)
 
 
 @pytest.mark.parametrize(("name", "arch", "precision"), CASES)
@@ -87,6 +87,17 @@ def test_a_lease_links_in_other_shapes(arch: str, precision: Any) -> None:
     assert_links(analyse(made("BFS"), precision), arch, shape=NARROW)
 
 
+@pytest.mark.parametrize("name", ["BFS", "neighbourhood", "MinimumSpanningForest"])
+def test_a_lease_that_checks_itself_links(name: str) -> None:
+    """With SIGPS_DEBUG the kernels trap where a superstep does not follow from the one before."""
+    native = compile_for_cuda(analyse(made(name)), COLUMNS, narrow_ids=True, arch="sm_90")
+    cluster = choose_cluster("sm_90") if can_cluster(native) else NO_CLUSTER
+    debug = {"SIGPS_DEBUG": "1"} | MEDIUM.macros()
+    plain = link(native, "lease", "sm_90", MEDIUM.macros() | cluster.macros())
+    assert link(native, "lease", "sm_90", debug | cluster.macros()) != plain
+    assert b"run_lease" in link(native, "lease", "sm_90", debug | PEERS)
+
+
 EDGE_CASES = [
     *(("PageRank", *target) for target in TARGETS),
     *((name, *TARGETS[1]) for name in ("SSSP", "HITS", "truths", "MaximalMatching")),
@@ -100,7 +111,7 @@ def test_a_lease_links_by_edge(name: str, arch: str, precision: Any) -> None:
     assert find_edge_obstacle(native, arch) is None
     cubin = link(native, "lease", arch, MEDIUM.macros() | BY_EDGE)
     assert b"run_lease" in cubin
-    assert b"run_few" not in cubin
+    assert b"run_small_frontier" not in cubin
 
 
 @pytest.mark.parametrize("program", [Marks(), EdgeTriangles()])
@@ -171,15 +182,15 @@ def test_the_counting_kernels_link(arch: str, directed: bool) -> None:
     for counting in (Counting(), Counting(lanes=32, loads=1, blocks_per_sm=1, threads=1024)):
         cubin = link_plain("triangles", arch, counting.macros(directed=directed))
         assert cubin[:4] == b"\x7fELF"
-        names = ["list_arcs_warp_mapped", "count_heavy_block_mapped", "count_light_warp_mapped"]
+        names = ["list_arcs_warp_mapped", "count_block_mapped", "count_warp_mapped"]
         assert [name for name in names if name.encode() not in cubin] == []
 
 
 @pytest.mark.parametrize("value_type", ["int8", "uint16", "int32", "int64", "uint64"])
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
-def test_the_kernels_of_what_is_withheld_link(arch: str, value_type: str) -> None:
+def test_the_kernels_of_buckets_link(arch: str, value_type: str) -> None:
     for takes_min in (False, True):
-        cubin = link_plain("withheld", arch, bucket_macros(value_type, takes_min))
+        cubin = link_plain("buckets", arch, bucket_macros(value_type, takes_min))
         assert cubin[:4] == b"\x7fELF"
         assert b"find_best_warp_mapped" in cubin
         assert b"release_warp_mapped" in cubin

@@ -1,0 +1,129 @@
+// What a superstep is to be, by what the one before did.
+
+#pragma once
+
+#include "lease.cuh"
+
+namespace sigps {
+
+__device__ inline uint64_t nanoseconds() {
+  uint64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+__device__ inline bool lacks_capacity(const Lease &lease) {
+  return SIGPS_DIRECT && *lease.in.num_direct > lease.in.direct_capacity;
+}
+
+// Among GPUs that pass mail nobody counts senders along edges: these are the
+// GPUs that found no room.
+__device__ inline bool some_gpu_lacks_capacity(const Counters &done) {
+  return SIGPS_DIRECT && done.senders > 0;
+}
+
+// Asserts what stands at Frontier and Remaining. `pushed`: what a push without
+// a full scan leaves in the kernel that runs.
+__device__ inline void check_transition(const NextSuperstep &now,
+                                        const NextSuperstep &next,
+                                        Frontier pushed) {
+  Frontier left =
+      now.direction == PUSH && !now.full_scan ? pushed : FRONTIER_BITS;
+  SIGPS_CHECK(next.ending || next.frontier == left);
+  SIGPS_CHECK(next.direction == PUSH ||
+              (!next.full_scan && next.frontier != FRONTIER_DELIVERED));
+  SIGPS_CHECK(next.num_small == 0 ||
+              (next.direction == PUSH && !next.full_scan &&
+               next.frontier != FRONTIER_BITS));
+  SIGPS_CHECK(next.remaining == WHOLE);
+}
+
+// Asserts what the host may write, or a lease that ended may have left.
+__device__ inline void check_begin(const NextSuperstep &now) {
+  SIGPS_CHECK(now.remaining != OVERFLOWED || SIGPS_DIRECT);
+  SIGPS_CHECK(now.remaining != PUBLISHING ||
+              (SIGPS_PEERS && !SIGPS_DIRECT && now.direction == PULL &&
+               now.frontier == FRONTIER_BITS));
+  SIGPS_CHECK(now.direction == PUSH ||
+              (!now.full_scan && now.frontier != FRONTIER_DELIVERED));
+}
+
+// `num_listed` and `num_hubs`: those who send next, where this was a push.
+__device__ inline NextSuperstep
+planned(const Lease &lease, const NextSuperstep &now, const Counters &done,
+        uint32_t num_listed, uint32_t num_hubs) {
+  NextSuperstep next = now;
+  next.remaining = WHOLE;
+  if (done.ran == 0 && !lease.counts_idle) {
+    next.ending = FINISHED;
+    return next;
+  }
+  next.superstep++;
+  next.frontier =
+      now.direction == PUSH && !now.full_scan ? FRONTIER_LISTS : FRONTIER_BITS;
+  next.num_listed = num_listed;
+  next.num_hubs = num_hubs;
+  next.mean_degree = float(done.sent_edges) / float(max(done.senders, 1ull));
+  next.any_retired |= done.retired_edges > 0;
+  next.ending = done.active == 0 && done.sent_edges == 0 ? FINISHED : RUNNING;
+  next.retired_edges += done.retired_edges;
+  next.direction = choose_direction(
+      done.sent_edges, next.retired_edges, lease.pull_cost, 0, lease.push_gain,
+      lease.forced, !SIGPS_DIRECT && HAS_PUSH); // pull_cost: edges and vertices
+  next.full_scan = next.direction == PUSH && done.active > 0;
+  next.sender_filter = done.senders == 0                  ? SENDERS_NONE
+                       : done.senders == lease.could_send ? SENDERS_ALL
+                                                          : SENDERS_BITMAP;
+  bool is_few = next.direction == PUSH && !next.full_scan &&
+                next.frontier == FRONTIER_LISTS &&
+                done.sent_edges <= lease.small_frontier_messages;
+  next.num_small = is_few ? now.num_small + 1 : 0;
+  check_transition(now, next, FRONTIER_LISTS);
+  return next;
+}
+
+// What a superstep did, which began when the one before was over.
+__device__ inline Stats stats_of(int64_t superstep, Direction direction,
+                                 const Counters &done, uint64_t &last_time,
+                                 const AllGpus &all_gpus = ONE_GPU) {
+  uint64_t began = last_time;
+  last_time = nanoseconds();
+  return {superstep,         direction,         done.ran,
+          done.sent_edges,   last_time - began, all_gpus.num_bytes,
+          all_gpus.imbalance};
+}
+
+// Gives the aggregators their next values, of what these had and a superstep's
+// totals. By one thread of all.
+__device__ inline void set_aggregates(const Lease &lease,
+                                      const Totals &totals) {
+  Totals *now = static_cast<Totals *>(lease.aggregates);
+  Totals next = identity_totals();
+  for (int i = 0; i < SIGPS_NUM_AGGREGATES; i++)
+    if (lease.persistent >> i & 1)
+      next.cells[i] = now->cells[i];
+  sigps_fold(&next, &totals);
+  *now = next;
+}
+
+// Thread 0 gets what all blocks gave. By one whole block.
+__device__ inline Totals fold_blocks(const Lease &lease) {
+  Totals totals = identity_totals();
+  for (uint32_t block = threadIdx.x; block < gridDim.x; block += blockDim.x)
+    sigps_fold(&totals, &lease.totals[block]);
+  return fold_block(totals);
+}
+
+// Adds up over a warp; lane 0 adds it to what is counted.
+template <class Number>
+__device__ inline void add_where_any(Number *at, Number value) {
+  if constexpr (sizeof(Number) == 4)
+    value = __reduce_add_sync(ALL_LANES, value);
+  else
+    value = __reduce_add_sync(ALL_LANES, unsigned(value & 0xffffff)) +
+            (Number(__reduce_add_sync(ALL_LANES, unsigned(value >> 24))) << 24);
+  if (lane_id() == 0 && value != 0)
+    atomicAdd(at, value);
+}
+
+} // namespace sigps
