@@ -7,6 +7,7 @@ import importlib
 import inspect
 import math
 import pkgutil
+import re
 from typing import Any
 
 import networkx as nx
@@ -14,10 +15,11 @@ import numpy as np
 import pytest
 from app_judges import DEVICES, as_networkx, by_id, first_id
 from battery import BATTERY, NAMES
+from places import REPOSITORY
 from scipy.sparse import csgraph
 
 import sigps
-from sigps import ConfigError, Graph, GraphError, run
+from sigps import ConfigError, Graph, GraphError, Vertex, run
 from sigps.apps import BFS, SSSP, WCC, OutDegree, PageRank
 
 
@@ -213,92 +215,49 @@ ROOMY = {"minimum_spanning_forest": 90, "dn_graphs": 78, "scc": 80, "streamdn": 
 """Lines of programs in phases."""
 
 
-def test_every_app_has_a_screenful_a_doctest_and_public_imports_only() -> None:
-    import sigps.apps
+READMES = {
+    name: (parameters, fields)
+    for first, parameters, fields in re.findall(
+        r"^\| (`[A-Z]\w+`[^|]*)\|([^|]*)\|([^|]*)\|$", (REPOSITORY / "README.md").read_text(), re.MULTILINE
+    )
+    for name in re.findall(r"`(\w+)`", first.split("(")[0])
+}
+"""The README's table of apps: parameters and fields."""
 
-    modules = [name for _, name, _ in pkgutil.iter_modules(sigps.apps.__path__)]
-    assert modules == [
-        "betweenness",
-        "bfs",
-        "bitridn",
-        "cdlp",
-        "closeness",
-        "dn_graphs",
-        "edge_triangles",
-        "ego_net",
-        "eigenvector",
-        "greedy_colouring",
-        "harmonic_labels",
-        "heat_diffusion",
-        "hits",
-        "katz",
-        "kcore",
-        "khop",
-        "label_groups",
-        "label_propagation",
-        "lcc",
-        "maximal_independent_set",
-        "maximal_matching",
-        "minimum_spanning_forest",
-        "neural_network",
-        "out_degree",
-        "pagerank",
-        "personalised_pagerank",
-        "radius",
-        "scc",
-        "source_by_source",
-        "sssp",
-        "streamdn",
-        "triangles",
-        "tridn",
-        "wcc",
-        "weighted_labels",
-    ]
-    for name in modules:
-        module = importlib.import_module(f"sigps.apps.{name}")
-        source = inspect.getsource(module)
-        assert source.count("\n") <= ROOMY.get(name, 62)
-        ran = doctest.testmod(module)
-        assert ran.attempted >= 2
-        assert ran.failed == 0
-        imports = [line for line in source.splitlines() if line.startswith(("from sigps.", "import sigps."))]
-        assert not [line for line in imports if not line.startswith("from sigps.apps.")]
+MODULES = [name for _, name, _ in pkgutil.iter_modules(sigps.apps.__path__)]
+IMPORTED_BY_OTHERS = {"source_by_source"}
+"""Modules that hold what several apps share, and no app."""
 
 
-def test_the_package_lists_its_apps() -> None:
-    assert sigps.apps.__all__ == [
-        "BFS",
-        "CDLP",
-        "HITS",
-        "LCC",
-        "SCC",
-        "SSSP",
-        "WCC",
-        "Betweenness",
-        "BiTriDN",
-        "Closeness",
-        "DNGraphs",
-        "EdgeTriangles",
-        "EgoNet",
-        "EigenvectorCentrality",
-        "GreedyColouring",
-        "HarmonicLabels",
-        "HeatDiffusion",
-        "KCore",
-        "KHop",
-        "Katz",
-        "LabelGroups",
-        "LabelPropagation",
-        "MaximalIndependentSet",
-        "MaximalMatching",
-        "MinimumSpanningForest",
-        "NeuralNetwork",
-        "OutDegree",
-        "PageRank",
-        "PersonalisedPageRank",
-        "Radius",
-        "StreamDN",
-        "TriDN",
-        "Triangles",
-        "WeightedLabels",
-    ]
+@pytest.mark.parametrize("name", MODULES)
+def test_every_app_has_a_screenful_a_doctest_and_public_imports_only(name: str) -> None:
+    module = importlib.import_module(f"sigps.apps.{name}")
+    source = inspect.getsource(module)
+    assert source.count("\n") <= ROOMY.get(name, 62)
+    ran = doctest.testmod(module)
+    assert ran.attempted >= 2
+    assert ran.failed == 0
+    imports = [line for line in source.splitlines() if line.startswith(("from sigps.", "import sigps."))]
+    assert not [line for line in imports if not line.startswith("from sigps.apps.")]
+
+
+def test_every_app_is_listed_in_the_package_and_in_the_readme_and_has_a_job() -> None:
+    apps = {name: importlib.import_module(f"sigps.apps.{name}") for name in {*MODULES} - IMPORTED_BY_OTHERS}
+    classes = {
+        value.__name__
+        for module in apps.values()
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Vertex) and value.__module__ == module.__name__
+    }
+    assert sorted(classes) == sigps.apps.__all__
+    assert sorted(READMES) == sigps.apps.__all__
+    jobs = {path.stem for path in (REPOSITORY / "configs").glob("*.yaml")}
+    assert jobs == apps.keys()
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_the_readme_names_the_parameters_and_fields(name: str) -> None:
+    parameters, fields = READMES[name]
+    declared = getattr(sigps.apps, name).declaration
+    assert re.findall(r"`(\w+)", parameters.split(" or ")[0]) == [f.name for f in declared.params]
+    assert set(re.findall(r"`(\w+)", fields)) <= {f.name for f in (*declared.states, *declared.edge_states)}

@@ -197,7 +197,7 @@ def test_a_program_from_a_file(run: Run, job: Path) -> None:
     assert [line.split() for line in out.splitlines()[-2:]] == [
         ["30", "3"],
         ["40", "2"],
-    ]  # 10 hears nothing, so halts
+    ]  # 10 receives nothing, so halts
 
 
 def test_an_error_in_a_program_shows_its_traceback(run: Run, job: Path) -> None:
@@ -308,16 +308,11 @@ def test_graph_commands_refuse(run: Run, job: Path, arguments: list[str], code: 
 
 
 TINY = {
-    "pagerank": "rmat: {scale: 5}",
     "bfs": "grid: {rows: 4, columns: 4}",
     "sssp": "grid: {rows: 4, columns: 4, weights: random}",
     "wcc": "erdos_renyi: {n: 40, m: 30}",
-    "cdlp": "rmat: {scale: 5}",
     "out_degree": "rmat: {scale: 5, directed: true}",
-    "kcore": "rmat: {scale: 5}",
-    "personalised_pagerank": "rmat: {scale: 5}",
     "katz": "grid: {rows: 4, columns: 4}",
-    "eigenvector": "rmat: {scale: 5}",
     "betweenness": "grid: {rows: 4, columns: 4}",
     "closeness": "erdos_renyi: {n: 40, m: 30}",
     "radius": "erdos_renyi: {n: 40, m: 30}",
@@ -329,33 +324,23 @@ TINY = {
     "heat_diffusion": "grid: {rows: 4, columns: 4}",
     "harmonic_labels": "grid: {rows: 4, columns: 4, weights: random}",
     "weighted_labels": "grid: {rows: 4, columns: 4, weights: random}",
-    "lcc": "rmat: {scale: 5}",
-    "triangles": "rmat: {scale: 5}",
-    "edge_triangles": "rmat: {scale: 5}",
     "neural_network": "grid: {rows: 4, columns: 4}",
     "ego_net": "grid: {rows: 6, columns: 6}",
     "label_groups": "erdos_renyi: {n: 40, m: 30}",
     "label_propagation": "erdos_renyi: {n: 40, m: 30}",
     "scc": "erdos_renyi: {n: 40, m: 60, directed: true}",
     "minimum_spanning_forest": "grid: {rows: 4, columns: 4, weights: random}",
-    "tridn": "rmat: {scale: 5}",
-    "bitridn": "rmat: {scale: 5}",
-    "dn_graphs": "rmat: {scale: 5}",
     "streamdn": "rmat: {scale: 4}",
 }
+"""Generators for the jobs that mean little on a tiny Kronecker graph, which the others run on."""
 
 
-def test_every_config_is_tested() -> None:
-    assert sorted(path.stem for path in CONFIGS.glob("*.yaml")) == sorted(TINY)
-
-
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", sorted(path.stem for path in CONFIGS.glob("*.yaml")))
 def test_configs_run_on_a_tiny_graph(run: Run, name: str) -> None:
     path = CONFIGS / f"{name}.yaml"
     assert run("run", path, "--dry-run").code == 0
-    ended = run(
-        "run", path, "--set", f"graph={{generator: {{{TINY[name]}}}}}", "--set", "engine.device=python"
-    )
+    tiny = f"graph={{generator: {{{TINY.get(name, 'rmat: {scale: 5}')}}}}}"
+    ended = run("run", path, "--set", tiny, "--set", "engine.device=python")
     assert (ended.code, ended.err) == (0, "")
     assert ("stopped by the program" if name == "streamdn" else "converged") in ended.out
     assert "highest" in ended.out
@@ -370,7 +355,7 @@ def mpirun(ranks: int, *arguments: object) -> Ended:
 
 
 @pytest.mark.mpi
-def test_three_ranks_write_three_parts_and_rank_0_speaks(job: Path, tmp_path: Path) -> None:
+def test_three_ranks_write_three_parts_and_rank_0_prints(job: Path, tmp_path: Path) -> None:
     ended = mpirun(3, "run", job, "-o", "result.csv")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.count("converged: ") == 1
