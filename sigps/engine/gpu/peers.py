@@ -224,12 +224,8 @@ class GpuPeerEngine(GpuEngine):
         """Let the next launch begin by publishing the senders to the superstep at hand, as bits, and their records."""
         control = np.zeros((), dtype=CONTROL)
         following, done = control["next"], control["counters"]
-        following["superstep"], following["direction"], following["remaining"] = (
-            self.superstep - 1,
-            PULL,
-            PUBLISHING,
-        )
-        following["frontier"] = FRONTIER_BITS
+        following["superstep"], following["direction"] = self.superstep - 1, PULL
+        following["remaining"], following["frontier"] = PUBLISHING, FRONTIER_BITS
         done["ran"], done["retired_edges"] = 1, 1  # unknown, so not 0: vertices may have retired
         done["active"] = int((self._memory.array("status", np.uint8) == ACTIVE).sum())
         done["senders"], done["sent_edges"] = num_senders, sent_edges

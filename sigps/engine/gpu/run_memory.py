@@ -102,9 +102,8 @@ class RunMemory:
         if compiled.program.consumption is Consumption.LISTED and "counts" not in plan.offsets:
             self.array("offsets", np.uint64)[:] = graph.list_offsets()
         if compiled.program.delivery is Delivery.DIRECT:
-            array = functools.partial(
-                _array, self._block, plan
-            )  # no method: memory would wait for the collector
+            # Not the method: a circle of references would keep the memory until the collector runs.
+            array = functools.partial(_array, self._block, plan)
             self.direct = DirectMessages(compiled, self.lease, array, graph.num_owned)
 
     def offset(self, name: str) -> int:
