@@ -230,10 +230,8 @@ class GpuPeerEngine(GpuEngine):
         done["active"] = int((self._memory.array("status", np.uint8) == ACTIVE).sum())
         done["senders"], done["sent_edges"] = num_senders, sent_edges
         self._memory.array("control", np.uint8).set(np.frombuffer(control.tobytes(), np.uint8))
-        following["superstep"], following["remaining"] = (
-            self.superstep,
-            WHOLE,
-        )  # for a log before the next launch
+        # What a log reads that is written before the launch.
+        following["superstep"], following["remaining"] = self.superstep, WHOLE
         self._control = control
 
     def _set_released(self, num_senders: int, edges: int) -> None:
