@@ -181,7 +181,7 @@ class GpuEngine:
 
     def _read_arrived(self, outcome: Outcome) -> None:
         """Run the superstep that reads an interpreter's messages on the CPU: edges have no records of them."""
-        from sigps.compiler.cpu import compile_for_cpu
+        from sigps.compiler.cpu.native import compile_for_cpu
         from sigps.device.cpu import Threads
         from sigps.engine.cpu.engine import Engine
 
@@ -322,9 +322,9 @@ class GpuEngine:
                 variant.launch_small_frontier(self._lease)
             control, stats = self._memory.read_back()
             outcome.stats.append_rows(stats, self._directions)
-            self._control, following = control, control["next"]
-            self.superstep, self._num_small = int(following["superstep"]), int(following["num_small"])
-            ending = int(following["ending"])
+            self._control, upcoming = control, control["next"]
+            self.superstep, self._num_small = int(upcoming["superstep"]), int(upcoming["num_small"])
+            ending = int(upcoming["ending"])
             if ending == NO_CAPACITY:
                 self._grow_direct(control)
         if ending == UNKNOWN_TARGET:

@@ -223,15 +223,15 @@ class GpuPeerEngine(GpuEngine):
     def _publish_first(self, num_senders: int, sent_edges: int) -> None:
         """Let the next launch begin by publishing the senders to the superstep at hand, as bits, and their records."""
         control = np.zeros((), dtype=CONTROL)
-        following, done = control["next"], control["counters"]
-        following["superstep"], following["direction"] = self.superstep - 1, PULL
-        following["remaining"], following["frontier"] = PUBLISHING, FRONTIER_BITS
+        upcoming, done = control["next"], control["counters"]
+        upcoming["superstep"], upcoming["remaining"] = self.superstep - 1, PUBLISHING
+        upcoming["direction"], upcoming["frontier"] = PULL, FRONTIER_BITS
         done["ran"], done["retired_edges"] = 1, 1  # unknown, so not 0: vertices may have retired
         done["active"] = int((self._memory.array("status", np.uint8) == ACTIVE).sum())
         done["senders"], done["sent_edges"] = num_senders, sent_edges
         self._memory.array("control", np.uint8).set(np.frombuffer(control.tobytes(), np.uint8))
-        # What a log reads that is written before the launch.
-        following["superstep"], following["remaining"] = self.superstep, WHOLE
+        # A log that is written before the launch reads these.
+        upcoming["superstep"], upcoming["remaining"] = self.superstep, WHOLE
         self._control = control
 
     def _set_released(self, num_senders: int, edges: int) -> None:

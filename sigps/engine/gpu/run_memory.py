@@ -159,10 +159,10 @@ class RunMemory:
         can_push = superstep > 0 and not has_active and "inboxes0" in self._plan.offsets
         pushes = can_push and (is_cheap or forced == 2) and forced != 1
         control = np.zeros((), dtype=CONTROL)
-        following = control["next"]
-        following["superstep"], following["direction"] = superstep, PUSH if pushes else PULL
-        following["sender_filter"] = SENDERS_BITMAP if superstep else SENDERS_NONE
-        following["frontier"], following["any_retired"] = FRONTIER_BITS, has_retired
+        upcoming = control["next"]
+        upcoming["superstep"], upcoming["direction"] = superstep, PUSH if pushes else PULL
+        upcoming["sender_filter"] = SENDERS_BITMAP if superstep else SENDERS_NONE
+        upcoming["frontier"], upcoming["any_retired"] = FRONTIER_BITS, has_retired
         self.array("control", np.uint8).set(np.frombuffer(control.tobytes(), np.uint8))
         return control
 

@@ -178,14 +178,14 @@ def senders(memory: RunMemory, control: Any) -> Any:
 
 
 def _senders(copier: Copier, memory: RunMemory, control: Any) -> Any:
-    following, num_owned = control["next"], memory.graph.num_owned
+    upcoming, num_owned = control["next"], memory.graph.num_owned
     if num_owned == 0:
         return copier.numpy.zeros(0, dtype=bool)
-    if following["frontier"] != FRONTIER_LISTS:
-        bits = copier.take(memory.array(f"sent{int(following['superstep']) & 1}", np.uint8))
+    if upcoming["frontier"] != FRONTIER_LISTS:
+        bits = copier.take(memory.array(f"sent{int(upcoming['superstep']) & 1}", np.uint8))
         return copier.numpy.unpackbits(bits, bitorder="little")[:num_owned].view(bool)
     sent = copier.numpy.zeros(num_owned, dtype=bool)
-    for name, count in (("senders", following["num_listed"]), ("hubs", following["num_hubs"])):
+    for name, count in (("senders", upcoming["num_listed"]), ("hubs", upcoming["num_hubs"])):
         sent[copier.take(memory.array(name, np.uint32)[: int(count)])] = True
     return sent
 

@@ -6,7 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from adapter_judge import GRAPHS, ON_EDGES, PROGRAMS, assert_as_interpreted, assert_kept_as_interpreted
+from adapter_judge import (
+    GRAPHS,
+    ON_EDGES,
+    PROGRAMS,
+    assert_as_interpreted,
+    assert_kept_as_interpreted,
+)
 from cuda_device import Address, Device, Launch, OnDevice, outcome_of
 from cuda_twin import Memory, Superstep
 
