@@ -9,10 +9,9 @@ from typing import Literal
 
 from sigps.kernels import direction
 from sigps.kernels.cpu.arguments import SENDERS_ALL, SENDERS_BITMAP, SENDERS_NONE, SENDERS_TEST_EACH
-from sigps.kernels.direction import FORCED_NONE, FORCED_PULL, FORCED_PUSH, PUSH
+from sigps.kernels.direction import FORCED, PUSH
 
 __all__ = [
-    "FORCED",
     "GPU_PULL_GAIN",
     "GPU_PULL_GAIN_EARLY",
     "PULL_GAIN",
@@ -29,8 +28,6 @@ Direction = Literal["push", "pull"]
 
 Schedule = Literal["vertex", "edge"]
 """What a work item of a superstep's messages is: a vertex and its edges, pulled or pushed, or one edge."""
-
-FORCED: dict[Direction | None, int] = {None: FORCED_NONE, "pull": FORCED_PULL, "push": FORCED_PUSH}
 
 PULL_GAIN = 6
 """How many in-edges a pull passes while a push delivers one message."""

@@ -6,11 +6,14 @@ forces, have one encoding everywhere.
 
 from __future__ import annotations
 
-__all__ = ["FORCED_NONE", "FORCED_PULL", "FORCED_PUSH", "PULL", "PUSH", "choose_direction"]
+__all__ = ["FORCED", "FORCED_NONE", "FORCED_PULL", "FORCED_PUSH", "PULL", "PUSH", "choose_direction"]
 
 PULL, PUSH = 0, 1
 
 FORCED_NONE, FORCED_PULL, FORCED_PUSH = 0, 1, 2
+
+FORCED = {None: FORCED_NONE, "pull": FORCED_PULL, "push": FORCED_PUSH}
+"""By the direction that the user wants."""
 
 
 def choose_direction(

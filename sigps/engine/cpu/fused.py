@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from sigps.compiler.cpu.native import NativeProgram
 from sigps.compiler.program import EarlyExit
 from sigps.engine.cpu.push import pays_by_bins
-from sigps.engine.direction import FORCED, Direction, pull_gain
+from sigps.engine.direction import Direction, pull_gain
 from sigps.engine.stats import SuperstepStats, shared_out
 from sigps.kernels.cpu.arguments import Edges, FusedLimits, FusedLists, LoopArguments
+from sigps.kernels.direction import FORCED
 
 __all__ = ["Fused", "FusedResult", "most_work_alone"]
 

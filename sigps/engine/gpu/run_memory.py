@@ -5,6 +5,7 @@ All that kernels work on lies in one block, and the states, which outlive the ru
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from sigps.compiler.program import Consumption, Delivery
 from sigps.engine.gpu.direct_messages import DirectMessages
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.lease_template import lease_template
-from sigps.engine.gpu.memory_plan import bytes_to_commit, check_fits
+from sigps.engine.gpu.memory_plan import MemoryPlan, bytes_to_commit, check_fits
 from sigps.kernels.cuda.lease import (
     ACTIVE,
     CONTROL,
@@ -101,7 +102,9 @@ class RunMemory:
         if compiled.program.consumption is Consumption.LISTED and "counts" not in plan.offsets:
             self.array("offsets", np.uint64)[:] = graph.list_offsets()
         if compiled.program.delivery is Delivery.DIRECT:
-            self.direct = DirectMessages(compiled, self.lease, self.array, graph.num_owned)
+            # Not the method: a circle of references would keep the memory until the collector runs.
+            array = functools.partial(_array, self._block, plan)
+            self.direct = DirectMessages(compiled, self.lease, array, graph.num_owned)
 
     def offset(self, name: str) -> int:
         """Return where one of the run's arrays begins, in bytes from the beginning of all."""
@@ -109,9 +112,7 @@ class RunMemory:
 
     def array(self, name: str, dtype: Any) -> Any:
         """Return one of the run's arrays, as CuPy sees it."""
-        offset = self._plan.offsets[name]
-        size = self._plan.sizes[name]
-        return self._block[offset : offset + size].view(dtype)
+        return _array(self._block, self._plan, name, dtype)
 
     def edge_states(self) -> tuple[list[Any], list[Any]]:
         """Return the pending and the committed edge states, in the order of `WalkedRows`.
@@ -251,6 +252,11 @@ class RunMemory:
         rows = self.array(name, words.dtype).reshape(-1, words.size)
         for i, word in enumerate(words):
             rows[:, i] = word
+
+
+def _array(block: Any, plan: MemoryPlan, name: str, dtype: Any) -> Any:
+    offset = plan.offsets[name]
+    return block[offset : offset + plan.sizes[name]].view(dtype)
 
 
 def _to_commit(compiled: CudaProgram, graph: GpuGraph) -> dict[str, int]:
