@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from sigps import Graph, Vertex
-from sigps.compiler.cpu import compile_for_cpu
+from sigps.compiler.cpu.native import compile_for_cpu
 from sigps.compiler.cuda import compile as cuda
 from sigps.compiler.cuda.adapters import Layout, emit, write_adapters
 from sigps.compiler.cuda.stores import reporting_changes, reports_changes

@@ -182,7 +182,7 @@ class GpuEngine:
 
     def _read_arrived(self, outcome: Outcome) -> None:
         """Run the superstep that reads an interpreter's messages on the CPU: edges have no records of them."""
-        from sigps.compiler.cpu import compile_for_cpu
+        from sigps.compiler.cpu.native import compile_for_cpu
         from sigps.device.cpu import Threads
         from sigps.engine.cpu.engine import Engine
 
