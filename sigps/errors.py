@@ -3,7 +3,7 @@
     SigpsError
     ├── ConfigError      a job, an option or a parameter is wrong; nothing was loaded
     ├── GraphError       a file, an id or an edge is wrong
-    ├── PartitionError   a graph cannot be divided as asked
+    ├── PartitionError   a graph cannot be partitioned as requested
     ├── CompileError     compute() cannot be compiled: file, line, source text
     ├── DeviceError      a device lacks what the run needs: rank
     ├── ExchangeError    ranks could not exchange messages: rank, superstep
@@ -39,14 +39,14 @@ class GraphError(SigpsError):
 
 
 class PartitionError(SigpsError):
-    """A graph cannot be divided as asked."""
+    """A graph cannot be partitioned as requested."""
 
 
 class CompileError(SigpsError):
     """A vertex program uses something that cannot be compiled.
 
     Attributes:
-        file: Where the class is written, or None where its source is not known.
+        file: The file of the class, or None if its source is not available.
         line: The line in that file, counted from 1, or None.
         source: The text of that line, stripped.
     """
@@ -78,7 +78,7 @@ class ExchangeError(SigpsError):
     """Messages could not be delivered.
 
     Attributes:
-        rank: The rank that found out, counted from 0.
+        rank: The rank that detected the failure, counted from 0.
         superstep: The superstep in which it happened.
     """
 

@@ -1,7 +1,7 @@
 """The ranks that work together, and the few collectives that loading and exchange need.
 
 `Group` is the contract, `Alone` is one process, `MPIGroup` is what `mpirun` started. Every method is
-collective: all ranks call it in the same order. `world()` looks at the launcher's environment, so a
+collective: all ranks call it in the same order. `world()` reads the launcher's environment variables, so a
 process that `mpirun` did not start never imports mpi4py.
 """
 
@@ -107,7 +107,7 @@ class MPIGroup:
         num_arriving = np.empty(self.size, dtype=np.int64)
         self._comm.Alltoall(num_bytes, num_arriving)
         arrived = [np.empty(int(n) // dtype.itemsize, dtype=dtype) for n in num_arriving]
-        # Pairs of point-to-point messages: MPI's counts are 32 bit, so large parts go in pieces.
+        # MPI's counts are 32 bit, so a large part is sent in several messages.
         requests = []
         for peer in range(self.size):
             if peer == self.rank:
@@ -186,9 +186,10 @@ def _end_all_ranks(
     error: BaseException,
     trace: types.TracebackType | None,
 ) -> None:
-    """Report an uncaught exception of this rank, and end the others, which may be waiting for it.
+    """Print an uncaught exception of this rank and abort all ranks, which may wait for it in a collective.
 
-    What all ranks meet (a missing file) is told once: the others give rank 0 a moment to end them.
+    An error that all ranks raise, as for a missing file, is printed once: ranks above 0 wait, so that the abort by
+    rank 0 ends them first.
     """
     time.sleep(min(0.5 + 0.05 * group.rank, 2.0) if group.rank else 0.0)
     sys.stdout.flush()
@@ -198,12 +199,12 @@ def _end_all_ranks(
     print(f"rank {group.rank} of {group.size} failed:", file=sys.stderr)
     report(kind, error, trace)
     sys.stderr.flush()
-    time.sleep(0.1)  # the launcher passes on what was written, and an abort may overtake it
+    time.sleep(0.1)  # an abort may reach the launcher before the text that was written to stderr
     group.abort(1)
 
 
 def launched_ranks(environment: Any) -> int:
-    """Return how many ranks a launcher says it started, by the variables that MPICH, Open MPI and Slurm set."""
+    """Return the number of ranks of this run, from the variables that MPICH, Open MPI and Slurm set; 1 without them."""
     for name in ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS"):
         value = environment.get(name, "")
         if value.isdigit():
@@ -223,7 +224,7 @@ def together(work: Callable[[], T], group: Group) -> T:
 
 
 def raise_together(error: Exception | None, group: Group) -> None:
-    """Raise this rank's error, or one that tells of another rank's. Collective.
+    """Raise this rank's error, or a `GraphError` that names another rank's. Collective.
 
     Raises:
         Exception: `error` itself on the ranks that have one.
@@ -242,20 +243,30 @@ def raise_together(error: Exception | None, group: Group) -> None:
 def query_owners(
     group: Group,
     owners: NDArray[Any],
-    questions: NDArray[Any],
-    answer: Callable[[NDArray[Any]], NDArray[Any]],
+    keys: NDArray[Any],
+    look_up: Callable[[NDArray[Any]], NDArray[Any]],
 ) -> NDArray[Any]:
-    """Send each question to its owner and return the answers in the questions' order. Collective."""
-    order, parts = split_by_rank(owners, group.size)
-    asked = group.all_to_all([questions[order[part]] for part in parts])
-    answers = group.all_to_all([answer(part) for part in asked])
-    result = np.empty(questions.size, dtype=answers[0].dtype)
-    result[order] = np.concatenate(answers)
+    """Return what `look_up` gives for each key on the rank that owns it. Collective.
+
+    Args:
+        group: The ranks.
+        owners: [keys], the rank that owns each key.
+        keys: [keys] of one dtype on all ranks.
+        look_up: Returns one value for each key of an array; called on keys that this rank owns.
+
+    Returns:
+        [keys], in the order of `keys`.
+    """
+    order, slices = split_by_rank(owners, group.size)
+    received = group.all_to_all([keys[order[own]] for own in slices])
+    values = group.all_to_all([look_up(part) for part in received])
+    result = np.empty(keys.size, dtype=values[0].dtype)
+    result[order] = np.concatenate(values)
     return result
 
 
 def split_by_rank(owners: NDArray[Any], size: int) -> tuple[NDArray[np.int64], list[slice]]:
-    """Return an order that groups items by owner, given order within one, and each rank's slice of it."""
+    """Return a stable order that sorts items by owner, [items], and each rank's slice of that order."""
     order = np.argsort(owners, kind="stable")
     bounds = np.searchsorted(owners[order], np.arange(size + 1)).tolist()
     return order, [slice(bounds[rank], bounds[rank + 1]) for rank in range(size)]

@@ -31,7 +31,7 @@ from facts import RESULTS, machine_facts
 from numpy.typing import NDArray
 
 import sigps
-from sigps.cli.plan.prediction import Part, Work, dense_seconds, h200
+from sigps.cli.plan.prediction import PartitionSize, Work, dense_seconds, h200
 from sigps.cli.report import bytes_text
 from sigps.device.cpu import available_memory
 from sigps.graph.partitioning.partition import METHODS, partition
@@ -145,7 +145,7 @@ def add_pairs(matrix: NDArray[np.int64], begins: Ints, ends: Ints) -> None:
 def predict(found: Counts, num_parts: int, *, meetings: int = 1) -> float:
     """Predict the seconds of a superstep."""
     most = (int(counts.max()) for counts in (found.vertices, found.edges, found.foreign))
-    part = Part(*most, found.most_crossing)
+    part = PartitionSize(*most, found.most_crossing)
     device = h200()
     return dense_seconds(part, PAGERANK, device, num_parts) + (meetings - 1) * device.latency(num_parts)
 
@@ -158,7 +158,7 @@ class Table:
 
     def begin(self, graph: sigps.Graph, name: str) -> None:
         """Say what the next rows are of."""
-        one = dense_seconds(Part(graph.num_vertices, graph.num_edges), PAGERANK, h200(), 1)
+        one = dense_seconds(PartitionSize(graph.num_vertices, graph.num_edges), PAGERANK, h200(), 1)
         degree = int(np.diff(graph.offsets).max())
         fact = {"graph": name, "vertices": graph.num_vertices, "edges": graph.num_edges}
         fact |= {"highest_degree": degree, "predicted_ms_on_1": round(one * 1e3, 3)}

@@ -56,14 +56,14 @@ def _findings(ranks: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
 
 
 def _rank_facts(rank: int) -> dict[str, Any]:
-    """Return what decides how this rank's records cross to others, were it to run on a GPU where it can."""
+    """Return what `choose_transport` needs of this rank, on a GPU where it can have one."""
     from sigps.engine.table import engine_here
 
     return engine_here(_MANY_EDGES).facts_of_rank(rank, 1, alone=False)
 
 
 def _transport(ranks: list[dict[str, Any]]) -> str:
-    """Tell which transport a run would use, and why."""
+    """Say which transport a run would use, and why."""
     from sigps.system.transport import choose_transport, reason_against_nccl, reason_against_peers
 
     if not ranks:
@@ -125,7 +125,7 @@ def _gpu() -> str:
 
 
 def _device(num_threads: int, num_ranks: int) -> str:
-    """Tell which device a run would use."""
+    """Say which device a run would use."""
     from sigps.engine.table import ENGINES, engine_here
 
     on_cpu = f"{engine_here(0).device}, {num_threads} threads a rank"

@@ -1,4 +1,4 @@
-"""`sigps log`: the state logs in a folder, whether they are whole, and what became of a vertex."""
+"""`sigps log`: the state logs in a folder, whether they are damaged, and the states of a vertex in each."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def log(folder: str, verify: bool, ids: tuple[str, ...]) -> int:
     from sigps.group import world
 
     if verify and ids:
-        raise ConfigError("--verify and --vertex are two questions: ask one at a time")
+        raise ConfigError("--verify and --vertex are two questions: give one of them")
     code, lines = _vertices(folder, ids) if ids else _listing(folder, verify)
     if world().rank == 0:
         click.echo("\n".join(lines))
@@ -43,6 +43,7 @@ def log(folder: str, verify: bool, ids: tuple[str, ...]) -> int:
 
 
 def _listing(folder: str, verify: bool) -> tuple[int, list[str]]:
+    from sigps.cli.report import aligned
     from sigps.system.checkpoint.files import find_unfinished
     from sigps.system.checkpoint.history import damages, history
 
@@ -56,7 +57,7 @@ def _listing(folder: str, verify: bool) -> tuple[int, list[str]]:
             wrong = damages(kept.path, kept.manifest)
         rows.append(_row(kept) + ["damaged" if wrong else "whole"] * verify)
         problems += wrong
-    lines = [*_table(rows, left=(0, 2, 4, 6, 7)), *problems]
+    lines = [*aligned(rows, left=(0, 2, 4, 6, 7)), *problems]
     begun = find_unfinished(Path(folder))
     if begun:
         names = ", ".join(path.name for path in begun)
@@ -87,25 +88,16 @@ def _vertices(folder: str, ids: tuple[str, ...]) -> tuple[int, list[str]]:
     from sigps.system.checkpoint.history import follow, history
 
     found, problems = follow(history(folder), ids)
-    lines = [line for vertex, states in found.items() for line in _biography(str(vertex), states)]
+    lines = [line for vertex, states in found.items() for line in _vertex_tables(str(vertex), states)]
     return (1 if problems else 0), [*lines, *problems]
 
 
-def _biography(vertex: str, states: list[VertexState]) -> Iterator[str]:
+def _vertex_tables(vertex: str, states: list[VertexState]) -> Iterator[str]:
     """Yield a table of one vertex for each run of logs with the same program and fields."""
+    from sigps.cli.report import aligned
+
     for (run, program, fields), group in groupby(states, lambda s: (s.run, s.program, tuple(s.values))):
         yield f"vertex {vertex}, {program}, run {run}"
         rows: list[Row] = [["superstep", "status", *fields]]
         rows += [[str(s.superstep), s.status, *map(str, s.values.values())] for s in group]
-        yield from _table(rows, left=(1,))
-
-
-def _table(rows: list[Row], left: tuple[int, ...]) -> Iterator[str]:
-    """Yield the lines of a table, which no terminal's width cuts; numbers stand right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [
-            cell.ljust(width) if place in left else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(cells).rstrip()
+        yield from aligned(rows, left=(1,))

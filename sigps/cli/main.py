@@ -1,8 +1,8 @@
-"""The command `sigps`: one front door, and what each failure looks like at a terminal.
+"""The command `sigps`: its subcommands, and how failures are printed and become exit codes.
 
 Exit codes: 0 done; 1 a graph, device or exchange failed; 2 the command, the job or a parameter is wrong;
-130 interrupted. An error that sigps raises on purpose is one line in plain words; any other is a bug and
-shows its traceback. Under `mpirun` only one rank prints.
+130 interrupted. A `SigpsError` is printed as its message; any other exception is a bug and shows its
+traceback. Under `mpirun` only one rank prints.
 
 Modules are imported when a command needs them, so `sigps --help` stays quick.
 """
@@ -20,10 +20,11 @@ from typing import Any
 import click
 
 from sigps.cli.doctor import doctor
+from sigps.cli.explain import explain
 from sigps.cli.graph import convert, generate, info, partition
 from sigps.cli.log import log
 from sigps.cli.plan.command import plan
-from sigps.cli.run import explain, run
+from sigps.cli.run import run
 from sigps.errors import ConfigError, SigpsError
 from sigps.group import Group, MPIGroup, launched_ranks, world
 
@@ -63,7 +64,7 @@ def execute(arguments: Sequence[str]) -> int:
     except SigpsError as error:
         text = "\n".join([f"error: {error}", *getattr(error, "__notes__", ())])
         return _end(2 if isinstance(error, ConfigError) else 1, text)
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception:
@@ -71,10 +72,10 @@ def execute(arguments: Sequence[str]) -> int:
 
 
 def _end(code: int, text: str) -> int:
-    """Print what ended the command and make sure that no other rank waits for this one.
+    """Print what ended the command, and end the ranks that may wait for this one in a collective.
 
-    Where all ranks failed, rank 0 speaks for them and all exit. Where some did not, they may wait in a
-    collective: the first rank to fail says why, then ends them all.
+    Where all ranks failed, rank 0 prints and all exit. Where some did not, the first rank to fail prints, then ends
+    them all. Waits up to a second to find out which.
     """
     if launched_ranks(os.environ) <= 1:
         click.echo(text, err=True)
@@ -88,7 +89,7 @@ def _end(code: int, text: str) -> int:
         if group.rank == 0:
             click.echo(text, err=True)
         return code
-    time.sleep(0.05 * group.rank)  # of several that fail together, let the lowest speak
+    time.sleep(0.05 * group.rank)  # of several that fail together, the lowest prints
     click.echo(f"rank {group.rank}: {text}", err=True)
     sys.stderr.flush()
     _end_all(code)
@@ -109,7 +110,7 @@ def _ranks() -> Group | None:
 
 
 def _all_fail(group: Any, patience_seconds: float = 1.0) -> bool:
-    """Tell whether every rank gets here, too."""
+    """Return whether every rank calls this within `patience_seconds`."""
     from mpi4py import MPI
 
     arrival = MPI.COMM_WORLD.Ibarrier()
@@ -122,7 +123,7 @@ def _all_fail(group: Any, patience_seconds: float = 1.0) -> bool:
 
 
 def launched_rank(environment: Mapping[str, str]) -> int:
-    """Return this process's rank by its launcher's variables, for when MPI itself cannot be loaded."""
+    """Return this process's rank by its launcher's variables, which works where MPI cannot be loaded."""
     for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID"):
         if environment.get(name, "").isdigit():
             return int(environment[name])

@@ -1,11 +1,11 @@
-"""A run in processes of its own: under a launcher that this one starts, and again from its logs when it fails.
+"""A run in other processes: under a launcher that this one starts, and again from its logs when it fails.
 
     sigps run JOB.yaml --ranks 4 --retries 2
 
     attempt 1   mpirun -n 4 python -m sigps run JOB.yaml            a rank dies
     attempt 2   mpirun -n 4 python -m sigps run JOB.yaml --resume   from the newest log of attempt 1, to the end
 
-A process that starts attempts loads no MPI and no graph; what an attempt prints goes where its own prints go.
+This process loads no MPI and no graph. Attempts write to its standard output and error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sigps.system.checkpoint.files import find_logs, superstep_of
 
 __all__ = ["Ended", "Launch", "command_of", "relaunch", "run_attempt"]
 
-_FINAL = (0, 2, 130)  # done; the job is wrong, and will be; somebody interrupted it
+_FINAL = (0, 2, 130)  # done; the job is wrong, as it will be again; interrupted
 _FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
 
 
@@ -65,7 +65,7 @@ class Ended(NamedTuple):
 
     Attributes:
         code: Its exit code; 128 and the signal's number where a signal ended it.
-        by_request: Whether this process was asked to end it.
+        by_request: Whether a signal to this process ended it.
     """
 
     code: int
@@ -95,12 +95,12 @@ def relaunch(
     *,
     resume: bool,
     name: str,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> int:
-    """Run a command until it succeeds, trying again cannot help, or was done often enough; return its exit code.
+    """Run a command until it succeeds, cannot succeed, or has no retries left; return its exit code.
 
     An attempt after a failure goes on from the newest log that an earlier attempt finished, and begins anew if
-    there is none: logs that lay there before count only for who asked for `resume`.
+    there is none: logs that lay there before the first attempt count only with `resume`.
 
     Args:
         command: `sigps run` with its options, without `--resume`.
@@ -108,7 +108,7 @@ def relaunch(
         logs: The job's checkpoint.dir; None where it has none.
         resume: Whether the first attempt, too, goes on from the newest log.
         name: What messages call the job.
-        tell: Takes a line about each attempt that failed.
+        report: Called with a line about each attempt that failed.
     """
     foreign = set() if resume or logs is None else set(find_logs(logs))
     ended = run_attempt([*command, *["--resume"] * resume])
@@ -117,19 +117,19 @@ def relaunch(
             return ended.code
         newest = _newest(logs, foreign)
         start = f"goes on from {newest}, superstep {superstep_of(newest)}" if newest else _ANEW
-        tell(f"{name}: attempt {attempt - 1} {ended}; attempt {attempt} of {retries + 1} {start}")
+        report(f"{name}: attempt {attempt - 1} {ended}; attempt {attempt} of {retries + 1} {start}")
         ended = run_attempt([*command, *["--resume"] * (resume or newest is not None)])
     if retries and ended.may_be_retried:
         newest = _newest(logs, foreign)
         rest = f"--resume goes on from {newest}, superstep {superstep_of(newest)}" if newest else _NO_LOG
-        tell(f"{name}: attempt {retries + 1} {ended}, and was the last: remove the cause; {rest}")
+        report(f"{name}: attempt {retries + 1} {ended}, and was the last: remove the cause; {rest}")
     return ended.code
 
 
 def run_attempt(command: Sequence[str]) -> Ended:
     """Run a command, pass signals on to it, wait, and return how it ended.
 
-    Its processes are a group of their own, so that a Ctrl-C reaches them once, and not from the terminal, too.
+    Its processes are a group of their own, so that a Ctrl-C reaches them once: from here, not from the terminal.
     """
     caught: list[int] = []
     processes: list[subprocess.Popen[bytes]] = []
@@ -145,7 +145,7 @@ def run_attempt(command: Sequence[str]) -> Ended:
     try:
         sys.stdout.flush()
         processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0))
-        for number in caught[:1]:  # it came before there was somebody to pass it on to
+        for number in caught[:1]:  # it came before there was a process to pass it on to
             processes[0].send_signal(number)
         code = processes[0].wait()
     finally:

@@ -1,4 +1,4 @@
-"""What a person at a terminal reads of a run: load report, progress line, superstep table, highest values.
+"""What `sigps run` prints: load report, progress line, superstep table, highest values.
 
 Rank 0 writes to standard output; the progress line goes to standard error and only to a terminal.
 """
@@ -17,6 +17,7 @@ from rich.table import Table
 from sigps.engine.stats import SuperstepStats
 
 __all__ = [
+    "aligned",
     "bytes_text",
     "console",
     "progress_line",
@@ -45,7 +46,7 @@ def progress_line(
     """Show one line about the superstep that ended last, while the block runs; it vanishes afterwards.
 
     Yields a function for `sigps.run(progress=)`; None off rank 0 and where standard error is no terminal,
-    so that nobody stops the engine for a line that nobody sees.
+    so that the engine runs without pauses for reports.
     """
     stderr = Console(stderr=True)
     if rank != 0 or not stderr.is_terminal:
@@ -96,6 +97,19 @@ def top_table(field: str, pairs: Sequence[tuple[Any, Any]]) -> Table:
     for vertex_id, value in pairs:
         table.add_row(escape(str(vertex_id)), f"{value:.6g}" if isinstance(value, float) else str(value))
     return table
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Sequence[int] = ()) -> list[str]:
+    """Return the lines of a table of any width, its columns aligned right, but those in `left`."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.ljust(width) if i in left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return lines
 
 
 def trace_text(record: Mapping[str, Any]) -> str:

@@ -1,27 +1,25 @@
-"""`sigps run` and `sigps explain`: from a job file to a written result, and what the compiler derived."""
+"""`sigps run`: from a job file to a written result."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from sigps.errors import ConfigError, GraphError, SigpsError
+from sigps.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from sigps.graph import Graph
     from sigps.group import Group
-    from sigps.job.config import Job
+    from sigps.job.config import JobConfig
     from sigps.job.result import Result
     from sigps.model.vertex import Vertex
-    from sigps.system.checkpoint.state_log import Checkpoint
 
-__all__ = ["explain", "load_graph", "prepare", "run"]
+__all__ = ["run"]
 
 
 @click.command(short_help="Run a job.")
@@ -75,12 +73,13 @@ def run(
     words = command_of(job_file, assignments, output, dry_run, verbose)
     command = [*Launch(ranks, "mpirun" if launcher is None else launcher).command(), *words]
     logs = None if job.checkpoint is None else Path(job.checkpoint.dir)
-    tell = partial(click.echo, err=True)
-    return relaunch(command, retries, logs, resume=resume, name=job.name, tell=tell)
+    report = partial(click.echo, err=True)
+    return relaunch(command, retries, logs, resume=resume, name=job.name, report=report)
 
 
-def _run_here(job: Job, *, dry_run: bool, resume: bool) -> None:
-    """Run a job in this process, a rank of whoever started it."""
+def _run_here(job: JobConfig, *, dry_run: bool, resume: bool) -> None:
+    """Run a job in this process, which may be one of several ranks. Collective."""
+    from sigps.cli.checks import load_graph, prepare
     from sigps.cli.report import console
     from sigps.group import world
 
@@ -104,151 +103,36 @@ def _run_here(job: Job, *, dry_run: bool, resume: bool) -> None:
         out.print(f"wrote {job.output.edges}", markup=False)
 
 
-def prepare(job: Job, *, group_size: int = 1) -> Vertex:
-    """Check all that can be checked before the graph is read, and return the program.
-
-    Raises:
-        SigpsError: If something is wrong; of several wrong things a ConfigError that lists them.
-    """
-    problems: list[SigpsError] = []
-
-    def attempt(check: Callable[[], Any]) -> Any:
-        try:
-            return check()
-        except SigpsError as error:
-            problems.append(error)
-            return None
-
-    program = attempt(lambda: _program(job))
-    if program is not None:
-        attempt(lambda: _check_fields(job, program))
-        attempt(lambda: _check_engine(job, program))
-    attempt(lambda: _check_graph(job))
-    attempt(lambda: _check_output(job, group_size))
-    if len(problems) > 1:
-        raise ConfigError("\n  ".join([f"{job.name}: {len(problems)} problems", *map(str, problems)]))
-    if problems:
-        raise problems[0]
-    found: Vertex = program
-    return found
-
-
-def load_graph(job: Job, group: Group | None = None) -> Graph:
-    """Load or generate the job's graph. Collective."""
-    if job.graph.path is not None:
-        from sigps.graph.load import load
-
-        return load(job.graph.path, group=group, **job.graph.load_options)
-    from sigps.graph.generators.generate import generate
-
-    name, options = job.graph.generator_call
-    return generate(name, group=group, **options)
-
-
-def _program(job: Job) -> Vertex:
-    from sigps.job.importing import import_program
-
-    return import_program(job.program, job.folder)(**job.params)
-
-
-def _check_fields(job: Job, program: Vertex) -> None:
-    known = [field.name for field in program.declaration.states]
-    wrong = [field for field in job.output.fields or () if field not in known]
-    if wrong:
-        raise ConfigError(
-            f"output.fields names {', '.join(wrong)}, "
-            f"but {type(program).__name__} has the fields {', '.join(known)}"
-        )
-    if job.output.edges is not None and not program.declaration.edge_states:
-        raise ConfigError(
-            f"output.edges is given, but {type(program).__name__} keeps nothing on edges: it declares no EdgeState"
-        )
-
-
-def _check_engine(job: Job, program: Vertex) -> None:
-    from sigps.job.run import check_checkpoint, check_device, check_program, check_schedule
-
-    device = job.engine.device
-    check_device(device)
-    check_checkpoint(_checkpoint(job), False, traces=job.engine.trace is not None)
-    if job.engine.trace is not None and device != "python":
-        raise ConfigError(f"engine.trace needs engine.device: python; this job has {device!r}")
-    prepared = check_program(program, device, job.engine.precision)
-    check_schedule(job.engine.schedule, job.engine.direction, device, prepared)
-
-
-def _check_graph(job: Job) -> None:
-    if job.graph.path is None:
-        from sigps.graph.generators.generate import edge_stream
-
-        name, options = job.graph.generator_call
-        edge_stream(name, **options)
-        return
-    from sigps.graph.formats.table import detect_format
-
-    try:
-        detect_format(Path(job.graph.path))
-    except GraphError as error:
-        if Path(job.graph.path).exists():
-            raise
-        raise GraphError(
-            f"{error}. A path in the job file starts at the file's folder, one given by --set here"
-        ) from None
-
-
-def _check_output(job: Job, group_size: int) -> None:
-    from sigps.job.table_file import check_output
-
-    if job.output.path is not None and job.output.path == job.output.edges:
-        raise ConfigError(f"output: path and edges are both {job.output.path}: give each a file of its own")
-    for path in filter(None, (job.output.path, job.output.edges)):
-        check_output(path, group_size=group_size)
-
-
-def _run(job: Job, program: Vertex, graph: Graph, *, resume: bool) -> Result:
+def _run(job: JobConfig, program: Vertex, graph: Graph, *, resume: bool) -> Result:
+    from sigps.cli.checks import checkpoint_of
     from sigps.cli.report import progress_line
     from sigps.job.run import run as run_program
     from sigps.system.faults.watch import Faults
 
-    engine = job.engine
-    with progress_line(engine.max_supersteps, rank=graph.group.rank) as progress:
+    with progress_line(job.engine.max_supersteps, rank=graph.group.rank) as progress:
         return run_program(
             program,
             graph,
-            device=engine.device,
-            max_supersteps=engine.max_supersteps,
-            deterministic=engine.deterministic,
+            **job.engine.model_dump(),
             partitioner=job.partition.method,
-            trace=engine.trace,
             gather=False,
-            schedule=engine.schedule,
-            direction=engine.direction,
-            precision=engine.precision,
-            asynchronous=engine.asynchronous,
-            threads=engine.threads,
             transport=job.exchange.transport,
             progress=progress,
-            checkpoint=_checkpoint(job),
+            checkpoint=checkpoint_of(job),
             resume=resume,
             faults=Faults(**job.faults.model_dump()),
         )
 
 
-def _checkpoint(job: Job) -> Checkpoint | None:
-    from sigps.system.checkpoint.state_log import Checkpoint
-
-    return None if job.checkpoint is None else Checkpoint(**job.checkpoint.model_dump())
-
-
-def _print_job(job: Job, out: Console) -> None:
+def _print_job(job: JobConfig, out: Console) -> None:
     import yaml
 
     text = yaml.safe_dump(job.model_dump(exclude_unset=True), sort_keys=False).rstrip()
     out.print(f"{text}\n{job.name} is good; nothing was run", markup=False)
 
 
-def _print_result(job: Job, result: Result, group: Group, out: Console) -> None:
-    """Print the account and the highest values. Collective: each rank brings its own highest."""
+def _print_result(job: JobConfig, result: Result, group: Group, out: Console) -> None:
+    """Print the statistics and the highest values. Collective: each rank sends its own highest."""
     from sigps.cli.report import superstep_table, top_table, trace_text
     from sigps.job.result import highest
 
@@ -264,24 +148,5 @@ def _print_result(job: Job, result: Result, group: Group, out: Console) -> None:
             out.print(text, markup=False)
     fields = job.output.fields or list(result.fields)
     if job.output.top and fields:
-        everyone = [pair for part in group.all_gather(result.top(fields[0], job.output.top)) for pair in part]
-        out.print(top_table(fields[0], highest(everyone, job.output.top)))
-
-
-@click.command(short_help="Say what the compiler derives from a program.")
-@click.argument("program", metavar="PROGRAM")
-@click.option(
-    "--param", "assignments", multiple=True, metavar="NAME=VALUE", help="A parameter of the program."
-)
-def explain(program: str, assignments: tuple[str, ...]) -> None:
-    """Say what the compiler derives from a program, and why: combiner, outbox record, early exit.
-
-    PROGRAM is package.module:Class or path/to/file.py:Class.
-    """
-    from sigps.compiler import explain as explain_program
-    from sigps.job.importing import import_program
-    from sigps.job.yaml_source import Source, override
-
-    cls = import_program(program)
-    params = override(Source("parameters", {}, {}), assignments, flag="--param").data
-    click.echo(explain_program(cls, **params))
+        pairs = [pair for part in group.all_gather(result.top(fields[0], job.output.top)) for pair in part]
+        out.print(top_table(fields[0], highest(pairs, job.output.top)))

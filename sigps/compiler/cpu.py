@@ -1,4 +1,4 @@
-"""From a vertex program to loops on CPU cores: Numba compiles its functions into `kernels/cpu.py`."""
+"""From a vertex program to loops on CPU cores: Numba compiles its functions into the loops of `kernels/cpu`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import linecache
 import pickle
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,9 @@ from sigps.compiler.dispatchers import compiled_names, summable
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
 from sigps.compiler.source import as_written
 from sigps.errors import CompileError
-from sigps.kernels.cpu import edge_schedule as cpu_edge_pass
-from sigps.kernels.cpu import fused as cpu_fused
-from sigps.kernels.cpu import loops as kernels
-from sigps.kernels.cpu import monotone as cpu_monotone
+from sigps.kernels.cpu import direct_messages, edge_schedule, fused, monotone, priority, pull, push
+from sigps.kernels.cpu.arguments import Outbox
+from sigps.kernels.cpu.functions import Functions, commit, compute_vertex
 
 __all__ = ["NativeProgram", "compile_for_cpu", "rows"]
 
@@ -44,13 +43,13 @@ class NativeProgram:
     slots: Dtypes
     record: Dtypes
     empty: tuple[Any, ...]
-    _functions: Callable[[bool], kernels.Functions]
+    _functions: Callable[[bool], Functions]
     priority_form: NativeProgram | None = None
     monotone: NativeProgram | None = None
-    _loops: dict[tuple[str, bool], Callable[..., Any]] = field(default_factory=dict)
+    _loops: dict[tuple[str, bool], CompiledLoop] = field(default_factory=dict)
 
     def loop(self, name: str, deterministic: bool = False) -> Callable[..., Any]:
-        """Return a loop of `kernels/cpu*.py`, compiled at its first call or read from the cache.
+        """Return a loop of `kernels/cpu`, compiled at its first call or read from the cache.
 
         Args:
             name: Which.
@@ -61,13 +60,13 @@ class NativeProgram:
         deterministic = deterministic and (_adds_floats(program, self.slots) or _aggregates_floats(program))
         known = self._loops.get((name, deterministic))
         if known is None:
-            home = next(m for m in (kernels, cpu_monotone, cpu_edge_pass, cpu_fused) if name in m.__all__)
-            known = _jit(getattr(home, name)(self._functions(deterministic)))
-            known._cache = cache.KernelCache(f"{self.program.key} {name} {deterministic}")
+            room = next(m for m in _ROOMS if name in m.__all__)
+            loop = getattr(room, name)(self._functions(deterministic))
+            known = CompiledLoop(loop, f"{program.key} {name} {deterministic}")
             self._loops[name, deterministic] = known
-        return known
+        return known.call
 
-    def outbox(self, size: int) -> tuple[np.ndarray[Any, Any], tuple[np.ndarray[Any, Any], ...]]:
+    def outbox(self, size: int) -> Outbox:
         """Return room for what vertices say: who sent, and records.
 
         Every page is touched. Loops store under a mask, and where such a store meets a page that is not there yet, the
@@ -76,18 +75,63 @@ class NativeProgram:
         sent, records = np.zeros(size, dtype=np.uint8), rows(self.record, size)
         for array in (sent, *records):
             array.fill(0)
-        return sent, records
+        return Outbox(sent, records)
 
     def plain_loop(self, name: str) -> Callable[..., Any]:
         """Return a loop that needs none of the program's functions."""
         if name not in _plain_loops:
-            loop = _jit(getattr(kernels, name))
-            loop._cache = cache.KernelCache(f"plain {name}")
-            _plain_loops[name] = loop
-        return _plain_loops[name]
+            _plain_loops[name] = CompiledLoop(getattr(priority, name), f"plain {name}")
+        return _plain_loops[name].call
 
 
-_plain_loops: dict[str, Callable[..., Any]] = {}
+class CompiledLoop:
+    """A loop of `kernels/cpu`, compiled at its first call for the types of that call, or read from the cache.
+
+    Attributes:
+        call: Calls it; of each argument the class is the same in all calls.
+    """
+
+    def __init__(self, loop: Callable[..., Any], key: str) -> None:
+        self._loop = _jit(loop)
+        self._loop._cache = cache.KernelCache(key)
+        self.call: Callable[..., Any] = self._call_first
+
+    def _call_first(self, *arguments: Any) -> Any:
+        self.call = _open(self._loop, [type(a) if hasattr(a, "_fields") else None for a in arguments])
+        return self.call(*arguments)
+
+
+def _open(loop: Any, classes: Sequence[type | None]) -> Callable[..., Any]:
+    """Return a function that calls a loop with tuples in the place of NamedTuples of these classes.
+
+    Numba finds the type of a NamedTuple in 0.8 us and of a tuple in 0.2, at every call. So the loop is compiled for
+    NamedTuples and called with tuples, which compiled code takes apart in the same way. What is in a NamedTuple is
+    passed as it is.
+    """
+    from numba.core.types.containers import BaseTuple
+
+    compile_plain = type(loop).compile
+
+    def compile_named(given: tuple[Any, ...]) -> Any:
+        named = tuple(
+            kind if cls is None else BaseTuple.from_types(kind.types, cls)
+            for kind, cls in zip(given, classes, strict=True)
+        )
+        entry = compile_plain(loop, named)
+        loop._insert([kind._code for kind in given], entry, False)
+        return entry
+
+    loop.compile = compile_named
+    taken = [f"a{i}" for i in range(len(classes))]
+    passed = [name if cls is None else f"{name} + ()" for name, cls in zip(taken, classes, strict=True)]
+    names: dict[str, Any] = {"loop": loop}
+    exec(f"def call({', '.join(taken)}):\n    return loop({', '.join(passed)})", names)
+    call: Callable[..., Any] = names["call"]
+    return call
+
+
+_ROOMS = (pull, push, direct_messages, monotone, edge_schedule, fused)
+_plain_loops: dict[str, CompiledLoop] = {}
 
 
 def compile_for_cpu(program: VertexProgram, columns: Mapping[str, np.dtype[Any]]) -> NativeProgram:
@@ -272,7 +316,7 @@ def _is_same_file(shown: str, file: str) -> bool:
 
 def _functions(
     program: VertexProgram, names: dict[str, Any], slots: Dtypes, record: Dtypes, deterministic: bool
-) -> kernels.Functions:
+) -> Functions:
     lists = program.consumption is Consumption.LISTED
     aggregators = _access(len(program.aggregators))
     load_states, store_states = _access(len(program.states))
@@ -280,7 +324,7 @@ def _functions(
     load_slots, store_slots = _row_access(len(slots))
     load_message, store_message = _access(len(program.message))
     keeps_apart = deterministic and _aggregates_floats(program)
-    functions = kernels.Functions(
+    functions = Functions(
         compute=names["compute"],
         deliver=_deliver(names, lists, program.needs_end_ids),
         lift=names.get("lift"),  # type: ignore[arg-type]
@@ -297,11 +341,7 @@ def _functions(
         load_message=load_message,
         store_message=store_message,
         as_list=_as_list(len(program.message)),
-        box=_listed_box(_as_list(len(program.message))) if lists else _combined_box(load_slots),
-        run=None,  # type: ignore[arg-type]
-        commit=None,  # type: ignore[arg-type]
-        scatter=None,  # type: ignore[arg-type]
-        compute_each=None,  # type: ignore[arg-type]
+        load_inbox=_load_lists(_as_list(len(program.message))) if lists else _load_inbox(load_slots),
         conclude=_conclude(names["fold"], tuple(a.persistent for a in program.aggregators)),
         is_push_cheaper=_is_push_cheaper(),
         prefetch=_prefetch(),
@@ -309,9 +349,12 @@ def _functions(
         may_retire=program.monotone is None,
         **_comparisons(program),
     )
-    functions = functions._replace(run=_jit(kernels.run(functions)), commit=_jit(kernels.commit(functions)))
+    functions = functions._replace(
+        compute_vertex=_jit(compute_vertex(functions)), commit=_jit(commit(functions))
+    )
     return functions._replace(
-        scatter=_jit(kernels.scatter_direct(functions)), compute_each=_jit(kernels.compute_listed(functions))
+        scatter_direct=_jit(push.scatter_direct(functions)),
+        compute_listed=_jit(push.compute_listed(functions)),
     )
 
 
@@ -370,20 +413,22 @@ def _deliver(names: dict[str, Any], lists: bool, needs_end_ids: bool) -> Any:
     edge: Any = names.get("edge")
     lift: Any = names.get("lift")
 
-    def deliver(job, record, ids, s, v, columns):  # type: ignore[no-untyped-def]
-        env, params, _ = job
+    def deliver(arguments, record, ids, s, v, columns):  # type: ignore[no-untyped-def]
+        params = arguments.params
+        num_vertices, num_edges = arguments.num_vertices, arguments.num_edges
         source = np.int64(ids[s]) if needs_end_ids and len(ids) > 0 else np.int64(s)
         target = np.int64(ids[v]) if needs_end_ids and len(ids) > 0 else np.int64(v)
-        passes, message = edge((env[0] - 1, env[1], env[2]), params, record, source, target, columns)
-        return passes, lift(env, params, message)
+        sent_in = (arguments.superstep - 1, num_vertices, num_edges)
+        passes, message = edge(sent_in, params, record, source, target, columns)
+        return passes, lift((arguments.superstep, num_vertices, num_edges), params, message)
 
-    def deliver_whole(job, record, ids, s, v, columns):  # type: ignore[no-untyped-def]
-        env, params, _ = job
+    def deliver_whole(arguments, record, ids, s, v, columns):  # type: ignore[no-untyped-def]
         source = np.int64(ids[s]) if needs_end_ids and len(ids) > 0 else np.int64(s)
         target = np.int64(ids[v]) if needs_end_ids and len(ids) > 0 else np.int64(v)
-        return edge((env[0] - 1, env[1], env[2]), params, record, source, target, columns)
+        sent_in = (arguments.superstep - 1, arguments.num_vertices, arguments.num_edges)
+        return edge(sent_in, arguments.params, record, source, target, columns)
 
-    def deliver_nothing(job, record, ids, s, v, columns):  # type: ignore[no-untyped-def]
+    def deliver_nothing(arguments, record, ids, s, v, columns):  # type: ignore[no-untyped-def]
         return False, ()
 
     if edge is None:
@@ -392,14 +437,13 @@ def _deliver(names: dict[str, Any], lists: bool, needs_end_ids: bool) -> Any:
 
 
 def _comparisons(program: VertexProgram) -> dict[str, Any]:
-    """Return what a monotone program's loops know of keys; for other programs every message matters."""
+    """Return how a monotone program's loops compare keys; for other programs every message matters."""
     claim = program.monotone
     if claim is None:
-        nothing = dict.fromkeys(("known", "is_better", "said", "added"))
-        return {"matters": _jit(_always), **nothing}
+        return {"matters": _jit(_always)}
     at, takes_min = claim.current, program.slots[0].op == "min"
 
-    def known(states, v):  # type: ignore[no-untyped-def]
+    def current(states, v):  # type: ignore[no-untyped-def]
         return states[at][v]
 
     def is_better(key, other):  # type: ignore[no-untyped-def]
@@ -411,11 +455,11 @@ def _comparisons(program: VertexProgram) -> dict[str, Any]:
         return better(value[0], states[at][v])
 
     return {
-        "known": _jit(known),
+        "current": _jit(current),
         "is_better": better,
         "matters": _jit(matters),
-        "said": claim.record,
-        "added": claim.column,
+        "key_field": claim.record,
+        "key_column": claim.column,
     }
 
 
@@ -424,28 +468,28 @@ def _always(states, v, value):  # type: ignore[no-untyped-def]
 
 
 def _contribute(fold: Any, store: Any, keeps_apart: bool) -> Any:
-    def contribute(given, v, total, contribution):  # type: ignore[no-untyped-def]
+    def contribute(contributions, v, total, contribution):  # type: ignore[no-untyped-def]
         return fold(total, contribution)
 
-    def contribute_apart(given, v, total, contribution):  # type: ignore[no-untyped-def]
-        store(given, v, contribution)
+    def contribute_apart(contributions, v, total, contribution):  # type: ignore[no-untyped-def]
+        store(contributions, v, contribution)
         return fold(total, contribution)
 
     return _jit(contribute_apart if keeps_apart else contribute)
 
 
 def _conclude(fold: Any, persistent: tuple[bool, ...]) -> Any:
-    def conclude(values, total, zero):  # type: ignore[no-untyped-def]
+    def conclude(values, total, identity):  # type: ignore[no-untyped-def]
         return total
 
-    def conclude_kept(values, total, zero):  # type: ignore[no-untyped-def]
-        return fold(begin(values, zero), total)
+    def conclude_kept(values, total, identity):  # type: ignore[no-untyped-def]
+        return fold(begin(values, identity), total)
 
     if not any(persistent):
         return _jit(conclude)
-    parts = ", ".join(f"{'values' if keeps else 'zero'}[{i}]" for i, keeps in enumerate(persistent))
+    parts = ", ".join(f"{'values' if keeps else 'identity'}[{i}]" for i, keeps in enumerate(persistent))
     names: dict[str, Any] = {"__name__": __name__}
-    exec(f"def begin(values, zero):\n    return ({parts},)", names)
+    exec(f"def begin(values, identity):\n    return ({parts},)", names)
     begin = _jit(names["begin"])
     return _jit(conclude_kept)
 
@@ -475,7 +519,7 @@ def _prefetch() -> Any:
 
 @functools.cache
 def _is_push_cheaper() -> Any:
-    return _jit(cpu_fused.is_push_cheaper)
+    return _jit(fused.is_push_cheaper)
 
 
 def _edges_of(reads_edges: bool, has_links: bool) -> Any:
@@ -495,22 +539,21 @@ def _edges_of(reads_edges: bool, has_links: bool) -> Any:
     return _jit(linked_edges if has_links else edges_of)
 
 
-def _combined_box(load_slots: Any) -> Any:
-    def combined_box(v, boxes, empty):  # type: ignore[no-untyped-def]
-        has, slots = boxes
-        if has[v] != 0:
-            return True, load_slots(slots, v)
+def _load_inbox(load_slots: Any) -> Any:
+    def load_inbox(v, inbox, empty):  # type: ignore[no-untyped-def]
+        if inbox.state[v] != 0:
+            return True, load_slots(inbox.slots, v)
         return False, empty
 
-    return _jit(combined_box)
+    return _jit(load_inbox)
 
 
-def _listed_box(as_list: Any) -> Any:
-    def listed_box(v, boxes, empty):  # type: ignore[no-untyped-def]
-        offsets, arrays = boxes
-        return offsets[v + 1] > offsets[v], as_list(offsets[v], offsets[v + 1], arrays)
+def _load_lists(as_list: Any) -> Any:
+    def load_lists(v, inbox, empty):  # type: ignore[no-untyped-def]
+        first, last = inbox.offsets[v], inbox.offsets[v + 1]
+        return last > first, as_list(first, last, inbox.messages)
 
-    return _jit(listed_box)
+    return _jit(load_lists)
 
 
 @functools.cache

@@ -63,6 +63,7 @@ from typing import Any
 
 import numpy as np
 
+from sigps.kernels.cpu.arguments import HALT, RETIRE, SENT
 from sigps.model.aggregator import Aggregator
 from sigps.model.fields import Field
 
@@ -80,7 +81,6 @@ __all__ = [
 ]
 
 FUNCTIONS = ("compute", "edge", "lift", "merge", "fold", "emit")
-HALT, RETIRE, SENT = 1, 2, 4
 TO_GID, TO_ID = 0, 1
 
 

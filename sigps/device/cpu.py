@@ -1,4 +1,4 @@
-"""The CPU as a device: how many threads this rank may use, and running a loop on them."""
+"""The CPU as a device: its cores and free memory, and a pool of threads for compiled loops."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def available_cores() -> int:
 
 
 def available_memory() -> int:
-    """Return how many bytes can be taken without swapping, as Linux estimates; very many where it does not say."""
+    """Return how many bytes can be allocated without swapping, as Linux estimates; 2**62 without an estimate."""
     try:
         with open("/proc/meminfo") as file:
             lines = dict(line.split(":", 1) for line in file)
@@ -33,10 +33,10 @@ def available_memory() -> int:
 
 
 class Threads:
-    """A crew of threads for loops that release the interpreter lock. Close it, or use it in a `with`.
+    """A pool of threads for loops that release the interpreter lock. Close it, or use it in a `with`.
 
-    A thread is started when it first has something to do: dozens take milliseconds. Whoever calls `map` works too, and
-    waits for nobody who has not begun: what is little is done before the others are awake.
+    Threads are started by the first `map` that needs them: starting dozens takes milliseconds. The thread that calls
+    `map` runs tasks too, and does not wait for threads that have taken none: a short `map` ends before they wake up.
     """
 
     def __init__(self, count: int) -> None:
@@ -48,8 +48,8 @@ class Threads:
     def map(self, function: Callable[..., Any], tasks: Sequence[Any]) -> list[Any]:
         """Call `function(task)` for every task and return the results in order; waits for all.
 
-        Where calls fail, the error of the first task that did is raised; later tasks may have run by then. What
-        is no `Exception`, as Ctrl-C, keeps tasks from being begun.
+        If calls raise, the error of the first such task is raised here; later tasks may have run by then. An error
+        that is no `Exception`, such as KeyboardInterrupt, stops further tasks from starting.
         """
         if self.count == 1 or len(tasks) < 2:
             return [function(task) for task in tasks]
@@ -78,7 +78,7 @@ class Threads:
     def _serve(self) -> None:
         while (work := self._rounds.get()) is not None:
             work.take_part()
-            del work  # or its arrays would stay until the next round
+            del work  # otherwise the tasks' arrays are kept until the next round
 
     def __enter__(self) -> Threads:
         return self
@@ -88,7 +88,7 @@ class Threads:
 
 
 class _Round:
-    """The tasks of one `map`: whoever takes part draws the next one until none is left."""
+    """The tasks of one `map`; each thread that takes part runs the next one until none is left."""
 
     def __init__(self, function: Callable[..., Any], tasks: Sequence[Any]) -> None:
         self._function, self._tasks = function, tasks
@@ -100,14 +100,14 @@ class _Round:
         self._is_done.acquire()
 
     def take_part(self) -> None:
-        """Call the function for tasks that nobody has drawn, until none is left."""
-        while (i := self._draw()) is not None:
+        """Run tasks that no thread has taken, until none is left."""
+        while (i := self._take()) is not None:
             try:
                 self._results[i] = self._function(self._tasks[i])
-            except BaseException as error:  # the caller's to raise, whoever met it
+            except BaseException as error:  # raised in the thread that called `map`
                 self._errors[i] = error
                 if not isinstance(error, Exception):
-                    self._begin_no_more()
+                    self._drop_remaining()
             with self._lock:
                 self._left -= 1
                 is_last = self._left == 0
@@ -115,18 +115,18 @@ class _Round:
                 self._is_done.release()
 
     def results(self) -> list[Any]:
-        """Wait until all tasks have ended; return what they gave."""
+        """Wait until all tasks have ended; return their results."""
         self._is_done.acquire()
         if self._errors:
             raise self._errors[min(self._errors)]
         return self._results
 
-    def _begin_no_more(self) -> None:
+    def _drop_remaining(self) -> None:
         with self._lock:
             self._left -= len(self._tasks) - self._next
             self._next = len(self._tasks)
 
-    def _draw(self) -> int | None:
+    def _take(self) -> int | None:
         with self._lock:
             if self._next == len(self._tasks):
                 return None

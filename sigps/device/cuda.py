@@ -1,4 +1,4 @@
-"""An NVIDIA GPU as a device: what it is, memory on it (CuPy), and kernels from cubins (the CUDA driver)."""
+"""An NVIDIA GPU as a device: its properties (CuPy), and modules and kernels from cubins (the CUDA driver)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ __all__ = ["Gpu", "Kernel", "Module", "find_gpu", "is_available", "reachable", "
 
 @dataclass(frozen=True)
 class Gpu:
-    """What the engine needs to know of a GPU.
+    """Properties of a GPU.
 
     Attributes:
-        ordinal: Its number among those that this process sees.
+        ordinal: Its number among the GPUs that are visible to this process.
+        name: The product's name.
         arch: Its architecture, as in `sm_90`.
-        num_sms: Its multiprocessors.
-        shared_bytes: Shared memory that a block can have.
-        gigabytes_per_second: What its memory moves at most.
-        bus_id: Its name on this host, whatever number it has in a process.
+        num_sms: Streaming multiprocessors.
+        shared_bytes: The most shared memory of a block.
+        gigabytes_per_second: Peak bandwidth of its memory, 10**9 bytes.
+        bus_id: Its PCI address on this host, the same in every process.
     """
 
     ordinal: int
@@ -39,7 +40,7 @@ class Gpu:
 
 
 def is_available() -> bool:
-    """Tell whether programs can run on a GPU here: there is one, and CuPy, numba-cuda and cuda.core."""
+    """Return whether programs can run on a GPU here: a GPU, CuPy, numba-cuda and cuda.core are present."""
     return not what_is_missing()
 
 
@@ -47,10 +48,10 @@ def find_gpu(ordinal: int = 0) -> Gpu:
     """Return a GPU and make it the current one of this thread.
 
     Args:
-        ordinal: Its number; beyond the last one they are counted from 0 again.
+        ordinal: Its number, taken modulo the number of GPUs.
 
     Raises:
-        DeviceError: If there is none, or a package is missing; it says which.
+        DeviceError: If there is no GPU, or a package is missing; names it.
     """
     missing = what_is_missing()
     if missing:
@@ -87,7 +88,7 @@ def _bus_id(ordinal: int) -> str:
 
 @functools.cache
 def reachable(gpu: Gpu) -> tuple[str, ...]:
-    """Return the other GPUs, by their names on this host, whose memory a GPU can write to."""
+    """Return the bus ids of the other GPUs of this host whose memory a GPU can write to."""
     import cupy
 
     runtime = cupy.cuda.runtime
@@ -111,9 +112,9 @@ def _gigabytes_per_second(ordinal: int) -> float:
 
 @functools.cache
 def what_is_missing() -> str:
-    """Tell what stands in the way of `device="cuda"` here; empty where nothing does.
+    """Return why `device="cuda"` cannot be used here; an empty string if it can.
 
-    Takes under a millisecond where a package or the NVIDIA driver is missing, and a second where CuPy has to say.
+    Takes under a millisecond where a package or the NVIDIA driver is missing, and a second where CuPy is imported.
     """
     import importlib.util
 
@@ -133,7 +134,7 @@ def what_is_missing() -> str:
 
 
 def _has_driver() -> bool:
-    """Tell whether the CUDA driver's library can be loaded; it is not initialised."""
+    """Return whether the CUDA driver's library can be loaded; it is not initialised."""
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -142,7 +143,7 @@ def _has_driver() -> bool:
 
 
 class Module:
-    """A cubin, loaded into the current GPU."""
+    """A cubin that is loaded into the current GPU."""
 
     def __init__(self, cubin: bytes) -> None:
         from cuda.bindings import driver
@@ -150,10 +151,10 @@ class Module:
         self._module = _checked(driver.cuModuleLoadData(cubin))
 
     def kernel(self, name: str) -> Kernel:
-        """Return one of its kernels.
+        """Return a kernel by its name.
 
         Raises:
-            DeviceError: If it has none of that name.
+            DeviceError: If the module has no kernel of that name.
         """
         from cuda.bindings import driver
 
@@ -169,22 +170,22 @@ class Kernel:
         self._driver, self._function = driver, function
 
     def static_shared_bytes(self) -> int:
-        """Return the shared memory that a block takes by itself."""
+        """Return the static shared memory of a block, in bytes."""
         what = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
         return int(_checked(self._driver.cuFuncGetAttribute(what, self._function)))
 
     def allow_shared_bytes(self, num_bytes: int) -> None:
-        """Let launches ask for up to so much more of it."""
+        """Allow launches with up to `num_bytes` of dynamic shared memory a block."""
         what = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         _checked(self._driver.cuFuncSetAttribute(self._function, what, num_bytes))
 
     def blocks_per_sm(self, num_threads: int, shared_bytes: int = 0) -> int:
-        """Return how many blocks of so many threads a multiprocessor holds at once."""
-        ask = self._driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
-        return int(_checked(ask(self._function, num_threads, shared_bytes)))
+        """Return how many blocks of `num_threads` threads are resident on a multiprocessor at once."""
+        count = self._driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
+        return int(_checked(count(self._function, num_threads, shared_bytes)))
 
     def largest_cluster(self, num_threads: int, shared_bytes: int = 0) -> int:
-        """Return how many blocks a cluster can have, and let launches ask for it."""
+        """Return how many blocks a cluster can have, and allow launches with clusters of that size."""
         what = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
         _checked(self._driver.cuFuncSetAttribute(self._function, what, 1))
         config = _launch_config(16, num_threads, shared_bytes)
@@ -193,7 +194,7 @@ class Kernel:
     def launch_cluster(
         self, num_blocks: int, num_threads: int, parameters: Sequence[Any], *, shared_bytes: int = 0
     ) -> None:
-        """Start the kernel on CuPy's current stream as one cluster of blocks, and do not wait."""
+        """Launch the kernel on CuPy's current stream as one cluster of blocks; does not wait."""
         import cupy
 
         attribute = self._driver.CUlaunchAttribute()
@@ -215,14 +216,14 @@ class Kernel:
         shared_bytes: int = 0,
         cooperative: bool = False,
     ) -> None:
-        """Start the kernel on CuPy's current stream, and do not wait.
+        """Launch the kernel on CuPy's current stream; does not wait.
 
         Args:
-            num_blocks: Blocks.
-            num_threads: Threads of each.
+            num_blocks: Blocks of the grid.
+            num_threads: Threads of a block.
             parameters: NumPy scalars and structures by value, CuPy arrays by their address.
             shared_bytes: Dynamic shared memory of a block.
-            cooperative: Whether all blocks must be resident at once; else an error.
+            cooperative: Whether all blocks must be resident at once; if they cannot be, that is an error.
         """
         import cupy
 
@@ -245,7 +246,7 @@ def _launch_config(num_blocks: int, num_threads: int, shared_bytes: int) -> Any:
 
 
 def _packed(parameters: Sequence[Any]) -> tuple[list[NDArray[Any]], NDArray[np.uint64]]:
-    """Return parameters in memory, which a launch reads, and where each of them lies."""
+    """Return copies of the parameters, which must live until the launch call returns, and the address of each."""
     import cupy
 
     values = [
@@ -255,7 +256,7 @@ def _packed(parameters: Sequence[Any]) -> tuple[list[NDArray[Any]], NDArray[np.u
 
 
 def _checked(outcome: tuple[Any, ...]) -> Any:
-    """Return what a call of the driver gives, if it went well."""
+    """Return the result of a driver call; raise DeviceError if it failed."""
     if int(outcome[0]) != 0:
-        raise DeviceError(f"the CUDA driver says {outcome[0].name}")
+        raise DeviceError(f"the CUDA driver reports {outcome[0].name}")
     return outcome[1] if len(outcome) > 1 else None

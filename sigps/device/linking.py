@@ -19,13 +19,13 @@ def compile_source(source: str, name: str, arch: str, defines: Mapping[str, str]
 
     Args:
         source: The text.
-        name: The file's name, for messages.
+        name: The file's name, for error messages.
         arch: As in `sm_90`.
-        defines: Macros; a name may carry parameters.
-        include: Where `#include "..."` looks.
+        defines: Macros; a name may have parameters.
+        include: The folder of `#include "..."`.
 
     Raises:
-        DeviceError: If the source or a macro is wrong: what the compiler says.
+        DeviceError: If the source or a macro is wrong; holds the compiler's messages.
     """
     from cuda.core import Program, ProgramOptions
 
@@ -47,7 +47,7 @@ def link_modules(modules: Sequence[bytes], arch: str) -> bytes:
     """Link LTO-IR to a cubin, with calls between the modules inlined; about 0.2 s.
 
     Raises:
-        DeviceError: If a function is missing, or the architecture is not known: what the linker says.
+        DeviceError: If a function is missing or the architecture is unknown; holds the linker's messages.
     """
     from cuda.core import Linker, LinkerOptions, ObjectCode
 
@@ -60,13 +60,13 @@ def link_modules(modules: Sequence[bytes], arch: str) -> bytes:
 
 
 def toolchain_versions() -> str:
-    """Return the versions that compiled code depends on, without loading what they are the versions of.
+    """Return the versions that compiled code depends on, from package metadata, without loading the libraries.
 
-    Where a library is no wheel, it is loaded and asked.
+    A library that was not installed as a wheel is loaded, and reports its version.
     """
     found = {name: _version(name) for name in _TOOLCHAIN}
-    for names, ask in zip(_LIBRARIES, (_nvrtc_version, _nvjitlink_version), strict=True):
-        found[names[0]] = next((v for v in map(_version, names) if v), None) or ask()
+    for names, loaded_version in zip(_LIBRARIES, (_nvrtc_version, _nvjitlink_version), strict=True):
+        found[names[0]] = next((v for v in map(_version, names) if v), None) or loaded_version()
     return repr(found)
 
 

@@ -17,26 +17,26 @@ __all__ = ["Nccl", "connect", "why_not"]
 
 @functools.cache
 def why_not() -> str:
-    """Tell why NCCL cannot be used in this process; empty where it can."""
+    """Return why NCCL cannot be used in this process; an empty string if it can."""
     try:
         from cupy.cuda import nccl
 
         nccl.get_version()
-    except Exception as error:  # a library that does not load fails in its own ways
+    except Exception as error:  # which exception a library raises that cannot be loaded is not specified
         return f"CuPy finds no NCCL ({error or type(error).__name__}); pip install nvidia-nccl-cu13, or -cu12"
     return ""
 
 
 class Nccl:
-    """The ranks of a group, each with the GPU that is current on it, and no two with one.
+    """An NCCL communicator over the ranks of a group, each with its current GPU; no two ranks may share one.
 
-    Making it is collective, and takes about a second.
+    Construction is collective and takes about a second.
 
     Args:
         group: The ranks.
 
     Raises:
-        DeviceError: If NCCL cannot connect them; it says what NCCL says.
+        DeviceError: If NCCL cannot connect the GPUs; holds NCCL's message.
     """
 
     def __init__(self, group: Group) -> None:
@@ -57,7 +57,8 @@ class Nccl:
     def all_to_all(self, parts: Sequence[Any]) -> list[Any]:
         """Send `parts[r]` (1-D CuPy arrays, one dtype on all ranks) to rank r; return what each rank sent here.
 
-        Collective. Lengths go through the host; arrays are moved on the current stream, and nobody waits for it.
+        Collective. The host exchanges the lengths and waits for them. The arrays are moved on the current stream, for
+        which the host does not wait.
         """
         import cupy
 
@@ -84,7 +85,7 @@ _connected: weakref.WeakKeyDictionary[Group, Nccl] = weakref.WeakKeyDictionary()
 
 
 def connect(group: Group) -> Nccl:
-    """Return the connection of a group, made once. Collective."""
+    """Return the communicator of a group, constructed once. Collective."""
     if group not in _connected:
         _connected[group] = Nccl(group)
     return _connected[group]

@@ -1,6 +1,6 @@
-"""Memory of one GPU that other processes of the host can write to (CUDA IPC).
+"""Buffers of a GPU that other processes of the host can map and write to (CUDA IPC).
 
-A window is an allocation of its own: a handle names a whole allocation.
+Each is a separate allocation, because an IPC handle names a whole allocation.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _GRANULE = 1 << 21
 
 
 def allocate(num_bytes: int) -> Any:
-    """Return device memory, [at least num_bytes] uint8, that a handle can be made of.
+    """Allocate a buffer, [at least num_bytes] uint8, that `handle_of` accepts.
 
     Raises:
-        MemoryError: If there is none.
+        MemoryError: If the GPU has too little free memory.
     """
     import cupy
 
@@ -28,25 +28,25 @@ def allocate(num_bytes: int) -> Any:
     try:
         memory = cupy.cuda.MemoryPointer(cupy.cuda.memory.Memory(size), 0)
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise MemoryError(f"{size:,} bytes cannot be taken in one piece ({error})") from error
+        raise MemoryError(f"{size:,} bytes cannot be allocated in one piece ({error})") from error
     return cupy.ndarray((size,), dtype=cupy.uint8, memptr=memory)
 
 
-def handle_of(window: Any) -> NDArray[np.int64]:
-    """Return what another process opens it with, [8]."""
+def handle_of(buffer: Any) -> NDArray[np.int64]:
+    """Return the IPC handle, [8], with which another process maps a buffer."""
     import cupy
 
-    return np.frombuffer(cupy.cuda.runtime.ipcGetMemHandle(window.data.ptr), dtype=np.int64)
+    return np.frombuffer(cupy.cuda.runtime.ipcGetMemHandle(buffer.data.ptr), dtype=np.int64)
 
 
 class Opened:
-    """A window of another process, mapped here.
+    """A buffer of another process, mapped into this one.
 
     Args:
-        handle: What `handle_of` returned there.
+        handle: What `handle_of` returned in the process that owns it.
 
     Attributes:
-        address: Where it begins here.
+        address: The address of its first byte in this process.
     """
 
     def __init__(self, handle: NDArray[np.int64]) -> None:
@@ -56,5 +56,5 @@ class Opened:
         self.address = int(cupy.cuda.runtime.ipcOpenMemHandle(handle.tobytes()))
 
     def close(self) -> None:
-        """Unmap it; the owner frees it after that."""
+        """Unmap the buffer. Its owner must free it only after that."""
         self._close(self.address)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from sigps.kernels.cpu.arguments import SENDERS_ALL, SENDERS_BITMAP, SENDERS_NONE, SENDERS_TEST_EACH
 from sigps.kernels.cpu.fused import is_push_cheaper
-from sigps.kernels.cpu.loops import EVERYBODY, MOST, NOBODY, SOME
 
 __all__ = [
     "GPU_PULL_GAIN",
@@ -19,9 +19,9 @@ __all__ = [
     "PULL_GAIN_EARLY",
     "Direction",
     "Schedule",
-    "choose_asking",
     "choose_direction",
     "choose_release",
+    "choose_sender_filter",
     "pull_gain",
 ]
 
@@ -88,7 +88,9 @@ def choose_direction(
     return "push" if is_cheaper else "pull"
 
 
-def choose_asking(*, sent: int, could_send: int, sent_edges: int, num_edges: int, stops_early: bool) -> int:
+def choose_sender_filter(
+    *, sent: int, could_send: int, sent_edges: int, num_edges: int, stops_early: bool
+) -> int:
     """Choose how a pull finds out which of a vertex's in-neighbours sent.
 
     Args:
@@ -99,16 +101,16 @@ def choose_asking(*, sent: int, could_send: int, sent_edges: int, num_edges: int
         stops_early: Whether a pull may stop before it has seen all.
 
     Returns:
-        NOBODY, SOME, MOST or EVERYBODY, as `kernels.cpu.gather_combined` explains them.
+        One of SENDERS_NONE to SENDERS_ALL, as `kernels/cpu/arguments.py` explains them.
 
-    >>> choose_asking(sent=0, could_send=9, sent_edges=0, num_edges=50, stops_early=False) == NOBODY
+    >>> choose_sender_filter(sent=0, could_send=9, sent_edges=0, num_edges=50, stops_early=False) == SENDERS_NONE
     True
     """
     if sent == 0:
-        return NOBODY
+        return SENDERS_NONE
     if sent == could_send:
-        return EVERYBODY
-    return MOST if stops_early or sent_edges * 10 > num_edges * 9 else SOME
+        return SENDERS_ALL
+    return SENDERS_TEST_EACH if stops_early or sent_edges * 10 > num_edges * 9 else SENDERS_BITMAP
 
 
 MAX_ROUNDS = 4

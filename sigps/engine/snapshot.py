@@ -30,7 +30,7 @@ class Snapshot:
     Attributes:
         superstep: The one that comes next.
         gids: [num_owned], in any order.
-        status: [num_owned] uint8: `kernels.cpu.ACTIVE`, `HALTED` or `RETIRED`.
+        status: [num_owned] uint8: `kernels.cpu.arguments.ACTIVE`, `HALTED` or `RETIRED`.
         states: [num_owned] each, in the program's order.
         in_flight: What `ends` and `values` are.
         ends: Gids of the senders of records, of the targets of slots and messages.

@@ -1,6 +1,6 @@
-"""The arrays that make a graph, as building and the native store hand them over, and as files are written from them.
+"""The arrays of a graph: what building and the native store return, and what writers take.
 
-`sigps.graph.graph.Graph` is these arrays with what users do with them; nothing below it needs more than this page.
+`sigps.graph.graph.Graph` adds the methods of users to them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A hash of a whole graph that does not depend on how its rows lie on ranks."""
+"""A hash of a whole graph that does not depend on the number of ranks."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _PIECE_EDGES = 1 << 20
 def fingerprint(graph: Graph) -> str:
     """Return a hash of the ids, the edges and their columns: 16 hexadecimal digits. Collective.
 
-    Every edge and every id is hashed by itself, and what they come to is added up, so it costs one pass and no order.
-    Computed once a graph.
+    Each edge and each id is hashed separately and the hashes are added modulo 2**64, so their order does not matter.
+    Computed once a graph, in one pass.
     """
     return graph.derived("fingerprint", lambda: _fingerprint(graph))
 
 
 def _fingerprint(graph: Graph) -> str:
-    own = np.array([_of_edges(graph), _of_ids(graph)], dtype=np.uint64)
+    own = np.array([_hash_edges(graph), _hash_ids(graph)], dtype=np.uint64)
     edges, ids = graph.group.all_reduce(own, "sum").tolist()
     counts = f"{graph.num_vertices} {graph.num_edges} {graph.directed} {graph.ids.kind} {graph.ids.base}"
     text = f"{edges} {ids} {counts} {[(n, c.dtype.str) for n, c in graph.columns.items()]}".encode()
     return f"{zlib.crc32(text):08x}{(edges ^ ids) & 0xFFFFFFFF:08x}"
 
 
-def _of_edges(graph: Graph) -> np.uint64:
+def _hash_edges(graph: Graph) -> np.uint64:
     total = np.uint64(0)
     bounds = np.searchsorted(graph.offsets, np.arange(0, graph.targets.size, _PIECE_EDGES, dtype=np.uint64))
     rows = [*np.unique(bounds).tolist(), graph.num_rows]
@@ -48,15 +48,15 @@ def _of_edges(graph: Graph) -> np.uint64:
     return total
 
 
-def _of_ids(graph: Graph) -> np.uint64:
+def _hash_ids(graph: Graph) -> np.uint64:
     table = graph.ids.table
     if table is None or table.size == 0:
         return np.uint64(0)
     words = np.arange(graph.ids.first_row, graph.ids.first_row + table.size, dtype=np.uint64)
     if table.dtype.kind == "U":
         letters = np.ascontiguousarray(table).view(np.uint32).reshape(table.size, -1)
-        for place in range(letters.shape[1]):  # the width of the longest id
-            words = np.where(letters[:, place] > 0, splitmix64(words) + letters[:, place], words)
+        for letter in letters.T:  # as many as the longest id has
+            words = np.where(letter > 0, splitmix64(words) + letter, words)
     else:
         words = splitmix64(words) + _bits(table)
     return _sum(np.uint64(0), words)
@@ -70,5 +70,6 @@ def _bits(values: NDArray[np.generic]) -> NDArray[np.uint64]:
 
 
 def _sum(total: np.uint64, words: NDArray[np.uint64]) -> np.uint64:
+    # Sums of arrays wrap around without the warning that sums of scalars give.
     both = np.array([total, splitmix64(words).sum(dtype=np.uint64)], dtype=np.uint64)
     return both.sum(dtype=np.uint64)  # type: ignore[no-any-return]

@@ -1,7 +1,7 @@
-"""The graph that programs run on: its arrays, and what users do with them.
+"""The graph that programs run on: its arrays, and the methods of users.
 
-`Graph` stands above everything that makes one: `from_edges` and its kin are methods of the class that users hold, so
-builders, readers of other structures and the native store work on `GraphArrays`, and no import leads back up.
+`Graph` imports what makes graphs, because `from_edges` and the like are its methods. Building, formats and the native
+store therefore return and take `GraphArrays`, and do not import `Graph`.
 """
 
 from __future__ import annotations
@@ -67,25 +67,25 @@ class Graph(GraphArrays):
     ) -> Graph:
         """Build a graph from arrays of edge ends. Collective; O(edges log degree).
 
-        An array may live on a GPU (CuPy, Numba, PyTorch, whatever has `__cuda_array_interface__` or DLPack); it is
-        copied to the host, where the graph is built, and that needs CuPy.
+        An array may be in GPU memory (of CuPy, Numba, PyTorch, or any with `__cuda_array_interface__` or DLPack). It is
+        copied to the host, where the graph is built, by CuPy.
 
         Args:
             sources: [edges], whole numbers within int64 or strings.
             targets: [edges], of the same kind.
             weights: [edges], numbers without NaN; kept as int64, float32 or float64.
             directed: Whether edges have a direction.
-            vertices: Ids that are vertices even without an edge.
+            vertices: Ids of vertices, with or without an edge.
             columns: Further named edge columns, [edges] each.
-            duplicates: What becomes of parallel edges: `"keep"`, `"drop"` (the first stays), or one edge
-                whose weight is the `"sum"`, `"min"` or `"max"`.
+            duplicates: What to do with parallel edges: `"keep"`, `"drop"` all but the first, or replace them by
+                one edge whose weight is the `"sum"`, `"min"` or `"max"`.
             self_loops: `"keep"` or `"drop"`.
-            local: On several ranks, whether every rank brings a different share of the edges; otherwise all
-                bring the same and each keeps its share.
-            group: The ranks that build together; None for those that the launcher started.
+            local: On several ranks, whether every rank gives different edges; otherwise all ranks give the same
+                arrays, and each uses its share.
+            group: The ranks of the graph; None for those that the launcher started.
 
         Raises:
-            GraphError: If ids, weights, lengths or options are wrong, or CuPy is missing for an array on a GPU.
+            GraphError: If ids, weights, lengths or options are wrong, or CuPy is missing for an array in GPU memory.
 
         >>> graph = Graph.from_edges([10, 10, 30], [20, 30, 10])
         >>> graph.num_vertices, graph.offsets.tolist(), graph.targets.tolist()
@@ -145,18 +145,19 @@ class Graph(GraphArrays):
         self_loops: SelfLoops = "keep",
         group: Group | None = None,
     ) -> Graph:
-        """Build a graph from a NetworkX graph, directed if that is; nodes are ints or strings. Collective.
+        """Build a graph from a NetworkX graph, directed or not as that is; its nodes are ints or strings. Collective.
 
         Args:
             source: The graph; the same on all ranks.
-            weight: The attribute that is the weight; an edge without it weighs 1 if any has it. None: none.
-            columns: Further edge columns: name to attribute. Every edge needs it.
+            weight: The attribute that is the weight, 1 for edges without it; no weights if no edge has it. None reads
+                none.
+            columns: Further edge columns: name to attribute, which every edge must have.
             duplicates: As in `from_edges`, for multigraphs.
             self_loops: `"keep"` or `"drop"`.
             group: As in `from_edges`.
 
         Raises:
-            GraphError: If nodes are no ids or an attribute is missing or no number.
+            GraphError: If a node is neither an int nor a string, or an attribute is missing or no number.
         """
         group = world() if group is None else group
         found = structures.read_networkx(source, weight, columns or {}, group)
@@ -188,11 +189,11 @@ class Graph(GraphArrays):
             weight: The column of weights, None for none.
             columns: Further edge columns: name to column.
             directed: As in `from_edges`, like all below.
-            vertices: Ids that are vertices even without an edge.
-            duplicates: What becomes of parallel edges.
+            vertices: Ids of vertices, with or without an edge.
+            duplicates: What to do with parallel edges.
             self_loops: `"keep"` or `"drop"`.
-            local: Whether every rank brings a different share.
-            group: The ranks that build together.
+            local: Whether every rank gives different edges.
+            group: The ranks of the graph.
 
         Raises:
             GraphError: If a column is missing, has missing values, or holds neither ids nor numbers.
@@ -206,7 +207,7 @@ class Graph(GraphArrays):
     def to_scipy(self) -> scipy.sparse.csr_array[Any]:
         """Return the adjacency matrix; on several ranks this rank's rows of it, [num_rows, num_vertices].
 
-        Entries are weights, 1.0 without. Parallel edges are entries of their own, which SciPy adds up.
+        Entries are weights, or 1.0. Parallel edges are separate entries, which SciPy adds up.
         """
         return structures.to_scipy(self)
 
@@ -223,15 +224,13 @@ class Graph(GraphArrays):
         store.save(self, path, in_edges=self.in_edges() if in_edges and self.directed else None)
 
     def derived(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return what is derived from this graph, made once and kept as long as the graph lives.
+        """Return the result of `make`, computed by the first call with this key and kept as long as the graph.
 
-        This is the one place for such things; a graph is immutable, so they stay valid. If `make` raises, nothing is
-        kept.
+        All caches of what follows from a graph are kept here. The graph is immutable, so they stay valid.
 
         Args:
-            key: Names it; a key stands for one type of result.
-            make: Makes it, the first time. Where it is collective, all ranks call this with the same keys in the same
-                order.
+            key: Identifies the result and its type.
+            make: Computes it. If it raises, nothing is kept. If it is collective, so is this call.
 
         >>> graph = Graph.from_edges([0, 1], [1, 2])
         >>> graph.derived("degrees", graph.out_degrees) is graph.derived("degrees", graph.out_degrees)
@@ -243,12 +242,12 @@ class Graph(GraphArrays):
         return found
 
     def in_edges(self) -> InEdges:
-        """Return the edges by target; made once. O(edges) the first time, one process only.
+        """Return the edges by target, computed once, O(edges). One process only.
 
-        For an undirected graph they are the very arrays of the rows.
+        Those of an undirected graph share the arrays of its rows.
 
         Raises:
-            GraphError: On several ranks, where no rank has all edges.
+            GraphError: On several ranks, because no rank holds all edges.
         """
         if self.group.size > 1:
             raise GraphError(
@@ -264,9 +263,9 @@ class Graph(GraphArrays):
         return self.by_target
 
     def undirected(self) -> Graph:
-        """Return the graph with every edge in both directions; made once. Collective; O(edges log degree).
+        """Return the graph with every edge in both directions, computed once. Collective; O(edges log degree).
 
-        An undirected graph is its own. An edge that has its reverse already becomes parallel to it.
+        An undirected graph is returned as it is. If an edge's reverse is in the graph, the two become parallel edges.
 
         >>> Graph.from_edges([0, 1], [1, 2]).undirected().targets.tolist()
         [1, 0, 2, 1]
@@ -276,13 +275,13 @@ class Graph(GraphArrays):
         return self.derived("undirected", lambda: Graph.of(both_ways.undirected(self)))
 
     def both_ways(self) -> Graph:
-        """Return the graph with every edge in both its ends' rows; made once. Collective; O(edges log degree).
+        """Return the graph with every edge in both its ends' rows, computed once. Collective; O(edges log degree).
 
-        Two columns tell an edge's direction: `leads_out` is true in the row of its source, `leads_in` in that of its
-        target. A loop is there once and leads both ways, as do all edges of an undirected graph.
+        Two bool columns give an edge's direction: `leads_out` is true in the row of its source, `leads_in` in that of
+        its target. A self-loop is stored once, and both are true for it, as for all edges of an undirected graph.
 
         Raises:
-            GraphError: If there are columns of these names already.
+            GraphError: If the graph has a column of one of these names.
 
         >>> both = Graph.from_edges([0, 1], [1, 2]).both_ways()
         >>> both.targets.tolist(), both.columns["leads_out"].tolist()
@@ -334,20 +333,20 @@ def build_graph(
 ) -> Graph:
     """Build a graph from this rank's share of its edges. Collective.
 
-    The result depends only on the edges in the order of ranks and chunks, not on how they are cut up.
+    The result depends only on the edges in the order of ranks and chunks, not on where chunks begin.
     An undirected edge is stored in both its ends' rows, a self-loop once.
 
     Args:
-        chunks: This rank's edges; consumed once. Ids are int64-able or str, the same kind everywhere.
+        chunks: This rank's edges, iterated once. Ids are integers within int64 or str, of one kind on all ranks.
         directed: Whether edges have a direction.
-        group: The ranks that build together; None for those that the launcher started.
-        vertices: Ids that are vertices with or without an edge; on several ranks, any share of them.
+        group: The ranks of the graph; None for those that the launcher started.
+        vertices: Ids of vertices, with or without an edge; on several ranks, any share of them.
         duplicates: `"keep"` parallel edges, `"drop"` all but the first given, or reduce their weights by
             `"sum"`, `"min"` or `"max"` (other columns keep the first). Undirected, (u, v) repeats (v, u).
-        self_loops: `"keep"` or `"drop"`; a vertex of a dropped self-loop stays.
+        self_loops: `"keep"` or `"drop"`, which keeps the vertex.
         ids: `"table"`: the vertices are the ids that occur. `"identity"`: they are 0..num_vertices - 1.
         num_vertices: Needed with `ids="identity"`.
-        report: The account to fill in; None starts one.
+        report: The report to complete; None for a new one.
 
     Raises:
         GraphError: If ids, weights, lengths or options are wrong.
@@ -370,7 +369,7 @@ _BLOCK_EDGES = 1 << 23
 
 
 def _built(found: EdgeInput, duplicates: Duplicates, self_loops: SelfLoops, group: Group) -> Graph:
-    """Build the graph of what was read from another structure. Collective."""
+    """Build the graph of edges that were read from a structure in memory. Collective."""
     return build_graph(
         found.chunks,
         directed=found.directed,
@@ -385,7 +384,7 @@ def _built(found: EdgeInput, duplicates: Duplicates, self_loops: SelfLoops, grou
 
 
 def _own_vertices(vertices: ArrayLike | None, local: bool, group: Group) -> ArrayLike | None:
-    """Return this rank's share of ids that all ranks bring, or all of them if each rank brings its own."""
+    """Return this rank's share of the ids, or all of them if every rank gives different ones."""
     return vertices if vertices is None or local else own_share(as_ids(vertices, "vertices"), group)
 
 

@@ -1,6 +1,6 @@
-"""The user's vertex ids (oids) and the ids 0..n-1 that everything inside uses (gids).
+"""The map between the user's vertex ids (oids) and the global ids 0..n-1 (gids) that all other modules use.
 
-gid g is the g-th smallest oid, on any number of ranks. Ids that are consecutive need no table.
+gid g is the g-th smallest oid, on any number of ranks. Consecutive oids need no table.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Ids:
         row_bounds: NDArray[np.int64],
         group: Group,
     ) -> None:
-        """Hold the parts; use `identity`, `range` or `of` instead."""
+        """Hold finished parts; `identity`, `range` and `of` construct them."""
         self.num_vertices = num_vertices
         self._base = base
         self._table = table
@@ -66,13 +66,13 @@ class Ids:
         Args:
             table: int64 or str; on several ranks this rank's slice of it. Collective.
             group: The ranks that hold the slices; None for one process.
-            row_bounds: Where the slices begin and end, [size + 1]; needed on several ranks.
+            row_bounds: [size + 1], the bounds of the ranks' slices in gids; needed on several ranks.
         """
         if group is None or group.size == 1:
             group, row_bounds = Alone(), np.array([0, table.size])
         if row_bounds is None:
             raise GraphError(
-                "row_bounds is missing: on several ranks it says whose slice of the table is whose"
+                "row_bounds is missing: on several ranks it gives each rank's slice of the table"
             )
         if table.dtype.kind == "U":
             table = _widen(table, group)
@@ -121,14 +121,13 @@ class Ids:
         >>> Ids.of(np.array([3, 10, 20])).to_gids([20, 4, 3])
         array([ 2, -1,  0])
         """
-        asked = np.atleast_1d(as_ids(oids, "ids"))
-        if asked.dtype.kind != "U":
-            asked = asked.astype(np.int64, copy=False)
-        if (asked.dtype.kind == "U") != (self.dtype.kind == "U"):
-            fitting = np.empty(0, dtype=self.dtype)  # still asks: the other ranks may be waiting
-            self._find(fitting)
-            return np.full(asked.size, -1, dtype=np.int64)
-        return self._find(asked)
+        wanted = np.atleast_1d(as_ids(oids, "ids"))
+        if wanted.dtype.kind != "U":
+            wanted = wanted.astype(np.int64, copy=False)
+        if (wanted.dtype.kind == "U") != (self.dtype.kind == "U"):
+            self._find(np.empty(0, dtype=self.dtype))  # collective: the other ranks look theirs up
+            return np.full(wanted.size, -1, dtype=np.int64)
+        return self._find(wanted)
 
     def to_oids(self, gids: ArrayLike) -> NDArray[Any]:
         """Return the oids of `gids`, all within 0..n-1. Collective on several ranks.
@@ -136,22 +135,22 @@ class Ids:
         >>> Ids.of(np.array(["ann", "bob"])).to_oids([1, 0])
         array(['bob', 'ann'], dtype='<U3')
         """
-        asked = np.atleast_1d(np.asarray(gids, dtype=np.int64))
-        if asked.size and not (int(asked.min()) >= 0 and int(asked.max()) < self.num_vertices):
-            raise GraphError(f"a gid is outside 0..{self.num_vertices - 1}: {asked.min()}..{asked.max()}")
+        wanted = np.atleast_1d(np.asarray(gids, dtype=np.int64))
+        if wanted.size and not (int(wanted.min()) >= 0 and int(wanted.max()) < self.num_vertices):
+            raise GraphError(f"a gid is outside 0..{self.num_vertices - 1}: {wanted.min()}..{wanted.max()}")
         if self._table is None:
-            return asked + self._base
+            return wanted + self._base
         table = self._table
         if self._group.size == 1:
-            return table[asked]
+            return table[wanted]
         first = self.first_row
-        owners = np.searchsorted(self._row_bounds, asked, side="right") - 1
-        return query_owners(self._group, owners, asked, lambda gids: table[gids - first])
+        owners = np.searchsorted(self._row_bounds, wanted, side="right") - 1
+        return query_owners(self._group, owners, wanted, lambda gids: table[gids - first])
 
     def _find(self, oids: NDArray[Any]) -> NDArray[np.int64]:
         if self._table is None:
-            known = (oids >= self._base) & (oids < self._base + self.num_vertices)
-            return np.where(known, oids - self._base, -1)
+            is_vertex = (oids >= self._base) & (oids < self._base + self.num_vertices)
+            return np.where(is_vertex, oids - self._base, -1)
         if self._group.size == 1:
             return _search(self._table, oids, 0)
         table, first = self._table, self.first_row
@@ -173,6 +172,6 @@ def _search(table: NDArray[Any], oids: NDArray[Any], first: int) -> NDArray[np.i
 
 
 def _widen(strings: NDArray[Any], group: Group) -> NDArray[Any]:
-    """Give strings the same width on all ranks: an exchange needs one dtype."""
+    """Return strings as a dtype of the same width on all ranks, as exchanges need. Collective."""
     width = int(group.all_reduce(np.array([strings.dtype.itemsize // 4]), "max")[0])
     return strings.astype(f"<U{max(width, 1)}", copy=False)

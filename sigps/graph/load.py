@@ -1,4 +1,4 @@
-"""The one door for graph files: `load` finds the format, reads, builds and accounts for it."""
+"""Load graph files: find the format, read, build, report; and open native stores."""
 
 from __future__ import annotations
 
@@ -44,33 +44,33 @@ def load(
 ) -> Graph:
     r"""Read a graph file, compressed (.gz, .xz, .zst, .bz2) or not. Collective: each rank keeps its share.
 
-    Text is read in blocks that several threads parse; the whole text is never in memory. The graph's
-    `report` tells what was found, kept, dropped and skipped.
+    Text is read in blocks that several threads parse, never as a whole. The graph's `report` counts what was kept,
+    dropped and skipped.
 
     Args:
-        path: The file; for `ldbc` one of its files or their common beginning, for `store` its folder.
-        format: `"auto"` goes by the suffix and the first lines. Otherwise a name in
+        path: The file; for `ldbc` one of its files or the common beginning of their names, for `store` its folder.
+        format: `"auto"` infers it from the suffix and the first lines. Otherwise a name in
             `sigps.graph.formats.table`: `"snap"` (or `"edges"`), `"csv"`, `"tsv"`, `"mtx"`, `"metis"`,
             `"dimacs"`, `"ldbc"`, `"adjacency"`, `"parquet"`, `"arrow"` or `"store"`.
-        directed: Whether edges have a direction. None takes what the format says, True where it does not.
+        directed: Whether edges have a direction. None: as the file declares, True if its format declares nothing.
         weights: None reads the weights that the format declares (mtx, metis, dimacs, ldbc), and of edge
             lists none. True requires weights; in edge lists it is the column named `weight`, else the
             third. A column's name, its number from 0, or either with a type, as in `(3, "int64")`, chooses
             one. False reads none.
-        columns: Further edge columns by the name that they get: `{"time": 2}` or `{"time": (2, "int64")}`.
+        columns: Further edge columns, by name: `{"time": 2}` or `{"time": (2, "int64")}`.
         source: The column of source ids: a name or a number from 0.
         target: The column of target ids.
-        delimiter: What separates fields, one character or `"whitespace"`. None goes by the first rows.
-        comment: What begins a comment line. None means `#`, `%` and `//`.
-        header: Whether the first row names the columns. None goes by the first rows.
+        delimiter: The separator of fields, one character or `"whitespace"`. None infers it from the first rows.
+        comment: The beginning of comment lines. None means `#`, `%` and `//`.
+        header: Whether the first row names the columns. None infers it from the first rows.
         ids: `"int"` (the default for text) or `"string"`, any text.
         duplicates: `"keep"` parallel edges, `"drop"` all but the first, or reduce their weights by
             `"sum"`, `"min"` or `"max"`.
         self_loops: `"keep"` or `"drop"`.
-        group: The ranks that load together; None for those that the launcher started.
+        group: The ranks of the graph; None for those that the launcher started.
 
     Raises:
-        GraphError: If the file is missing, damaged or wrong; names the file and, where known, the line.
+        GraphError: If the file is missing, damaged or wrong; names the file and, if known, the line.
         ConfigError: If the format does not take an option.
 
     >>> import pathlib, tempfile
@@ -128,7 +128,7 @@ def open_store(path: str | os.PathLike[str], group: Group | None = None, verify:
 def _reader(
     path: Path, format: str, options: LoadOptions, *, reduces: bool
 ) -> Callable[[Path, LoadOptions, Group], EdgeInput] | None:
-    """Return what reads the file, None for a native store, which is opened.
+    """Return the reader of a file, None for a native store, which needs none.
 
     Raises:
         GraphError: If the file is missing.
@@ -157,7 +157,7 @@ def _reader(
 
 
 def _require_listed(path: str | os.PathLike[str], num_listed: int, graph: Graph) -> None:
-    """Refuse edges that name vertices which the file does not list, and vertices listed twice. Collective."""
+    """Raise GraphError if an edge names a vertex that is not listed, or a vertex is listed twice. Collective."""
     num_listed = int(graph.group.all_reduce(np.array([num_listed]), "sum")[0])
     if graph.num_vertices != num_listed:
         too_many = graph.num_vertices > num_listed
@@ -169,7 +169,7 @@ def _require_listed(path: str | os.PathLike[str], num_listed: int, graph: Graph)
 
 
 def _read(found: EdgeInput, group: Group) -> Iterator[EdgeChunk | TextChunk]:
-    """Yield this rank's edges, and then agree with the other ranks that all is well. Collective."""
+    """Yield this rank's edges, then raise if any rank failed or the file's counts are wrong. Collective."""
     error: Exception | None = None
     try:
         yield from found.chunks

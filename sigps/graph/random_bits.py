@@ -1,11 +1,11 @@
 """Random numbers by counter: the i-th number is a pure function of i and a seed.
 
-Nothing has a state, so any rank computes any element in any order, and a graph does not depend on how its
-edges were cut into chunks. The bits come from the finaliser of splitmix64, a bijection of 64-bit words:
+There is no state: any rank computes any element in any order, so a generated graph does not depend on how its
+edges are divided into chunks. The bits come from the finaliser of splitmix64, a bijection of 64-bit words:
 
     bits(counter, lane) = splitmix64(counter * 64 + lane + (seed + 1) * GOLDEN)     (modulo 2**64)
 
-A counter names a thing (an edge, a vertex), a lane one of its up to 64 draws.
+A counter identifies an edge or a vertex, a lane one of its up to 64 draws.
 Paper: Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators. OOPSLA 2014.
 """
 
@@ -62,12 +62,12 @@ def splitmix64_int(word: int) -> int:
 
 
 def seed_key(seed: int) -> int:
-    """Return where a seed's counters start: `(seed + 1) * GOLDEN` modulo 2**64."""
+    """Return the word at which a seed's counters start: `(seed + 1) * GOLDEN` modulo 2**64."""
     return (seed + 1) * GOLDEN & _MASK
 
 
 def subkey(seed: int, purpose: int) -> int:
-    """Return the key that a seed gives to one purpose, such as a permutation; unrelated to its counters."""
+    """Return a seed's key for one purpose, such as a permutation; independent of its counters."""
     return splitmix64_int(splitmix64_int(seed) + purpose)
 
 
@@ -111,15 +111,15 @@ def hash_pairs(first: NDArray[np.int64], second: NDArray[np.int64], seed: int) -
 
 
 def permute(values: NDArray[np.int64], size: int, key: int | NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return where a random permutation of 0 .. size - 1 takes each value.
+    """Return the image of each value under a random permutation of 0 .. size - 1.
 
-    No table is held: a Feistel network permutes the words of just enough bits, and a word that falls outside
-    is sent through again until it falls inside (cycle walking), which takes fewer than two rounds on average.
+    There is no table: a Feistel network permutes the words of ceil(log2(size)) bits, and is applied again to a word of
+    at least `size` until the result is below (cycle walking), fewer than twice on average.
 
     Args:
         values: Whole numbers in 0 .. size - 1.
         size: How many values are permuted, up to 2**63 - 1.
-        key: Names the permutation; an array names one permutation for each value.
+        key: Chooses the permutation; an array chooses one for each value.
 
     Example:
         >>> permute(np.arange(5), 5, key=1).tolist()
@@ -129,7 +129,7 @@ def permute(values: NDArray[np.int64], size: int, key: int | NDArray[np.uint64])
 
 
 def unpermute(values: NDArray[np.int64], size: int, key: int | NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Undo `permute` with the same size and key."""
+    """Return the values that `permute`, with the same size and key, maps to these."""
     return _walk(values, size, key, range(FEISTEL_ROUNDS - 1, -1, -1))
 
 

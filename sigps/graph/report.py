@@ -1,4 +1,4 @@
-"""What loading a graph found: every edge that was kept, dropped or skipped is counted here."""
+"""What loading a graph found: counts of the edges that were kept, dropped and skipped."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ __all__ = ["LoadReport"]
 
 @dataclass
 class LoadReport:
-    """The account of one load, over all ranks.
+    """Counts of one load, over all ranks.
 
-    Loaders fill in `format`, `source`, `rows_skipped` and `notes`; `build_graph` fills in the rest.
+    Loaders write `format`, `source`, `rows_skipped` and `notes`; `build_graph` writes the rest.
 
     Attributes:
         format: The format read, `"memory"` for arrays.
@@ -21,16 +21,16 @@ class LoadReport:
         edges_given: Edges in the input, each counted once.
         edges_stored: Directed edges in the graph; an undirected edge counts twice, its self-loop once.
         duplicates: Given edges that repeat an earlier one.
-        duplicates_policy: What became of them: `"keep"`, `"drop"`, `"sum"`, `"min"` or `"max"`.
+        duplicates_policy: What was done with them: `"keep"`, `"drop"`, `"sum"`, `"min"` or `"max"`.
         self_loops: Given edges from a vertex to itself.
-        self_loops_policy: What became of them: `"keep"` or `"drop"`.
-        rows_skipped: Rows of the file that are no edges (comments, blank lines).
+        self_loops_policy: What was done with them: `"keep"` or `"drop"`.
+        rows_skipped: Rows of the file that are no edges: comments, blank lines, headers.
         isolated: Vertices without an edge.
         base: The smallest id, None for string ids and graphs without vertices.
-        id_map: How ids become 0..n-1: `"identity"`, `"range"`, `"table"` or `"strings"`.
+        id_map: The kind of the map from ids to 0..n-1: `"identity"`, `"range"`, `"table"` or `"strings"`.
         num_bytes: Bytes of the finished graph, over all ranks.
         seconds: Time from the first byte read to the finished graph, of the slowest rank.
-        notes: What else a loader wants known.
+        notes: Further remarks of the loader.
     """
 
     format: str = "memory"
@@ -59,8 +59,8 @@ class LoadReport:
             [
                 f"{where}({self.format}): {direction}, {self.num_vertices:,} vertices, "
                 f"{self.edges_given:,} edges given, {self.edges_stored:,} stored",
-                f"  duplicates {self.duplicates:,} ({_FATES[self.duplicates_policy]}), "
-                f"self-loops {self.self_loops:,} ({_FATES[self.self_loops_policy]}), "
+                f"  duplicates {self.duplicates:,} ({_POLICIES[self.duplicates_policy]}), "
+                f"self-loops {self.self_loops:,} ({_POLICIES[self.self_loops_policy]}), "
                 f"isolated vertices {self.isolated:,}, rows skipped {self.rows_skipped:,}",
                 f"  id map {self.id_map}{base}; {_readable(self.num_bytes)} in {self.seconds:.2f} s",
                 *(f"  {note}" for note in self.notes),
@@ -68,7 +68,7 @@ class LoadReport:
         )
 
 
-_FATES = {"keep": "kept", "drop": "dropped", "sum": "summed", "min": "least kept", "max": "greatest kept"}
+_POLICIES = {"keep": "kept", "drop": "dropped", "sum": "summed", "min": "least kept", "max": "greatest kept"}
 
 
 def _readable(num_bytes: int) -> str:

@@ -16,8 +16,8 @@ def as_ids(values: ArrayLike, what: str) -> NDArray[Any]:
     """Return vertex ids as an integer (within int64) or str array, without a copy where they are one.
 
     Args:
-        values: Integers, whole floats or strings, one kind; what lives on a GPU is copied to the host.
-        what: How an error names them, such as `"sources"`.
+        values: Integers, whole floats or strings, all of one kind; in memory of the host or of a GPU.
+        what: Their name in errors, such as `"sources"`.
 
     Raises:
         GraphError: If the values are neither whole numbers within int64 nor strings.
@@ -63,15 +63,15 @@ def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
 
 
 def on_host(values: Any, what: str) -> Any:
-    """Return what lives on a GPU as a NumPy array, and all else as it is. O(values) for a copy, which it waits for.
+    """Return values in GPU memory as a NumPy array, and others as they are. O(values) for a copy, which it waits for.
 
     Args:
-        values: Anything. On a GPU is what has `__cuda_array_interface__`, or says so by DLPack. A tensor of the
-            host that speaks nothing but DLPack becomes a NumPy array without a copy.
-        what: How an error names it, such as `"sources"`.
+        values: Anything. Values are in GPU memory if they have `__cuda_array_interface__` or a DLPack device that is a
+            GPU. A tensor in host memory that offers only DLPack becomes a NumPy array without a copy.
+        what: Its name in errors, such as `"sources"`.
 
     Raises:
-        GraphError: If it lives on a GPU and CuPy, which copies it, is not installed.
+        GraphError: If it is in GPU memory and CuPy, which copies it, is not installed.
     """
     if isinstance(values, (np.ndarray, list, tuple)):
         return values
@@ -89,14 +89,13 @@ def on_host(values: Any, what: str) -> Any:
             f"imported ({error}). Install it with: pip install 'sigps[cu13]', or [cu12]; or give NumPy arrays"
         ) from error
     if memory in _CUDA and not isinstance(values, cupy.ndarray):
-        values = cupy.from_dlpack(
-            values
-        )  # waits for the stream that wrote it; the other interface may not name one
+        # DLPack waits for the stream that wrote the values; the other interface may not name a stream.
+        values = cupy.from_dlpack(values)
     return cupy.asnumpy(values)
 
 
 _HOST, _CUDA = (1, 3), (2, 13)
-"""DLPack's numbers for memory: of the host, plain and pinned; of a GPU, its own and managed."""
+"""DLPack's device types: host memory, pageable and pinned; GPU memory, device and managed."""
 _INT64_MAX = int(np.iinfo(np.int64).max)
 
 
@@ -113,7 +112,7 @@ def _as_whole(array: NDArray[Any], what: str) -> NDArray[Any]:
 
 
 def _as_plain(array: NDArray[Any], what: str) -> NDArray[Any]:
-    """Turn an array of Python objects into int64 or str, refusing a mixture."""
+    """Return an array of Python objects as numbers or str; raise GraphError for a mixture."""
     kinds = {type(value) for value in array.flat}
     if all(issubclass(kind, str) for kind in kinds):
         return array.astype(np.str_)

@@ -1,4 +1,4 @@
-"""From what a run left on every rank to its result, by the user's ids."""
+"""Collecting the result of a run: the fields that each rank holds, by the user's ids."""
 
 from __future__ import annotations
 
@@ -22,24 +22,23 @@ def collect(part: RankResult, program: Vertex, graph: Graph, device: str, *, gat
 
     Args:
         part: What the run left on this rank.
-        program: What ran.
+        program: The program that ran.
         graph: The graph, for its ids.
-        device: What ran it.
-        gather: Whether rank 0 gets the whole.
+        device: The device that ran it, for the result.
+        gather: Whether rank 0 gets the whole; the other ranks keep their own part.
     """
     group = graph.group
     fields: Mapping[str, NDArray[Any]] = part.fields
     if group.size == 1:
         ids = _all_ids(graph)
+    elif gather:
+        gids, fields = _gathered(part.gids, fields, graph)
+        ids = graph.ids.to_oids(gids)
     else:
-        if gather:
-            gids, fields = _gathered(part.gids, fields, graph)
-            ids = graph.ids.to_oids(gids)
-        else:
-            ids = part.oids(graph)
+        ids = part.oids(graph)
     if graph.ids.kind == "strings":
         are_ids = {field.name for field in program.declaration.states if field.is_vertex_id}
-        fields = {n: _named(values, graph) if n in are_ids else values for n, values in fields.items()}
+        fields = {n: _string_ids(values, graph) if n in are_ids else values for n, values in fields.items()}
     if part.trace is not None and graph.ids.kind == "strings":
         names = graph.ids.to_oids(np.array([entry["id"] for entry in part.trace], dtype=np.int64))
         for entry, name in zip(part.trace, names.tolist(), strict=True):
@@ -61,19 +60,19 @@ def collect(part: RankResult, program: Vertex, graph: Graph, device: str, *, gat
 
 
 def _on_edges(part: RankResult, program: Vertex, graph: Graph, *, gather: bool) -> EdgeFields:
-    """Return what is kept on edges, an undirected edge's once; as for vertices the whole, or this rank's part."""
+    """Return the values kept on edges, an undirected edge's once; as for vertices the whole, or this rank's part."""
     group = graph.group
     sources, targets = part.edge_ends
     kept = slice(None) if graph.directed else sources <= targets
     columns = [sources[kept], targets[kept], *[values[kept] for values in part.kept_on_edges.values()]]
     if gather and group.size > 1:
-        columns = [_brought(column, graph) for column in columns]
+        columns = [_to_rank_0(column, graph) for column in columns]
     order = np.argsort(columns[0], kind="stable")
     sources, targets, *values = (column[order] for column in columns)
     kept_by_name = dict(zip(part.kept_on_edges, values, strict=True))
     if graph.ids.kind == "strings":
         are_ids = [field.name for field in program.declaration.edge_states if field.is_vertex_id]
-        kept_by_name |= {name: _named(kept_by_name[name], graph) for name in are_ids}
+        kept_by_name |= {name: _string_ids(kept_by_name[name], graph) for name in are_ids}
     return EdgeFields(
         graph.ids.to_oids(sources),
         graph.ids.to_oids(targets),
@@ -83,8 +82,8 @@ def _on_edges(part: RankResult, program: Vertex, graph: Graph, *, gather: bool) 
     )
 
 
-def _brought(values: NDArray[Any], graph: Graph) -> NDArray[Any]:
-    """Bring all ranks' values to rank 0; on the others only their own stay."""
+def _to_rank_0(values: NDArray[Any], graph: Graph) -> NDArray[Any]:
+    """Return all ranks' values on rank 0, and on the others their own."""
     group = graph.group
     everything = np.concatenate(
         group.all_to_all([values if r == 0 else values[:0] for r in range(group.size)])
@@ -93,7 +92,7 @@ def _brought(values: NDArray[Any], graph: Graph) -> NDArray[Any]:
 
 
 def _all_ids(graph: Graph) -> NDArray[Any]:
-    """Return the ids of a graph in one process, made once; the array cannot be written."""
+    """Return the ids of a graph in one process, read-only; made once a graph."""
 
     def made() -> NDArray[Any]:
         oids = graph.ids.to_oids(np.arange(graph.num_vertices))
@@ -106,17 +105,17 @@ def _all_ids(graph: Graph) -> NDArray[Any]:
 def _gathered(
     gids: NDArray[np.int64], fields: Mapping[str, NDArray[Any]], graph: Graph
 ) -> tuple[NDArray[np.int64], Mapping[str, NDArray[Any]]]:
-    """Bring everything to rank 0 in gid order; the other ranks keep their own part."""
-    all_gids = _brought(gids, graph)
-    all_fields = {name: _brought(values, graph) for name, values in fields.items()}
+    """Return all ranks' gids and fields in gid order on rank 0, and on the others their own."""
+    all_gids = _to_rank_0(gids, graph)
+    all_fields = {name: _to_rank_0(values, graph) for name, values in fields.items()}
     if graph.group.rank != 0:
         return gids, fields
     order = np.argsort(all_gids)
     return all_gids[order], {name: values[order] for name, values in all_fields.items()}
 
 
-def _named(gids: NDArray[np.int64], graph: Graph) -> NDArray[Any]:
-    """Return string ids; None where there is no vertex."""
+def _string_ids(gids: NDArray[np.int64], graph: Graph) -> NDArray[Any]:
+    """Return string ids; None where a gid is negative: no vertex."""
     known = gids >= 0
     names = np.full(gids.size, None, dtype=object)
     names[known] = graph.ids.to_oids(gids[known])

@@ -1,10 +1,10 @@
-"""The job file: YAML in, a checked `Job` out, and every mistake in it named at once.
+"""The job file: YAML in, a checked `JobConfig` out, and every mistake in it named at once.
 
     job = load_job("job.yaml", overrides=["engine.device=python"])
     program = import_program(job.program, job.folder)(**job.params)
 
-A job says what runs, on what, and where the answer goes; the algorithm itself is in the class it names.
-Naming that class is the only way a job brings code in: YAML is loaded as plain data.
+A job names its program, its graph, its schedule and resources, and where the result is written; the algorithm itself
+is in the class that it names. No other code comes from a job: YAML is loaded as plain data.
 
 One rule for relative paths: those written in the job file start at the job file's folder, those typed on
 the command line (`--set`, `-o`) start at the current directory.
@@ -32,7 +32,7 @@ __all__ = [
     "ExchangeSection",
     "FaultsSection",
     "GraphSection",
-    "Job",
+    "JobConfig",
     "OutputSection",
     "PartitionSection",
     "check_job",
@@ -76,9 +76,9 @@ class _Section(BaseModel):
 
 
 class GraphSection(_Section):
-    """What the program runs on: a file or a native store (`path`), or a `generator` with its options.
+    """The graph: a file or a native store (`path`), or a `generator` with its options.
 
-    Every other key belongs to `path` and is an argument of `sigps.load`; left out, it has its default there.
+    Every other key belongs to `path` and is an argument of `sigps.load`, with the same default.
     """
 
     path: str | None = None
@@ -115,7 +115,7 @@ else:
 
 
 class EngineSection(_Section):
-    """How it runs: arguments of `sigps.run` of the same names."""
+    """The engine: arguments of `sigps.run` of the same names."""
 
     device: _Device = "auto"
     max_supersteps: Count | None = None
@@ -135,7 +135,7 @@ class PartitionSection(_Section):
 
 
 class ExchangeSection(_Section):
-    """How messages travel between ranks."""
+    """How records and messages cross between ranks."""
 
     transport: Literal["auto", "mpi", "nccl", "peer"] = "auto"
 
@@ -157,9 +157,9 @@ class FaultsSection(_Section):
 
 
 class OutputSection(_Section):
-    """Where the result goes: a `.parquet` or `.csv` file, and how many of the highest values are printed.
+    """Where the result is written: a `.parquet` or `.csv` file, and how many of the highest values are printed.
 
-    `edges` is another such file, for what the program keeps on edges.
+    `edges` is another such file, for the values that the program keeps on edges.
     """
 
     path: str | None = None
@@ -168,13 +168,13 @@ class OutputSection(_Section):
     top: Annotated[int, Field(ge=0)] = 10
 
 
-class Job(_Section):
+class JobConfig(_Section):
     """One run, checked. Paths are absolute.
 
     Attributes:
-        folder: Where relative paths of the job start: the folder of its file, or of `--set`'s caller for a
-            program named there.
-        name: What messages call it: the job file's name.
+        folder: The folder at which a relative path of the program starts: that of the job file, or the current one
+            where `--set` names the program.
+        name: The job file's name, for messages.
     """
 
     program: str
@@ -199,7 +199,9 @@ class Job(_Section):
         return self._name
 
 
-def load_job(path: str | Path, overrides: Iterable[str] = (), *, output: str | Path | None = None) -> Job:
+def load_job(
+    path: str | Path, overrides: Iterable[str] = (), *, output: str | Path | None = None
+) -> JobConfig:
     """Read and check a job file. Reads no graph and runs no code.
 
     Args:
@@ -234,7 +236,7 @@ def load_options(assignments: Iterable[str]) -> dict[str, Any]:
     return check_job(source, Path()).graph.load_options
 
 
-def check_job(source: Source, folder: Path) -> Job:
+def check_job(source: Source, folder: Path) -> JobConfig:
     """Return the job that the source describes; `folder` is where its relative paths start.
 
     Raises:
@@ -244,7 +246,7 @@ def check_job(source: Source, folder: Path) -> Job:
     job = None
     data = _given(source.data)
     try:
-        job = Job.model_validate(data)
+        job = JobConfig.model_validate(data)
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=True)
         problems += [_problem(source, detail) for detail in details]
@@ -256,7 +258,7 @@ def check_job(source: Source, folder: Path) -> Job:
 
 
 def _contradictions(data: Mapping[str, Any], source: Source) -> Iterator[str]:
-    """Yield the problems that are between keys; what has the wrong type is somebody else's to report."""
+    """Yield the problems between keys; values of a wrong type are left out, since pydantic reports them."""
     checkpoint = data.get("checkpoint")
     if isinstance(checkpoint, dict) and not {"every", "seconds"} & checkpoint.keys():
         yield _located(
@@ -308,7 +310,7 @@ def _problem(source: Source, detail: ErrorDetails) -> str:
 
 
 def _rule(message: str) -> str:
-    """Say pydantic's rule in the words of a job's author."""
+    """Return a rule of pydantic in the words of a job file."""
     for theirs, ours in _WORDS:
         message = message.replace(theirs, ours)
     return message if message.startswith("must be") else f"must be {message}"
@@ -327,7 +329,7 @@ _WORDS = [
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:
-    """Return `"; did you mean 'x'?"`, or a full stop where nothing known is near."""
+    """Return `"; did you mean 'x'?"`, or a full stop where no known word is near."""
     close = difflib.get_close_matches(word, list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else "."
 
@@ -338,7 +340,7 @@ def _located(source: Source, path: Sequence[str], problem: str) -> str:
 
 
 def _keys(data: Any, location: Sequence[int | str]) -> tuple[str, ...]:
-    """Drop from an error's location what is no key of the data: the names of a union's branches."""
+    """Return the keys of the data in an error's location, without the names of a union's branches."""
     path: list[str] = []
     for position, part in enumerate(location):
         if isinstance(data, Mapping) and (part in data or position == len(location) - 1):
@@ -353,7 +355,7 @@ def _keys(data: Any, location: Sequence[int | str]) -> tuple[str, ...]:
 
 def _section(path: Sequence[str]) -> Mapping[str, Any]:
     """Return the fields of the section at a key path."""
-    model: type[BaseModel] = Job
+    model: type[BaseModel] = JobConfig
     for key in path:
         annotation = model.model_fields[key].annotation if key in model.model_fields else None
         models = [t for t in (annotation, *get_args(annotation)) if isinstance(t, type)]
@@ -373,24 +375,19 @@ def _given(data: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _rooted(job: Job, source: Source, folder: Path) -> Job:
+def _rooted(job: JobConfig, source: Source, folder: Path) -> JobConfig:
     """Return the job with absolute paths."""
 
     def absolute(path: str, *keys: str) -> str:
         typed = source.origin(keys).startswith("--")
         return str((Path.cwd() if typed else folder) / Path(path).expanduser())
 
-    graph, output = job.graph, job.output
-    if graph.path is not None:
-        graph = graph.model_copy(update={"path": absolute(graph.path, "graph", "path")})
-    if output.path is not None:
-        output = output.model_copy(update={"path": absolute(output.path, "output", "path")})
-    if output.edges is not None:
-        output = output.model_copy(update={"edges": absolute(output.edges, "output", "edges")})
-    checkpoint = job.checkpoint
-    if checkpoint is not None:
-        checkpoint = checkpoint.model_copy(update={"dir": absolute(checkpoint.dir, "checkpoint", "dir")})
-    rooted = job.model_copy(update={"graph": graph, "output": output, "checkpoint": checkpoint})
+    sections = {name: getattr(job, name) for name in ("graph", "output", "checkpoint")}
+    for name, key in (("graph", "path"), ("output", "path"), ("output", "edges"), ("checkpoint", "dir")):
+        path = getattr(sections[name], key, None)
+        if path is not None:
+            sections[name] = sections[name].model_copy(update={key: absolute(path, name, key)})
+    rooted = job.model_copy(update=sections)
     rooted._folder = Path.cwd() if source.origin(("program",)).startswith("--") else folder
     rooted._name = source.name
     return rooted

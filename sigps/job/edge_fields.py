@@ -1,9 +1,9 @@
-"""What a run left on edges, by the user's ids.
+"""The values that a program keeps on edges, by the user's ids.
 
     result.edges["bound"]           # a NumPy array, aligned with result.edges.sources and result.edges.targets
     result.edges.write("bounds.parquet")
 
-A program that keeps nothing on edges leaves nothing here.
+A program that declares no `EdgeState` has none.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ __all__ = ["EdgeFields"]
 
 
 class EdgeFields:
-    """The values kept on edges, in ascending order of their ends.
+    """The values kept on edges, in ascending order of the edges' ends.
 
-    Of an undirected edge it is what the end with the smaller id keeps: the edge is there once, as that end's. A program
+    An undirected edge is there once, with the values that its end with the smaller id keeps. A program
     with `both_ways=True` gives each edge once for each of its ends.
 
     Attributes:
         sources: [num_edges] ids of the vertices that keep the values.
         targets: [num_edges] ids of the other ends.
-        fields: The names of what is kept.
+        fields: The names of the program's edge states.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class EdgeFields:
         return iter(self._values)
 
     def __getitem__(self, field: str) -> NDArray[Any]:
-        """Return what is kept under a name, aligned with `sources` and `targets`.
+        """Return the values of an edge state, aligned with `sources` and `targets`.
 
         Raises:
             ConfigError: If the program keeps nothing of that name on edges.

@@ -74,11 +74,11 @@ def _from_package(spec: str, place: str) -> ModuleType:
 
 
 def _from_file(spec: str, path: Path) -> ModuleType:
-    """Run the file anew each time: an edited class must not meet its old self."""
+    """Run the file anew each time, so that an edited class replaces the earlier one."""
     path = path.resolve()
     if not path.is_file():
         raise ConfigError(f"program {spec!r}: there is no file {path}: {_FORM}")
-    # A name of its own: a file called random.py must not stand in for Python's module.
+    # A name of its own: a file called random.py must not replace Python's module.
     name = f"sigps_program_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     _add_to_path(path.parent)
     description = importlib.util.spec_from_file_location(name, path)

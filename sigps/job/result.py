@@ -1,4 +1,4 @@
-"""What a run gives back: the fields of every vertex by the user's ids, and the account of its supersteps.
+"""The result of a run: the fields of every vertex by the user's ids, and the statistics of its supersteps.
 
     result = sigps.run(PageRank(), graph)
     result["rank"]            # a NumPy array, aligned with result.ids
@@ -43,10 +43,10 @@ class Result:
         supersteps: Supersteps that ran.
         stats: One record a superstep: `result.stats[3].messages`.
         aggregators: Each aggregator's final value.
-        device: What ran it: "python", "cpu" or "cuda".
+        device: The device that ran it: "python", "cpu" or "cuda".
         trace: What `trace=` recorded, or None.
         saves: One record a state log that was written on the way.
-        edges: What the program keeps on edges.
+        edges: The values that the program keeps on edges.
         group_rank: This rank.
         group_size: Ranks that each write their part; 1 where rank 0 holds all vertices and writes alone.
         num_vertices: Vertices in this result.
@@ -87,10 +87,10 @@ class Result:
 
     @property
     def edges(self) -> EdgeFields:
-        """What the program keeps on edges.
+        """The values that the program keeps on edges.
 
         Raises:
-            ConfigError: If it keeps nothing there.
+            ConfigError: If it keeps none there.
         """
         if self._edges is None:
             raise ConfigError("the program keeps nothing on edges: it declares no EdgeState")
@@ -143,7 +143,7 @@ class Result:
         O(n + k log k) where ties are few. On several ranks: of this rank's part.
         """
         values = self[field]
-        if 0 < k < len(values) and values.dtype != object:  # string ids stand in no array of numbers
+        if 0 < k < len(values) and values.dtype != object:  # an array of string ids cannot be partitioned
             bound = np.partition(_sortable(values), len(values) - k)[len(values) - k]
             chosen = np.flatnonzero(_sortable(values) >= bound)
         else:

@@ -72,11 +72,11 @@ def _csv(table: pyarrow.Table) -> Callable[[Any], None]:
 
 
 def check_output(path: str | Path, *, group_size: int = 1) -> None:
-    """Try whether a result can be written to a path, leaving nothing behind.
+    """Check that a result can be written to a path; leaves nothing behind.
 
     Raises:
-        ConfigError: If the format is unknown, the folder is missing or not writable, or a file stands where
-            a folder must come (or a folder where a file must).
+        ConfigError: If the format is unknown, the folder is missing or not writable, or the path is a file
+            where a folder is needed (or a folder where a file is).
     """
     path = Path(path)
     if path.suffix not in FORMATS:

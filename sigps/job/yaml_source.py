@@ -1,4 +1,4 @@
-"""YAML as plain data that remembers where each key was written.
+"""YAML as plain data, with the place where each key was written.
 
 Only YAML's plain types are read, so a file cannot run code. A key written twice is refused, since YAML
 would silently keep the last, and `1e-6` is a number, which YAML 1.1 takes for text.
@@ -25,7 +25,7 @@ class Source:
     """A mapping and the place where each of its keys was written.
 
     Attributes:
-        name: What messages call it: the file's name.
+        name: The file's name, for messages.
         data: The mapping, as plain Python values.
         origins: For each key path, `"line 4"` or `"--set engine.device=cpu"`.
     """
@@ -73,9 +73,9 @@ def override(
     """Return the source with `key.path=value` assignments applied; values are YAML.
 
     Args:
-        source: What to start from; it stays as it is.
+        source: The source to start from, which is not changed.
         assignments: In the order in which they apply.
-        flag: The option that brought them, for messages and origins.
+        flag: The command line's option that they are values of, for messages and origins.
         section: Where their key paths start.
 
     Raises:
@@ -130,8 +130,8 @@ _Loader.add_implicit_resolver(
 
 
 def _walk(node: yaml.Node, path: Path, origins: dict[Path, str], seen: set[int]) -> Iterable[str]:
-    """Note the line of every key and yield a problem for each key that is written twice."""
-    if id(node) in seen:  # an alias: its keys were noted where it is anchored
+    """Record the line of every key, and yield a problem for each key that is written twice."""
+    if id(node) in seen:  # an alias: its keys were recorded where it is anchored
         return
     seen.add(id(node))
     if isinstance(node, yaml.SequenceNode):

@@ -1,1 +1,8 @@
-"""What users declare: `Vertex`, its fields, and what a class body says."""
+"""The program model in pure Python: `Vertex`, which users subclass, and what a subclass declares.
+
+vertex.py       `Vertex`: the methods of a vertex and of the run
+declaration.py  a class body to a `Declaration`: annotations read, types and defaults checked
+aggregator.py   `Aggregator`, and what stands behind a `Shared` value
+fields.py       `State`, `Param`, `EdgeState`, `Shared`, `VertexId`, measures, and the types that they may have
+view.py         what the interpreter passes to `compute()`: the vertex's `View`, and its edges
+"""

@@ -25,13 +25,13 @@ class Aggregator(Generic[T]):
     """A value that all vertices build together: `self.error += x` in superstep s, read in s + 1.
 
     Declare one as a class attribute: `dangling = Aggregator.sum(float)`. `+=` gives a contribution,
-    whatever the operation. A persistent one also keeps what earlier supersteps gave. Before anything
-    was given it reads as its identity.
+    whatever the operation. A persistent one also combines what earlier supersteps gave. Before
+    any contribution it reads as its identity.
 
-    A `Shared` value is one too, which nobody contributes to: it keeps what `master()` or `next_phase()` set.
+    A `Shared` value is one too, without contributions: it reads as what `master()` or `next_phase()` set last.
 
     Attributes:
-        start: What it reads as before anything was given.
+        start: Its value before any contribution.
         is_shared: Whether it is a `Shared` value.
     """
 
@@ -81,19 +81,19 @@ class Aggregator(Generic[T]):
 
     @staticmethod
     def any(*, persistent: bool = False) -> Aggregator[bool]:
-        """Tell whether any contribution was true."""
+        """Combine to whether any contribution was true."""
         return Aggregator("any", bool, False, persistent=persistent)
 
     @staticmethod
     def all(*, persistent: bool = False) -> Aggregator[bool]:
-        """Tell whether every contribution was true."""
+        """Combine to whether every contribution was true."""
         return Aggregator("all", bool, True, persistent=persistent)
 
     @staticmethod
     def custom(
         function: Callable[[T, T], T], *, identity: T, type: type = float, persistent: bool = False
     ) -> Aggregator[T]:
-        """Combine with `function`, which must be associative and commutative and leave `identity` unseen."""
+        """Combine with `function`, which must be associative and commutative, and return x for x and `identity`."""
         return Aggregator("custom", type, identity, function, persistent)
 
     def __repr__(self) -> str:
@@ -153,7 +153,7 @@ def _readable(value: Any) -> Any:
 
 
 class _Contribution:
-    """A sum that knows what was added: `self.x += given` assigns one; in a local variable it is the sum."""
+    """A sum together with its last summand: `self.x += given` assigns one; in a local variable it is the sum."""
 
     given: Any
 
@@ -178,7 +178,7 @@ class _GivenInt(_Contribution, int):
 
 
 def _contribution(kind: Callable[[Any], Any], so_far: Any, given: Any) -> Any:
-    # As a Python number: a narrow one would overflow.
+    # As a Python number: NumPy's narrow integers would overflow.
     made = kind(so_far + (given.item() if isinstance(given, np.generic) else given))
     made.given = given
     return made

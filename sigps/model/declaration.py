@@ -1,4 +1,4 @@
-"""From a class body to its declaration: annotations read, types and defaults checked."""
+"""From a class body to its declaration: annotations are read, types and defaults checked."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["Declaration", "checked", "declare"]
 
 @dataclass(frozen=True)
 class Declaration:
-    """All that a vertex class declares, in the order it was written.
+    """All that a vertex class declares, in the order of the class body. Its text is part of a state log's identity.
 
     Attributes:
         message_type: The `NamedTuple` class of its messages; None for scalar messages or none at all.
@@ -37,9 +37,9 @@ class Declaration:
         has_master: Whether `master()` runs between supersteps, or `next_phase()` between phases.
         has_phases: Whether it is `next_phase()`.
         directed: Whether messages follow the edges' direction; otherwise the graph is taken as undirected.
-        both_ways: Whether each edge is an out-edge of both its ends, and tells its direction.
-        edge_states: What vertices keep on their out-edges.
-        reads_neighbors: Whether a method names `common_neighbors`; the compiler knows whether it is called.
+        both_ways: Whether each edge is an out-edge of both its ends, with columns `leads_out` and `leads_in`.
+        edge_states: The values that vertices keep on their out-edges.
+        reads_neighbors: Whether the code of a method names `common_neighbors`; the compiler finds whether it is called.
     """
 
     states: tuple[Field, ...]
@@ -68,15 +68,8 @@ def declare(
 ) -> Declaration:
     """Read what a class body declares; fields of its base come first.
 
-    Args:
-        cls: The class.
-        root: The class that all vertex classes inherit from, whose names are taken.
-        inherited: What the bases of the class declare.
-        message: The type of its messages, as `Vertex` documents it; None where it is the base's, as in what follows.
-        combiner: Its combiner.
-        directed: Whether messages follow the edges' direction.
-        both_ways: Whether each edge is an out-edge of both its ends.
-        scope: The names that annotations may use.
+    `root` is `Vertex`, whose names are taken; `inherited` is what the bases of the class declare; `scope` has
+    the names that annotations may use. The others are the class arguments; None where not given.
 
     Raises:
         CompileError: If a type, a default, a name or the combiner is wrong.
@@ -112,8 +105,8 @@ def declare(
     both_ways = inherited.both_ways if both_ways is None else both_ways
     if both_ways and not directed:
         raise CompileError(
-            f"{cls.__name__}: directed=False takes the direction away from edges, and with both_ways=True they "
-            "tell it; choose one"
+            f"{cls.__name__}: directed=False takes the direction away from edges, and both_ways=True makes them "
+            "have it; choose one"
         )
     has_master, has_phases = _master_of(cls, root)
     return Declaration(
@@ -133,7 +126,7 @@ def declare(
 
 
 def _master_of(cls: type, root: type) -> tuple[bool, bool]:
-    """Tell whether a class, or a base of it, has `master()` or `next_phase()`, and whether it is the second."""
+    """Return whether a class or a base of it has `master()` or `next_phase()`, and whether it is the second."""
     written = [name for name in ("master", "next_phase") if getattr(cls, name) is not getattr(root, name)]
     if len(written) > 1:
         raise CompileError(
@@ -160,24 +153,24 @@ def _check_name(cls: type, root: type, name: str) -> None:
         )
     if name.startswith(("__", f"_{cls.__name__.lstrip('_')}__")):
         raise CompileError(
-            f"{cls.__name__}.{name}: names that begin with two underscores are kept: choose another"
+            f"{cls.__name__}.{name}: names that begin with two underscores are reserved: choose another"
         )
 
 
 def _names_a_vertex(written: Any) -> bool:
-    """Tell whether a type is `VertexId`, or `VertexId | None`."""
+    """Return whether a type is `VertexId` or `VertexId | None`."""
     parts = (written, *typing.get_args(written.__origin__))
     return any(VERTEX_ID in getattr(part, "__metadata__", ()) for part in parts)
 
 
 class _OnEdges:
-    """Stands in a class where an `EdgeState` was declared: there is none of a vertex."""
+    """The class attribute where an `EdgeState` was declared: to read it of a vertex is an error."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __repr__(self) -> str:
-        return f"<kept on edges: {self._name}>"  # the same in every process: state logs know a class by it
+        return f"<kept on edges: {self._name}>"  # the same in every process: part of a state log's identity
 
     def __get__(self, vertex: Any, owner: type) -> Any:
         if vertex is None:
@@ -200,7 +193,7 @@ def _edge_state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bo
 
 
 def _names(value: Any, name: str) -> bool:
-    """Tell whether the code of a method names something."""
+    """Return whether the code of a method uses a name."""
     value = getattr(value, "__func__", getattr(value, "fget", value))
     codes = [getattr(value, "__code__", None)]
     while codes:
@@ -230,7 +223,7 @@ def _state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool, k
 
 
 def _share(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -> None:
-    """Put what reads and sets a shared value in its place in the class."""
+    """Set the class attribute through which a shared value is read and set."""
     if not is_number_type(type_) or is_vertex_id:
         shown = "VertexId" if is_vertex_id else _shown(type_)
         raise CompileError(

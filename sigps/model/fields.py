@@ -46,8 +46,8 @@ State = Annotated[T, STATE]
 EdgeState = Annotated[T, EDGE_STATE]
 """What a vertex keeps on each of its out-edges: `bound: EdgeState[int] = 0`, read and assigned as `edge.bound`.
 
-Each end of an undirected edge keeps its own. Others read it through `common_neighbors()`, as it was when the superstep
-began.
+Each end of an undirected edge has its own value. Other vertices read it through `common_neighbors()`, as it was when
+the superstep began.
 """
 
 Param = Annotated[T, PARAM]
@@ -75,23 +75,23 @@ _SCALARS = {np.dtype(code).type for code in "?bhilqBHILQfd"}
 
 
 def is_number_type(type_: Any) -> bool:
-    """Tell whether arrays and compiled code can hold a type."""
+    """Return whether arrays and compiled code can hold values of a type."""
     return type_ in (int, float, bool) or (isinstance(type_, type) and type_ in _SCALARS)
 
 
 class Measure(Marker):
-    """What a graph looks like around each vertex: a state may begin with it. See `neighbor_links`."""
+    """A number that the graph defines for each vertex: the initial value of a state. See `neighbor_links`."""
 
 
 num_neighbors = Measure("num_neighbors")
-"""How many other vertices a vertex has an edge to or from: `friends: State[int] = num_neighbors`."""
+"""The number of other vertices that a vertex has an edge to or from: `friends: State[int] = num_neighbors`."""
 
 neighbor_links = Measure("neighbor_links")
-"""How many arcs there are between two neighbours of a vertex: `links: State[int] = neighbor_links`.
+"""The number of arcs between two neighbours of a vertex: `links: State[int] = neighbor_links`.
 
 An undirected edge is two arcs; loops and all but one of parallel edges do not count. So in an undirected graph a vertex
-has `links // 2` triangles. Counted once a graph, before superstep 0: on GPUs where all ranks have one, else on CPU
-cores. Of several ranks each has all edges in its memory meanwhile.
+has `links // 2` triangles. Counted once for a graph, before superstep 0: on GPUs where all ranks have one, else on
+CPU cores. With several ranks each holds all edges in its memory while it counts.
 """
 
 
@@ -104,7 +104,7 @@ class Field:
             is fixed when the program is compiled.
         default: The initial value; `Field.REQUIRED` for a parameter that must be given; 0 where there is a measure.
         is_vertex_id: Whether it was declared as `VertexId`.
-        measure: What a state begins with in each vertex, where that is no constant; or None.
+        measure: The initial value of a state, where it is not the same for all vertices; else None.
     """
 
     REQUIRED: ClassVar[object] = Marker("REQUIRED")

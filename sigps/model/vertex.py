@@ -14,8 +14,8 @@
                     self.send(edge, best + edge.weight)
             self.vote_to_halt()
 
-`SSSP(source=5)` is a program: a class and the values of its parameters. Nothing here computes; the
-interpreter lends each vertex a `View` of the run, and the compiler reads the class instead of running it.
+`SSSP(source=5)` is a program: a class and the values of its parameters. Nothing here computes: the
+interpreter runs `compute()` with a `View` of the run, and the compiler reads its source instead of running it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Vertex:
         message: The type of a message: `int`, `float`, `bool`, `VertexId`, a NumPy scalar type, or a
             `NamedTuple` of these. Leave it out in a program that sends nothing.
         combiner: A function of two messages that gives one, associative and commutative. Needed only where
-            `compute()` does not show it; `min`, `max` and a function of your own work.
+            `compute()` does not show it; `min`, `max`, `sum` or your own function.
         directed: False for a program of undirected graphs: a directed graph is run with every edge in both
             directions.
         both_ways: True for a program that needs the edges into a vertex too. Every edge is an out-edge of both its
@@ -92,8 +92,8 @@ class Vertex:
             if name not in fields:
                 near = difflib.get_close_matches(name, fields, 1)
                 hint = f"; did you mean {near[0]!r}?" if near else ""
-                known = ", ".join(fields) or "none"
-                raise ConfigError(f"{type(self).__name__} has no parameter {name!r}{hint} It has: {known}")
+                names = ", ".join(fields) or "none"
+                raise ConfigError(f"{type(self).__name__} has no parameter {name!r}{hint} It has: {names}")
         for name, field in fields.items():
             value = params.get(name, field.default)
             if value is Field.REQUIRED:
@@ -112,10 +112,10 @@ class Vertex:
         """
 
     def next_phase(self) -> None:
-        """Run when a phase is over: nobody is active and no message is in flight. Subclasses may write this.
+        """Run when a phase is over: no vertex is active and no message is in flight. Subclasses may write this.
 
-        As `master()`, and instead of it: the supersteps of a phase follow each other without it, which is faster. The
-        run ends unless it wakes somebody. `superstep` is the phase's last in which anybody ran.
+        It may do what `master()` may, and replaces it: the supersteps of a phase follow each other without it, which is
+        faster. The run ends unless it wakes vertices. `superstep` is the phase's last in which a vertex ran.
         """
 
     def stop(self) -> None:
@@ -123,7 +123,7 @@ class Vertex:
         self.view.stop()
 
     def wake_all(self) -> None:
-        """Make every vertex active again that has not retired; for `master()` and `next_phase()`."""
+        """Make every vertex active that has not retired; for `master()` and `next_phase()`."""
         self.view.wake_all()
 
     @property
@@ -133,12 +133,12 @@ class Vertex:
 
     @property
     def id(self) -> int:
-        """The user's own id of this vertex."""
+        """The user's id of this vertex."""
         return self.view.id
 
     @property
     def superstep(self) -> int:
-        """The superstep that runs, counted from 0."""
+        """The current superstep, counted from 0."""
         return self.view.superstep
 
     @property
@@ -167,10 +167,10 @@ class Vertex:
         return self.view.out_edges()
 
     def common_neighbors(self, edge: Edge) -> Iterator[tuple[Edge, Edge]]:
-        """The triangles on an out-edge: pairs of an edge from this vertex and one from `edge.target` to the same third.
+        """The triangles on an out-edge: pairs of an edge from this vertex and one from `edge.target` to one vertex.
 
-        Thirds come in ascending order, each once; the edge's own ends are none. What is kept on the two edges reads as
-        it was when the superstep began, and cannot be assigned.
+        Common neighbours come in ascending order, each once; the ends of the edge are not among them. Edge states of
+        the two edges read as they were when the superstep began, and cannot be assigned.
         """
         return self.view.common_neighbors(edge)
 

@@ -1,4 +1,4 @@
-"""What `compute()` reaches through the interpreter: the `View` of its vertex, and its edges."""
+"""What the interpreter passes to `compute()`: the `View` of a vertex, and its edges."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Edge", "EdgeValues", "View"]
 
 
 class EdgeValues(Protocol):
-    """What is kept on edges, as the interpreter lends it to an `Edge`: by name and the edge's index."""
+    """The edge states of a partition, by name and index of an edge: an `Edge` reads and writes its own there."""
 
     def __contains__(self, name: object) -> bool: ...
     def read(self, name: str, index: int) -> Any: ...
@@ -20,7 +20,7 @@ class EdgeValues(Protocol):
 class Edge:
     """One out-edge as `compute()` sees it.
 
-    It has a `target`, a `weight` (1.0 on an unweighted graph), the graph's edge columns, and what its vertex keeps.
+    It has a `target`, a `weight` (1.0 on an unweighted graph), the graph's edge columns, and the edge states.
     """
 
     __slots__ = ("_columns", "_values", "index", "target")
@@ -54,7 +54,7 @@ class Edge:
 
     @property
     def reverse(self) -> Edge:
-        """The same undirected edge as its target keeps it, when the superstep began: `edge.reverse.bound`."""
+        """The same undirected edge from its target, as it was when the superstep began: `edge.reverse.bound`."""
         if self._values is None:
             raise AttributeError("edge.reverse has what is kept on edges: declare an EdgeState")
         return self._values.reverse(self.index)
@@ -69,7 +69,7 @@ class Edge:
 
 
 class View(Protocol):
-    """What the interpreter lends a vertex while its `compute()` runs."""
+    """One vertex of a run while its `compute()` runs: what it reads, and how it acts. The interpreter implements it."""
 
     id: int
     superstep: int

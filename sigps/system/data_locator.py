@@ -76,7 +76,7 @@ class DeviceLocator(DataLocator):
             self._bounds = cupy.asarray(assignment.bounds)
         else:
             owners = assignment.owner_of(np.arange(assignment.num_vertices))
-            self._owners = cupy.asarray(owners.astype(np.min_scalar_type(assignment.num_parts)))
+            self._owners = cupy.asarray(owners.astype(np.min_scalar_type(assignment.num_partitions)))
         self._sorted_gids, self._by_gid = cupy.asarray(subgraph.sorted_gids), cupy.asarray(subgraph.by_gid)
 
     def ranks(self, gids: Any) -> Any:

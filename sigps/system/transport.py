@@ -28,7 +28,7 @@ Transport = Literal["mpi", "nccl", "peer"]
 
 def choose_transport(
     ranks: Sequence[Mapping[str, Any]],
-    asked: Literal["auto", "mpi", "nccl", "peer"],
+    requested: Literal["auto", "mpi", "nccl", "peer"],
     *,
     by_hosts: bool = False,
 ) -> Transport:
@@ -36,7 +36,7 @@ def choose_transport(
 
     Args:
         ranks: For each rank its `device`, and for one on a GPU what `engine.gpu.choice.gpu_facts` returns, [size].
-        asked: The user's choice.
+        requested: The user's choice.
         by_hosts: Whether hosts take part in every superstep (`needs_hosts`).
 
     Raises:
@@ -45,20 +45,20 @@ def choose_transport(
     >>> choose_transport([{"device": "cpu"}, {"device": "cpu"}], "auto")
     'mpi'
     """
-    if asked == "mpi" or len(ranks) == 1:
+    if requested == "mpi" or len(ranks) == 1:
         return "mpi"
     against = {"peer": reason_against_peers(ranks), "nccl": reason_against_nccl(ranks)}
-    if asked == "nccl" and against["nccl"]:
+    if requested == "nccl" and against["nccl"]:
         raise ConfigError(f"exchange.transport=nccl is not possible here: {against['nccl']}. Use auto or mpi")
-    if asked == "peer" and against["peer"] not in ("", SHARED):
+    if requested == "peer" and against["peer"] not in ("", SHARED):
         raise ConfigError(f"exchange.transport=peer is not possible here: {against['peer']}. Use auto or mpi")
-    if not by_hosts and (asked == "peer" or (asked == "auto" and not against["peer"])):
+    if not by_hosts and (requested == "peer" or (requested == "auto" and not against["peer"])):
         return "peer"
     return "mpi" if against["nccl"] else "nccl"
 
 
 def needs_hosts(program: VertexProgram) -> bool:
-    """Tell whether a program needs the host to exchange values kept on edges, which kernels do not send."""
+    """Return whether a program needs the host to exchange values kept on edges, which kernels do not send."""
     return program.reads_edge_links
 
 
@@ -66,7 +66,7 @@ SHARED = "ranks share a GPU, on which their kernels take turns, and would wait f
 
 
 def reason_against_peers(ranks: Sequence[Mapping[str, Any]]) -> str:
-    """Tell why kernels should not write into other ranks' memory; empty where they should."""
+    """Return why kernels should not write into other ranks' memory; empty where they should."""
     if any(rank["device"] != "cuda" for rank in ranks):
         return "some ranks compute on CPU cores"
     if len({rank["host"] for rank in ranks}) > 1:
@@ -82,7 +82,7 @@ def reason_against_peers(ranks: Sequence[Mapping[str, Any]]) -> str:
 
 
 def reason_against_nccl(ranks: Sequence[Mapping[str, Any]]) -> str:
-    """Tell why NCCL cannot move what crosses; empty where it can."""
+    """Return why NCCL cannot move what crosses; empty where it can."""
     if any(rank["device"] != "cuda" for rank in ranks):
         return "some ranks compute on CPU cores"
     if len({(rank["host"], rank["process"]) for rank in ranks}) < len(ranks):

@@ -103,7 +103,7 @@ def test_a_vertex_where_a_log_is_damaged(sigps: Command, logs: Path) -> None:
         (["."], 1, "no finished state log lies here"),
         (["log", "--vertex", "11"], 1, "no log has vertex '11': the 4 ids there are whole numbers"),
         (["log", "--vertex", "ann"], 1, "no log has vertex 'ann'"),
-        (["log", "--verify", "--vertex", "10"], 2, "ask one at a time"),
+        (["log", "--verify", "--vertex", "10"], 2, "give one of them"),
     ],
 )
 def test_refused_in_plain_words(

@@ -197,7 +197,7 @@ def test_a_program_from_a_file(run: Run, job: Path) -> None:
     assert [line.split() for line in out.splitlines()[-2:]] == [
         ["30", "3"],
         ["40", "2"],
-    ]  # 10 hears nothing, so halts
+    ]  # 10 receives nothing, so halts
 
 
 def test_an_error_in_a_program_shows_its_traceback(run: Run, job: Path) -> None:
@@ -355,7 +355,7 @@ def mpirun(ranks: int, *arguments: object) -> Ended:
 
 
 @pytest.mark.mpi
-def test_three_ranks_write_three_parts_and_rank_0_speaks(job: Path, tmp_path: Path) -> None:
+def test_three_ranks_write_three_parts_and_rank_0_prints(job: Path, tmp_path: Path) -> None:
     ended = mpirun(3, "run", job, "-o", "result.csv")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.count("converged: ") == 1

@@ -105,12 +105,12 @@ class Forever(Vertex):
     def compute(self, messages):
         self.seen += 1
 
-def tell(stats):
+def report(stats):
     if len(stats) >= 3:
         open(f"ready-{os.getpid()}", "w").close()
 
 open(f"rank-{rank}-{os.getpid()}", "w").close()
-sigps.run(Forever(), Graph.from_edges(range(9), range(1, 10)), progress=tell)
+sigps.run(Forever(), Graph.from_edges(range(9), range(1, 10)), progress=report)
 """
 
 

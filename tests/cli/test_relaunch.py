@@ -83,7 +83,7 @@ def values(path: Path) -> str:
     return "\n".join(sorted(rows))
 
 
-def told(outcome: Outcome) -> list[str]:
+def reported(outcome: Outcome) -> list[str]:
     return [line for line in outcome.err.splitlines() if line.startswith("job.yaml: ")]
 
 
@@ -96,7 +96,7 @@ def test_a_killed_run_goes_on_to_the_result_of_an_undisturbed_one(folder: Path) 
     assert outcome.code == 0, outcome.err
     assert values(folder / "again.csv") == values(folder / "whole.csv")
     assert outcome.out.count("converged: ") == 1
-    (line,) = told(outcome)
+    (line,) = reported(outcome)
     begin, _, log = line.partition(f" goes on from {folder}/log/")
     assert begin == "job.yaml: attempt 1 ended with code 137 (SIGKILL); attempt 2 of 2"
     name, _, superstep = log.partition(", superstep ")
@@ -115,18 +115,18 @@ def test_a_killed_rank_costs_an_attempt(folder: Path, mpirun: str) -> None:
     ]
     assert values(folder / "again.csv") == values(folder / "whole.csv")
     assert "2 ranks" in outcome.out
-    (line,) = told(outcome)
+    (line,) = reported(outcome)
     assert "; attempt 2 of 2 goes on from " in line
     (folder / "died-0").unlink()
     outcome = sigps_run(folder, "--ranks", 2, *killed(1))
     assert outcome.code != 0
-    assert told(outcome) == []
+    assert reported(outcome) == []
 
 
 def test_retries_run_out(folder: Path) -> None:
     outcome = sigps_run(folder, "--retries", 2, *killed(9), "--set", "params.at=1")
     assert outcome.code == 128 + signal.SIGKILL
-    assert told(outcome) == [
+    assert reported(outcome) == [
         "job.yaml: attempt 1 ended with code 137 (SIGKILL); "
         "attempt 2 of 3 begins at superstep 0: no attempt finished a log",
         "job.yaml: attempt 2 ended with code 137 (SIGKILL); "
@@ -142,7 +142,7 @@ def test_what_lay_there_before_is_gone_on_from_only_where_asked_for(folder: Path
     run(WCC(), graph, device="python", checkpoint=Checkpoint(folder / "log", every=1))
     outcome = sigps_run(folder, "--retries", 1, *killed(1), "--set", "params.at=1")
     assert outcome.code == 0, outcome.err
-    assert told(outcome)[0].endswith("attempt 2 of 2 begins at superstep 0: no attempt finished a log")
+    assert reported(outcome)[0].endswith("attempt 2 of 2 begins at superstep 0: no attempt finished a log")
     (folder / "died-0").unlink()
     assert sigps_run(folder, "--retries", 1, "--resume", *killed(1), "--set", "params.at=1").code == 0
     assert not (folder / "died-0").exists()  # the first attempt went on from superstep 12
@@ -152,7 +152,7 @@ def test_a_wrong_job_is_not_tried_again(folder: Path) -> None:
     outcome = sigps_run(folder, "--retries", 3, "--set", "params.tims=1")
     assert outcome.code == 2
     assert outcome.err.count("error: ") == 1
-    assert told(outcome) == []
+    assert reported(outcome) == []
 
 
 @pytest.mark.mpi
@@ -194,7 +194,7 @@ def test_who_asks_for_an_end_gets_one(
     process.send_signal(number)
     outcome = end_of(process)
     assert outcome.code == code
-    assert told(outcome) == []
+    assert reported(outcome) == []
 
 
 def test_the_options_travel_with_an_attempt(
@@ -278,12 +278,12 @@ def test_which_codes_are_tried_again(
     left = list(codes)
     lines: list[str] = []
     monkeypatch.setattr("sigps.cli.relaunch.run_attempt", lambda command: Ended(left.pop(0)))
-    code = relaunch(["sigps"], retries, tmp_path, resume=False, name="job", tell=lines.append)
+    code = relaunch(["sigps"], retries, tmp_path, resume=False, name="job", report=lines.append)
     assert (code, len(codes) - len(left)) == (codes[-1], num_started)
     assert len(lines) == num_started - (not (retries and Ended(code).may_be_retried))
 
 
 def test_an_attempt_that_was_asked_to_end_is_the_last() -> None:
-    assert Ended(143).may_be_retried  # somebody ended the attempt itself
+    assert Ended(143).may_be_retried  # the attempt itself got the signal
     assert not Ended(143, by_request=True).may_be_retried
     assert command_of("job.yaml", [], None, False, 0) == ["run", "job.yaml"]

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from sigps.engine.direction import PULL_GAIN, PULL_GAIN_EARLY, choose_asking, choose_direction
-from sigps.kernels.cpu.loops import EVERYBODY, MOST, NOBODY, SOME
+from sigps.engine.direction import PULL_GAIN, PULL_GAIN_EARLY, choose_direction, choose_sender_filter
+from sigps.kernels.cpu.arguments import SENDERS_ALL, SENDERS_BITMAP, SENDERS_NONE, SENDERS_TEST_EACH
 
 USUAL: dict[str, Any] = {
     "sender_edges": 10,
@@ -52,21 +52,23 @@ def test_more_senders_never_turn_a_pull_into_a_push() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "sent_edges", "stops_early", "asking"),
+    ("sent", "sent_edges", "stops_early", "sender_filter"),
     [
-        (0, 0, False, NOBODY),
-        (0, 0, True, NOBODY),
-        (1, 5, False, SOME),
-        (99, 900, False, SOME),
-        (99, 901, False, MOST),  # so few are missing that a wrong guess is rare
-        (1, 5, True, MOST),  # the first hit ends the search: nothing is gathered ahead of it
-        (100, 1000, False, EVERYBODY),
-        (100, 1000, True, EVERYBODY),
-        (100, 0, False, EVERYBODY),  # every ghost sent, and every owned vertex with an out-edge
+        (0, 0, False, SENDERS_NONE),
+        (0, 0, True, SENDERS_NONE),
+        (1, 5, False, SENDERS_BITMAP),
+        (99, 900, False, SENDERS_BITMAP),
+        (99, 901, False, SENDERS_TEST_EACH),  # so few are missing that a wrong guess is rare
+        (1, 5, True, SENDERS_TEST_EACH),  # the first hit ends the search: nothing is gathered ahead of it
+        (100, 1000, False, SENDERS_ALL),
+        (100, 1000, True, SENDERS_ALL),
+        (100, 0, False, SENDERS_ALL),  # every ghost sent, and every owned vertex with an out-edge
     ],
 )
-def test_a_pull_asks_no_more_than_it_must(sent: int, sent_edges: int, stops_early: bool, asking: int) -> None:
-    chosen = choose_asking(
+def test_a_pull_tests_no_more_senders_than_it_must(
+    sent: int, sent_edges: int, stops_early: bool, sender_filter: int
+) -> None:
+    chosen = choose_sender_filter(
         sent=sent, could_send=100, sent_edges=sent_edges, num_edges=1000, stops_early=stops_early
     )
-    assert chosen == asking
+    assert chosen == sender_filter

@@ -15,7 +15,7 @@ from sigps.graph import Graph
 from sigps.graph.building.edges import EdgeChunk
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions, own_ids
 from sigps.graph.formats.store import save
-from sigps.graph.formats.table import FORMATS, Format, detect_format, format_of
+from sigps.graph.formats.table import FORMATS, Format, detect_format
 from sigps.graph.load import load
 from sigps.group import Alone, Group
 
@@ -30,40 +30,6 @@ TEXTS = {
     "dimacs": "p sp 3 2\na 1 2 1\na 2 3 1\n",
     "adjacency": "1 2\n2 3\n",
 }
-
-
-@pytest.mark.parametrize(
-    ("suffix", "lines", "expected"),
-    [
-        (".txt", [b"1 2"], "snap"),
-        (".edges", [b"1 2"], "snap"),
-        (".el", [b"1 2"], "snap"),
-        (".csv", [b"1,2"], "csv"),
-        (".tsv", [b"1\t2"], "tsv"),
-        (".mtx", [b"1 2"], "mtx"),
-        (".graph", [b"1 2"], "metis"),
-        (".metis", [b"1 2"], "metis"),
-        (".gr", [b"1 2"], "dimacs"),
-        (".dimacs", [b"1 2"], "dimacs"),
-        (".col", [b"1 2"], "dimacs"),
-        (".adj", [b"1 2"], "adjacency"),
-        (".adjlist", [b"1 2"], "adjacency"),
-        ("", [b"1 2", b"2 3"], "snap"),
-        (".unknown", [b"1 2", b"2 3"], "snap"),
-        (".txt", [b"%%MatrixMarket matrix coordinate real general"], "mtx"),
-        (".txt", [b"p tw 3 4", b"1 2"], "snap"),
-        ("", [b"# c", b"p tw 3 4", b"1 2"], "dimacs"),
-        ("", [b"c comment", b"p sp 3 4", b"a 1 2 3"], "dimacs"),
-        ("", [b"a 1 2 3"], "dimacs"),
-        ("", [b"1 2 3", b"2 1", b"3"], "adjacency"),
-        ("", [b"# x y z", b"1 2", b"2 1"], "snap"),
-        ("", [b"1 2 3", b"1 4"], "snap"),
-        (".txt", [b"1 2 3", b"2 1", b"3"], "snap"),
-        ("", [], "snap"),
-    ],
-)
-def test_the_format_of_a_text(suffix: str, lines: list[bytes], expected: str) -> None:
-    assert format_of(suffix, lines) == expected
 
 
 @pytest.mark.parametrize("format", list(TEXTS))

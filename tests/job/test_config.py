@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sigps.errors import ConfigError
-from sigps.job.config import Job, load_job, load_options
+from sigps.job.config import JobConfig, load_job, load_options
 
 Write = Callable[[str], Path]
 
@@ -269,6 +269,6 @@ def test_load_options_of_the_command_line() -> None:
 
 
 def test_a_job_is_immutable(write: Write) -> None:
-    job: Job = load_job(write(GOOD))
+    job: JobConfig = load_job(write(GOOD))
     with pytest.raises(ValueError, match="frozen"):
         job.program = "other:Class"

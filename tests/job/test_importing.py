@@ -1,4 +1,4 @@
-"""Naming a program: what is found, and what is said where it is not."""
+"""Naming a program: what is found, and the error where it is not."""
 
 from __future__ import annotations
 

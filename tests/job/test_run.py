@@ -49,11 +49,11 @@ class Counter(Vertex):
 class Filtered(Vertex, message=int):
     """Sends along no edge, though it looks as if it would."""
 
-    heard: State[int] = 0
+    received: State[int] = 0
     ran = Aggregator.sum(int)
 
     def compute(self, messages):
-        self.heard += len(messages)
+        self.received += len(messages)
         self.ran += 1
         for edge in self.out_edges:
             if edge.target > 100:
@@ -64,11 +64,11 @@ class Filtered(Vertex, message=int):
 class SpeakAndRetire(Vertex, message=int):
     """All messages are for vertices that have retired."""
 
-    heard: State[int] = 0
+    received: State[int] = 0
     ran = Aggregator.sum(int)
 
     def compute(self, messages):
-        self.heard += len(messages)
+        self.received += len(messages)
         self.ran += 1
         self.send_to_neighbors(1)
         self.retire()
@@ -77,7 +77,7 @@ class SpeakAndRetire(Vertex, message=int):
 class Lost(Vertex, message=int):
     """Sends to a vertex that is not there."""
 
-    heard: State[int] = 0
+    received: State[int] = 0
 
     def compute(self, messages):
         if self.superstep == 1 and self.out_degree == 0:
@@ -253,7 +253,7 @@ def test_a_missing_source_is_refused_on_every_rank() -> None:
 def test_a_partitioner_that_is_none_is_refused() -> None:
     with pytest.raises(PartitionError, match="did you mean 'metis'"):
         run(OutDegree(), PATH, partitioner="metsi")
-    with pytest.raises(PartitionError, match="gave the vertex 0 the part 7"):
+    with pytest.raises(PartitionError, match="gave the vertex 0 the partition 7"):
         run(OutDegree(), PATH, partitioner=lambda ids: ids * 0 + 7)
 
 
@@ -311,10 +311,10 @@ def test_max_supersteps_beyond_the_end_changes_nothing(device: Any) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("program", [Filtered(), SpeakAndRetire()])
-def test_messages_that_nobody_reads_are_no_superstep(program: Vertex, device: Any) -> None:
+def test_messages_that_no_vertex_reads_are_no_superstep(program: Vertex, device: Any) -> None:
     result = run(program, PATH, device=device)
     assert (result.reason, result.supersteps) == ("converged", 1)
-    assert result["heard"].tolist() == [0, 0, 0]
+    assert result["received"].tolist() == [0, 0, 0]
     assert result.aggregators == {"ran": 3}
 
 
@@ -352,20 +352,24 @@ def test_aggregators_of_every_width(device: Any) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_progress_is_told_of_every_superstep(device: Any) -> None:
-    told: list[int] = []
-    result = run(PageRank(iterations=9), PATH, device=device, progress=lambda stats: told.append(len(stats)))
-    assert told[0] == 1
-    assert told == sorted(told)
-    assert told[-1] == result.supersteps == 10
+    reported: list[int] = []
+    result = run(
+        PageRank(iterations=9), PATH, device=device, progress=lambda stats: reported.append(len(stats))
+    )
+    assert reported[0] == 1
+    assert reported == sorted(reported)
+    assert reported[-1] == result.supersteps == 10
     with pytest.raises(ZeroDivisionError):
         run(PageRank(), PATH, device=device, progress=lambda stats: print(1 / 0))
 
 
 def test_progress_is_told_on_rank_0_only() -> None:
     def run_told(group: ThreadGroup) -> int:
-        told: list[int] = []
-        run(PageRank(), BATTERY["grid"].build(group=group), progress=lambda stats: told.append(len(stats)))
-        return len(told)
+        reported: list[int] = []
+        run(
+            PageRank(), BATTERY["grid"].build(group=group), progress=lambda stats: reported.append(len(stats))
+        )
+        return len(reported)
 
     counts = run_ranks(3, run_told)
     assert counts[0] > 0
@@ -394,7 +398,7 @@ def test_trace_refuses_ids_that_are_no_vertices() -> None:
             run(SSSP(source=0), PATH, device="python", trace=trace)
 
 
-def test_trace_speaks_of_string_ids() -> None:
+def test_trace_has_string_ids() -> None:
     graph = BATTERY["string_ids"].build()
     result = run(BFS(source="bob"), graph, device="python", trace=["ann"])
     assert result.trace is not None
@@ -419,7 +423,7 @@ def test_more_ranks_than_vertices(device: Any) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_more_mail_than_the_first_room_holds(device: Any) -> None:
-    """One vertex sends 10000 messages, two along each edge: the room for mail begins with 4096."""
+    """One vertex sends 10000 messages, two along each edge: the capacity for direct messages begins with 4096."""
     rim = np.arange(1, 5001)
     sources, targets = np.concatenate([rim * 0, rim]), np.concatenate([rim, rim * 0])
     result = run(programs.TwoLetters(), Graph.from_edges(sources, targets), device=device, max_supersteps=2)

@@ -109,7 +109,7 @@ def test_wrong_parameters(given: dict[str, Any], says: str) -> None:
         ("class P(Vertex):\n    x: State[float] = None", "State[float] cannot begin as None"),
         ("class P(Vertex):\n    id: State[int] = 0", "every vertex has a 'id' of its own"),
         ("class P(Vertex):\n    send: Param[int] = 0", "every vertex has a 'send' of its own"),
-        ("class P(Vertex):\n    __x: State[int] = 0", "kept: choose another"),
+        ("class P(Vertex):\n    __x: State[int] = 0", "reserved: choose another"),
         ("class P(Vertex):\n    x: Param[int] = 'a'", "x='a' is not of type int"),
         (
             "class P(Vertex):\n    x: 'State[Missing]' = 0",

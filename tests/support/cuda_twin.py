@@ -1,7 +1,7 @@
 """A GPU's work without one: adapters run as the Python they are, on this process's memory, by the plain schedule.
 
 What `gather_reference.cu` does for every vertex stands here a second time, in Python; `run_plainly` is the host
-that fills a `Job` and calls one superstep after another, whoever runs it.
+that fills `Arguments` and calls one superstep after another, whoever runs it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sigps.compiler.cuda.adapters import Layout, emit, write_adapters
 from sigps.compiler.cuda.stores import telling_changes, tells_changes
 from sigps.compiler.frontend.analysis import analyse
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
-from sigps.kernels.cuda.abi import HALT, JOB, OVERFLOW, RETIRE, SENT
+from sigps.kernels.cuda.abi import ARGUMENTS, HALT, OVERFLOW, RETIRE, SENT
 
 IDLE = 255
 
@@ -33,7 +33,7 @@ class Memory:
     pointers: dict[str, Any]
     offsets: Any
     sources: Any
-    mail: Any
+    messages: Any
     status: Any
     sent: Any
     records: Any
@@ -43,21 +43,21 @@ class Memory:
     ran: Any
     num_vertices: int
     num_edges: int
-    mail_room: int
+    direct_capacity: int
     keep: list[Any] = field(default_factory=list)
 
-    def job(self, address: Callable[[Any], int]) -> Any:
-        """Return a filled `Job`; `address` tells where an array lies."""
-        job = np.zeros((), JOB)
-        job["num_vertices"], job["num_edges"] = self.num_vertices, self.num_edges
-        job["mail_room"] = self.mail_room
+    def arguments(self, address: Callable[[Any], int]) -> Any:
+        """Return filled `Arguments`; `address` tells where an array lies."""
+        arguments = np.zeros((), ARGUMENTS)
+        arguments["num_vertices"], arguments["num_edges"] = self.num_vertices, self.num_edges
+        arguments["direct_capacity"] = self.direct_capacity
         for name, value in self.pointers.items():
             if isinstance(value, list):
                 for i, array in enumerate(value):
-                    job[name][i] = address(array)
+                    arguments[name][i] = address(array)
             else:
-                job[name] = address(value)
-        return job
+                arguments[name] = address(value)
+        return arguments
 
 
 Superstep = Callable[[Memory, int], None]
@@ -92,11 +92,11 @@ class Interpreted:
             exec(text, self._f)
 
     def __call__(self, memory: Memory, superstep: int) -> None:
-        job = memory.job(lambda array: array.ctypes.data)
+        arguments = memory.arguments(lambda array: array.ctypes.data)
         for v in range(len(memory.status)):
-            self._one(memory, int(job.ctypes.data), superstep, v)
+            self._one(memory, int(arguments.ctypes.data), superstep, v)
 
-    def _one(self, m: Memory, job: int, superstep: int, v: int) -> None:
+    def _one(self, m: Memory, arguments: int, superstep: int, v: int) -> None:
         f = self._f
         listed = self._program.consumption is Consumption.LISTED
         posted = self._program.delivery is Delivery.DIRECT
@@ -111,16 +111,18 @@ class Interpreted:
         for e in range(first, last):
             bring = message if listed else value
             if posted and listed:
-                bring = m.mail[e]
+                bring = m.messages[e]
             elif posted:
-                f["sigps_lift"](job, superstep, _at(m.mail[e]), _at(value))
+                f["sigps_lift"](arguments, superstep, _at(m.messages[e]), _at(value))
             else:
                 s = int(m.sources[e])
                 record = _at(m.records[s])
-                if not m.sent[s] or not f["sigps_deliver"](job, superstep - 1, record, s, v, e, _at(bring)):
+                if not m.sent[s] or not f["sigps_deliver"](
+                    arguments, superstep - 1, record, s, v, e, _at(bring)
+                ):
                     continue
             if listed:
-                f["sigps_list"](job, end, _at(bring))
+                f["sigps_list"](arguments, end, _at(bring))
                 end += 1
             else:
                 f["sigps_merge"](_at(inbox), has, _at(value))
@@ -129,9 +131,9 @@ class Interpreted:
             return
         record, given = _row(m.layout.record.structure.itemsize), _row(8 * len(m.layout.aggregates.stored))
         if listed:
-            flags = f["sigps_compute_listed"](job, superstep, v, first, end, _at(record), _at(given))
+            flags = f["sigps_compute_listed"](arguments, superstep, v, first, end, _at(record), _at(given))
         else:
-            flags = f["sigps_compute"](job, superstep, v, _at(inbox), has, _at(record), _at(given))
+            flags = f["sigps_compute"](arguments, superstep, v, _at(inbox), has, _at(record), _at(given))
         m.ran[v] = flags
         if flags & OVERFLOW:
             return
@@ -147,7 +149,7 @@ def run_plainly(
     graph: Graph,
     superstep: Callable[[VertexProgram, Layout], Superstep],
     narrow_ids: bool,
-    mail_room: int = 2,
+    direct_capacity: int = 2,
 ) -> tuple[dict[str, Any], int]:
     """Run a program to its end; return its states, those of edges too, and how many supersteps it took."""
     columns = dict(graph.columns)
@@ -157,15 +159,15 @@ def run_plainly(
     memory = _memory(program, compiled, graph, layout)
     aggregators = compiled.aggregators
     values = [a.identity for a in aggregators]
-    messages: tuple[Any, Any] = (np.zeros(graph.num_vertices + 1, np.uint64), memory.mail)
+    messages: tuple[Any, Any] = (np.zeros(graph.num_vertices + 1, np.uint64), memory.messages)
     number = 0
     while True:
         memory.pointers["aggregates"] = _cells(values, [a.field.dtype() for a in aggregators])
         if compiled.delivery is Delivery.DIRECT:
-            memory.offsets, memory.mail = messages
+            memory.offsets, memory.messages = messages
             if compiled.consumption is Consumption.LISTED:
-                memory.pointers["lists"] = [np.zeros(len(memory.mail), d) for d in layout.message.stored]
-            mail_room = _until_mail_fits(step, memory, number, mail_room)
+                memory.pointers["lists"] = [np.zeros(len(memory.messages), d) for d in layout.message.stored]
+            direct_capacity = _until_messages_fit(step, memory, number, direct_capacity)
         else:
             step(memory, number)
         ran = memory.ran != IDLE
@@ -178,18 +180,18 @@ def run_plainly(
                 total = aggregator.combine(total, row[8 * i : 8 * i + dtype.itemsize].view(dtype)[0].item())
             values[i] = total
         number += 1
-        for own, seen in zip(memory.pointers["own"], memory.pointers["seen"], strict=True):
-            seen[:] = own
+        for pending, committed in zip(memory.pointers["pending"], memory.pointers["committed"], strict=True):
+            committed[:] = pending
         memory.sent, memory.next_sent = memory.next_sent, memory.sent
         memory.records, memory.next_records = memory.next_records, memory.records
         is_quiet = not (memory.sent.astype(bool) & (graph.out_degrees() > 0)).any()
         if compiled.delivery is Delivery.DIRECT:
-            messages = _sorted_mail(memory, graph)
+            messages = _sorted_messages(memory, graph)
             is_quiet = messages[0][-1] == 0
         if is_quiet and (memory.status != 0).all():
             break
     fields = [*compiled.states, *compiled.edge_states]
-    states = [*memory.pointers["states"], *memory.pointers["own"]]
+    states = [*memory.pointers["states"], *memory.pointers["pending"]]
     return {f.name: s for f, s in zip(fields, states, strict=True)}, number
 
 
@@ -222,16 +224,19 @@ def _memory(program: Vertex, compiled: VertexProgram, graph: Graph, layout: Layo
         "out_columns": [column(graph.columns, name, d) for name, d in by_read],
         "out_rows": graph.targets.astype(np.uint32),
         "reverse": _reverse(graph) if compiled.reads_reverse else np.zeros(1, np.int64),
-        **{kind: [np.full(graph.num_edges, f.default, d) for f, d in kept] for kind in ("own", "seen")},
+        **{
+            kind: [np.full(graph.num_edges, f.default, d) for f, d in kept]
+            for kind in ("pending", "committed")
+        },
         "lists": [np.zeros(graph.num_edges, d) for d in layout.message.stored],
-        "num_mails": np.zeros(1, np.uint64),
+        "num_direct": np.zeros(1, np.uint64),
     }
     return Memory(
         layout=layout,
         pointers=pointers,
         offsets=edges.offsets,
         sources=edges.sources.astype(np.uint32),
-        mail=_rows(1, layout.message.structure.itemsize),
+        messages=_rows(1, layout.message.structure.itemsize),
         status=np.zeros(n, np.uint8),
         sent=np.zeros(n, np.uint8),
         records=_rows(n, records),
@@ -241,7 +246,7 @@ def _memory(program: Vertex, compiled: VertexProgram, graph: Graph, layout: Layo
         ran=np.zeros(n, np.uint8),
         num_vertices=n,
         num_edges=graph.num_edges,
-        mail_room=0,
+        direct_capacity=0,
     )
 
 
@@ -255,21 +260,21 @@ def _reverse(graph: Graph) -> Any:
     return np.array([first[ends] for ends in back], np.int64)
 
 
-def _until_mail_fits(step: Superstep, memory: Memory, number: int, room: int) -> int:
+def _until_messages_fit(step: Superstep, memory: Memory, number: int, room: int) -> int:
     """Run a superstep, and again from where it began with more room while the mailbox overflows."""
     before = [s.copy() for s in memory.pointers["states"]], memory.status.copy()
     while True:
-        memory.mail_room = room
+        memory.direct_capacity = room
         memory.pointers |= {
-            "num_mails": np.zeros(1, np.uint64),
-            "mail_kinds": np.zeros(room, np.uint8),
-            "mail_targets": np.zeros(room, np.int64),
-            "mail_senders": np.zeros(room, np.uint32),
-            "mail_messages": _rows(room, memory.layout.message.structure.itemsize),
+            "num_direct": np.zeros(1, np.uint64),
+            "direct_kinds": np.zeros(room, np.uint8),
+            "direct_targets": np.zeros(room, np.int64),
+            "direct_senders": np.zeros(room, np.uint32),
+            "direct_messages": _rows(room, memory.layout.message.structure.itemsize),
         }
         step(memory, number)
         overflowed = (memory.ran != IDLE) & (memory.ran & OVERFLOW != 0)
-        count = int(memory.pointers["num_mails"][0])
+        count = int(memory.pointers["num_direct"][0])
         assert overflowed.any() == (count > room)
         if count <= room:
             return room
@@ -277,23 +282,23 @@ def _until_mail_fits(step: Superstep, memory: Memory, number: int, room: int) ->
             assert (state[overflowed] == old[overflowed]).all()
             state[:] = old
         of_overflowed = np.repeat(overflowed, np.diff(memory.pointers["out_offsets"]).astype(int))
-        for own, seen in zip(memory.pointers["own"], memory.pointers["seen"], strict=True):
-            assert (own[of_overflowed] == seen[of_overflowed]).all()
-            own[:] = seen
+        for pending, committed in zip(memory.pointers["pending"], memory.pointers["committed"], strict=True):
+            assert (pending[of_overflowed] == committed[of_overflowed]).all()
+            pending[:] = committed
         memory.status[:] = before[1]
         room = count
 
 
-def _sorted_mail(memory: Memory, graph: Graph) -> tuple[Any, Any]:
+def _sorted_messages(memory: Memory, graph: Graph) -> tuple[Any, Any]:
     p = memory.pointers
-    count = int(p["num_mails"][0])
+    count = int(p["num_direct"][0])
     ids = p["ids"].astype(np.int64)
-    kinds, targets = p["mail_kinds"][:count], p["mail_targets"][:count]
+    kinds, targets = p["direct_kinds"][:count], p["direct_targets"][:count]
     lids = np.where(kinds == 0, targets, np.searchsorted(ids, targets))
     order = np.argsort(lids, kind="stable")
     offsets = np.zeros(graph.num_vertices + 1, np.uint64)
     offsets[1:] = np.cumsum(np.bincount(lids, minlength=graph.num_vertices))
-    rows = p["mail_messages"][order]
+    rows = p["direct_messages"][order]
     return offsets, rows if count else _rows(1, rows.shape[1])
 
 

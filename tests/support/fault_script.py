@@ -21,7 +21,7 @@ FAULTY_SUPERSTEP = 5
 SUPERSTEPS = 10
 
 
-def go_wrong(way: str) -> None:
+def fail(way: str) -> None:
     if way in ("kill", "kill without report"):
         os.kill(os.getpid(), signal.SIGKILL)
     elif way == "stop":
@@ -38,7 +38,7 @@ def go_wrong(way: str) -> None:
 
 
 def run(way: str, victims: list[int]) -> None:
-    """Supersteps without vertices: a little work, and a barrier."""
+    """Run supersteps without vertices: 20 ms of work, and a barrier."""
     group = world()
     (Path.cwd() / f"rank-{group.rank}-{os.getpid()}").touch()
     if way == "kill without report":  # as where no monitor thread gets a core in time
@@ -48,7 +48,7 @@ def run(way: str, victims: list[int]) -> None:
             detector.computing(superstep)
             time.sleep(0.02)
             if superstep == FAULTY_SUPERSTEP and group.rank in victims:
-                go_wrong(way)
+                fail(way)
             detector.waiting()
             group.barrier()
             detector.last_log = functools.partial("log/{}".format, superstep)
@@ -77,12 +77,12 @@ def start(mpirun: str, folder: Path, way: str, *victims: int) -> subprocess.Pope
 
 
 def pids(folder: Path) -> list[int]:
-    """The process ids of the ranks that started."""
+    """Return the process ids of the ranks that started."""
     return [int(file.name.split("-")[2]) for file in folder.glob("rank-*")]
 
 
 def faults_in(err: str) -> list[str]:
-    """What the detectors wrote."""
+    """Return what the detectors and the watchdog wrote."""
     return re.findall(r"rank \d+ on host .*", err)
 
 

@@ -29,7 +29,7 @@ from sigps.engine.gpu.layout import lay_out
 from sigps.engine.gpu.variant import Variant
 from sigps.group import Group
 from sigps.kernels.cuda.abi import OVERFLOW
-from sigps.kernels.cuda.lease import ACTIVE, CONTROL, NO_ROOM, NOT_YET, NOTHING_LEFT, STATS
+from sigps.kernels.cuda.lease import ACTIVE, CONTROL, FINISHED, NO_CAPACITY, RUNNING, STATS
 from sigps.system import transport
 
 __all__ = ["use_host_as_gpu"]
@@ -53,7 +53,7 @@ def use_host_as_gpu(monkeypatch: pytest.MonkeyPatch, *, has_nccl: bool = False) 
     if has_nccl:
         monkeypatch.setattr(transport, "reason_against_nccl", lambda ranks: "")
         monkeypatch.setattr(nccl, "connect", _Nccl)
-    monkeypatch.setattr(gpu_variant, "load_variant", _form_of)
+    monkeypatch.setattr(gpu_variant, "load_variant", _load_variant)
     monkeypatch.setattr(gpu_graph, "_layout_kernel", lambda name, gpu: _LayoutKernel(name))
     monkeypatch.setattr(gpu_graph, "lay_out", lambda xp, degrees, **_: lay_out(xp, degrees, in_slices=False))
 
@@ -194,7 +194,7 @@ class _LayoutKernel:
             raw[:] = ends.view(raw.dtype) if ends.dtype.itemsize == raw.dtype.itemsize else ends
 
 
-def _form_of(
+def _load_variant(
     program: VertexProgram, columns: Any, narrow: bool, gpu: Gpu, has_peers: bool, goes_by_edge: bool
 ) -> Variant:
     assert not has_peers
@@ -217,7 +217,7 @@ class _LeaseKernel:
         (lease,) = parameters
         control = _at(lease["control"], CONTROL, 1)
         control["num_stats"] = 0
-        while control["plan"]["ended"][0] == NOT_YET and control["plan"]["superstep"][0] < lease["end"]:
+        while control["plan"]["ending"][0] == RUNNING and control["plan"]["superstep"][0] < lease["end"]:
             self._superstep(lease, control[0])
 
     def _superstep(self, lease: Any, control: Any) -> None:
@@ -226,32 +226,32 @@ class _LeaseKernel:
         posts = program.delivery is Delivery.DIRECT
         if plan["resumes"]:
             memory, ran, given = self._begun.pop(key)
-            bits = _at(lease["mail"]["again"], np.uint8, -(-n // 32) * 4)
+            bits = _at(lease["direct"]["overflowed"], np.uint8, -(-n // 32) * 4)
             chosen = np.flatnonzero(np.unpackbits(bits, bitorder="little")[:n])
             bits[:] = 0
         else:
             memory, ran, given = self._memory(lease, number), np.full(n, IDLE, np.uint8), []
             chosen = np.arange(n)
             if posts:
-                memory.offsets, memory.mail = self._sorted_mail(lease, number)
-        job = np.array(lease["in_job"])
+                memory.offsets, memory.messages = self._sorted_messages(lease, number)
+        arguments = np.array(lease["in_arguments"])
         for v in chosen.tolist():
-            self._functions._one(memory, job.ctypes.data, number, v)
+            self._functions._one(memory, arguments.ctypes.data, number, v)
         ran[chosen] = memory.ran[chosen]
         given.append((chosen[(ran[chosen] != IDLE) & (ran[chosen] & OVERFLOW == 0)], memory.given.copy()))
-        if posts and _at(job["num_mails"], np.uint64, 1)[0] > job["mail_room"]:
+        if posts and _at(arguments["num_direct"], np.uint64, 1)[0] > arguments["direct_capacity"]:
             overflowed = (ran != IDLE) & (ran & OVERFLOW != 0)
             assert overflowed.any()
-            bits = _at(lease["mail"]["again"], np.uint8, -(-n // 32) * 4)
+            bits = _at(lease["direct"]["overflowed"], np.uint8, -(-n // 32) * 4)
             packed = np.packbits(overflowed, bitorder="little")
             bits[: packed.size] = packed
             self._begun[key] = memory, ran, given
-            plan["ended"] = NO_ROOM
+            plan["ending"] = NO_CAPACITY
             return
         self._end(lease, control, memory, ran != IDLE, given)
 
     def _memory(self, lease: Any, number: int) -> Memory:
-        layout, n, num_places = self._layout, int(lease["num_owned"]), int(lease["num_places"])
+        layout, n, num_places = self._layout, int(lease["num_owned"]), int(lease["num_lids"])
         size, parity = layout.record.structure.itemsize, number & 1
         offsets = _at(lease["in_edges"]["offsets"], np.uint64, n + 1)
         bits = _at(lease["sent"][parity], np.uint8, -(-num_places // 32) * 4)
@@ -264,7 +264,7 @@ class _LeaseKernel:
             pointers={},
             offsets=offsets,
             sources=_at(lease["in_edges"]["ends"], np.uint32, int(offsets[-1])),
-            mail=None,
+            messages=None,
             status=_at(lease["status"], np.uint8, n),
             sent=np.unpackbits(bits, bitorder="little")[:num_places],
             records=records(parity) if size else np.zeros((num_places, 1), np.uint8),
@@ -274,45 +274,48 @@ class _LeaseKernel:
             ran=np.full(n, IDLE, np.uint8),
             num_vertices=0,
             num_edges=0,
-            mail_room=0,
+            direct_capacity=0,
         )
 
-    def _sorted_mail(self, lease: Any, number: int) -> tuple[Any, Any]:
-        job, mail, n = lease["in_job"], lease["mail"], int(lease["num_owned"])
-        counted = _at(job["num_mails"], np.uint64, 1)
+    def _sorted_messages(self, lease: Any, number: int) -> tuple[Any, Any]:
+        arguments, direct, n = lease["in_arguments"], lease["direct"], int(lease["num_owned"])
+        counted = _at(arguments["num_direct"], np.uint64, 1)
         count, size = int(counted[0]) if number else 0, max(1, self._layout.message.structure.itemsize)
-        kinds, targets = _at(job["mail_kinds"], np.uint8, count), _at(job["mail_targets"], np.int64, count)
-        ids, places = _at(mail["ids"], np.int64, n), _at(mail["places"], np.uint32, n)
-        assert mail["ids"] or not kinds.any()
+        kinds, targets = (
+            _at(arguments["direct_kinds"], np.uint8, count),
+            _at(arguments["direct_targets"], np.int64, count),
+        )
+        ids, places = _at(direct["sorted_ids"], np.int64, n), _at(direct["lids_of_gids"], np.uint32, n)
+        assert direct["sorted_ids"] or not kinds.any()
         found = np.array(
             [
-                places[t] if k == 0 else _at(mail["places_of"], np.uint32, n)[np.searchsorted(ids, t)]
+                places[t] if k == 0 else _at(direct["lids_of_ids"], np.uint32, n)[np.searchsorted(ids, t)]
                 for k, t in zip(kinds, targets, strict=True)
             ],
             dtype=np.int64,
         )
         offsets = np.zeros(n + 1, np.uint64)
         offsets[1:] = np.cumsum(np.bincount(found, minlength=n))
-        rows = _at(job["mail_messages"], np.uint8, count * size).reshape(count, size)
+        rows = _at(arguments["direct_messages"], np.uint8, count * size).reshape(count, size)
         counted[0] = 0
         return offsets, rows[np.argsort(found, kind="stable")]
 
     def _end(self, lease: Any, control: Any, memory: Memory, ran: Any, given: Any) -> None:
         """Show what was written to edges, count, and plan the next superstep."""
-        program, plan, job = self._program, control["plan"], lease["in_job"]
+        program, plan, arguments = self._program, control["plan"], lease["in_arguments"]
         n, number = int(lease["num_owned"]), int(plan["superstep"])
         if not ran.any():
-            plan["ended"] = NOTHING_LEFT
+            plan["ending"] = FINISHED
             return
         if lease["wrote"]:
-            self._show(job, np.flatnonzero(ran))
-        degrees = _at(job["out_degrees"], np.uint32, n)
+            self._commit(arguments, np.flatnonzero(ran))
+        degrees = _at(arguments["out_degrees"], np.uint32, n)
         sends = (memory.next_sent != 0) & (degrees > 0)
         sent_edges = int(degrees[sends].sum())
         if program.delivery is Delivery.DIRECT:
-            sent_edges = int(_at(job["num_mails"], np.uint64, 1)[0])
+            sent_edges = int(_at(arguments["num_direct"], np.uint64, 1)[0])
         else:
-            bits = _at(lease["sent"][(number + 1) & 1], np.uint8, -(-int(lease["num_places"]) // 32) * 4)
+            bits = _at(lease["sent"][(number + 1) & 1], np.uint8, -(-int(lease["num_lids"]) // 32) * 4)
             packed = np.packbits(sends, bitorder="little")
             bits[:] = 0
             bits[: packed.size] = packed
@@ -333,11 +336,15 @@ class _LeaseKernel:
         stats[int(control["num_stats"])] = counted
         control["num_stats"] += 1
         plan["superstep"], plan["has_bits"], plan["resumes"] = number + 1, 1, 0
-        plan["ended"] = NOTHING_LEFT if active == 0 and sent_edges == 0 else NOT_YET
+        plan["ending"] = FINISHED if active == 0 and sent_edges == 0 else RUNNING
 
-    def _show(self, job: Any, vertices: Any) -> None:
+    def _commit(self, arguments: Any, vertices: Any) -> None:
         for k, dtype in enumerate(self._program.edge_state_dtypes):
             for v in vertices.tolist():
-                begin, end = _at(job["out_offsets"] + np.uint64(8 * v), np.uint64, 2).astype(int).tolist()
-                own, seen = (_at(job[kind][k], dtype, end) for kind in ("own", "seen"))
-                seen[begin:end] = own[begin:end]
+                begin, end = (
+                    _at(arguments["out_offsets"] + np.uint64(8 * v), np.uint64, 2).astype(int).tolist()
+                )
+                pending, committed = (
+                    _at(arguments[kind][k], dtype, end) for kind in ("pending", "committed")
+                )
+                committed[begin:end] = pending[begin:end]

@@ -1,4 +1,4 @@
-"""Programs that only take what is better, beside those of `sigps.apps`."""
+"""Monotone programs, beside those of `sigps.apps`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sigps import Param, State, Vertex, VertexId, inf
 
 
 class Way(NamedTuple):
-    """A way to a vertex: how long it is, how many edges it has, and where it begins."""
+    """A path to a vertex: its length, its number of edges, and its first vertex."""
 
     length: float
     hops: int
@@ -16,7 +16,7 @@ class Way(NamedTuple):
 
 
 class Nearest(Vertex, message=Way):
-    """The nearest of two vertices; a tie is broken by what else a message says."""
+    """The nearest of two vertices; a tie is broken by the message's other fields."""
 
     source: Param[VertexId]
     distance: State[float] = inf
@@ -37,21 +37,21 @@ class Nearest(Vertex, message=Way):
 
 
 class Loudest(Vertex, message=float):
-    """The greatest sum of weights on a way here, from anywhere; for graphs without cycles of positive weight."""
+    """The greatest sum of weights on a path that ends here; for graphs without cycles of positive weight."""
 
     loudness: State[float] = -inf
 
     def compute(self, messages):
-        heard = max(messages, default=0.0)
-        if heard > self.loudness:
-            self.loudness = heard
+        received = max(messages, default=0.0)
+        if received > self.loudness:
+            self.loudness = received
             for edge in self.out_edges:
-                self.send(edge, edge.weight + heard)
+                self.send(edge, edge.weight + received)
         self.vote_to_halt()
 
 
 class Highest(Vertex, message=VertexId):
-    """The greatest id on a way here; the first superstep says less than it could."""
+    """The greatest id on a path that ends here; superstep 0 sends ids without storing them."""
 
     highest: State[VertexId] = -5
 
@@ -59,10 +59,10 @@ class Highest(Vertex, message=VertexId):
         if self.superstep == 0:
             self.send_to_neighbors(self.id)
         else:
-            heard = max(messages, default=self.highest)
-            if heard > self.highest:
-                self.highest = heard
-                self.send_to_neighbors(heard)
+            received = max(messages, default=self.highest)
+            if received > self.highest:
+                self.highest = received
+                self.send_to_neighbors(received)
         self.vote_to_halt()
 
 
@@ -73,8 +73,8 @@ class Hops(Vertex, message=int):
     hops: State[int] = 1_000_000
 
     def compute(self, messages):
-        heard = 0 if self.superstep == 0 and self.id == self.source else min(messages, default=1_000_000)
-        if heard < self.hops:
-            self.hops = heard
-            self.send_to_neighbors(heard + 1)
+        received = 0 if self.superstep == 0 and self.id == self.source else min(messages, default=1_000_000)
+        if received < self.hops:
+            self.hops = received
+            self.send_to_neighbors(received + 1)
         self.vote_to_halt()

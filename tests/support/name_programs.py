@@ -211,10 +211,10 @@ class Tail(Vertex, message=int):
     def compute(self, messages):
         has = state
         env, params, vertex, inbox = 1, 2, 3.5, 4
-        edges = mail = 6
+        edges = direct = 6
         record = target = columns = message = aggregates = 7
         low = min(messages, default=has)
-        self.has = low + env + params + edges + mail
+        self.has = low + env + params + edges + direct
         self.inbox = merge(inbox, int(vertex)) + record + target + columns + message + aggregates
         if self.superstep < 2:
             self.send_to_neighbors(self.id * self.value + merge(self.has, 1))

@@ -88,7 +88,7 @@ class TwoSends(Vertex, message=int):
 
 
 class Postman(Vertex, message=VertexId):
-    """Messages to any vertex: everyone writes to 9, who answers each sender."""
+    """Messages to any vertex: all write to 9, which answers each sender."""
 
     heard: State[int] = 0
     answer: State[VertexId] = -1
@@ -178,7 +178,7 @@ class Walk(Vertex, message=int):
 
 
 class WideValues(Vertex, message=np.uint64):
-    """Values that no float64 holds travel in records and states."""
+    """Integers that no float64 holds, in records and states."""
 
     key: State[np.uint64] = 2**63 + 1
     seen: State[np.uint64] = 0

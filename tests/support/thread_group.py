@@ -1,6 +1,6 @@
-"""Ranks as threads of one process: the in-process fake of `sigps.group.Group`.
+"""Ranks as threads of one process: a fake of `sigps.group.Group`.
 
-Arrays and values are copied on the way, as between processes, so sharing by accident shows.
+Arrays and values are copied on the way, as between processes, so that a test fails where ranks share memory.
 """
 
 from __future__ import annotations
@@ -17,76 +17,76 @@ T = TypeVar("T")
 
 
 class ThreadGroup:
-    """One rank of a `Board` that all ranks share."""
+    """One rank; all ranks of a group share one `SharedValues`."""
 
-    def __init__(self, rank: int, board: Board) -> None:
+    def __init__(self, rank: int, shared: SharedValues) -> None:
         self.rank = rank
-        self.size = board.size
-        self._board = board
+        self.size = shared.size
+        self._shared = shared
 
     def all_to_all(self, parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         assert len(parts) == self.size
         assert len({part.dtype for part in parts}) == 1, "all parts need one dtype"
-        rows = self._board.exchange(self.rank, "all_to_all", [parts[0].dtype.str, list(parts)])
+        rows = self._shared.exchange(self.rank, "all_to_all", [parts[0].dtype.str, list(parts)])
         assert len({dtype for dtype, _ in rows}) == 1, f"ranks sent different dtypes: {rows}"
         return [parts[self.rank].copy() for _, parts in rows]
 
     def all_reduce(self, values: NDArray[Any], op: str) -> NDArray[Any]:
         assert values.dtype.kind in "iuf", f"MPI reduces no {values.dtype}"
-        rows = self._board.exchange(self.rank, f"all_reduce {op}", values)
+        rows = self._shared.exchange(self.rank, f"all_reduce {op}", values)
         assert len({(row.dtype, row.shape) for row in rows}) == 1
         reduced = {"sum": np.sum, "min": np.min, "max": np.max}[op](np.stack(rows), axis=0)
         return np.asarray(reduced, dtype=values.dtype)
 
     def all_gather(self, value: T) -> list[T]:
-        return [copy.deepcopy(row) for row in self._board.exchange(self.rank, "all_gather", value)]
+        return [copy.deepcopy(row) for row in self._shared.exchange(self.rank, "all_gather", value)]
 
     def all_gather_array(self, values: NDArray[Any]) -> list[NDArray[Any]]:
-        rows = self._board.exchange(self.rank, "all_gather_array", values)
+        rows = self._shared.exchange(self.rank, "all_gather_array", values)
         assert len({row.dtype for row in rows}) == 1, "ranks sent different dtypes"
         return [row.copy() for row in rows]
 
     def broadcast(self, value: T) -> T:
-        first: T = self._board.exchange(self.rank, "broadcast", value)[0]
+        first: T = self._shared.exchange(self.rank, "broadcast", value)[0]
         return copy.deepcopy(first)
 
     def barrier(self) -> None:
-        self._board.exchange(self.rank, "barrier", None)
+        self._shared.exchange(self.rank, "barrier", None)
 
 
-class Board:
-    """Where ranks lay down what they bring and read what the others brought."""
+class SharedValues:
+    """One value of each rank of a collective, written by that rank and read by all between two barriers."""
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._slots: list[Any] = [None] * size
+        self._values: list[Any] = [None] * size
         self._barrier = threading.Barrier(size, timeout=60)
 
     def exchange(self, rank: int, verb: str, value: Any) -> list[Any]:
-        self._slots[rank] = (verb, copy.deepcopy(value))  # a sender may go on and change what it sent
+        self._values[rank] = (verb, copy.deepcopy(value))  # a sender may go on and change what it sent
         self._barrier.wait()
-        slots = list(self._slots)
+        values = list(self._values)
         self._barrier.wait()
-        verbs = {slot[0] for slot in slots}
+        verbs = {value[0] for value in values}
         assert len(verbs) == 1, f"ranks called different collectives: {sorted(verbs)}"
-        return [slot[1] for slot in slots]
+        return [value[1] for value in values]
 
-    def give_up(self) -> None:
+    def abort(self) -> None:
         self._barrier.abort()
 
 
 def run_ranks(size: int, function: Callable[[ThreadGroup], T]) -> list[T]:
     """Run `function(group)` on `size` threads and return the results by rank; the first error is raised."""
-    board = Board(size)
+    shared = SharedValues(size)
     results: list[Any] = [None] * size
     errors: list[BaseException] = []
 
     def run(rank: int) -> None:
         try:
-            results[rank] = function(ThreadGroup(rank, board))
+            results[rank] = function(ThreadGroup(rank, shared))
         except BaseException as error:
             errors.append(error)
-            board.give_up()
+            shared.abort()
 
     threads = [threading.Thread(target=run, args=(rank,), daemon=True) for rank in range(size)]
     for thread in threads:

@@ -53,8 +53,8 @@ def test_a_run_that_ends_in_its_last_superstep_has_converged() -> None:
 
 
 def test_progress_divides_the_run_into_leases() -> None:
-    told: list[int] = []
-    master = Master([{"device": "cpu", "cores": 1}], 10, lambda so_far: told.append(len(so_far)))
+    reported: list[int] = []
+    master = Master([{"device": "cpu", "cores": 1}], 10, lambda so_far: reported.append(len(so_far)))
     assert master.next_order() == {"verb": "lease", "supersteps": 1}
     master.record(False, stats(0, 1, seconds=0.05))
     assert master.next_order() == {"verb": "lease", "supersteps": 2}
@@ -64,7 +64,7 @@ def test_progress_divides_the_run_into_leases() -> None:
     assert master.next_order() == {"verb": "lease", "supersteps": 3}
     master.record(False, stats(7, 3))
     assert master.next_order()["reason"] == "max_supersteps"
-    assert told == [1, 3, 7, 10]
+    assert reported == [1, 3, 7, 10]
     assert [s.superstep for s in master.stats] == list(range(10))
 
 

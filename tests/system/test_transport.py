@@ -50,13 +50,13 @@ OTHERS = {
 def test_gpus_that_reach_each_other() -> None:
     for ranks in (PAIR, [gpu(i) for i in range(4)]):
         assert reason_against_peers(ranks) == ""
-        for asked, chosen in (("auto", "peer"), ("peer", "peer"), ("nccl", "nccl"), ("mpi", "mpi")):
-            assert choose_transport(ranks, asked) == chosen  # type: ignore[arg-type]
+        for requested, chosen in (("auto", "peer"), ("peer", "peer"), ("nccl", "nccl"), ("mpi", "mpi")):
+            assert choose_transport(ranks, requested) == chosen  # type: ignore[arg-type]
 
 
 def test_hosts_take_part_in_messages_by_name() -> None:
-    for asked, chosen in (("auto", "nccl"), ("peer", "nccl"), ("nccl", "nccl"), ("mpi", "mpi")):
-        assert choose_transport(PAIR, asked, by_hosts=True) == chosen  # type: ignore[arg-type]
+    for requested, chosen in (("auto", "nccl"), ("peer", "nccl"), ("nccl", "nccl"), ("mpi", "mpi")):
+        assert choose_transport(PAIR, requested, by_hosts=True) == chosen  # type: ignore[arg-type]
     assert choose_transport([gpu(0), gpu(1, without_nccl="none here")], "auto", by_hosts=True) == "mpi"
 
 
@@ -88,21 +88,25 @@ def test_where_a_rank_has_no_nccl_records_go_through_the_host() -> None:
 def test_ranks_that_share_a_gpu_may_where_it_is_asked_for() -> None:
     ranks = [gpu(0, process=1), gpu(0, process=2), gpu(1, process=3)]
     assert "share a GPU" in reason_against_peers(ranks)
-    assert [choose_transport(ranks, asked) for asked in ("auto", "peer", "mpi")] == ["mpi", "peer", "mpi"]
+    assert [choose_transport(ranks, requested) for requested in ("auto", "peer", "mpi")] == [
+        "mpi",
+        "peer",
+        "mpi",
+    ]
     with pytest.raises(ConfigError, match="ranks share a GPU, which NCCL refuses"):
         choose_transport(ranks, "nccl")
 
 
-def test_one_rank_has_nobody_to_write_to() -> None:
-    for asked in ("auto", "mpi", "nccl", "peer"):
-        assert choose_transport([CPU], asked) == "mpi"  # type: ignore[arg-type]
-        assert choose_transport([gpu(0)], asked) == "mpi"  # type: ignore[arg-type]
+def test_one_rank_has_no_other_to_write_to() -> None:
+    for requested in ("auto", "mpi", "nccl", "peer"):
+        assert choose_transport([CPU], requested) == "mpi"  # type: ignore[arg-type]
+        assert choose_transport([gpu(0)], requested) == "mpi"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("program", "needs"),
     [(PageRank(), False), (Jump(), False), (Marks(), True), (EgoNet(source=0), True), (Closeness(), True)],
-    ids=["records", "mail", "kept on edges", "kept and read back", "common neighbours"],
+    ids=["records", "direct messages", "kept on edges", "kept and read back", "common neighbours"],
 )
 def test_what_kernels_do_not_pass_to_others(program: Vertex, needs: bool) -> None:
     assert needs_hosts(analyse(program)) == needs

@@ -56,16 +56,16 @@ def test_aggregators_are_known_on_every_rank() -> None:
 
 
 def test_only_rank_0_is_told_of_progress() -> None:
-    def run_told(group: ThreadGroup) -> list[int]:
-        told: list[int] = []
+    def run_reported(group: ThreadGroup) -> list[int]:
+        reported: list[int] = []
         graph = BATTERY["grid"].build(group=group)
-        part_of(graph, PageRank(), on_progress=lambda stats: told.append(len(stats)))
-        return told
+        part_of(graph, PageRank(), on_progress=lambda stats: reported.append(len(stats)))
+        return reported
 
-    told = run_ranks(2, run_told)
-    assert told[0][0] == 1
-    assert told[0][-1] == 21
-    assert told[1] == []
+    reported = run_ranks(2, run_reported)
+    assert reported[0][0] == 1
+    assert reported[0][-1] == 21
+    assert reported[1] == []
 
 
 def test_a_graph_is_laid_out_once_for_a_partitioner_and_what_programs_need(

@@ -1,4 +1,4 @@
-"""What a plan says of time: a table of predictions by the number of ranks, and which number would be fastest."""
+"""The predictions that `sigps plan` prints: a table by the number of ranks, and which number would be fastest."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from sigps.cli.plan import prediction
-from sigps.cli.plan.prediction import Device, Part, Work
-from sigps.cli.report import bytes_text, seconds_text
+from sigps.cli.plan.prediction import Device, PartitionSize, Work
+from sigps.cli.report import aligned, bytes_text, seconds_text
 
 if TYPE_CHECKING:
     from sigps.cli.plan.size import Size
     from sigps.compiler.program import VertexProgram
-    from sigps.job.config import Job
+    from sigps.job.config import JobConfig
 
 __all__ = [
+    "DeviceKind",
     "Forecast",
-    "Kind",
     "advise",
     "basis",
     "devices",
@@ -30,7 +30,7 @@ __all__ = [
     "table",
 ]
 
-Kind = Literal["h200", "cpu"]
+DeviceKind = Literal["h200", "cpu"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Forecast:
 
     Attributes:
         num_ranks: That number.
-        part: What the rank with the most to do has.
+        partition: The largest partition.
         dense: A superstep in which every vertex sends along every edge.
         latency: A superstep in which one vertex runs.
         search: A whole search, where it is known how many supersteps that takes.
@@ -47,7 +47,7 @@ class Forecast:
     """
 
     num_ranks: int
-    part: Part
+    partition: PartitionSize
     dense: float
     latency: float
     search: float | None = None
@@ -55,7 +55,7 @@ class Forecast:
 
 
 def rank_counts(num_ranks: int) -> list[int]:
-    """Return the numbers of ranks to compare: powers of two below the one asked for, and that one.
+    """Return the numbers of ranks to compare: powers of two below the requested one, and that one.
 
     >>> rank_counts(6), rank_counts(8), rank_counts(1)
     ([1, 2, 4, 6], [1, 2, 4, 8], [1])
@@ -63,8 +63,8 @@ def rank_counts(num_ranks: int) -> list[int]:
     return [*(1 << i for i in range((num_ranks - 1).bit_length())), num_ranks]
 
 
-def kind_of(job: Job, num_edges: int, num_ranks: int) -> Kind | None:
-    """Return what a run of a job would compute on: as the job says, or as this machine would choose; None for Python.
+def kind_of(job: JobConfig, num_edges: int, num_ranks: int) -> DeviceKind | None:
+    """Return the device on which a job would run: the job's, or that of `auto` on this machine; None for Python.
 
     Args:
         job: The job.
@@ -78,15 +78,15 @@ def kind_of(job: Job, num_edges: int, num_ranks: int) -> Kind | None:
     return spec.predicted_as
 
 
-def transport_of(asked: str, program: VertexProgram) -> str:
-    """Return what a transport that was asked for comes to, where NCCL connects the GPUs."""
+def transport_of(requested: str, program: VertexProgram) -> str:
+    """Return the transport that a run would use on GPUs that NCCL connects, where this one was requested."""
     from sigps.system.transport import needs_hosts
 
-    return "nccl" if needs_hosts(program) and asked in ("auto", "peer") else asked
+    return "nccl" if needs_hosts(program) and requested in ("auto", "peer") else requested
 
 
-def devices(kind: Kind, counts: Iterable[int], transport: str = "auto") -> dict[int, Device]:
-    """Return what each rank computes on, by the number of ranks."""
+def devices(kind: DeviceKind, counts: Iterable[int], transport: str = "auto") -> dict[int, Device]:
+    """Return the device of each rank, by the number of ranks."""
     if kind == "h200":
         return {n: prediction.h200(by_peers=transport in ("auto", "peer")) for n in counts}
     from sigps.device.cpu import available_cores
@@ -94,8 +94,8 @@ def devices(kind: Kind, counts: Iterable[int], transport: str = "auto") -> dict[
     return {n: prediction.cpu_cores(available_cores(), n) for n in counts}
 
 
-def basis(kind: Kind, num_ranks: int, transport: str = "auto") -> str:
-    """Say what a prediction goes by."""
+def basis(kind: DeviceKind, num_ranks: int, transport: str = "auto") -> str:
+    """Return the measurements on which a prediction is based, in words."""
     if kind == "cpu":
         return "which the ranks share, by times measured on two cores"
     if num_ranks == 1:
@@ -107,7 +107,7 @@ def basis(kind: Kind, num_ranks: int, transport: str = "auto") -> str:
 
 
 def obstacle(program: VertexProgram | None, schedule: str = "vertex") -> str:
-    """Tell why nothing is predicted for a program by a schedule; empty where something is."""
+    """Return why nothing is predicted for a program by a schedule; empty where something is."""
     from sigps.compiler.program import Consumption, Delivery
 
     if program is None:
@@ -124,15 +124,15 @@ def obstacle(program: VertexProgram | None, schedule: str = "vertex") -> str:
 
 
 def is_search(program: VertexProgram) -> bool:
-    """Tell whether a program spreads over the graph, so that its supersteps grow with the graph's diameter."""
+    """Return whether a program spreads over the graph, so that its supersteps grow with the graph's diameter."""
     from sigps.compiler.program import EarlyExit
 
     stops_early = program.early_exit is not EarlyExit.NEVER
     return stops_early or program.monotone is not None or program.priority_form is not None
 
 
-def steps_of_generator(job: Job) -> int | None:
-    """Return the supersteps of the longest search through a generated graph; None where no formula tells."""
+def steps_of_generator(job: JobConfig) -> int | None:
+    """Return the supersteps of the longest search through a generated graph; None where there is no formula."""
     if job.graph.generator is None:
         return None
     name, options = job.graph.generator_call
@@ -154,7 +154,7 @@ def work_of(program: VertexProgram, size: Size, state_bytes: int) -> Work:
 def forecasts(
     program: VertexProgram,
     size: Size,
-    parts: Mapping[int, Part],
+    partitions: Mapping[int, PartitionSize],
     devices: Mapping[int, Device],
     state_bytes: int,
     supersteps: int | None,
@@ -162,35 +162,27 @@ def forecasts(
     """Predict for each number of ranks.
 
     Args:
-        program: What the compiler derived.
-        size: The graph.
-        parts: What the rank with the most to do has, by the number of ranks.
-        devices: What each rank computes on, by the number of ranks.
+        program: The vertex program.
+        size: The graph's size.
+        partitions: The largest partition, by the number of ranks.
+        devices: The device of each rank, by the number of ranks.
         state_bytes: Bytes of one vertex's fields.
-        supersteps: Supersteps of a search; None where nobody knows, or the program is none.
+        supersteps: Supersteps of a search; None where that is unknown, or the program is no search.
     """
     from sigps.engine.gpu.memory_plan import bytes_while_laid_out
 
     work, found = work_of(program, size, state_bytes), []
-    for n, part in parts.items():
+    for n, partition in partitions.items():
         device = devices[n]
-        edges = part.edges * (2 if size.directed or n > 1 else 1)
+        edges = partition.edges * (2 if size.directed or n > 1 else 1)
         columns = -(-size.column_bytes // 8)
-        taken = bytes_while_laid_out(part.vertices + part.ghosts, edges, columns)
-        search = None
+        needed = bytes_while_laid_out(partition.vertices + partition.ghosts, edges, columns)
+        missing = max(0.0, needed - device.memory_bytes)
+        dense, search = prediction.dense_seconds(partition, work, device, n), None
         if supersteps is not None:
             is_wave = supersteps < size.num_vertices
-            search = prediction.search_seconds(supersteps, part, work, device, n, is_wave=is_wave)
-        found.append(
-            Forecast(
-                n,
-                part,
-                prediction.dense_seconds(part, work, device, n),
-                device.latency(n),
-                search,
-                max(0.0, taken - device.memory_bytes),
-            )
-        )
+            search = prediction.search_seconds(supersteps, partition, work, device, n, is_wave=is_wave)
+        found.append(Forecast(n, partition, dense, device.latency(n), search, missing))
     return found
 
 
@@ -198,43 +190,42 @@ def table(rows: Sequence[Forecast]) -> list[str]:
     """Return the lines of the table."""
     cells = [["ranks", "cut", "ghosts a rank", "dense superstep", "smallest superstep"]]
     for row in rows:
-        cut = f"{row.part.cut_edges / max(row.part.edges, 1):.1%}"
+        cut = f"{row.partition.cut_edges / max(row.partition.edges, 1):.1%}"
         times = [seconds_text(row.dense), seconds_text(row.latency)]
         if row.missing_bytes:
             times = ["does not fit", f"{bytes_text(row.missing_bytes)} short"]
-        cells.append([str(row.num_ranks), cut, f"{row.part.ghosts:,}", *times])
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+        cells.append([str(row.num_ranks), cut, f"{row.partition.ghosts:,}", *times])
+    return aligned(cells)
 
 
 def advise(
     rows: Sequence[Forecast], num_edges: int, supersteps: int | None = None, *, is_search: bool
 ) -> str:
-    """Say which number of ranks is fastest, and when fewer would be faster than the number asked for.
+    """Return which number of ranks is fastest, and when fewer would be faster than the requested number, in words.
 
     Args:
-        rows: What is predicted, the number asked for last.
+        rows: The predictions, that for the requested number of ranks last.
         num_edges: Stored edges of the graph.
         supersteps: Supersteps of a search, where that is known.
         is_search: Whether the program spreads over the graph.
     """
     fitting = [row for row in rows if not row.missing_bytes]
     if not fitting or fitting[-1] is not rows[-1]:
-        return f"{_ranks(rows[-1])} {_verb(rows[-1], 'has', 'have')} too little memory: plan with more"
-    asked = rows[-1]
+        return f"{_ranks(rows[-1])} {'has' if rows[-1].num_ranks == 1 else 'have'} too little memory: plan with more"
+    requested = rows[-1]
     if is_search and supersteps is not None and all(row.search is not None for row in fitting):
-        told = f"a search through this graph takes up to about {supersteps:,} superstep{'s' * (supersteps > 1)}: "
-        told += ", ".join(f"{seconds_text(row.search or 0)} on {_ranks(row)}" for row in fitting)
+        text = f"a search through this graph takes up to about {supersteps:,} superstep{'s' * (supersteps > 1)}: "
+        text += ", ".join(f"{seconds_text(row.search or 0)} on {_ranks(row)}" for row in fitting)
         best = min(fitting, key=lambda row: (row.search, row.num_ranks))
-        return f"{told}\n{_verdict(best, asked)}" if len(rows) > 1 else told
+        return f"{text}\n{_verdict(best, requested)}" if len(rows) > 1 else text
     best = min(fitting, key=lambda row: (row.dense, row.num_ranks))
     few = fitting[0]
-    if few is asked:
+    if few is requested:
         return "fewer ranks have too little memory" if len(rows) > 1 else ""
-    if best is few and few.latency <= asked.latency:
-        return _verdict(best, asked)
-    limit = prediction.most_supersteps((few.dense, asked.dense), (few.latency, asked.latency))
-    verdict = f"while supersteps are dense: {_verdict(best, asked)}"
+    if best is few and few.latency <= requested.latency:
+        return _verdict(best, requested)
+    limit = prediction.most_supersteps((few.dense, requested.dense), (few.latency, requested.latency))
+    verdict = f"while supersteps are dense: {_verdict(best, requested)}"
     if is_search:
         return (
             f"{verdict}\na search that takes more than about {limit:,.0f} supersteps is faster on {_ranks(few)}, "
@@ -246,15 +237,11 @@ def advise(
     )
 
 
-def _verdict(best: Forecast, asked: Forecast) -> str:
-    if best is asked:
-        return f"use {_ranks(asked)}"
-    return f"use {_ranks(best)}: fewer are faster than {asked.num_ranks}"
+def _verdict(best: Forecast, requested: Forecast) -> str:
+    if best is requested:
+        return f"use {_ranks(requested)}"
+    return f"use {_ranks(best)}: fewer are faster than {requested.num_ranks}"
 
 
 def _ranks(row: Forecast) -> str:
     return f"{row.num_ranks} rank{'s' * (row.num_ranks > 1)}"
-
-
-def _verb(row: Forecast, one: str, many: str) -> str:
-    return one if row.num_ranks == 1 else many

@@ -1,7 +1,7 @@
 """How long supersteps take on some number of ranks: predicted from what was measured, as pure functions of counts.
 
 A dense superstep, in which every vertex sends along every edge, takes as long as its bytes take to move; a small
-one takes as long as ranks take to meet. A search is many of the second kind, and passes each edge about once.
+one takes as long as ranks take for a barrier. A search is many of the second kind, and passes each edge about once.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from sigps.system.master import GIGABYTES_PER_SECOND_OF_A_CORE
 
 __all__ = [
     "Device",
-    "Part",
+    "PartitionSize",
     "Work",
     "cpu_cores",
     "dense_seconds",
-    "even_part",
+    "even_partition",
     "h200",
     "most_edges_of_small",
     "most_supersteps",
@@ -28,16 +28,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Device:
-    """What a rank computes on, as far as a prediction asks.
+    """What a prediction needs of the device on which a rank computes.
 
     Attributes:
-        name: What the output calls it.
-        bytes_per_second: What a dense superstep draws from its memory.
+        name: Its name in the output.
+        bytes_per_second: The bandwidth of its memory that a dense superstep reaches.
         ghost_cost: What an edge from a ghost costs, where one from an owned vertex costs 1.
         exchanged_per_second: Bytes of records that it receives from other ranks, while all do.
         latencies: Seconds of a superstep in which one vertex runs, by the number of ranks.
-        wave_seconds: What a frontier of some thousand vertices adds to that: reads that wait for memory.
-        memory_bytes: What it has; infinite where ranks share a host's.
+        wave_seconds: Seconds that a frontier of some thousand vertices adds to that: reads that wait for memory.
+        memory_bytes: Bytes of its memory; infinite where ranks share a host's.
     """
 
     name: str
@@ -55,8 +55,8 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Part:
-    """What the rank with the most to do has of a graph; each number is the largest of any rank.
+class PartitionSize:
+    """How large the largest partition of a graph is; each number is the largest of any rank.
 
     Attributes:
         vertices: Vertices that it owns.
@@ -73,12 +73,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Work:
-    """What a program moves, in bytes.
+    """What a program moves through memory, in bytes.
 
     Attributes:
         record: An outbox record.
-        edge: An edge in a dense superstep: its index, the record it brings, the columns that are read.
-        vertex: A vertex there: its fields and its record written, its degree and status read.
+        edge: For each edge in a dense superstep: its index, the record of its source, the columns that are read.
+        vertex: For each vertex there: its fields and its record written, its degree and status read.
     """
 
     record: int
@@ -106,7 +106,7 @@ def h200(*, by_peers: bool = True) -> Device:
 
 
 _REACHED_ON_H200 = 0.45
-"""Of what its memory copies: PageRank reaches 0.51 on kron-22 and 0.39 on kron-24, where fewer records stay near."""
+"""Of what its memory copies: PageRank reaches 0.51 on kron-22, and 0.39 on kron-24, where caches hold fewer records."""
 
 
 def cpu_cores(num_cores: int, num_ranks: int) -> Device:
@@ -131,52 +131,58 @@ _REACHED_ON_CORES = 0.3
 """Of a core's share of memory's bandwidth: PageRank reaches 0.28 on kron-20, and 0.58 on kron-18 with its caches."""
 
 
-def even_part(num_vertices: int, num_edges: int, num_ranks: int) -> Part:
-    """Return a rank's part of a graph of which only the size is known.
+def even_partition(num_vertices: int, num_edges: int, num_ranks: int) -> PartitionSize:
+    """Return the largest partition of a graph of which only the size is known.
 
     Vertices and edges are evenly divided. Edges are cut as often as chance cuts them, and ghosts are as many as there
     can be: one a remote in-edge, and no more than there are remote vertices.
 
-    >>> even_part(100, 360, 4)
-    Part(vertices=25, edges=90, cut_edges=68, ghosts=75)
+    >>> even_partition(100, 360, 4)
+    PartitionSize(vertices=25, edges=90, cut_edges=68, ghosts=75)
     """
     vertices, edges = -(-num_vertices // num_ranks), -(-num_edges // num_ranks)
     if num_ranks == 1:
-        return Part(vertices, edges)
+        return PartitionSize(vertices, edges)
     cut = -(-edges * (num_ranks - 1) // num_ranks)
-    return Part(vertices, edges, cut, min(num_vertices - vertices, edges))
+    return PartitionSize(vertices, edges, cut, min(num_vertices - vertices, edges))
 
 
-def dense_seconds(part: Part, work: Work, device: Device, num_ranks: int) -> float:
+def dense_seconds(partition: PartitionSize, work: Work, device: Device, num_ranks: int) -> float:
     """Predict a superstep in which every vertex sends along every edge.
 
     It ends when the slowest rank ends: edges and vertices move through its memory, records of its ghosts arrive, and
-    all ranks meet.
+    all ranks pass a barrier.
 
-    >>> kron_22 = Part(4_194_304, 128_305_110)
+    >>> kron_22 = PartitionSize(4_194_304, 128_305_110)
     >>> round(dense_seconds(kron_22, Work(record=4, edge=8, vertex=13), h200(), 1) * 1e3, 2)
     0.58
     """
-    edges = part.edges + (device.ghost_cost - 1) * part.cut_edges
-    computed = (edges * work.edge + part.vertices * work.vertex) / device.bytes_per_second
-    exchanged = part.ghosts * work.record / device.exchanged_per_second
+    edges = partition.edges + (device.ghost_cost - 1) * partition.cut_edges
+    computed = (edges * work.edge + partition.vertices * work.vertex) / device.bytes_per_second
+    exchanged = partition.ghosts * work.record / device.exchanged_per_second
     return computed + exchanged + device.latency(num_ranks)
 
 
 def search_seconds(
-    supersteps: int, part: Part, work: Work, device: Device, num_ranks: int, *, is_wave: bool = True
+    supersteps: int,
+    partition: PartitionSize,
+    work: Work,
+    device: Device,
+    num_ranks: int,
+    *,
+    is_wave: bool = True,
 ) -> float:
     """Predict a run of many supersteps that together pass each edge about once.
 
     Args:
         supersteps: How many.
-        part: The largest rank's.
+        partition: The largest partition.
         work: What the program moves.
-        device: What a rank computes on.
+        device: The device of each rank.
         num_ranks: Ranks.
-        is_wave: Whether vertices run in crowds; else one runs at a time, as along a path.
+        is_wave: Whether thousands of vertices run in a superstep; else one does, as along a path.
     """
-    once = dense_seconds(part, work, device, num_ranks) - device.latency(num_ranks)
+    once = dense_seconds(partition, work, device, num_ranks) - device.latency(num_ranks)
     wave = device.wave_seconds if is_wave else 0.0
     return supersteps * (device.latency(num_ranks) + wave) + once
 

@@ -1,7 +1,7 @@
-"""How large a job's graph is, told without reading its edges.
+"""How large a job's graph is, without reading its edges.
 
 Exact from a native store's header, a generator's formula, and files that state their counts at the top;
-an estimate from the first bytes of any other file, and then the basis says so.
+an estimate from the first bytes of any other file. `Size.basis` says which.
 """
 
 from __future__ import annotations
@@ -10,19 +10,20 @@ import bz2
 import lzma
 import re
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sigps.errors import GraphError
 
 if TYPE_CHECKING:
-    from sigps.job.config import Job
+    from sigps.job.config import JobConfig
+    from sigps.model.vertex import Vertex
 
-__all__ = ["Size", "measure"]
+__all__ = ["Size", "measure", "turned_size"]
 
 _HEAD_BYTES = 1 << 18
-_EDGES_A_VERTEX = 8  # where nothing tells the number of vertices
+_EDGES_A_VERTEX = 8  # where the number of vertices is unknown
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Size:
         num_edges: Directed edges as stored: an undirected edge counts twice.
         directed: Whether edges have a direction, and so need a second index for the other one.
         column_bytes: Bytes of one edge's columns.
-        basis: Where the numbers come from.
+        basis: What the numbers were read or estimated from, in words.
     """
 
     num_vertices: int
@@ -44,7 +45,7 @@ class Size:
     basis: str
 
 
-def measure(job: Job) -> Size:
+def measure(job: JobConfig) -> Size:
     """Return how large a job's graph is. Reads at most a few hundred KiB.
 
     Raises:
@@ -60,7 +61,22 @@ def measure(job: Job) -> Size:
     return _of_text(job, path)
 
 
-def _of_generator(job: Job) -> Size:
+def turned_size(size: Size, program: Vertex) -> Size:
+    """Return how large a graph is with its edges in the directions in which a program uses them.
+
+    Where a directed graph is made undirected this is the most: an edge that it has in both directions counts as two
+    pairs, of which one is dropped.
+    """
+    declared = program.declaration
+    if declared.both_ways:
+        doubled = size.num_edges * (2 if size.directed else 1)
+        return replace(size, num_edges=doubled, column_bytes=size.column_bytes + 2)  # leads_out, leads_in
+    if declared.directed or not size.directed:
+        return size
+    return replace(size, num_edges=2 * size.num_edges, directed=False)
+
+
+def _of_generator(job: JobConfig) -> Size:
     from sigps.graph.generators.generate import edge_stream
 
     name, options = job.graph.generator_call
@@ -80,7 +96,7 @@ def _of_store(path: Path) -> Size:
     return Size(graph.num_vertices, graph.num_edges, graph.directed, columns, "the store's header")
 
 
-def _of_parquet(job: Job, path: Path) -> Size:
+def _of_parquet(job: JobConfig, path: Path) -> Size:
     from pyarrow import ArrowInvalid, parquet
 
     try:
@@ -90,7 +106,7 @@ def _of_parquet(job: Job, path: Path) -> Size:
     return _sized(job, None, rows, True, "the file's metadata")
 
 
-def _of_text(job: Job, path: Path) -> Size:
+def _of_text(job: JobConfig, path: Path) -> Size:
     head, num_bytes = _head(path)
     lines = head.decode("utf-8", errors="replace").splitlines()
     stated = _stated(lines, path, job.graph.format)
@@ -105,7 +121,7 @@ def _of_text(job: Job, path: Path) -> Size:
     return _sized(job, None, edges, True, f"an estimate by the first {len(rows):,} rows of {path.name}")
 
 
-def _sized(job: Job, num_vertices: int | None, edges: int, directed: bool, basis: str) -> Size:
+def _sized(job: JobConfig, num_vertices: int | None, edges: int, directed: bool, basis: str) -> Size:
     graph = job.graph
     directed = directed if graph.directed is None else graph.directed
     if num_vertices is None:

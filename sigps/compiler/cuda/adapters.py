@@ -97,14 +97,14 @@ def write_adapters(
 def emit(message: Row) -> str:
     """Write what posts a message, in the place of the program's `emit`: positions are taken atomically."""
     lines = [
-        "def emit(mail, kind, target, message):",
-        "    job, sender, overflow = mail",
-        f"    position = next_of(load_pointer(job, {offset_of('num_mails')}))",
-        f"    if position < load_i8(job, {offset_of('mail_room')}):",
-        f"        store_u1(load_pointer(job, {offset_of('mail_kinds')}), position, kind)",
-        f"        store_i8(load_pointer(job, {offset_of('mail_targets')}), position * 8, target)",
-        f"        store_u4(load_pointer(job, {offset_of('mail_senders')}), position * 4, sender)",
-        f"        row = load_pointer(job, {offset_of('mail_messages')})",
+        "def emit(direct, kind, target, message):",
+        "    arguments, sender, overflow = direct",
+        f"    position = next_of(load_pointer(arguments, {offset_of('num_direct')}))",
+        f"    if position < load_i8(arguments, {offset_of('direct_capacity')}):",
+        f"        store_u1(load_pointer(arguments, {offset_of('direct_kinds')}), position, kind)",
+        f"        store_i8(load_pointer(arguments, {offset_of('direct_targets')}), position * 8, target)",
+        f"        store_u4(load_pointer(arguments, {offset_of('direct_senders')}), position * 4, sender)",
+        f"        row = load_pointer(arguments, {offset_of('direct_messages')})",
         f"        at = position * {message.structure.itemsize}",
         *_indented(_stores("row", message, "message", "at + "), 2),
         "    else:",
@@ -123,20 +123,20 @@ def _compute(program: VertexProgram, layout: Layout, empty: Sequence[str], tells
     posts = program.delivery is Delivery.DIRECT
     name = "sigps_compute_listed" if listed else "sigps_compute"
     lines = [
-        f"def {name}(job, superstep, vertex, {messages}, record, given):",
+        f"def {name}(arguments, superstep, vertex, {messages}, record, given):",
         "    v = __np.int64(vertex)",
         *_indented(_params(layout)),
-        f"    cells = load_pointer(job, {offset_of('aggregates')})",
+        f"    cells = load_pointer(arguments, {offset_of('aggregates')})",
         f"    aggregates = {_cells('cells', layout.aggregates)}",
-        f"    out_degree = __np.int64(load_u4(load_pointer(job, {offset_of('out_degrees')}), v * 4))",
-        f"    in_degree = __np.int64(load_u4(load_pointer(job, {offset_of('in_degrees')}), v * 4))",
+        f"    out_degree = __np.int64(load_u4(load_pointer(arguments, {offset_of('out_degrees')}), v * 4))",
+        f"    in_degree = __np.int64(load_u4(load_pointer(arguments, {offset_of('in_degrees')}), v * 4))",
         f"    state = {_state(layout)}",
         f"    messages = {inbox}",
         f"    edges = {_edges(program, layout) if program.reads_edges else '()'}",
         "    overflow = new_cell()" if posts else "",
-        f"    mail = {'(job, vertex, overflow)' if posts else '()'}",
-        f"    outcome = compute({_env('superstep')}, params, aggregates, (id_of(job, v), out_degree, in_degree), "
-        f"state, messages, {'end > begin' if listed else 'has != 0'}, edges, mail)",
+        f"    direct = {'(arguments, vertex, overflow)' if posts else '()'}",
+        f"    outcome = compute({_env('superstep')}, params, aggregates, (id_of(arguments, v), out_degree, in_degree), "
+        f"state, messages, {'end > begin' if listed else 'has != 0'}, edges, direct)",
         *_indented(_refusal(layout) if posts else []),
         "    meet()" if program.reads_neighbors else "",
         *_indented(_store_states(layout, tells_changes)),
@@ -151,14 +151,14 @@ def _compute(program: VertexProgram, layout: Layout, empty: Sequence[str], tells
 def _store_states(layout: Layout, tells_changes: bool) -> list[str]:
     lines = []
     for i, d in enumerate(layout.states.stored):
-        array, value = f"load_pointer(job, {offset_of('states', i)})", _narrowed(f"outcome[0][{i}]", d)
+        array, value = f"load_pointer(arguments, {offset_of('states', i)})", _narrowed(f"outcome[0][{i}]", d)
         store = f"store_{_code(d)}({array}, v * {d.itemsize}, {value})"
         lines += [f"if outcome[4][{i}]:", f"    {store}"] if tells_changes else [store]
     return lines
 
 
 def _refusal(layout: Layout) -> list[str]:
-    """Tell that mail found no room; what was written to edges is as it was before."""
+    """Tell that the buffer of direct messages was full; what was written to edges is as it was before."""
     undo = [f"edges[5][5][{i}][at] = edges[5][6][{i}][at]" for i in range(len(layout.edge_states))]
     return [
         "if load_u4(overflow, 0) != 0:",
@@ -168,16 +168,16 @@ def _refusal(layout: Layout) -> list[str]:
 
 
 def _deliver(program: VertexProgram, layout: Layout) -> str:
-    head = "def sigps_deliver(job, superstep, record, source, target, edge, value):"
+    head = "def sigps_deliver(arguments, superstep, record, source, target, edge, value):"
     if program.delivery is not Delivery.RECORD:
         return f"{head}\n    return __np.uint32(0)"
     columns = [
-        f"load_{_code(d)}(load_pointer(job, {offset_of('columns', i)}), __np.int64(edge) * {d.itemsize})"
+        f"load_{_code(d)}(load_pointer(arguments, {offset_of('columns', i)}), __np.int64(edge) * {d.itemsize})"
         for i, d in enumerate(layout.columns)
     ]
     ends = [f"__np.int64({end})" for end in ("source", "target")]
     if program.needs_end_ids:
-        ends = [f"id_of(job, {end})" for end in ends]
+        ends = [f"id_of(arguments, {end})" for end in ends]
     row, value = layout.slots, f"lift({_env('superstep + 1')}, params, message)"
     if program.consumption is Consumption.LISTED:
         row, value = layout.message, "message"
@@ -195,7 +195,7 @@ def _deliver(program: VertexProgram, layout: Layout) -> str:
 
 def _lift(layout: Layout) -> str:
     lines = [
-        "def sigps_lift(job, superstep, message, value):",
+        "def sigps_lift(arguments, superstep, message, value):",
         *_indented(_params(layout)),
         f"    lifted = lift({_env('superstep')}, params, {_loads('message', layout.message)})",
         *_indented(_stores("value", layout.slots, "lifted")),
@@ -222,9 +222,12 @@ def _fold(layout: Layout) -> str:
 
 
 def _list(layout: Layout) -> str:
-    lines = ["def sigps_list(job, position, message):", f"    row = {_loads('message', layout.message)}"]
+    lines = [
+        "def sigps_list(arguments, position, message):",
+        f"    row = {_loads('message', layout.message)}",
+    ]
     lines += [
-        f"    store_{_code(d)}(load_pointer(job, {offset_of('lists', i)}), position * {d.itemsize}, row[{i}])"
+        f"    store_{_code(d)}(load_pointer(arguments, {offset_of('lists', i)}), position * {d.itemsize}, row[{i}])"
         for i, d in enumerate(layout.message.stored)
     ]
     return "\n".join(lines)
@@ -232,17 +235,18 @@ def _list(layout: Layout) -> str:
 
 def _id_of(layout: Layout) -> str:
     load, size = ("load_i4", 4) if layout.narrow_ids else ("load_i8", 8)
-    ids = f"load_pointer(job, {offset_of('ids')})"
-    return f"def id_of(job, local):\n    return __np.int64({load}({ids}, local * {size}))"
+    ids = f"load_pointer(arguments, {offset_of('ids')})"
+    return f"def id_of(arguments, local):\n    return __np.int64({load}({ids}, local * {size}))"
 
 
 def _env(superstep: str) -> str:
-    return f"({superstep}, load_i8(job, {offset_of('num_vertices')}), load_i8(job, {offset_of('num_edges')}))"
+    counts = (f"load_i8(arguments, {offset_of(name)})" for name in ("num_vertices", "num_edges"))
+    return _tuple([superstep, *counts])
 
 
 def _params(layout: Layout) -> list[str]:
     return [
-        f"cells = load_pointer(job, {offset_of('params')})",
+        f"cells = load_pointer(arguments, {offset_of('params')})",
         f"params = {_cells('cells', layout.params)}",
     ]
 
@@ -250,14 +254,14 @@ def _params(layout: Layout) -> list[str]:
 def _state(layout: Layout) -> str:
     return _tuple(
         [
-            _widened(f"load_pointer(job, {offset_of('states', i)})", f"v * {s.itemsize}", d, s)
+            _widened(f"load_pointer(arguments, {offset_of('states', i)})", f"v * {s.itemsize}", d, s)
             for i, (d, s) in enumerate(zip(layout.states.dtypes, layout.states.stored, strict=True))
         ]
     )
 
 
 def _edges(program: VertexProgram, layout: Layout) -> str:
-    offsets = f"load_pointer(job, {offset_of('out_offsets')})"
+    offsets = f"load_pointer(arguments, {offset_of('out_offsets')})"
     parts = [
         f"load_i8({offsets}, v * 8)",
         f"load_i8({offsets}, v * 8 + 8)",
@@ -272,8 +276,11 @@ def _links(program: VertexProgram, layout: Layout) -> str:
     """Write what is kept on edges, and the rows of neighbours, with cells in the place of marks."""
     rows = [_elements("u4", "out_rows"), _elements("u8", "out_offsets"), _elements("u4", "out_gids")]
     cells, written = ("new_cells()", "shared") if program.reads_neighbors else ("()", "elements")
-    own, seen = _arrays("own", layout.edge_states, written), _arrays("seen", layout.edge_states)
-    return _tuple([*rows, cells, _elements("i8", "reverse"), own, seen])
+    pending, committed = (
+        _arrays("pending", layout.edge_states, written),
+        _arrays("committed", layout.edge_states),
+    )
+    return _tuple([*rows, cells, _elements("i8", "reverse"), pending, committed])
 
 
 def _arrays(name: str, dtypes: Dtypes, kind: str = "elements") -> str:
@@ -281,7 +288,7 @@ def _arrays(name: str, dtypes: Dtypes, kind: str = "elements") -> str:
 
 
 def _elements(code: str, name: str, index: int = 0, kind: str = "elements") -> str:
-    return f"{kind}_{code}(load_pointer(job, {offset_of(name, index)}))"
+    return f"{kind}_{code}(load_pointer(arguments, {offset_of(name, index)}))"
 
 
 def _slots_or(slots: Row, empty: Sequence[str]) -> list[str]:

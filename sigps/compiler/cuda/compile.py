@@ -23,7 +23,7 @@ from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgr
 from sigps.device.linking import compile_source, link_modules, toolchain_versions
 from sigps.errors import CompileError
 from sigps.kernels import cuda as kernels
-from sigps.kernels.cuda.abi import room_of
+from sigps.kernels.cuda.abi import capacity_of
 from sigps.model.vertex import extreme
 
 __all__ = ["CudaProgram", "compile_for_cuda", "find_atomics_obstacle", "link", "link_plain"]
@@ -184,20 +184,20 @@ def _check_room(program: VertexProgram) -> None:
         "states": len(program.states),
         "columns": len(program.edge_columns),
         "out_columns": len(program.read_columns),
-        "own": len(program.edge_states),
+        "pending": len(program.edge_states),
         "lists": len(program.message) if program.consumption is Consumption.LISTED else 0,
     }
     called = {
         "states": "states",
         "columns": "edge columns in messages",
         "out_columns": "edge columns in compute()",
-        "own": "values kept on each edge",
+        "pending": "values kept on each edge",
         "lists": "message fields",
     }
     for name, count in given.items():
-        if count > room_of(name):
+        if count > capacity_of(name):
             raise CompileError(
-                f"{program.name} has {count} {called[name]}; a GPU takes {room_of(name)}: "
+                f"{program.name} has {count} {called[name]}; a GPU takes {capacity_of(name)}: "
                 "use fewer, or run it with device='cpu'",
                 file=program.file,
                 line=program.line,
@@ -339,7 +339,7 @@ def _defines(program: VertexProgram, layout: Layout, neutral: bytes | None) -> d
         "SIGPS_WALKS": str(int(program.reads_edges)),
         "SIGPS_BY_WARP": str(int(program.reads_neighbors)),
         "SIGPS_LISTED": str(int(listed)),
-        "SIGPS_MAILBOX": str(int(program.delivery is Delivery.DIRECT)),
+        "SIGPS_DIRECT": str(int(program.delivery is Delivery.DIRECT)),
         "SIGPS_EARLY_EXIT": str(int(program.early_exit in (EarlyExit.FIRST, EarlyExit.LOWEST))),
     }
 

@@ -40,10 +40,6 @@ def analyse(program: Vertex, precision: Precision = "double") -> VertexProgram:
     Memoized: a class is analysed again only where its code, or what its code refers to, has changed. O(size of the
     source). May be called in several threads.
 
-    Args:
-        program: The class with its parameters. A parameter that is not one number becomes a constant of the program.
-        precision: The array type of Python's `float` in states, messages and parameters.
-
     Raises:
         CompileError: If something in the class cannot be compiled; with file, line and source text.
     """

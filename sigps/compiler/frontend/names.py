@@ -33,20 +33,20 @@ class Names:
         self.meanings: dict[str, Any] = {}
 
     def resolve(
-        self, tree: ast.FunctionDef, function: Callable[..., Any], kept: Collection[str]
+        self, tree: ast.FunctionDef, function: Callable[..., Any], reserved: Collection[str]
     ) -> ast.FunctionDef:
         """Give every global name in a function its name in the module, in place; also clashing locals.
 
         Args:
             tree: The function.
             function: The function object of that tree, whose globals and closure are read.
-            kept: Arguments that keep their names: `self`, `messages`.
+            reserved: Arguments that keep their names: `self`, `messages`.
 
         Raises:
             CompileError: If a name is not defined, or means something that compiled code cannot hold.
         """
         params = {arg.arg for arg in ast.walk(tree.args) if isinstance(arg, ast.arg)}
-        local = (params | assigned_names(tree.body)) - set(kept)
+        local = (params | assigned_names(tree.body)) - set(reserved)
         for node in ast.walk(tree):
             name = getattr(node, "id", getattr(node, "arg", None))
             if isinstance(name, str) and name in local and name.startswith("__"):
@@ -54,7 +54,7 @@ class Names:
                     node,
                     f"the name {name!r} begins with two underscores, as the compiler's own do: rename it",
                 )
-        resolved: ast.FunctionDef = _Resolver(self, global_names(function), local, set(kept)).visit(tree)
+        resolved: ast.FunctionDef = _Resolver(self, global_names(function), local, set(reserved)).visit(tree)
         return resolved
 
     def claim(self, node: ast.expr, name: str, value: Any) -> str:
@@ -70,15 +70,15 @@ class Names:
 
 
 class _Resolver(ast.NodeTransformer):
-    def __init__(self, names: Names, meanings: dict[str, Any], local: set[str], kept: set[str]) -> None:
-        self._names, self._meanings, self._local, self._kept = names, meanings, local, kept
+    def __init__(self, names: Names, meanings: dict[str, Any], local: set[str], reserved: set[str]) -> None:
+        self._names, self._meanings, self._local, self._reserved = names, meanings, local, reserved
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
         node.arg = self._local_name(node.arg)
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        if node.id in self._kept:
+        if node.id in self._reserved:
             return node
         if node.id in self._local:
             node.id = self._local_name(node.id)

@@ -1,4 +1,4 @@
-"""The walk over compute() that finds each use of `messages`; a subclass says what stands in its place."""
+"""The walk over compute() that finds each use of `messages`; a subclass returns what replaces it."""
 
 from __future__ import annotations
 

@@ -17,11 +17,7 @@ from collections.abc import Sequence
 from sigps.compiler.frontend.edge_function import Sends, as_record, no_message
 from sigps.compiler.frontend.grammar import SENDS, action_of, is_edge_loop
 from sigps.compiler.frontend.subject import Subject
-from sigps.compiler.frontend.syntax import (
-    assigned_names,
-    is_self,
-    loaded_names,
-)
+from sigps.compiler.frontend.syntax import assigned_names, is_self, loaded_names
 from sigps.compiler.program import Delivery
 from sigps.compiler.source import as_written, reject
 

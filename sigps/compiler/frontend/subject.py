@@ -223,16 +223,8 @@ class Subject:
                 f"self.{name} is no number, string, None or tuple of these, so it cannot be compiled: "
                 "use a State or Param field",
             )
-        names = [
-            *ENV,
-            *VERTEX,
-            *self.states,
-            *self.params,
-            *self._fixed.values,
-            *self.aggregators,
-            "out_edges",
-        ]
-        near = difflib.get_close_matches(name, names, 1)
+        fields = [*ENV, *VERTEX, *self.states, *self.params, *self._fixed.values, *self.aggregators]
+        near = difflib.get_close_matches(name, [*fields, "out_edges"], 1)
         hint = f"; did you mean self.{near[0]}?" if near else ""
         reject(node, f"{self.name} has no field {name!r}{hint}. Declare it: '{name}: State[float] = 0.0'")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from sigps.compiler.program import VertexProgram
 
@@ -29,11 +29,10 @@ class Value:
     def __lt__(self, other: Value) -> bool:
         return self.order < other.order
 
-    def __hash__(self) -> int:
+    def _refused(self) -> NoReturn:
         raise TypeError("values can only be compared")
 
-    def __bool__(self) -> bool:
-        raise TypeError("values can only be compared")
+    __hash__ = __bool__ = _refused
 
 
 class Superstep:
@@ -69,14 +68,10 @@ class Superstep:
 class Unknown:
     """A value that can only be copied."""
 
-    def __eq__(self, other: object) -> bool:
-        raise TypeError("an opaque value was compared")
-
-    def __hash__(self) -> int:
+    def _refused(self, *other: object) -> NoReturn:
         raise TypeError("an opaque value was used")
 
-    def __bool__(self) -> bool:
-        raise TypeError("an opaque value was tested")
+    __eq__ = __hash__ = __bool__ = _refused
 
 
 class Casts:

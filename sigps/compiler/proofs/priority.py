@@ -19,15 +19,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from sigps.compiler.program import (
-    HALT,
-    RETIRE,
-    SENT,
-    Consumption,
-    Delivery,
-    EarlyExit,
-    VertexProgram,
-)
+from sigps.compiler.program import HALT, RETIRE, SENT, Consumption, Delivery, EarlyExit, VertexProgram
 from sigps.compiler.proofs.opaque import (
     Casts,
     Functions,

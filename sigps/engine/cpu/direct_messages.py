@@ -1,8 +1,8 @@
-"""Messages that no outbox record can express: written out, combined or sorted by target, and read next superstep."""
+"""Direct messages, which no outbox record can express: written out, combined or sorted by target, then read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,21 +12,38 @@ from sigps.compiler.cpu import NativeProgram, rows
 from sigps.compiler.program import TO_ID, Consumption
 from sigps.device.cpu import Threads, available_memory
 from sigps.engine.aggregates import Aggregates
-from sigps.engine.cpu.arrivals import combine_into, list_by_target
 from sigps.engine.exchange import Exchange
 from sigps.engine.partition.edge_states import EdgeStates
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.snapshot import InFlight, as_columns, fill_rows
 from sigps.errors import ExchangeError
+from sigps.kernels.cpu.arguments import (
+    DirectMessageQueue,
+    Inbox,
+    LoopArguments,
+    MessageLists,
+    Outbox,
+    OwnedVertices,
+    VertexFields,
+)
 
-__all__ = ["DirectMessages"]
+__all__ = ["DirectMessages", "combine_into", "list_by_target", "new_queue"]
 
 Arrays = tuple[NDArray[Any], ...]
-_FIRST_ROOM = 1 << 12
+_FIRST_CAPACITY = 1 << 12
+"""Messages that a queue takes at first; one that overflows is followed by one of four times its capacity."""
 
 
 class DirectMessages:
-    """One partition's mail: what arrived for this superstep, and what is being written for the next."""
+    """One partition's direct messages: those that arrived for this superstep, and those written for the next.
+
+    Args:
+        native: The program.
+        subgraph: The partition.
+        exchange: The way to the other partitions.
+        deterministic: Whether messages of a target combine, or are listed, in the order of their senders' gids.
+        edge_states: What the program keeps on edges, or None.
+    """
 
     def __init__(
         self,
@@ -41,26 +58,26 @@ class DirectMessages:
         self._in_order = deterministic
         self._lists = native.program.consumption is Consumption.LISTED
         n = subgraph.num_owned
-        self._boxes: tuple[Any, Any]
+        self._inbox: Any
         if self._lists:
             nothing = tuple(np.empty(0, dtype=d) for d in native.program.message_dtypes)
-            self._boxes = np.zeros(n + 1, dtype=np.int64), nothing
+            self._inbox = MessageLists(np.zeros(n + 1, dtype=np.int64), nothing)
         else:
-            self._boxes = np.zeros(n, dtype=np.uint8), rows(native.slots, n)
+            self._inbox = Inbox(np.zeros(n, dtype=np.uint8), rows(native.slots, n))
 
     def step(
         self,
-        job: tuple[Any, ...],
-        own: Callable[[], tuple[Any, ...]],
-        fields: tuple[Any, ...],
-        write: tuple[Any, ...],
+        arguments: LoopArguments,
+        owned: Callable[[], OwnedVertices],
+        fields: VertexFields,
+        outbox: Outbox,
         threads: Threads,
         aggregates: Aggregates,
         counters: Any,
     ) -> int:
-        """Read the mail, compute, send; returns the bytes that left this rank. Collective.
+        """Compute from the messages that arrived, and send; return the bytes that left this rank. Collective.
 
-        `own` gives what a thread's loop knows of owned vertices; the other arguments are as in `kernels/cpu.py`.
+        `owned` is called by each thread, and returns what its loops read of owned vertices.
         """
         n = self._subgraph.num_owned
         parts = threads.count if n > 1024 else 1
@@ -69,93 +86,93 @@ class DirectMessages:
         bounds = np.linspace(0, n, parts + 1).astype(np.uint64)
 
         def work(i: int) -> tuple[list[Any], Arrays]:
-            return self._write(bounds[i], bounds[i + 1], job, own, fields, write, aggregates)
+            return self._write(bounds[i], bounds[i + 1], arguments, owned, fields, outbox, aggregates)
 
         results = threads.map(work, range(parts))
-        for tallies, _ in results:
-            for counts, total in tallies:
+        for calls, _ in results:
+            for counts, total in calls:
                 counters.add(counts, total)
-        mail = tuple(np.concatenate(columns) for columns in zip(*[r[1] for r in results], strict=True))
-        counters.sent_edges = mail[0].size
-        return self._deliver(mail, job)
+        columns: list[Any] = [np.concatenate(parts) for parts in zip(*[r[1] for r in results], strict=True)]
+        kinds, targets, senders, *messages = columns
+        counters.sent_edges = kinds.size
+        return self._deliver(kinds, targets, senders, tuple(messages), arguments)
 
     def save(self) -> tuple[InFlight, NDArray[np.int64], Arrays]:
         """Return copies of what arrived for the next superstep: what it is, targets (gids), values."""
         gids = self._subgraph.owned_gids
         if self._lists:
-            offsets, messages = self._boxes
-            return "messages", np.repeat(gids, np.diff(offsets)), tuple(m.copy() for m in messages)
-        has, slots = self._boxes
-        targets = np.flatnonzero(has)
-        return "slots", gids[targets], as_columns(slots, targets)
+            lists: MessageLists = self._inbox
+            return (
+                "messages",
+                np.repeat(gids, np.diff(lists.offsets)),
+                tuple(m.copy() for m in lists.messages),
+            )
+        inbox: Inbox = self._inbox
+        targets = np.flatnonzero(inbox.state)
+        return "slots", gids[targets], as_columns(inbox.slots, targets)
 
-    def restore(self, in_flight: InFlight, lids: NDArray[np.int64], values: Arrays, job: Any) -> None:
-        """Put in place what has arrived for the superstep of `job`."""
+    def restore(
+        self, in_flight: InFlight, lids: NDArray[np.int64], values: Arrays, arguments: LoopArguments
+    ) -> None:
+        """Put in place the messages that arrived for the superstep of `arguments`."""
         if self._lists:
             self._boxes = list_by_target(lids, values, self._subgraph.num_owned)
         elif in_flight == "slots":
-            self._boxes[0][lids] = 1
-            fill_rows(self._boxes[1], lids, values)
+            self._inbox.state[lids] = 1
+            fill_rows(self._inbox.slots, lids, values)
         else:
-            combine_into(self._boxes, self._native, lids, values, job)
+            combine_into(self._inbox, self._native, lids, values, arguments)
 
     def _write(
         self,
         begin: np.uint64,
         end: np.uint64,
-        job: tuple[Any, ...],
-        own: Callable[[], tuple[Any, ...]],
-        fields: tuple[Any, ...],
-        write: tuple[Any, ...],
+        arguments: LoopArguments,
+        owned: Callable[[], OwnedVertices],
+        fields: VertexFields,
+        outbox: Outbox,
         aggregates: Aggregates,
     ) -> tuple[list[Any], Arrays]:
-        """Run a range of vertices; where the mail overflows, make room and go on from that vertex."""
-        loop = self._native.loop("read_direct", bool(aggregates.given))
-        room, num_mails = _FIRST_ROOM, 0
-        tallies, written = [], []
+        """Compute a range of vertices; where a queue overflows, go on from that vertex with a larger one.
+
+        Returns what each call did and contributed, and the columns of the messages: kinds, targets, senders, fields.
+        """
+        loop = self._native.loop("compute_direct", bool(aggregates.given))
+        dtypes = self._native.program.message_dtypes
+        capacity, num_messages = _FIRST_CAPACITY, 0
+        calls, written = [], []
         at = begin
         while at < end:
-            self._check_memory(num_mails + room, job[0][0])
-            mail = self._room(room)
+            self._check_memory(num_messages + capacity, arguments.superstep)
+            queue = new_queue(capacity, dtypes)
             stopped, counts, total = loop(
-                at, end, job, own(), fields, self._boxes, self._native.empty, write, mail, aggregates.given,
+                at, end, arguments, owned(), fields, self._inbox, self._native.empty, outbox, queue, aggregates.given,
                 aggregates.identity,
             )  # fmt: skip
-            tallies.append((counts, total))
-            count = int(mail[0][0])
-            num_mails += count
-            written.append(tuple(column[:count] for column in mail[1:]))
-            room = room * 4
+            calls.append((counts, total))
+            written.append(_columns(queue))
+            num_messages += int(queue.size[0])
+            capacity *= 4
             at = np.uint64(stopped)
             if at < end and self._edge_states is not None:
                 assert self._subgraph.outgoing is not None
                 offsets = self._subgraph.outgoing.offsets
                 self._edge_states.undo(int(offsets[stopped]), int(offsets[stopped + 1]))
         if not written:
-            written.append(self._room(0)[1:])
+            written.append(_columns(new_queue(0, dtypes)))
         columns = tuple(np.concatenate(parts) for parts in zip(*written, strict=True))
-        return tallies, columns
+        return calls, columns
 
-    def _room(self, size: int) -> Arrays:
-        dtypes = self._native.program.message_dtypes
-        return (
-            np.zeros(1, dtype=np.int64),
-            np.empty(size, dtype=np.uint8),
-            np.empty(size, dtype=np.int64),
-            np.empty(size, dtype=np.uint32),
-            *[np.empty(size, dtype=d) for d in dtypes],
-        )
-
-    def _check_memory(self, num_mails: int, superstep: int) -> None:
-        """Refuse mail that would not fit, before it is written.
+    def _check_memory(self, num_messages: int, superstep: int) -> None:
+        """Refuse messages that would not fit, before they are written.
 
         Raises:
-            ExchangeError: If written and delivered mail together would take more than the machine has free.
+            ExchangeError: If written and delivered messages together would take more than the machine has free.
         """
         message = sum(d.itemsize for d in self._native.program.message_dtypes)
-        needed = 2 * num_mails * (message + 13)  # written, and sorted by target
+        needed = 2 * num_messages * (message + 13)  # written, and sorted by target
         free = available_memory()
-        if num_mails > _FIRST_ROOM and needed > free:
+        if num_messages > _FIRST_CAPACITY and needed > free:
             raise ExchangeError(
                 f"the messages of this superstep need {needed:,} bytes and {free:,} are free. Reduce them in "
                 "compute() (sum, min, max) so that they combine, send along edges once, or use more ranks",
@@ -163,22 +180,28 @@ class DirectMessages:
                 superstep=superstep,
             )
 
-    def _deliver(self, mail: Arrays, job: tuple[Any, ...]) -> int:
-        kinds, targets, messages = mail[0], mail[1], mail[3:]
+    def _deliver(
+        self,
+        kinds: NDArray[np.uint8],
+        targets: NDArray[np.int64],
+        senders: NDArray[np.uint32],
+        messages: Arrays,
+        arguments: LoopArguments,
+    ) -> int:
         by_id = np.flatnonzero(kinds == TO_ID)
-        targets[by_id] = self._exchange.find(targets[by_id], job[0][0])
-        senders = self._subgraph.owned_gids[mail[2]] if self._in_order else None
+        targets[by_id] = self._exchange.find(targets[by_id], arguments.superstep)
+        gids = self._subgraph.owned_gids[senders] if self._in_order else None
         if not self._lists:
-            targets, messages = self._combined(targets, messages, job)
-        lids, messages, num_bytes = self._exchange.route(targets, senders, messages)
+            targets, messages = self._combined(targets, messages, arguments)
+        lids, messages, num_bytes = self._exchange.route(targets, gids, messages)
         if self._lists:
-            self._boxes = list_by_target(lids, messages, self._subgraph.num_owned)
+            self._inbox = list_by_target(lids, messages, self._subgraph.num_owned)
         else:
             self._merge(lids, messages)
         return num_bytes
 
     def _combined(
-        self, targets: NDArray[np.int64], messages: Arrays, job: tuple[Any, ...]
+        self, targets: NDArray[np.int64], messages: Arrays, arguments: LoopArguments
     ) -> tuple[Any, Arrays]:
         """Combine before sending: one value of every slot for each target.
 
@@ -186,16 +209,60 @@ class DirectMessages:
         """
         order = np.arange(targets.size) if self._in_order else np.argsort(targets, kind="stable")
         keys = order if self._in_order else targets
-        room = np.empty(order.size, dtype=np.int64)
-        slots = rows(self._native.slots, order.size)
-        loop = self._native.loop("combine_mail", self._in_order)
-        (superstep, *sizes), *rest = job
-        reader = ((superstep + 1, *sizes), *rest)
-        count = loop(order, keys, messages, reader, self._native.empty, room, slots)
-        return targets if self._in_order else room[:count], tuple(s[:count] for s in slots)
+        found, slots = np.empty(order.size, dtype=np.int64), rows(self._native.slots, order.size)
+        loop = self._native.loop("combine_messages", self._in_order)
+        reader = arguments._replace(superstep=arguments.superstep + 1)
+        count = loop(order, keys, messages, reader, self._native.empty, found, slots)
+        return targets if self._in_order else found[:count], tuple(s[:count] for s in slots)
 
     def _merge(self, lids: NDArray[np.int64], slots: Arrays) -> None:
-        self._boxes[0].fill(0)
+        self._inbox.state.fill(0)
         touched = np.empty(min(lids.size, self._subgraph.num_owned) + 1, dtype=np.uint32)
         loop = self._native.loop("apply_bins", self._in_order)
-        loop(np.uint64(0), np.uint64(lids.size), lids.astype(np.uint32), slots, self._boxes, touched)
+        loop(np.uint64(0), np.uint64(lids.size), lids.astype(np.uint32), slots, self._inbox, touched)
+
+
+def new_queue(capacity: int, dtypes: Sequence[np.dtype[Any]]) -> DirectMessageQueue:
+    """Return an empty queue for so many messages, whose fields have these types."""
+    return DirectMessageQueue(
+        np.zeros(1, dtype=np.int64),
+        np.empty(capacity, dtype=np.uint8),
+        np.empty(capacity, dtype=np.int64),
+        np.empty(capacity, dtype=np.uint32),
+        tuple(np.empty(capacity, dtype=d) for d in dtypes),
+    )
+
+
+def _columns(queue: DirectMessageQueue) -> Arrays:
+    columns: Arrays = queue.kinds, queue.targets, queue.senders, *queue.messages
+    return tuple(column[: int(queue.size[0])] for column in columns)
+
+
+def list_by_target(targets: NDArray[np.int64], messages: Arrays, num_owned: int) -> MessageLists:
+    """Return messages by target, those of one target in their order."""
+    order = np.argsort(targets, kind="stable")
+    offsets = np.zeros(num_owned + 1, dtype=np.int64)
+    np.cumsum(np.bincount(targets, minlength=num_owned), out=offsets[1:])
+    return MessageLists(offsets, tuple(m[order] for m in messages))
+
+
+def combine_into(
+    inbox: Inbox,
+    native: NativeProgram,
+    targets: NDArray[np.int64],
+    messages: Arrays,
+    arguments: LoopArguments,
+) -> NDArray[np.uint32]:
+    """Combine messages in their order into an empty inbox; return the vertices that are listed.
+
+    `arguments` are those of the superstep that reads the messages.
+    """
+    order = np.argsort(targets, kind="stable")
+    found = np.empty(order.size, dtype=np.int64)
+    slots = rows(native.slots, order.size)
+    combine = native.loop("combine_messages", True)
+    count = combine(order, targets, messages, arguments, native.empty, found, slots)
+    touched = np.empty(count + 1, dtype=np.uint32)
+    apply = native.loop("apply_bins", True)
+    listed = apply(np.uint64(0), np.uint64(count), found[:count].astype(np.uint32), slots, inbox, touched)
+    return touched[:listed]

@@ -29,15 +29,14 @@ from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.contract import by_gid
 from sigps.engine.counters import Counters, Everywhere
-from sigps.engine.cpu.arrivals import combine_into, list_by_target
-from sigps.engine.cpu.direct_messages import DirectMessages
+from sigps.engine.cpu.direct_messages import DirectMessages, combine_into, list_by_target, new_queue
 from sigps.engine.cpu.edge_schedule import EdgePass
 from sigps.engine.cpu.fused import Fused, most_work_alone
 from sigps.engine.cpu.monotone import Kept, has_order
 from sigps.engine.cpu.priority import Buckets
 from sigps.engine.cpu.push import Scatter
 from sigps.engine.cpu.work import can_push, cut_vertices, split_list, walked_edges, with_marks
-from sigps.engine.direction import Direction, Schedule, choose_asking, choose_direction
+from sigps.engine.direction import Direction, Schedule, choose_direction, choose_sender_filter
 from sigps.engine.exchange import Exchange
 from sigps.engine.master_compute import MasterCompute
 from sigps.engine.partition.edge_states import EdgeStates, check_names
@@ -45,7 +44,22 @@ from sigps.engine.partition.subgraph import Subgraph, columns_of
 from sigps.engine.snapshot import Snapshot, as_columns, fill_rows
 from sigps.engine.stats import Outcome
 from sigps.engine.superstep import Done, run_supersteps
-from sigps.kernels.cpu.loops import ACTIVE, HALTED, MOST, PIECE, RETIRED, SOME, UNLISTED
+from sigps.kernels.cpu.arguments import (
+    ACTIVE,
+    HALTED,
+    RETIRED,
+    SENDERS_BITMAP,
+    SENDERS_TEST_EACH,
+    UNLISTED,
+    Edges,
+    Inbox,
+    LoopArguments,
+    Outbox,
+    OutboxBitmap,
+    OwnedVertices,
+    VertexFields,
+)  # fmt: skip
+from sigps.kernels.cpu.pull import PIECE
 
 __all__ = ["Engine"]
 
@@ -105,20 +119,20 @@ class Engine:
         self._status = np.full(n, ACTIVE, dtype=np.uint8)
         initial = zip(program.states, program.state_dtypes, strict=True)
         states = tuple(np.full(n, field.default, dtype=dtype) for field, dtype in initial)
-        self._fields = (self._status, states)
+        self._fields = VertexFields(self._status, states)
         self._read, self._write = native.outbox(reach), native.outbox(reach)
         self._last = Counters(active=n)
         self._arrived: tuple[NDArray[np.int64], Arrays] | None = None
         self._senders: NDArray[Any] | None = None
         self._active: NDArray[Any] | None = None
         incoming = subgraph.incoming
-        self._pull_edges = (incoming.offsets, incoming.ends, columns_of(incoming, program.edge_columns))
-        self._kept = Kept(monotone, self._pull_edges[2], n, reach) if monotone else None
-        self._has_order = monotone is None or has_order(monotone, params, self._pull_edges[2], threads)
+        self._pull_edges = Edges(incoming.offsets, incoming.ends, columns_of(incoming, program.edge_columns))
+        self._kept = Kept(monotone, self._pull_edges.columns, n, reach) if monotone else None
+        self._has_order = monotone is None or has_order(monotone, params, self._pull_edges.columns, threads)
         self._edge_states = _edge_states(program, subgraph, exchange)
         self._edge_bytes = 0
         self._of_thread = threading.local()
-        self._own_of_all = (
+        self._owned_by_all = OwnedVertices(
             subgraph.ids,
             incoming.offsets,
             subgraph.out_degrees,
@@ -141,20 +155,20 @@ class Engine:
         )
 
     @property
-    def _own(self) -> tuple[Any, ...]:
-        """What loops know of owned vertices; where rows of neighbours are walked, with this thread's marks."""
+    def _owned(self) -> OwnedVertices:
+        """What loops read of owned vertices; where rows of neighbours are walked, with this thread's marks."""
         if not self._program.reads_neighbors:
-            return self._own_of_all
-        if not hasattr(self._of_thread, "own"):
-            *shared, walked = self._own_of_all
-            self._of_thread.own = *shared, with_marks(walked, self._subgraph)
-        own: tuple[Any, ...] = self._of_thread.own
-        return own
+            return self._owned_by_all
+        if not hasattr(self._of_thread, "owned"):
+            walked = with_marks(self._owned_by_all.walked, self._subgraph)
+            self._of_thread.owned = self._owned_by_all._replace(walked=walked)
+        owned: OwnedVertices = self._of_thread.owned
+        return owned
 
     def state(self, name: str) -> NDArray[Any]:
         """Return the values of a state field, [num_owned]; the engine's own array."""
         names = [f.name for f in self._program.states]
-        return self._fields[1][names.index(name)]
+        return self._fields.states[names.index(name)]
 
     def edge_state(self, name: str) -> NDArray[Any]:
         """Return what is kept on out-edges, in the order of `Subgraph.outgoing`; the engine's own array."""
@@ -182,8 +196,8 @@ class Engine:
             flying = self._direct.save()
         else:
             senders = self._last_senders()
-            flying = "records", owned[senders], as_columns(self._read[1], senders)
-        states = tuple(s.copy() for s in self._fields[1])
+            flying = "records", owned[senders], as_columns(self._read.records, senders)
+        states = tuple(s.copy() for s in self._fields.states)
         kept = self._edge_states.save(self._subgraph) if self._edge_states is not None else ()
         return Snapshot(
             self.superstep, owned.copy(), self._status.copy(), states, *flying, self.aggregates.values, *kept
@@ -195,7 +209,7 @@ class Engine:
             self._master.restore(snapshot.ends.size, self._exchange)
         lids = self._subgraph.local_ids(snapshot.gids)
         self._status[lids] = snapshot.status
-        for state, values in zip(self._fields[1], snapshot.states, strict=True):
+        for state, values in zip(self._fields.states, snapshot.states, strict=True):
             state[lids] = values
         if self._edge_states is not None:
             self._edge_states.restore(self._subgraph, snapshot.sources, snapshot.edges)
@@ -203,8 +217,8 @@ class Engine:
         counters = Counters(active=int(np.count_nonzero(self._status == ACTIVE)))
         ends = self._subgraph.local_ids(snapshot.ends)
         if snapshot.in_flight == "records":
-            self._write[0][ends] = 1
-            fill_rows(self._write[1], ends, snapshot.values)
+            self._write.sent[ends] = 1
+            fill_rows(self._write.records, ends, snapshot.values)
             counters.senders = ends.size
             counters.sent_edges = int(self._subgraph.out_degrees[ends].sum(dtype=np.int64))
         self.superstep = snapshot.superstep - 1
@@ -212,7 +226,7 @@ class Engine:
             self._native, self._kept = self._plain, None
         self._turn(counters)
         if self._direct is not None:
-            self._direct.restore(snapshot.in_flight, ends, snapshot.values, self._job())
+            self._direct.restore(snapshot.in_flight, ends, snapshot.values, self._arguments())
         elif snapshot.in_flight == "messages":
             self._arrived = ends, snapshot.values
 
@@ -276,7 +290,8 @@ class Engine:
         assert self._active is not None
         row = self._fused.run(
             self._native, num_supersteps, self._forced, self._last_senders(), self._active, self._last.sent_edges,
-            self._job(), self._own, self._fields, self._read, self._write, inbox, self._native.empty, given, zero,
+            self._arguments(), self._owned, self._fields, self._read, self._write, inbox, self._native.empty, given,
+            zero,
         )  # fmt: skip
         self._senders, self._active = row.senders, row.active
         self._last = Counters(active=row.active.size, senders=row.senders.size, sent_edges=row.sent_edges)
@@ -289,7 +304,7 @@ class Engine:
     def _compile_loops(self) -> None:
         """Run what comes first over no vertices: what has to be compiled is no superstep's time."""
         if self._goes_by_edge:
-            arrays = self._job(), self._fields, self._read, self._inbox
+            arrays = self._arguments(), self._fields, self._read, self._inbox
             self._edge_pass.run(self._native, *arrays, along_none=True)
             self._compute_all([_NONE])
         else:
@@ -305,10 +320,10 @@ class Engine:
         """Compute one superstep of this partition."""
         counters = Counters()
         if self._direct is not None:
-            job = self._job()
+            arguments = self._arguments()
             moved = self._direct.step(
-                job, lambda: self._own, self._fields, self._write, self._threads, self.aggregates, counters
-            )
+                arguments, lambda: self._owned, self._fields, self._write, self._threads, self.aggregates, counters
+            )  # fmt: skip
             return "mailbox", counters, moved
         if self._arrived is not None:
             (targets, messages), self._arrived = self._arrived, None
@@ -336,9 +351,9 @@ class Engine:
             forced=self._forced,
         )
 
-    def _job(self) -> tuple[Any, ...]:
-        env = (self.superstep, self._subgraph.num_vertices, self._subgraph.num_edges)
-        return env, self._params, self.aggregates.values
+    def _arguments(self) -> LoopArguments:
+        sizes = self._subgraph.num_vertices, self._subgraph.num_edges
+        return LoopArguments(self.superstep, *sizes, self._params, self.aggregates.values)
 
     def _pull(self, ghosts: NDArray[np.int64], counters: Counters) -> None:
         kept = self._kept if self.superstep > 0 else None
@@ -350,31 +365,32 @@ class Engine:
     def _gather_better(self, kept: Kept, ghosts: NDArray[np.int64]) -> Callable[[Span], Any]:
         name, reach = kept.pull(ghosts)
         loop = self._native.loop(name, self._deterministic)
-        job, zero, given = self._job(), self.aggregates.identity, self.aggregates.given
-        arrays = (self._pull_edges, self._own, self._fields, self._read[1], self._write)
-        return lambda span: loop(*span, job, *arrays, self._native.empty, reach, given, zero)
+        arguments, zero, given = self._arguments(), self.aggregates.identity, self.aggregates.given
+        arrays = (self._pull_edges, self._owned, self._fields, self._read.records, self._write)
+        return lambda span: loop(*span, arguments, *arrays, self._native.empty, reach, given, zero)
 
     def _gather(self, num_ghosts_sent: int) -> Callable[[Span], Any]:
         lists = self._program.consumption is Consumption.LISTED
         loop = self._native.loop("gather_listed" if lists else "gather_combined", self._deterministic)
-        mode = self._pull_mode(num_ghosts_sent)
-        job, zero, given = self._job(), self.aggregates.identity, self.aggregates.given
+        sender_filter = self._sender_filter(num_ghosts_sent)
+        arguments, zero, given = self._arguments(), self.aggregates.identity, self.aggregates.given
         write = self._write
-        asks = mode in (SOME, MOST)
-        bits = np.packbits(self._read[0], bitorder="little") if asks else self._read[0][:0]
-        read = (bits, self._read[1])
+        reads_bits = sender_filter in (SENDERS_BITMAP, SENDERS_TEST_EACH)
+        bits = np.packbits(self._read.sent, bitorder="little") if reads_bits else self._read.sent[:0]
+        read = OutboxBitmap(bits, self._read.records)
 
         def work(span: Span) -> Any:
             combining = (self._native.empty, np.empty(int(PIECE), dtype=np.uint64))
             room = (self._scratch(span),) if lists else combining
             return loop(
-                *span, job, self._pull_edges, self._own, self._fields, read, write, *room, mode, given, zero
-            )
+                *span, arguments, self._pull_edges, self._owned, self._fields, read, write, *room, sender_filter,
+                given, zero,
+            )  # fmt: skip
 
         return work
 
-    def _pull_mode(self, num_ghosts_sent: int) -> int:
-        return choose_asking(
+    def _sender_filter(self, num_ghosts_sent: int) -> int:
+        return choose_sender_filter(
             sent=self._last.senders + num_ghosts_sent,
             could_send=self._num_with_out_edges + self._subgraph.num_ghosts,
             sent_edges=self._last.sent_edges,
@@ -393,8 +409,8 @@ class Engine:
         if ghosts.size:
             senders = np.concatenate([senders, ghosts])
         touched = self._scatter.run(
-            self._native, senders.astype(np.uint32, copy=False), sender_edges, self._job(), self._fields, self._read,
-            inbox,
+            self._native, senders.astype(np.uint32, copy=False), sender_edges, self._arguments(), self._fields,
+            self._read, inbox,
         )  # fmt: skip
         self._compute_listed(touched, counters)
 
@@ -402,24 +418,23 @@ class Engine:
         touched: list[NDArray[np.uint32]] = []
         inbox = self._open_inbox()
         if self._last.senders or num_ghosts_sent:
-            touched = self._edge_pass.run(self._native, self._job(), self._fields, self._read, inbox)
+            touched = self._edge_pass.run(self._native, self._arguments(), self._fields, self._read, inbox)
         self._compute_listed(touched, counters)
 
     def _read_arrived(self, targets: NDArray[np.int64], messages: Arrays, counters: Counters) -> None:
         """Compute from messages instead of records, in the first superstep after an interpreter's."""
-        job, n = self._job(), self._subgraph.num_owned
+        arguments, n = self._arguments(), self._subgraph.num_owned
         if self._program.consumption is not Consumption.LISTED:
             self._compute_listed(
-                [combine_into(self._open_inbox(), self._native, targets, messages, job)], counters
+                [combine_into(self._open_inbox(), self._native, targets, messages, arguments)], counters
             )
             return
-        boxes = list_by_target(targets, messages, n)
-        no_mail = np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.int64)
-        _, (ran, active, _, _), total = self._native.loop("read_direct", self._deterministic)(
-            np.uint64(0), np.uint64(n), job, self._own, self._fields, boxes, self._native.empty, self._write,
-            (*no_mail, np.empty(0, dtype=np.uint32)), self.aggregates.given, self.aggregates.identity,
+        lists = list_by_target(targets, messages, n)
+        _, (ran, active, _, _), total = self._native.loop("compute_direct", self._deterministic)(
+            np.uint64(0), np.uint64(n), arguments, self._owned, self._fields, lists, self._native.empty, self._write,
+            new_queue(0, self._program.message_dtypes), self.aggregates.given, self.aggregates.identity,
         )  # fmt: skip
-        senders = np.flatnonzero(self._write[0][:n])
+        senders = np.flatnonzero(self._write.sent[:n])
         sent_edges = int(self._subgraph.out_degrees[senders].sum(dtype=np.int64))
         counters.add((ran, active, senders.size, sent_edges), total)
         self._senders = self._active = None
@@ -442,31 +457,31 @@ class Engine:
     def _compute_all(self, lists: list[NDArray[np.uint32]]) -> list[Any]:
         """Compute lists of vertices; return of each what it did, contributed, and who sent and stays active."""
         loop = self._native.loop("compute_listed", self._deterministic)
-        job, zero, given = self._job(), self.aggregates.identity, self.aggregates.given
+        arguments, zero, given = self._arguments(), self.aggregates.identity, self.aggregates.given
 
         def work(vertices: NDArray[np.uint32]) -> Any:
             new_senders, new_active = np.empty_like(vertices), np.empty_like(vertices)
             counts, total = loop(
-                vertices, job, self._own, self._fields, self._inbox, self._native.empty, self._write, given, zero,
-                new_senders, new_active,
+                vertices, arguments, self._owned, self._fields, self._inbox, self._native.empty, self._write, given,
+                zero, new_senders, new_active,
             )  # fmt: skip
             return counts, total, new_senders[: counts[2]], new_active[: counts[1]]
 
         return self._threads.map(work, lists)
 
     @cached_property
-    def _inbox(self) -> tuple[NDArray[np.uint8], Arrays]:
+    def _inbox(self) -> Inbox:
         n = self._subgraph.num_owned
-        return np.zeros(n, dtype=np.uint8), rows(self._native.slots, n)
+        return Inbox(np.zeros(n, dtype=np.uint8), rows(self._native.slots, n))
 
     @cached_property
-    def _push_edges(self) -> tuple[Any, ...]:
+    def _push_edges(self) -> Edges:
         pushed = self._subgraph.pushed
-        return pushed.offsets, pushed.ends, columns_of(pushed, self._program.edge_columns)
+        return Edges(pushed.offsets, pushed.ends, columns_of(pushed, self._program.edge_columns))
 
     @cached_property
     def _scatter(self) -> Scatter:
-        return Scatter(self._push_edges, self._own, self._subgraph.num_owned, self._threads)
+        return Scatter(self._push_edges, self._owned, self._subgraph.num_owned, self._threads)
 
     @cached_property
     def _fused(self) -> Fused:
@@ -474,18 +489,18 @@ class Engine:
 
     @cached_property
     def _edge_pass(self) -> EdgePass:
-        return EdgePass(self._pull_edges, self._own_of_all, self._threads)
+        return EdgePass(self._pull_edges, self._owned_by_all, self._threads)
 
     def _last_senders(self) -> NDArray[Any]:
         if self._senders is None:
-            sent = self._read[0][: self._subgraph.num_owned].view(np.bool_)
+            sent = self._read.sent[: self._subgraph.num_owned].view(np.bool_)
             self._senders = np.flatnonzero(sent).astype(np.uint32)
         return self._senders
 
-    def _open_inbox(self) -> tuple[NDArray[np.uint8], Arrays]:
+    def _open_inbox(self) -> Inbox:
         """Return the inboxes, empty; and list who is active, if that is not known from a push before."""
         if self._active is None:
-            np.multiply(self._status != HALTED, UNLISTED, out=self._inbox[0])
+            np.multiply(self._status != HALTED, UNLISTED, out=self._inbox.state)
             self._active = _NONE
             if self._last.active:
                 self._active = np.flatnonzero(self._status == ACTIVE).astype(np.uint32)
@@ -503,13 +518,14 @@ class Engine:
 
     def _turn(self, counters: Counters) -> None:
         """Make what was written readable, and empty what was read."""
-        old, (sent, written) = self._read, self._write
-        self._read, self._write = self._write, old
+        old, new = self._read, self._write
+        self._read, self._write = new, old
         if self._kept:
-            self._kept.keep(sent, written, self._senders, self._ranges, self._threads)
-            self._read, self._write = (sent, self._kept.records), (old[0], written)
+            self._kept.keep(new, self._senders, self._ranges, self._threads)
+            self._read = Outbox(new.sent, self._kept.records)
+            self._write = Outbox(old.sent, new.records)
         if self._last.senders or self._subgraph.num_ghosts:
-            old[0].fill(0)
+            old.sent.fill(0)
         if self._edge_states is not None:
             self._edge_bytes = self._edge_states.commit()
         self._last = counters
@@ -522,7 +538,7 @@ class Engine:
         """
         sent, (records,) = self._read
         n = self._subgraph.num_owned
-        values = self._fields[1][0]
+        values = self._fields.states[0]
         if self._buckets is None:
             self._buckets = Buckets(
                 self._native, sent[:n], self._subgraph.out_degrees, self._exchange, self._threads

@@ -14,6 +14,7 @@ from sigps.compiler.program import EarlyExit
 from sigps.engine.cpu.push import pays_by_bins
 from sigps.engine.direction import Direction, pull_gain
 from sigps.engine.stats import SuperstepStats, shared_out
+from sigps.kernels.cpu.arguments import Edges, FusedLimits, FusedLists, LoopArguments
 
 __all__ = ["Fused", "Row", "most_work_alone"]
 
@@ -66,12 +67,13 @@ class Fused:
         num_threads: How many threads would share a large superstep.
     """
 
-    def __init__(self, edges: tuple[Any, ...], num_owned: int, num_threads: int) -> None:
-        self._edges, self._pull_cost = edges, edges[1].size + num_owned
+    def __init__(self, edges: Edges, num_owned: int, num_threads: int) -> None:
+        self._edges, self._pull_cost = edges, edges.ends.size + num_owned
         self._most_work = most_work_alone(num_threads)
-        room = min(num_owned, self._most_work)
-        self._lists = tuple(np.empty(size, dtype=np.uint32) for size in (room, room, room + 1))
-        self._counts = np.zeros(2, dtype=np.int64)
+        capacity = min(num_owned, self._most_work)
+        senders, active, touched = (np.empty(capacity + more, dtype=np.uint32) for more in (0, 0, 1))
+        self._lists = FusedLists(senders, active, touched, sizes=np.zeros(2, dtype=np.int64))
+        self._compiled: NativeProgram | None = None
         self._account = np.empty((_MOST_SUPERSTEPS, 3), dtype=np.int64)
 
     def run(
@@ -82,7 +84,7 @@ class Fused:
         senders: NDArray[np.uint32],
         active: NDArray[np.uint32],
         sent_edges: int,
-        job: tuple[Any, ...],
+        arguments: LoopArguments,
         *arrays: Any,
     ) -> Row:
         """Run at most so many; none where the next one is large.
@@ -94,28 +96,31 @@ class Fused:
             senders: Who sent in the last superstep.
             active: Who is active.
             sent_edges: Edges of the senders.
-            job: As loops have it.
-            arrays: What a push and compute() work on, from `own` to `zero`.
+            arguments: As loops have them.
+            arrays: What a push and compute() work on, from `owned` to `identity`.
         """
-        for at, (room, given) in enumerate(zip(self._lists, (senders, active), strict=False)):
-            room[: given.size] = given
-            self._counts[at] = given.size
-        first = job[0][0]
+        lists = self._lists
+        for at, (listed, given) in enumerate(((lists.senders, senders), (lists.active, active))):
+            listed[: given.size] = given
+            lists.sizes[at] = given.size
+        first = arguments.superstep
         gain = pull_gain(native.program.early_exit is not EarlyExit.NEVER, forced)
-        limits = first + num_supersteps, self._most_work, _MOST_WORK_OF_ALL, gain, self._pull_cost
-        others = sent_edges, self._edges, *arrays, self._lists, self._counts, self._account
-        loop: Any = native.loop("run_fused")
-        if not loop.signatures:  # compile it: that is no superstep's time
-            loop(job, (first, *limits[1:]), *others)
+        limits = FusedLimits(
+            first + num_supersteps, self._most_work, _MOST_WORK_OF_ALL, gain, self._pull_cost
+        )
+        others = sent_edges, self._edges, *arrays, lists, self._account
+        loop = native.loop("run_fused")
+        if self._compiled is not native:  # compile it: that is no superstep's time
+            self._compiled = native
+            loop(arguments, limits._replace(end=first), *others)
         began = time.perf_counter()
-        done, sent_edges, values = loop(job, limits, *others)
+        done, sent_edges, values = loop(arguments, limits, *others)
         account = self._account[:done]
         seconds = shared_out(time.perf_counter() - began, account[:, 2])
         stats = [
             SuperstepStats(first + i, "push", ran, messages, 0, share, 1.0)
             for i, ((ran, messages, _), share) in enumerate(zip(account.tolist(), seconds, strict=True))
         ]
-        last_senders, still_active = (
-            room[:count].copy() for room, count in zip(self._lists, self._counts, strict=False)
-        )
-        return Row(stats, last_senders, still_active, int(sent_edges), values)
+        num_senders, num_active = lists.sizes
+        last = lists.senders[:num_senders].copy(), lists.active[:num_active].copy()
+        return Row(stats, *last, int(sent_edges), values)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sigps.compiler.cpu import NativeProgram, rows
 from sigps.compiler.program import Monotone
 from sigps.device.cpu import Threads
+from sigps.kernels.cpu.arguments import Bound, Outbox
 
 __all__ = ["Kept", "has_order"]
 
@@ -49,8 +50,7 @@ class Kept:
 
     def keep(
         self,
-        sent: NDArray[np.uint8],
-        written: Arrays,
+        outbox: Outbox,
         senders: NDArray[Any] | None,
         ranges: Sequence[tuple[np.uint64, np.uint64]],
         threads: Threads,
@@ -58,11 +58,11 @@ class Kept:
         """Keep what owned vertices said, listed or not. O(senders) where they are listed."""
         worst = _keys(self._native, self._worst)[0]
         if senders is None:
-            loop = self._native.loop("keep_last")
-            said = threads.map(lambda span: loop(*span, sent, written, self.records, worst), ranges)
+            loop = self._native.loop("store_last")
+            said = threads.map(lambda span: loop(*span, outbox, self.records, worst), ranges)
             self._best = self._best_of(said, worst)
         else:
-            for to, new in zip(self.records, written, strict=True):
+            for to, new in zip(self.records, outbox.records, strict=True):
                 to[senders] = new[senders]
             self.note(senders)
 
@@ -71,7 +71,7 @@ class Kept:
         said = _keys(self._native, self.records)[senders]
         self._best = self._best_of(said, _keys(self._native, self._worst)[0])
 
-    def pull(self, ghosts: NDArray[np.int64]) -> tuple[str, tuple[Arrays, Arrays]]:
+    def pull(self, ghosts: NDArray[np.int64]) -> tuple[str, Bound]:
         """Return the loop that pulls what was kept last, and what it calls `reach`; the first one fills that in.
 
         Args:
@@ -79,11 +79,11 @@ class Kept:
         """
         if not self._is_known:
             self._is_known = True
-            return "gather_better_first", (self._worst, self._columns)
+            return "gather_better_first", Bound(self._worst, self._columns)
         best = _worst_records(self._native, 1)
         keys = _keys(self._native, best)
         keys[0] = self._best_of(_keys(self._native, self.records)[ghosts], self._best)
-        return "gather_better", (best, self._columns)
+        return "gather_better", Bound(best, self._columns)
 
     def _best_of(self, keys: Any, other: Any) -> Any:
         said = np.asarray(keys, dtype=_keys(self._native, self._worst).dtype)

@@ -61,7 +61,7 @@ class Buckets:
         self._buckets = sent.copy()
         self._out_degrees, self._exchange, self._threads = out_degrees, exchange, threads
         self._takes_min = native.program.slots[0].op == "min"
-        self._find = native.plain_loop("best_of_withheld")
+        self._find = native.plain_loop("best_waiting")
         self._rounds = 0
 
     def release(self, status: NDArray[np.uint8], values: NDArray[Any], num_edges: int) -> Release:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sigps.compiler.cpu import NativeProgram, rows
 from sigps.device.cpu import Threads
+from sigps.kernels.cpu.arguments import Edges, Inbox, LoopArguments, Outbox, OwnedVertices, VertexFields
 
 __all__ = ["Scatter", "pays_by_bins"]
 
@@ -45,15 +46,13 @@ class Scatter:
 
     Args:
         edges: In-edges by source: offsets, targets, columns.
-        own: What the kernels call `own`.
+        owned: What does not change of owned vertices.
         num_owned: Vertices that have an inbox.
         threads: The crew.
     """
 
-    def __init__(
-        self, edges: tuple[Any, ...], own: tuple[Any, ...], num_owned: int, threads: Threads
-    ) -> None:
-        self._edges, self._own, self._num_owned, self._threads = edges, own, num_owned, threads
+    def __init__(self, edges: Edges, owned: OwnedVertices, num_owned: int, threads: Threads) -> None:
+        self._edges, self._owned, self._num_owned, self._threads = edges, owned, num_owned, threads
         self._bins: dict[int, Any] = {}
 
     def run(
@@ -61,24 +60,24 @@ class Scatter:
         native: NativeProgram,
         senders: NDArray[np.uint32],
         num_edges: int,
-        job: tuple[Any, ...],
-        fields: tuple[Any, ...],
-        read: tuple[Any, ...],
-        inbox: tuple[Any, ...],
+        arguments: LoopArguments,
+        fields: VertexFields,
+        outbox: Outbox,
+        inbox: Inbox,
     ) -> list[NDArray[np.uint32]]:
         """Send along the senders' edges, `num_edges` of them; return the vertices that got a message."""
         if num_edges < _DIRECT_EDGES or not pays_by_bins(self._threads.count):
             touched = np.empty(min(self._num_owned, num_edges) + 1, dtype=np.uint32)
             loop = native.loop("scatter_direct")
-            count = loop(senders, job, self._edges, self._own, fields, read, inbox, touched)
+            count = loop(senders, arguments, self._edges, self._owned, fields, outbox, inbox, touched)
             return [touched[:count]]
-        upto = _edges_upto(self._edges[0], senders)
+        upto = _edges_upto(self._edges.offsets, senders)
         ends = np.unique(np.searchsorted(upto, np.arange(_ROUND_EDGES, num_edges, _ROUND_EDGES)))
         heard: list[NDArray[np.uint32]] = []
         for first, last in itertools.pairwise([0, *ends.tolist(), senders.size]):
             if first < last:
                 work = upto[first:last] - (upto[first - 1] if first else 0)
-                heard += self._binned(native, senders[first:last], work, job, fields, read, inbox)
+                heard += self._binned(native, senders[first:last], work, arguments, fields, outbox, inbox)
         return heard
 
     def _binned(
@@ -86,10 +85,10 @@ class Scatter:
         native: NativeProgram,
         senders: NDArray[np.uint32],
         work: NDArray[np.int64],
-        job: tuple[Any, ...],
-        fields: tuple[Any, ...],
-        read: tuple[Any, ...],
-        inbox: tuple[Any, ...],
+        arguments: LoopArguments,
+        fields: VertexFields,
+        outbox: Outbox,
+        inbox: Inbox,
     ) -> list[NDArray[np.uint32]]:
         """Send by way of bins; `work` counts the edges of each sender and those before."""
         n, threads = self._num_owned, self._threads.count
@@ -102,7 +101,9 @@ class Scatter:
         rooms = [self._room(native, i, num_bins, int(ends[i + 1] - ends[i])) for i in range(threads)]
 
         def fill(i: int) -> None:
-            scatter(parts[i], job, self._edges, self._own, fields, read, np.uint32(shift), *rooms[i])
+            scatter(
+                parts[i], arguments, self._edges, self._owned, fields, outbox, np.uint32(shift), *rooms[i]
+            )
 
         self._threads.map(fill, range(threads))
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sigps.compiler.cuda.adapters import Row
 from sigps.compiler.cuda.compile import CudaProgram
 from sigps.engine.gpu.columns import Copier, copy_columns, fill_columns
-from sigps.engine.gpu.memory_plan import check_fits, mail_arrays
+from sigps.engine.gpu.memory_plan import check_fits, direct_arrays
 
 __all__ = ["DirectMessages", "Find"]
 
@@ -47,7 +47,7 @@ class DirectMessages:
     @property
     def capacity(self) -> int:
         """How many messages may be enqueued."""
-        return int(self._lease["in_job"]["mail_room"])
+        return int(self._lease["in_arguments"]["direct_capacity"])
 
     @property
     def count(self) -> int:
@@ -56,7 +56,7 @@ class DirectMessages:
 
     @property
     def _num_tried(self) -> int:
-        return int(self.array("num_mails", np.uint64)[0])
+        return int(self.array("num_direct", np.uint64)[0])
 
     def wanted_capacity(self) -> int:
         """Return the capacity to have after a superstep that ran out of it; no less than there is."""
@@ -72,7 +72,7 @@ class DirectMessages:
         import cupy
 
         larger = self.wanted_capacity()
-        arrays = mail_arrays(self._compiled, larger, larger)
+        arrays = direct_arrays(self._compiled, larger, larger)
         check_fits({f"the direct messages of superstep {superstep}": sum(arrays.values())})
         self.move(larger, lambda: {name: cupy.empty(n, dtype=cupy.uint8) for name, n in arrays.items()})
 
@@ -81,25 +81,25 @@ class DirectMessages:
 
         Args:
             capacity: How many messages may be enqueued in these.
-            take: Gives them by name, as `mail_arrays` names them, as bytes; after what was enqueued has been copied.
+            take: Gives them by name, as `direct_arrays` names them, as bytes; after what was enqueued has been copied.
         """
         import cupy
 
         count = self.count
-        again = cupy.unpackbits(self._first("again", np.uint8), bitorder="little")
-        stays = ~again[: self._num_owned].view(cupy.bool_)[self.array("mail_senders", np.uint32)[:count]]
+        again = cupy.unpackbits(self._first("overflowed", np.uint8), bitorder="little")
+        stays = ~again[: self._num_owned].view(cupy.bool_)[self.array("direct_senders", np.uint32)[:count]]
         kept = int(stays.sum())
         enqueued = {}
-        for name, width in mail_arrays(self._compiled, 1, 0).items():
-            if name.startswith("mail_"):
+        for name, width in direct_arrays(self._compiled, 1, 0).items():
+            if name.startswith("direct_"):
                 rows = self.array(name, np.uint8)[: count * width].reshape(count, width)
                 enqueued[name] = rows[stays].ravel()
         for name, new in take().items():
             old = enqueued[name] if name in enqueued else self.array(name, np.uint8)
             new[: old.size] = old
             self._use(name, new)
-        self.array("num_mails", np.uint64)[0] = kept
-        self._lease["in_job"]["mail_room"] = capacity
+        self.array("num_direct", np.uint64)[0] = kept
+        self._lease["in_arguments"]["direct_capacity"] = capacity
 
     def copy(self, copier: Copier, find: Find) -> tuple[Any, tuple[Any, ...]]:
         """Return the targets of enqueued messages, as gids where they were ids, and the messages, an array a field.
@@ -109,12 +109,12 @@ class DirectMessages:
             find: Finds the gids of ids, as compute() names them. It is called even for none: it may be collective.
         """
         count = self._num_tried
-        targets = copier.take(self.array("mail_targets", np.int64)[:count]).copy()
-        by_id = copier.numpy.flatnonzero(copier.take(self.array("mail_kinds", np.uint8)[:count]))
+        targets = copier.take(self.array("direct_targets", np.int64)[:count]).copy()
+        by_id = copier.numpy.flatnonzero(copier.take(self.array("direct_kinds", np.uint8)[:count]))
         found = find(_on_host(targets[by_id]))
         targets[by_id] = copier.numpy.asarray(found)
         row = Row(self._compiled.program.message_dtypes, self._compiled.message)
-        rows = copier.take(self.array("mail_messages", np.uint8)[: count * row.structure.itemsize])
+        rows = copier.take(self.array("direct_messages", np.uint8)[: count * row.structure.itemsize])
         columns = copy_columns(rows, row, slice(None))
         return copier.keep(targets), tuple(map(copier.keep, columns))
 
@@ -124,28 +124,28 @@ class DirectMessages:
 
         count = targets.size
         if count > self.capacity:
-            arrays = mail_arrays(self._compiled, count, count)
+            arrays = direct_arrays(self._compiled, count, count)
             check_fits({"direct messages": sum(arrays.values())})
             for name, size in arrays.items():
                 self._use(name, cupy.empty(size, dtype=cupy.uint8))
-            self._lease["in_job"]["mail_room"] = count
-        self.array("mail_targets", np.int64)[:count] = cupy.asarray(targets)
-        self.array("mail_kinds", np.uint8)[:count] = 0
-        self.array("mail_senders", np.uint32)[:count] = 0  # read only in the superstep that enqueues
+            self._lease["in_arguments"]["direct_capacity"] = count
+        self.array("direct_targets", np.int64)[:count] = cupy.asarray(targets)
+        self.array("direct_kinds", np.uint8)[:count] = 0
+        self.array("direct_senders", np.uint32)[:count] = 0  # read only in the superstep that enqueues
         row = Row(self._compiled.message, self._compiled.message)
-        rows = self.array("mail_messages", np.uint8)[: count * row.structure.itemsize]
+        rows = self.array("direct_messages", np.uint8)[: count * row.structure.itemsize]
         fill_columns(rows, row, slice(None), values)
-        self.array("num_mails", np.uint64)[0] = count
+        self.array("num_direct", np.uint64)[0] = count
 
     def _use(self, name: str, array: Any) -> None:
         self._grown[name] = array
-        job = self._lease["in_job"]
+        arguments = self._lease["in_arguments"]
         if name.startswith("list"):
-            job["lists"][int(name.removeprefix("list"))] = array.data.ptr
+            arguments["lists"][int(name.removeprefix("list"))] = array.data.ptr
         elif name == "messages":
-            self._lease["mail"]["messages"] = array.data.ptr
+            self._lease["direct"]["messages"] = array.data.ptr
         else:
-            job[name] = array.data.ptr
+            arguments[name] = array.data.ptr
 
 
 def _on_host(array: Any) -> NDArray[Any]:

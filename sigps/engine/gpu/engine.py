@@ -1,7 +1,7 @@
 """Supersteps of one partition in the memory of a GPU.
 
-`GpuEngine.lease(k)` is a launch of `kernels/lease.cu`, or a few: the device counts, decides and ends by itself, and
-the host reads what happened when a launch is over.
+`GpuEngine.lease(k)` is a launch of `kernels/cuda/lease.cu`, or a few: the device counts, chooses directions and ends
+a run itself, and the host reads statistics when a launch is over.
 """
 
 from __future__ import annotations
@@ -28,14 +28,7 @@ from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.choice import find_gpu_obstacle
 from sigps.engine.gpu.edge_states import commit_edge_states, edge_state_on_host
 from sigps.engine.gpu.graph import graph_on_gpu
-from sigps.engine.gpu.launch import (
-    CLUSTER_DEGREE,
-    NO_CLUSTER,
-    WIDE,
-    SharedCache,
-    choose_shared_cache,
-    num_blocks,
-)
+from sigps.engine.gpu.launch import CLUSTER_DEGREE, NO_CLUSTER, num_blocks
 from sigps.engine.gpu.memory_plan import MOST_SUPERSTEPS
 from sigps.engine.gpu.numbering import DeviceFields
 from sigps.engine.gpu.priority import GpuBuckets
@@ -49,14 +42,14 @@ from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
 from sigps.errors import DeviceError, ExchangeError
 from sigps.kernels.cuda.lease import (
-    FEW_IN_A_ROW,
-    NO_ROOM,
-    NOBODY_THERE,
-    NOT_YET,
-    NOTHING_LEFT,
+    FINISHED,
+    NO_CAPACITY,
     PEER_LOST,
     PULL,
     PUSH,
+    RUNNING,
+    SMALL_BEFORE_SWITCH,
+    UNKNOWN_TARGET,
 )
 
 __all__ = ["GpuEngine", "GpuProgram"]
@@ -145,7 +138,6 @@ class GpuEngine:
             self._variant.compiled,
             self._graph,
             self._params,
-            self._subgraph,
             has_cluster=self._has_cluster,
             goes_by_edge=self._goes_by_edge,
         )
@@ -164,7 +156,7 @@ class GpuEngine:
             if self._master is not None and not self._master.waits:
                 end, self._lease["counts_idle"] = before + 1, self._master.in_flight
             ending = self._launch(end, outcome)
-            outcome.ended = ending == NOTHING_LEFT
+            outcome.ended = ending == FINISHED
             if self._master is not None:
                 self._run_master(self._master, outcome, counted=self.superstep > before)
             if self._is_priority_form and (outcome.ended or self.superstep == 1):
@@ -300,13 +292,13 @@ class GpuEngine:
         return DeviceFields({f.name: (values, dtype) for f, values, dtype in kept}, order)
 
     def _launch(self, end: int, outcome: Outcome) -> int:
-        """Run up to a superstep; return how it ended, once there was room for all mail.
+        """Run up to a superstep; return how the last launch ended.
 
-        Launches follow each other where mail found no room, and where supersteps become small, or large again.
+        Another launch follows where direct messages need more capacity, and where supersteps become small, or large.
         """
         variant = self._variant
         self._lease["end"], self._lease["push_gain"] = end, variant.push_gain
-        self._lease["few_messages"] = variant.cluster.most_messages if self._has_cluster else 0
+        self._lease["small_frontier_messages"] = variant.cluster.most_messages if self._has_cluster else 0
         lanes = 32 if self._program.reads_neighbors else 1  # that compute a vertex
         blocks = num_blocks(
             self._gpu.num_sms * variant.blocks_per_sm,
@@ -314,34 +306,28 @@ class GpuEngine:
             self._graph.incoming.rows.num_positions,
             variant.shape.threads,
         )
-        cache = self._shared_cache(variant, blocks)
-        ending = NOT_YET
-        while ending in (NOT_YET, NO_ROOM) and self.superstep < end:
-            if self._num_small < FEW_IN_A_ROW:
-                variant.run_lease.launch(
-                    blocks,
-                    variant.shape.threads,
-                    (self._lease,),
-                    shared_bytes=cache.num_bytes,
-                    cooperative=True,
-                )
+        cache = variant.shared_cache(
+            num_vertices=self._graph.num_owned,
+            num_edges=int(self._lease["num_in_edges"]),
+            num_blocks=blocks,
+            num_hot_ghosts=int(self._lease["num_hot"]) if self.has_peers else 0,
+        )
+        for name in ("num_records", "num_bits", "num_ghosts"):
+            self._lease[name.replace("num_", "num_cached_")] = getattr(cache, name)
+        ending = RUNNING
+        while ending in (RUNNING, NO_CAPACITY) and self.superstep < end:
+            if self._num_small < SMALL_BEFORE_SWITCH:
+                variant.launch(self._lease, blocks, cache)
             else:
-                cluster = variant.cluster
-                assert variant.run_few is not None
-                variant.run_few.launch_cluster(
-                    cluster.blocks, cluster.threads, (self._lease,), shared_bytes=cluster.shared_bytes
-                )
+                variant.launch_small_frontier(self._lease)
             control, stats = self._memory.read_back()
             outcome.stats.append_rows(stats, self._directions)
             self._control, plan = control, control["plan"]
-            self.superstep, ending, self._num_small = (
-                int(plan["superstep"]),
-                int(plan["ended"]),
-                int(plan["few"]),
-            )
-            if ending == NO_ROOM:
+            self.superstep, self._num_small = int(plan["superstep"]), int(plan["num_small"])
+            ending = int(plan["ending"])
+            if ending == NO_CAPACITY:
                 self._grow_direct(control)
-        if ending == NOBODY_THERE:
+        if ending == UNKNOWN_TARGET:
             self._refuse_unknown_target(control)
         if ending == PEER_LOST:
             lost_rank = int(control["lost_id"])
@@ -362,32 +348,15 @@ class GpuEngine:
         lost = np.array([control["lost_id"]], dtype=np.int64)
         checked_gids(lost, np.array([-1]), 0, self.superstep - 1)
 
-    def _shared_cache(self, variant: Variant, num_blocks: int) -> SharedCache:
-        """Choose what a pull copies to shared memory, and tell the kernel."""
-        program = variant.compiled.program
-        cache = SharedCache(0, 0, 0)
-        if variant.shape == WIDE and program.consumption is not Consumption.LISTED:
-            cache = choose_shared_cache(
-                shared_bytes=variant.shared_bytes,
-                record_bytes=variant.record_bytes,
-                num_vertices=self._graph.num_owned,
-                num_edges=int(self._lease["num_in_edges"]),
-                num_blocks=num_blocks,
-                num_hot_ghosts=int(self._lease["num_hot"]) if self.has_peers else 0,
-            )
-        self._lease["num_near_records"], self._lease["num_near_bits"] = cache.num_records, cache.num_bits
-        self._lease["num_near_ghosts"] = cache.num_ghosts
-        return cache
-
     def _compiled(self, program: VertexProgram) -> Variant:
         with compiling:
             known = program, self._columns, self._has_narrow_ids, self._gpu, self.has_peers
             return gpu_variant.load_variant(*known, self._goes_by_edge)
 
     def _release(self) -> bool:
-        """Let the best value withheld spread alone, or all of them; tell whether there was one.
+        """Release the bucket of the best value, or all buckets; return whether there was one.
 
-        As `engine.withheld` does on the CPU.
+        As `engine/cpu/priority.py` does on CPU cores.
         """
         memory, parity = self._memory, self.superstep & 1
         takes_min = self._program.slots[0].op == "min"
@@ -405,20 +374,20 @@ class GpuEngine:
         assert program is not None
         self._variant = self._compiled(program)
         self._is_priority_form = spreads_alone
-        self._plan_release(num_senders, edges)
+        self._set_released(num_senders, edges)
         self._num_small = 0
         return waiting_edges > 0
 
-    def _plan_release(self, num_senders: int, edges: int) -> None:
-        """Plan a superstep to which so many sent, along so many edges."""
-        self._memory.plan(self.superstep, edges, self._variant.push_gain, has_retired=True)
+    def _set_released(self, num_senders: int, edges: int) -> None:
+        """Let the next launch begin with the messages of so many senders, along so many edges."""
+        self._memory.set_next(self.superstep, edges, self._variant.push_gain, has_retired=True)
 
     def _everywhere(self, holds: bool) -> bool:
-        """Tell whether something holds on all partitions that share kernels' arrays."""
+        """Return whether something holds on all partitions that share kernels' arrays."""
         return holds
 
     def _best_of_all(self, waiting_edges: int, best: int, takes_min: bool) -> tuple[int, int]:
-        """Return what `GpuBuckets.find` would of all partitions."""
+        """Return what `GpuBuckets.find` would return of all partitions together."""
         return waiting_edges, best
 
 

@@ -182,7 +182,7 @@ class _EdgesOnGpu:
         arrays = {"offsets": rows.offsets, "slices": rows.slices, "ends": self.ends, "degrees": rows.degrees}
         for name, array in arrays.items():
             filled[name] = array.data.ptr
-        filled["num_heavy"], filled["num_rows"] = rows.num_heavy, rows.degrees.size
+        filled["num_csr_rows"], filled["num_rows"] = rows.num_csr_rows, rows.degrees.size
         return filled
 
     def _keys(self) -> Any:

@@ -27,9 +27,9 @@ class Rows:
 
     Attributes:
         degrees: [num_rows], uint32.
-        offsets: [num_heavy + 1], uint64.
+        offsets: [num_csr_rows + 1], uint64.
         slices: [num_slices + 1], uint64.
-        num_heavy: Rows that lie in one piece; a multiple of 32.
+        num_csr_rows: Rows that lie in one piece (CSR), and not in slices; a multiple of 32.
         num_block_rows: Block-mapped rows among them; a multiple of 32.
         num_positions: Positions of edges, padding among them.
     """
@@ -37,7 +37,7 @@ class Rows:
     degrees: Any
     offsets: Any
     slices: Any
-    num_heavy: int
+    num_csr_rows: int
     num_block_rows: int
     num_positions: int
 
@@ -56,17 +56,17 @@ def lay_out(xp: Any, degrees: Any, *, in_slices: bool = True) -> Rows:
     """
     num_rows = degrees.size
     degrees = degrees.astype(xp.uint32, copy=False)
-    heavy = _up_to_warps(int((degrees > WARP_DEGREE).sum())) if in_slices else _up_to_warps(num_rows)
+    csr_rows = _up_to_warps(int((degrees > WARP_DEGREE).sum())) if in_slices else _up_to_warps(num_rows)
     blocks = _up_to_warps(int((degrees > BLOCK_DEGREE).sum())) if in_slices else 0
-    padded = xp.zeros(max(heavy, _up_to_warps(num_rows)), dtype=xp.uint64)
+    padded = xp.zeros(max(csr_rows, _up_to_warps(num_rows)), dtype=xp.uint64)
     padded[:num_rows] = degrees
-    offsets = xp.zeros(heavy + 1, dtype=xp.uint64)
-    xp.cumsum(padded[:heavy], out=offsets[1:])
-    widths = padded[heavy:].reshape(-1, 32).max(axis=1) if padded.size > heavy else padded[:0]
+    offsets = xp.zeros(csr_rows + 1, dtype=xp.uint64)
+    xp.cumsum(padded[:csr_rows], out=offsets[1:])
+    widths = padded[csr_rows:].reshape(-1, 32).max(axis=1) if padded.size > csr_rows else padded[:0]
     slices = xp.zeros(widths.size + 1, dtype=xp.uint64)
     xp.cumsum(widths * np.uint64(32), out=slices[1:])
     slices += offsets[-1]
-    return Rows(degrees, offsets, slices, heavy, blocks, int(slices[-1]))
+    return Rows(degrees, offsets, slices, csr_rows, blocks, int(slices[-1]))
 
 
 LOOKING_UP = 64 << 20
@@ -82,16 +82,16 @@ def rows_of_positions(xp: Any, rows: Rows, piece: int = LOOKING_UP // 64) -> Any
         piece: Positions that are looked up at a time.
     """
     found = xp.full(rows.num_positions, NO_VERTEX, dtype=xp.uint32)
-    end_of_heavy = int(rows.offsets[-1])
-    for first in range(0, end_of_heavy, piece):
-        positions = xp.arange(first, min(first + piece, end_of_heavy), dtype=xp.uint64)
+    end_of_csr = int(rows.offsets[-1])
+    for first in range(0, end_of_csr, piece):
+        positions = xp.arange(first, min(first + piece, end_of_csr), dtype=xp.uint64)
         row = xp.searchsorted(rows.offsets, positions, side="right") - 1
         found[first : first + positions.size] = row.astype(xp.uint32)
-    for first in range(end_of_heavy, rows.num_positions, piece):
+    for first in range(end_of_csr, rows.num_positions, piece):
         positions = xp.arange(first, min(first + piece, rows.num_positions), dtype=xp.uint64)
         at = xp.searchsorted(rows.slices, positions, side="right") - 1
         inside = (positions - rows.slices[at]).astype(xp.int64)
-        row = rows.num_heavy + at * 32 + inside % 32
+        row = rows.num_csr_rows + at * 32 + inside % 32
         last = rows.degrees.size - 1
         is_edge = (row <= last) & (inside // 32 < rows.degrees[xp.minimum(row, last)])
         found[first : first + positions.size] = xp.where(is_edge, row, NO_VERTEX).astype(xp.uint32)

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from sigps.compiler.cuda.compile import CudaProgram
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.engine.gpu.graph import GpuGraph
-from sigps.engine.gpu.memory_plan import RunPlan, Sizes, plan_run
-from sigps.engine.partition.subgraph import Subgraph
-from sigps.kernels.cuda.abi import JOB
+from sigps.engine.gpu.memory_plan import MemoryPlan, Sizes, plan_run
+from sigps.kernels.cuda.abi import ARGUMENTS
 from sigps.kernels.cuda.lease import LEASE
 
 __all__ = ["LeaseTemplate", "lease_template"]
@@ -35,7 +34,7 @@ class LeaseTemplate:
         in_states: The words that are addresses in the block of states.
     """
 
-    plan: RunPlan
+    plan: MemoryPlan
     words: NDArray[np.uint64]
     in_run: NDArray[np.intp]
     in_states: NDArray[np.intp]
@@ -51,7 +50,6 @@ class LeaseTemplate:
 def lease_template(
     compiled: CudaProgram,
     graph: GpuGraph,
-    subgraph: Subgraph,
     *,
     has_cluster: bool,
     num_peers: int,
@@ -59,6 +57,7 @@ def lease_template(
 ) -> LeaseTemplate:
     """Return the lease for runs of a program on a graph; filled in once. Arguments as `RunMemory`'s."""
     known: dict[Any, LeaseTemplate] = graph.kept
+    subgraph = graph.numbering.subgraph
     reads_edges = compiled.program.reads_edges
     key = compiled, has_cluster, num_peers, goes_by_edge
     if key not in known:
@@ -66,7 +65,7 @@ def lease_template(
             graph.num_owned,
             subgraph.incoming.ends.size,
             graph.num_hubs,
-            num_places=graph.num_lids,
+            num_lids=graph.num_lids,
             num_peers=num_peers,
             num_out_edges=graph.walked.num_edges if reads_edges else 0,
             num_mirrored=graph.walked.num_mirrored if reads_edges else 0,
@@ -74,9 +73,7 @@ def lease_template(
         )
         plan = plan_run(compiled, sizes, has_cluster=has_cluster, goes_by_edge=goes_by_edge)
         here, run, states = (
-            _lease(compiled, graph, subgraph, plan, *bases, goes_by_edge, num_peers)
-            .reshape(1)
-            .view(np.uint64)
+            _lease(compiled, graph, plan, *bases, goes_by_edge, num_peers).reshape(1).view(np.uint64)
             for bases in ((0, 0), (_FAR, 0), (0, _FAR))
         )
         known[key] = LeaseTemplate(plan, here, np.flatnonzero(run != here), np.flatnonzero(states != here))
@@ -94,8 +91,7 @@ _SINGLE = (
 def _lease(
     compiled: CudaProgram,
     graph: GpuGraph,
-    subgraph: Subgraph,
-    plan: RunPlan,
+    plan: MemoryPlan,
     run: int,
     states: int,
     goes_by_edge: bool,
@@ -103,38 +99,39 @@ def _lease(
 ) -> Any:
     """Fill in a lease for blocks that begin at `run` and `states`."""
     program, numbering = compiled.program, graph.numbering
+    subgraph = numbering.subgraph
     narrow = compiled.defines["SIGPS_ID"] == "int32_t"
     lease = np.zeros((), dtype=LEASE)
 
     def at(name: str) -> int:
         return run + plan.offsets[name] if name in plan.offsets else 0
 
-    for name, edges in (("in_job", graph.incoming), ("out_job", graph.outgoing)):
-        job = np.zeros((), dtype=JOB)
-        job["num_vertices"], job["num_edges"] = subgraph.num_vertices, subgraph.num_edges
-        job["params"], job["aggregates"] = at("params"), at("aggregates")
-        job["ids"] = numbering.ids(narrow=narrow).data.ptr
-        job["out_degrees"] = graph.out_degrees.data.ptr
-        job["in_degrees"] = graph.incoming.rows.degrees.data.ptr
+    for name, edges in (("in_arguments", graph.incoming), ("out_arguments", graph.outgoing)):
+        arguments = np.zeros((), dtype=ARGUMENTS)
+        arguments["num_vertices"], arguments["num_edges"] = subgraph.num_vertices, subgraph.num_edges
+        arguments["params"], arguments["aggregates"] = at("params"), at("aggregates")
+        arguments["ids"] = numbering.ids(narrow=narrow).data.ptr
+        arguments["out_degrees"] = graph.out_degrees.data.ptr
+        arguments["in_degrees"] = graph.incoming.rows.degrees.data.ptr
         for i, column in enumerate(program.edge_columns):
-            job["columns"][i] = edges.column(column).data.ptr
+            arguments["columns"][i] = edges.column(column).data.ptr
         for i, offset in enumerate(plan.states):
-            job["states"][i] = states + offset
+            arguments["states"][i] = states + offset
         for i in range(len(compiled.message)):
-            job["lists"][i] = at(f"list{i}")
-        for kind in ("num_mails", "mail_kinds", "mail_targets", "mail_senders", "mail_messages"):
-            job[kind] = at(kind)
-        job["mail_room"] = Sizes(graph.num_owned, 0, 0).mail_room
+            arguments["lists"][i] = at(f"list{i}")
+        for kind in ("num_direct", "direct_kinds", "direct_targets", "direct_senders", "direct_messages"):
+            arguments[kind] = at(kind)
+        arguments["direct_capacity"] = Sizes(graph.num_owned, 0, 0).direct_capacity
         if program.reads_edges:
-            _fill_walked(job, graph, program, at)
-        lease[name] = job
+            _fill_walked(arguments, graph, program, at)
+        lease[name] = arguments
     lease["in_edges"], lease["out_edges"] = graph.incoming.structure(), graph.outgoing.structure()
-    lease["num_owned"], lease["num_places"] = graph.num_owned, graph.num_lids
+    lease["num_owned"], lease["num_lids"] = graph.num_owned, graph.num_lids
     lease["num_hubs"] = graph.num_hubs
     rows = graph.incoming.rows
     if program.delivery is not Delivery.DIRECT:  # whose vertices have no bits to set
         by_warp = program.consumption is Consumption.LISTED or program.reads_neighbors
-        lease["num_block_rows"] = rows.num_heavy if by_warp else rows.num_block_rows
+        lease["num_block_rows"] = rows.num_csr_rows if by_warp else rows.num_block_rows
     lease["could_send"], lease["num_in_edges"] = graph.could_send, subgraph.incoming.ends.size
     lease["pull_cost"] = subgraph.incoming.ends.size + graph.num_owned
     if goes_by_edge:
@@ -146,34 +143,34 @@ def _lease(
             lease[name][i] = at(f"{name}{i}")
     for name in _SINGLE:
         lease[name] = at(name)
-    mail = lease["mail"]
-    mail["places"] = (numbering.of_all_gids if num_peers else numbering.lids).data.ptr
-    for name in ("messages", "counts", "of_block", "again"):
-        mail[name] = at(name)
+    direct = lease["direct"]
+    direct["lids_of_gids"] = (numbering.of_all_gids if num_peers else numbering.lids).data.ptr
+    for name in ("messages", "counts", "block_sums", "overflowed"):
+        direct[name] = at(name)
     if program.delivery is Delivery.DIRECT and (known := numbering.sorted_ids()) is not None:
-        mail["ids"], mail["places_of"] = (array.data.ptr for array in known)
+        direct["sorted_ids"], direct["lids_of_ids"] = (array.data.ptr for array in known)
     return lease
 
 
-def _fill_walked(job: Any, graph: GpuGraph, program: VertexProgram, at: Callable[[str], int]) -> None:
+def _fill_walked(arguments: Any, graph: GpuGraph, program: VertexProgram, at: Callable[[str], int]) -> None:
     """Fill in where the out-edges that compute() walks lie, and the edge states.
 
     Args:
-        job: A `kernels.cuda.abi.JOB`.
+        arguments: A `kernels.cuda.abi.ARGUMENTS`.
         graph: The partition, on the device.
         program: The program, which walks its out-edges.
         at: Returns where one of the run's arrays begins.
     """
     walked = graph.walked
-    job["out_offsets"] = walked.offsets.data.ptr
-    job["out_gids"] = walked.gids.data.ptr
-    job["out_ids"] = walked.ids.data.ptr
+    arguments["out_offsets"] = walked.offsets.data.ptr
+    arguments["out_gids"] = walked.gids.data.ptr
+    arguments["out_ids"] = walked.ids.data.ptr
     for i, column in enumerate(program.read_columns):
-        job["out_columns"][i] = walked.column(column).data.ptr
+        arguments["out_columns"][i] = walked.column(column).data.ptr
     if program.reads_neighbors:
-        job["out_rows"] = walked.rows.data.ptr
+        arguments["out_rows"] = walked.rows.data.ptr
     if program.reads_reverse:
-        job["reverse"] = walked.reverse.data.ptr
-    for kind in ("own", "seen"):
+        arguments["reverse"] = walked.reverse.data.ptr
+    for kind in ("pending", "committed"):
         for i in range(len(program.edge_states)):
-            job[kind][i] = at(f"{kind}{i}")
+            arguments[kind][i] = at(f"{kind}{i}")

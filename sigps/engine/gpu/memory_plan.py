@@ -7,23 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from sigps.compiler.program import Consumption, Delivery
+from sigps.compiler.cuda.compile import CudaProgram
+from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.engine.gpu.launch import Shape, choose_shape
 from sigps.errors import DeviceError
 from sigps.kernels.cuda.lease import CONTROL, PEER, STATS, report_bytes
-
-if TYPE_CHECKING:
-    from sigps.compiler.cuda.compile import CudaProgram
-    from sigps.compiler.program import VertexProgram
 
 __all__ = [
     "MOST_SUPERSTEPS",
     "ORDERING",
     "SEARCHING_BACK",
     "SORTING",
-    "RunPlan",
+    "MemoryPlan",
     "Sizes",
     "bytes_kept",
     "bytes_of_mirrors",
@@ -33,20 +29,20 @@ __all__ = [
     "can_cluster",
     "can_push",
     "check_fits",
+    "direct_arrays",
     "free_bytes",
-    "mail_arrays",
     "plan_run",
     "shape_of",
 ]
 
 MOST_SUPERSTEPS = 1 << 16
-"""Supersteps of one launch: as many as there is room for statistics."""
+"""Supersteps of one launch: the capacity for statistics."""
 
 _MOST_BLOCKS = 1 << 14
 """More than any GPU holds at once."""
 
-_FIRST_MAILS = 1 << 12
-"""Room for mail beside two messages a vertex, until a superstep needs more."""
+_FIRST_DIRECT = 1 << 12
+"""Capacity for direct messages beside two a vertex, until a superstep needs more."""
 
 _ALIGNED = 256
 
@@ -155,15 +151,15 @@ def bytes_to_commit(num_edges: int, num_sent: int, num_mirrored: int) -> int:
 
 @dataclass(frozen=True)
 class Sizes:
-    """What the room for a run follows from.
+    """The counts that the memory of a run follows from.
 
     Attributes:
         num_owned: Vertices of the partition.
         num_in_edges: Their in-edges.
         num_hubs: Vertices with so many out-edges that the whole grid pushes for them.
-        num_places: Owned vertices and places of ghosts; 0 where there are none.
+        num_lids: Local ids, those of ghosts among them; 0 where there are no ghosts.
         num_peers: GPUs that write into each other's memory; 0 where none do.
-        num_out_edges: Out-edges of these vertices, on which something may be kept.
+        num_out_edges: Out-edges of owned vertices, where compute() walks them.
         num_mirrored: Mirrored edges of neighbours on other ranks.
         num_everywhere: Vertices of the whole graph, where there are peers.
     """
@@ -171,28 +167,28 @@ class Sizes:
     num_owned: int
     num_in_edges: int
     num_hubs: int
-    num_places: int = 0
+    num_lids: int = 0
     num_peers: int = 0
     num_out_edges: int = 0
     num_mirrored: int = 0
     num_everywhere: int = 0
 
     @property
-    def mail_room(self) -> int:
-        """How much mail may be posted before there has to be more room."""
-        return 2 * self.num_owned + _FIRST_MAILS
+    def direct_capacity(self) -> int:
+        """Direct messages that may be enqueued in the first arrays."""
+        return 2 * self.num_owned + _FIRST_DIRECT
 
     @property
-    def mail_received(self) -> int:
-        """How much may arrive: all that anybody posts."""
+    def direct_received(self) -> int:
+        """Direct messages that may arrive: all that are enqueued on all GPUs."""
         if not self.num_peers:
-            return self.mail_room
-        return 2 * self.num_everywhere + self.num_peers * _FIRST_MAILS
+            return self.direct_capacity
+        return 2 * self.num_everywhere + self.num_peers * _FIRST_DIRECT
 
 
 @dataclass(frozen=True)
-class RunPlan:
-    """Where a run's arrays lie.
+class MemoryPlan:
+    """The positions of a run's arrays in its two blocks.
 
     Attributes:
         offsets: Where each array begins in the run's block, in bytes.
@@ -213,13 +209,13 @@ class RunPlan:
 
 def plan_run(
     compiled: CudaProgram, sizes: Sizes, *, has_cluster: bool = False, goes_by_edge: bool = False
-) -> RunPlan:
-    """Tell what a run of a program takes; exact, and known before any of it is taken.
+) -> MemoryPlan:
+    """Return what a run of a program takes, to the byte.
 
     Args:
         compiled: The program.
         sizes: The graph's.
-        has_cluster: Whether a cluster does small supersteps, which needs inboxes of its own.
+        has_cluster: Whether the small-frontier kernel runs, which needs inboxes of its own.
         goes_by_edge: Whether a work item is an edge, which needs no lists.
     """
     zeros, others = _arrays(compiled, sizes, 2 if has_cluster else 1, goes_by_edge)
@@ -232,7 +228,7 @@ def plan_run(
     for dtype in compiled.states:
         states.append(end)
         end += _up(sizes.num_owned * dtype.itemsize)
-    return RunPlan(offsets, zeros | others, num_zeros, at, tuple(states), end)
+    return MemoryPlan(offsets, zeros | others, num_zeros, at, tuple(states), end)
 
 
 def _arrays(
@@ -240,7 +236,7 @@ def _arrays(
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Name the arrays and their bytes: those that begin as zeros, and the others."""
     program, n = compiled.program, sizes.num_owned
-    num_places = max(n, sizes.num_places)
+    num_lids = max(n, sizes.num_lids)
     bits = -(-n // 32) * 4
     cells = 8 * max(1, len(program.aggregators))
     zeros = {"status": n}
@@ -255,25 +251,30 @@ def _arrays(
     if program.edge_states:
         zeros["wrote"] = bits
     for i, dtype in enumerate(program.edge_state_dtypes):
-        others[f"own{i}"] = dtype.itemsize * max(1, sizes.num_out_edges)
-        others[f"seen{i}"] = dtype.itemsize * max(1, sizes.num_out_edges + sizes.num_mirrored)
+        others[f"pending{i}"] = dtype.itemsize * max(1, sizes.num_out_edges)
+        others[f"committed{i}"] = dtype.itemsize * max(1, sizes.num_out_edges + sizes.num_mirrored)
     if sizes.num_peers:
-        board = report_bytes(len(program.aggregators)) * sizes.num_peers
-        zeros |= {"board0": board, "board1": board, "num_published": 4 * sizes.num_peers, "num_meetings": 8}
+        reports = report_bytes(len(program.aggregators)) * sizes.num_peers
+        zeros |= {
+            "reports0": reports,
+            "reports1": reports,
+            "num_published": 4 * sizes.num_peers,
+            "num_barriers": 8,
+        }
         others["peers"] = PEER.itemsize * sizes.num_peers
     if program.delivery is Delivery.DIRECT:
-        zeros |= {"again": bits, "counts": 4 * n, "offsets": 8 * (n + 1), "num_mails": 8}
+        zeros |= {"overflowed": bits, "counts": 4 * n, "offsets": 8 * (n + 1), "num_direct": 8}
         others |= {
-            "of_block": 8 * _MOST_BLOCKS,
-            **mail_arrays(compiled, sizes.mail_room, sizes.mail_received),
+            "block_sums": 8 * _MOST_BLOCKS,
+            **direct_arrays(compiled, sizes.direct_capacity, sizes.direct_received),
         }
         return zeros, others
     if sizes.num_peers:
-        ghosts = 4 * max(1, num_places - n)  # as many as there are, and no fewer than their lists need
+        ghosts = 4 * max(1, num_lids - n)  # no fewer than their lists need
         others |= {"listed0": ghosts, "listed1": ghosts}
-    sent = -(-num_places // 32) * 4
+    sent = -(-num_lids // 32) * 4
     zeros |= {"sent0": sent, "sent1": sent}
-    records = max(16, num_places * int(compiled.defines["SIGPS_RECORD_BYTES"]))
+    records = max(16, num_lids * int(compiled.defines["SIGPS_RECORD_BYTES"]))
     others |= {"records0": records, "records1": records}
     if program.consumption is Consumption.LISTED:
         others |= {"offsets": 8 * (n + 1), **_list_arrays(compiled, sizes.num_in_edges)}
@@ -284,19 +285,19 @@ def _arrays(
         for i in range(num_inboxes):
             zeros |= {f"touched{i}": bits}
             others |= {f"inboxes{i}": n * len(compiled.neutral or b"")}
-        others |= {"targets": 4 * n, "senders": 4 * num_places, "hubs": 4 * max(1, sizes.num_hubs)}
+        others |= {"targets": 4 * n, "senders": 4 * num_lids, "hubs": 4 * max(1, sizes.num_hubs)}
     return zeros, others
 
 
 def can_push(compiled: CudaProgram) -> bool:
-    """Tell whether messages can be combined in inboxes, in any order; a GPU must also have the atomics for it."""
+    """Return whether messages can be combined in inboxes, in any order; a GPU must also have the atomics for it."""
     program = compiled.program
     along_edges = program.delivery is not Delivery.DIRECT and program.consumption is not Consumption.LISTED
     return along_edges and bool(compiled.neutral) and not program.reads_neighbors
 
 
 def can_cluster(compiled: CudaProgram) -> bool:
-    """Tell whether a cluster may do small supersteps: it pushes, and shows nobody what was written to edges."""
+    """Return whether the small-frontier kernel can run a program: it pushes, and commits no edge states."""
     return can_push(compiled) and not compiled.program.reads_edge_links
 
 
@@ -310,18 +311,24 @@ def shape_of(compiled: CudaProgram) -> Shape:
     )
 
 
-def _list_arrays(compiled: CudaProgram, room: int) -> dict[str, int]:
-    return {f"list{i}": max(1, room) * dtype.itemsize for i, dtype in enumerate(compiled.message)}
+def _list_arrays(compiled: CudaProgram, count: int) -> dict[str, int]:
+    return {f"list{i}": max(1, count) * dtype.itemsize for i, dtype in enumerate(compiled.message)}
 
 
-def mail_arrays(compiled: CudaProgram, posted: int, received: int) -> dict[str, int]:
-    """Name what grows with the mail: so much of what is posted, and so much of what has arrived, by target."""
+def direct_arrays(compiled: CudaProgram, enqueued: int, received: int) -> dict[str, int]:
+    """Return the bytes of the arrays that grow with direct messages.
+
+    Args:
+        compiled: The program.
+        enqueued: Messages that may be enqueued.
+        received: Messages that may arrive.
+    """
     message = max(1, int(compiled.defines["SIGPS_MESSAGE_BYTES"]))
     arrays = {
-        "mail_kinds": posted,
-        "mail_targets": 8 * posted,
-        "mail_senders": 4 * posted,
-        "mail_messages": message * posted,
+        "direct_kinds": enqueued,
+        "direct_targets": 8 * enqueued,
+        "direct_senders": 4 * enqueued,
+        "direct_messages": message * enqueued,
     }
     if compiled.program.consumption is Consumption.LISTED:
         return arrays | _list_arrays(compiled, received)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sigps.compiler.program import Delivery
 from sigps.engine.gpu.engine import GpuEngine
 from sigps.engine.gpu.halo_layout import HaloLayout, lay_out_halo
-from sigps.engine.gpu.memory_plan import check_fits, mail_arrays
+from sigps.engine.gpu.memory_plan import check_fits, direct_arrays
 from sigps.engine.gpu.peer_buffers import PeerBuffers, peer_buffers
 from sigps.engine.gpu.run_memory import RunMemory
 from sigps.engine.snapshot import Snapshot
@@ -28,9 +28,9 @@ _LONGEST_WAIT = 3600.0
 
 _COUNTED = ("could_send", "pull_cost", "num_in_edges")
 
-_WRITTEN_TO = ("records0", "records1", "sent0", "sent1", "listed0", "listed1", "board0", "board1")
+_WRITTEN_TO = ("records0", "records1", "sent0", "sent1", "listed0", "listed1", "reports0", "reports1")
 
-_ENQUEUED = ("mail_kinds", "mail_targets", "mail_messages")
+_ENQUEUED = ("direct_kinds", "direct_targets", "direct_messages")
 
 
 class GpuPeerEngine(GpuEngine):
@@ -47,7 +47,7 @@ class GpuPeerEngine(GpuEngine):
 
     def __init__(self, *args: Any, patience: float = math.inf, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._lease["halo"]["patience"] = int(min(patience, _LONGEST_WAIT) * 1e9)
+        self._lease["halo"]["timeout"] = int(min(patience, _LONGEST_WAIT) * 1e9)
 
     def _run_memory(self) -> RunMemory:
         graph, exchange = self._graph, self._exchange
@@ -61,7 +61,6 @@ class GpuPeerEngine(GpuEngine):
             self._variant.compiled,
             graph,
             self._params,
-            self._subgraph,
             has_cluster=False,
             goes_by_edge=self._goes_by_edge,
             num_peers=exchange.size,
@@ -79,10 +78,10 @@ class GpuPeerEngine(GpuEngine):
         lease["could_send"], lease["pull_cost"], self._num_edges = everywhere.tolist()
         halo = lease["halo"]
         halo["rank"], halo["num_ranks"] = exchange.rank, exchange.size
-        for name in ("peers", "num_published", "num_meetings"):
+        for name in ("peers", "num_published", "num_barriers"):
             halo[name] = memory.array(name, np.uint8).data.ptr
         for parity in range(2):
-            halo["board"][parity] = memory.array(f"board{parity}", np.uint8).data.ptr
+            halo["reports"][parity] = memory.array(f"reports{parity}", np.uint8).data.ptr
         if self._is_direct:
             self._fill_direct(memory)
         else:
@@ -94,7 +93,7 @@ class GpuPeerEngine(GpuEngine):
         arrays: list[tuple[str, PeerBuffers, Any]] = [
             *(
                 (name, self._buffers, memory.array(name, np.uint8))
-                for name in ("board0", "board1", "num_mails")
+                for name in ("reports0", "reports1", "num_direct")
             ),
             *((name, self._direct_buffers, memory.direct.array(name, np.uint8)) for name in _ENQUEUED),
         ]
@@ -104,8 +103,8 @@ class GpuPeerEngine(GpuEngine):
         for other, peer in enumerate(peers):
             for (name, buffers, _), offset in zip(arrays, gathered[other].tolist(), strict=True):
                 at = buffers.addresses[other] + offset
-                if name.startswith("board"):
-                    peer["board"][int(name[-1])] = at
+                if name.startswith("reports"):
+                    peer["reports"][int(name[-1])] = at
                 else:
                     peer[name] = at
         memory.array("peers", np.uint8).set(peers.view(np.uint8))
@@ -128,7 +127,7 @@ class GpuPeerEngine(GpuEngine):
             *lids, listed = gathered[rank, first:].reshape(exchange.size, 4)[exchange.rank].tolist()
             peer["num_hot"], peer["first_hot"], peer["first_cold"] = lids
             for parity in range(2):
-                for name in ("records", "sent", "board"):
+                for name in ("records", "sent", "reports"):
                     peer[name][parity] = theirs[f"{name}{parity}"]
                 peer["listed"][parity] = theirs[f"listed{parity}"] + 4 * listed
         memory.array("peers", np.uint8).set(peers.view(np.uint8))
@@ -140,7 +139,7 @@ class GpuPeerEngine(GpuEngine):
         halo = lease["halo"]
         arrays = {
             "bounds": layout.bounds,
-            "places": layout.lids,
+            "vertices": layout.lids,
             "copy_offsets": layout.copy_offsets,
             "copies": layout.copies,
             "list_begins": listed,
@@ -179,8 +178,8 @@ class GpuPeerEngine(GpuEngine):
         import cupy
 
         exchange, memory = self._exchange, self._memory
-        arrays = mail_arrays(self._variant.compiled, capacity, self._sum(capacity))
-        enqueued = {name: size for name, size in arrays.items() if name.startswith("mail_")}
+        arrays = direct_arrays(self._variant.compiled, capacity, self._sum(capacity))
+        enqueued = {name: size for name, size in arrays.items() if name.startswith("direct_")}
         ends = np.cumsum([-(-size // 256) * 256 for size in enqueued.values()]).tolist()
 
         def take() -> dict[str, Any]:
@@ -203,10 +202,10 @@ class GpuPeerEngine(GpuEngine):
         """Raise the error of a direct message to an id that is not in the graph, on all ranks. Collective."""
         direct, exchange, superstep = self._memory.direct, self._exchange, self.superstep - 1
         count = direct.count
-        by_id = direct.array("mail_kinds", np.uint8)[:count] == 1
+        by_id = direct.array("direct_kinds", np.uint8)[:count] == 1
         error = None
         try:
-            exchange.find(direct.array("mail_targets", np.int64)[:count][by_id].get(), superstep)
+            exchange.find(direct.array("direct_targets", np.int64)[:count][by_id].get(), superstep)
         except ExchangeError as found:
             error = found
         failed = np.flatnonzero(exchange.gather(np.array([error is not None], dtype=np.int64)))
@@ -234,10 +233,10 @@ class GpuPeerEngine(GpuEngine):
         plan["superstep"], plan["publishes"] = (
             self.superstep,
             0,
-        )  # what a log that is written before that reads
+        )  # a log written before the launch reads this
         self._control = control
 
-    def _plan_release(self, num_senders: int, edges: int) -> None:
+    def _set_released(self, num_senders: int, edges: int) -> None:
         self._publish_first(num_senders, edges)
 
     def _everywhere(self, holds: bool) -> bool:

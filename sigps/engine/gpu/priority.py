@@ -13,7 +13,7 @@ from sigps.kernels.cuda.lease import RETIRED
 __all__ = ["GpuBuckets", "bucket_macros"]
 
 _THREADS = 256
-_WORDS = 4  # of `kernels/withheld.cu`
+_WORDS = 4  # of `kernels/cuda/buckets.cu`
 
 
 class GpuBuckets:
@@ -81,12 +81,12 @@ class GpuBuckets:
 def _kernels(gpu: Gpu, value_type: str, takes_min: bool) -> tuple[Kernel, Kernel]:
     from sigps.compiler.cuda.compile import link_plain
 
-    module = Module(link_plain("withheld", gpu.arch, bucket_macros(value_type, takes_min)))
+    module = Module(link_plain("buckets", gpu.arch, bucket_macros(value_type, takes_min)))
     return module.kernel("find_best_warp_mapped"), module.kernel("release_warp_mapped")
 
 
 def bucket_macros(value_type: str, takes_min: bool) -> dict[str, str]:
-    """Return what `kernels/withheld.cu` is compiled with for a type of NumPy's."""
+    """Return what `kernels/cuda/buckets.cu` is compiled with for a type of NumPy's."""
     is_signed = value_type.startswith("int")
     return {
         "SIGPS_VALUE": f"{value_type}_t",

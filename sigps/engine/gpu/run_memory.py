@@ -16,17 +16,16 @@ from sigps.engine.gpu.direct_messages import DirectMessages
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.lease_template import lease_template
 from sigps.engine.gpu.memory_plan import bytes_to_commit, check_fits
-from sigps.engine.partition.subgraph import Subgraph
 from sigps.kernels.cuda.lease import (
     ACTIVE,
-    ASK_NOBODY,
-    ASK_SOME,
     CONTROL,
     HALTED,
-    NOT_YET,
     PULL,
     PUSH,
     RETIRED,
+    RUNNING,
+    SENDERS_BITMAP,
+    SENDERS_NONE,
     STATS,
 )
 
@@ -43,7 +42,6 @@ class RunMemory:
         compiled: The program.
         graph: The partition, on the device.
         params: The values of the program's parameters.
-        subgraph: The partition.
         has_cluster: Whether a cluster does small supersteps.
         goes_by_edge: Whether a work item is an edge.
         num_peers: GPUs that write into each other's memory, this one too; 0 where none do.
@@ -61,7 +59,6 @@ class RunMemory:
         compiled: CudaProgram,
         graph: GpuGraph,
         params: tuple[Any, ...],
-        subgraph: Subgraph,
         *,
         has_cluster: bool,
         goes_by_edge: bool = False,
@@ -74,7 +71,6 @@ class RunMemory:
         template = lease_template(
             compiled,
             graph,
-            subgraph,
             has_cluster=has_cluster,
             num_peers=num_peers,
             goes_by_edge=goes_by_edge,
@@ -124,7 +120,7 @@ class RunMemory:
         if not dtypes:
             return [], []
         walked = self.graph.walked
-        counts = {"own": walked.num_edges, "seen": walked.num_edges + walked.num_mirrored}
+        counts = {"pending": walked.num_edges, "committed": walked.num_edges + walked.num_mirrored}
         pending, committed = (
             [self.array(f"{kind}{i}", d)[:count] for i, d in enumerate(dtypes)]
             for kind, count in counts.items()
@@ -140,10 +136,10 @@ class RunMemory:
         bits[: packed.size] = packed
         bits[packed.size :] = 0
 
-    def plan(
+    def set_next(
         self, superstep: int, sent_edges: int, gain: int, *, has_retired: bool, has_active: bool = False
     ) -> Any:
-        """Write the plan of a superstep whose senders are known as bits; return the control structure.
+        """Write what the next launch begins with: a superstep whose senders are given as bits.
 
         Args:
             superstep: Its number.
@@ -151,6 +147,9 @@ class RunMemory:
             gain: How many in-edges a pull passes while a push delivers one message.
             has_retired: Whether a push must check which targets have retired.
             has_active: Whether vertices are active, which this superstep then finds by a pull.
+
+        Returns:
+            The control structure that was written.
         """
         forced, edges = int(self.lease["forced"]), int(self.lease["num_in_edges"])
         is_cheap = sent_edges * gain < edges + self.graph.num_owned
@@ -159,7 +158,7 @@ class RunMemory:
         control = np.zeros((), dtype=CONTROL)
         plan = control["plan"]
         plan["superstep"], plan["direction"] = superstep, PUSH if pushes else PULL
-        plan["asking"] = ASK_SOME if superstep else ASK_NOBODY
+        plan["sender_filter"] = SENDERS_BITMAP if superstep else SENDERS_NONE
         plan["has_bits"], plan["any_retired"] = 1, has_retired
         self.array("control", np.uint8).set(np.frombuffer(control.tobytes(), np.uint8))
         return control
@@ -185,7 +184,7 @@ class RunMemory:
         return tuple(cells[i : i + 1].view(value.dtype)[0] for i, value in enumerate(like))
 
     def set_aggregates(self, values: tuple[Any, ...]) -> None:
-        """Let compute() read these in the next superstep."""
+        """Set the values that compute() reads in the next superstep."""
         cells = np.frombuffer(_cells(values), np.uint8)
         self.array("aggregates", np.uint8)[: cells.size].set(cells)
 
@@ -202,14 +201,14 @@ class RunMemory:
         import cupy
 
         status = self.array("status", np.uint8)
-        # Not by a mask as an index, whose places would be counted first.
+        # Not by a mask as an index: its positions would be counted first.
         status[:] = cupy.where(status == HALTED, np.uint8(ACTIVE), status)
-        self._go_on(control, direction=PULL, few=0)
+        self._go_on(control, direction=PULL, num_small=0)
 
     def _go_on(self, control: Any, **changes: int) -> None:
-        """Let a lease go on that ended, with a plan that says something else."""
+        """Let a lease go on that ended, with some fields of the next superstep changed."""
         resumed = control.copy()
-        for name, value in {"ended": NOT_YET, **changes}.items():
+        for name, value in {"ending": RUNNING, **changes}.items():
             resumed["plan"][name] = value
         self.array("control", np.uint8).set(np.frombuffer(resumed.tobytes(), np.uint8))
 
@@ -227,7 +226,7 @@ class RunMemory:
         return states
 
     def _begin(self, starts: bytes, identities: bytes, params: bytes) -> None:
-        """Write what a run begins with: the first plan, and small values; they lie together."""
+        """Write what a run begins with: the first superstep, and small values; they lie together."""
         offsets = self._plan.offsets
         first = offsets["control"]
         head = np.zeros(offsets["stats"] - first, dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""The simple graph as triangles are counted in it, and how that work is cut (`kernels/triangles.cu`).
+"""The simple graph in which triangles are counted, and how that work is cut (`kernels/cuda/triangles.cu`).
 
 The functions take NumPy or CuPy arrays and return the like. Vertices are numbered in descending order of their
 degree, edges in both directions together.
@@ -25,32 +25,32 @@ __all__ = [
 ]
 
 COUNTED = 33
-"""Bytes an edge that making the graph simple takes at most: keys, what sorts or compares them, and what is kept."""
+"""The most bytes an edge to make the graph simple: keys, what sorts or compares them, and the simple graph."""
 
 
 @dataclass(frozen=True)
 class Counting:
-    """The schedule of `kernels/triangles.cu`.
+    """The schedule of `kernels/cuda/triangles.cu`.
 
     Attributes:
         threads: Threads of a block.
         blocks_per_sm: Blocks that a multiprocessor must be able to hold.
         lanes: Lanes that share a row.
         loads: Reads that each of them has under way.
-        near: Numbers that a bitmap covers; a multiple of 32.
+        bitmap: Numbers that a bitmap in shared memory covers; a multiple of 32.
         keys: Lower neighbours of a task at most.
         chunk: Higher neighbours of a task at most.
-        heavy: Higher neighbours from which on a vertex is a block's.
+        block_mapped: Higher neighbours from which on a vertex is block-mapped; others are warp-mapped.
     """
 
     threads: int = 256
     blocks_per_sm: int = 8
     lanes: int = 8
     loads: int = 4
-    near: int = 1 << 16
+    bitmap: int = 1 << 16
     keys: int = 2048
     chunk: int = 1024
-    heavy: int = 64
+    block_mapped: int = 64
 
     def macros(self, *, directed: bool) -> dict[str, str]:
         """Return what the kernels are compiled with."""
@@ -60,10 +60,10 @@ class Counting:
             "SIGPS_BLOCKS": str(self.blocks_per_sm),
             "SIGPS_LANES": str(self.lanes),
             "SIGPS_LOADS": str(self.loads),
-            "SIGPS_NEAR": str(self.near),
+            "SIGPS_BITMAP": str(self.bitmap),
             "SIGPS_KEYS": str(self.keys),
             "SIGPS_CHUNK": str(self.chunk),
-            "SIGPS_HEAVY": str(self.heavy),
+            "SIGPS_BLOCK_MAPPED": str(self.block_mapped),
         }
 
 
@@ -89,7 +89,7 @@ class SimpleRows:
 
 @dataclass(frozen=True, eq=False)
 class Tasks:
-    """What blocks draw, those of the vertices of the highest degrees first.
+    """Tasks that blocks take one by one, those of the vertices of the highest degrees first.
 
     Attributes:
         vertices: [num_tasks], uint32.
@@ -102,7 +102,7 @@ class Tasks:
 
 
 def bytes_while_counted(num_vertices: int, num_keys: int) -> int:
-    """Return how much memory a GPU needs free to count links, tasks and results among it.
+    """Return the bytes that a GPU needs free to count links, with tasks and results.
 
     Args:
         num_vertices: Vertices.
@@ -162,7 +162,7 @@ def _are_loops(xp: Any, keys: Any) -> Any:
 
 
 def cut(xp: Any, rows: SimpleRows, counting: Counting) -> Tasks:
-    """Cut the work of the vertices that blocks have.
+    """Cut the work of block-mapped vertices.
 
     Args:
         xp: NumPy or CuPy.
@@ -171,13 +171,13 @@ def cut(xp: Any, rows: SimpleRows, counting: Counting) -> Tasks:
     """
     lower = rows.num_lower.astype(np.int64)
     upper = rows.num_neighbors - lower
-    heavy = xp.flatnonzero((upper >= counting.heavy) & (lower > 0))
-    if heavy.size == 0:
+    vertices = xp.flatnonzero((upper >= counting.block_mapped) & (lower > 0))
+    if vertices.size == 0:
         return Tasks(*(xp.zeros(0, dtype=xp.uint32) for _ in range(2)))
-    chunks = -(-upper[heavy] // counting.chunk)
-    slices = -(-lower[heavy] // counting.keys)
-    begins = xp.zeros(heavy.size + 1, dtype=xp.int64)
+    chunks = -(-upper[vertices] // counting.chunk)
+    slices = -(-lower[vertices] // counting.keys)
+    begins = xp.zeros(vertices.size + 1, dtype=xp.int64)
     xp.cumsum(chunks * slices, out=begins[1:])
     numbers = xp.arange(int(begins[-1]))
     which = xp.searchsorted(begins, numbers, side="right") - 1
-    return Tasks(heavy[which].astype(xp.uint32), (numbers - begins[which]).astype(xp.uint32))
+    return Tasks(vertices[which].astype(xp.uint32), (numbers - begins[which]).astype(xp.uint32))

@@ -156,7 +156,7 @@ def restore(snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram, push_g
         )
     else:
         memory.direct.put(snapshot.ends, snapshot.values)
-    return memory.plan(snapshot.superstep, sent_edges, push_gain, has_retired=True, has_active=has_active)
+    return memory.set_next(snapshot.superstep, sent_edges, push_gain, has_retired=True, has_active=has_active)
 
 
 def _put_records(snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram) -> int:

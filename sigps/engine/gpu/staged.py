@@ -31,7 +31,7 @@ class GpuPartEngine(GpuEngine):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._lease["persistent"] = 0  # then a launch leaves this partition's totals, and no more
-        self._lease["wrote"] = 0  # and shows nobody what was written to edges
+        self._lease["wrote"] = 0  # and commits no edge states
         self._sender_edges = self._edge_bytes = 0
 
     def lease(self, num_supersteps: int) -> Outcome:
@@ -52,7 +52,7 @@ class GpuPartEngine(GpuEngine):
         return self._exchange_records() + self._edge_bytes
 
     def commit(self, counters: Counters, everywhere: Everywhere) -> None:
-        """Keep who sent for the next superstep, and let neighbours read what was written to edges. Collective."""
+        """Keep the senders for the next superstep, and commit what was written on edges. Collective."""
         self.superstep += 1
         self._note_senders(counters)
         self._edge_bytes = self._commit_edges()
@@ -113,9 +113,9 @@ class GpuPartEngine(GpuEngine):
         return num_bytes
 
     def compute(self) -> tuple[str, Counters, int]:
-        """Run one superstep; return its direction, what it did, and the bytes of mail that left this rank."""
+        """Run one superstep; return its direction, what it did, and the bytes of direct messages that left."""
         memory, superstep = self._memory, self.superstep
-        memory.plan(
+        memory.set_next(
             superstep,
             self._sender_edges,
             self._variant.push_gain,
@@ -126,15 +126,15 @@ class GpuPartEngine(GpuEngine):
         self._launch(superstep + 1, mine)
         self.superstep = superstep
         counters, direction = Counters(active=self._num_active()), self._directions[0]
-        for done in mine.stats:  # of one superstep, or none where nobody ran
+        for done in mine.stats:  # of one superstep, or none where no vertex ran
             counters.ran, counters.sent_edges, direction = done.active, done.messages, done.direction
             counters.totals = [memory.aggregate_values(self.aggregates.values)]
-        return direction, counters, self._post() if self._program.delivery is Delivery.DIRECT else 0
+        return direction, counters, self._post_direct() if self._program.delivery is Delivery.DIRECT else 0
 
     def _num_active(self) -> int:
         return int((self._memory.array("status", np.uint8) == ACTIVE).sum())
 
-    def _post(self) -> int:
+    def _post_direct(self) -> int:
         """Bring direct messages to their targets' owners; return the bytes that left this rank."""
         direct, exchange = self._memory.direct, self._exchange
         copier = copies_on_device() if exchange.on_device else BY_HOST

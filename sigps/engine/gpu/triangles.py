@@ -1,4 +1,4 @@
-"""What a graph looks like around each vertex (`graph/neighbourhood.py`), counted on a GPU by `kernels/triangles.cu`."""
+"""What a graph looks like around each vertex (`graph/measures/neighbourhood.py`), counted on a GPU."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sigps.kernels.cuda.triangles import SIMPLE_ROWS
 __all__ = ["Around", "count_around", "count_share"]
 
 _MOST_VERTICES = 2**31 - 1
-_LIGHT_THREADS = 256
+_WARP_MAPPED_THREADS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Around:
 
 
 def count_around(graph: GpuGraph, gpu: Gpu, *, directed: bool, counting: Counting | None = None) -> Around:
-    """Count for a graph that one GPU has, in the order of places; its edges are read where they lie.
+    """Count for a graph that one GPU has, by local id; its edges are read where they are.
 
     Time is that of reading, for each edge from a higher to a lower degree, the row of the lower up to the higher:
     O(m sqrt(m)) at most.
@@ -89,7 +89,7 @@ def count_share(
     before, widths = cupy.asarray(offsets), degrees.astype(cupy.uint32)
     for name, array in {"offsets": before, "ends": ends, "degrees": widths}.items():
         rows[name] = array.data.ptr
-    rows["num_heavy"] = rows["num_rows"] = degrees.size
+    rows["num_csr_rows"] = rows["num_rows"] = degrees.size
     if directed and ends.size:
         degrees += cupy.bincount(ends, minlength=degrees.size)
     edges = _Edges(rows, before, directed, False)
@@ -120,7 +120,7 @@ def _edges_of(graph: GpuGraph, directed: bool) -> tuple[_Edges, Any]:
 
     degrees = graph.incoming.rows.degrees
     numbers = cupy.arange(degrees.size, dtype=cupy.uint32)
-    if directed:  # places follow the in-degrees alone
+    if directed:  # local ids follow the in-degrees alone
         numbers = numbered(cupy, degrees.astype(cupy.int64) + graph.out_degrees)
     are_sorted = graph.is_sorted and not directed
     return _Edges(graph.incoming.structure(), graph.list_offsets(), directed, are_sorted), numbers
@@ -170,20 +170,20 @@ def _links(
     for name in ("offsets", "ends", "num_lower"):
         graph[name] = getattr(rows, name).data.ptr
     graph["num_vertices"] = n
-    heavy = graph, vertices, parts, np.uint32(vertices.size), next_task, links
-    blocks = gpu.num_sms * kernels.heavy_blocks_per_sm
-    kernels.count_heavy.launch(blocks, counting.threads, heavy)
-    light = graph, np.uint32(share), np.uint32(num_shares), links
-    kernels.count_light.launch(gpu.num_sms * 16, _LIGHT_THREADS, light)
+    of_blocks = graph, vertices, parts, np.uint32(vertices.size), next_task, links
+    blocks = gpu.num_sms * kernels.blocks_per_sm
+    kernels.count_block_mapped.launch(blocks, counting.threads, of_blocks)
+    of_warps = graph, np.uint32(share), np.uint32(num_shares), links
+    kernels.count_warp_mapped.launch(gpu.num_sms * 16, _WARP_MAPPED_THREADS, of_warps)
     return links
 
 
 @dataclass(frozen=True)
 class _Kernels:
     list_arcs: Kernel
-    count_heavy: Kernel
-    count_light: Kernel
-    heavy_blocks_per_sm: int
+    count_block_mapped: Kernel
+    count_warp_mapped: Kernel
+    blocks_per_sm: int
 
 
 @functools.cache
@@ -191,10 +191,10 @@ def _kernels(gpu: Gpu, directed: bool, counting: Counting) -> _Kernels:
     from sigps.compiler.cuda.compile import link_plain
 
     module = Module(link_plain("triangles", gpu.arch, counting.macros(directed=directed)))
-    heavy = module.kernel("count_heavy_block_mapped")
+    block_mapped = module.kernel("count_block_mapped")
     return _Kernels(
         module.kernel("list_arcs_warp_mapped"),
-        heavy,
-        module.kernel("count_light_warp_mapped"),
-        heavy.blocks_per_sm(counting.threads),
+        block_mapped,
+        module.kernel("count_warp_mapped"),
+        block_mapped.blocks_per_sm(counting.threads),
     )

@@ -9,10 +9,20 @@ from typing import Any
 import numpy as np
 
 from sigps.compiler.cuda.compile import CudaProgram, compile_for_cuda, find_atomics_obstacle, link
-from sigps.compiler.program import VertexProgram
+from sigps.compiler.program import Consumption, VertexProgram
 from sigps.device.cuda import Gpu, Kernel, Module
 from sigps.engine.direction import GPU_PULL_GAIN, GPU_PULL_GAIN_EARLY
-from sigps.engine.gpu.launch import MEDIUM, NO_CLUSTER, WIDE, Cluster, Shape, choose_cluster, fit_cluster
+from sigps.engine.gpu.launch import (
+    MEDIUM,
+    NO_CLUSTER,
+    WIDE,
+    Cluster,
+    Shape,
+    SharedCache,
+    choose_cluster,
+    choose_shared_cache,
+    fit_cluster,
+)
 from sigps.engine.gpu.memory_plan import can_cluster, shape_of
 from sigps.errors import DeviceError
 
@@ -33,7 +43,7 @@ class Variant:
         compiled: The program.
         run_lease: The kernel of a lease.
         shape: Its blocks.
-        run_few: The small-frontier kernel, or None.
+        run_small_frontier: The small-frontier kernel, or None.
         cluster: Its cluster.
         blocks_per_sm: Blocks of a lease that a multiprocessor holds.
         shared_bytes: Dynamic shared memory that a block of a lease may have.
@@ -42,10 +52,36 @@ class Variant:
     compiled: CudaProgram
     run_lease: Kernel
     shape: Shape
-    run_few: Kernel | None
+    run_small_frontier: Kernel | None
     cluster: Cluster
     blocks_per_sm: int
     shared_bytes: int
+
+    def shared_cache(
+        self, *, num_vertices: int, num_edges: int, num_blocks: int, num_hot_ghosts: int
+    ) -> SharedCache:
+        """Return the shared-memory cache of a pull. Arguments as `choose_shared_cache`'s."""
+        if self.shape != WIDE or self.compiled.program.consumption is Consumption.LISTED:
+            return SharedCache(0, 0, 0)
+        return choose_shared_cache(
+            shared_bytes=self.shared_bytes,
+            record_bytes=self.record_bytes,
+            num_vertices=num_vertices,
+            num_edges=num_edges,
+            num_blocks=num_blocks,
+            num_hot_ghosts=num_hot_ghosts,
+        )
+
+    def launch(self, lease: Any, blocks: int, cache: SharedCache) -> None:
+        """Launch a lease of so many blocks; does not wait."""
+        threads, num_bytes = self.shape.threads, cache.num_bytes
+        self.run_lease.launch(blocks, threads, (lease,), shared_bytes=num_bytes, cooperative=True)
+
+    def launch_small_frontier(self, lease: Any) -> None:
+        """Launch the small-frontier kernel; does not wait."""
+        cluster, kernel = self.cluster, self.run_small_frontier
+        assert kernel is not None
+        kernel.launch_cluster(cluster.blocks, cluster.threads, (lease,), shared_bytes=cluster.shared_bytes)
 
     @property
     def record_bytes(self) -> int:
@@ -104,7 +140,7 @@ def _cluster(module: Module, cluster: Cluster, gpu: Gpu) -> tuple[Kernel | None,
     """Return the small-frontier kernel, and the largest cluster that the GPU can launch it with."""
     if cluster == NO_CLUSTER:
         return None, cluster
-    kernel = module.kernel("run_few")
+    kernel = module.kernel("run_small_frontier")
     shared_bytes = gpu.shared_bytes - kernel.static_shared_bytes()
     kernel.allow_shared_bytes(shared_bytes)
     cluster = fit_cluster(cluster, shared_bytes)

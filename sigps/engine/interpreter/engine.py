@@ -27,7 +27,7 @@ from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
 from sigps.engine.superstep import run_supersteps
 from sigps.errors import DeviceError, ExchangeError
-from sigps.kernels.cpu.loops import ACTIVE, HALTED, RETIRED
+from sigps.kernels.cpu.arguments import ACTIVE, HALTED, RETIRED
 from sigps.model.vertex import Edge, Field, Vertex
 
 __all__ = ["InterpretedEngine"]

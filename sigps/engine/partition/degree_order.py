@@ -1,6 +1,6 @@
 """The whole graph with its vertices by descending in-degree, for CPU cores that read records along edges.
 
-Vertices of many in-edges then lie together, and so do the records and inboxes that are asked for most.
+Vertices of many in-edges then lie together, and so do the records and inboxes that are read most.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FEW_VERTICES, _MOST_VERTICES = 1 << 16, 1 << 32
 
 
 def gains_by_degree(graph: Graph) -> bool:
-    """Tell whether CPU cores that read records are faster where vertices of many in-edges lie together.
+    """Return whether CPU cores that read records are faster where vertices of many in-edges lie together.
 
     They are where records do not all stay in a core's cache, and most edges lead to few vertices. There must be memory
     for the edges in two orders, or three where they are directed: twice as much as that. O(vertices).
@@ -36,7 +36,7 @@ def gains_by_degree(graph: Graph) -> bool:
 
 
 def is_skewed(degrees: NDArray[Any]) -> bool:
-    """Tell whether an eighth of the vertices have more than half of the edges.
+    """Return whether an eighth of the vertices have more than half of the edges.
 
     >>> is_skewed(np.repeat([100, 1], [100, 900])), is_skewed(np.full(1000, 8))
     (True, False)

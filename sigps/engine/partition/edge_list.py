@@ -38,13 +38,19 @@ class EdgeList:
 def in_order(
     rows: EdgeList,
     order: NDArray[np.int64],
-    names: NDArray[np.uint32] | None = None,
+    new_ids: NDArray[np.uint32] | None = None,
     *,
     num_threads: int = 1,
 ) -> EdgeList:
-    """Return rows in another order; ends called by other names, where there are some.
+    """Return rows in another order.
 
-    Columns follow when they are first read: few programs read them all.
+    Columns are moved when they are first read: few programs read them all.
+
+    Args:
+        rows: The edges.
+        order: [rows]: the number of each row before.
+        new_ids: The new id of each end, by its id; None where ends keep theirs.
+        num_threads: Threads that move them.
     """
     from sigps.kernels.cpu.layout import rows_in_order
 
@@ -54,20 +60,22 @@ def in_order(
     goals = np.linspace(0, int(offsets[-1]), num_threads + 1).astype(np.uint64)
     cuts = [0, *np.searchsorted(offsets, goals[1:-1]).tolist(), order.size]
 
-    def moved(values: NDArray[Any], names: NDArray[np.uint32] | None = None) -> NDArray[Any]:
-        result = np.empty(values.size, dtype=values.dtype if names is None else names.dtype)
+    def moved(values: NDArray[Any], new_ids: NDArray[np.uint32] | None = None) -> NDArray[Any]:
+        result = np.empty(values.size, dtype=values.dtype if new_ids is None else new_ids.dtype)
 
         def move(span: tuple[int, int]) -> None:
             first, last = span
-            place = result[int(offsets[first]) : int(offsets[last])]
-            rows_in_order(begins, order[first:last], values, names, place)
+            part = result[int(offsets[first]) : int(offsets[last])]
+            rows_in_order(begins, order[first:last], values, new_ids, part)
 
         with ThreadPoolExecutor(num_threads, thread_name_prefix="sigps-layout") as pool:
             list(pool.map(move, pairwise(cuts)))
         return result
 
     columns = dict(rows.columns)  # each may go when it has been moved
-    return EdgeList(offsets, moved(rows.ends, names), _Moved(columns, lambda name: moved(columns.pop(name))))
+    return EdgeList(
+        offsets, moved(rows.ends, new_ids), _Moved(columns, lambda name: moved(columns.pop(name)))
+    )
 
 
 class _Moved(Mapping[str, Any]):

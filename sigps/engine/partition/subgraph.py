@@ -266,7 +266,7 @@ def _part(graph: Graph, assignment: Assignment, with_outgoing: bool) -> Subgraph
         incoming = grouped(local_of[arrived.rows], local_of[sources], arrived.columns, owned.size)
         del arrived
     del rows, sources
-    asked = group.all_to_all([ghosts[ghost_bounds[r] : ghost_bounds[r + 1]] for r in range(group.size)])
+    wanted = group.all_to_all([ghosts[ghost_bounds[r] : ghost_bounds[r + 1]] for r in range(group.size)])
     if with_outgoing and outgoing is None:
         outgoing = _outgoing(graph, assignment, local_of, owned.size)
     gids = np.concatenate([owned, ghosts])
@@ -280,7 +280,7 @@ def _part(graph: Graph, assignment: Assignment, with_outgoing: bool) -> Subgraph
         incoming=incoming,
         outgoing=outgoing,
         out_degrees=_out_degrees(graph, assignment, local_of, owned.size),
-        halo=tuple(local_of[part].astype(np.int64) for part in asked),
+        halo=tuple(local_of[part].astype(np.int64) for part in wanted),
         ghost_bounds=ghost_bounds,
         outgoing_oids=None if outgoing is None else target_oids(graph, outgoing.ends),
     )

@@ -1,4 +1,4 @@
-"""A graph whose edges stand in the rows of both their ends, from one whose edges stand in the rows of their sources."""
+"""Directed graphs with each edge in the rows of both its ends."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def both_ways(graph: GraphArrays) -> GraphArrays:
 
 
 def _with_reverse(chunk: EdgeChunk) -> EdgeChunk:
-    """Return each edge followed by its reverse, and which is which; a self-loop once."""
+    """Return each edge followed by its reverse, a self-loop once, with the columns `leads_out` and `leads_in`."""
     places = np.arange(chunk.sources.size)
     both = mirror(EdgeChunk(chunk.sources, chunk.targets, {**chunk.columns, "": places}))
     is_first = np.diff(both.columns.pop(""), prepend=-1) > 0

@@ -1,8 +1,8 @@
-"""From chunks of edges to a graph: the one path of every loader and generator.
+"""From chunks of edges to the arrays of a graph: the path of every loader and generator.
 
-Four steps: take in this rank's chunks in as few bytes as they need; number the ids; give every rank a
-range of rows of about equal cost and send it those rows' edges; sort the edges into rows. An edge is
-held once at any time, but for the block that is on its way.
+Four steps: collect this rank's chunks in a buffer; number the ids; give every rank a range of rows of about
+equal cost and send it those rows' edges; sort the edges into rows. An edge is in memory once at any time, except
+those of the block that is being sent.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ def build(
     num_vertices: int | None = None,
     report: LoadReport | None = None,
 ) -> GraphArrays:
-    """Build the arrays of a graph from this rank's share of its edges: see `build_graph`. Collective."""
+    """Return the arrays of the graph of these edges; see `sigps.graph.graph.build_graph`. Collective."""
     started = time.perf_counter()
     report = LoadReport() if report is None else report
     _check_options(duplicates, self_loops, ids, num_vertices)
-    share = _take_in(chunks, vertices, group)
-    _agree_on_columns(share.edges, group)
+    share = _collect(chunks, vertices, group)
+    _unify_columns(share.edges, group)
     numbering = number(share, num_vertices if ids == "identity" else None, group)
     given = share.edges.size
     edges, num_loops, row_bounds = _bring_to_rows(share, numbering, directed, self_loops == "drop", group)
     graph_ids = numbering.ids_for(row_bounds)
-    del share, numbering  # their tables are not needed while rows are sorted
+    del share, numbering  # frees their tables before the sort
     form = KeyForm.of(graph_ids.num_vertices, (int(row_bounds[group.rank]), int(row_bounds[group.rank + 1])))
     rows = sort_edges(edges, form, symmetric=not directed and group.size == 1, duplicates=duplicates)
     graph = GraphArrays(
@@ -64,11 +64,11 @@ def build(
         report=report,
     )
     report.duplicates_policy, report.self_loops_policy = duplicates, self_loops
-    _account(graph, rows, given, num_loops, started)
+    _write_report(graph, rows, given, num_loops, started)
     return graph
 
 
-_AS_THEY_ARE = KeyForm.of(2**32 - 1, (0, 2**32 - 1))
+_ID_KEYS = KeyForm.of(2**32 - 1, (0, 2**32 - 1))
 
 
 def _check_options(duplicates: str, self_loops: str, ids: str, num_vertices: int | None) -> None:
@@ -83,8 +83,8 @@ def _check_options(duplicates: str, self_loops: str, ids: str, num_vertices: int
         raise GraphError(f"ids='identity' needs num_vertices, a count, not {num_vertices}")
 
 
-def _take_in(chunks: Iterable[EdgeChunk | TextChunk], vertices: ArrayLike | None, group: Group) -> Share:
-    """Gather the chunks of all ranks, or fail on all. Collective."""
+def _collect(chunks: Iterable[EdgeChunk | TextChunk], vertices: ArrayLike | None, group: Group) -> Share:
+    """Return this rank's chunks in one buffer, or raise on all ranks. Collective."""
     share = Share()
     error: Exception | None = None
     chunks = iter(chunks)
@@ -93,18 +93,18 @@ def _take_in(chunks: Iterable[EdgeChunk | TextChunk], vertices: ArrayLike | None
             share.named = _widest(as_ids(vertices, "vertices").ravel())
         for chunk in chunks:
             _append_texts(share, chunk) if isinstance(chunk, TextChunk) else _append(share, chunk)
-        share.settle_texts()
+        share.sort_texts()
     except Exception as raised:
         error = raised
         if group.size > 1:
-            for _ in chunks:  # a loader may compare notes with other ranks at the end
+            for _ in chunks:  # the last step of a loader may be collective
                 pass
     raise_together(error, group)
     return share
 
 
 def _append(share: Share, chunk: EdgeChunk) -> None:
-    """Take in a chunk: ids as they are where they fit in uint32, else as codes."""
+    """Append a chunk: keys of ids if all fit in uint32, else of positions in a table of ids."""
     sources, targets, columns = _checked(chunk)
     start = share.edges.size
     if not sources.size:
@@ -112,7 +112,7 @@ def _append(share: Share, chunk: EdgeChunk) -> None:
             share.edges.append(np.empty(0, dtype=np.uint64), columns)
         return
     if _fits(sources) and _fits(targets):
-        keys, table = _AS_THEY_ARE.pack(sources, targets), None
+        keys, table = _ID_KEYS.pack(sources, targets), None
     else:
         keys, table = encode(_widest(sources), _widest(targets))
     share.edges.append(keys, columns)
@@ -123,10 +123,10 @@ def _append(share: Share, chunk: EdgeChunk) -> None:
 
 
 def _append_texts(share: Share, chunk: TextChunk) -> None:
-    """Take in a chunk of edges between texts: their numbers, until all texts are known."""
+    """Append a chunk of edges between texts: keys of the texts' numbers."""
     start, texts = share.edges.size, share.texts
     columns = {name: as_column(column, name) for name, column in chunk.columns.items()}
-    keys = _AS_THEY_ARE.pack(texts.codes(chunk.sources), texts.codes(chunk.targets))
+    keys = _ID_KEYS.pack(texts.codes(chunk.sources), texts.codes(chunk.targets))
     if keys.size or not start:
         share.edges.append(keys, columns)
     if not keys.size:
@@ -160,10 +160,10 @@ def _fits(ids: NDArray[Any]) -> bool:
     )
 
 
-def _agree_on_columns(edges: EdgeBuffer, group: Group) -> None:
-    """Give the edges of all ranks the same columns and dtypes. Collective."""
-    mine = {name: column.dtype.str for name, column in edges.columns.items()}
-    everywhere: list[Any] = group.all_gather([edges.size, mine])
+def _unify_columns(edges: EdgeBuffer, group: Group) -> None:
+    """Give the edges of all ranks the same columns and dtypes, or raise on all ranks. Collective."""
+    dtypes = {name: column.dtype.str for name, column in edges.columns.items()}
+    everywhere: list[Any] = group.all_gather([edges.size, dtypes])
     filled: list[dict[str, str]] = [columns for size, columns in everywhere if size]
     for columns in filled:
         if columns.keys() != filled[0].keys():
@@ -181,9 +181,9 @@ def _agree_on_columns(edges: EdgeBuffer, group: Group) -> None:
 def _bring_to_rows(
     share: Share, numbering: Numbering, directed: bool, drop_loops: bool, group: Group
 ) -> tuple[list[EdgeBuffer], int, NDArray[np.int64]]:
-    """Return the edges of this rank's rows, how many self-loops were given here, and the row bounds.
+    """Return the edges of this rank's rows, how many self-loops this rank was given, and the row bounds.
 
-    One process keeps its edges where they are; several send them, mirrored if undirected. Collective.
+    One process renumbers its edges in place; several send them to their rows, mirrored if undirected. Collective.
     """
     if group.size == 1:
         num_loops = _renumber(share, numbering, drop_loops)
@@ -193,19 +193,19 @@ def _bring_to_rows(
 
 
 def _renumber(share: Share, numbering: Numbering, drop_loops: bool) -> int:
-    """Write gids over the ids, in place; drop self-loops if asked. Return how many were given."""
+    """Replace ids by gids, in place, and drop self-loops if `drop_loops`. Return how many there were."""
     edges = share.edges
     end = num_loops = 0
     for block, sources, targets in translated(share, numbering):
-        apart = sources != targets
-        loops = apart.size - int(np.count_nonzero(apart))
+        is_kept = sources != targets
+        loops = is_kept.size - int(np.count_nonzero(is_kept))
         num_loops += loops
         if loops and drop_loops:
-            sources, targets = sources[apart], targets[apart]
+            sources, targets = sources[is_kept], targets[is_kept]
         stop = end + sources.size
         if stop != block.stop:
             for column in edges.columns.values():
-                column[end:stop] = column[block][apart]
+                column[end:stop] = column[block][is_kept]
         if numbering.to_gids is not None or stop != block.stop:
             pairs = edges.pairs
             pairs[end:stop, 1], pairs[end:stop, 0] = sources, targets
@@ -215,8 +215,8 @@ def _renumber(share: Share, numbering: Numbering, drop_loops: bool) -> int:
     return num_loops
 
 
-def _account(graph: GraphArrays, rows: Rows, given: int, num_loops: int, started: float) -> None:
-    """Fill in the report of a finished graph. Collective."""
+def _write_report(graph: GraphArrays, rows: Rows, given: int, num_loops: int, started: float) -> None:
+    """Write the report of a finished graph. Collective."""
     report, group = graph.report, graph.group
     counts = np.array([given, num_loops, rows.num_repeats, rows.num_loop_repeats, graph.nbytes])
     given, num_loops, repeats, loop_repeats, num_bytes = group.all_reduce(counts, "sum").tolist()
@@ -234,18 +234,18 @@ def _account(graph: GraphArrays, rows: Rows, given: int, num_loops: int, started
 
 
 def _count_isolated(graph: GraphArrays, rows: Rows) -> int:
-    """Count vertices without out-edge and in-edge, over all ranks. Collective."""
+    """Return how many vertices of all ranks have neither out-edges nor in-edges. Collective."""
     group = graph.group
-    lonely = rows.offsets[1:] == rows.offsets[:-1]
+    is_isolated = rows.offsets[1:] == rows.offsets[:-1]
     if graph.directed:
-        reached = np.zeros(graph.num_vertices, dtype=np.bool_)
-        reached[rows.targets] = True
+        has_in_edge = np.zeros(graph.num_vertices, dtype=np.bool_)
+        has_in_edge[rows.targets] = True
         if group.size > 1:
             bounds = graph.row_bounds
-            slices = [reached[bounds[rank] : bounds[rank + 1]].view(np.uint8) for rank in range(group.size)]
-            reached = np.bitwise_or.reduce(np.stack(group.all_to_all(slices)), axis=0).view(np.bool_)
-        lonely &= ~reached
-    return int(group.all_reduce(np.array([np.count_nonzero(lonely)]), "sum")[0])
+            slices = [has_in_edge[bounds[r] : bounds[r + 1]].view(np.uint8) for r in range(group.size)]
+            has_in_edge = np.bitwise_or.reduce(np.stack(group.all_to_all(slices)), axis=0).view(np.bool_)
+        is_isolated &= ~has_in_edge
+    return int(group.all_reduce(np.array([np.count_nonzero(is_isolated)]), "sum")[0])
 
 
 def _smallest_id(graph: GraphArrays) -> int | None:

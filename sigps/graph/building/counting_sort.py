@@ -1,7 +1,7 @@
 """Loops over edges that NumPy cannot do in one pass. Imports Numba: import it inside functions.
 
-All are stable and touch each edge once, at O(1) an edge. `slots` tells where each edge went, so that
-columns of any type can follow with `scatter`. Indices are unsigned: a signed one costs a test for < 0.
+All are stable and take O(1) an edge. `slots` receives the new position of each edge, by which `scatter` moves
+columns of any type. Indices are unsigned, because each access by a signed one tests for < 0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
 def compiled(function: Kernel) -> Kernel:
-    """Compile on first use and keep the code on disk where some folder can be written."""
+    """Compile on first use, and cache the code on disk if a cache folder can be written."""
     try:
         kernel: Kernel = numba.njit(cache=True, nogil=True)(function)
     except RuntimeError:  # no folder for the cache
@@ -29,7 +29,7 @@ def compiled(function: Kernel) -> Kernel:
 
 @compiled
 def count_ends(keys: NDArray[np.uint64], symmetric: bool, counts: NDArray[np.uint64]) -> None:
-    """Add to counts[v + 1] the edges with target v; if symmetric, those with source v too, a loop once.
+    """Add to counts[v + 1] the number of edges with target v; if symmetric, also of those with source v, a loop once.
 
     Args:
         keys: [edges], source << 32 | target.
@@ -52,14 +52,14 @@ def place_by_target(
     sources: NDArray[np.uint32],
     slots: NDArray[np.uint64],
 ) -> None:
-    """Put each key's source into its target's row, from the last key and the row's end backwards.
+    """Write each key's source into the row of its target, from the last key and the rows' ends backwards.
 
     Args:
         keys: [edges], source << 32 | target.
-        symmetric: Whether to put the target into the source's row too.
-        ends: [num_vertices], the first taken slot of each row; moved down.
+        symmetric: Whether to write the target into the source's row too.
+        ends: [num_vertices], the first written slot of each row; decremented.
         sources: [stored edges], written at the slots.
-        slots: [2, edges], written: the edge's slot and its mirror's (the same without a mirror).
+        slots: [2, edges], written: the edge's slot and its reverse's, or the edge's again if there is none.
     """
     one = np.uint64(1)
     for at in range(keys.size):
@@ -87,15 +87,15 @@ def place_by_source(
     targets: NDArray[Any],
     slots: NDArray[np.uint64],
 ) -> None:
-    """Put the row of each edge start..stop-1 of one CSR into the row of the edge's end in another.
+    """Write the row of each edge start..stop-1 of one CSR into the row of the edge's end in another.
 
     Args:
         offsets: [rows + 1] of the CSR that is read.
-        sources: [edges], its ends.
+        sources: [edges], the ends in it.
         start: The first edge to move.
-        stop: The edge behind the last.
-        ends: [rows written], the first free slot of each; moved up.
-        targets: [edges], written: which row the edge came from.
+        stop: The edge after the last.
+        ends: [rows of the other CSR], the first free slot of each; incremented.
+        targets: [edges], written: the row that the edge had.
         slots: [stop - start], written.
     """
     row = np.uint64(np.searchsorted(offsets, np.uint64(start), side="right") - 1)

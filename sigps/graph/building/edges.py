@@ -1,7 +1,7 @@
-"""Edges on their way into a graph: the chunks that loaders yield and the buffer that gathers them.
+"""Edges from which a graph is built: the chunks that loaders yield and the buffer that collects them.
 
 A pair of ends is one 64-bit key, the source in the high bits. Buffers grow and shrink in place (the
-allocator remaps the pages of a large array), so an edge that waits takes 8 bytes and its columns, once.
+allocator remaps the pages of a large array), so a collected edge takes 8 bytes and those of its columns, once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["EdgeBuffer", "EdgeChunk", "KeyForm", "TextChunk", "edge_chunks", "mi
 
 @dataclass
 class EdgeChunk:
-    """Some edges: ends of one kind (int64-able or str oids) and one array a column, all of one length."""
+    """Some edges: oids of one kind (integers within int64 or str) and edge columns, [edges] each."""
 
     sources: NDArray[Any]
     targets: NDArray[Any]
@@ -32,7 +32,7 @@ class EdgeChunk:
 
 @dataclass
 class TextChunk:
-    """Some edges between texts, as they are read, and one array a column."""
+    """Some edges whose oids are texts that are not converted to str yet, and edge columns, [edges] each."""
 
     sources: Texts
     targets: Texts
@@ -40,16 +40,16 @@ class TextChunk:
 
 
 def mirror(chunk: EdgeChunk) -> EdgeChunk:
-    """Return each edge followed by its reverse (a self-loop once), so that both rows keep the given order."""
-    apart = chunk.sources != chunk.targets
-    stored = np.stack([np.ones_like(apart), apart], axis=1).ravel()
+    """Return each edge followed by its reverse, a self-loop once. Edges keep their order in both rows."""
+    has_reverse = chunk.sources != chunk.targets
+    stored = np.stack([np.ones_like(has_reverse), has_reverse], axis=1).ravel()
     both = np.stack([chunk.sources, chunk.targets], axis=1)
     columns = {name: np.repeat(column, 2)[stored] for name, column in chunk.columns.items()}
     return EdgeChunk(both.ravel()[stored], both[:, ::-1].ravel()[stored], columns)
 
 
 def own_share(values: NDArray[Any], group: Group) -> NDArray[Any]:
-    """Return this rank's slice of what all ranks bring."""
+    """Return this rank's slice of an array that all ranks have."""
     size = values.size
     return values[size * group.rank // group.size : size * (group.rank + 1) // group.size]
 
@@ -57,7 +57,15 @@ def own_share(values: NDArray[Any], group: Group) -> NDArray[Any]:
 def edge_chunks(
     sources: ArrayLike, targets: ArrayLike, columns: dict[str, Any], group: Group, local: bool = False
 ) -> Iterator[EdgeChunk]:
-    """Yield this rank's share of arrays in chunks, so that what is derived from them is small at any time."""
+    """Yield this rank's share of arrays in chunks, so that temporary arrays are small.
+
+    Args:
+        sources: [edges] ids.
+        targets: [edges] ids.
+        columns: [edges] each.
+        group: The ranks.
+        local: Whether every rank gives different edges; otherwise all give the same, and a share is a slice.
+    """
     names = ["sources", "targets", *columns]
     arrays = [as_ids(sources, "sources"), as_ids(targets, "targets")]
     arrays += [np.asarray(on_host(column, name)) for name, column in columns.items()]
@@ -76,7 +84,7 @@ _CHUNK_EDGES = 1 << 20
 
 @dataclass(frozen=True)
 class KeyForm:
-    """How a pair of gids becomes a key: `(source - first_row) << target_bits | target`."""
+    """The encoding of an edge between gids as a key: `(source - first_row) << target_bits | target`."""
 
     num_vertices: int
     target_bits: int
@@ -85,10 +93,10 @@ class KeyForm:
 
     @classmethod
     def of(cls, num_vertices: int, row_range: tuple[int, int]) -> KeyForm:
-        """Return the form for the rows of one rank.
+        """Return the encoding for the rows of one rank.
 
         Raises:
-            GraphError: If a row and a target do not fit in 64 bits together.
+            GraphError: If a row and a target need more than 64 bits.
         """
         num_rows = row_range[1] - row_range[0]
         target_bits = 32 if num_vertices < 2**32 else (num_vertices - 1).bit_length()
@@ -101,11 +109,11 @@ class KeyForm:
 
     @property
     def target_dtype(self) -> np.dtype[Any]:
-        """The dtype of targets: uint32 while all gids fit."""
+        """The dtype of targets: uint32 if all gids fit, else uint64."""
         return np.dtype(np.uint32 if self.target_bits == 32 else np.uint64)
 
     def pack(self, sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.uint64]:
-        """Return the keys of some pairs."""
+        """Return the keys of edges."""
         keys = sources.astype(np.uint64)
         keys -= np.uint64(self.first_row)
         keys <<= np.uint64(self.target_bits)
@@ -122,13 +130,13 @@ class KeyForm:
 
 
 class EdgeBuffer:
-    """A growing array of keys and one of each column.
+    """A growing array of keys and one array for each column.
 
-    Growing and shrinking may move the memory: views of `keys` and columns must be gone by then.
+    Growing and shrinking may move the memory: no view of `keys` or a column may be alive then.
     """
 
     def __init__(self) -> None:
-        """Start empty; the first `append` decides which columns there are."""
+        """Make an empty buffer; the first `append` determines its columns."""
         self.keys: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
         self.columns: dict[str, NDArray[Any]] = {}
 
@@ -139,11 +147,11 @@ class EdgeBuffer:
 
     @property
     def pairs(self) -> NDArray[np.uint32]:
-        """The keys as [size, 2]: low half (target), high half (source). Machines are little-endian here."""
+        """The keys as [size, 2]: low half (target), high half (source), on a little-endian machine."""
         return self.keys.view(np.uint32).reshape(-1, 2)
 
     def append(self, keys: NDArray[np.uint64], columns: dict[str, NDArray[Any]]) -> None:
-        """Add edges at the end. Columns keep the wider dtype of what is there and what comes."""
+        """Add edges at the end. A column takes the common dtype of its old and new values."""
         start = self.size
         if not start:
             self.columns = {name: np.empty(0, column.dtype) for name, column in columns.items()}
@@ -161,11 +169,11 @@ class EdgeBuffer:
             self.columns[name][start:] = column
 
     def grow(self, size: int) -> None:
-        """Make room for `size` edges; what is new is to be written."""
+        """Grow to `size` edges; the new ones are not initialised."""
         for array in (self.keys, *self.columns.values()):
             array.resize(size, refcheck=False)
 
     def shrink(self, size: int) -> None:
-        """Drop all edges behind the first `size` and give their memory back."""
+        """Drop all edges after the first `size` and free their memory."""
         for array in (self.keys, *self.columns.values()):
             array.resize(size, refcheck=False)

@@ -1,8 +1,8 @@
 """The distinct ids of edges and vertices, and the gid of each: the g-th smallest id is gid g.
 
-Integer ids within a range not much larger than the number of edges are marked in a bitmap, which costs
-no sort. Other integers and strings are sorted: every segment of edges holds codes into a table of its
-own distinct ids, and only these tables are merged, spread over the ranks and looked up.
+If integer ids are within a range not much larger than the number of edges, they are marked in an array over that
+range, without a sort. Other integers, and strings, are sorted: the keys of each segment of edges hold positions in
+a table of its distinct ids, and only these tables are merged, distributed over the ranks and looked up.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class Segment:
 
 @dataclass
 class Share:
-    """The edges that one rank took in and the ids that it names as vertices.
+    """One rank's edges before they are sent to their rows, and ids that are vertices without regard to edges.
 
     Attributes:
-        edges: Keys of ids that fit in uint32, or of codes.
-        segments: What the keys mean, in order, without gaps.
+        edges: Keys of ids that fit in uint32, or of positions in a segment's table.
+        segments: What the keys hold, in order, without gaps.
         named: Ids of vertices, int64 or str.
-        texts: The ids of edges between texts, while edges are taken in.
-        text_segments: Those of the segments whose keys hold numbers of `texts`.
+        texts: The distinct ids of edges between texts, until `sort_texts`.
+        text_segments: The segments whose keys hold numbers of `texts`, until `sort_texts`.
     """
 
     edges: EdgeBuffer = field(default_factory=EdgeBuffer)
@@ -54,11 +54,11 @@ class Share:
     texts: TextTable = field(default_factory=TextTable)
     text_segments: list[Segment] = field(default_factory=list)
 
-    def settle_texts(self) -> None:
-        """Turn the numbers of texts into positions in one sorted table, once all edges are there."""
+    def sort_texts(self) -> None:
+        """Replace the numbers of texts by positions in one sorted table; called after the last edge."""
         if not self.text_segments:
             return
-        strings = np.asarray(self.texts.known())
+        strings = np.asarray(self.texts.distinct())
         self.texts = TextTable()
         order = np.argsort(strings)
         table = strings[order]
@@ -73,11 +73,11 @@ class Share:
 
 @dataclass
 class Numbering:
-    """Which gid each id gets.
+    """The map from ids to gids, before the rows of the ranks are known.
 
     Attributes:
         num_vertices: Distinct ids over all ranks.
-        to_gids: Returns the gids of ids that occur on this rank; None where each id is its own gid.
+        to_gids: Returns the gids of ids that occur on this rank; None if each id is its own gid.
         ids_for: Returns the finished map for given row bounds. Collective.
     """
 
@@ -87,7 +87,7 @@ class Numbering:
 
 
 def encode(sources: NDArray[Any], targets: NDArray[Any]) -> tuple[NDArray[np.uint64], NDArray[Any]]:
-    """Return as keys the ends' positions in a table of their distinct ids, and that table."""
+    """Return keys that hold the ends' positions in a table of their distinct ids, and that table."""
     table, codes = _distinct(np.concatenate([sources, targets]))
     keys: NDArray[np.uint64] = codes[: sources.size].astype(np.uint64)
     keys <<= np.uint64(32)
@@ -98,9 +98,10 @@ def encode(sources: NDArray[Any], targets: NDArray[Any]) -> tuple[NDArray[np.uin
 def translated(
     share: Share, numbering: Numbering, *, backwards: bool = False
 ) -> Iterator[tuple[slice, Ends, Ends]]:
-    """Yield blocks of edges: where they lie, and their ends as gids. The share may shrink to what is not
-    yet yielded.
-    """  # noqa: D205
+    """Yield blocks of edges: the slice of the share, and the gids of sources and targets.
+
+    Between blocks, the caller may shrink the share to the edges that are not yet yielded.
+    """
     for segment in reversed(share.segments) if backwards else share.segments:
         table = segment.table
         gids = None if table is None or numbering.to_gids is None else numbering.to_gids(table)
@@ -111,18 +112,18 @@ def translated(
             sources, targets = pairs[:, 1].copy(), pairs[:, 0].copy()
             del pairs
             if table is not None:
-                own = table if gids is None else gids
-                sources, targets = own[sources], own[targets]
+                values = table if gids is None else gids
+                sources, targets = values[sources], values[targets]
             elif numbering.to_gids is not None:
                 sources, targets = numbering.to_gids(sources), numbering.to_gids(targets)
             yield block, sources, targets
 
 
 def number(share: Share, num_vertices: int | None, group: Group) -> Numbering:
-    """Choose how ids are numbered, by their kind and range over all ranks. Collective.
+    """Number the ids of all ranks, by a method that their kind and range determine. Collective.
 
     Args:
-        share: This rank's edges and named vertices; its keys may be turned into codes.
+        share: This rank's edges and named vertices; its keys may be changed to positions in tables.
         num_vertices: The ids are 0..num_vertices - 1; None if they are those that occur.
         group: All ranks.
     """
@@ -155,9 +156,9 @@ def number(share: Share, num_vertices: int | None, group: Group) -> Numbering:
 
 
 _BLOCK_EDGES = 1 << 18
-_CODED_EDGES = 1 << 20  # that share a table of ids
+_CODED_EDGES = 1 << 20  # edges of a segment, which share a table of ids
 _HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-_ALWAYS_DENSE = 1 << 20  # a bitmap of so many ids is always cheap
+_ALWAYS_DENSE = 1 << 20  # a range of ids up to which an array over the range is always used, 1 byte an id
 
 
 def _range(share: Share, tables: list[NDArray[Any]], group: Group) -> tuple[int, int]:
@@ -176,13 +177,13 @@ def _range(share: Share, tables: list[NDArray[Any]], group: Group) -> tuple[int,
 def _number_consecutive(base: int, num_vertices: int) -> Numbering:
     return Numbering(
         num_vertices,
-        (lambda oids: _counted_from(base, oids)) if base else None,
+        (lambda oids: _relative_to(base, oids)) if base else None,
         lambda _: Ids.range(base, num_vertices),
     )
 
 
-def _counted_from(base: int, ids: NDArray[Any]) -> NDArray[Any]:
-    """Return ids - base, none of them negative, without widening uint32 where that can be."""
+def _relative_to(base: int, ids: NDArray[Any]) -> NDArray[Any]:
+    """Return ids - base, none of which is negative; uint32 stays uint32 if base is not negative."""
     if base == 0:
         return ids
     signed = ids.dtype != np.uint32 or base < 0
@@ -191,16 +192,16 @@ def _counted_from(base: int, ids: NDArray[Any]) -> NDArray[Any]:
 
 
 def _number_dense(share: Share, low: int, high: int, group: Group) -> Numbering:
-    """Number ids within low..high by a bitmap of that range, on every rank. Collective."""
+    """Number ids within low..high by an array over that range, which every rank holds. Collective."""
     present = np.zeros(high - low + 1, dtype=np.bool_)
-    present[_counted_from(low, share.named)] = True
+    present[_relative_to(low, share.named)] = True
     for segment in share.segments:
         if segment.table is not None:
-            present[_counted_from(low, segment.table)] = True
+            present[_relative_to(low, segment.table)] = True
             continue
         for start in range(segment.start, segment.stop, _BLOCK_EDGES):
             block = share.edges.pairs[start : min(start + _BLOCK_EDGES, segment.stop)].ravel()
-            present[_counted_from(low, block)] = True
+            present[_relative_to(low, block)] = True
     present = _union(present, group)
     num_vertices = int(np.count_nonzero(present))
     if num_vertices == present.size:
@@ -211,7 +212,7 @@ def _number_dense(share: Share, low: int, high: int, group: Group) -> Numbering:
     del present
 
     def to_gids(oids: NDArray[Any]) -> NDArray[Any]:
-        gids: NDArray[Any] = lookup[_counted_from(low, oids)]
+        gids: NDArray[Any] = lookup[_relative_to(low, oids)]
         return gids
 
     def ids_for(bounds: Bounds) -> Ids:
@@ -222,7 +223,7 @@ def _number_dense(share: Share, low: int, high: int, group: Group) -> Numbering:
 
 
 def _number_sorted(share: Share, dtype: np.dtype[Any], group: Group) -> Numbering:
-    """Number any ids by a sort over all ranks. Turns the share's keys into codes. Collective."""
+    """Number any ids by a sort over all ranks. The share's keys become positions in tables. Collective."""
     _encode_all(share)
     tables = (segment.table for segment in share.segments if segment.table is not None)
     local = _merged(itertools.chain(tables, [share.named] if share.named.size else []), dtype)
@@ -231,7 +232,7 @@ def _number_sorted(share: Share, dtype: np.dtype[Any], group: Group) -> Numberin
     num_vertices = int(bounds[-1])
     gids: NDArray[Any] = (
         np.arange(num_vertices)
-        if group.size == 1  # then the local table is the whole
+        if group.size == 1  # then `local` is the whole table
         else Ids.of(table, group=group, row_bounds=bounds).to_gids(local)
     )
     if num_vertices < 2**32:
@@ -242,13 +243,13 @@ def _number_sorted(share: Share, dtype: np.dtype[Any], group: Group) -> Numberin
         return found
 
     def ids_for(row_bounds: Bounds) -> Ids:
-        return Ids.of(_respread(table, bounds, row_bounds, group), group=group, row_bounds=row_bounds)
+        return Ids.of(_redistribute(table, bounds, row_bounds, group), group=group, row_bounds=row_bounds)
 
     return Numbering(num_vertices, to_gids, ids_for)
 
 
 def _encode_all(share: Share) -> None:
-    """Give every segment a table; those that hold ids are cut into blocks first."""
+    """Give every segment a table; a segment of ids is divided into segments of _CODED_EDGES."""
     segments = []
     for segment in share.segments:
         if segment.table is not None:
@@ -264,7 +265,7 @@ def _encode_all(share: Share) -> None:
 
 
 def _merged(tables: Iterable[NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return the sorted distinct ids of some tables, merging whenever as much waits as is merged already."""
+    """Return the sorted distinct ids of some tables, in merges that each at least double what is merged."""
     merged = np.empty(0, dtype=dtype)
     waiting: list[NDArray[Any]] = []
     for table in tables:
@@ -275,7 +276,7 @@ def _merged(tables: Iterable[NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any
 
 
 def _sorted_distinct(tables: list[NDArray[Any]]) -> NDArray[Any]:
-    """Return the sorted distinct ids of some tables; one that is so already as it is."""
+    """Return the sorted distinct ids of some tables, without a copy if there is one that is sorted and distinct."""
     tables = [table for table in tables if table.size] or tables[:1]
     if len(tables) == 1 and bool((tables[0][1:] > tables[0][:-1]).all()):
         return tables[0]
@@ -289,7 +290,7 @@ def _sorted_distinct(tables: list[NDArray[Any]]) -> NDArray[Any]:
 def _distinct(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return the distinct ids, in any order, and each id's position in them.
 
-    Strings are told apart by a hash, which sorts many times faster; if two share one, they are sorted.
+    Strings are compared by a 64-bit hash, which sorts many times faster; if two have the same, they are sorted.
     """
     if ids.dtype.kind != "U":
         return np.unique(ids, return_inverse=True)
@@ -300,16 +301,16 @@ def _distinct(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         hashes *= _HASH_FACTOR
         hashes ^= hashes >> np.uint64(29)
     values, codes = np.unique(hashes, return_inverse=True)
-    some = np.empty(values.size, dtype=np.int64)
-    some[codes] = np.arange(ids.size)
-    table = ids[some]
+    position = np.empty(values.size, dtype=np.int64)  # of one of the ids with each hash
+    position[codes] = np.arange(ids.size)
+    table = ids[position]
     if np.array_equal(table[codes], ids):
         return table, codes
     return np.unique(ids, return_inverse=True)
 
 
 def _union(present: NDArray[np.bool_], group: Group) -> NDArray[np.bool_]:
-    """Return which ids any rank has: each rank unites one slice, as packed bits."""
+    """Return which ids any rank has; each rank combines one slice, as packed bits. Collective."""
     if group.size == 1:
         return present
     slices = np.array_split(np.packbits(present), group.size)
@@ -319,7 +320,7 @@ def _union(present: NDArray[np.bool_], group: Group) -> NDArray[np.bool_]:
 
 
 def _distributed_sort(local: NDArray[Any], group: Group) -> NDArray[Any]:
-    """Return this rank's range of all ranks' distinct values. `local` is sorted and distinct. Collective."""
+    """Return this rank's range of the distinct values of all ranks. Collective; `local` is sorted and distinct."""
     if group.size == 1:
         return local
     sample = local[np.linspace(0, local.size - 1, num=min(local.size, _SAMPLES), dtype=np.int64)]
@@ -334,8 +335,8 @@ def _distributed_sort(local: NDArray[Any], group: Group) -> NDArray[Any]:
 _SAMPLES = 256
 
 
-def _respread(table: NDArray[Any], old: Bounds, new: Bounds, group: Group) -> NDArray[Any]:
-    """Move slices of the sorted table from ranks that hold `old` ranges to ranks that hold `new` ones."""
+def _redistribute(table: NDArray[Any], old: Bounds, new: Bounds, group: Group) -> NDArray[Any]:
+    """Return this rank's `new` range of a sorted table of which each rank holds its `old` range. Collective."""
     if group.size == 1:
         return table
     first, stop = int(old[group.rank]), int(old[group.rank + 1])

@@ -1,10 +1,10 @@
-"""Edges to rows, and rows back to edges: sort keys into CSR, with what belongs to each edge.
+"""Edges to rows, and rows back to edges: sort keys into CSR, with the columns of each edge.
 
-Sorting 64-bit keys sorts rows and, inside a row, targets; NumPy does it in place with vector
-instructions, and the targets then move to the front of the same memory: 8 bytes an edge at the peak.
+Sorting 64-bit keys sorts rows and, inside a row, targets. NumPy sorts in place with vector instructions,
+and the targets are then packed at the front of the same memory: 8 bytes an edge at the peak.
 With columns the sort must be stable, because parallel edges keep the order in which they were given:
-few edges are sorted by position (`_sort_stable`), many are counted into rows twice, by target and then
-by source (`_count_into_rows`). The first judges the second.
+fewer than MIN_COUNTED_EDGES are sorted by position (`_sort_stable`), more by two counting sorts, by target and
+then by source (`_count_into_rows`). The former is the reference for tests of the latter.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Columns = dict[str, NDArray[Any]]
 
 @dataclass
 class Rows:
-    """CSR rows and what sorting found.
+    """CSR rows, and counts of repeated edges.
 
     Attributes:
         offsets: [num_rows + 1], uint64.
         targets: [num_edges], gids.
         columns: [num_edges] each.
-        num_repeats: Edges equal to the one before them, whether they stayed or not.
+        num_repeats: Edges equal to the one before them, kept or not.
         num_loop_repeats: Those of them that are self-loops.
     """
 
@@ -48,23 +48,23 @@ class Rows:
 def sort_edges(
     buffers: list[EdgeBuffer], form: KeyForm, *, symmetric: bool, duplicates: Duplicates = "keep"
 ) -> Rows:
-    """Sort edges into rows. Empties the buffers.
+    """Sort edges into rows. Frees the buffers.
 
     Args:
         buffers: Keys of `form`, and the same columns in each; without columns one buffer.
-        form: How keys are made; sources are within its rows.
+        form: The encoding of the keys; sources are within its rows.
         symmetric: Store each edge in both its ends' rows, a self-loop once. Needs all rows.
-        duplicates: What becomes of equal edges. `"sum"`, `"min"` and `"max"` reduce the weight; other
+        duplicates: What to do with equal edges. `"sum"`, `"min"` and `"max"` reduce the weight; other
             columns keep the first edge's value.
     """
     size = sum(edges.size for edges in buffers)
     if not buffers[0].columns:
         rows = _sort_in_place(buffers[0], form, symmetric)
-    elif size < COUNTING_PAYS or form.num_vertices > 4 * size:
+    elif size < MIN_COUNTED_EDGES or form.num_vertices > 4 * size:
         rows = _sort_stable(_joined(buffers), form, symmetric)
     else:
         rows = _count_into_rows(buffers, form, symmetric)
-    _settle_repeats(rows, form.first_row, duplicates)
+    _apply_duplicates(rows, form.first_row, duplicates)
     return rows
 
 
@@ -72,7 +72,7 @@ def transpose(rows: Rows) -> Rows:
     """Return the in-edges of rows that are a whole graph: offsets, sources (ascending), columns."""
     num_vertices = rows.offsets.size - 1
     offsets = _offsets_of(rows.targets, num_vertices)
-    if rows.targets.size >= COUNTING_PAYS:
+    if rows.targets.size >= MIN_COUNTED_EDGES:
         return _move_rows(rows, offsets)
     order = np.argsort(rows.targets, kind="stable")
     gids = np.arange(num_vertices, dtype=rows.targets.dtype)
@@ -94,9 +94,9 @@ def rows_as_chunks(graph: GraphArrays) -> Iterator[EdgeChunk]:
         yield EdgeChunk(sources, graph.targets[start:stop], columns)
 
 
-COUNTING_PAYS = 1 << 20  # edges; below, sorting is done before Numba is imported
+MIN_COUNTED_EDGES = 1 << 20  # below, sorting takes less time than importing Numba
 _BLOCK_EDGES = 1 << 18
-_CHUNK_EDGES = 1 << 18  # that rows are given back in
+_CHUNK_EDGES = 1 << 18  # of `rows_as_chunks`
 
 
 def _sort_in_place(edges: EdgeBuffer, form: KeyForm, symmetric: bool) -> Rows:
@@ -127,9 +127,9 @@ def _sort_stable(edges: EdgeBuffer, form: KeyForm, symmetric: bool) -> Rows:
 
 
 def _count_into_rows(buffers: list[EdgeBuffer], form: KeyForm, symmetric: bool) -> Rows:
-    """Count edges into the rows of their targets, then these rows, in order, into those of the sources.
+    """Sort edges by target, then stably by source, by counting.
 
-    The first pass goes backwards and gives the end of the buffers that it has read back as it goes.
+    The first pass reads the buffers from their ends and shrinks them block by block.
     """
     from sigps.graph.building.counting_sort import count_ends, place_by_target, scatter
 
@@ -154,7 +154,7 @@ def _count_into_rows(buffers: list[EdgeBuffer], form: KeyForm, symmetric: bool) 
 
 
 def _move_rows(rows: Rows, offsets: NDArray[np.uint64]) -> Rows:
-    """Return the edges of `rows` in rows of their other end, which begin at `offsets`."""
+    """Return the edges of `rows` in the rows of their other ends, which begin at `offsets`."""
     from sigps.graph.building.counting_sort import place_by_source, scatter
 
     ends = offsets[:-1].copy()
@@ -170,25 +170,25 @@ def _move_rows(rows: Rows, offsets: NDArray[np.uint64]) -> Rows:
 
 
 def _append_mirrored(edges: EdgeBuffer) -> None:
-    """Add the reverse of every edge that is no self-loop."""
+    """Append the reverse of every edge that is no self-loop."""
     size = edges.size
     edges.grow(2 * size)
-    edges.shrink(_copy_turned(edges.pairs, size))
+    edges.shrink(_copy_reversed(edges.pairs, size))
 
 
-def _copy_turned(pairs: NDArray[np.uint32], size: int) -> int:
-    """Write the reverses of the first `size` pairs behind them; return where they end."""
+def _copy_reversed(pairs: NDArray[np.uint32], size: int) -> int:
+    """Write the reverses of the first `size` pairs after them; return where they end."""
     end = size
     for start in range(0, size, _BLOCK_EDGES):
         block = pairs[start : min(start + _BLOCK_EDGES, size)]
-        turned = block[block[:, 0] != block[:, 1], ::-1]
-        pairs[end : end + len(turned)] = turned
-        end += len(turned)
+        reverses = block[block[:, 0] != block[:, 1], ::-1]
+        pairs[end : end + len(reverses)] = reverses
+        end += len(reverses)
     return end
 
 
 def _unpack(edges: EdgeBuffer, form: KeyForm) -> Rows:
-    """Turn sorted keys into rows inside the keys' own memory: a target never lies behind its key."""
+    """Turn sorted keys into rows inside the keys' memory: a target is never written after its key."""
     keys, edges.keys = edges.keys, np.empty(0, dtype=np.uint64)
     degrees = np.zeros(form.num_rows + 1, dtype=np.int64)
     targets = keys.view(form.target_dtype)
@@ -208,16 +208,16 @@ def _unpack(edges: EdgeBuffer, form: KeyForm) -> Rows:
 
 
 def _offsets_of(ends: NDArray[Any], num_rows: int) -> NDArray[np.uint64]:
-    """Return where rows begin that hold one edge for each of `ends`."""
+    """Return the offsets, [num_rows + 1], of rows that hold one edge for each element of `ends`."""
     degrees = np.zeros(num_rows + 1, dtype=np.int64)
-    step = max(_BLOCK_EDGES, num_rows)  # each step costs num_rows
+    step = max(_BLOCK_EDGES, num_rows)  # a step takes O(step + num_rows)
     for start in range(0, ends.size, step):
         degrees[1:] += np.bincount(ends[start : start + step], minlength=num_rows)
     return np.cumsum(degrees, out=degrees).view(np.uint64)
 
 
-def _settle_repeats(rows: Rows, first_row: int, duplicates: Duplicates) -> None:
-    """Count edges that repeat the one before them, and drop or reduce them if asked."""
+def _apply_duplicates(rows: Rows, first_row: int, duplicates: Duplicates) -> None:
+    """Count edges equal to the one before them, and drop or reduce them as `duplicates` says."""
     repeated = np.empty(rows.targets.size, dtype=np.bool_)
     repeated[:1] = False
     np.equal(rows.targets[1:], rows.targets[:-1], out=repeated[1:])
@@ -233,15 +233,15 @@ def _settle_repeats(rows: Rows, first_row: int, duplicates: Duplicates) -> None:
         return
     if "weight" in rows.columns and duplicates != "drop":
         _reduce_runs(rows.columns["weight"], repeated, duplicates)
-    stays = np.logical_not(repeated, out=repeated)
-    rows.targets = rows.targets[stays]
+    is_kept = np.logical_not(repeated, out=repeated)
+    rows.targets = rows.targets[is_kept]
     for name in rows.columns:
-        rows.columns[name] = rows.columns[name][stays]
+        rows.columns[name] = rows.columns[name][is_kept]
     rows.offsets = rows.offsets - np.searchsorted(where, rows.offsets.view(np.int64)).astype(np.uint64)
 
 
 def _reduce_runs(weights: NDArray[Any], repeated: NDArray[np.bool_], duplicates: Duplicates) -> None:
-    """Write to the first edge of each run of repeats the reduction over the run."""
+    """Write the reduction over each run of equal edges to the first of them."""
     in_run = repeated.copy()
     in_run[:-1] |= repeated[1:]
     heads = np.flatnonzero(~repeated[in_run])

@@ -1,4 +1,4 @@
-"""Edges on several ranks: which rows each rank gets, and the way of every edge to the rank of its row."""
+"""Edges on several ranks: the rows of each rank, and sending every edge to the rank of its row."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["balance_rows", "send_to_rows"]
 def balance_rows(
     share: Share, numbering: Numbering, directed: bool, group: Group
 ) -> tuple[int, NDArray[np.int64]]:
-    """Return this rank's number of self-loops, and row bounds that give each rank about the same bytes.
+    """Return this rank's number of self-loops, and row bounds that give all ranks about the same bytes.
 
-    A row costs 8 bytes, an edge 4; degrees are counted in bins of rows. Collective.
+    A row takes 8 bytes, an edge 4. They are counted in at most 2**17 bins of rows. Collective.
     """
     num_vertices = numbering.num_vertices
     shift = max(0, max(num_vertices - 1, 0).bit_length() - _MAX_BINS.bit_length() + 1)
@@ -33,9 +33,9 @@ def balance_rows(
         for ends in (sources,) if directed else (sources, targets):
             cost += np.bincount((ends >> ends.dtype.type(shift)).astype(np.int64), minlength=num_bins)
     cost = group.all_reduce(cost, "sum") + 2 * (1 << shift)
-    behind = np.cumsum(cost)
-    goals = np.arange(1, group.size) * (int(behind[-1]) if num_bins else 0) / group.size
-    inner = np.minimum((np.searchsorted(behind, goals) + 1) << shift, num_vertices)
+    until = np.cumsum(cost)
+    goals = np.arange(1, group.size) * (int(until[-1]) if num_bins else 0) / group.size
+    inner = np.minimum((np.searchsorted(until, goals) + 1) << shift, num_vertices)
     return num_loops, np.array([0, *inner.tolist(), num_vertices])
 
 
@@ -47,14 +47,14 @@ def send_to_rows(
     drop_loops: bool,
     group: Group,
 ) -> list[EdgeBuffer]:
-    """Bring each edge to the rank of its row, mirrored if undirected, in rounds of one block. Collective.
+    """Send each edge to the rank of its row, with its reverse if undirected, one block a round. Collective.
 
-    With columns there is one buffer for each sender, so that all of them together keep the given order.
-    Without, edges that are equal cannot be told apart: one buffer takes all, and the share is sent from
-    its end and shrinks as it goes.
+    With columns there is one buffer for each sender, so that the buffers, one after the other, keep the given
+    order. Without columns the order does not matter, since equal edges are indistinguishable: there is one buffer,
+    and the share is sent from its end and shrinks by each block.
 
     Returns:
-        Buffers whose edges, one buffer after the other, are in the given order; keys are row-relative.
+        The edges of this rank's rows; keys are relative to its first row.
     """
     ranges = itertools.pairwise(row_bounds.tolist())
     forms = [KeyForm.of(numbering.num_vertices, row_range) for row_range in ranges]
@@ -87,7 +87,7 @@ _MAX_BINS = 1 << 16
 
 
 def _blocks(share: Share, numbering: Numbering, directed: bool, drop_loops: bool) -> Iterator[EdgeChunk]:
-    """Yield the share's edges between gids, as they are to be stored."""
+    """Yield the share's edges in gids, as they are to be stored."""
     backwards = not share.edges.columns
     for block, sources, targets in translated(share, numbering, backwards=backwards):
         columns: dict[str, NDArray[Any]] = {
@@ -96,8 +96,8 @@ def _blocks(share: Share, numbering: Numbering, directed: bool, drop_loops: bool
         if backwards:
             share.edges.shrink(block.start)
         if drop_loops:
-            apart = sources != targets
-            sources, targets = sources[apart], targets[apart]
-            columns = {name: column[apart] for name, column in columns.items()}
+            is_kept = sources != targets
+            sources, targets = sources[is_kept], targets[is_kept]
+            columns = {name: column[is_kept] for name, column in columns.items()}
         chunk = EdgeChunk(sources, targets, columns)
         yield chunk if directed else mirror(chunk)

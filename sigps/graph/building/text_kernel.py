@@ -1,7 +1,8 @@
 """The loops of `HashedTexts`: a hash table of texts. Imports Numba: import it inside functions.
 
-A slot holds a text's hash << 32 | its code + 1, or 0 where it is free. A text stands in the first slot at or
-behind its hash that was free. There are at least twice as many slots as texts, a power of two.
+A slot holds a text's hash << 32 | its code + 1, or 0 if it is free. A text is in the first slot at or after its
+hash that was free when it was inserted (linear probing). There are at least twice as many slots as texts, and a
+power of two of them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _HALF, _LOW, _ONE = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(1)
 
 @compiled
 def hash_texts(data: NDArray[np.uint8], offsets: NDArray[np.int64], hashes: NDArray[np.uint64]) -> None:
-    """Write the hash of each text, 32 bits: the upper half of FNV-1a, spread by a product."""
+    """Write the 32-bit hash of each text: the upper half of FNV-1a times a constant."""
     for i in range(hashes.size):
         value = _SEED
         for at in range(np.uint64(offsets[i]), np.uint64(offsets[i + 1])):
@@ -31,7 +32,7 @@ def hash_texts(data: NDArray[np.uint8], offsets: NDArray[np.int64], hashes: NDAr
 
 @compiled
 def refill(old: NDArray[np.uint64], slots: NDArray[np.uint64]) -> None:
-    """Move the texts of a table's slots into more slots, all free."""
+    """Insert the entries of a table's slots into a larger array of free slots."""
     mask = np.uint64(slots.size - 1)
     for slot in old:
         if slot:
@@ -49,7 +50,10 @@ def _fetch(
     slots: NDArray[np.uint64],
     seen: NDArray[np.uint32],
 ) -> None:
-    """Read what looking some texts up will read, several at a time; `seen` keeps it from being left out."""
+    """Read the memory that `look_up` reads for some texts, so that the cache misses overlap.
+
+    Writing the values to `seen` keeps the compiler from removing the reads.
+    """
     mask = np.uint64(slots.size - 1)
     for i in range(seen.size):
         seen[i] = slots[hashes[i] & mask] & _LOW
@@ -64,7 +68,7 @@ def _fetch(
 def _is_at(
     known_data: NDArray[np.uint8], known_ends: NDArray[np.int64], code: np.uint64, text: NDArray[np.uint8]
 ) -> bool:
-    """Say whether the known text of this code is `text`."""
+    """Return whether the text with this code is `text`."""
     begin = np.uint64(known_ends[code])
     if np.uint64(known_ends[code + _ONE]) - begin != np.uint64(text.size):
         return False
@@ -85,16 +89,16 @@ def look_up(
     count: int,
     codes: NDArray[np.uint32],
 ) -> int:
-    """Write each text's code and take in those that are new; return how many are known then.
+    """Write each text's code, insert the texts that are new, and return the new number of texts.
 
     Args:
         data: The texts' bytes.
         offsets: [texts + 1], where each begins in `data`.
         hashes: [texts].
-        known_data: Bytes of the known texts, with room for all new ones.
-        known_ends: Where each known text begins and ends, with room.
-        slots: The hash table, with room.
-        count: Texts known so far.
+        known_data: Bytes of the texts in the table, with capacity for all new ones.
+        known_ends: [texts in the table + 1], where each begins and the last ends, with capacity.
+        slots: The hash table, with capacity.
+        count: Texts in the table.
         codes: [texts], written.
     """
     mask = np.uint64(slots.size - 1)

@@ -1,7 +1,7 @@
-"""Texts as bytes end to end, as Arrow holds them, and tables that number the distinct ones as they come.
+"""Texts as bytes end to end, in the layout of Arrow, and tables that number the distinct ones.
 
-An array of str takes 4 bytes for each letter of the longest, and each edge has two ids: for string ids this
-would be most of a load's memory. Here an id becomes a 32-bit code as soon as it is read.
+An array of str takes 4 bytes for each letter of its longest element, and each edge has two ids: string ids in such
+arrays would take most of a load's memory. Here a text is replaced by a 32-bit number as soon as it is read.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ __all__ = ["HashedTexts", "ListedTexts", "TextTable", "Texts"]
 
 @dataclass(frozen=True)
 class Texts:
-    """Some texts. `np.asarray` makes an array of str of them.
+    """Some texts; `np.asarray` returns them as an array of str.
 
     Attributes:
         data: Their bytes, UTF-8.
-        offsets: [size + 1], int64: where each begins in `data`, and the last one's end.
+        offsets: [size + 1], int64: where each begins in `data`, and where the last one ends.
     """
 
     data: NDArray[np.uint8]
@@ -41,17 +41,17 @@ class Texts:
 
     @classmethod
     def of_bytes(cls, texts: list[bytes]) -> Texts:
-        """Return texts that are given one by one."""
+        """Return the texts of a list."""
         ends = itertools.accumulate(map(len, texts), initial=0)
         return cls(np.frombuffer(b"".join(texts), np.uint8), np.fromiter(ends, np.int64, len(texts) + 1))
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """The number of texts."""
         return self.offsets.size - 1
 
     def as_bytes(self) -> list[bytes]:
-        """Return the texts one by one."""
+        """Return the texts as a list."""
         first, last = int(self.offsets[0]), int(self.offsets[-1])
         data = self.data[first:last].tobytes()
         return [data[a:b] for a, b in itertools.pairwise((self.offsets - first).tolist())]
@@ -75,36 +75,36 @@ class Texts:
 
 
 _BLOCK = 1 << 16
-_HASHING_PAYS = 1 << 17  # texts given; below, a dict is done before Numba is imported
+_MIN_HASHED_TEXTS = 1 << 17  # texts looked up; below, a dict takes less time than importing Numba
 
 
 class TextTable:
-    """Numbers distinct texts 0, 1, ... in the order in which they first come."""
+    """Numbers distinct texts 0, 1, ... in the order of their first occurrence."""
 
     def __init__(self) -> None:
-        """Start without texts."""
+        """Make an empty table."""
         self._table: ListedTexts | HashedTexts = ListedTexts()
         self._num_given = 0
 
     def codes(self, texts: Texts) -> NDArray[np.uint32]:
-        """Return the number of each text; new texts get the next ones."""
+        """Return the number of each text; new texts get the next numbers."""
         self._num_given += texts.size
-        if self._num_given >= _HASHING_PAYS and isinstance(self._table, ListedTexts):
-            known = self._table.known()
+        if self._num_given >= _MIN_HASHED_TEXTS and isinstance(self._table, ListedTexts):
+            texts_so_far = self._table.distinct()
             self._table = HashedTexts()
-            self._table.codes(known)  # are 0, 1, ... again
+            self._table.codes(texts_so_far)  # these get the same numbers 0, 1, ... again
         return self._table.codes(texts)
 
-    def known(self) -> Texts:
-        """Return the distinct texts, by number; this ends the numbering and gives its memory back."""
-        return self._table.known()
+    def distinct(self) -> Texts:
+        """Return the distinct texts, by number, and free the table; `codes` must not be called after that."""
+        return self._table.distinct()
 
 
 class ListedTexts:
-    """The plain table, a dict; judge of `HashedTexts`."""
+    """A dict as table; the reference for tests of `HashedTexts`."""
 
     def __init__(self) -> None:
-        """Start without texts."""
+        """Make an empty table."""
         self._codes: dict[bytes, int] = {}
 
     def codes(self, texts: Texts) -> NDArray[np.uint32]:
@@ -113,16 +113,16 @@ class ListedTexts:
         found = (known.setdefault(text, len(known)) for text in texts.as_bytes())
         return np.fromiter(found, np.uint32, texts.size)
 
-    def known(self) -> Texts:
-        """See `TextTable.known`."""
+    def distinct(self) -> Texts:
+        """See `TextTable.distinct`."""
         return Texts.of_bytes(list(self._codes))
 
 
 class HashedTexts:
-    """The fast table: compiled, and the distinct texts' bytes end to end."""
+    """A compiled hash table, with the distinct texts' bytes end to end."""
 
     def __init__(self) -> None:
-        """Start without texts."""
+        """Make an empty table."""
         self._count = 0
         self._data = np.empty(0, np.uint8)
         self._ends = np.zeros(1, np.int64)
@@ -141,8 +141,8 @@ class HashedTexts:
         self._count = text_kernel.look_up(texts.data, texts.offsets, hashes, *known, codes)
         return codes
 
-    def known(self) -> Texts:
-        """See `TextTable.known`."""
+    def distinct(self) -> Texts:
+        """See `TextTable.distinct`."""
         self._slots = np.zeros(0, np.uint64)
         return Texts(self._data[: self._ends[self._count]], self._ends[: self._count + 1])
 

@@ -1,10 +1,10 @@
 """Adjacency lists: a vertex and its neighbours on each line.
 
     1 2 3         # edges from 1 to 2 and 3
-    2 1           # with weights, a neighbour and its weight take turns: 2 1 0.5
+    2 1           # with weights, each neighbour is followed by its weight: 2 1 0.5
     3
 
-Blanks, commas, semicolons and colons separate. A vertex alone on its line is a vertex without out-edges.
+Blanks, commas, semicolons and colons separate fields. A line with one field is a vertex without out-edges.
 The file of an undirected graph lists each edge at both its ends; it is one edge.
 """
 
@@ -29,7 +29,7 @@ __all__ = ["read_adjacency", "resembles_adjacency"]
 
 
 def read_adjacency(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
-    """Read an adjacency list. Unlike other formats it is read at once: lone vertices must be known first.
+    """Read an adjacency list. It is read as a whole, because `vertices` is needed before the first chunk.
 
     Raises:
         GraphError: If a field is wrong, or, with `directed=False`, an edge is listed at one end only.
@@ -50,12 +50,12 @@ def read_adjacency(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
     directed = True if options.directed is None else options.directed
     result = EdgeInput("adjacency", directed)
     twice = None if directed else ListedTwice()
-    chunks, lone = [], []
+    chunks, vertices = [], []
     for lines in in_order(parser.parse, source.blocks(group), group):
         result.rows_skipped += lines.num_comments + int(np.count_nonzero(lines.counts == 0))
         chunks.append(_edges(parser, lines, weighted, twice))
-        lone.append(_as_ids(lines.fields[lines.first_fields[lines.counts == 1]]))
-    result.vertices = np.concatenate(lone) if lone else None
+        vertices.append(_as_ids(lines.fields[lines.first_fields[lines.counts == 1]]))
+    result.vertices = np.concatenate(vertices) if vertices else None
     if twice is not None:
         advice = "Load a file that lists edges once, or in one direction, with directed=True"
 
@@ -63,42 +63,42 @@ def read_adjacency(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
             twice.check(path, group, advice)
 
         result.check = check
-    result.chunks = _drawn(chunks)
+    result.chunks = _released(chunks)
     return result
 
 
 def resembles_adjacency(suffix: str, rows: list[list[bytes]]) -> bool:
-    """Say whether a file without a suffix has lines of several lengths and one line for each vertex."""
+    """Return whether a file without a suffix has lines of several lengths and no vertex with two lines."""
     lengths = {len(row) for row in rows}
     return suffix == "" and len(lengths) > 1 and len({row[0] for row in rows}) == len(rows)
 
 
 def _edges(parser: RaggedParser, lines: RaggedLines, weighted: bool, twice: ListedTwice | None) -> EdgeChunk:
-    """Return a block's edges, an undirected one only where its smaller end lists it."""
+    """Return a block's edges; of undirected ones those that their smaller end lists."""
     counts, starts = lines.counts, lines.first_fields
     if weighted and (wrong := np.flatnonzero((counts > 0) & (counts % 2 == 0))).size:
         problem = "a weight is missing: a vertex and then pairs of neighbour and weight are needed"
         raise parser.fault_at(lines.block, int(wrong[0]), problem)
-    held = counts > 0
+    has_fields = counts > 0
     is_first = np.zeros(lines.fields.size, dtype=bool)
-    is_first[starts[held]] = True
+    is_first[starts[has_fields]] = True
     place = np.arange(lines.fields.size) - np.repeat(starts, counts)
     is_target = place % 2 == 1 if weighted else ~is_first
     step = 2 if weighted else 1
     if weighted:
         _require_ids(parser, lines, is_first | is_target)
-    sources = _as_ids(np.repeat(lines.fields[starts[held]], (counts[held] - 1) // step))
+    sources = _as_ids(np.repeat(lines.fields[starts[has_fields]], (counts[has_fields] - 1) // step))
     targets = _as_ids(lines.fields[is_target])
     weights = lines.fields[(place % 2 == 0) & ~is_first] if weighted else None
     if twice is not None:
-        stands = twice.take(sources, targets, weights)
-        sources, targets = sources[stands], targets[stands]
-        weights = None if weights is None else weights[stands]
+        is_kept = twice.take(sources, targets, weights)
+        sources, targets = sources[is_kept], targets[is_kept]
+        weights = None if weights is None else weights[is_kept]
     return EdgeChunk(sources, targets, {} if weights is None else {"weight": weights})
 
 
 def _as_ids(fields: NDArray[Any]) -> NDArray[Any]:
-    """Return ids in as few bytes as they need: the whole file's edges are held."""
+    """Return ids as uint32 if they fit, because all edges of the file are in memory at once."""
     if fields.dtype.kind == "U":
         return fields
     ids = fields.astype(np.int64, copy=False)
@@ -107,7 +107,7 @@ def _as_ids(fields: NDArray[Any]) -> NDArray[Any]:
 
 
 def _require_ids(parser: RaggedParser, lines: RaggedLines, is_id: NDArray[np.bool_]) -> None:
-    """Refuse a weight where an id must stand, as in lines whose neighbours have no weights."""
+    """Raise GraphError for an id that is no whole number, or a weight that is not finite."""
     fields = lines.fields
     wrong = np.flatnonzero(is_id & ((fields != np.floor(fields)) | (np.abs(fields) > 2**53)))
     if wrong.size:
@@ -121,8 +121,8 @@ def _require_ids(parser: RaggedParser, lines: RaggedLines, is_id: NDArray[np.boo
         )
 
 
-def _drawn(chunks: list[EdgeChunk]) -> Iterator[EdgeChunk]:
-    """Yield the chunks in order, letting go of each."""
+def _released(chunks: list[EdgeChunk]) -> Iterator[EdgeChunk]:
+    """Yield the chunks in order, and drop each from the list."""
     chunks.reverse()
     while chunks:
         yield chunks.pop()

@@ -1,9 +1,8 @@
-"""Text files as blocks of whole lines: opened, decompressed, cut and shared among the ranks.
+"""Text files as blocks of whole lines: opened, decompressed, divided among the ranks.
 
-A plain file is shared by byte ranges, moved to line ends. A compressed file must be decompressed by
-every rank from its start; a block then belongs to the rank in whose share of the *compressed* bytes the
-reader stood. Both ways rank r's lines stand before rank r + 1's, so that the given order of edges does
-not depend on how many ranks read.
+A plain file is divided into byte ranges that end at line ends. A compressed file is decompressed by every rank
+from its start; a block then belongs to the rank in whose share of the *compressed* bytes the reader's position is.
+Both ways rank r's lines precede rank r + 1's, so the order of the edges does not depend on the number of ranks.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from sigps.group import Group
 __all__ = ["COMMENTS", "Block", "FirstRows", "TextFile", "first_rows", "import_optional", "require_file"]
 
 COMMENTS = ("#", "%", "//")
-"""What begins a comment line where the caller does not say."""
+"""The beginnings of comment lines, by default."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +33,8 @@ class Block:
 
     Attributes:
         text: The lines, each ended by a newline.
-        offset: Where they begin in the decompressed file, in bytes.
-        is_own: Whether they belong to the asking rank.
+        offset: The position of the first line in the decompressed file, in bytes.
+        is_own: Whether the block belongs to this rank.
     """
 
     text: bytes
@@ -47,15 +46,15 @@ class TextFile:
     """A text file, compressed or not, that is read in blocks."""
 
     def __init__(self, path: str | Path, *, block_bytes: int | None = None) -> None:
-        """Look at the file's first bytes; nothing stays open.
+        """Read the file's first bytes; it is not kept open.
 
         Args:
             path: The file.
-            block_bytes: About how long a block is. None goes by the file: several blocks are in memory at
-                a time, and together they should be small beside the graph.
+            block_bytes: The approximate size of a block. None chooses it from the size of the file, so that the
+                several blocks that are in memory at a time are small compared with the graph.
 
         Raises:
-            GraphError: If the file is missing, a directory, unreadable, empty, or not what its suffix says.
+            GraphError: If the file is missing, a directory, unreadable or empty, or not compressed as its suffix says.
         """
         self.path = Path(path)
         require_file(self.path)
@@ -75,12 +74,12 @@ class TextFile:
 
     @property
     def inner_suffix(self) -> str:
-        """The suffix that names the format: `.txt` of `graph.txt.xz`; lower case, empty if there is none."""
+        """The suffix before that of compression, `.txt` of `graph.txt.xz`; lower case, empty if there is none."""
         path = self.path.with_suffix("") if self.path.suffix.lower() in _MAGIC else self.path
         return path.suffix.lower()
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield (offset, line without its end) from the start; for headers, not for edges."""
+        """Yield (offset, line without its end) from the start. Slow: for headers and first rows."""
         offset = 0
         with self._opened() as (stream, _), _explained(self.path):
             for number, line in enumerate(stream, start=1):
@@ -97,8 +96,8 @@ class TextFile:
         """Return the first line that is neither blank nor a comment; None if there is none.
 
         Args:
-            comment: What begins a comment.
-            first: The number of the line to begin with.
+            comment: The beginning of comment lines.
+            first: The number of the first line to consider, from 1.
 
         Returns:
             The line's number, the line, and the next line's offset (None at the end of the file).
@@ -114,21 +113,21 @@ class TextFile:
 
         Args:
             group: The ranks that share the file.
-            start: Where the first line begins, in bytes of the decompressed file.
-            every: Yield the other ranks' blocks as well, marked by `is_own`.
+            start: The position of the first line, in bytes of the decompressed file.
+            every: Whether to yield the other ranks' blocks too, with `is_own` false.
 
         Raises:
             GraphError: If the file is truncated, damaged or binary.
         """
         with self._opened() as (stream, raw), _explained(self.path):
-            shared = self._cut(stream, raw, start, group, every)
+            shared = self._own_blocks(stream, raw, start, group, every)
             for block in shared:
                 if b"\0" in block.text:
                     raise GraphError(_binary(self.path, self.line_number(block.offset)))
                 yield block
 
     def line_number(self, offset: int) -> int:
-        """Return the number, from 1, of the line that begins at `offset`. Reads the file up to there."""
+        """Return the number, from 1, of the line that begins at `offset`. Reads the file up to that position."""
         number = 1
         with self._opened() as (stream, _), _explained(self.path):
             while offset > 0 and (text := stream.read(min(offset, self._block_bytes))):
@@ -136,7 +135,9 @@ class TextFile:
                 offset -= len(text)
         return number
 
-    def _cut(self, stream: BinaryIO, raw: BinaryIO, start: int, group: Group, every: bool) -> Iterator[Block]:
+    def _own_blocks(
+        self, stream: BinaryIO, raw: BinaryIO, start: int, group: Group, every: bool
+    ) -> Iterator[Block]:
         compressed = bool(self.compression)
         end = None
         if not compressed and not every:
@@ -153,7 +154,7 @@ class TextFile:
             offset += len(text)
 
     def _own_range(self, stream: BinaryIO, start: int, group: Group) -> tuple[int, int]:
-        """Return the bytes of this rank's lines: those that begin in its even share of the file."""
+        """Return the byte range of this rank's lines: those that begin in its equal share of the file."""
         bounds = []
         for rank in (group.rank, group.rank + 1):
             bound = start + (self.num_bytes - start) * rank // group.size
@@ -166,7 +167,7 @@ class TextFile:
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[BinaryIO, BinaryIO]]:
-        """Open the decompressed stream and the file under it."""
+        """Open the decompressed stream and the file that it reads."""
         with _explained(self.path), open(self.path, "rb") as raw:
             if self.compression == ".zst":
                 import_optional("pyarrow", f"{self.path}: reading .zst files")
@@ -185,7 +186,7 @@ class TextFile:
 
 @dataclass(frozen=True)
 class FirstRows:
-    """The first lines of a file that are rows: (offset, line) each, and the lines before the first."""
+    """The first rows of a file, as (offset, line), and the number of lines before the first."""
 
     lines: list[tuple[int, bytes]]
     num_skipped: int
@@ -217,7 +218,7 @@ def first_rows(source: TextFile, comments: tuple[str, ...], count: int = 50) -> 
 
 
 def require_file(path: Path) -> None:
-    """Refuse a path that is no readable file, naming the nearest one that is.
+    """Raise an error for a path that is no file, with the most similar name in its folder.
 
     Raises:
         GraphError: If `path` is missing or a directory.
@@ -236,10 +237,10 @@ def require_file(path: Path) -> None:
 
 
 def import_optional(module: str, purpose: str) -> None:
-    """Make sure that a package of the `io` extra is installed.
+    """Import a package of the `io` extra.
 
     Raises:
-        GraphError: If it is not; says how to install it.
+        GraphError: If it is not installed; says how to install it.
     """
     try:
         __import__(module)
@@ -255,7 +256,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class _LineReader:
-    """Lines from a stream that only reads."""
+    """Iterates over the lines of a stream that has no method for that."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -274,7 +275,7 @@ def _skip(stream: BinaryIO, num_bytes: int) -> None:
 
 
 def _whole_lines(stream: BinaryIO, block_bytes: int, limit: int | None) -> Iterator[bytes]:
-    """Yield about `block_bytes` at a time, cut behind a line end, `limit` bytes in all."""
+    """Yield blocks of about `block_bytes` that end at line ends, `limit` bytes in all."""
     pending: list[bytes] = []
     while limit is None or limit > 0:
         text = stream.read(block_bytes if limit is None else min(block_bytes, limit))
@@ -301,7 +302,7 @@ def _binary(path: Path, line: int) -> str:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Turn what reading and decompressing raise into a GraphError that names the file."""
+    """Replace errors of reading and decompressing by a GraphError that names the file."""
     try:
         yield
     except EOFError as error:
@@ -309,6 +310,6 @@ def _explained(path: Path) -> Iterator[None]:
     except (zlib.error, lzma.LZMAError) as error:
         raise GraphError(f"{path}: the compressed data is damaged ({error}); fetch it again") from error
     except OSError as error:
-        if error.errno is None:  # gzip, bz2 and Arrow report bad data so
+        if error.errno is None:  # as gzip, bz2 and Arrow report bad data
             raise GraphError(f"{path}: the compressed data is damaged ({error}); fetch it again") from error
         raise GraphError(f"{path}: cannot be read: {error.strerror}") from error

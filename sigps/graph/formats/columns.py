@@ -1,6 +1,6 @@
-"""Which column of a table holds what: the ends of edges, the weight and further values, by name or position.
+"""The columns of a table that hold sources, targets, the weight and further values, by name or position.
 
-Text with delimiters, Parquet and Arrow files and tables in memory name columns alike.
+Used for text with delimiters, for Parquet and Arrow files, and for tables in memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ END_NAMES = {
 
 
 def value_places(options: LoadOptions, names: Sequence[str], where: str) -> dict[str, tuple[int | str, str]]:
-    """Return where the weight and the further columns are, and the types asked for, empty if none.
+    """Return the places of the weight and the further columns, with their requested types, empty if none.
 
     Raises:
         GraphError: If two options name the same column.
@@ -41,10 +41,10 @@ def value_places(options: LoadOptions, names: Sequence[str], where: str) -> dict
 
 
 def end_column(end: str, place: int | str | None, names: Sequence[str], where: str) -> int:
-    """Return the column of source or target ids: the one asked for, one of a usual name, or by position.
+    """Return the position of the column of source or target ids: `place`, or one of a usual name, or 0 or 1.
 
     Raises:
-        GraphError: If the column that is asked for is not there.
+        GraphError: If there is no column `place`.
     """
     if place is None:
         lowered = [name.lower() for name in names]
@@ -57,7 +57,7 @@ def column_index(place: int | str, names: Sequence[str], what: str, where: str) 
     """Return the position of a column that is given by position or name.
 
     Raises:
-        GraphError: If there is no such column; names the nearest.
+        GraphError: If there is no such column; names the most similar one.
     """
     if isinstance(place, str):
         if place in names:
@@ -82,18 +82,18 @@ def column_index(place: int | str, names: Sequence[str], what: str, where: str) 
 def value_columns(
     options: LoadOptions, names: Sequence[str], rows: Sequence[Sequence[str]], where: str
 ) -> dict[str, Column]:
-    """Return the weight and the further columns that the caller asked for.
+    """Return the weight and the further columns that `options` requests.
 
-    Weights are float64 unless a type is given; other columns are int64 where the first rows are whole.
+    Weights are float64 unless a type is given; other columns are int64 if they are whole in the first rows.
 
     Args:
-        options: What the caller of `load` asked for.
+        options: The options of `load`.
         names: The file's column names, empty strings without a header.
         rows: The first rows' fields.
-        where: The file, for errors.
+        where: The name of the file in errors.
 
     Raises:
-        GraphError: If a column is not there.
+        GraphError: If there is no such column or type.
     """
     result = {}
     for name, (place, kind) in value_places(options, names, where).items():
@@ -108,7 +108,7 @@ def value_columns(
 
 
 def is_whole(field: str) -> bool:
-    """Say whether a field of text is a whole number."""
+    """Return whether a field of text is a whole number."""
     return _WHOLE.fullmatch(field.strip()) is not None
 
 

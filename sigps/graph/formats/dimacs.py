@@ -5,7 +5,7 @@
     p edge n m        # or col: undirected, lines 'e u v'
     p tw n m          # PACE: undirected, lines 'u v'
 
-A file without a `p` line is read too: its vertices are then the ids that occur, from any base.
+The vertices of a file without a `p` line are the ids that occur, from any base.
 Formats: 9th DIMACS Implementation Challenge (shortest paths), 2nd (colouring), PACE 2017 (treewidth).
 """
 
@@ -30,10 +30,10 @@ __all__ = ["read_dimacs", "resembles_dimacs"]
 
 
 def read_dimacs(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
-    """Begin to read a DIMACS or PACE file; the edges come as `chunks` is drawn.
+    """Read the header of a DIMACS or PACE file; iterating over `chunks` reads the edges.
 
     Raises:
-        GraphError: If the `p` line is wrong or its kind is no graph, or there are no edges to go by.
+        GraphError: If the `p` line is wrong or not of a graph, or there is neither a `p` line nor an edge.
     """
     source = TextFile(path)
     head = _Header.of(source)
@@ -51,14 +51,14 @@ def read_dimacs(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
 
 
 def resembles_dimacs(suffix: str, rows: list[list[bytes]]) -> bool:
-    """Say whether there is a `p` line, or the first line is a comment or an arc of DIMACS."""
+    """Return whether there is a `p` line, or the first line is a comment or an arc of DIMACS."""
     has_problem = any(row[0] == b"p" and len(row) == 4 for row in rows)
     return has_problem or (bool(rows) and rows[0][0] in (b"a", b"c"))
 
 
 @dataclass(frozen=True)
 class _Header:
-    """What stands before the edges, and the first edge's fields (empty where there is none)."""
+    """The lines before the edges, and the first edge's fields, empty if there is none."""
 
     kind: str
     size: tuple[int, int] | None
@@ -110,7 +110,7 @@ def _problem(path: Path, number: int, fields: list[str]) -> tuple[str, tuple[int
 
 
 def _layout(path: Path, head: _Header, options: LoadOptions) -> Layout | None:
-    """Return how an edge's line is read, by the first one."""
+    """Return the layout of the edges' lines, inferred from the first."""
     place = len(head.tag)
     has_weights = len(head.first) > place + 2
     weighted = wants_weights(options, has_weights, f"{path}: a DIMACS file whose lines have no weight")

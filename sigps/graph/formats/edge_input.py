@@ -1,4 +1,4 @@
-"""What a loader is asked and what it hands to `build_graph`: the contract of every file format."""
+"""The contract of every file format: the options that a reader takes and the edges that it returns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ColumnRef = int | str | tuple[int | str, str]
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """What the caller of `load` asked for; None leaves the choice to the format. See `load`."""
+    """The options of `load`, which explains them; None leaves the choice to the format."""
 
     directed: bool | None = None
     weights: bool | ColumnRef | None = None
@@ -44,20 +44,20 @@ class LoadOptions:
 
 @dataclass
 class EdgeInput:
-    """A rank's share of a file's edges, read while `chunks` is drawn.
+    """One rank's share of the edges of a file, or of a structure in memory.
 
     Attributes:
-        format: What the report calls the format.
-        directed: Whether the format, or the caller, says that edges have a direction.
-        chunks: The edges in the file's order; the ranks' shares follow one another.
-        vertices: Ids that are vertices with or without an edge, this rank's share.
+        format: The name of the format in the report.
+        directed: Whether edges have a direction, as the file or the caller says.
+        chunks: The edges in the file's order, which iterating reads; rank r's share precedes rank r + 1's.
+        vertices: Ids of vertices, with or without an edge; this rank's share of them.
         num_vertices: The vertices are 0..num_vertices - 1; None if they are the ids that occur.
-        num_listed: How many vertices this rank's share lists, if the file lists all; else None.
-        num_read: Edges so far, of this rank's share.
-        rows_skipped: Comments, blank lines and headers so far, of this rank's share.
-        notes: What the report should tell besides the counts.
-        check: Compares what all ranks read with what the file promises; raises GraphError. Collective,
-            called on every rank when its chunks are drawn.
+        num_listed: How many vertices this rank's share lists, if the file lists all vertices; else None.
+        num_read: Edges that this rank has read.
+        rows_skipped: Comments, blank lines and headers that this rank has read.
+        notes: Remarks for the report.
+        check: Compares what all ranks read with the counts in the file; raises GraphError. Collective, called
+            after the last chunk.
     """
 
     format: str
@@ -80,15 +80,15 @@ def own_ids(num_vertices: int, group: Group, base: int = 1) -> NDArray[Any]:
 
 
 def wants_weights(options: LoadOptions, has_weights: bool, what: str) -> bool:
-    """Say whether to read the weights of a format that itself says whether it has some.
+    """Return whether to read the weights of a format whose files declare whether they have weights.
 
     Args:
-        options: What the caller of `load` asked for.
+        options: The options of `load`.
         has_weights: Whether the file has weights.
-        what: The file and what it is, for errors.
+        what: The file and its kind in errors.
 
     Raises:
-        GraphError: If weights are asked for and there are none, or are named as in an edge list.
+        GraphError: If weights are requested and there are none, or are requested by column.
     """
     if options.weights is None or options.weights is False:
         return has_weights and options.weights is None
@@ -102,13 +102,13 @@ def wants_weights(options: LoadOptions, has_weights: bool, what: str) -> bool:
 
 
 def promise_edges(result: EdgeInput, path: Path, promised: int, what: str) -> None:
-    """Let `result` check that all ranks together read as many edges as the header says.
+    """Set the `check` of `result`: all ranks together must read as many edges as the header says.
 
     Args:
-        result: Whose `num_read` counts.
+        result: The edges, of which `num_read` is compared.
         path: The file.
-        promised: How many the header says.
-        what: How the header calls them, such as `"arcs"`.
+        promised: The number of edges in the header.
+        what: Their name in the header, such as `"arcs"`.
     """
 
     def check(group: Group) -> None:

@@ -1,7 +1,7 @@
 """Edge lists: one edge a line, its two ends in two columns, with or without further columns.
 
-SNAP text, csv, tsv and their kin. The first rows decide the delimiter, whether there is a header, and how
-many fields a row has; every rank reads the same first rows and so decides the same.
+SNAP text, csv, tsv and similar. The delimiter, the header and the number of fields are inferred from the first
+rows, which every rank reads.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ __all__ = ["read_edge_list", "write_edge_list"]
 
 
 def read_edge_list(path: Path, options: LoadOptions, group: Group, *, format: str = "snap") -> EdgeInput:
-    """Begin to read an edge list; the edges come as `chunks` is drawn.
+    """Read the first rows of an edge list; iterating over `chunks` reads the edges.
 
     Args:
         path: The file, compressed or not.
-        options: What the caller of `load` asked for.
+        options: The options of `load`.
         group: The ranks that share the file.
-        format: `"snap"`, `"csv"` or `"tsv"`: what the report says; a tsv may have blanks inside fields.
+        format: `"snap"`, `"csv"` or `"tsv"`, for the report; a tsv may have blanks inside fields.
 
     Raises:
-        GraphError: If there are no rows, or the rows lack a column that is asked for.
+        GraphError: If there are no rows, or the rows lack a requested column.
     """
     source = TextFile(path)
     comments = COMMENTS if options.comment is None else (options.comment,)
@@ -66,17 +66,17 @@ def write_edge_list(
 ) -> None:
     """Write one edge a line: source, target, and the edge columns. Collective.
 
-    An undirected edge is written once. The file begins with a comment that tells direction, counts and
+    An undirected edge is written once. The file begins with comments that give direction, counts and
     columns; a csv file with a row of names. A suffix .gz, .bz2, .xz or .zst compresses.
 
     Args:
         graph: The graph.
         path: The file.
         delimiter: One character; None for a comma in .csv files and a tab in others.
-        vertices_path: A file for all ids, one a line: an edge list has no place for isolated vertices.
+        vertices_path: A file for all ids, one a line, because an edge list cannot hold isolated vertices.
 
     Raises:
-        GraphError: If the file cannot be written, or a string id would read as something else.
+        GraphError: If the file cannot be written, or a string id would not be read as the same id.
     """
     name = Path(path).name.lower()
     is_csv = ".csv" in name if delimiter is None else delimiter == ","
@@ -107,7 +107,7 @@ _BLOCK_LINES = 1 << 18
 
 @dataclass(frozen=True)
 class _Table:
-    """What the first rows tell."""
+    """The layout of a file, inferred from its first rows."""
 
     path: str
     delimiter: str
@@ -147,15 +147,15 @@ class _Table:
 
 
 def _delimiter(lines: list[bytes], options: LoadOptions, strict_tabs: bool) -> str:
-    asked = options.delimiter
-    if asked in (" ", WHITESPACE):
+    given = options.delimiter
+    if given in (" ", WHITESPACE):
         return WHITESPACE
-    if asked is not None:
-        if len(asked) != 1 or asked in "\r\n":
+    if given is not None:
+        if len(given) != 1 or given in "\r\n":
             raise GraphError(
-                f"delimiter={asked!r}: give one character, or {WHITESPACE!r} for spaces and tabs"
+                f"delimiter={given!r}: give one character, or {WHITESPACE!r} for spaces and tabs"
             )
-        return asked
+        return given
     tabs_everywhere = all(b"\t" in line for line in lines)
     if tabs_everywhere and (strict_tabs or options.ids == "string"):
         return "\t"
@@ -163,15 +163,15 @@ def _delimiter(lines: list[bytes], options: LoadOptions, strict_tabs: bool) -> s
 
 
 def _has_header(rows: list[list[str]], options: LoadOptions) -> bool:
-    """Say whether the first row names the columns."""
+    """Return whether the first row names the columns."""
     if options.header is not None:
         return options.header
     first = [name.strip() for name in rows[0]]
     if options.ids == "string":
-        asked = [options.source, options.target, options.weights, *(options.columns or {}).values()]
-        asked = [ref[0] if isinstance(ref, tuple) else ref for ref in asked]
+        places = [options.source, options.target, options.weights, *(options.columns or {}).values()]
+        places = [ref[0] if isinstance(ref, tuple) else ref for ref in places]
         usual = {name.lower() for name in first} & {*END_NAMES["source"], *END_NAMES["target"]}
-        return len(usual) >= 2 or any(isinstance(ref, str) and ref in first for ref in asked)
+        return len(usual) >= 2 or any(isinstance(ref, str) and ref in first for ref in places)
     named = not any(_is_number(name) for name in first)
     return named and len(rows) > 1 and sum(is_whole(field) for field in rows[1]) >= 2
 
@@ -197,7 +197,7 @@ def _notes(table: _Table, columns: dict[str, Column]) -> list[str]:
 
 
 def _check_names(graph: GraphArrays, delimiter: str, *, blanks: bool) -> None:
-    """Refuse string ids that a reader would take apart or skip."""
+    """Raise GraphError for string ids that a reader would split or skip."""
     table = graph.ids.table
     if table is None or table.dtype.kind != "U" or not table.size:
         return
@@ -217,7 +217,7 @@ def _check_names(graph: GraphArrays, delimiter: str, *, blanks: bool) -> None:
 
 
 def _edge_lines(graph: GraphArrays, delimiter: str) -> Iterator[bytes]:
-    """Yield an edge list's lines. Looks ids up together with the other ranks: as many blocks on each."""
+    """Yield an edge list's lines. Collective: ids are looked up in as many rounds on every rank."""
     blocks = rows_as_chunks(graph)
     nothing = np.empty(0, dtype=graph.targets.dtype)
     while True:
@@ -233,7 +233,7 @@ def _edge_lines(graph: GraphArrays, delimiter: str) -> Iterator[bytes]:
 
 
 def _id_lines(graph: GraphArrays) -> Iterator[bytes]:
-    """Yield one id a line, of this rank's rows. Looks ids up together with the other ranks."""
+    """Yield the ids of this rank's rows, one a line. Collective, like `_edge_lines`."""
     rounds = int(graph.group.all_reduce(np.array([-(-graph.num_rows // _BLOCK_LINES)]), "max")[0])
     for index in range(rounds):
         first = min(index * _BLOCK_LINES, graph.num_rows)

@@ -1,7 +1,7 @@
-"""LDBC Graphalytics graphs: a vertex file `.v`, an edge file `.e`, and mostly a `.properties` file.
+"""LDBC Graphalytics graphs: a vertex file `.v`, an edge file `.e`, and usually a `.properties` file.
 
     graph.v: one id a line; a vertex needs no edge
-    graph.e: source target [weight]; an undirected edge stands once
+    graph.e: source target [weight]; an undirected edge is listed once
     graph.properties: graph.<name>.directed, .meta.edges, .edge-properties.names
 
 Format: "The LDBC Graphalytics Benchmark", arXiv:2011.15028, section 2.2.
@@ -27,15 +27,15 @@ __all__ = ["is_ldbc", "ldbc_files", "read_ldbc"]
 
 
 def read_ldbc(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
-    """Begin to read a Graphalytics graph; the vertex file at once, the edges as `chunks` is drawn.
+    """Read the vertex file of a Graphalytics graph; iterating over `chunks` reads the edges.
 
     Args:
-        path: The `.v`, `.e` or `.properties` file, or their common beginning.
-        options: What the caller of `load` asked for.
+        path: The `.v`, `.e` or `.properties` file, or the common beginning of their names.
+        options: The options of `load`.
         group: The ranks that share the files.
 
     Raises:
-        GraphError: If a file is missing or wrong, or nothing says whether edges have a direction.
+        GraphError: If a file is missing or wrong, or neither it nor the caller says whether edges have a direction.
     """
     files = ldbc_files(path)
     known = _Properties.of(files.get(".properties"))
@@ -59,7 +59,7 @@ def read_ldbc(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
 
 
 def ldbc_files(path: Path) -> dict[str, Path]:
-    """Return the files that belong to a graph by suffix: `.v`, `.e` and, if there is one, `.properties`.
+    """Return the files of a graph by suffix: `.v`, `.e` and, if there is one, `.properties`.
 
     Raises:
         GraphError: If the vertex or the edge file is missing.
@@ -81,7 +81,7 @@ def ldbc_files(path: Path) -> dict[str, Path]:
 
 
 def is_ldbc(path: Path) -> bool:
-    """Say whether a path is one of a graph's files, or what their names have in common."""
+    """Return whether a path is one of a graph's files, or the common beginning of their names."""
     if path.suffix in _SUFFIXES or path.exists():
         return path.suffix in _SUFFIXES
     try:
@@ -97,7 +97,7 @@ _COMPRESSED = (".gz", ".xz", ".zst", ".bz2")
 
 @dataclass(frozen=True)
 class _Properties:
-    """What the `.properties` file says; None for what it leaves open."""
+    """The entries of the `.properties` file; None for those that it does not have."""
 
     directed: bool | None = None
     num_edges: int | None = None

@@ -32,7 +32,7 @@ __all__ = ["read_matrix_market", "write_matrix_market"]
 
 
 def read_matrix_market(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
-    """Begin to read a Matrix Market file; the edges come as `chunks` is drawn.
+    """Read the header of a Matrix Market file; iterating over `chunks` reads the edges.
 
     Raises:
         GraphError: If the matrix is not a square sparse one of real numbers, or its header is wrong.
@@ -64,8 +64,8 @@ def write_matrix_market(graph: GraphArrays, path: PathLike) -> None:
     """Write the adjacency matrix in Matrix Market coordinate format. Collective.
 
     Vertices are numbered from 1 in the order of their ids. An undirected graph is written as symmetric,
-    its lower triangle; without weights as a pattern. Parallel edges are entries of their own. Other
-    columns than the weight have no place in the format.
+    its lower triangle; without weights as a pattern. Parallel edges are separate entries. The format has no place for
+    columns other than the weight.
 
     Raises:
         GraphError: If the file cannot be written.
@@ -81,7 +81,7 @@ def write_matrix_market(graph: GraphArrays, path: PathLike) -> None:
 
 @dataclass(frozen=True)
 class _Header:
-    """What stands before the entries; `start` is the first entry's offset, None where there is none."""
+    """The lines before the entries; `start` is the first entry's offset, None if there is none."""
 
     field: str
     is_symmetric: bool

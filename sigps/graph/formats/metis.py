@@ -4,8 +4,8 @@
     n m [fmt [ncon]]
     [size] [ncon vertex weights] neighbour [weight] neighbour [weight] ...
 
-Of the three digits of `fmt` the last says edge weights, the middle vertex weights, the first vertex sizes;
-sizes and vertex weights are read over. Ids are 1..n, a blank line is an isolated vertex, and each of the m
+Of the three digits of `fmt` the last stands for edge weights, the middle for vertex weights, the first for vertex
+sizes; vertex weights and sizes are skipped. Ids are 1..n, a blank line is an isolated vertex, and each of the m
 edges is listed at both its ends.
 Format: Karypis, "METIS: A Software Package for Partitioning Unstructured Graphs", manual 5.1, section 4.1.
 """
@@ -33,9 +33,9 @@ __all__ = ["read_metis", "write_metis"]
 
 
 def read_metis(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
-    """Begin to read a METIS file; the edges come as `chunks` is drawn.
+    """Read the header of a METIS file; iterating over `chunks` reads the edges.
 
-    Every rank reads all bytes, because a line's number is its vertex, but parses only its share.
+    Every rank reads all bytes, because a line's number is its vertex, and parses its share.
 
     Raises:
         GraphError: If the header is wrong.
@@ -69,7 +69,7 @@ def write_metis(graph: GraphArrays, path: PathLike) -> None:
 
 @dataclass(frozen=True)
 class _Header:
-    """The header: `num_skipped_fields` stand before a line's neighbours; `start` is where lines begin."""
+    """The header; a line has `num_skipped_fields` before its neighbours; lines begin at the offset `start`."""
 
     num_vertices: int
     num_edges: int
@@ -101,7 +101,7 @@ class _Header:
 
 
 class _Reader:
-    """Reads the lines of one file in order."""
+    """Turns the lines of one file, in order, into edges."""
 
     def __init__(self, parser: RaggedParser, head: _Header, weighted: bool, result: EdgeInput) -> None:
         self._parser, self._head, self._weighted, self._result = parser, head, weighted, result
@@ -120,7 +120,7 @@ class _Reader:
             self._num_lines += lines.num_lines
 
     def check(self, group: Group) -> None:
-        """Compare what all ranks read with the header, and the two listings of each edge. Collective."""
+        """Compare the number of edges with the header, and the two listings of each edge. Collective."""
         head, path = self._head, self._parser.source.path
         advice = "If the file is right, directed=True takes each listing as an edge of its own"
         if self._result.directed:
@@ -153,16 +153,16 @@ class _Reader:
             line = int(sources[wrong[0]]) - self._num_lines - 1
             raise self._parser.fault_at(lines.block, line, problem)
         weights = lines.fields[(place >= 0) & (place % 2 == 1)] if head.has_weights else None
-        stands = self._listed.take(sources, targets, weights)
+        is_kept = self._listed.take(sources, targets, weights)
         if not self._result.directed:
-            sources, targets = sources[stands], targets[stands]
-            weights = None if weights is None else weights[stands]
+            sources, targets = sources[is_kept], targets[is_kept]
+            weights = None if weights is None else weights[is_kept]
         return EdgeChunk(
             sources, targets, {"weight": weights} if self._weighted and weights is not None else {}
         )
 
     def _require_lines(self, lines: RaggedLines) -> None:
-        """Refuse lines beyond the last vertex and lines with too few fields."""
+        """Raise GraphError for lines after the last vertex and lines with a wrong number of fields."""
         head = self._head
         beyond = np.flatnonzero(lines.counts[max(head.num_vertices - self._num_lines, 0) :])
         if beyond.size:
@@ -184,7 +184,7 @@ class _Reader:
 
 
 def _check_metis(graph: GraphArrays) -> None:
-    """Refuse what METIS files cannot hold."""
+    """Raise GraphError for edges that METIS files cannot hold."""
     last = None
     for chunk in rows_as_chunks(graph):
         sources, targets = chunk.sources, chunk.targets
@@ -207,7 +207,7 @@ def _check_metis(graph: GraphArrays) -> None:
 
 
 def _neighbour_lines(graph: GraphArrays) -> Iterator[bytes]:
-    """Yield METIS lines. A line ends when its successor begins, so that empty lines come out right."""
+    """Yield METIS lines. The line end is written before the next edge of a later row, as often as rows end."""
     row = graph.first_row
     at_start = True
     for chunk in rows_as_chunks(graph):

@@ -1,8 +1,7 @@
-"""Lines of any number of fields, as adjacency files have them: all fields of a block and how many a line.
+"""Lines of any number of fields, as in adjacency files: all fields of a block, and the number in each line.
 
-The fields are found with array operations over the block's bytes and turned into numbers by Arrow, one
-field a line. Adjacency files of undirected graphs list each edge twice; `ListedTwice` checks that without
-keeping the edges.
+Fields are counted by array operations over the block's bytes. Arrow parses them, one field a line. Adjacency files
+of undirected graphs list each edge twice; `ListedTwice` checks that without keeping the edges.
 """
 
 from __future__ import annotations
@@ -17,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.errors import GraphError
-from sigps.graph.formats.arrow_values import numbers_of, one_array, strings_of
+from sigps.graph.formats.arrow_columns import numbers_of, one_array, strings_of
 from sigps.graph.formats.blocks import Block, TextFile, import_optional
 from sigps.graph.formats.text_table import Layout, clean, read_csv
+from sigps.graph.random_bits import GOLDEN, splitmix64
 from sigps.group import Group
 
 __all__ = ["ListedTwice", "RaggedLines", "RaggedParser"]
@@ -31,11 +31,12 @@ class RaggedLines:
 
     Attributes:
         fields: All fields in the file's order, int64 or str; empty if another rank owns the block.
-        counts: [num_lines], int64: fields a line, comments left out and blank lines kept; empty likewise.
+        counts: [num_lines], int64: the number of fields of each line that is no comment, 0 for blank lines; empty
+            if another rank owns the block.
         num_lines: Lines that are no comments.
-        num_comments: Lines that are.
+        num_comments: Lines that are comments.
         is_own: Whether the block belongs to this rank.
-        block: Where the lines come from.
+        block: The block.
     """
 
     fields: NDArray[Any]
@@ -57,13 +58,13 @@ class RaggedParser:
     def __init__(
         self, source: TextFile, comments: tuple[str, ...], *, separators: str = "", type: str = "int64"
     ) -> None:
-        """Prepare.
+        """Prepare to parse the blocks of a file.
 
         Args:
             source: The file.
-            comments: A line that begins with one of these is no line.
-            separators: What separates fields besides blanks.
-            type: What every field is: `"int64"`, `"float64"` or `"string"`.
+            comments: The beginnings of comment lines.
+            separators: The characters that separate fields besides blanks.
+            type: The type of every field: `"int64"`, `"float64"` or `"string"`.
         """
         import_optional("pyarrow", f"{source.path}: reading text files")
         self.source = source
@@ -74,10 +75,10 @@ class RaggedParser:
         self._type = type
 
     def parse(self, block: Block) -> RaggedLines:
-        """Return a block's lines; of another rank's block only how many there are.
+        """Return a block's lines; of another rank's block only their number.
 
         Raises:
-            GraphError: If a field is not an integer where it must be.
+            GraphError: If a field is not of the type.
         """
         num_given = block.text.count(b"\n")
         text = block.text.translate(self._blanks)
@@ -123,7 +124,7 @@ class RaggedParser:
         except pyarrow.ArrowInvalid:
             raise self._explained(text, block) from None
         if self._type == "string":
-            return strings_of(table.column(0))
+            return strings_of(one_array(table.column(0)))
         return numbers_of(one_array(table.column(0)))
 
     def _explained(self, text: bytes, block: Block) -> GraphError:
@@ -142,8 +143,8 @@ class RaggedParser:
 class ListedTwice:
     """Checks that every edge between two vertices is listed by both, with equal weight.
 
-    Keeps, instead of the edges, how many were listed by their smaller and by their larger end, and a sum
-    of hashes of each: the sums agree if and, but for one case in 2**64, only if the edges do.
+    Keeps, instead of the edges, how many were listed by their smaller and by their larger end, and a sum of 64-bit
+    hashes of each. The sums are equal if the edges are, and otherwise with probability 2**-64.
     """
 
     counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(3, dtype=np.int64))
@@ -152,17 +153,17 @@ class ListedTwice:
     def take(
         self, sources: NDArray[Any], targets: NDArray[Any], weights: NDArray[Any] | None
     ) -> NDArray[np.bool_]:
-        """Note some listed edges; return which of them stand for an edge: one of each pair, and loops."""
+        """Add some listed edges; return which of them to keep: one of each pair, and loops."""
         up, loop = sources < targets, sources == targets
         down = ~(up | loop)
         sums = []
         for chosen, low, high in ((up, sources, targets), (down, targets, sources)):
             hashes = _hash(low[chosen], high[chosen], None if weights is None else weights[chosen])
             sums.append(np.sum(hashes, dtype=np.uint64))
-        self.hashes += np.array(sums)  # arrays wrap around in silence
+        self.hashes += np.array(sums)  # arrays wrap around without a warning
         self.counts += [np.count_nonzero(side) for side in (up, down, loop)]
-        stands: NDArray[np.bool_] = up | loop
-        return stands
+        is_kept: NDArray[np.bool_] = up | loop
+        return is_kept
 
     def check(self, path: Path, group: Group, advice: str) -> int:
         """Return how many edges all ranks found. Collective.
@@ -214,7 +215,7 @@ def _hash(low: NDArray[Any], high: NDArray[Any], weights: NDArray[Any] | None) -
 
 
 def _bits(ids: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return 64 bits that stand for each id; for strings a hash of the characters."""
+    """Return each id as 64 bits; of strings a hash of the characters."""
     if ids.dtype.kind != "U":
         return ids.astype(np.int64).view(np.uint64)
     width = ids.dtype.itemsize // 4
@@ -227,8 +228,4 @@ def _bits(ids: NDArray[Any]) -> NDArray[np.uint64]:
 
 
 def _scramble(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Mix 64 bits (splitmix64's finaliser)."""
-    bits = bits + np.uint64(0x9E3779B97F4A7C15)
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
+    return splitmix64(bits + np.uint64(GOLDEN))

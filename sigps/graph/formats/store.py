@@ -1,15 +1,15 @@
-"""The native store: a folder of raw arrays that are memory-mapped, so that a graph opens without being read.
+"""The native store: a folder of raw arrays that are memory-mapped, so opening a graph reads little of it.
 
     graph.sigps/
       header.msgpack      counts, dtypes and checksums; with a checksum of its own
       offsets.bin         [num_vertices + 1] uint64
       targets.bin         [num_edges] uint32 or uint64
       column-<n>.bin      [num_edges], one for each edge column
-      ids.bin             [num_vertices] int64 or UTF-32 text of fixed width; absent where ids are consecutive
-      in-offsets.bin, in-sources.bin, in-column-<n>.bin     the edges by target, if asked for
+      ids.bin             [num_vertices] int64 or UTF-32 text of fixed width; absent if ids are consecutive
+      in-offsets.bin, in-sources.bin, in-column-<n>.bin     the edges by target, optional
 
-Arrays are little-endian. A store is written to a folder beside it and renamed, so that it is whole or
-not there. On several ranks each writes and reads its own rows.
+Arrays are little-endian. A store is written to a temporary folder beside its path, which is then renamed, so that
+a store at a path is complete. On several ranks each writes and reads its own rows.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def save(graph: GraphArrays, path: str | os.PathLike[str], *, in_edges: InEdges 
     group, folder = graph.group, Path(path)
     scratch = folder.with_name(f".{folder.name}.{group.broadcast(uuid.uuid4().hex)}")
     try:
-        parts = _parts(graph, in_edges)
+        parts = _slices(graph, in_edges)
         _write(lambda: _prepare(folder, scratch, parts) if group.rank == 0 else None, group)
         pieces = _write(lambda: {part.name: part.write(scratch) for part in parts}, group)
         everywhere: list[dict[str, Any]] = group.all_gather(pieces)
@@ -77,7 +77,7 @@ def read_store(path: str | os.PathLike[str], group: Group, *, verify: bool = Fal
 
 
 def is_store(path: Path) -> bool:
-    """Say whether a folder is a native store."""
+    """Return whether a folder is a native store."""
     return (path / _HEADER_FILE).is_file()
 
 
@@ -87,8 +87,8 @@ _PIECE_BYTES = 1 << 26  # one checksum covers at most so many bytes
 
 
 @dataclass
-class _Part:
-    """A rank's slice of one array and where it lies in the whole."""
+class _Slice:
+    """A rank's slice of one array: elements first .. first + values.size - 1 of `count`."""
 
     name: str
     values: NDArray[Any]
@@ -115,31 +115,31 @@ class _Part:
         return pieces
 
 
-def _parts(graph: GraphArrays, in_edges: InEdges | None) -> list[_Part]:
+def _slices(graph: GraphArrays, in_edges: InEdges | None) -> list[_Slice]:
     """Return this rank's slices of all arrays. Collective."""
     group = graph.group
     counts = group.all_gather(int(graph.targets.size))
     first_edge = sum(counts[: group.rank])
-    # The offset behind the last row belongs to the last rank; the others' next rank writes it.
+    # The last rank writes the offset after the last row; on other ranks it is the next rank's first offset.
     offsets = graph.offsets if group.rank == group.size - 1 else graph.offsets[:-1]
     offsets = offsets + np.uint64(first_edge) if first_edge else offsets
     parts = [
-        _Part("offsets", offsets, graph.first_row, graph.num_vertices + 1),
-        _Part("targets", graph.targets, first_edge, graph.num_edges),
+        _Slice("offsets", offsets, graph.first_row, graph.num_vertices + 1),
+        _Slice("targets", graph.targets, first_edge, graph.num_edges),
     ]
     columns = enumerate(graph.columns.values())
-    parts += [_Part(f"column-{index}", column, first_edge, graph.num_edges) for index, column in columns]
+    parts += [_Slice(f"column-{index}", column, first_edge, graph.num_edges) for index, column in columns]
     if graph.ids.table is not None:
-        parts.append(_Part("ids", graph.ids.table, graph.ids.first_row, graph.num_vertices))
+        parts.append(_Slice("ids", graph.ids.table, graph.ids.first_row, graph.num_vertices))
     if in_edges is not None:
-        parts.append(_Part("in-offsets", in_edges.offsets, 0, graph.num_vertices + 1))
-        parts.append(_Part("in-sources", in_edges.sources, 0, graph.num_edges))
+        parts.append(_Slice("in-offsets", in_edges.offsets, 0, graph.num_vertices + 1))
+        parts.append(_Slice("in-sources", in_edges.sources, 0, graph.num_edges))
         columns = enumerate(in_edges.columns.values())
-        parts += [_Part(f"in-column-{index}", column, 0, graph.num_edges) for index, column in columns]
+        parts += [_Slice(f"in-column-{index}", column, 0, graph.num_edges) for index, column in columns]
     return parts
 
 
-def _prepare(folder: Path, scratch: Path, parts: list[_Part]) -> None:
+def _prepare(folder: Path, scratch: Path, parts: list[_Slice]) -> None:
     if folder.exists() and not is_store(folder):
         raise GraphError(f"{folder} exists and is no graph store, so it is not replaced; choose another path")
     scratch.mkdir()
@@ -148,7 +148,7 @@ def _prepare(folder: Path, scratch: Path, parts: list[_Part]) -> None:
             file.truncate(part.num_bytes)
 
 
-def _header(graph: GraphArrays, parts: list[_Part], pieces: list[dict[str, Any]]) -> dict[str, Any]:
+def _header(graph: GraphArrays, parts: list[_Slice], pieces: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "directed": graph.directed,
         "num_vertices": graph.num_vertices,
@@ -169,7 +169,7 @@ def _header(graph: GraphArrays, parts: list[_Part], pieces: list[dict[str, Any]]
 
 
 def _finish(folder: Path, scratch: Path, header: dict[str, Any]) -> None:
-    """Write the header and put the store in its place."""
+    """Write the header and rename the temporary folder to the store's path."""
     body = msgpack.packb(header)
     with open(scratch / _HEADER_FILE, "wb") as file:
         file.write(_MAGIC + msgpack.packb([FORMAT_VERSION, zlib.crc32(body), body]))
@@ -198,14 +198,14 @@ def _write(work: Callable[[], T], group: Group) -> T:
 
 @dataclass
 class _Store:
-    """An open store: its folder and what its header says."""
+    """An open store: its folder and its header."""
 
     folder: Path
     header: dict[str, Any]
 
     @classmethod
     def open(cls, folder: Path) -> _Store:
-        """Read and check the header, and that every file is as long as it says."""
+        """Read the header; raise GraphError if it is damaged or a file does not have the size that it states."""
         store = cls(folder, _read_header(folder))
         for name, array in store.header["arrays"].items():
             if np.dtype(array["dtype"]).kind not in "biufU":
@@ -241,7 +241,7 @@ class _Store:
                     )
 
     def array(self, name: str, first: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Map an array, or elements first..stop-1 of it, copied when written to."""
+        """Map an array, or its elements first..stop-1, copy-on-write."""
         array = self.header["arrays"][name]
         dtype = np.dtype(array["dtype"])
         stop = array["count"] if stop is None else stop

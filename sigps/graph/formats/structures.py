@@ -1,4 +1,4 @@
-"""Structures in memory as graphs: SciPy matrices, NetworkX graphs, tables of Arrow; and a graph as a SciPy matrix."""
+"""Edges from structures in memory: SciPy matrices, NetworkX graphs, Arrow tables; and a graph as a SciPy matrix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sigps.errors import GraphError
 from sigps.graph.arrays import GraphArrays
 from sigps.graph.building.edges import EdgeChunk, edge_chunks, own_share
-from sigps.graph.formats.arrow import edge_chunk
+from sigps.graph.formats.arrow_columns import edge_chunk
 from sigps.graph.formats.blocks import import_optional
 from sigps.graph.formats.columns import column_index
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions
@@ -95,7 +95,7 @@ def read_arrow_table(
         weight: As in `Graph.from_arrow`, like all below.
         columns: Further edge columns: name to column.
         directed: Whether edges have a direction.
-        local: Whether every rank brings a different share.
+        local: Whether every rank gives different edges.
         group: The ranks.
     """
     import_optional("pyarrow", "from_arrow")
@@ -115,7 +115,7 @@ _BATCH_ROWS = 1 << 20
 
 
 def _one_side(entries: Any) -> NDArray[np.bool_]:
-    """Return which entries of a matrix are each undirected edge once: a triangle, or half of a symmetric one.
+    """Return which entries of a matrix hold each undirected edge once: all of a triangle, half of a symmetric one.
 
     Raises:
         GraphError: If the matrix is neither.
@@ -148,7 +148,7 @@ def _attributes(source: networkx.Graph[Any], key: str, default: float | None = N
 
 
 def _reader(data: Any) -> Any:
-    """Return a reader of record batches for whatever holds a table."""
+    """Return a reader of record batches for any object that holds a table."""
     import pyarrow
 
     if isinstance(data, pyarrow.RecordBatchReader):
@@ -160,7 +160,7 @@ def _reader(data: Any) -> Any:
     if hasattr(data, "__arrow_c_stream__"):
         return pyarrow.RecordBatchReader.from_stream(data)
     raise GraphError(
-        "from_arrow takes a table that speaks Arrow (of pyarrow, pandas, polars, DuckDB), "
+        "from_arrow takes a table with an Arrow interface (of pyarrow, pandas, polars, DuckDB), "
         f"not {type(data).__name__}"
     )
 
@@ -172,7 +172,7 @@ def _arrow_chunks(reader: Any, places: dict[str, int], local: bool, group: Group
     labels = {place: reader.schema.names[place] for place in places.values()}
     if len(set(labels.values())) < len(labels):
         labels = {place: f"{label} (number {place})" for place, label in labels.items()}
-    if group.size > 1 and not local:  # the shares follow one another, so the number of rows must be known
+    if group.size > 1 and not local:  # a share is a range of rows, so their number is needed
         table = reader.read_all()
         first, stop = (table.num_rows * rank // group.size for rank in (group.rank, group.rank + 1))
         reader = table.slice(first, stop - first).to_reader(_BATCH_ROWS)
@@ -184,7 +184,7 @@ def _arrow_chunks(reader: Any, places: dict[str, int], local: bool, group: Group
 
 
 def _plain(values: Any) -> Any:
-    """Return an array whose type older kernels know: text views as text."""
+    """Return an array of string views as one of large strings, because older Arrow kernels lack views."""
     import pyarrow
 
     is_view = getattr(pyarrow.types, "is_string_view", lambda _: False)

@@ -1,8 +1,8 @@
-"""Graphs as lines of text: the pieces of which writers are made.
+"""Graphs as lines of text: what writers share.
 
-Rows stream out block by block, and a block is formatted with array operations: a field is a matrix of
-bytes, one row a line, padded with zero bytes that are dropped at the end. Each rank writes its own rows
-to a part, the first rank joins the parts, and the file gets its name when it is whole.
+Rows are written block by block, and a block is formatted with array operations: a field is a matrix of
+bytes, one row a line, padded with zero bytes, which are dropped at the end. Each rank writes its rows to a
+temporary file, and rank 0 joins these and renames the result to the file's name.
 """
 
 from __future__ import annotations
@@ -33,11 +33,17 @@ __all__ = ["PathLike", "count_given", "format_fields", "once", "text_lines", "wr
 
 PathLike = str | os.PathLike[str]
 Letters = NDArray[np.uint8]
-"""[lines, width]: one field of each line; zero bytes are no letters."""
+"""[lines, width]: one field of each line, padded with zero bytes."""
 
 
 def write_text(path: PathLike, group: Group, head: str, texts: Iterable[bytes]) -> None:
-    """Write every rank's texts to one file, in the order of ranks, whole or not at all. Collective."""
+    """Write every rank's texts to one file, in the order of ranks. Collective.
+
+    A file that is already there is replaced after all ranks have succeeded.
+
+    Raises:
+        GraphError: If the file cannot be written; on all ranks.
+    """
     whole = Path(path)
     scratch = f".{whole.name}.{group.broadcast(uuid.uuid4().hex)}."
     parts = [whole.with_name(scratch + str(rank)) for rank in range(group.size)]
@@ -51,7 +57,7 @@ def write_text(path: PathLike, group: Group, head: str, texts: Iterable[bytes]) 
 
 
 def once(graph: GraphArrays, chunk: EdgeChunk, which: NDArray[np.bool_]) -> EdgeChunk:
-    """Return each edge of a chunk once: all if directed, those of the triangle `which` if not."""
+    """Return each edge of a chunk once: all if directed, else those that `which` selects."""
     if graph.directed:
         return chunk
     columns = {name: column[which] for name, column in chunk.columns.items()}
@@ -59,7 +65,7 @@ def once(graph: GraphArrays, chunk: EdgeChunk, which: NDArray[np.bool_]) -> Edge
 
 
 def count_given(graph: GraphArrays) -> int:
-    """Return how many edges were given, an undirected one once. Collective."""
+    """Return the number of edges, undirected ones counted once. Collective."""
     if graph.directed:
         return graph.num_edges
     loops = sum(int(np.count_nonzero(chunk.sources == chunk.targets)) for chunk in rows_as_chunks(graph))
@@ -68,7 +74,7 @@ def count_given(graph: GraphArrays) -> int:
 
 
 def text_lines(fields: list[NDArray[Any]], delimiter: str) -> bytes:
-    """Return lines of fields."""
+    """Return lines of the given fields, [lines] each, as UTF-8."""
     num_lines = fields[0].size
     columns: list[Letters] = []
     for field in fields:
@@ -80,7 +86,7 @@ def text_lines(fields: list[NDArray[Any]], delimiter: str) -> bytes:
 
 
 def format_fields(values: NDArray[Any]) -> Letters:
-    """Format integers, reals (the shortest text that reads back equal) or strings."""
+    """Return values as text: integers, reals (the shortest text that reads back equal) or strings."""
     if values.dtype.kind == "U":
         values = np.char.encode(values, "utf-8")
     elif values.dtype.kind == "f":
@@ -91,7 +97,7 @@ def format_fields(values: NDArray[Any]) -> Letters:
 
 
 def _write_part(part: Path, suffix: str, texts: Iterable[bytes]) -> Exception | None:
-    """Write texts to a file; return what went wrong. Draws all of them: other ranks may draw theirs."""
+    """Write texts to a file; return the error, if any. Iterates over all texts even then: that may be collective."""
     error: OSError | None = None
     with contextlib.ExitStack() as stack:
         try:
@@ -130,7 +136,7 @@ def _unwritable(error: OSError) -> GraphError:
 
 
 def _opened(path: Path, suffix: str) -> Any:
-    """Open a file that compresses as its suffix says."""
+    """Open a file for writing, compressed as `suffix` says."""
     if suffix == ".zst":
         import_optional("pyarrow", f"{path}: writing .zst files")
         import pyarrow
@@ -141,7 +147,7 @@ def _opened(path: Path, suffix: str) -> Any:
 
 
 def _decimals(values: NDArray[Any]) -> Letters:
-    """Format integers, digit by digit from the last."""
+    """Return integers as text, computed digit by digit from the last."""
     negative = values < 0
     rest = values.astype(np.uint64)
     np.negative(rest, out=rest, where=negative)  # two's complement: right for the least int64 too

@@ -1,9 +1,9 @@
 """Tables in text: blocks of lines to arrays of numbers, by Arrow's CSV reader on several threads.
 
-Arrow takes exactly one delimiter between fields and no comments. Most files are like that, so a block is
-parsed as it stands; only where that fails is it cleaned (runs of blanks, blanks at line ends, comments),
-and where that fails too, a plain loop over the lines finds the first wrong one and says what is wrong.
-An empty field is never a number, so a block that needs cleaning cannot pass unnoticed.
+Arrow takes exactly one delimiter between fields and no comments. Most files are like that, so a block is first
+parsed as it is. If that fails, it is cleaned (runs of blanks, blanks at line ends, comments) and parsed again; if
+that fails too, a loop over the lines finds the first wrong one and the reason. An empty field is no number, so
+parsing a table of numbers fails if its block needs cleaning.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from sigps.errors import GraphError
 from sigps.graph.building.edges import EdgeChunk, TextChunk
 from sigps.graph.building.texts import Texts
-from sigps.graph.formats.arrow_values import numbers_of, one_array, strings_of
+from sigps.graph.formats.arrow_columns import numbers_of, one_array, strings_of
 from sigps.graph.formats.blocks import Block, TextFile, import_optional
 from sigps.graph.formats.edge_input import EdgeInput
 from sigps.group import Group
@@ -33,7 +33,7 @@ __all__ = [
     "WHITESPACE",
     "Column",
     "Layout",
-    "Rows",
+    "ParsedRows",
     "clean",
     "in_order",
     "read_edges",
@@ -52,10 +52,10 @@ class Column:
     Attributes:
         index: Its position, from 0.
         type: `"int64"`, `"int32"`, `"float64"`, `"float32"` or `"string"`.
-        what: How an error names it, such as `"source id"`.
+        what: Its name in errors, such as `"source id"`.
         bounds: The least and the greatest value allowed.
-        literal: The text that every row must have here.
-        hint: What an error about a field advises.
+        literal: The text that this field must be in every row.
+        hint: Advice in errors about a field.
     """
 
     index: int
@@ -68,14 +68,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Layout:
-    """How lines become rows.
+    """How lines are parsed as rows.
 
     Attributes:
-        columns: What to read, by name.
+        columns: The columns to read, by name.
         num_fields: Fields of every row.
         delimiter: One character, or `WHITESPACE`.
-        comments: A line that begins with one of these is no row.
-        hint: What an error about a row advises.
+        comments: The beginnings of comment lines.
+        hint: Advice in errors about a row.
     """
 
     columns: dict[str, Column]
@@ -85,7 +85,7 @@ class Layout:
     hint: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse to read one field as two types."""
+        """Raise GraphError if one field is to be read as two types."""
         types: dict[int, str] = {}
         for column in self.columns.values():
             if types.setdefault(column.index, column.type) != column.type:
@@ -96,13 +96,13 @@ class Layout:
 
 
 @dataclass
-class Rows:
+class ParsedRows:
     """A block's rows.
 
     Attributes:
         columns: [num_rows] each, by the names of the layout; `Texts` where the type is `"string"`.
-        num_rows: How many rows there are.
-        num_skipped: Lines that are no rows: comments and blank ones.
+        num_rows: The number of rows.
+        num_skipped: Comments and blank lines.
     """
 
     columns: dict[str, NDArray[Any] | Texts]
@@ -110,14 +110,14 @@ class Rows:
     num_skipped: int
 
 
-def read_rows(source: TextFile, layout: Layout, group: Group, *, start: int = 0) -> Iterator[Rows]:
+def read_rows(source: TextFile, layout: Layout, group: Group, *, start: int = 0) -> Iterator[ParsedRows]:
     """Yield this rank's rows, block by block in the file's order; parses on several threads.
 
     Args:
         source: The file.
-        layout: How its lines become rows.
+        layout: How its lines are parsed.
         group: The ranks that share it.
-        start: Where the first row's line begins, in bytes of the decompressed file.
+        start: The position of the first row, in bytes of the decompressed file.
 
     Raises:
         GraphError: If the file is damaged or a row is wrong; names the line.
@@ -132,7 +132,7 @@ def read_edges(
 ) -> Iterator[Any]:
     """Yield this rank's edges of a text table with the columns `source` and `target`; count in `result`.
 
-    They come as `TextChunk` where these columns are strings, else as `EdgeChunk`.
+    The chunks are `TextChunk` if these columns are strings, else `EdgeChunk`.
     """
     for rows in read_rows(source, layout, group, start=start):
         result.rows_skipped += rows.num_skipped
@@ -143,7 +143,7 @@ def read_edges(
 
 
 def in_order(work: Any, blocks: Iterator[Block], group: Group) -> Iterator[Any]:
-    """Yield `work(block)` for each block in order, a few blocks ahead on several threads."""
+    """Yield `work(block)` for each block in order; several threads work ahead on up to 8 blocks."""
     has_affinity = hasattr(os, "sched_getaffinity")  # not on macOS
     num_cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
     num_threads = max(1, min(8, num_cores // group.size))
@@ -162,7 +162,7 @@ def in_order(work: Any, blocks: Iterator[Block], group: Group) -> Iterator[Any]:
 
 
 def read_csv(text: bytes, names: list[str], parse_options: Any, convert_options: Any) -> Any:
-    """Return a block as an Arrow table of one chunk; raises pyarrow.ArrowInvalid where Arrow refuses it."""
+    """Return a block as an Arrow table of one chunk; raises pyarrow.ArrowInvalid if Arrow cannot parse it."""
     import pyarrow
     from pyarrow import csv as arrow_csv
 
@@ -171,12 +171,12 @@ def read_csv(text: bytes, names: list[str], parse_options: Any, convert_options:
         read_options=arrow_csv.ReadOptions(use_threads=False, column_names=names, block_size=len(text) + 1),
         parse_options=parse_options,
         convert_options=convert_options,
-        memory_pool=pyarrow.system_memory_pool(),  # other pools keep for later what a block frees
+        memory_pool=pyarrow.system_memory_pool(),  # other pools keep freed memory
     )
 
 
 def split_line(line: bytes, delimiter: str) -> list[str]:
-    r"""Return a line's fields, as the slow and plain twin of the parser sees them.
+    r"""Return a line's fields; the slow reference of the parser.
 
     >>> split_line(b" 1  2\t3 ", WHITESPACE)
     ['1', '2', '3']
@@ -240,7 +240,7 @@ class _Parser:
         from pyarrow import csv as arrow_csv
 
         self._source, self._layout = source, layout
-        # Any text is a string: what needs cleaning would pass unnoticed.
+        # Any text is a valid string, so parsing does not fail if a block needs cleaning.
         self._needs_cleaning = any(
             column.type == "string" and column.literal is None for column in layout.columns.values()
         )
@@ -258,7 +258,7 @@ class _Parser:
         )
         self._names = names
 
-    def parse(self, block: Block) -> Rows:
+    def parse(self, block: Block) -> ParsedRows:
         """Return the block's rows. Safe to call from several threads."""
         columns = None
         if not self._needs_cleaning:
@@ -270,7 +270,7 @@ class _Parser:
             raise self._explained(block)
         num_rows = next(iter(columns.values())).size
         wanted = {name: values for name, values in columns.items() if not self._layout.columns[name].literal}
-        return Rows(wanted, num_rows, block.text.count(b"\n") - num_rows)
+        return ParsedRows(wanted, num_rows, block.text.count(b"\n") - num_rows)
 
     def _columns(self, text: bytes, options: Any) -> dict[str, NDArray[Any] | Texts] | None:
         """Return the columns, None if the text does not parse or a value is not allowed."""
@@ -285,7 +285,7 @@ class _Parser:
         return arrays if all(_holds(arrays[name], column) for name, column in columns.items()) else None
 
     def _options_for(self, text: bytes) -> Any:
-        """Choose the blank that this block uses, if it is the only one."""
+        """Return the options to parse a block as it is: tabs separate if its beginning has one, else blanks."""
         if self._layout.delimiter == WHITESPACE and b"\t" in text[:4096]:
             from pyarrow import csv as arrow_csv
 
@@ -300,11 +300,11 @@ class _Parser:
             return Texts.of_bytes([]) if column.type == "string" else np.empty(0, dtype=column.type)
         values = table.column(f"f{column.index}")
         if column.literal is not None:
-            return strings_of(values)
+            return strings_of(one_array(values))
         return (Texts.of_arrow if column.type == "string" else numbers_of)(one_array(values))
 
     def _explained(self, block: Block) -> GraphError:
-        """Find the first wrong line of a block that could not be parsed."""
+        """Return the error for the first wrong line of a block that cannot be parsed."""
         layout = self._layout
         for index, line in enumerate(block.text.split(b"\n")):
             begin = line.strip() if layout.delimiter == WHITESPACE else line.rstrip(b"\r")
@@ -332,7 +332,7 @@ def _holds(values: NDArray[Any] | Texts, column: Column) -> bool:
 
 
 def _fault(line: bytes, layout: Layout) -> str | None:
-    """Say what is wrong with a row, None where nothing is."""
+    """Return what is wrong with a row, None if nothing is."""
     try:
         line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -351,7 +351,7 @@ def _fault(line: bytes, layout: Layout) -> str | None:
 
 
 def _field_fault(field: str, column: Column) -> str | None:
-    """Say what is wrong with one field, None where nothing is."""
+    """Return what is wrong with a field, None if nothing is."""
     if column.literal is not None:
         return None if field == column.literal else f"{field!r} stands where {column.literal!r} must"
     if column.type == "string":

@@ -1,8 +1,8 @@
-"""The edges of generated graphs, by index: any rank draws any range, in any chunking.
+"""The edges of generated graphs, by index: any rank draws any range, in any chunks.
 
-An `EdgeStream` says how many vertices and edges a graph has and draws the edges [begin, end). Nothing is
-built here; `sigps.graph.generators.generate` turns a stream into a `Graph`. Each maker checks its arguments and raises
-`ConfigError`, before anything is drawn.
+An `EdgeStream` has the numbers of vertices and edges of a graph and draws the edges [begin, end).
+`sigps.graph.generators.generate` builds a `Graph` from it. Each function here checks its arguments and raises
+`ConfigError` before edges are drawn.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class EdgeStream:
     Attributes:
         num_vertices: Vertices; their ids are 0 .. num_vertices - 1.
         num_edges: Edges drawn, before duplicates or self-loops are dropped; an undirected edge counts once.
-        draw: Returns the sources and targets of the edges [begin, end). Pure, and safe in several threads.
-        directed: False: each edge holds in both directions.
-        duplicates: "drop": parallel edges are to be dropped.
-        self_loops: "drop": self-loops are to be dropped.
+        draw: Returns the sources and targets of the edges [begin, end). Pure, and thread-safe.
+        directed: Whether edges have a direction.
+        duplicates: "drop" if all but one of parallel edges are to be dropped.
+        self_loops: "drop" if self-loops are to be dropped.
         weights: "random": each edge weighs a whole number in 1 .. 255, equal in both directions.
-        seed: Names the weights.
+        seed: The seed of the weights.
     """
 
     num_vertices: int
@@ -75,7 +75,7 @@ class EdgeStream:
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], dict[str, NDArray[Any]]]]:
         """Yield the edges [begin, end) in order, at most `chunk_edges` at a time.
 
-        Threads draw ahead while the caller works; at most `threads` + 1 chunks exist at once.
+        Threads draw the next chunks meanwhile; at most `threads` + 1 chunks are in memory at once.
         """
         starts = range(begin, end, chunk_edges)
         if threads <= 1 or len(starts) <= 1:
@@ -93,7 +93,7 @@ class EdgeStream:
 
 
 def weigh(sources: NDArray[np.int64], targets: NDArray[np.int64], seed: int) -> NDArray[np.float32]:
-    """Return whole numbers in 1 .. 255, a hash of the two ends: equal in both directions."""
+    """Return whole numbers in 1 .. 255, a hash of the two ends, the same in both directions."""
     bits = rb.hash_pairs(sources, targets, seed)
     return (rb.below(bits, 255) + 1).astype(np.float32)
 
@@ -127,7 +127,7 @@ def rmat(
 
     thresholds = np.array([rb.threshold(share) for share in (a, a + b, a + b + c)], dtype=np.uint64)
     id_key = rb.subkey(seed, _IDS) if permute else None
-    # Numba takes a second to load, in which NumPy draws some 2**26 levels.
+    # Importing Numba takes a second, in which NumPy draws about 2**26 levels.
     draw = draw_rmat if scale * edge_factor << scale < 1 << 26 else _draw_rmat_compiled
     return EdgeStream(
         num_vertices=1 << scale,
@@ -151,8 +151,8 @@ def draw_rmat(
         end: The edge after the last.
         scale: Levels; level l of an edge uses lane l of its random bits, the most significant bit first.
         thresholds: [3] a, a + b, a + b + c, in units of 2**-53.
-        seed: Names the edges.
-        id_key: Names the permutation of ids; None leaves the ids of the matrix.
+        seed: The seed of the edges.
+        id_key: The key of the permutation of ids; None for no permutation.
     """
     edges = np.arange(begin, end, dtype=np.uint64)
     sources = np.zeros(edges.size, dtype=np.int64)
@@ -192,7 +192,7 @@ def erdos_renyi(
     pairs = _directed_pairs if directed else _undirected_pairs
 
     def draw(begin: int, end: int) -> Ends:
-        # A permutation of all pairs: its first elements are a sample without repetition.
+        # The first elements of a permutation of all pairs are a sample without repetition.
         return pairs(rb.permute(np.arange(begin, end), num_pairs, key), n)
 
     return EdgeStream(n, num_edges, draw, directed=directed, weights=weights, seed=seed)
@@ -208,7 +208,7 @@ def watts_strogatz(n: int, k: int, p: float, seed: int = 1, weights: Weights = N
     p = check.share("p", p)
     seed = check.seed_and_weights(seed, weights)
     half = k // 2
-    # Beyond the ring, a vertex reaches forward to these distances; each such pair belongs to one vertex.
+    # Moved edges go forward to distances half + 1 .. half + num_far, so each pair can be drawn by one vertex only.
     num_far = max((n - 1) // 2 - half, 0)
 
     def draw(begin: int, end: int) -> Ends:
@@ -217,7 +217,7 @@ def watts_strogatz(n: int, k: int, p: float, seed: int = 1, weights: Weights = N
         distances = slots + 1
         moves = rb.random_bits(edges, _MOVES, seed) >> np.uint64(11) < np.uint64(rb.threshold(p))
         moving = np.flatnonzero(moves & (slots < num_far))
-        # One permutation a vertex: the moved edges of a vertex never meet.
+        # One permutation a vertex, so its moved edges have different ends.
         keys = rb.random_bits(vertices[moving], _FAR, seed)
         distances[moving] = half + 1 + rb.permute(slots[moving], num_far, keys)
         return vertices, (vertices + distances) % n
@@ -237,7 +237,7 @@ def grid(
     check.claim("diagonals", diagonals)
     seed = check.seed_and_weights(seed, weights)
     down, right = max(rows - 1, 0), max(columns - 1, 0)
-    # Each family of parallel edges: how many start in a row, and the steps from an edge's corner to its ends.
+    # Families of edges of one orientation: rows and columns of them, and the steps from a corner to both ends.
     families = [(rows, right, 0, 1), (down, columns, 0, columns)]
     if diagonals:
         families += [(down, right, 0, columns + 1), (down, right, 1, columns)]
@@ -296,7 +296,7 @@ def complete(n: int, weights: Weights = None, seed: int = 1) -> EdgeStream:
     )
 
 
-# Lanes of the draws that are not levels of the recursive matrix, and names of permutations.
+# Lanes of draws that are not levels of the recursive matrix; purposes of keys.
 _MOVES, _FAR = 0, 1
 _IDS, _PAIRS, _COUNT = 1, 2, 3
 
@@ -318,7 +318,7 @@ def _draw_rmat_compiled(
 def _undirected_pairs(numbers: NDArray[np.int64], n: int) -> Ends:
     """Return the pair {u, v} of each number below n(n-1)/2.
 
-    Pairs are counted round the circle, all at distance 1 first: no square root, so exact for any n.
+    Pairs are counted round a circle, those at distance 1 first. There is no square root, so it is exact for any n.
     """
     distances, starts = np.divmod(numbers, max(n, 1))
     return starts, (starts + distances + 1) % max(n, 1)

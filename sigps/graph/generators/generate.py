@@ -1,7 +1,7 @@
 """Generated graphs: the same seed gives the same graph for every rank count and chunking.
 
-Every rank draws its own share of the edges, by index, and the graph is built from the shares; no rank ever
-holds all edges. Vertices are 0 .. n - 1. Each function is collective and takes `group=None` for all ranks.
+Every rank draws its share of the edges, by index, and the graph is built from the shares; no rank holds all
+edges. Vertices are 0 .. n - 1. Each function is collective; `group=None` means all ranks.
 
 `weights="random"` gives each edge a whole number in 1 .. 255 (float32), a hash of its two ends and the seed.
 """
@@ -47,7 +47,7 @@ GENERATORS: dict[str, Callable[..., EdgeStream]] = {
 
 
 def generate(generator: str, /, *, group: Group | None = None, **options: Any) -> Graph:
-    """Generate a graph by the generator's name, as a job file does.
+    """Generate a graph by the generator's name, as in a job file.
 
     Args:
         generator: A name in `GENERATORS`.
@@ -58,7 +58,7 @@ def generate(generator: str, /, *, group: Group | None = None, **options: Any) -
         The graph: on several ranks this rank's rows.
 
     Raises:
-        ConfigError: If the generator or an option is unknown, missing or out of range; nothing was drawn.
+        ConfigError: If the generator or an option is unknown, missing or out of range. Raised before edges are drawn.
 
     Example:
         >>> generate("grid", rows=2, columns=3).num_edges
@@ -68,7 +68,7 @@ def generate(generator: str, /, *, group: Group | None = None, **options: Any) -
 
 
 def edge_stream(generator: str, /, **options: Any) -> EdgeStream:
-    """Return a generator's edges without drawing any: how many there are, and any range of them.
+    """Return a generator's edge stream, from which any range of edges can be drawn. Draws none.
 
     Raises:
         ConfigError: As `generate`.
@@ -114,19 +114,19 @@ def rmat(
 ) -> Graph:
     """Generate a recursive-matrix (Kronecker) graph: skewed degrees, small diameter.
 
-    Each edge falls through `scale` levels of a 2 x 2 matrix whose quadrants have the shares a, b, c and
-    1 - a - b - c. Many vertices stay isolated. Costs O(edges * scale).
+    Each edge chooses, on each of `scale` levels, one quadrant of a 2 x 2 matrix with the probabilities a, b, c and
+    1 - a - b - c. Many vertices are isolated. O(edges * scale).
 
     Args:
         scale: The graph has 2**scale vertices, up to 40.
         edge_factor: Edges drawn a vertex.
-        seed: Names the graph.
+        seed: The seed of the edges.
         a: Share of edges from the first half of the ids to the first half.
         b: Share from the first half to the second.
         c: Share from the second half to the first.
-        permute: Permute the ids at random; otherwise small ids have high degrees.
-        directed: Keep the direction of edges; otherwise each holds both ways.
-        duplicates: "drop" leaves one of parallel edges, "keep" leaves all.
+        permute: Whether to permute the ids at random; otherwise small ids have high degrees.
+        directed: Whether edges have a direction.
+        duplicates: "drop" keeps one of parallel edges, "keep" all.
         self_loops: "drop" or "keep".
         weights: None, or "random" for whole numbers in 1 .. 255.
         group: The ranks that share the graph.
@@ -157,14 +157,14 @@ def erdos_renyi(
 ) -> Graph:
     """Generate a uniformly random simple graph, by its number of edges or by their probability.
 
-    Costs O(edges). There are no self-loops and no parallel edges.
+    O(edges). There are no self-loops and no parallel edges.
 
     Args:
         n: Vertices.
-        m: Edges, all sets of m pairs being equally likely up to the quality of the permutation.
-        p: Probability of each pair, in place of m.
-        seed: Names the graph.
-        directed: Draw ordered pairs; otherwise each edge holds both ways.
+        m: Edges; all sets of m pairs are equally likely, up to the quality of the permutation.
+        p: Probability of each pair, instead of m.
+        seed: The seed of the edges.
+        directed: Whether edges have a direction.
         weights: None, or "random" for whole numbers in 1 .. 255.
         group: The ranks that share the graph.
 
@@ -184,15 +184,15 @@ def watts_strogatz(
 ) -> Graph:
     """Generate a small world: a ring whose edges are moved to far ends with probability p.
 
-    The graph has exactly n * k / 2 undirected edges and no parallel ones: a moved edge keeps its vertex and
-    goes to a vertex that is no neighbour on the ring, a different one for each moved edge. Only where a
-    vertex has fewer far vertices ahead than edges (k near n / 2 and above) do some edges stay.
+    The graph has exactly n * k / 2 undirected edges and no parallel ones: a moved edge keeps one end, and its other
+    end becomes a vertex that is no neighbour on the ring, a different one for each moved edge of a vertex. If a
+    vertex has fewer such vertices ahead than edges (k about n / 2 and above), some edges are not moved.
 
     Args:
         n: Vertices.
         k: Neighbours of each vertex on the ring, even.
         p: Probability that an edge moves.
-        seed: Names the graph.
+        seed: The seed of the edges.
         weights: None, or "random" for whole numbers in 1 .. 255.
         group: The ranks that share the graph.
 
@@ -216,14 +216,14 @@ def grid(
     seed: int = 1,
     group: Group | None = None,
 ) -> Graph:
-    """Generate a grid, with random weights the like of a road network: small degrees, large diameter.
+    """Generate a grid; with random weights it resembles a road network: small degrees, large diameter.
 
     Args:
         rows: Rows of vertices.
         columns: Vertices a row; vertex (i, j) has the id i * columns + j.
         weights: None, or "random" for whole numbers in 1 .. 255.
-        diagonals: Join diagonal neighbours too: 8 neighbours in place of 4.
-        seed: Names the weights.
+        diagonals: Whether to join diagonal neighbours too: 8 neighbours instead of 4.
+        seed: The seed of the weights.
         group: The ranks that share the graph.
 
     Raises:

@@ -1,7 +1,7 @@
-"""The compiled twin of `edge_streams.draw_rmat`: the same edges bit for bit, some ten times faster.
+"""The compiled form of `edge_streams.draw_rmat`: the same edges bit for bit, about ten times faster.
 
-Imported only for large graphs, since Numba takes half a second to import. The kernel holds no lock, so
-several threads draw chunks at once.
+Imported only for large graphs, because importing Numba takes half a second. The kernel releases the interpreter
+lock, so several threads draw chunks at once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def draw_edges(
     sources: NDArray[np.int64],
     targets: NDArray[np.int64],
 ) -> None:
-    """Fill in the ends of edges begin .. begin + len(sources) - 1.
+    """Write the ends of edges begin .. begin + len(sources) - 1.
 
     Args:
         begin: The first edge.

@@ -1,1 +1,1 @@
-"""Measures of a graph that states may begin with."""
+"""Measures of a graph that can be the initial values of states."""

@@ -1,8 +1,8 @@
-"""What a graph looks like around each vertex: measures that a state may begin with.
+"""Measures of each vertex's neighbourhood, which can be the initial values of states.
 
     links: State[int] = neighbor_links
 
-They are of the simple graph: loops, and all but one of parallel edges, do not count.
+They are those of the simple graph: self-loops, and all but one of parallel edges, do not count.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from sigps.graph.graph import Graph
 
 __all__ = ["CountShare", "Neighbourhoods", "ThreadPool", "count_on_threads", "neighbourhoods"]
 
-_PARTS_OF_THREAD = 32
+_RANGES_OF_THREAD = 32
 
 
 class ThreadPool(Protocol):
-    """Threads, as far as they are needed here."""
+    """The interface of a thread pool that `count_on_threads` uses."""
 
     count: int
 
@@ -34,8 +34,8 @@ class Neighbourhoods:
     """Measures of all vertices of a graph, by gid.
 
     Attributes:
-        num_neighbors: [num_vertices] distinct neighbours, by an edge in either direction.
-        neighbor_links: [num_vertices] arcs between two of them: an undirected edge is two.
+        num_neighbors: [num_vertices], distinct neighbours by an edge in either direction.
+        neighbor_links: [num_vertices], directed edges between two of them; an undirected edge counts twice.
     """
 
     num_neighbors: NDArray[np.int64]
@@ -43,10 +43,10 @@ class Neighbourhoods:
 
 
 class CountShare(Protocol):
-    """Who counts a share of the links; all shares together are those of the graph.
+    """Counts one of `num_shares` shares of the links; the links of all shares add up to those of the graph.
 
-    Takes the offsets and targets of all rows, and gives by gid the neighbours of each vertex, all of them, and the
-    links of the share.
+    Takes the offsets and targets of all rows; returns by gid each vertex's number of neighbours, and its links that
+    are in the share.
     """
 
     def __call__(
@@ -67,7 +67,7 @@ def neighbourhoods(graph: Graph, count: CountShare) -> Neighbourhoods:
 
     Args:
         graph: The graph.
-        count: Who counts; the same on all ranks.
+        count: The function that counts a share; the same on all ranks.
     """
     group = graph.group
 
@@ -89,10 +89,9 @@ def count_on_threads(
     share: int,
     num_shares: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Count a share on CPU cores, as `CountShare` does.
+    """Count a share on CPU cores; a `CountShare` once `threads` is bound.
 
-    Time is that of looking, for each edge from a lower to a higher degree, through the edges on from there:
-    O(m sqrt(m)) at most.
+    For each edge from a lower to a higher degree, the edges on to still higher degrees are read: O(m sqrt(m)).
     """
     from sigps.graph.measures import triangle_kernel
 
@@ -104,16 +103,16 @@ def count_on_threads(
     rank[np.argsort(degrees, kind="stable")] = np.arange(n, dtype=np.uint32)
     rows, ends, ways, num_neighbors = triangle_kernel.oriented(offsets, targets, rank, directed)
     cost = triangle_kernel.cost_of_rows(rows, ends)
-    parts = threads.count * _PARTS_OF_THREAD
-    shares = np.linspace(0, cost[-1], num_shares * parts + 1)
-    cuts = np.searchsorted(cost, shares).astype(np.uint64)
+    num_ranges = threads.count * _RANGES_OF_THREAD
+    goals = np.linspace(0, cost[-1], num_shares * num_ranges + 1)
+    cuts = np.searchsorted(cost, goals).astype(np.uint64)
     cuts[0], cuts[-1] = 0, n
-    mine = cuts[share * parts : (share + 1) * parts + 1]
+    mine = cuts[share * num_ranges : (share + 1) * num_ranges + 1]
 
-    def count(turn: int) -> NDArray[np.int64]:
+    def count(thread: int) -> NDArray[np.int64]:
         marks, links = np.zeros(n, dtype=np.uint8), np.zeros(n, dtype=np.int64)
-        for part in range(turn, parts, threads.count):
-            span = mine[part], mine[part + 1]
+        for index in range(thread, num_ranges, threads.count):
+            span = mine[index], mine[index + 1]
             if directed:
                 triangle_kernel.links_among_neighbours(*span, rows, ends, ways, marks, links)
             else:
@@ -125,7 +124,7 @@ def count_on_threads(
 
 
 def _whole(graph: Graph) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """Return all rows of a graph, wherever they lie."""
+    """Return offsets and targets of all rows of a graph. Collective."""
     if graph.group.size == 1:
         return graph.offsets, graph.targets
     degrees = np.concatenate(graph.group.all_gather_array(np.diff(graph.offsets)))

@@ -1,8 +1,8 @@
-"""Triangles by orientation: edges of the simple graph go from low to high rank, so that each triangle is met once.
+"""Triangles by orientation: edges of the simple graph go from low to high rank, so that each triangle is found once.
 
-Ranks are in ascending order of degree, which keeps rows short: no vertex has more than about sqrt(2 m) neighbours
-above it (N. Chiba, T. Nishizeki, "Arboricity and subgraph listing algorithms", 1985). The rows of two neighbours
-are intersected by marks, of which a thread has an array of its own.
+The rank of a vertex is its position by ascending degree, which keeps rows short: no vertex has more than about
+sqrt(2 m) neighbours of higher rank (N. Chiba, T. Nishizeki, "Arboricity and subgraph listing algorithms", 1985). The
+rows of two neighbours are intersected by marks, an array of each thread.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ __all__ = [
 def oriented_plain(
     offsets: NDArray[np.uint64], targets: NDArray[np.uint32], rank: NDArray[np.uint32], directed: bool
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint8], NDArray[np.int64]]:
-    """Make a multigraph simple, and its edges go up.
+    """Return the simple graph of a multigraph, each edge in the row of its end of lower rank.
 
     Args:
         offsets: [n + 1] of the out-edges of vertices.
         targets: [edges].
-        rank: [n]: the vertex's new number.
-        directed: Whether an arc may have no arc back; where all have, half of them are looked at.
+        rank: [n], the vertex's new number.
+        directed: Whether an arc may lack its reverse; if all arcs have one, half of them are read.
 
     Returns:
         Offsets of rows by rank; neighbours of higher rank, by rank; how many arcs the graph has between the two
@@ -67,7 +67,7 @@ def oriented_plain(
         for e in range(begins[v], begins[v + 1]):
             w = ends[e]
             if seen[w] == 0:
-                ends[kept] = w  # not beyond e: rows only become shorter
+                ends[kept] = w  # kept <= e: rows only become shorter
                 kept += np.uint64(1)
             seen[w] |= ways[e]
         for e in range(first, kept):
@@ -81,7 +81,7 @@ def oriented_plain(
 
 
 def cost_of_rows_plain(rows: NDArray[np.uint64], ends: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """Return how many marks are looked at for each row and those before it, [n + 1]."""
+    """Return how many marks are read for the rows before each one, [n + 1]."""
     cost = np.zeros(rows.size, dtype=np.int64)
     for u in range(rows.size - 1):
         steps = np.int64(1)
@@ -104,13 +104,13 @@ def links_among_neighbours_plain(
     """Add to `links` of each corner of a triangle the arcs of the side that faces it.
 
     Args:
-        first: The first row of those whose vertices are the lowest corners of what is counted.
-        last: The row after the last of them.
-        rows: As `oriented` returns them.
-        ends: The same.
-        ways: The same.
-        marks: [n] zeros, and zeros again at the end.
-        links: [n] by rank.
+        first: The first row; triangles whose corners of lowest rank are first .. last - 1 are counted.
+        last: The row after the last.
+        rows: The offsets that `oriented` returns.
+        ends: The neighbours that it returns.
+        ways: The numbers of arcs that it returns.
+        marks: [n], zeros before and after the call.
+        links: [n] by rank, added to.
     """
     one = np.uint64(1)
     for u in range(first, last):
@@ -144,15 +144,15 @@ def triangles_plain(
     marks: NDArray[np.uint8],
     triangles: NDArray[np.int64],
 ) -> None:
-    """Count each corner's triangles: half the links of a graph in which all edges go both ways, in less time.
+    """Count each corner's triangles: half its links if all edges have their reverse. Faster than counting links.
 
     Args:
-        first: As for `links_among_neighbours`, and so are the others.
-        last: The same.
-        rows: The same.
-        ends: The same.
-        marks: The same.
-        triangles: [n] by rank.
+        first: As in `links_among_neighbours`.
+        last: As there.
+        rows: As there.
+        ends: As there.
+        marks: As there.
+        triangles: [n] by rank, added to.
     """
     one = np.uint64(1)
     for u in range(first, last):

@@ -1,1 +1,1 @@
-"""Divide the vertices of a graph among parts."""
+"""Divide the vertices of a graph among partitions."""

@@ -14,9 +14,9 @@ __all__ = ["count_levels", "count_levels_plain", "order_by_bfs", "order_by_bfs_p
 def order_by_bfs_plain(
     offsets: NDArray[np.int64], neighbours: NDArray[np.int64], order: NDArray[np.int64]
 ) -> None:
-    """Fill in all vertices, component by component, each in breadth-first order.
+    """Write all vertices, component by component, each in breadth-first order.
 
-    A component is walked twice: from its smallest vertex, then from the last vertex which that walk found.
+    A component is searched twice: from its smallest vertex, then from the last vertex of that search.
 
     Args:
         offsets: [n + 1] of the rows of a symmetric graph.
@@ -52,14 +52,14 @@ order_by_bfs = numba.njit("(i8[::1], i8[::1], i8[::1])", cache=True, nogil=True)
 def count_levels_plain(
     offsets: NDArray[np.uint64], targets: NDArray[np.unsignedinteger[Any]], source: int
 ) -> int:
-    """Return the levels of a breadth-first search along out-edges, the source's own among them.
+    """Return the number of levels of a breadth-first search along out-edges, counting the source's.
 
     O(edges) time, 9 bytes a vertex.
 
     Args:
         offsets: [n + 1] of the rows.
         targets: [offsets[n]].
-        source: Where it begins, below n.
+        source: The vertex at which it begins, below n.
     """
     seen = np.zeros(offsets.size - 1, dtype=np.uint8)
     queue = np.empty(offsets.size - 1, dtype=np.int64)

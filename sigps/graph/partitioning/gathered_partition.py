@@ -1,4 +1,4 @@
-"""The partitioners that see the whole graph: rank 0 gathers it, decides, and tells the others."""
+"""The partitioners that need the whole graph: rank 0 gathers it, divides it and sends the result to all."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from sigps.errors import PartitionError
 from sigps.graph.graph import Graph
-from sigps.graph.partitioning.assignment import Table
-from sigps.graph.partitioning.weighted_cut import cut_by_weight
+from sigps.graph.partitioning.assignment import Table, cut_by_weight
 from sigps.group import Alone
 
 __all__ = ["partition_by_bfs", "partition_by_metis", "symmetric_adjacency"]
@@ -22,24 +21,24 @@ _Divide = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[Any]]
 
 
 def partition_by_bfs(graph: Graph, shares: NDArray[np.float64], seed: int) -> Table:
-    """Cut the breadth-first order of the vertices into pieces of as much work.
+    """Cut the breadth-first order of the vertices into pieces of equal work.
 
-    Each component is walked from a vertex far from its smallest one, so that layers stay thin. Directions
+    Each component is searched from a vertex far from its smallest one, so that levels are small. Directions
     are ignored.
     """
 
     def divide(offsets: NDArray[np.int64], neighbours: NDArray[np.int64]) -> NDArray[Any]:
         order = bfs_order(offsets, neighbours)
         bounds = cut_by_weight(np.diff(offsets)[order] + 1, shares, Alone())
-        parts = np.empty(order.size, dtype=np.int32)
-        parts[order] = np.repeat(np.arange(shares.size, dtype=np.int32), np.diff(bounds))
-        return parts
+        owners = np.empty(order.size, dtype=np.int32)
+        owners[order] = np.repeat(np.arange(shares.size, dtype=np.int32), np.diff(bounds))
+        return owners
 
-    return Table(_decide_on_rank_0(graph, "bfs", divide), shares.size)
+    return Table(_divide_on_rank_0(graph, "bfs", divide), shares.size)
 
 
 def partition_by_metis(graph: Graph, shares: NDArray[np.float64], seed: int) -> Table:
-    """Divide by METIS: few cut edges between pieces of as much work. Directions are ignored.
+    """Divide by METIS: few cut edges between partitions of equal work. Directions are ignored.
 
     Paper: Karypis, Kumar: A fast and high quality multilevel scheme for partitioning irregular graphs.
     SIAM J. Scientific Computing 20, 1998.
@@ -48,11 +47,11 @@ def partition_by_metis(graph: Graph, shares: NDArray[np.float64], seed: int) -> 
     def divide(offsets: NDArray[np.int64], neighbours: NDArray[np.int64]) -> NDArray[Any]:
         num_vertices = offsets.size - 1
         if shares.size >= num_vertices:
-            # METIS wants more vertices than parts; here one each, the strongest parts first.
+            # METIS needs more vertices than partitions; here the partitions of the largest shares get one each.
             return np.argsort(-shares, kind="stable")[:num_vertices]
         return _divide_by_metis(offsets, neighbours, shares, seed)
 
-    return Table(_decide_on_rank_0(graph, "metis", divide), shares.size)
+    return Table(_divide_on_rank_0(graph, "metis", divide), shares.size)
 
 
 def bfs_order(offsets: NDArray[np.int64], neighbours: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -67,9 +66,9 @@ def bfs_order(offsets: NDArray[np.int64], neighbours: NDArray[np.int64]) -> NDAr
 def symmetric_adjacency(
     degrees: NDArray[np.int64], targets: NDArray[np.unsignedinteger], directed: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return offsets and neighbours of the simple undirected graph under the given one.
+    """Return offsets and neighbours of the given graph without directions, parallel edges and self-loops.
 
-    Directions, parallel edges and self-loops are gone; neighbours ascend. O(edges), or a sort if directed.
+    Neighbours ascend inside a row. O(edges), or a sort if directed.
 
     Args:
         degrees: [n] out-edges of each vertex.
@@ -84,7 +83,7 @@ def symmetric_adjacency(
     if directed:
         keys = np.concatenate([keys, (keys << np.uint64(32)) | (keys >> np.uint64(32))])
         keys.sort()
-    # Equal keys are neighbours now: the targets of a row ascend.
+    # Keys ascend, so equal ones are adjacent.
     keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if keys.size else keys
     starts = np.zeros(num_vertices + 1, dtype=np.int64)
     np.cumsum(np.bincount((keys >> np.uint64(32)).view(np.int64), minlength=num_vertices), out=starts[1:])
@@ -92,8 +91,8 @@ def symmetric_adjacency(
     return starts, keys.view(np.int64)
 
 
-def _decide_on_rank_0(graph: Graph, method: str, divide: _Divide) -> NDArray[Any]:
-    """Return the part of each vertex on all ranks; all ranks raise if rank 0 cannot decide."""
+def _divide_on_rank_0(graph: Graph, method: str, divide: _Divide) -> NDArray[Any]:
+    """Return the partition of each vertex on all ranks; all ranks raise if `divide` fails on rank 0."""
     entries = graph.num_edges * (2 if graph.directed else 1)
     if max(entries, graph.num_vertices) > MAX_ENTRIES:
         raise PartitionError(
@@ -102,18 +101,18 @@ def _decide_on_rank_0(graph: Graph, method: str, divide: _Divide) -> NDArray[Any
         )
     degrees = _gather_on_rank_0(graph, graph.out_degrees())
     targets = _gather_on_rank_0(graph, graph.targets)
-    parts, problem, cause = np.empty(0, dtype=np.int32), "", None
+    owners, problem, cause = np.empty(0, dtype=np.int32), "", None
     if graph.group.rank == 0:
         try:
-            parts = divide(*symmetric_adjacency(degrees, targets, graph.directed)).astype(np.int32)
+            owners = divide(*symmetric_adjacency(degrees, targets, graph.directed)).astype(np.int32)
         except PartitionError as error:
             problem = str(error)
-        except Exception as error:  # The other ranks wait for this one's word, whatever went wrong.
+        except Exception as error:  # the other ranks wait in the collective below
             problem, cause = f"the method {method!r} failed: {type(error).__name__}: {error}", error
     problem = graph.group.broadcast(problem)
     if problem:
         raise PartitionError(problem) from cause
-    return np.concatenate(graph.group.all_gather_array(parts))
+    return np.concatenate(graph.group.all_gather_array(owners))
 
 
 def _gather_on_rank_0(graph: Graph, values: NDArray[Any]) -> NDArray[Any]:
@@ -135,11 +134,11 @@ def _divide_by_metis(
     adjacency = CSRAdjacency(offsets.astype(np.int32), neighbours.astype(np.int32))
     work = (np.diff(offsets) + 1).astype(np.int32)
     equal = bool(np.all(shares == shares[0]))
-    _, parts = part_graph(
+    _, owners = part_graph(
         shares.size,
         adjacency=adjacency,
         vweights=work,
         tpwgts=None if equal else shares.tolist(),
         options=Options(seed=int(seed) & 0x7FFFFFFF),
     )
-    return np.asarray(parts)
+    return np.asarray(owners)

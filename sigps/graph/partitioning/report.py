@@ -1,4 +1,4 @@
-"""What a partition costs: balance, cut edges, ghosts and bytes of each part."""
+"""The quality of a partitioning: balance, cut edges, ghosts and bytes of each partition."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ __all__ = ["PartitionReport", "measure"]
 
 @dataclass(frozen=True)
 class PartitionReport:
-    """The account of a partition; all arrays are [num_parts] of int64. `str()` prints the table.
+    """Counts of each partition, [num_partitions] of int64; `str()` is a table of them.
 
     Attributes:
-        vertices: Vertices that the part owns.
+        vertices: Vertices that the partition owns.
         in_edges: Directed edges into them.
-        cut_edges: Those of the in-edges that come from another part.
+        cut_edges: In-edges whose source another partition owns.
         ghosts: Distinct sources of the cut edges.
-        num_bytes: Bytes of the part's graph, estimated: 4 an edge and direction and its columns, 40 a vertex,
-            16 a ghost. An undirected graph keeps one direction, on several parts until a program pushes.
+        num_bytes: Estimated bytes of the partition: 4 an edge and direction, its columns, 40 a vertex, 16 a ghost.
+            Of an undirected graph one direction counts; several partitions take more while a program pushes.
     """
 
     vertices: NDArray[np.int64]
@@ -35,29 +35,31 @@ class PartitionReport:
     num_bytes: NDArray[np.int64]
 
     @property
-    def num_parts(self) -> int:
-        """Parts, the empty ones too."""
+    def num_partitions(self) -> int:
+        """The number of partitions, empty ones included."""
         return self.vertices.size
 
     @property
     def vertex_balance(self) -> float:
-        """Vertices of the largest part over the mean; 1 is best."""
+        """Vertices of the largest partition divided by the mean; 1 is best."""
         return _balance(self.vertices)
 
     @property
     def balance(self) -> float:
-        """In-edges of the largest part over the mean; 1 is best."""
+        """In-edges of the largest partition divided by the mean; 1 is best."""
         return _balance(self.in_edges)
 
     @property
     def cut_share(self) -> float:
-        """Cut edges of all parts over all edges, 0 to 1."""
+        """The fraction of all edges that are cut, 0 to 1."""
         return float(self.cut_edges.sum() / max(self.in_edges.sum(), 1))
 
     def __str__(self) -> str:
         columns = [self.vertices, self.in_edges, self.cut_edges, self.ghosts, self.num_bytes]
         rows: list[tuple[str, ...]] = [("part", "vertices", "in-edges", "cut edges", "ghosts", "bytes")]
-        rows += [(str(part), *(f"{column[part]:,}" for column in columns)) for part in range(self.num_parts)]
+        rows += [
+            (str(part), *(f"{column[part]:,}" for column in columns)) for part in range(self.num_partitions)
+        ]
         rows.append(("all", *(f"{column.sum():,}" for column in columns)))
         widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
         lines = [
@@ -71,7 +73,7 @@ class PartitionReport:
 
 
 def measure(graph: Graph, assignment: Assignment) -> PartitionReport:
-    """Count what each part of a partition would hold.
+    """Count what each partition of a graph holds.
 
     Collective; the same report on all ranks. O(edges of a rank) time, O(vertices) memory.
 
@@ -89,24 +91,24 @@ def measure(graph: Graph, assignment: Assignment) -> PartitionReport:
             f"the assignment is of {assignment.num_vertices:,} vertices and the graph has "
             f"{graph.num_vertices:,}. Partition this graph first."
         )
-    num_parts = assignment.num_parts
+    num_partitions = assignment.num_partitions
     owner_of, degrees = _owner_lookup(graph, assignment), graph.out_degrees()
-    counts = np.zeros((4, num_parts), dtype=np.int64)
+    counts = np.zeros((4, num_partitions), dtype=np.int64)
     vertices, in_edges, cut_edges, ghosts = counts
-    for begin, end in _blocks(graph.offsets, num_parts):
+    for begin, end in _blocks(graph.offsets, num_partitions):
         owners = owner_of(np.arange(graph.first_row + begin, graph.first_row + end))
         rows = np.repeat(np.arange(end - begin), degrees[begin:end])
         readers = owner_of(graph.targets[int(graph.offsets[begin]) : int(graph.offsets[end])])
-        # A part sees the sources of its in-edges; those that it does not own are its ghosts. All edges of
-        # a source are in this block, so no pair of source and part is met twice.
-        seen = np.zeros((end - begin, num_parts), dtype=bool)
-        seen[rows, readers] = True
-        seen[np.arange(end - begin), owners] = False
-        vertices += np.bincount(owners, minlength=num_parts)
-        in_edges += np.bincount(readers, minlength=num_parts)
-        cut_edges += np.bincount(readers[readers != owners[rows]], minlength=num_parts)
-        ghosts += np.count_nonzero(seen, axis=0)
-    counts = graph.group.all_reduce(counts.ravel(), "sum").reshape(4, num_parts)
+        # The ghosts of a partition are the sources of its in-edges that it does not own. All edges of a source
+        # are in this block, so each pair of source and partition is counted once.
+        is_ghost = np.zeros((end - begin, num_partitions), dtype=bool)
+        is_ghost[rows, readers] = True
+        is_ghost[np.arange(end - begin), owners] = False
+        vertices += np.bincount(owners, minlength=num_partitions)
+        in_edges += np.bincount(readers, minlength=num_partitions)
+        cut_edges += np.bincount(readers[readers != owners[rows]], minlength=num_partitions)
+        ghosts += np.count_nonzero(is_ghost, axis=0)
+    counts = graph.group.all_reduce(counts.ravel(), "sum").reshape(4, num_partitions)
     vertices, in_edges, cut_edges, ghosts = counts
     num_bytes = _estimate_bytes(graph, vertices, in_edges, ghosts)
     return PartitionReport(vertices, in_edges, cut_edges, ghosts, num_bytes)
@@ -122,12 +124,12 @@ def _balance(counts: NDArray[np.int64]) -> float:
     return float(counts.max() / counts.mean()) if counts.any() else 1.0
 
 
-def _blocks(offsets: NDArray[np.unsignedinteger], num_parts: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of rows that bound the memory of one step: few edges, few pairs of row and part."""
+def _blocks(offsets: NDArray[np.unsignedinteger], num_partitions: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of rows that bound a step's memory: its edges and its pairs of row and partition."""
     begin, num_rows = 0, offsets.size - 1
     while begin < num_rows:
         by_edges = int(np.searchsorted(offsets, offsets[begin] + np.uint64(_BLOCK_EDGES), side="right")) - 1
-        end = min(by_edges, begin + _BLOCK_PAIRS // num_parts, num_rows)
+        end = min(by_edges, begin + _BLOCK_PAIRS // num_partitions, num_rows)
         end = max(end, begin + 1)
         yield begin, end
         begin = end
@@ -136,7 +138,7 @@ def _blocks(offsets: NDArray[np.unsignedinteger], num_parts: int) -> Iterator[tu
 def _owner_lookup(
     graph: Graph, assignment: Assignment
 ) -> Callable[[NDArray[np.integer]], NDArray[np.integer]]:
-    """Return owner_of, through a table where the rank has more edges than the graph has vertices."""
+    """Return owner_of, by a table if the rank has more edges than the graph has vertices."""
     if graph.targets.size < graph.num_vertices:
         return lambda gids: assignment.owner_of(gids.astype(np.int64, copy=False))
     table = assignment.owner_of(np.arange(graph.num_vertices))

@@ -1,17 +1,16 @@
-"""The edge schedule's pass on CPU cores: one work item an edge; `cpu.py` says what loops share.
-
-carried    (rows: [pieces], slots: [pieces]): what pieces found of rows that begin in a piece before
-"""
+"""The edge schedule's pass on CPU cores: one work item an edge, each in-edge tested whether its source sent."""
 
 from __future__ import annotations
 
-from sigps.kernels.cpu.loops import HEARD, ONE, SEVEN, THREE, Functions, Loop
+from sigps.kernels.cpu.arguments import HAS_MESSAGES, RETIRED
+from sigps.kernels.cpu.functions import ONE, Functions, Loop
+from sigps.kernels.cpu.pull import SEVEN, THREE
 
 __all__ = ["combine_edges"]
 
 
 def combine_edges(f: Functions) -> Loop:
-    """Combine what in-edges begin..end bring into inboxes that are empty; every edge is asked whether its source sent.
+    """Combine the messages of in-edges begin..end into inboxes that are empty.
 
     `v` is the row of edge `begin`. A row's inbox belongs to the piece that has the row's first edge, which lists the
     row in `touched`; the piece's share of a row that begins before it goes to `carried`, at `piece`.
@@ -21,10 +20,12 @@ def combine_edges(f: Functions) -> Loop:
     deliver, merge, load_record, load_columns = f.deliver, f.merge, f.load_record, f.load_columns
     store_slots, may_retire = f.store_slots, f.may_retire
 
-    def combine_edges(begin, end, v, piece, job, pull, own, fields, read, empty, inbox, touched, carried):
-        offsets, sources, columns = pull
-        bits, records = read
-        has, slots = inbox
+    def combine_edges(
+        begin, end, v, piece, arguments, in_edges, owned, fields, outbox, empty, inbox, touched, carried
+    ):
+        offsets, sources, columns = in_edges.offsets, in_edges.ends, in_edges.columns
+        bits, records = outbox.sent, outbox.records
+        ids = owned.ids
         count, carries = 0, False
         e = begin
         while e < end:
@@ -32,36 +33,36 @@ def combine_edges(f: Functions) -> Loop:
                 v += ONE
             last = min(end, offsets[v + ONE])
             share = empty
-            is_heard = False
-            if may_retire and fields[0][v] == 2:
+            has = False
+            if may_retire and fields.status[v] == RETIRED:
                 e = last
-            while e < last and not is_heard:
+            while e < last and not has:
                 s = sources[e]
                 if (bits[s >> THREE] >> (s & SEVEN)) & 1:
                     passes, value = deliver(
-                        job, load_record(records, s), own[0], s, v, load_columns(columns, e)
+                        arguments, load_record(records, s), ids, s, v, load_columns(columns, e)
                     )
                     if passes:
                         share = merge(empty, False, value)
-                        is_heard = True
+                        has = True
                 e += ONE
             for i in range(e, last):
                 s = sources[i]
                 if (bits[s >> THREE] >> (s & SEVEN)) & 1:
                     passes, value = deliver(
-                        job, load_record(records, s), own[0], s, v, load_columns(columns, i)
+                        arguments, load_record(records, s), ids, s, v, load_columns(columns, i)
                     )
                     if passes:
                         share = merge(share, True, value)
-            if is_heard and offsets[v] < begin:
-                store_slots(carried[1], piece, share)
-                carried[0][piece] = v
+            if has and offsets[v] < begin:
+                store_slots(carried.slots, piece, share)
+                carried.rows[piece] = v
                 carries = True
-            elif is_heard:
-                store_slots(slots, v, share)
+            elif has:
+                store_slots(inbox.slots, v, share)
                 touched[count] = v
-                count += has[v] == 0
-                has[v] |= HEARD
+                count += inbox.state[v] == 0
+                inbox.state[v] |= HAS_MESSAGES
             e = last
         return count, carries
 

@@ -1,91 +1,104 @@
-"""The pull of monotone programs (`compiler/monotone.py`) on CPU cores; `cpu.py` says what loops share.
+"""Pulls of monotone programs (`compiler/proofs/monotone.py`) on CPU cores: only better keys are looked for.
 
-records    the last record of every vertex, [n + g]: the worst value where there never was one
-reach      (records: [1], columns: ([n], ...)): the best of what was said in the last superstep, and of each
-           column that goes into keys the best value among a vertex's in-edges
+`records` are the last records of every vertex, [n + g]: the worst value where there never was one.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from sigps.kernels.cpu.loops import ONE, Functions, Loop
+from sigps.kernels.cpu.functions import ONE, Functions, Loop
 
-__all__ = ["gather_better", "gather_better_first", "keep_last"]
+__all__ = ["gather_better", "gather_better_first", "store_last"]
 
 
 def gather_better(f: Functions) -> Loop:
     """Pull: owned vertices begin..end look for a better key in their in-neighbours' last records, and compute.
 
-    Nobody is asked who sent: a record that was heard before is no better than what is known, nor is the worst value of
-    one that never was written. Few keys are as good as the best so far, so one comparison ends with most edges.
-    A vertex that the best of what was said would not improve along its best in-edge is passed over.
+    No sender filter is needed: a record that was read before is no better than the current value, nor is the worst
+    value of one that never was written. Few keys are as good as the best so far, so one comparison ends with most
+    edges. A vertex that `bound` would not improve along its best in-edge is skipped.
     """
     return _gather(f, is_first=False)
 
 
 def gather_better_first(f: Functions) -> Loop:
-    """The same for all vertices; the column of `reach` comes filled with the worst value, and gets the right ones."""
+    """The same for all vertices; the key column of `bound` holds the worst value, and is filled with the right ones."""
     return _gather(f, is_first=True)
 
 
 def _gather(f: Functions, is_first: bool) -> Loop:
     deliver, merge, load_record, load_columns = f.deliver, f.merge, f.load_record, f.load_columns
-    known, is_better, run, commit = f.known, f.is_better, f.run, f.commit
-    added = f.added
+    current, is_better, compute_vertex, commit = f.current, f.is_better, f.compute_vertex, f.commit
+    key_column = f.key_column
 
-    def gather_better(begin, end, job, pull, own, fields, records, write, empty, reach, given, total):
-        offsets, sources, columns = pull
-        ids = own[0]
+    def gather_better(
+        begin,
+        end,
+        arguments,
+        in_edges,
+        owned,
+        fields,
+        records,
+        next_outbox,
+        empty,
+        bound,
+        contributions,
+        total,
+    ):
+        offsets, sources, columns = in_edges.offsets, in_edges.ends, in_edges.columns
+        ids = owned.ids
         ran, active, senders, sent_edges = 0, 0, 0, np.int64(0)
         for v in range(begin, end):
-            best = known(fields[1], v)
+            best = current(fields.states, v)
             if is_first:
-                best_column = reach[1][added][v]
+                best_column = bound.columns[key_column][v]
             else:
-                _, value = deliver(job, load_record(reach[0], 0), ids, v, v, load_columns(reach[1], v))
+                _, value = deliver(
+                    arguments, load_record(bound.records, 0), ids, v, v, load_columns(bound.columns, v)
+                )
                 if not is_better(value[0], best):
                     continue
             slots = empty
             has = False
             for e in range(offsets[v], offsets[v + ONE]):
                 s = sources[e]
-                _, value = deliver(job, load_record(records, s), ids, s, v, load_columns(columns, e))
+                _, value = deliver(arguments, load_record(records, s), ids, s, v, load_columns(columns, e))
                 key = value[0]
                 if not is_better(best, key) and (has or is_better(key, best)):
                     slots = merge(slots, has, value)
                     best = slots[0]
                     has = True
                 if is_first:
-                    column = columns[added][e]
+                    column = columns[key_column][e]
                     best_column = column if is_better(column, best_column) else best_column
             if is_first:
-                reach[1][added][v] = best_column
+                bound.columns[key_column][v] = best_column
             if not has:
                 continue
-            outcome = run(v, job, own, fields, slots, has, ())
-            is_active, is_sender, total = commit(v, outcome, own, fields, write, given, total)
+            outcome = compute_vertex(v, arguments, owned, fields, slots, has, ())
+            is_active, is_sender, total = commit(v, outcome, owned, fields, next_outbox, contributions, total)
             ran += 1
             active += is_active
             senders += is_sender
             if is_sender:
-                sent_edges += np.int64(own[2][v])
+                sent_edges += np.int64(owned.out_degrees[v])
         return (ran, active, senders, sent_edges), total
 
     return gather_better
 
 
-def keep_last(f: Functions) -> Loop:
-    """Bring what vertices begin..end said from the records written to those kept; return the best key of all."""
-    load_record, store_record, is_better, said = f.load_record, f.store_record, f.is_better, f.said
+def store_last(f: Functions) -> Loop:
+    """Copy the records that vertices begin..end sent to `last_records`; return the best key of `best` and these."""
+    load_record, store_record, is_better, key_field = f.load_record, f.store_record, f.is_better, f.key_field
 
-    def keep_last(begin, end, sent, written, kept, best):
+    def store_last(begin, end, next_outbox, last_records, best):
         for v in range(begin, end):
-            if sent[v] != 0:
-                record = load_record(written, v)
-                store_record(kept, v, record)
-                if is_better(record[said], best):
-                    best = record[said]
+            if next_outbox.sent[v] != 0:
+                record = load_record(next_outbox.records, v)
+                store_record(last_records, v, record)
+                if is_better(record[key_field], best):
+                    best = record[key_field]
         return best
 
-    return keep_last
+    return store_last

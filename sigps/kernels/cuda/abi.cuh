@@ -20,7 +20,7 @@
 //   SIGPS_WALKS                 1: compute() walks its vertex's out-edges
 //   SIGPS_BY_WARP               1: all lanes of a warp run compute() together
 //   SIGPS_LISTED                1: compute() reads a list, nothing combines
-//   SIGPS_MAILBOX               1: compute() posts its messages, no record
+//   SIGPS_DIRECT                1: compute() sends direct messages, no record
 //   SIGPS_EARLY_EXIT            1: the first message that passes, in the order
 //                               of in-edges, decides all slots
 //
@@ -46,34 +46,35 @@ enum Op { SUM = 0, MIN = 1, MAX = 2, ANY = 3, ALL = 4, USER = 5 };
 // What does not change while a kernel runs, but for the values it points to.
 // n: owned vertices; g: ghosts, which follow them. Edge columns have the order
 // of the edges they belong to.
-struct Job {
+struct Arguments {
   int64_t num_vertices; // of the whole graph, as are its edges
   int64_t num_edges;
-  const void *params;            // a cell each
-  const void *aggregates;        // a cell each: what last superstep gave
-  const void *ids;               // [n + g] SIGPS_ID
-  const uint32_t *out_degrees;   // [n]
-  const uint32_t *in_degrees;    // [n]
-  const void *columns[8];        // [in-edges] each, that messages need
-  void *states[32];              // [n] each
-  const uint64_t *out_offsets;   // [n + 1], where compute() walks out-edges;
-                                 // then of copied rows of remote neighbours
-  const uint32_t *out_gids;      // [out-edges, copied edges] global ids
-  const int64_t *out_ids;        // [out-edges] user ids
-  const void *out_columns[8];    // [out-edges] each, that compute() reads
-  const uint32_t *out_rows;      // [out-edges] the target's row: a local id,
-                                 // or n and more for a copied one
-  const int64_t *reverse;        // [out-edges] the first edge back, in that row
-  void *own[16];                 // [out-edges] each: edge states
-  void *seen[16];                // [out-edges, copied edges] the same as the
-                                 // superstep began
-  void *lists[16];               // [messages] each: a field of all messages
-  unsigned long long *num_mails; // also counts those there was no room for
-  uint64_t mail_room;
-  uint8_t *mail_kinds;    // [mail_room] 0: the target is a global id, 1: user
-  int64_t *mail_targets;  // [mail_room]
-  uint32_t *mail_senders; // [mail_room] local ids
-  void *mail_messages;    // [mail_room] Message
+  const void *params;          // a cell each
+  const void *aggregates;      // a cell each: what last superstep gave
+  const void *ids;             // [n + g] SIGPS_ID
+  const uint32_t *out_degrees; // [n]
+  const uint32_t *in_degrees;  // [n]
+  const void *columns[8];      // [in-edges] each, that messages need
+  void *states[32];            // [n] each
+  const uint64_t *out_offsets; // [n + 1], where compute() walks out-edges;
+                               // then of copied rows of remote neighbours
+  const uint32_t *out_gids;    // [out-edges, copied edges] global ids
+  const int64_t *out_ids;      // [out-edges] user ids
+  const void *out_columns[8];  // [out-edges] each, that compute() reads
+  const uint32_t *out_rows;    // [out-edges] the target's row: a local id,
+                               // or n and more for a copied one
+  const int64_t *reverse;      // [out-edges] the first edge back, in that row
+  void *pending[16];   // [out-edges] each: edge states, of this superstep
+  void *committed[16]; // [out-edges, copied edges] the same, as of the
+                       // superstep's begin
+  void *lists[16];     // [messages] each: a field of all messages
+  unsigned long long *num_direct; // also counts those there was no room for
+  uint64_t direct_capacity;
+  uint8_t
+      *direct_kinds; // [direct_capacity] 0: the target is a global id, 1: user
+  int64_t *direct_targets;  // [direct_capacity]
+  uint32_t *direct_senders; // [direct_capacity] local ids
+  void *direct_messages;    // [direct_capacity] Message
 };
 
 template <int ALIGN> struct WordOf {
@@ -128,7 +129,7 @@ __device__ inline Totals identity_totals() {
 // local memory: once inlined, it is registers. None of them synchronises, but a
 // warp with SIGPS_BY_WARP, and only compute writes memory that is not its
 // caller's: the states of its vertex, what this keeps on its out-edges
-// (job->own), and mail.
+// (arguments->pending), and direct messages.
 extern "C" {
 
 // Runs compute() of one owned vertex and writes its new state. Writes `record`
@@ -136,23 +137,24 @@ extern "C" {
 // SIGPS_BY_WARP all lanes of a warp call it, for the same vertex and with the
 // same values behind all pointers; all write the same, and get the same.
 #if SIGPS_LISTED
-// The messages are positions begin..end of job->lists.
-__device__ uint32_t sigps_compute_listed(const sigps::Job *job,
+// The messages are positions begin..end of arguments->lists.
+__device__ uint32_t sigps_compute_listed(const sigps::Arguments *arguments,
                                          int64_t superstep, uint32_t vertex,
                                          int64_t begin, int64_t end,
                                          void *record, void *given);
 
-// Puts a message at a position of job->lists.
-__device__ void sigps_list(const sigps::Job *job, int64_t position,
+// Puts a message at a position of arguments->lists.
+__device__ void sigps_list(const sigps::Arguments *arguments, int64_t position,
                            const void *message);
 #else
 // Reads `inbox`, a row of slots, only where `has` tells that there is one.
-__device__ uint32_t sigps_compute(const sigps::Job *job, int64_t superstep,
-                                  uint32_t vertex, const void *inbox,
-                                  uint32_t has, void *record, void *given);
+__device__ uint32_t sigps_compute(const sigps::Arguments *arguments,
+                                  int64_t superstep, uint32_t vertex,
+                                  const void *inbox, uint32_t has, void *record,
+                                  void *given);
 
 // Makes a message, posted in superstep - 1, into one value of every slot.
-__device__ void sigps_lift(const sigps::Job *job, int64_t superstep,
+__device__ void sigps_lift(const sigps::Arguments *arguments, int64_t superstep,
                            const void *message, void *value);
 
 // Combines a value into `into`, which holds something only where `has`.
@@ -161,12 +163,13 @@ __device__ void sigps_merge(void *into, uint32_t has, const void *value);
 
 // Makes a sender's record into what one edge brings its target: one value of
 // every slot, or a message where they are listed. `superstep` is the sender's,
-// `edge` a position in job->columns; source and target may be ghosts. Returns 0
-// where the edge brings nothing; `value` is then undefined. Without a record
-// that tells more (SIGPS_MAILBOX) no edge brings anything.
-__device__ uint32_t sigps_deliver(const sigps::Job *job, int64_t superstep,
-                                  const void *record, uint32_t source,
-                                  uint32_t target, uint64_t edge, void *value);
+// `edge` a position in arguments->columns; source and target may be ghosts.
+// Returns 0 where the edge brings nothing; `value` is then undefined. Without a
+// record that tells more (SIGPS_DIRECT) no edge brings anything.
+__device__ uint32_t sigps_deliver(const sigps::Arguments *arguments,
+                                  int64_t superstep, const void *record,
+                                  uint32_t source, uint32_t target,
+                                  uint64_t edge, void *value);
 
 // Adds one vertex's contributions, or another sum of them, to totals.
 __device__ void sigps_fold(void *total, const void *given);

@@ -38,11 +38,12 @@ struct ClusterMemory {
 
 extern __shared__ uint4 cluster_lists[];
 
-// Those who got a message, [few_messages], by the parity of the superstep.
+// Those who got a message, [small_frontier_messages], by the parity of the
+// superstep.
 __device__ inline uint32_t *listed_targets(const Lease &lease,
                                            int64_t superstep) {
   return reinterpret_cast<uint32_t *>(cluster_lists) +
-         (superstep & 1) * lease.few_messages;
+         (superstep & 1) * lease.small_frontier_messages;
 }
 
 // Where another block of the cluster has what this one has at `mine`.
@@ -69,10 +70,12 @@ __device__ inline Report sum_over_warp(Report report) {
 // threads of the cluster. What any of them wrote before is read by all after
 // it; one warp fences for its block.
 __device__ inline void report_and_wait(ClusterMemory &memory,
-                                       const Tally &tally, int64_t next) {
-  Report mine = sum_over_warp({0, tally.ran | tally.senders << 16,
-                               tally.active | (tally.retired_edges != 0) << 16,
-                               uint32_t(tally.sent_edges)});
+                                       const ThreadCounters &counted,
+                                       int64_t next) {
+  Report mine =
+      sum_over_warp({0, counted.ran | counted.senders << 16,
+                     counted.active | (counted.retired_edges != 0) << 16,
+                     uint32_t(counted.sent_edges)});
   if (lane_id() == 0)
     memory.of_warps[threadIdx.x / 32] = mine;
   __syncthreads();
@@ -133,7 +136,7 @@ __device__ inline void list_targets(const Lease &lease, ClusterMemory &memory,
   if (lane_id() == 0)
     at = atomicAdd(&memory.num_targets[superstep & 1], __popc(those));
   at = __shfl_sync(ALL_LANES, at, 0) + __popc(those & ((1u << lane_id()) - 1));
-  if (is_first && at < lease.few_messages)
+  if (is_first && at < lease.small_frontier_messages)
     listed_targets(lease, superstep)[at] = target;
   else if (is_first)
     lease.targets[atomicAdd(&lease.control->num_targets.value, 1)] = target;
@@ -162,8 +165,8 @@ __device__ inline void take_over(const Lease &lease, const Plan &plan,
 __device__ inline void hand_back(const Lease &lease, const Plan &plan,
                                  ClusterMemory &memory) {
   const uint32_t *targets = listed_targets(lease, plan.superstep);
-  uint32_t count =
-      min(memory.num_targets[plan.superstep & 1], lease.few_messages);
+  uint32_t count = min(memory.num_targets[plan.superstep & 1],
+                       lease.small_frontier_messages);
   uint32_t rounds = (count + blockDim.x - 1) / blockDim.x;
   for (uint32_t round = 0; round < rounds; round++) {
     uint32_t i = round * blockDim.x + threadIdx.x;
@@ -174,7 +177,8 @@ __device__ inline void hand_back(const Lease &lease, const Plan &plan,
 
 // Computes whoever got a message, and pushes what it sends.
 __device__ inline void compute_and_push(const Lease &lease, const Plan &plan,
-                                        ClusterMemory &memory, Tally &tally) {
+                                        ClusterMemory &memory,
+                                        ThreadCounters &counted) {
   const Report *reports = memory.of_blocks[plan.superstep & 1];
   Joined lists = join(reports[lane_id() % MOST_BLOCKS].num_targets);
   Route route{plan.superstep + 1, 1 - plan.inbox_at};
@@ -194,7 +198,7 @@ __device__ inline void compute_and_push(const Lease &lease, const Plan &plan,
     if (lane_id() < width && i < lists.total) {
       v = *at;
       row = row_of(lease.out_edges, v); // on its way while the vertex computes
-      sends = open_and_run(lease, plan, v, tally);
+      sends = open_and_run(lease, plan, v, counted);
     }
     __syncwarp(); // records that other lanes read
     scatter_tile<false>(lease, plan, route, v, sends ? row : EMPTY_ROW, list);
@@ -219,23 +223,26 @@ __device__ inline bool goes_on(const Lease &lease, const Counters &done,
                                uint32_t num_targets, Plan &plan) {
   uint32_t inbox_at = 1 - plan.inbox_at;
   if (done.ran > 0 && done.active == 0 && done.sent_edges > 0 &&
-      done.sent_edges <= lease.few_messages && plan.superstep + 1 < lease.end) {
+      done.sent_edges <= lease.small_frontier_messages &&
+      plan.superstep + 1 < lease.end) {
     plan.superstep++;
     plan.inbox_at = inbox_at;
     plan.any_retired |= done.retired_edges > 0;
     plan.mean_degree = __fdividef(done.sent_edges, done.senders);
-    plan.few++;
+    plan.num_small++;
     return true;
   }
-  uint32_t few = plan.few;
+  uint32_t num_small = plan.num_small;
   plan = planned(lease, plan, done, num_targets, 0);
   plan.inbox_at = inbox_at;
   plan.delivered = 1;
   plan.has_lists = 0;
   plan.direction = PUSH;
-  plan.sweeps = done.active > 0;
-  plan.few =
-      done.active == 0 && done.sent_edges <= lease.few_messages ? few + 1 : 0;
+  plan.full_scan = done.active > 0;
+  plan.num_small =
+      done.active == 0 && done.sent_edges <= lease.small_frontier_messages
+          ? num_small + 1
+          : 0;
   return false;
 }
 
@@ -260,23 +267,23 @@ __device__ inline void run_cluster(const Lease &lease) {
   wait_for_cluster(); // nobody writes into memory that is not empty yet
   if (records)
     lease.control->num_stats = 0;
-  if (plan.ended || plan.superstep >= lease.end || plan.few == 0)
+  if (plan.ending || plan.superstep >= lease.end || plan.num_small == 0)
     return;
   take_over(lease, plan, memory);
-  report_and_wait(memory, empty_tally(), plan.superstep);
+  report_and_wait(memory, zero_counters(), plan.superstep);
   bool is_mine = true;
   while (is_mine) {
     if (threadIdx.x == 0) // reported; counted up again in the next superstep
       memory.num_targets[plan.superstep & 1] = 0;
-    Tally tally = empty_tally();
-    compute_and_push(lease, plan, memory, tally);
+    ThreadCounters counted = zero_counters();
+    compute_and_push(lease, plan, memory, counted);
     if (HAS_AGGREGATES) {
-      Totals totals = fold_block(tally.totals);
+      Totals totals = fold_block(counted.totals);
       if (threadIdx.x == 0)
         lease.totals[blockIdx.x] = totals;
     }
     int64_t superstep = plan.superstep;
-    report_and_wait(memory, tally, superstep + 1);
+    report_and_wait(memory, counted, superstep + 1);
     uint32_t num_targets;
     Counters done = add_up(memory, superstep + 1, num_targets);
     if (HAS_AGGREGATES)

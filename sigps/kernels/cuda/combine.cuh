@@ -12,7 +12,7 @@ constexpr uint32_t ALL_LANES = 0xffffffff;
 __device__ inline uint32_t lane_id() { return threadIdx.x % 32; }
 
 #if SIGPS_LISTED
-// The messages of a vertex: positions begin..end of the job's lists.
+// The messages of a vertex: positions begin..end of the arguments's lists.
 struct Inbox {
   int64_t begin, end;
   uint32_t has;
@@ -22,10 +22,11 @@ __device__ inline Inbox listed(int64_t begin, int64_t end) {
   return {begin, end, end > begin};
 }
 
-__device__ inline uint32_t compute(const Job &job, int64_t superstep,
-                                   uint32_t v, const Inbox &inbox,
-                                   Record *record, Totals *given) {
-  return sigps_compute_listed(&job, superstep, v, inbox.begin, inbox.end,
+__device__ inline uint32_t compute(const Arguments &arguments,
+                                   int64_t superstep, uint32_t v,
+                                   const Inbox &inbox, Record *record,
+                                   Totals *given) {
+  return sigps_compute_listed(&arguments, superstep, v, inbox.begin, inbox.end,
                               record, given);
 }
 #else
@@ -35,11 +36,12 @@ struct Inbox {
   uint32_t has;
 };
 
-__device__ inline uint32_t compute(const Job &job, int64_t superstep,
-                                   uint32_t v, const Inbox &inbox,
-                                   Record *record, Totals *given) {
-  return sigps_compute(&job, superstep, v, &inbox.slots, inbox.has, record,
-                       given);
+__device__ inline uint32_t compute(const Arguments &arguments,
+                                   int64_t superstep, uint32_t v,
+                                   const Inbox &inbox, Record *record,
+                                   Totals *given) {
+  return sigps_compute(&arguments, superstep, v, &inbox.slots, inbox.has,
+                       record, given);
 }
 
 __device__ inline Inbox empty_inbox() {
@@ -147,10 +149,10 @@ template <> struct BitsOf<8> {
 };
 
 template <int OP, class T>
-__device__ inline void combine_native(void *place, const void *given) {
+__device__ inline void combine_native(void *address, const void *given) {
   using Signed = typename BitsOf<sizeof(T)>::Signed;
   using Unsigned = typename BitsOf<sizeof(T)>::Unsigned;
-  T *at = static_cast<T *>(place);
+  T *at = static_cast<T *>(address);
   T value;
   memcpy(&value, given, sizeof(T));
   if constexpr (OP == ANY) {

@@ -83,12 +83,13 @@ __device__ inline void pass_edges(const Lease &lease, const Plan &plan) {
 }
 
 __device__ inline void pass_and_compute(const Lease &lease, const Plan &plan,
-                                        uint32_t &generation, Tally &tally) {
-  if (plan.asking != NOBODY) {
+                                        uint32_t &generation,
+                                        ThreadCounters &counted) {
+  if (plan.sender_filter != SENDERS_NONE) {
     pass_edges(lease, plan);
     wait_for_all(&lease.control->barrier, generation);
   }
-  sweep(lease, plan, tally);
+  scan_all(lease, plan, counted);
 }
 #endif
 

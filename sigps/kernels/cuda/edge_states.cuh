@@ -1,5 +1,5 @@
 // What vertices wrote to their out-edges in a superstep, shown to all others:
-// job.own copied to job.seen, the rows of those that ran.
+// arguments.pending copied to arguments.committed, the rows of those that ran.
 //
 // Schedule: 32 vertices of many in-edges a block, of fewer a warp. Rows of
 // vertices that follow each other lie together and are copied as one. Every row
@@ -13,44 +13,46 @@
 namespace sigps {
 
 template <class T>
-__device__ inline void copy_span(const void *own, void *seen, uint64_t begin,
-                                 uint64_t end, uint32_t i, uint32_t stride) {
-  const T *from = static_cast<const T *>(own);
-  T *to = static_cast<T *>(seen);
+__device__ inline void copy_span(const void *pending, void *committed,
+                                 uint64_t begin, uint64_t end, uint32_t i,
+                                 uint32_t stride) {
+  const T *from = static_cast<const T *>(pending);
+  T *to = static_cast<T *>(committed);
   for (uint64_t at = begin + i; at < end; at += stride)
     to[at] = from[at];
 }
 
 // Shows the rows of a word's vertices, by threads i of `stride`.
-__device__ inline void show_rows(const Lease &lease, uint32_t word, uint32_t i,
-                                 uint32_t stride) {
-  const Job &job = lease.in;
+__device__ inline void commit_rows(const Lease &lease, uint32_t word,
+                                   uint32_t i, uint32_t stride) {
+  const Arguments &arguments = lease.in;
   uint32_t bits = lease.wrote[word];
   while (bits != 0) {
     uint32_t first = __ffs(bits) - 1;
     uint32_t others = ~(bits >> first);
     uint32_t count = others == 0 ? 32 : __ffs(others) - 1;
-    uint64_t begin = job.out_offsets[word * 32 + first];
-    uint64_t end = job.out_offsets[word * 32 + first + count];
-#define SIGPS_SHOW(k, type)                                                    \
-  copy_span<type>(job.own[k], job.seen[k], begin, end, i, stride);
-    SIGPS_EACH_EDGE_STATE(SIGPS_SHOW)
+    uint64_t begin = arguments.out_offsets[word * 32 + first];
+    uint64_t end = arguments.out_offsets[word * 32 + first + count];
+#define SIGPS_COMMIT(k, type)                                                  \
+  copy_span<type>(arguments.pending[k], arguments.committed[k], begin, end, i, \
+                  stride);
+    SIGPS_EACH_EDGE_STATE(SIGPS_COMMIT)
     bits = count == 32 ? 0 : bits & ~(((1u << count) - 1) << first);
   }
 }
 
-__device__ inline void show_edge_states(const Lease &lease) {
+__device__ inline void commit_edge_states(const Lease &lease) {
   uint32_t words = (lease.num_owned + 31) / 32;
-  uint32_t heavy = min(words, lease.in_edges.num_heavy / 32);
-  for (uint32_t word = blockIdx.x; word < heavy; word += gridDim.x) {
-    show_rows(lease, word, threadIdx.x, blockDim.x);
+  uint32_t block_words = min(words, lease.in_edges.num_csr_rows / 32);
+  for (uint32_t word = blockIdx.x; word < block_words; word += gridDim.x) {
+    commit_rows(lease, word, threadIdx.x, blockDim.x);
     __syncthreads();
     if (threadIdx.x == 0)
       lease.wrote[word] = 0;
   }
-  for (uint32_t word = heavy + spread_warp(); word < words;
+  for (uint32_t word = block_words + spread_warp(); word < words;
        word += threads_of_grid() / 32) {
-    show_rows(lease, word, lane_id(), 32);
+    commit_rows(lease, word, lane_id(), 32);
     __syncwarp();
     if (lane_id() == 0)
       lease.wrote[word] = 0;

@@ -3,14 +3,14 @@
 // walk a row reads 128 bytes at a time (SELL-32; Kreutzer et al., SIAM J. Sci.
 // Comput. 36, 2014).
 //
-// Rows are in descending order of their degree; num_heavy is a multiple of 32.
-// Within a row edges keep their order. A slice is as wide as its longest row,
-// and what lies beyond the end of a shorter one is never read.
+// Rows are in descending order of their degree; num_csr_rows is a multiple
+// of 32. Within a row edges keep their order. A slice is as wide as its longest
+// row, and what lies beyond the end of a shorter one is never read.
 //
-//   offsets: [num_heavy + 1]            position of each heavy row's first edge
-//   slices:  [num_rows / 32 rounded up, less num_heavy / 32, + 1]
-//   ends:    [slices[last]]             local id of each edge's other end
-//   degrees: [num_rows]
+//   offsets: [num_csr_rows + 1]            position of each heavy row's first
+//   edge slices:  [num_rows / 32 rounded up, less num_csr_rows / 32, + 1] ends:
+//   [slices[last]]             local id of each edge's other end degrees:
+//   [num_rows]
 
 #pragma once
 
@@ -23,7 +23,7 @@ struct Edges {
   const uint64_t *slices;
   const uint32_t *ends;
   const uint32_t *degrees;
-  uint32_t num_heavy;
+  uint32_t num_csr_rows;
   uint32_t num_rows;
 };
 
@@ -37,9 +37,9 @@ struct RowOfEdges {
 constexpr RowOfEdges EMPTY_ROW = {0, 0, 0};
 
 __device__ inline RowOfEdges row_of(const Edges &edges, uint32_t v) {
-  if (v < edges.num_heavy)
+  if (v < edges.num_csr_rows)
     return {edges.offsets[v], 1, edges.degrees[v]};
-  uint32_t slice = (v - edges.num_heavy) / 32;
+  uint32_t slice = (v - edges.num_csr_rows) / 32;
   return {edges.slices[slice] + v % 32, 32, edges.degrees[v]};
 }
 

@@ -19,15 +19,15 @@
 
 namespace sigps {
 
-extern __shared__ uint4 near_memory[]; // records, then bits
+extern __shared__ uint4 shared_cache[]; // records, then bits
 
 // What a pull reads; the same for every edge of a superstep.
 struct Outbox {
   const uint32_t *sent;
   const Record *records;
-  uint32_t num_near_records; // of the first vertices, in near_memory
-  uint32_t num_near_bits;
-  uint32_t num_near_ghosts; // behind them
+  uint32_t num_cached_records; // of the first vertices, in shared_cache
+  uint32_t num_cached_bits;
+  uint32_t num_cached_ghosts; // behind them
   uint32_t first_hot;
 };
 
@@ -35,55 +35,55 @@ __device__ inline Outbox outbox_of(const Lease &lease, const Plan &plan) {
   int parity = plan.superstep & 1;
   return {lease.sent[parity],
           lease.records[parity],
-          HAS_RECORD ? lease.num_near_records : 0,
-          lease.num_near_bits,
-          SIGPS_PEERS && HAS_RECORD ? lease.num_near_ghosts : 0,
+          HAS_RECORD ? lease.num_cached_records : 0,
+          lease.num_cached_bits,
+          SIGPS_PEERS && HAS_RECORD ? lease.num_cached_ghosts : 0,
           lease.first_hot};
 }
 
-__device__ inline const uint32_t *near_bits(const Outbox &outbox) {
-  return reinterpret_cast<const uint32_t *>(near_memory) +
-         (outbox.num_near_records + outbox.num_near_ghosts) *
+__device__ inline const uint32_t *cached_bits(const Outbox &outbox) {
+  return reinterpret_cast<const uint32_t *>(shared_cache) +
+         (outbox.num_cached_records + outbox.num_cached_ghosts) *
              (sizeof(Record) / 4);
 }
 
 __device__ inline bool has_sent(const Outbox &outbox, uint32_t v) {
   uint32_t word;
-  if (v < outbox.num_near_bits)
-    word = near_bits(outbox)[v / 32];
+  if (v < outbox.num_cached_bits)
+    word = cached_bits(outbox)[v / 32];
   else
     word = outbox.sent[v / 32];
   return word >> (v % 32) & 1;
 }
 
 __device__ inline Record record_of(const Outbox &outbox, uint32_t v) {
-  if (sizeof(Record) % 4 == 0 && v < outbox.num_near_records)
-    return reinterpret_cast<const Record *>(near_memory)[v];
+  if (sizeof(Record) % 4 == 0 && v < outbox.num_cached_records)
+    return reinterpret_cast<const Record *>(shared_cache)[v];
   if (SIGPS_PEERS && sizeof(Record) % 4 == 0 &&
-      v - outbox.first_hot < outbox.num_near_ghosts)
+      v - outbox.first_hot < outbox.num_cached_ghosts)
     return reinterpret_cast<const Record *>(
-        near_memory)[outbox.num_near_records + v - outbox.first_hot];
+        shared_cache)[outbox.num_cached_records + v - outbox.first_hot];
   return outbox.records[v];
 }
 
 // Copies the first records and bits near, once a superstep. By whole blocks.
-template <Asking ASKING>
-__device__ inline void bring_near(const Outbox &outbox) {
-  uint32_t words = outbox.num_near_records * (sizeof(Record) / 4);
+template <SenderFilter FILTER>
+__device__ inline void fill_shared_cache(const Outbox &outbox) {
+  uint32_t words = outbox.num_cached_records * (sizeof(Record) / 4);
   const uint4 *records = reinterpret_cast<const uint4 *>(outbox.records);
   for (uint32_t i = threadIdx.x; i < words / 4; i += blockDim.x)
-    near_memory[i] = records[i];
+    shared_cache[i] = records[i];
   if (SIGPS_PEERS) {
     const uint4 *ghosts =
         reinterpret_cast<const uint4 *>(outbox.records + outbox.first_hot);
-    uint32_t more = outbox.num_near_ghosts * (sizeof(Record) / 4);
+    uint32_t more = outbox.num_cached_ghosts * (sizeof(Record) / 4);
     for (uint32_t i = threadIdx.x; i < more / 4; i += blockDim.x)
-      near_memory[words / 4 + i] = ghosts[i];
+      shared_cache[words / 4 + i] = ghosts[i];
     words += more;
   }
-  uint32_t *bits = reinterpret_cast<uint32_t *>(near_memory) + words;
-  if (ASKING == SOME)
-    for (uint32_t i = threadIdx.x; i < outbox.num_near_bits / 32;
+  uint32_t *bits = reinterpret_cast<uint32_t *>(shared_cache) + words;
+  if (FILTER == SENDERS_BITMAP)
+    for (uint32_t i = threadIdx.x; i < outbox.num_cached_bits / 32;
          i += blockDim.x)
       bits[i] = outbox.sent[i];
   __syncthreads();
@@ -91,7 +91,7 @@ __device__ inline void bring_near(const Outbox &outbox) {
 
 // What COUNT edges of a row bring into an inbox, `step` positions apart. All
 // that is far away is asked for before any of it is needed.
-template <Asking ASKING, int COUNT>
+template <SenderFilter FILTER, int COUNT>
 __device__ inline void receive(const Lease &lease, const Plan &plan,
                                const Outbox &outbox, uint32_t v,
                                uint64_t position, uint32_t step, Inbox &inbox) {
@@ -103,7 +103,7 @@ __device__ inline void receive(const Lease &lease, const Plan &plan,
     sources[k] = end_at(lease.in_edges, position + uint64_t(k) * step);
 #pragma unroll
   for (int k = 0; k < COUNT; k++)
-    sent[k] = ASKING == EVERYBODY || has_sent(outbox, sources[k]);
+    sent[k] = FILTER == SENDERS_ALL || has_sent(outbox, sources[k]);
   if (HAS_RECORD) {
 #pragma unroll
     for (int k = 0; k < COUNT; k++)
@@ -124,7 +124,7 @@ __device__ inline void receive(const Lease &lease, const Plan &plan,
 
 // The same for a whole row, or for the part of it that begins at `i` and goes
 // on every `stride` edges.
-template <Asking ASKING>
+template <SenderFilter FILTER>
 __device__ inline Inbox receive_all(const Lease &lease, const Plan &plan,
                                     const RowOfEdges &row, uint32_t v,
                                     uint32_t i, uint32_t stride) {
@@ -133,13 +133,13 @@ __device__ inline Inbox receive_all(const Lease &lease, const Plan &plan,
   constexpr int COUNT = 4;
   uint32_t step = stride * row.step;
   for (; i + (COUNT - 1) * stride < row.degree; i += COUNT * stride) {
-    receive<ASKING, COUNT>(lease, plan, outbox, v,
+    receive<FILTER, COUNT>(lease, plan, outbox, v,
                            row.first + uint64_t(i) * row.step, step, inbox);
     if (SIGPS_EARLY_EXIT && inbox.has)
       return inbox;
   }
   for (; i < row.degree; i += stride) {
-    receive<ASKING, 1>(lease, plan, outbox, v,
+    receive<FILTER, 1>(lease, plan, outbox, v,
                        row.first + uint64_t(i) * row.step, step, inbox);
     if (SIGPS_EARLY_EXIT && inbox.has)
       return inbox;
@@ -148,17 +148,17 @@ __device__ inline Inbox receive_all(const Lease &lease, const Plan &plan,
 }
 
 // A lane for each row of a slice, whose vertex has this status.
-template <Asking ASKING>
+template <SenderFilter FILTER>
 __device__ inline void gather_slice(const Lease &lease, const Plan &plan,
                                     uint32_t first_row, uint8_t status,
-                                    Tally &tally) {
+                                    ThreadCounters &counted) {
   uint32_t v = first_row + lane_id();
   Inbox inbox = empty_inbox();
-  if (ASKING != NOBODY && status != RETIRED)
+  if (FILTER != SENDERS_NONE && status != RETIRED)
     inbox =
-        receive_all<ASKING>(lease, plan, row_of(lease.in_edges, v), v, 0, 1);
+        receive_all<FILTER>(lease, plan, row_of(lease.in_edges, v), v, 0, 1);
   bool runs = inbox.has ? status != RETIRED : status == ACTIVE;
-  bool sends = run_vertices(lease, plan, runs, v, status, inbox, tally);
+  bool sends = run_vertices(lease, plan, runs, v, status, inbox, counted);
   uint32_t bits = __ballot_sync(ALL_LANES, sends);
   if (lane_id() == 0)
     lease.sent[(plan.superstep + 1) & 1][first_row / 32] = bits;
@@ -176,7 +176,7 @@ __device__ inline Inbox first_of_warp(Inbox inbox) {
   return first;
 }
 
-template <Asking ASKING>
+template <SenderFilter FILTER>
 __device__ inline Inbox gather_row_by_warp(const Lease &lease, const Plan &plan,
                                            uint32_t v) {
   RowOfEdges row = row_of(lease.in_edges, v);
@@ -185,31 +185,32 @@ __device__ inline Inbox gather_row_by_warp(const Lease &lease, const Plan &plan,
     Inbox inbox = empty_inbox();
     for (uint32_t i = 0; i < row.degree && !inbox.has; i += 32) {
       if (i + lane_id() < row.degree)
-        receive<ASKING, 1>(lease, plan, outbox, v, row.first + i + lane_id(), 1,
+        receive<FILTER, 1>(lease, plan, outbox, v, row.first + i + lane_id(), 1,
                            inbox);
       inbox = first_of_warp(inbox);
     }
     return inbox;
   }
-  return combine_warp(receive_all<ASKING>(lease, plan, row, v, lane_id(), 32));
+  return combine_warp(receive_all<FILTER>(lease, plan, row, v, lane_id(), 32));
 }
 
 constexpr uint32_t ROWS_OF_WARP = SIGPS_BY_WARP ? 1 : 8;
 
 // Eight rows one after another; then eight lanes compute. One row, where all
 // lanes compute together.
-template <Asking ASKING>
+template <SenderFilter FILTER>
 __device__ inline void gather_rows_by_warp(const Lease &lease, const Plan &plan,
-                                           uint32_t first_row, Tally &tally) {
+                                           uint32_t first_row,
+                                           ThreadCounters &counted) {
   uint32_t v = first_row + lane_id();
   bool is_mine = lane_id() < ROWS_OF_WARP && v < lease.num_owned;
   uint8_t status = is_mine ? lease.status[v] : uint8_t(RETIRED);
   Inbox mine = empty_inbox();
   uint32_t waiting = __ballot_sync(ALL_LANES, is_mine && status != RETIRED);
-  if (ASKING != NOBODY)
+  if (FILTER != SENDERS_NONE)
     for (; waiting != 0; waiting &= waiting - 1) {
       uint32_t row = __ffs(waiting) - 1;
-      Inbox inbox = gather_row_by_warp<ASKING>(lease, plan, first_row + row);
+      Inbox inbox = gather_row_by_warp<FILTER>(lease, plan, first_row + row);
 #pragma unroll
       for (int i = 0; i < Slots::NUM_WORDS; i++) {
         auto word = __shfl_sync(ALL_LANES, inbox.slots.words[i], 0);
@@ -221,7 +222,7 @@ __device__ inline void gather_rows_by_warp(const Lease &lease, const Plan &plan,
         mine.has = has;
     }
   bool runs = is_mine && (mine.has ? status != RETIRED : status == ACTIVE);
-  bool sends = run_vertices(lease, plan, runs, v, status, mine, tally);
+  bool sends = run_vertices(lease, plan, runs, v, status, mine, counted);
   uint32_t *sent = lease.sent[(plan.superstep + 1) & 1];
   uint32_t bits = __ballot_sync(ALL_LANES, sends);
   if (SIGPS_BY_WARP && sends)
@@ -230,12 +231,13 @@ __device__ inline void gather_rows_by_warp(const Lease &lease, const Plan &plan,
     reinterpret_cast<uint8_t *>(sent)[first_row / 8] = uint8_t(bits);
 }
 
-template <Asking ASKING>
+template <SenderFilter FILTER>
 __device__ inline void gather_row_by_block(const Lease &lease, const Plan &plan,
-                                           uint32_t v, Tally &tally) {
+                                           uint32_t v,
+                                           ThreadCounters &counted) {
   uint8_t status = lease.status[v];
   Inbox inbox = empty_inbox();
-  if (ASKING != NOBODY && status != RETIRED) {
+  if (FILTER != SENDERS_NONE && status != RETIRED) {
     RowOfEdges row = row_of(lease.in_edges, v);
     if (SIGPS_EARLY_EXIT) {
       Outbox outbox = outbox_of(lease, plan);
@@ -246,7 +248,7 @@ __device__ inline void gather_row_by_block(const Lease &lease, const Plan &plan,
           hit = blockDim.x;
         __syncthreads();
         if (i + threadIdx.x < row.degree)
-          receive<ASKING, 1>(lease, plan, outbox, v,
+          receive<FILTER, 1>(lease, plan, outbox, v,
                              row.first + i + threadIdx.x, 1, inbox);
         if (inbox.has)
           atomicMin(&hit, threadIdx.x);
@@ -262,11 +264,11 @@ __device__ inline void gather_row_by_block(const Lease &lease, const Plan &plan,
       }
     } else {
       inbox = combine_block(
-          receive_all<ASKING>(lease, plan, row, v, threadIdx.x, blockDim.x));
+          receive_all<FILTER>(lease, plan, row, v, threadIdx.x, blockDim.x));
     }
   }
   if (threadIdx.x == 0 && (inbox.has ? status != RETIRED : status == ACTIVE) &&
-      run_vertex(lease, plan, v, status, inbox, tally))
+      run_vertex(lease, plan, v, status, inbox, counted))
     atomicOr(&lease.sent[(plan.superstep + 1) & 1][v / 32], 1u << v % 32);
   __syncthreads();
 }
@@ -274,9 +276,10 @@ __device__ inline void gather_row_by_block(const Lease &lease, const Plan &plan,
 constexpr uint32_t SLICES_OF_TASK = SIGPS_BY_WARP ? 1 : 4;
 
 // The same for the slices of a task, whose statuses are asked for at once.
-template <Asking ASKING>
+template <SenderFilter FILTER>
 __device__ inline void gather_slices(const Lease &lease, const Plan &plan,
-                                     uint32_t first_row, Tally &tally) {
+                                     uint32_t first_row,
+                                     ThreadCounters &counted) {
   uint32_t statuses = 0; // a byte each
 #pragma unroll
   for (uint32_t k = 0; k < SLICES_OF_TASK; k++) {
@@ -288,7 +291,7 @@ __device__ inline void gather_slices(const Lease &lease, const Plan &plan,
   for (uint32_t k = 0; k < SLICES_OF_TASK; k++) {
     uint32_t row = first_row + k * 32;
     if (row < lease.num_owned)
-      gather_slice<ASKING>(lease, plan, row, statuses >> 8 * k & 255, tally);
+      gather_slice<FILTER>(lease, plan, row, statuses >> 8 * k & 255, counted);
   }
 }
 
@@ -306,7 +309,7 @@ constexpr uint32_t SLICES_AT_ONCE = 4;
 // Where nobody sent there are no edges to pass, and vertices differ little:
 // each warp has its slices, and asks in several at once who is active.
 __device__ inline void compute_active(const Lease &lease, const Plan &plan,
-                                      Tally &tally) {
+                                      ThreadCounters &counted) {
   uint32_t slices = (lease.num_owned + 31) / 32;
   uint32_t warp = spread_warp(), warps = threads_of_grid() / 32;
   for (uint32_t first = warp; first < slices; first += SLICES_AT_ONCE * warps) {
@@ -323,7 +326,7 @@ __device__ inline void compute_active(const Lease &lease, const Plan &plan,
       if (slice >= slices)
         break;
       bool sends = is_active >> k & 1 &&
-                   run_vertex(lease, plan, v, ACTIVE, empty_inbox(), tally);
+                   run_vertex(lease, plan, v, ACTIVE, empty_inbox(), counted);
       uint32_t bits = __ballot_sync(ALL_LANES, sends);
       if (lane_id() == 0)
         lease.sent[(plan.superstep + 1) & 1][slice] = bits;
@@ -331,15 +334,15 @@ __device__ inline void compute_active(const Lease &lease, const Plan &plan,
   }
 }
 
-template <Asking ASKING>
+template <SenderFilter FILTER>
 __device__ inline void gather(const Lease &lease, const Plan &plan,
-                              Tally &tally) {
-  if constexpr (ASKING == NOBODY && !SIGPS_BY_WARP && !SIGPS_WALKS) {
-    compute_active(lease, plan, tally);
+                              ThreadCounters &counted) {
+  if constexpr (FILTER == SENDERS_NONE && !SIGPS_BY_WARP && !SIGPS_WALKS) {
+    compute_active(lease, plan, counted);
     return;
   }
-  if (ASKING != NOBODY)
-    bring_near<ASKING>(outbox_of(lease, plan));
+  if (FILTER != SENDERS_NONE)
+    fill_shared_cache<FILTER>(outbox_of(lease, plan));
   __shared__ uint32_t next_row;
   // Where warps compute together, a block would have one at work.
   uint32_t num_block_rows = SIGPS_BY_WARP ? 0 : lease.num_block_rows;
@@ -351,26 +354,26 @@ __device__ inline void gather(const Lease &lease, const Plan &plan,
     __syncthreads();
     if (v >= num_block_rows || v >= lease.num_owned)
       break;
-    gather_row_by_block<ASKING>(lease, plan, v, tally);
+    gather_row_by_block<FILTER>(lease, plan, v, counted);
   }
   // Then tasks for warps, the heavier first: whoever is done takes the next.
-  uint32_t num_heavy = lease.in_edges.num_heavy;
-  uint32_t groups = (num_heavy - num_block_rows) / ROWS_OF_WARP;
-  uint32_t slices = (lease.num_owned - num_heavy + 31) / 32;
-  if (lease.num_owned < num_heavy)
+  uint32_t num_csr_rows = lease.in_edges.num_csr_rows;
+  uint32_t groups = (num_csr_rows - num_block_rows) / ROWS_OF_WARP;
+  uint32_t slices = (lease.num_owned - num_csr_rows + 31) / 32;
+  if (lease.num_owned < num_csr_rows)
     slices = 0;
   uint32_t tasks = groups + (slices + SLICES_OF_TASK - 1) / SLICES_OF_TASK;
-  uint32_t counters = min(NUM_COUNTERS, threads_of_grid() / 32);
+  uint32_t counters = min(NUM_TASK_COUNTERS, threads_of_grid() / 32);
   uint32_t mine = spread_warp() % counters;
   uint32_t *numbers = &lease.control->next_task[mine].value;
   uint32_t task = take(numbers) * counters + mine;
   while (task < tasks) {
     if (task < groups) {
-      gather_rows_by_warp<ASKING>(lease, plan,
-                                  num_block_rows + task * ROWS_OF_WARP, tally);
+      gather_rows_by_warp<FILTER>(
+          lease, plan, num_block_rows + task * ROWS_OF_WARP, counted);
     } else {
       uint32_t slice = (task - groups) * SLICES_OF_TASK;
-      gather_slices<ASKING>(lease, plan, num_heavy + slice * 32, tally);
+      gather_slices<FILTER>(lease, plan, num_csr_rows + slice * 32, counted);
     }
     task = take(numbers) * counters + mine;
   }

@@ -13,7 +13,7 @@
 //   given: [num_owned]                              contributions, kept apart
 //   ran: [num_owned]                                compute()'s flags, or 255
 //
-// Of programs that list, job.lists have room for a message an in-edge. Of
+// Of programs that list, arguments.lists have room for a message an in-edge. Of
 // programs with a mailbox, offsets are those of `mail`, sorted by target.
 
 #include "abi.cuh"
@@ -21,7 +21,7 @@
 using namespace sigps;
 
 extern "C" __global__ void
-gather_reference(const __grid_constant__ Job job, int64_t superstep,
+gather_reference(const __grid_constant__ Arguments arguments, int64_t superstep,
                  uint32_t num_owned, const uint64_t *offsets,
                  const uint32_t *sources, const Message *mail, uint8_t *status,
                  const uint8_t *sent, const Record *records, uint8_t *next_sent,
@@ -42,24 +42,24 @@ gather_reference(const __grid_constant__ Job job, int64_t superstep,
     uint32_t has = 0;
 #endif
     for (uint64_t e = first; e < last; e++) {
-#if SIGPS_LISTED && SIGPS_MAILBOX
-      sigps_list(&job, end++, &mail[e]);
+#if SIGPS_LISTED && SIGPS_DIRECT
+      sigps_list(&arguments, end++, &mail[e]);
 #elif SIGPS_LISTED
       Message message;
       uint32_t s = sources[e];
-      if (sent[s] &&
-          sigps_deliver(&job, superstep - 1, &records[s], s, v, e, &message))
-        sigps_list(&job, end++, &message);
-#elif SIGPS_MAILBOX
+      if (sent[s] && sigps_deliver(&arguments, superstep - 1, &records[s], s, v,
+                                   e, &message))
+        sigps_list(&arguments, end++, &message);
+#elif SIGPS_DIRECT
       Slots value;
-      sigps_lift(&job, superstep, &mail[e], &value);
+      sigps_lift(&arguments, superstep, &mail[e], &value);
       sigps_merge(&inbox, has, &value);
       has = 1;
 #else
       Slots value;
       uint32_t s = sources[e];
-      if (sent[s] &&
-          sigps_deliver(&job, superstep - 1, &records[s], s, v, e, &value)) {
+      if (sent[s] && sigps_deliver(&arguments, superstep - 1, &records[s], s, v,
+                                   e, &value)) {
         sigps_merge(&inbox, has, &value);
         has = 1;
       }
@@ -70,13 +70,13 @@ gather_reference(const __grid_constant__ Job job, int64_t superstep,
 #if SIGPS_LISTED
     if (end == first && status[v] != 0)
       continue;
-    uint32_t flags =
-        sigps_compute_listed(&job, superstep, v, first, end, &record, &mine);
+    uint32_t flags = sigps_compute_listed(&arguments, superstep, v, first, end,
+                                          &record, &mine);
 #else
     if (!has && status[v] != 0)
       continue;
     uint32_t flags =
-        sigps_compute(&job, superstep, v, &inbox, has, &record, &mine);
+        sigps_compute(&arguments, superstep, v, &inbox, has, &record, &mine);
 #endif
     if (SIGPS_BY_WARP) // who is behind still reads the status
       __syncwarp();

@@ -46,7 +46,7 @@ __device__ inline uint32_t rank_of(const Halo &halo, uint32_t slot) {
 
 // Where a slot is at its receiver; slots of one word lie together there, from a
 // multiple of 32 on.
-__device__ inline uint32_t place_of_slot(const Peer &peer, uint32_t slot) {
+__device__ inline uint32_t lid_of_slot(const Peer &peer, uint32_t slot) {
   return slot < peer.num_hot ? peer.first_hot + slot
                              : peer.first_cold + slot - peer.num_hot;
 }
@@ -94,7 +94,7 @@ __device__ inline void publish_bits(const Lease &lease, const Plan &plan) {
       uint32_t slot = first + lane_id() * 4;
       uint4 these{NO_VERTEX, NO_VERTEX, NO_VERTEX, NO_VERTEX};
       if (slot < end)
-        these = __ldcs(reinterpret_cast<const uint4 *>(halo.places + slot));
+        these = __ldcs(reinterpret_cast<const uint4 *>(halo.vertices + slot));
       uint32_t vertices[] = {these.x, these.y, these.z, these.w};
       FourRecords found;
       uint32_t bits = 0;
@@ -106,14 +106,14 @@ __device__ inline void publish_bits(const Lease &lease, const Plan &plan) {
         if (vertices[i] != NO_VERTEX && is_set(lease.sent[parity], v))
           bits |= 1u << i;
       }
-      uint32_t place = place_of_slot(peer, slot - begin);
+      uint32_t lid = lid_of_slot(peer, slot - begin);
       if (HAS_RECORD)
-        store_four(peer.records[parity] + place, found, bits);
+        store_four(peer.records[parity] + lid, found, bits);
       uint32_t word = bits << lane_id() % 8 * 4;
       for (int lanes = 1; lanes < 8; lanes *= 2)
         word |= __shfl_xor_sync(ALL_LANES, word, lanes);
       if (lane_id() % 8 == 0 && slot < end) {
-        peer.sent[parity][place / 32] = word;
+        peer.sent[parity][lid / 32] = word;
         count += __popc(word);
       }
       has_published() = 1;
@@ -134,11 +134,11 @@ __device__ inline void publish_one(const Lease &lease, const Plan &plan,
     uint32_t slot = halo.copies[c];
     uint32_t rank = rank_of(halo, slot);
     const Peer &peer = halo.peers[rank];
-    uint32_t place = place_of_slot(peer, slot - halo.bounds[rank]);
+    uint32_t lid = lid_of_slot(peer, slot - halo.bounds[rank]);
     if (HAS_RECORD)
-      peer.records[parity][place] = lease.records[parity][v];
+      peer.records[parity][lid] = lease.records[parity][v];
     uint32_t at = atomicAdd(&halo.num_published[rank], 1);
-    peer.listed[parity][at] = place;
+    peer.listed[parity][at] = lid;
     has_published() = 1;
   }
 }
@@ -159,12 +159,13 @@ template <class Visit>
 __device__ inline void for_lists_of_ghosts(const Lease &lease, const Plan &plan,
                                            Visit visit) {
   const Halo &halo = lease.halo;
-  const RankReportInHalves *board = halo.board[(*halo.num_meetings + 1) & 1];
+  const RankReportInHalves *reports =
+      halo.reports[(*halo.num_barriers + 1) & 1];
   for (uint32_t rank = 0; rank < halo.num_ranks; rank++) {
     if (rank == halo.rank)
       continue;
     visit(halo.listed[plan.superstep & 1] + halo.list_begins[rank],
-          board[rank].num_listed());
+          reports[rank].num_listed());
   }
 }
 
@@ -182,52 +183,52 @@ __device__ inline void for_listed_ghosts(const Lease &lease, const Plan &plan,
 }
 
 // Where a rank hears this one, and how many of its ghosts were listed.
-struct Addressee {
+struct Receiver {
   uint64_t *halves;
   uint32_t num_listed;
 };
 
-__device__ inline Addressee addressee(const Lease &lease, uint32_t meeting,
-                                      uint32_t rank) {
+__device__ inline Receiver receiver_of(const Lease &lease, uint32_t number,
+                                       uint32_t rank) {
   const Halo &halo = lease.halo;
   if (rank >= halo.num_ranks)
     return {};
   const Peer &peer = halo.peers[rank];
-  RankReportInHalves *even = peer.board[0], *odd = peer.board[1];
-  return {(meeting & 1 ? odd : even)[halo.rank].halves,
+  RankReportInHalves *even = peer.reports[0], *odd = peer.reports[1];
+  return {(number & 1 ? odd : even)[halo.rank].halves,
           rank == halo.rank ? 0 : halo.num_published[rank]};
 }
 
 // Tells a rank what this one did, by a warp. What it wrote to others before is
 // there by then if each lane has fenced.
-__device__ inline void tell(const Addressee &to, uint32_t meeting,
-                            const RankReport &mine) {
+__device__ inline void send_report(const Receiver &to, uint32_t number,
+                                   const RankReport &mine) {
   for (uint32_t i = lane_id(); i < REPORT_HALVES; i += 32) {
     uint32_t half =
         i == 0 ? to.num_listed : reinterpret_cast<const uint32_t *>(&mine)[i];
-    store_relaxed_to_all(to.halves + i, uint64_t(meeting + 1) << 32 | half);
+    store_relaxed_to_all(to.halves + i, uint64_t(number + 1) << 32 | half);
   }
 }
 
 // Waits for what a rank tells, by a warp. Returns whether this lane's halves
 // were there before patience ended.
-__device__ inline bool listen(const Lease &lease, uint32_t meeting,
-                              uint32_t rank, RankReport &heard) {
-  const uint64_t *at = lease.halo.board[meeting & 1][rank].halves;
+__device__ inline bool receive_report(const Lease &lease, uint32_t number,
+                                      uint32_t rank, RankReport &received) {
+  const uint64_t *at = lease.halo.reports[number & 1][rank].halves;
   uint64_t began = nanoseconds();
   for (uint32_t i = lane_id(); i < REPORT_HALVES; i += 32) {
     uint64_t half;
-    while (half = load_acquire_from_all(at + i), half >> 32 != meeting + 1)
-      if (nanoseconds() - began > lease.halo.patience)
+    while (half = load_acquire_from_all(at + i), half >> 32 != number + 1)
+      if (nanoseconds() - began > lease.halo.timeout)
         return false;
-    reinterpret_cast<uint32_t *>(&heard)[i] = uint32_t(half);
+    reinterpret_cast<uint32_t *>(&received)[i] = uint32_t(half);
   }
   return true;
 }
 
 // Writes what this rank did, once all blocks have arrived. By one whole block.
-__device__ inline void sum_up(const Lease &lease, const Plan &plan,
-                              RankReport &mine) {
+__device__ inline void write_report(const Lease &lease, const Plan &plan,
+                                    RankReport &mine) {
   const Halo &halo = lease.halo;
   const Control *control = lease.control;
   constexpr uint32_t NUM_COUNTED = sizeof(Counters) / 8;
@@ -236,24 +237,24 @@ __device__ inline void sum_up(const Lease &lease, const Plan &plan,
         reinterpret_cast<const uint64_t *>(&control->counters)[threadIdx.x];
   if (threadIdx.x / 32 == 0) {
     __syncwarp();
-    if (SIGPS_MAILBOX && lane_id() == 0) {
-      mine.done.senders = has_no_room(lease);
-      mine.done.sent_edges = *lease.in.num_mails;
+    if (SIGPS_DIRECT && lane_id() == 0) {
+      mine.done.senders = lacks_capacity(lease);
+      mine.done.sent_edges = *lease.in.num_direct;
     }
     uint32_t to_others = 0;
     for (uint32_t rank = lane_id(); rank < halo.num_ranks; rank += 32)
       to_others += halo.num_published[rank];
     to_others = __reduce_add_sync(ALL_LANES, to_others);
-    uint64_t told_who = SIGPS_MAILBOX ? 0
-                        : plan.direction == PUSH && !plan.sweeps
-                            ? uint64_t(to_others) * sizeof(uint32_t)
-                            : halo.bounds[halo.num_ranks] / 8;
+    uint64_t sender_bytes = SIGPS_DIRECT ? 0
+                            : plan.direction == PUSH && !plan.full_scan
+                                ? uint64_t(to_others) * sizeof(uint32_t)
+                                : halo.bounds[halo.num_ranks] / 8;
     if (lane_id() == 0) {
       mine.num_listed = 0; // tell() knows
       mine.num_bytes =
           uint64_t(to_others) *
-              (SIGPS_MAILBOX ? sizeof(Message) : sizeof(Record) * HAS_RECORD) +
-          told_who;
+              (SIGPS_DIRECT ? sizeof(Message) : sizeof(Record) * HAS_RECORD) +
+          sender_bytes;
       mine.nanoseconds = nanoseconds() - control->last_time;
     }
   }
@@ -261,7 +262,7 @@ __device__ inline void sum_up(const Lease &lease, const Plan &plan,
     Totals totals =
         control->counters.ran > 0 ? fold_blocks(lease) : identity_totals();
     if (threadIdx.x == 0) {
-      if (SIGPS_MAILBOX)
+      if (SIGPS_DIRECT)
         sigps_fold(&totals, lease.carried);
       mine.totals = totals;
     }
@@ -271,25 +272,25 @@ __device__ inline void sum_up(const Lease &lease, const Plan &plan,
 // Makes what this rank did into what all did, of which `together` and the
 // aggregators tell then; returns whether all are there. By one whole block,
 // once all have published.
-__device__ inline bool meet(const Lease &lease, const Plan &plan,
-                            Together &together) {
+__device__ inline bool wait_for_all_gpus(const Lease &lease, const Plan &plan,
+                                         AllGpus &all_gpus) {
   constexpr uint32_t AT_ONCE = 8;
-  __shared__ RankReport mine, heard[AT_ONCE];
+  __shared__ RankReport mine, received[AT_ONCE];
   __shared__ int32_t lost;
   const Halo &halo = lease.halo;
-  uint32_t meeting = uint32_t(*halo.num_meetings);
+  uint32_t number = uint32_t(*halo.num_barriers);
   uint32_t num_warps = blockDim.x / 32;
   uint32_t own_warp = num_warps - 1 - threadIdx.x / 32; // from the last on
-  Addressee to = addressee(lease, meeting, own_warp);
+  Receiver to = receiver_of(lease, number, own_warp);
   if (own_warp < halo.num_ranks)
     fence_for_all(); // while the first warp adds up
-  sum_up(lease, plan, mine);
+  write_report(lease, plan, mine);
   if (threadIdx.x == 0)
     lost = -1;
   __syncthreads();
   for (uint32_t rank = own_warp; rank < halo.num_ranks; rank += num_warps) {
-    tell(to, meeting, mine);
-    to = addressee(lease, meeting, rank + num_warps);
+    send_report(to, number, mine);
+    to = receiver_of(lease, number, rank + num_warps);
   }
   Counters all{};
   Totals totals = identity_totals();
@@ -297,12 +298,12 @@ __device__ inline bool meet(const Lease &lease, const Plan &plan,
   for (uint32_t first = 0; first < halo.num_ranks; first += AT_ONCE) {
     uint32_t end = min(first + AT_ONCE, halo.num_ranks);
     for (uint32_t rank = first + own_warp; rank < end; rank += num_warps)
-      if (!listen(lease, meeting, rank, heard[rank - first]))
+      if (!receive_report(lease, number, rank, received[rank - first]))
         lost = rank;
     __syncthreads();
     if (threadIdx.x == 0) // in the order of ranks, as floats have to be
       for (uint32_t rank = first; rank < end; rank++) {
-        const RankReport &report = heard[rank - first];
+        const RankReport &report = received[rank - first];
         all.ran += report.done.ran;
         all.active += report.done.active;
         all.senders += report.done.senders;
@@ -319,16 +320,17 @@ __device__ inline bool meet(const Lease &lease, const Plan &plan,
   }
   if (threadIdx.x == 0) {
     double imbalance = double(slowest) * halo.num_ranks / max(sum, 1ull);
-    together = {num_bytes, imbalance, all};
-    *halo.num_meetings = meeting + 1;
+    all_gpus = {num_bytes, imbalance, all};
+    *halo.num_barriers = number + 1;
     if (HAS_AGGREGATES && (all.ran > 0 || lease.counts_idle) &&
-        !plan.publishes && !lacks_room(all) && lost < 0)
+        !plan.publishes && !some_gpu_lacks_capacity(all) && lost < 0)
       set_aggregates(lease, totals);
-    if (HAS_AGGREGATES && SIGPS_MAILBOX)
-      *lease.carried = lacks_room(all) ? mine.totals : identity_totals();
+    if (HAS_AGGREGATES && SIGPS_DIRECT)
+      *lease.carried =
+          some_gpu_lacks_capacity(all) ? mine.totals : identity_totals();
     if (lost >= 0) {
       lease.control->lost_id = lost;
-      lease.control->plan.ended = PEER_LOST;
+      lease.control->plan.ending = PEER_LOST;
     }
   }
   __syncthreads();

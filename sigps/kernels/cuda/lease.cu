@@ -5,7 +5,7 @@
 //
 // A superstep is a pull (gather.cuh) or a push (scatter.cuh) where messages
 // combine along edges, a pull of lists (lists.cuh) where compute() reads them
-// one by one, or a reading of mail (mail.cuh). It ends with a barrier at which
+// one by one, or a reading of mail (direct.cuh). It ends with a barrier at which
 // the last block counts, records, and plans the next one. Which direction is
 // cheaper is the rule of engine/direction.py. By the edge schedule it is a pass
 // over all edges (edge_pass.cuh), recorded as a pull.
@@ -15,7 +15,8 @@
 //
 //   SIGPS_THREADS, SIGPS_BLOCKS  threads of a block, and how many of these a
 //                                multiprocessor must be able to hold
-//   SIGPS_CLUSTER_THREADS        threads of a block of run_few; 0: no cluster
+//   SIGPS_CLUSTER_THREADS        threads of a block of run_small_frontier, or
+//                                0 without a cluster
 //   SIGPS_PEERS                  1: other GPUs have partitions (halo.cuh)
 //   SIGPS_BY_EDGE                1: the edge schedule
 
@@ -28,8 +29,8 @@
 #if SIGPS_PEERS
 #include "halo.cuh"
 #endif
-#if SIGPS_MAILBOX
-#include "mail.cuh"
+#if SIGPS_DIRECT
+#include "direct.cuh"
 #elif SIGPS_LISTED
 #include "lists.cuh"
 #elif SIGPS_BY_EDGE
@@ -48,31 +49,32 @@ using namespace sigps;
 
 namespace {
 
-__device__ void add_tally(const Lease &lease, const Tally &tally) {
+__device__ void add_counters(const Lease &lease,
+                             const ThreadCounters &counted) {
   // In the order of Counters; a block has few of all but edges, and there are
   // native atomics for 32 bits.
   constexpr uint32_t NUM_COUNTED = 5, FIRST_EDGES = 3;
-  __shared__ uint32_t of_block[FIRST_EDGES];
+  __shared__ uint32_t block_sums[FIRST_EDGES];
   __shared__ unsigned long long edges_of_block[NUM_COUNTED - FIRST_EDGES];
   if (threadIdx.x < FIRST_EDGES)
-    of_block[threadIdx.x] = 0;
+    block_sums[threadIdx.x] = 0;
   else if (threadIdx.x < NUM_COUNTED)
     edges_of_block[threadIdx.x - FIRST_EDGES] = 0;
-  if (!__syncthreads_or(tally.ran)) { // in a small superstep, most blocks
+  if (!__syncthreads_or(counted.ran)) { // in a small superstep, most blocks
     if (HAS_AGGREGATES && threadIdx.x == 0)
       lease.totals[blockIdx.x] = identity_totals();
     return;
   }
-  add_where_any(&of_block[0], tally.ran);
-  add_where_any(&of_block[1], tally.active);
-  add_where_any(&of_block[2], tally.senders);
-  add_where_any(&edges_of_block[0], tally.sent_edges);
+  add_where_any(&block_sums[0], counted.ran);
+  add_where_any(&block_sums[1], counted.active);
+  add_where_any(&block_sums[2], counted.senders);
+  add_where_any(&edges_of_block[0], counted.sent_edges);
   add_where_any(&edges_of_block[1],
-                static_cast<unsigned long long>(tally.retired_edges));
+                static_cast<unsigned long long>(counted.retired_edges));
   __syncthreads();
   if (threadIdx.x < NUM_COUNTED) { // all of them are on their way at once
     unsigned long long mine = threadIdx.x < FIRST_EDGES
-                                  ? of_block[threadIdx.x]
+                                  ? block_sums[threadIdx.x]
                                   : edges_of_block[threadIdx.x - FIRST_EDGES];
     auto *all =
         reinterpret_cast<unsigned long long *>(&lease.control->counters);
@@ -80,7 +82,7 @@ __device__ void add_tally(const Lease &lease, const Tally &tally) {
       atomicAdd(&all[threadIdx.x], mine);
   }
   if (HAS_AGGREGATES) {
-    Totals totals = fold_block(tally.totals);
+    Totals totals = fold_block(counted.totals);
     if (threadIdx.x == 0)
       lease.totals[blockIdx.x] = totals;
   }
@@ -92,7 +94,7 @@ __device__ void fold_totals(const Lease &lease, bool is_complete) {
   Totals totals = fold_blocks(lease);
   if (threadIdx.x != 0)
     return;
-  if (SIGPS_MAILBOX) {
+  if (SIGPS_DIRECT) {
     sigps_fold(&totals, lease.carried);
     *lease.carried = is_complete ? identity_totals() : totals;
   }
@@ -102,26 +104,27 @@ __device__ void fold_totals(const Lease &lease, bool is_complete) {
 
 // Plans the next superstep by what this one did. By one thread.
 __device__ void plan_next(const Lease &lease, const Plan &plan,
-                          const Together &together) {
+                          const AllGpus &all_gpus) {
   Control *control = lease.control;
-  if (SIGPS_PEERS ? lacks_room(together.done) : has_no_room(lease)) {
-    control->plan.ended = NO_ROOM;
+  if (SIGPS_PEERS ? some_gpu_lacks_capacity(all_gpus.done)
+                  : lacks_capacity(lease)) {
+    control->plan.ending = NO_CAPACITY;
     return;
   }
-  Counters done = SIGPS_PEERS ? together.done : control->counters;
-  if (SIGPS_MAILBOX && !SIGPS_PEERS)
-    done.sent_edges = *lease.in.num_mails;
+  Counters done = SIGPS_PEERS ? all_gpus.done : control->counters;
+  if (SIGPS_DIRECT && !SIGPS_PEERS)
+    done.sent_edges = *lease.in.num_direct;
   control->counters = Counters{};
   control->next_block_row.value = 0;
-  for (uint32_t i = 0; i < NUM_COUNTERS; i++)
+  for (uint32_t i = 0; i < NUM_TASK_COUNTERS; i++)
     control->next_task[i].value = 0;
-  if (SIGPS_MAILBOX && control->is_lost) {
-    control->plan.ended = NOBODY_THERE;
+  if (SIGPS_DIRECT && control->is_lost) {
+    control->plan.ending = UNKNOWN_TARGET;
     return;
   }
   if ((done.ran > 0 || lease.counts_idle) && !plan.publishes)
     lease.stats[control->num_stats++] = stats_of(
-        plan.superstep, plan.direction, done, control->last_time, together);
+        plan.superstep, plan.direction, done, control->last_time, all_gpus);
   control->plan = planned(lease, plan, done, control->num_new.value,
                           control->num_new_hubs.value);
   for (Counter *counter :
@@ -136,26 +139,26 @@ __device__ void plan_next(const Lease &lease, const Plan &plan,
 #endif
 }
 
-#if SIGPS_MAILBOX
+#if SIGPS_DIRECT
 __device__ void advance(const Lease &lease, const Plan &plan,
-                        uint32_t &generation, Tally &tally) {
-  read_and_compute(lease, plan, generation, tally);
+                        uint32_t &generation, ThreadCounters &counted) {
+  read_and_compute(lease, plan, generation, counted);
 }
 #elif SIGPS_LISTED
 __device__ void advance(const Lease &lease, const Plan &plan, uint32_t &,
-                        Tally &tally) {
-  list_and_compute(lease, plan, tally);
+                        ThreadCounters &counted) {
+  list_and_compute(lease, plan, counted);
 }
 #elif SIGPS_BY_EDGE
 __device__ void advance(const Lease &lease, const Plan &plan,
-                        uint32_t &generation, Tally &tally) {
-  pass_and_compute(lease, plan, generation, tally);
+                        uint32_t &generation, ThreadCounters &counted) {
+  pass_and_compute(lease, plan, generation, counted);
 }
 #else
 __device__ void pull(const Lease &lease, const Plan &plan, uint32_t &generation,
-                     Tally &tally) {
+                     ThreadCounters &counted) {
   if (!plan.has_bits) {
-    clear_bits(lease.sent[plan.superstep & 1], lease.num_places);
+    clear_bits(lease.sent[plan.superstep & 1], lease.num_lids);
     wait_for_all(&lease.control->barrier, generation);
     mark_senders(lease, plan);
 #if SIGPS_PEERS
@@ -167,21 +170,21 @@ __device__ void pull(const Lease &lease, const Plan &plan, uint32_t &generation,
 #endif
     wait_for_all(&lease.control->barrier, generation);
   }
-  if (plan.asking == NOBODY)
-    gather<NOBODY>(lease, plan, tally);
-  else if (plan.asking == SOME)
-    gather<SOME>(lease, plan, tally);
+  if (plan.sender_filter == SENDERS_NONE)
+    gather<SENDERS_NONE>(lease, plan, counted);
+  else if (plan.sender_filter == SENDERS_BITMAP)
+    gather<SENDERS_BITMAP>(lease, plan, counted);
   else
-    gather<EVERYBODY>(lease, plan, tally);
+    gather<SENDERS_ALL>(lease, plan, counted);
 }
 
 __device__ void push(const Lease &lease, const Plan &plan, uint32_t &generation,
-                     Tally &tally) {
+                     ThreadCounters &counted) {
 #if SIGPS_NEUTRAL
   if constexpr (HAS_PUSH) {
     Control *control = lease.control;
     uint32_t num_targets = plan.num_listed;
-    bool is_silent = plan.sweeps && plan.asking == NOBODY;
+    bool is_silent = plan.full_scan && plan.sender_filter == SENDERS_NONE;
     if (!plan.delivered && !is_silent) {
       uint32_t count = plan.num_listed, num_hubs = plan.num_hubs;
       // Where nobody has many edges, listed ghosts are pushed from as they are.
@@ -217,11 +220,11 @@ __device__ void push(const Lease &lease, const Plan &plan, uint32_t &generation,
       wait_for_all(&control->barrier, generation);
       num_targets = control->num_targets.value;
     }
-    if (plan.sweeps)
-      sweep(lease, plan, tally);
+    if (plan.full_scan)
+      scan_all(lease, plan, counted);
     else
       compute_targets(lease, plan, num_targets, &control->num_new.value,
-                      &control->num_new_hubs.value, tally, [&](uint32_t v) {
+                      &control->num_new_hubs.value, counted, [&](uint32_t v) {
 #if SIGPS_PEERS
                         publish_one(lease, plan, v);
 #endif
@@ -231,11 +234,11 @@ __device__ void push(const Lease &lease, const Plan &plan, uint32_t &generation,
 }
 
 __device__ void advance(const Lease &lease, const Plan &plan,
-                        uint32_t &generation, Tally &tally) {
+                        uint32_t &generation, ThreadCounters &counted) {
   if (plan.direction == PUSH)
-    push(lease, plan, generation, tally);
+    push(lease, plan, generation, counted);
   else
-    pull(lease, plan, generation, tally);
+    pull(lease, plan, generation, counted);
 }
 #endif
 
@@ -244,8 +247,8 @@ __device__ void advance(const Lease &lease, const Plan &plan,
 __device__ void end_superstep(const Lease &lease, const Plan &plan,
                               uint32_t &generation) {
   Control *control = lease.control;
-#if SIGPS_PEERS && !SIGPS_MAILBOX
-  if (plan.direction == PULL || plan.sweeps) {
+#if SIGPS_PEERS && !SIGPS_DIRECT
+  if (plan.direction == PULL || plan.full_scan) {
     wait_for_all(&control->barrier, generation);
     publish_bits(lease, plan);
   }
@@ -254,20 +257,20 @@ __device__ void end_superstep(const Lease &lease, const Plan &plan,
 #if SIGPS_NUM_EDGE_STATES
   if (lease.wrote != nullptr) { // else hosts show it, to other ranks too
     wait_for_all(&control->barrier, generation);
-    if (!has_no_room(lease))
-      show_edge_states(lease);
+    if (!lacks_capacity(lease))
+      commit_edge_states(lease);
   }
 #endif
   wait_for_all(&control->barrier, generation, [&] {
-    __shared__ Together together;
+    __shared__ AllGpus all_gpus;
     if (threadIdx.x == 0)
-      together = ALONE;
+      all_gpus = ONE_GPU;
     bool all_there = true;
 #if SIGPS_PEERS
-    all_there = meet(lease, plan, together);
+    all_there = wait_for_all_gpus(lease, plan, all_gpus);
 #else
     if (HAS_AGGREGATES && (control->counters.ran > 0 || lease.counts_idle))
-      fold_totals(lease, !has_no_room(lease));
+      fold_totals(lease, !lacks_capacity(lease));
 #endif
     __syncthreads();
     uint32_t *old = lease.sent[plan.superstep & 1];
@@ -275,7 +278,7 @@ __device__ void end_superstep(const Lease &lease, const Plan &plan,
          i += blockDim.x)
       old[i] = 0; // bits that the next pull sets one by one
     if (threadIdx.x == 0 && all_there)
-      plan_next(lease, plan, together);
+      plan_next(lease, plan, all_gpus);
   });
 }
 
@@ -298,13 +301,14 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
     lease.control->num_stats = 0;
   }
   __syncthreads();
-  while (!plan.ended && plan.superstep < lease.end && plan.few < FEW_IN_A_ROW) {
+  while (!plan.ending && plan.superstep < lease.end &&
+         plan.num_small < SMALL_BEFORE_SWITCH) {
     if (!SIGPS_PEERS || !plan.publishes) {
-      Tally tally = empty_tally();
-      advance(lease, plan, generation, tally);
-      if (SIGPS_PEERS && SIGPS_MAILBOX && lease.control->plan.ended)
+      ThreadCounters counted = zero_counters();
+      advance(lease, plan, generation, counted);
+      if (SIGPS_PEERS && SIGPS_DIRECT && lease.control->plan.ending)
         return; // its mail did not come
-      add_tally(lease, tally);
+      add_counters(lease, counted);
     }
     end_superstep(lease, plan, generation);
     if (threadIdx.x == 0)
@@ -317,7 +321,7 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
 // Goes on where run_lease stopped since there is little to do, and stops where
 // there is more.
 extern "C" __global__ void __launch_bounds__(SIGPS_CLUSTER_THREADS, 1)
-    run_few(const __grid_constant__ Lease lease) {
+    run_small_frontier(const __grid_constant__ Lease lease) {
   if constexpr (HAS_PUSH)
     run_cluster(lease);
 }

@@ -16,19 +16,23 @@ enum Direction : uint32_t { PULL = 0, PUSH = 1 };
 
 // Which of a vertex's in-neighbours sent: nobody, those with their bit set, or
 // everybody with an out-edge.
-enum Asking : uint32_t { NOBODY = 0, SOME = 1, EVERYBODY = 2 };
+enum SenderFilter : uint32_t {
+  SENDERS_NONE = 0,
+  SENDERS_BITMAP = 1,
+  SENDERS_ALL = 2
+};
 
 enum Status : uint8_t { ACTIVE = 0, HALTED = 1, RETIRED = 2 };
 
-// NOTHING_LEFT: nothing is active or in flight. NO_ROOM: the mailbox is full;
-// the superstep goes on when there is more room. NOBODY_THERE: control.lost_id
-// got a message, and is no vertex. PEER_LOST: rank control.lost_id did not
-// come.
+// FINISHED: nothing is active or in flight. NO_CAPACITY: the mailbox is full;
+// the superstep goes on when there is more room. UNKNOWN_TARGET:
+// control.lost_id got a message, and is no vertex. PEER_LOST: rank
+// control.lost_id did not come.
 enum Ending : uint32_t {
-  NOT_YET,
-  NOTHING_LEFT,
-  NO_ROOM,
-  NOBODY_THERE,
+  RUNNING,
+  FINISHED,
+  NO_CAPACITY,
+  UNKNOWN_TARGET,
   PEER_LOST
 };
 
@@ -44,19 +48,20 @@ struct Plan {
   uint64_t retired_edges; // out-edges of those that have retired, but in what
                           // a cluster ran
   Direction direction;
-  Asking asking;
+  SenderFilter sender_filter;
   uint32_t has_bits;    // whether the senders are known as bits
   uint32_t has_lists;   // ... and as lists
   uint32_t any_retired; // whether a push has to ask
-  uint32_t ended;       // why the lease ended before its time: an Ending
+  uint32_t ending;      // why the lease ended before its time: an Ending
   uint32_t resumes;     // 1: go on with whoever found no room for its mail
   uint32_t num_listed;  // senders on the list, or targets if delivered
   uint32_t num_hubs;    // senders with over HUB_DEGREE out-edges
   uint32_t mean_degree; // of the senders
   uint32_t inbox_at;    // which inboxes this superstep reads
   uint32_t delivered;   // 1: its messages are there, a cluster has pushed them
-  uint32_t sweeps;      // 1: and others are active
-  uint32_t few; // supersteps in a row, this one too, that a cluster could do
+  uint32_t full_scan;   // 1: and others are active
+  uint32_t
+      num_small; // successive supersteps, this one too, that a cluster could do
   uint32_t publishes; // 1: it is done, but for telling the other GPUs
 };
 
@@ -68,13 +73,13 @@ struct Stats {
 };
 
 // What of a superstep only several GPUs have.
-struct Together {
+struct AllGpus {
   uint64_t num_bytes;
   double imbalance;
   Counters done; // by all of them
 };
 
-constexpr Together ALONE = {0, 1.0, {}};
+constexpr AllGpus ONE_GPU = {0, 1.0, {}};
 
 // Numbers that many warps count up at once lie in lines of their own.
 struct Counter {
@@ -83,7 +88,7 @@ struct Counter {
 
 // Warps draw their tasks from up to so many counters, each of which has tasks
 // of its own to give: one alone could not answer all.
-constexpr uint32_t NUM_COUNTERS = 16;
+constexpr uint32_t NUM_TASK_COUNTERS = 16;
 
 struct Control {
   Barrier barrier;
@@ -97,7 +102,7 @@ struct Control {
   Counter num_senders, num_hubs; // listed from bits
   Counter num_targets, num_new, num_new_hubs;
   Counter next_block_row; // what a pull has not begun yet
-  Counter next_task[NUM_COUNTERS];
+  Counter next_task[NUM_TASK_COUNTERS];
 };
 
 // Of senders with more out-edges than this, each is pushed by whole blocks.
@@ -106,19 +111,20 @@ constexpr uint32_t HUB_DEGREE = 2048;
 // Of so many supersteps with few messages in a row, the last is left to a
 // cluster (cluster.cuh). By then all blocks have lost as much time as two
 // launches cost.
-constexpr uint32_t FEW_IN_A_ROW = 8;
+constexpr uint32_t SMALL_BEFORE_SWITCH = 8;
 
 // Messages on their way by name, not along edges: what compute() posted goes to
 // the lists, or to `messages`, in the order of targets.
-struct Mail {
-  const uint32_t *places;       // [n] where a local id went; where there are
-                                // other GPUs, of every global id: or NO_VERTEX
-  const int64_t *ids;           // [n] user ids, ascending; null: local ids
-  const uint32_t *places_of;    // [n] where each of them went
-  Message *messages;            // [room] by target, where nothing is listed
-  uint32_t *counts;             // [n] 0, but while mail is sorted
-  unsigned long long *of_block; // [blocks] how much mail its vertices get
-  uint32_t *again;              // [n / 32 rounded up] bits: found no room
+struct DirectMessages {
+  const uint32_t *lids_of_gids; // [num_vertices] lid or NO_VERTEX of a global
+                                // id; on one GPU [n] of every vertex
+  const int64_t *sorted_ids;    // [n] user ids, ascending; null: they are gids
+  const uint32_t *lids_of_ids;  // [n] the lid of each of sorted_ids
+  Message *messages;            // [capacity] by target, unless they are listed
+  uint32_t *counts;             // [n] 0, but while messages are sorted
+  unsigned long long *block_sums; // [blocks] messages to a block's vertices
+  uint32_t *overflowed; // [n / 32 rounded up] bits: run again, the buffer was
+                        // full
 };
 
 constexpr uint32_t NO_VERTEX = 0xffffffff;
@@ -147,14 +153,14 @@ struct alignas(128) RankReportInHalves {
 // board's is that of the meeting.
 struct Peer {
   // What it posted, which only it writes.
-  const uint8_t *mail_kinds;
-  const int64_t *mail_targets;
-  const Message *mail_messages;
-  const unsigned long long *num_mails;
+  const uint8_t *direct_kinds;
+  const int64_t *direct_targets;
+  const Message *direct_messages;
+  const unsigned long long *num_direct;
   Record *records[2];  // by place
   uint32_t *sent[2];   // bits, by place
   uint32_t *listed[2]; // [slots] places of those that sent, in any order
-  RankReportInHalves *board[2]; // [ranks]
+  RankReportInHalves *reports[2]; // [ranks]
   uint32_t num_hot, first_hot, first_cold;
 };
 
@@ -162,44 +168,44 @@ struct Peer {
 struct Halo {
   const Peer *peers;            // [ranks]; of this rank: only its boards
   const uint32_t *bounds;       // [ranks + 1] of slots; multiples of 32
-  const uint32_t *places;       // [slots] owned vertices, or NO_VERTEX
+  const uint32_t *vertices;     // [slots] lids of owned ones, or NO_VERTEX
   const uint32_t *copy_offsets; // [n + 1]
   const uint32_t *copies;       // the slots of each owned vertex
   const uint32_t *list_begins;  // [ranks + 1] where each rank's list begins
   const uint32_t *listed[2];    // ghosts that sent
-  const RankReportInHalves *board[2]; // [ranks]
-  uint32_t *num_published;            // [ranks] since the last meeting
-  uint64_t *num_meetings;             // of this run
-  uint64_t patience;                  // nanoseconds to wait for a rank
-  uint32_t rank, num_ranks;           // 0 ranks: there are no others
+  const RankReportInHalves *reports[2]; // [ranks]
+  uint32_t *num_published;              // [ranks] since the last meeting
+  uint64_t *num_barriers;               // of this run
+  uint64_t timeout;                     // nanoseconds to wait for a rank
+  uint32_t rank, num_ranks;             // 0 ranks: there are no others
 };
 
 // n: owned vertices; p: places, of these and of ghosts. The graph's arrays are
 // read only; all others belong to the engine. Two of a kind: one is read, the
 // other written, by the superstep's parity.
 struct Lease {
-  Job in;  // columns in the order of in_edges
-  Job out; // columns in the order of out_edges
+  Arguments in;  // columns in the order of in_edges
+  Arguments out; // columns in the order of out_edges
   Edges in_edges;
   Edges out_edges;
   uint32_t num_owned;
-  uint32_t num_places;     // where there are ghosts, each rank's begin at a
+  uint32_t num_lids;       // where there are ghosts, each rank's begin at a
                            // multiple of 32
   uint32_t num_block_rows; // rows of in_edges that take a block; those up to
-                           // num_heavy take a warp
+                           // num_csr_rows take a warp
   uint32_t could_send;     // vertices with an out-edge, on all GPUs
   uint32_t num_hubs;       // places with over HUB_DEGREE out-edges
   uint32_t forced;         // 0 none, 1 pull, 2 push
-  uint32_t
-      few_messages;     // the most that are left to a cluster; 0: there is none
-  uint32_t push_gain;   // in-edges that a pull passes during one message
-  uint32_t persistent;  // bit i: aggregator i carries on
-  uint32_t counts_idle; // whether what nobody ran is a superstep
-  uint32_t num_near_records; // of the first vertices: copied to shared memory
-  uint32_t num_near_bits;    // the same; both are multiples of 32
-  uint32_t num_near_ghosts; // as many from first_hot on are copied: num_hot, or
-                            // none
-  uint32_t first_hot;       // places of ghosts that are read often
+  uint32_t small_frontier_messages; // the most that are left to a cluster; 0:
+                                    // there is none
+  uint32_t push_gain;          // in-edges that a pull passes during one message
+  uint32_t persistent;         // bit i: aggregator i carries on
+  uint32_t counts_idle;        // whether what nobody ran is a superstep
+  uint32_t num_cached_records; // of the first vertices: copied to shared memory
+  uint32_t num_cached_bits;    // the same; both are multiples of 32
+  uint32_t num_cached_ghosts;  // as many from first_hot on are copied: num_hot,
+                               // or none
+  uint32_t first_hot;          // places of ghosts that are read often
   uint32_t num_hot;
   int64_t end; // the superstep not to run any more
   uint64_t num_in_edges;
@@ -218,24 +224,24 @@ struct Lease {
   uint32_t *senders; // [p] local ids of who sends along few edges
   uint32_t *hubs;    // [p / ...] and of who does along many
   uint64_t *offsets; // [n + 1] where a vertex's list or mail begins
-  Mail mail;
+  DirectMessages direct;
   Halo halo;
   Totals *totals;   // [blocks]
   Totals *carried;  // what a superstep without room gave so far
-  void *aggregates; // what job.aggregates points to
+  void *aggregates; // what arguments.aggregates points to
   Stats *stats;     // [end - first superstep]
   Control *control;
 };
 
 // What a thread did.
-struct Tally {
+struct ThreadCounters {
   uint32_t ran, active, senders;
   uint32_t retired_edges; // too few where 32 bits do not hold them
   unsigned long long sent_edges;
   Totals totals;
 };
 
-__device__ inline Tally empty_tally() {
+__device__ inline ThreadCounters zero_counters() {
   return {0, 0, 0, 0, 0, identity_totals()};
 }
 
@@ -262,13 +268,13 @@ constexpr uint32_t LANES_OF_VERTEX = SIGPS_BY_WARP ? 32 : 1;
 // the same vertex, and the first one counts.
 __device__ inline bool run_vertex(const Lease &lease, const Plan &plan,
                                   uint32_t v, uint8_t status,
-                                  const Inbox &inbox, Tally &tally) {
+                                  const Inbox &inbox, ThreadCounters &counted) {
   Record *records = lease.records[(plan.superstep + 1) & 1];
   Totals given;
   uint32_t flags = compute(lease.in, plan.superstep, v, inbox,
                            HAS_RECORD ? &records[v] : nullptr, &given);
-  if (SIGPS_MAILBOX && (flags & OVERFLOW)) {
-    atomicOr(&lease.mail.again[v / 32], 1u << v % 32);
+  if (SIGPS_DIRECT && (flags & OVERFLOW)) {
+    atomicOr(&lease.direct.overflowed[v / 32], 1u << v % 32);
     return false;
   }
   bool counts = !SIGPS_BY_WARP || lane_id() == 0;
@@ -278,20 +284,20 @@ __device__ inline bool run_vertex(const Lease &lease, const Plan &plan,
   if (next != status)
     lease.status[v] = next;
   uint32_t degree = lease.in.out_degrees[v];
-  bool sends = !SIGPS_MAILBOX && (flags & SENT) && degree > 0;
+  bool sends = !SIGPS_DIRECT && (flags & SENT) && degree > 0;
   if (!counts)
     return sends;
-  tally.ran++;
-  tally.active += next == ACTIVE;
+  counted.ran++;
+  counted.active += next == ACTIVE;
   if (next == RETIRED)
-    tally.retired_edges =
-        max(tally.retired_edges, tally.retired_edges + max(degree, 1u));
+    counted.retired_edges =
+        max(counted.retired_edges, counted.retired_edges + max(degree, 1u));
   if (sends) {
-    tally.senders++;
-    tally.sent_edges += degree;
+    counted.senders++;
+    counted.sent_edges += degree;
   }
   if (HAS_AGGREGATES)
-    sigps_fold(&tally.totals, &given);
+    sigps_fold(&counted.totals, &given);
   return sends;
 }
 
@@ -315,9 +321,10 @@ __device__ inline Inbox inbox_of(const Inbox &inbox, uint32_t lane) {
 // own.
 __device__ inline bool run_vertices(const Lease &lease, const Plan &plan,
                                     bool runs, uint32_t v, uint8_t status,
-                                    const Inbox &inbox, Tally &tally) {
+                                    const Inbox &inbox,
+                                    ThreadCounters &counted) {
   if (!SIGPS_BY_WARP)
-    return runs && run_vertex(lease, plan, v, status, inbox, tally);
+    return runs && run_vertex(lease, plan, v, status, inbox, counted);
   bool sends = false;
   __syncwarp(); // what a lane has listed for its vertex, all of them read
   uint32_t those = __ballot_sync(ALL_LANES, runs);
@@ -325,7 +332,7 @@ __device__ inline bool run_vertices(const Lease &lease, const Plan &plan,
     uint32_t lane = __ffs(those) - 1;
     bool one = run_vertex(lease, plan, __shfl_sync(ALL_LANES, v, lane),
                           __shfl_sync(ALL_LANES, uint32_t(status), lane),
-                          inbox_of(inbox, lane), tally);
+                          inbox_of(inbox, lane), counted);
     if (lane_id() == lane)
       sends = one;
   }

@@ -4,39 +4,40 @@ from __future__ import annotations
 
 import numpy as np
 
-from sigps.kernels.cuda.abi import JOB
+from sigps.kernels.cuda.abi import ARGUMENTS
 
 __all__ = [
     "ACTIVE",
-    "ASK_NOBODY",
-    "ASK_SOME",
     "CONTROL",
     "EDGES",
-    "FEW_IN_A_ROW",
+    "FINISHED",
     "HALTED",
     "HUB_DEGREE",
     "LEASE",
-    "NOBODY_THERE",
-    "NOTHING_LEFT",
-    "NOT_YET",
-    "NO_ROOM",
+    "NO_CAPACITY",
     "NO_VERTEX",
     "PEER",
     "PEER_LOST",
     "PULL",
     "PUSH",
     "RETIRED",
+    "RUNNING",
+    "SENDERS_ALL",
+    "SENDERS_BITMAP",
+    "SENDERS_NONE",
+    "SMALL_BEFORE_SWITCH",
     "STATS",
+    "UNKNOWN_TARGET",
     "report_bytes",
 ]
 
 PULL, PUSH = 0, 1
 ACTIVE, HALTED, RETIRED = 0, 1, 2
-ASK_NOBODY, ASK_SOME = 0, 1
-NOT_YET, NOTHING_LEFT, NO_ROOM, NOBODY_THERE, PEER_LOST = 0, 1, 2, 3, 4
+SENDERS_NONE, SENDERS_BITMAP, SENDERS_ALL = 0, 1, 2
+RUNNING, FINISHED, NO_CAPACITY, UNKNOWN_TARGET, PEER_LOST = 0, 1, 2, 3, 4
 NO_VERTEX = 0xFFFFFFFF
 HUB_DEGREE = 2048
-FEW_IN_A_ROW = 8
+SMALL_BEFORE_SWITCH = 8
 _POINTER, _COUNT, _WORD = np.uint64, np.uint64, np.uint32
 
 
@@ -49,7 +50,7 @@ EDGES = _structure(
     ("slices", _POINTER),
     ("ends", _POINTER),
     ("degrees", _POINTER),
-    ("num_heavy", _WORD),
+    ("num_csr_rows", _WORD),
     ("num_rows", _WORD),
 )
 
@@ -57,19 +58,19 @@ _PLAN = _structure(
     ("superstep", np.int64),
     ("retired_edges", _COUNT),
     ("direction", _WORD),
-    ("asking", _WORD),
+    ("sender_filter", _WORD),
     ("has_bits", _WORD),
     ("has_lists", _WORD),
     ("any_retired", _WORD),
-    ("ended", _WORD),
+    ("ending", _WORD),
     ("resumes", _WORD),
     ("num_listed", _WORD),
     ("num_hubs", _WORD),
     ("mean_degree", _WORD),
     ("inbox_at", _WORD),
     ("delivered", _WORD),
-    ("sweeps", _WORD),
-    ("few", _WORD),
+    ("full_scan", _WORD),
+    ("num_small", _WORD),
     ("publishes", _WORD),
 )
 
@@ -81,7 +82,7 @@ _COUNTERS = _structure(
     ("retired_edges", _COUNT),
 )
 
-NUM_COUNTERS = 16
+NUM_TASK_COUNTERS = 16
 _LINE = 128
 
 
@@ -90,7 +91,7 @@ def _control() -> np.dtype[np.void]:
     lines = {"arrived": 0, "generation": 1, "plan": 2, "counters": 3, "num_senders": 4, "num_hubs": 5}
     lines |= {"num_targets": 6, "num_new": 7, "num_new_hubs": 8, "next_block_row": 9, "next_task": 10}
     formats: dict[str, object] = dict.fromkeys(lines, _WORD)
-    formats |= {"plan": _PLAN, "counters": _COUNTERS, "next_task": (_WORD, (NUM_COUNTERS * _LINE // 4,))}
+    formats |= {"plan": _PLAN, "counters": _COUNTERS, "next_task": (_WORD, (NUM_TASK_COUNTERS * _LINE // 4,))}
     offsets = {name: line * _LINE for name, line in lines.items()}
     after = offsets["counters"] + _COUNTERS.itemsize
     formats |= {"last_time": _COUNT, "num_stats": _COUNT, "is_lost": _COUNT, "lost_id": np.int64}
@@ -100,7 +101,7 @@ def _control() -> np.dtype[np.void]:
             "names": list(formats),
             "formats": list(formats.values()),
             "offsets": [offsets[name] for name in formats],
-            "itemsize": (10 + NUM_COUNTERS) * _LINE,
+            "itemsize": (10 + NUM_TASK_COUNTERS) * _LINE,
         }
     )
 
@@ -118,14 +119,14 @@ STATS = _structure(
 )
 
 PEER = _structure(
-    ("mail_kinds", _POINTER),
-    ("mail_targets", _POINTER),
-    ("mail_messages", _POINTER),
-    ("num_mails", _POINTER),
+    ("direct_kinds", _POINTER),
+    ("direct_targets", _POINTER),
+    ("direct_messages", _POINTER),
+    ("num_direct", _POINTER),
     ("records", _POINTER, (2,)),
     ("sent", _POINTER, (2,)),
     ("listed", _POINTER, (2,)),
-    ("board", _POINTER, (2,)),
+    ("reports", _POINTER, (2,)),
     ("num_hot", _WORD),
     ("first_hot", _WORD),
     ("first_cold", _WORD),
@@ -134,15 +135,15 @@ PEER = _structure(
 _HALO = _structure(
     ("peers", _POINTER),
     ("bounds", _POINTER),
-    ("places", _POINTER),
+    ("vertices", _POINTER),
     ("copy_offsets", _POINTER),
     ("copies", _POINTER),
     ("list_begins", _POINTER),
     ("listed", _POINTER, (2,)),
-    ("board", _POINTER, (2,)),
+    ("reports", _POINTER, (2,)),
     ("num_published", _POINTER),
-    ("num_meetings", _POINTER),
-    ("patience", _COUNT),
+    ("num_barriers", _POINTER),
+    ("timeout", _COUNT),
     ("rank", _WORD),
     ("num_ranks", _WORD),
 )
@@ -158,34 +159,34 @@ def report_bytes(num_aggregates: int) -> int:
     return -(-2 * 8 * words // _LINE) * _LINE
 
 
-_MAIL = _structure(
-    ("places", _POINTER),
-    ("ids", _POINTER),
-    ("places_of", _POINTER),
+_DIRECT = _structure(
+    ("lids_of_gids", _POINTER),
+    ("sorted_ids", _POINTER),
+    ("lids_of_ids", _POINTER),
     ("messages", _POINTER),
     ("counts", _POINTER),
-    ("of_block", _POINTER),
-    ("again", _POINTER),
+    ("block_sums", _POINTER),
+    ("overflowed", _POINTER),
 )
 
 LEASE = _structure(
-    ("in_job", JOB),
-    ("out_job", JOB),
+    ("in_arguments", ARGUMENTS),
+    ("out_arguments", ARGUMENTS),
     ("in_edges", EDGES),
     ("out_edges", EDGES),
     ("num_owned", _WORD),
-    ("num_places", _WORD),
+    ("num_lids", _WORD),
     ("num_block_rows", _WORD),
     ("could_send", _WORD),
     ("num_hubs", _WORD),
     ("forced", _WORD),
-    ("few_messages", _WORD),
+    ("small_frontier_messages", _WORD),
     ("push_gain", _WORD),
     ("persistent", _WORD),
     ("counts_idle", _WORD),
-    ("num_near_records", _WORD),
-    ("num_near_bits", _WORD),
-    ("num_near_ghosts", _WORD),
+    ("num_cached_records", _WORD),
+    ("num_cached_bits", _WORD),
+    ("num_cached_ghosts", _WORD),
     ("first_hot", _WORD),
     ("num_hot", _WORD),
     ("end", np.int64),
@@ -203,7 +204,7 @@ LEASE = _structure(
     ("senders", _POINTER),
     ("hubs", _POINTER),
     ("offsets", _POINTER),
-    ("mail", _MAIL),
+    ("direct", _DIRECT),
     ("halo", _HALO),
     ("totals", _POINTER),
     ("carried", _POINTER),

@@ -18,7 +18,7 @@ __device__ inline bool receive_listed(const Lease &lease, const Plan &plan,
                                       Message &message) {
   int parity = plan.superstep & 1;
   uint32_t source = lease.in_edges.ends[edge];
-  if (plan.asking != EVERYBODY && !is_set(lease.sent[parity], source))
+  if (plan.sender_filter != SENDERS_ALL && !is_set(lease.sent[parity], source))
     return false;
   return sigps_deliver(&lease.in, plan.superstep - 1,
                        HAS_RECORD ? &lease.records[parity][source] : nullptr,
@@ -59,33 +59,33 @@ __device__ inline Inbox list_by_lane(const Lease &lease, const Plan &plan,
 }
 
 __device__ inline void list_and_compute(const Lease &lease, const Plan &plan,
-                                        Tally &tally) {
+                                        ThreadCounters &counted) {
   uint32_t *sent = lease.sent[(plan.superstep + 1) & 1];
   uint32_t warps = threads_of_grid() / 32;
-  uint32_t num_heavy = min(lease.in_edges.num_heavy, lease.num_owned);
-  for (uint32_t v = spread_warp(); v < num_heavy; v += warps) {
+  uint32_t num_warp_rows = min(lease.in_edges.num_csr_rows, lease.num_owned);
+  for (uint32_t v = spread_warp(); v < num_warp_rows; v += warps) {
     uint8_t status = lease.status[v];
     if (status == RETIRED)
       continue;
     Inbox inbox = listed(0, 0);
-    if (plan.asking != NOBODY)
+    if (plan.sender_filter != SENDERS_NONE)
       inbox = list_by_warp(lease, plan, v);
     bool runs = lane_id() == 0 && (inbox.has || status == ACTIVE);
-    if (run_vertices(lease, plan, runs, v, status, inbox, tally))
+    if (run_vertices(lease, plan, runs, v, status, inbox, counted))
       atomicOr(&sent[v / 32], 1u << v % 32);
   }
-  uint32_t slices = (lease.num_owned - num_heavy + 31) / 32;
+  uint32_t slices = (lease.num_owned - num_warp_rows + 31) / 32;
   for (uint32_t slice = spread_warp(); slice < slices; slice += warps) {
-    uint32_t v = num_heavy + slice * 32 + lane_id();
+    uint32_t v = num_warp_rows + slice * 32 + lane_id();
     uint8_t status = v < lease.num_owned ? lease.status[v] : uint8_t(RETIRED);
     Inbox inbox = listed(0, 0);
-    if (plan.asking != NOBODY && status != RETIRED)
+    if (plan.sender_filter != SENDERS_NONE && status != RETIRED)
       inbox = list_by_lane(lease, plan, v);
     bool runs = inbox.has || status == ACTIVE;
-    bool sends = run_vertices(lease, plan, runs, v, status, inbox, tally);
+    bool sends = run_vertices(lease, plan, runs, v, status, inbox, counted);
     uint32_t bits = __ballot_sync(ALL_LANES, sends);
     if (lane_id() == 0)
-      sent[(num_heavy + slice * 32) / 32] = bits;
+      sent[(num_warp_rows + slice * 32) / 32] = bits;
   }
 }
 

@@ -12,14 +12,14 @@ __device__ inline uint64_t nanoseconds() {
   return now;
 }
 
-__device__ inline bool has_no_room(const Lease &lease) {
-  return SIGPS_MAILBOX && *lease.in.num_mails > lease.in.mail_room;
+__device__ inline bool lacks_capacity(const Lease &lease) {
+  return SIGPS_DIRECT && *lease.in.num_direct > lease.in.direct_capacity;
 }
 
 // Among GPUs that pass mail nobody counts senders along edges: these are the
 // GPUs that found no room.
-__device__ inline bool lacks_room(const Counters &done) {
-  return SIGPS_MAILBOX && done.senders > 0;
+__device__ inline bool some_gpu_lacks_capacity(const Counters &done) {
+  return SIGPS_DIRECT && done.senders > 0;
 }
 
 // Which is cheaper: the rule of engine/direction.py. A pull passes no edges of
@@ -27,7 +27,7 @@ __device__ inline bool lacks_room(const Counters &done) {
 __device__ inline Direction choose_direction(const Lease &lease,
                                              const Counters &done,
                                              uint64_t retired_edges) {
-  if (SIGPS_MAILBOX || !HAS_PUSH || lease.forced == 1)
+  if (SIGPS_DIRECT || !HAS_PUSH || lease.forced == 1)
     return PULL;
   if (lease.forced == 2)
     return PUSH;
@@ -43,40 +43,39 @@ __device__ inline Plan planned(const Lease &lease, const Plan &plan,
   next.resumes = 0;
   next.publishes = 0;
   if (done.ran == 0 && !lease.counts_idle) {
-    next.ended = NOTHING_LEFT;
+    next.ending = FINISHED;
     return next;
   }
   next.superstep++;
   next.delivered = 0;
-  next.has_lists = plan.direction == PUSH && !plan.sweeps;
+  next.has_lists = plan.direction == PUSH && !plan.full_scan;
   next.has_bits = !next.has_lists;
   next.num_listed = num_listed;
   next.num_hubs = num_hubs;
   next.mean_degree = float(done.sent_edges) / float(max(done.senders, 1ull));
   next.any_retired |= done.retired_edges > 0;
-  next.ended =
-      done.active == 0 && done.sent_edges == 0 ? NOTHING_LEFT : NOT_YET;
+  next.ending = done.active == 0 && done.sent_edges == 0 ? FINISHED : RUNNING;
   next.retired_edges += done.retired_edges;
   next.direction = choose_direction(lease, done, next.retired_edges);
-  next.sweeps = next.direction == PUSH && done.active > 0;
-  next.asking = done.senders == 0                  ? NOBODY
-                : done.senders == lease.could_send ? EVERYBODY
-                                                   : SOME;
-  bool is_few = next.direction == PUSH && !next.sweeps && next.has_lists &&
-                done.sent_edges <= lease.few_messages;
-  next.few = is_few ? plan.few + 1 : 0;
+  next.full_scan = next.direction == PUSH && done.active > 0;
+  next.sender_filter = done.senders == 0                  ? SENDERS_NONE
+                       : done.senders == lease.could_send ? SENDERS_ALL
+                                                          : SENDERS_BITMAP;
+  bool is_few = next.direction == PUSH && !next.full_scan && next.has_lists &&
+                done.sent_edges <= lease.small_frontier_messages;
+  next.num_small = is_few ? plan.num_small + 1 : 0;
   return next;
 }
 
 // What a superstep did, which began when the one before was over.
 __device__ inline Stats stats_of(int64_t superstep, Direction direction,
                                  const Counters &done, uint64_t &last_time,
-                                 const Together &together = ALONE) {
+                                 const AllGpus &all_gpus = ONE_GPU) {
   uint64_t began = last_time;
   last_time = nanoseconds();
   return {superstep,         direction,         done.ran,
-          done.sent_edges,   last_time - began, together.num_bytes,
-          together.imbalance};
+          done.sent_edges,   last_time - began, all_gpus.num_bytes,
+          all_gpus.imbalance};
 }
 
 // Gives the aggregators their next values, of what these had and a superstep's

@@ -56,7 +56,7 @@ __device__ inline bool send(const Lease &lease, const Plan &plan,
                             uint64_t position, uint32_t target) {
   uint32_t bit = 1u << target % 32;
   uint32_t *word = &lease.touched[route.inbox][target / 32];
-  uint32_t heard =
+  uint32_t was_touched =
       LOOKS ? *reinterpret_cast<volatile uint32_t *>(word) & bit : 0;
   bool has_retired = plan.any_retired && lease.status[target] == RETIRED;
   Slots value;
@@ -67,7 +67,7 @@ __device__ inline bool send(const Lease &lease, const Plan &plan,
   if (has_retired || !passes)
     return false;
   combine_in_memory(&lease.inboxes[route.inbox][target], value);
-  if (heard)
+  if (was_touched)
     return false;
   prefetch(&lease.in.out_degrees[target]); // it will compute
   return !(atomicOr(word, bit) & bit);
@@ -175,21 +175,23 @@ __device__ inline void scatter(const Lease &lease, const Plan &plan,
 // Takes a vertex's message out of its inbox, which is left as it was before,
 // and computes.
 __device__ inline bool open_and_run(const Lease &lease, const Plan &plan,
-                                    uint32_t v, Tally &tally) {
+                                    uint32_t v, ThreadCounters &counted) {
   Slots *at = &lease.inboxes[plan.inbox_at][v];
   uint8_t status = lease.status[v];
   Inbox inbox{*at, 1};
   *at = neutral_slots();
   lease.touched[plan.inbox_at][v / 32] = 0; // all that are set in it end here
-  return status != RETIRED && run_vertex(lease, plan, v, status, inbox, tally);
+  return status != RETIRED &&
+         run_vertex(lease, plan, v, status, inbox, counted);
 }
 
-// Computes whoever got a message, and lists who sends. Calls tell(v) for those.
-template <class Tell>
+// Computes whoever got a message, and lists who sends. Calls visit(v) for
+// those.
+template <class Visit>
 __device__ inline void compute_targets(const Lease &lease, const Plan &plan,
                                        uint32_t count, uint32_t *num_senders,
-                                       uint32_t *num_hubs, Tally &tally,
-                                       Tell tell) {
+                                       uint32_t *num_hubs,
+                                       ThreadCounters &counted, Visit visit) {
   uint32_t rounds = (count + threads_of_grid() - 1) / threads_of_grid();
   for (uint32_t round = 0; round < rounds; round++) {
     uint32_t i = round * threads_of_grid() + spread_warp() * 32 + lane_id();
@@ -198,10 +200,10 @@ __device__ inline void compute_targets(const Lease &lease, const Plan &plan,
     if (i < count) {
       v = lease.targets[i];
       RowOfEdges row = row_of(lease.out_edges, v);
-      sends = open_and_run(lease, plan, v, tally);
+      sends = open_and_run(lease, plan, v, counted);
       if (sends) { // the next superstep walks them, if it is a push
         prefetch(&lease.out_edges.ends[row.first]);
-        tell(v);
+        visit(v);
       }
     }
     append_senders(lease, num_senders, num_hubs, sends, v);
@@ -211,18 +213,18 @@ __device__ inline void compute_targets(const Lease &lease, const Plan &plan,
 // Computes whoever got a message or is active, all vertices in turn; writes the
 // senders as bits. Mostly there is little to find, so that what tells is asked
 // for in several places at once.
-__device__ inline void sweep(const Lease &lease, const Plan &plan,
-                             Tally &tally) {
+__device__ inline void scan_all(const Lease &lease, const Plan &plan,
+                                ThreadCounters &counted) {
   uint32_t words = (lease.num_owned + 31) / 32;
   uint32_t warp = spread_warp(), warps = threads_of_grid() / 32;
   for (uint32_t first = warp; first < words; first += SLICES_AT_ONCE * warps) {
-    uint32_t has_heard = 0, is_active = 0; // bits of this lane's vertices
+    uint32_t has_message = 0, is_active = 0; // bits of this lane's vertices
 #pragma unroll
     for (uint32_t k = 0; k < SLICES_AT_ONCE; k++) {
       uint32_t word = first + k * warps, v = word * 32 + lane_id();
       if (word < words && v < lease.num_owned) {
         uint32_t touched = lease.touched[plan.inbox_at][word];
-        has_heard |= (touched >> lane_id() & 1) << k;
+        has_message |= (touched >> lane_id() & 1) << k;
         is_active |= uint32_t(lease.status[v] == ACTIVE) << k;
       }
     }
@@ -233,10 +235,10 @@ __device__ inline void sweep(const Lease &lease, const Plan &plan,
       if (word >= words)
         break;
       bool sends = false;
-      if (has_heard >> k & 1)
-        sends = open_and_run(lease, plan, v, tally);
+      if (has_message >> k & 1)
+        sends = open_and_run(lease, plan, v, counted);
       else if (is_active >> k & 1)
-        sends = run_vertex(lease, plan, v, ACTIVE, empty_inbox(), tally);
+        sends = run_vertex(lease, plan, v, ACTIVE, empty_inbox(), counted);
       uint32_t bits = __ballot_sync(ALL_LANES, sends);
       if (lane_id() == 0)
         lease.sent[(plan.superstep + 1) & 1][word] = bits;
@@ -249,7 +251,7 @@ __device__ inline void sweep(const Lease &lease, const Plan &plan,
 // a push. A lane reads every 32nd of its warp's words, all of them at once.
 __device__ inline void list_senders(const Lease &lease, const Plan &plan) {
   const uint32_t *bits = lease.sent[plan.superstep & 1];
-  uint32_t words = (lease.num_places + 31) / 32;
+  uint32_t words = (lease.num_lids + 31) / 32;
   uint32_t warp = thread_of_grid() / 32, warps = threads_of_grid() / 32;
   for (uint64_t first = warp; first < words; first += 32ull * warps) {
     uint64_t mine = first + uint64_t(lane_id()) * warps;

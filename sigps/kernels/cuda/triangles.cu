@@ -9,21 +9,22 @@
 // neighbours of one vertex are read to their ends, and every row is read in
 // order.
 //
-// Schedule: `count_heavy` gives a block some of the edges of a vertex with
-// SIGPS_HEAVY higher neighbours or more. Its set is a bitmap of the first
-// SIGPS_NEAR numbers, which are nearly all that is asked for, with the rank of
-// each word's first bit, so that a bit that is found has a counter; what lies
-// beyond is searched for in the row. `count_light` gives the other vertices a
-// warp each, which searches. SIGPS_LANES lanes share a row, and each has
-// SIGPS_LOADS reads under way.
+// Schedule: `count_block_mapped` gives a block some of the edges of a vertex
+// with SIGPS_BLOCK_MAPPED higher neighbours or more. Its set is a bitmap of the
+// first SIGPS_BITMAP numbers, which are nearly all that is asked for, with the
+// rank of each word's first bit, so that a bit that is found has a counter;
+// what lies beyond is searched for in the row. `count_warp_mapped` gives the
+// other vertices a warp each, which searches. SIGPS_LANES lanes share a row,
+// and each has SIGPS_LOADS reads under way.
 //
 // `links` is written by atomics: once an edge for u, once a task for v and each
-// of its lower neighbours; by `count_light` once a triangle for w.
+// of its lower neighbours; by `count_warp_mapped` once a triangle for w.
 //
 // Macros: SIGPS_DIRECTED (0: all edges are one arc here, and the host doubles
-// what it gets), SIGPS_THREADS and SIGPS_BLOCKS of `count_heavy`, SIGPS_LANES,
-// SIGPS_LOADS, SIGPS_NEAR, SIGPS_KEYS (lower neighbours of a task, at most
-// 65,536), SIGPS_CHUNK (higher neighbours of a task), SIGPS_HEAVY.
+// what it gets), SIGPS_THREADS and SIGPS_BLOCKS of `count_block_mapped`,
+// SIGPS_LANES, SIGPS_LOADS, SIGPS_BITMAP, SIGPS_KEYS (lower neighbours of a
+// task, at most 65,536), SIGPS_CHUNK (higher neighbours of a task),
+// SIGPS_BLOCK_MAPPED.
 
 #include "edges.cuh"
 
@@ -34,7 +35,7 @@ namespace {
 constexpr uint32_t NONE = ~0u;
 constexpr uint32_t ALL_LANES = ~0u;
 constexpr uint32_t ROWS_OF_WARP = 32 / SIGPS_LANES;
-constexpr uint32_t LIGHT_THREADS = 256;
+constexpr uint32_t WARP_MAPPED_THREADS = 256;
 
 // The simple graph, whatever the direction of its edges. Rows are ascending;
 // an entry is a number, and in the lowest bit whether there are arcs both ways.
@@ -60,7 +61,7 @@ __device__ inline void add(uint64_t *links, uint32_t v, uint64_t count) {
     atomicAdd(reinterpret_cast<unsigned long long *>(&links[v]), count);
 }
 
-// The first place from `first` on whose number is not below w.
+// The first index from `first` on whose number is not below w.
 __device__ inline uint32_t lower_bound(const uint32_t *row, uint32_t first,
                                        uint32_t last, uint32_t w) {
   while (first < last) {
@@ -73,7 +74,7 @@ __device__ inline uint32_t lower_bound(const uint32_t *row, uint32_t first,
   return first;
 }
 
-// The place of w, or NONE.
+// The index of w, or NONE.
 __device__ inline uint32_t search(const uint32_t *row, uint32_t first,
                                   uint32_t last, uint32_t w) {
   uint32_t at = lower_bound(row, first, last, w);
@@ -94,8 +95,8 @@ __device__ inline uint64_t sum_of_warp(uint64_t value) {
 
 // Looks through the rows of neighbours first, first + stride, ... of a vertex,
 // and those beside them that other lanes of the warp have; returns what this
-// lane has counted for v. `find(w)` gives the place of w among `keys`, the
-// lower neighbours of v; `hit(place, w, arcs)` counts for w.
+// lane has counted for v. `find(w)` gives the index of w among `keys`, the
+// lower neighbours of v; `hit(index, w, arcs)` counts for w.
 template <class Find, class Hit>
 __device__ uint64_t look_through(const SimpleRows &graph, uint32_t v,
                                  const uint32_t *keys, const uint32_t *uppers,
@@ -121,10 +122,10 @@ __device__ uint64_t look_through(const SimpleRows &graph, uint32_t v,
 #pragma unroll
         for (uint32_t k = 0; k < SIGPS_LOADS; k++) {
           uint32_t w = number_of(read[k]);
-          uint32_t place = w < v ? find(w) : NONE;
-          if (place != NONE) {
-            hit(place, w, arcs_of(entry));
-            of_u += SIGPS_DIRECTED ? arcs_of(keys[place]) : 1;
+          uint32_t index = w < v ? find(w) : NONE;
+          if (index != NONE) {
+            hit(index, w, arcs_of(entry));
+            of_u += SIGPS_DIRECTED ? arcs_of(keys[index]) : 1;
             of_v += arcs_of(read[k]);
           }
         }
@@ -143,8 +144,8 @@ __device__ uint64_t look_through(const SimpleRows &graph, uint32_t v,
 // A set of lower neighbours, and how often each was found. `bits` are zeros
 // between two tasks.
 struct Set {
-  uint32_t bits[SIGPS_NEAR / 32];
-  uint16_t ranks[SIGPS_NEAR / 32];
+  uint32_t bits[SIGPS_BITMAP / 32];
+  uint16_t ranks[SIGPS_BITMAP / 32];
   uint32_t counts[SIGPS_KEYS];
 };
 
@@ -152,7 +153,7 @@ __device__ inline void fill(Set &set, const uint32_t *keys, uint32_t num_keys) {
   for (uint32_t i = threadIdx.x; i < num_keys; i += SIGPS_THREADS) {
     uint32_t w = number_of(keys[i]);
     set.counts[i] = 0;
-    if (w >= SIGPS_NEAR)
+    if (w >= SIGPS_BITMAP)
       continue;
     atomicOr(&set.bits[w / 32], 1u << w % 32);
     if (i == 0 || number_of(keys[i - 1]) / 32 != w / 32)
@@ -165,7 +166,7 @@ __device__ inline void flush(Set &set, const uint32_t *keys, uint32_t num_keys,
   for (uint32_t i = threadIdx.x; i < num_keys; i += SIGPS_THREADS) {
     uint32_t w = number_of(keys[i]);
     add(links, w, set.counts[i]);
-    if (w < SIGPS_NEAR)
+    if (w < SIGPS_BITMAP)
       set.bits[w / 32] = 0;
   }
 }
@@ -211,13 +212,13 @@ list_arcs_warp_mapped(const __grid_constant__ Edges edges,
 //   next_task: [1]                   0 when a count begins
 //   links: [num_vertices]
 extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
-    count_heavy_block_mapped(const __grid_constant__ SimpleRows graph,
-                             const uint32_t *vertices, const uint32_t *parts,
-                             uint32_t num_tasks, uint32_t *next_task,
-                             uint64_t *links) {
+    count_block_mapped(const __grid_constant__ SimpleRows graph,
+                       const uint32_t *vertices, const uint32_t *parts,
+                       uint32_t num_tasks, uint32_t *next_task,
+                       uint64_t *links) {
   __shared__ Set set;
   __shared__ uint32_t drawn;
-  for (uint32_t i = threadIdx.x; i < SIGPS_NEAR / 32; i += SIGPS_THREADS)
+  for (uint32_t i = threadIdx.x; i < SIGPS_BITMAP / 32; i += SIGPS_THREADS)
     set.bits[i] = 0;
   for (;;) {
     if (threadIdx.x == 0)
@@ -238,20 +239,20 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
     const uint32_t *keys = row + first_key;
 
     fill(set, keys, num_keys);
-    uint32_t num_near = num_keys;
-    if (number_of(keys[num_keys - 1]) >= SIGPS_NEAR)
-      num_near = lower_bound(keys, 0, num_keys, SIGPS_NEAR);
+    uint32_t num_in_bitmap = num_keys;
+    if (number_of(keys[num_keys - 1]) >= SIGPS_BITMAP)
+      num_in_bitmap = lower_bound(keys, 0, num_keys, SIGPS_BITMAP);
     __syncthreads();
     uint64_t of_v = look_through(
         graph, v, keys, row + num_lower,
         first + threadIdx.x / 32 * ROWS_OF_WARP, last,
         SIGPS_THREADS / SIGPS_LANES, links,
         [&](uint32_t w) {
-          return w < SIGPS_NEAR ? find(set, w)
-                                : search(keys, num_near, num_keys, w);
+          return w < SIGPS_BITMAP ? find(set, w)
+                                  : search(keys, num_in_bitmap, num_keys, w);
         },
-        [&](uint32_t place, uint32_t, uint32_t arcs) {
-          atomicAdd(&set.counts[place], arcs);
+        [&](uint32_t index, uint32_t, uint32_t arcs) {
+          atomicAdd(&set.counts[index], arcs);
         });
     of_v = sum_of_warp(of_v);
     if (threadIdx.x % 32 == 0)
@@ -262,10 +263,9 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
 }
 
 // The vertices that no block has: of every num_shares, the share-th.
-extern "C" __global__ void __launch_bounds__(LIGHT_THREADS)
-    count_light_warp_mapped(const __grid_constant__ SimpleRows graph,
-                            uint32_t share, uint32_t num_shares,
-                            uint64_t *links) {
+extern "C" __global__ void __launch_bounds__(WARP_MAPPED_THREADS)
+    count_warp_mapped(const __grid_constant__ SimpleRows graph, uint32_t share,
+                      uint32_t num_shares, uint64_t *links) {
   uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
   uint32_t num_warps = gridDim.x * blockDim.x / 32;
   for (uint64_t v = uint64_t(warp) * num_shares + share; v < graph.num_vertices;
@@ -273,7 +273,7 @@ extern "C" __global__ void __launch_bounds__(LIGHT_THREADS)
     const uint32_t *row = graph.ends + graph.offsets[v];
     uint32_t num_lower = graph.num_lower[v];
     uint32_t num_upper = graph.offsets[v + 1] - graph.offsets[v] - num_lower;
-    if (num_lower == 0 || num_upper == 0 || num_upper >= SIGPS_HEAVY)
+    if (num_lower == 0 || num_upper == 0 || num_upper >= SIGPS_BLOCK_MAPPED)
       continue;
     uint64_t of_v = look_through(
         graph, v, row, row + num_lower, 0, num_upper, ROWS_OF_WARP, links,

@@ -170,7 +170,7 @@ def find_unfinished(folder: Path) -> list[Path]:
 
 
 def is_finished(log: Path) -> bool:
-    """Tell whether a log has its manifest, and so all its parts."""
+    """Return whether a log has its manifest, and so all its parts."""
     return (log / _MANIFEST).is_file()
 
 

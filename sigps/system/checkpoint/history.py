@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from sigps.errors import GraphError, StateLogError
-from sigps.kernels.cpu.loops import ACTIVE, HALTED, RETIRED
+from sigps.kernels.cpu.arguments import ACTIVE, HALTED, RETIRED
 from sigps.system.checkpoint import files
 from sigps.system.checkpoint.files import Manifest
 

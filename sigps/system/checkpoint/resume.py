@@ -87,7 +87,11 @@ def find_log(
     names = group.broadcast([path.name for path in files.find_logs(folder)] if group.rank == 0 else [])
     problems = []
     for name in names:
-        manifest, problem = _try(folder / name, identity, group, max_supersteps)
+        manifest, problem = None, ""
+        try:
+            manifest = _checked(folder / name, identity, group, max_supersteps)
+        except StateLogError as error:
+            problem = str(error)
         found = [text for text in group.all_gather(problem) if text]
         if not found:
             return manifest
@@ -100,16 +104,6 @@ def find_log(
             "Leave --resume out to begin anew, or name the folder of this job's logs"
         )
     return None
-
-
-def _try(
-    folder: Path, identity: Identity, group: Group, max_supersteps: int | None
-) -> tuple[Manifest | None, str]:
-    """Return a log's manifest, or what this rank finds wrong with it."""
-    try:
-        return _checked(folder, identity, group, max_supersteps), ""
-    except StateLogError as error:
-        return None, str(error)
 
 
 def _checked(folder: Path, identity: Identity, group: Group, max_supersteps: int | None) -> Manifest:

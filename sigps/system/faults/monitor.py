@@ -41,7 +41,7 @@ class MonitorThread:
         return offered is not None
 
     def is_current(self) -> bool:
-        """Tell whether the caller is this thread."""
+        """Return whether the caller is this thread."""
         return threading.current_thread() is self._thread
 
     def end(self) -> None:

@@ -1,4 +1,4 @@
-"""The plan of a job's memory, against sums by hand."""
+"""`sigps plan` as a command."""
 
 from __future__ import annotations
 
@@ -6,76 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sigps.apps import BFS, SCC, SSSP, BiTriDN, EgoNet, KCore, OutDegree, PageRank
 from sigps.cli import main as cli
-from sigps.cli.plan.command import memory, turned_size
-from sigps.cli.plan.prediction import Part
-from sigps.cli.plan.size import Size
-from sigps.compiler.frontend.analysis import analyse
-
-SYMMETRIC = Size(1000, 8000, False, 0, "")
-DIRECTED = Size(1000, 8000, True, 4, "")
-
-
-def test_one_process_shares_the_graphs_arrays() -> None:
-    # 8000 targets of 4 B, 1000 offsets of 8 B and degrees of 4 B; rank 8 B and status 1 B;
-    # two outboxes of a flag and 8 B, one inbox of a flag and 8 B
-    expected = {"graph": 32_000 + 12_000, "state": 9_000, "messages": 27_000}
-    assert memory(SYMMETRIC, analyse(PageRank()), 1, 8) == expected
-
-
-def test_a_directed_graph_has_both_directions() -> None:
-    assert memory(DIRECTED, analyse(PageRank()), 1, 8)["graph"] == 2 * 8000 * 8 + 2 * 8000 + 4000
-
-
-def test_a_program_without_messages_needs_none() -> None:
-    assert memory(SYMMETRIC, analyse(OutDegree()), 1, 8)["messages"] == 0
-
-
-def test_parts_have_ghosts_and_copies() -> None:
-    parts = memory(SYMMETRIC, analyse(PageRank()), 4, 8)
-    # 250 owned, 750 ghosts at most; the graph's rows, the in-edges and the same by source
-    assert parts["graph"] == 3 * 2000 * 4 + 8 * (3 * 250 + 750) + 20 * 250 + 16 * 750
-    assert parts["messages"] == 2 * 1000 * 9 + 250 * 9
-
-
-def test_a_counted_part_takes_the_place_of_an_even_one() -> None:
-    part = Part(vertices=300, edges=2100, cut_edges=40, ghosts=30)
-    counted = memory(SYMMETRIC, analyse(PageRank()), 4, 8, part)
-    assert counted["graph"] == 3 * 2100 * 4 + 8 * (3 * 300 + 30) + 20 * 300 + 16 * 30
-    assert counted["messages"] == 2 * 330 * 9 + 300 * 9
-
-
-def test_large_graphs_have_wide_indices() -> None:
-    size = Size(2**33, 2**34, False, 0, "")
-    assert memory(size, analyse(BFS(source=0)), 1, 16)["graph"] == 8 * 2**34 + 12 * 2**33
-
-
-def test_without_a_derived_program_every_message_is_written_out() -> None:
-    assert memory(SYMMETRIC, None, 1, 8)["messages"] == 2 * 8000 * (8 + 13)
-
-
-def test_what_is_kept_on_edges_is_there_twice_and_rows_of_neighbours_are_copied() -> None:
-    """BiTriDN keeps 8 bytes an edge; EgoNet a bool, and knows the edge back by its place."""
-    bitridn, ego = analyse(BiTriDN()), analyse(EgoNet(source=0))
-    assert "on edges" not in memory(SYMMETRIC, analyse(PageRank()), 1, 8)
-    assert memory(SYMMETRIC, bitridn, 1, 8)["on edges"] == 2 * 8 * 8000
-    assert memory(SYMMETRIC, ego, 1, 8)["on edges"] == 2 * 8000 + 8 * 8000
-    assert memory(SYMMETRIC, bitridn, 4, 8)["on edges"] == 16 * 2000 + 8 * 6000 + 12 * 6000 + 4 * 2000
-
-
-def test_edges_count_in_the_directions_in_which_a_program_takes_them() -> None:
-    """The graph has a column of 4 bytes; two truth values tell the direction."""
-    assert turned_size(DIRECTED, PageRank()) == DIRECTED
-    assert turned_size(DIRECTED, KCore()) == Size(1000, 16000, False, 4, "")
-    assert turned_size(DIRECTED, SCC()) == Size(1000, 16000, True, 6, "")
-    assert turned_size(SYMMETRIC, KCore()) == SYMMETRIC
-    assert turned_size(SYMMETRIC, SCC()) == Size(1000, 8000, False, 2, "")
-
-
-def test_messages_with_two_parts_take_more() -> None:
-    sssp = memory(SYMMETRIC, analyse(SSSP(source=0)), 1, 16)["messages"]
-    assert sssp > memory(SYMMETRIC, analyse(PageRank()), 1, 16)["messages"]
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""What a plan says of time."""
+"""The predictions that `sigps plan` prints."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from sigps.cli.plan.forecast import (
     transport_of,
     work_of,
 )
-from sigps.cli.plan.prediction import Part, Work
+from sigps.cli.plan.prediction import PartitionSize, Work
 from sigps.cli.plan.size import Size
 from sigps.compiler.frontend.analysis import analyse
 from sigps.device.cuda import what_is_missing
-from sigps.job.config import Job, load_job
+from sigps.job.config import JobConfig, load_job
 
 
 def job_of(
     folder: Path, *settings: str, graph: str = "{generator: {grid: {rows: 4000, columns: 4000}}}"
-) -> Job:
+) -> JobConfig:
     path = folder / "job.yaml"
     path.write_text(f"program: sigps.apps:BFS\nparams: {{source: 0}}\ngraph: {graph}\n")
     return load_job(path, settings)
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+def lines_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
     assert cli.execute(["plan", *arguments]) == 0
     return capsys.readouterr().out.splitlines()
 
@@ -44,7 +44,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
 def row(
     num_ranks: int, dense: float, latency: float, search: float | None = None, missing: float = 0.0
 ) -> Forecast:
-    return Forecast(num_ranks, Part(10, 100), dense, latency, search, missing)
+    return Forecast(num_ranks, PartitionSize(10, 100), dense, latency, search, missing)
 
 
 # --- decisions, as tables -----------------------------------------------------
@@ -86,11 +86,11 @@ def test_some_programs_are_not_predicted() -> None:
         ("rmat: {scale: 5}", None),
     ],
 )
-def test_formulas_tell_the_longest_search(tmp_path: Path, generator: str, supersteps: int | None) -> None:
+def test_formulas_give_the_longest_search(tmp_path: Path, generator: str, supersteps: int | None) -> None:
     assert steps_of_generator(job_of(tmp_path, graph=f"{{generator: {{{generator}}}}}")) == supersteps
 
 
-def test_no_formula_tells_of_a_file(tmp_path: Path) -> None:
+def test_no_formula_is_for_a_file(tmp_path: Path) -> None:
     assert steps_of_generator(job_of(tmp_path, graph="{path: a.txt}")) is None
 
 
@@ -170,7 +170,7 @@ def test_a_search_through_a_large_grid_wants_one_gpu(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job_of(tmp_path)
-    lines = said(capsys, str(tmp_path / "job.yaml"), "-n", "2", "--device-kind", "h200")
+    lines = lines_of(capsys, str(tmp_path / "job.yaml"), "-n", "2", "--device-kind", "h200")
     assert "predicted for NVIDIA H200, each rank one of them, by times measured on one and two:" in lines
     assert any(line.startswith("a search through this graph takes up to about 7,999 super") for line in lines)
     assert "use 1 rank: fewer are faster than 2" in lines
@@ -182,7 +182,7 @@ def test_dense_supersteps_of_a_large_graph_want_all_gpus(
 ) -> None:
     job_of(tmp_path, graph="{generator: {rmat: {scale: 24}}}")
     arguments = ["--set", "program=sigps.apps:PageRank", "--set", "params={}", "--set", "engine.device=cuda"]
-    lines = said(capsys, str(tmp_path / "job.yaml"), "-n", "8", *arguments)
+    lines = lines_of(capsys, str(tmp_path / "job.yaml"), "-n", "8", *arguments)
     assert [line.split()[0] for line in lines if line.startswith("  ")][-5:] == ["ranks", "1", "2", "4", "8"]
     assert "while supersteps are dense: use 8 ranks" in lines
 
@@ -190,7 +190,7 @@ def test_dense_supersteps_of_a_large_graph_want_all_gpus(
 def test_a_loaded_graph_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A grid of 10 x 20, cut between rows 4 and 5: 20 of 370 edges are cut, with as many ghosts."""
     job_of(tmp_path, graph="{generator: {grid: {rows: 10, columns: 20}}}")
-    lines = said(capsys, str(tmp_path / "job.yaml"), "-n", "2", "--load", "--set", "engine.device=cpu")
+    lines = lines_of(capsys, str(tmp_path / "job.yaml"), "-n", "2", "--load", "--set", "engine.device=cpu")
     assert "200 vertices, 740 stored edges, undirected, by counting it" in lines[0]
     assert lines[1] == "a rank of 2, the largest by 'edges':"
     (two,) = (line.split() for line in lines if line.startswith("      2 "))
@@ -202,7 +202,7 @@ def test_a_loaded_graph_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_a_search_begins_at_the_jobs_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(tmp_path / "job.yaml")
     job_of(tmp_path, graph="{generator: {path: {n: 21}}}")
-    lines = said(capsys, path, "--load", "--set", "params.source=10")
+    lines = lines_of(capsys, path, "--load", "--set", "params.source=10")
     assert any("about 11 supersteps" in line for line in lines)
     assert cli.execute(["plan", path, "--load", "--set", "params.source=21"]) == 1
     assert "there is no vertex 21 in the graph" in capsys.readouterr().err
@@ -212,7 +212,7 @@ def test_a_graph_without_vertices_cannot_be_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job_of(tmp_path, graph="{generator: {path: {n: 0}}}")
-    said(capsys, str(tmp_path / "job.yaml"), "-n", "2")
+    lines_of(capsys, str(tmp_path / "job.yaml"), "-n", "2")
     assert cli.execute(["plan", str(tmp_path / "job.yaml"), "--load"]) == 1
     assert "the graph has no vertices" in capsys.readouterr().err
 
@@ -224,33 +224,35 @@ def test_a_program_that_needs_both_directions_is_planned_on_these(
     (tmp_path / "edges.txt").write_text("0 1\n1 2\n2 3\n")
     job_of(tmp_path, graph="{path: edges.txt, directed: true}")
     arguments = ["--load", "--set", f"program=sigps.apps:{program}", "--set", "params={}"]
-    assert f"4 vertices, 6 stored edges, {kind}" in said(capsys, str(tmp_path / "job.yaml"), *arguments)[0]
+    assert (
+        f"4 vertices, 6 stored edges, {kind}" in lines_of(capsys, str(tmp_path / "job.yaml"), *arguments)[0]
+    )
 
 
 def test_max_supersteps_bounds_a_search(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job_of(tmp_path)
-    lines = said(capsys, str(tmp_path / "job.yaml"), "--set", "engine.max_supersteps=12")
+    lines = lines_of(capsys, str(tmp_path / "job.yaml"), "--set", "engine.max_supersteps=12")
     assert any("about 12 supersteps" in line for line in lines)
 
 
 def test_nothing_is_predicted_for_the_interpreter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job_of(tmp_path, graph="{generator: {path: {n: 21}}}")
-    lines = said(capsys, str(tmp_path / "job.yaml"), "--set", "engine.device=python")
+    lines = lines_of(capsys, str(tmp_path / "job.yaml"), "--set", "engine.device=python")
     assert lines[-1] == "no times are predicted: the job interprets (engine.device: python)"
 
 
 def test_records_through_the_host_are_least_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job_of(tmp_path)
     arguments = ["--device-kind", "h200", "--set", "exchange.transport=mpi"]
-    lines = said(capsys, str(tmp_path / "job.yaml"), "-n", "2", *arguments)
+    lines = lines_of(capsys, str(tmp_path / "job.yaml"), "-n", "2", *arguments)
     assert any(line.endswith("several ranks take at least this:") for line in lines)
 
 
 def test_what_is_kept_on_edges_goes_past_no_kernels() -> None:
     marks, ranks = analyse(Marks()), analyse(PageRank())
-    for asked, expected in (("auto", "nccl"), ("peer", "nccl"), ("nccl", "nccl"), ("mpi", "mpi")):
-        assert transport_of(asked, marks) == expected
-        assert transport_of(asked, ranks) == asked
+    for requested, expected in (("auto", "nccl"), ("peer", "nccl"), ("nccl", "nccl"), ("mpi", "mpi")):
+        assert transport_of(requested, marks) == expected
+        assert transport_of(requested, ranks) == requested
 
 
 def test_an_unknown_kind_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,11 +8,11 @@ import pytest
 
 from sigps.cli.plan.prediction import (
     Device,
-    Part,
+    PartitionSize,
     Work,
     cpu_cores,
     dense_seconds,
-    even_part,
+    even_partition,
     h200,
     most_edges_of_small,
     most_supersteps,
@@ -29,9 +29,9 @@ KRON_22, KRON_24 = (4_194_304, 128_305_110), (16_777_216, 520_754_718)
 GRID = (16_000_000, 63_984_000)
 
 
-def half(size: tuple[int, int], ghosts: int, cut_share: float = 0.5) -> Part:
+def half(size: tuple[int, int], ghosts: int, cut_share: float = 0.5) -> PartitionSize:
     vertices, edges = size
-    return Part(vertices // 2, edges // 2, int(edges // 2 * cut_share), ghosts)
+    return PartitionSize(vertices // 2, edges // 2, int(edges // 2 * cut_share), ghosts)
 
 
 def is_near(predicted: float, measured: float, tolerance: float) -> bool:
@@ -43,14 +43,14 @@ def is_near(predicted: float, measured: float, tolerance: float) -> bool:
 @pytest.mark.parametrize(
     ("part", "num_ranks", "milliseconds"),
     [
-        (Part(*KRON_22), 1, 0.498),
-        (Part(*KRON_24), 1, 2.656),
+        (PartitionSize(*KRON_22), 1, 0.498),
+        (PartitionSize(*KRON_24), 1, 2.656),
         (half(KRON_22, 8_291_624 // 4 // 2), 2, 0.381),
         (half(KRON_24, 8_871_499 // 2), 2, 1.640),
     ],
 )
 def test_pagerank_on_gpus_is_predicted_within_a_quarter(
-    part: Part, num_ranks: int, milliseconds: float
+    part: PartitionSize, num_ranks: int, milliseconds: float
 ) -> None:
     assert is_near(dense_seconds(part, PAGERANK, h200(), num_ranks), milliseconds * 1e-3, 1.25)
 
@@ -59,18 +59,20 @@ def test_pagerank_on_gpus_is_predicted_within_a_quarter(
 def test_what_is_not_known_of_a_graph_leaves_it_within_half(
     size: tuple[int, int], milliseconds: float
 ) -> None:
-    assert is_near(dense_seconds(even_part(*size, 2), PAGERANK, h200(), 2), milliseconds * 1e-3, 1.5)
+    assert is_near(dense_seconds(even_partition(*size, 2), PAGERANK, h200(), 2), milliseconds * 1e-3, 1.5)
 
 
 @pytest.mark.parametrize(("num_ranks", "milliseconds"), [(1, 58.3), (2, 150.3)])
 def test_a_search_through_a_grid_is_predicted_within_a_quarter(num_ranks: int, milliseconds: float) -> None:
-    predicted = search_seconds(7999, even_part(*GRID, num_ranks), BFS, h200(), num_ranks)
+    predicted = search_seconds(7999, even_partition(*GRID, num_ranks), BFS, h200(), num_ranks)
     assert is_near(predicted, milliseconds * 1e-3, 1.25)
 
 
 @pytest.mark.parametrize(("num_ranks", "microseconds"), [(1, 3.0), (2, 13.4)])
 def test_a_path_takes_a_latency_a_superstep(num_ranks: int, microseconds: float) -> None:
-    seconds = search_seconds(3000, even_part(3000, 5998, num_ranks), BFS, h200(), num_ranks, is_wave=False)
+    seconds = search_seconds(
+        3000, even_partition(3000, 5998, num_ranks), BFS, h200(), num_ranks, is_wave=False
+    )
     assert is_near(seconds / 3000, microseconds * 1e-6, 1.1)
 
 
@@ -82,14 +84,14 @@ def test_a_path_takes_a_latency_a_superstep(num_ranks: int, microseconds: float)
 def test_components_are_predicted_as_one_look_at_each_edge(
     size: tuple[int, int], num_ranks: int, milliseconds: float, tolerance: float
 ) -> None:
-    seconds = search_seconds(10, even_part(*size, num_ranks), WCC, h200(), num_ranks)
+    seconds = search_seconds(10, even_partition(*size, num_ranks), WCC, h200(), num_ranks)
     assert is_near(seconds, milliseconds * 1e-3, tolerance)
 
 
 @pytest.mark.parametrize(("size", "milliseconds", "tolerance"), [(KRON_20, 47.4, 1.5), (KRON_18, 5.57, 2.0)])
 def test_pagerank_on_two_cores(size: tuple[int, int], milliseconds: float, tolerance: float) -> None:
-    """Kron-18 has its records in a cache, which no bandwidth of memory tells."""
-    seconds = dense_seconds(Part(*size), PAGERANK, cpu_cores(2, 1), 1)
+    """Kron-18 has its records in a cache, which the bandwidth of memory does not bound."""
+    seconds = dense_seconds(PartitionSize(*size), PAGERANK, cpu_cores(2, 1), 1)
     assert is_near(seconds, milliseconds * 1e-3, tolerance)
 
 
@@ -105,12 +107,12 @@ SLOW = Device("slow", 1000.0, 2.0, 100.0, {1: 0.5, 4: 1.0}, 0.25)
 
 def test_a_dense_superstep_is_what_moves_what_arrives_and_a_meeting() -> None:
     # 100 edges and 40 more for ghosts, of 10 bytes; 20 vertices of 30: 2000 bytes. 50 ghosts of 4 bytes
-    part = Part(vertices=20, edges=100, cut_edges=40, ghosts=50)
+    part = PartitionSize(vertices=20, edges=100, cut_edges=40, ghosts=50)
     assert dense_seconds(part, Work(4, 10, 30), SLOW, 4) == 2.0 + 2.0 + 1.0
 
 
 def test_a_search_is_its_supersteps_and_one_look_at_each_edge() -> None:
-    part = Part(vertices=20, edges=140)
+    part = PartitionSize(vertices=20, edges=140)
     assert search_seconds(8, part, Work(4, 10, 30), SLOW, 1) == 8 * 0.75 + 2.0
     assert search_seconds(8, part, Work(4, 10, 30), SLOW, 1, is_wave=False) == 8 * 0.5 + 2.0
 
@@ -141,13 +143,13 @@ def test_many_supersteps_are_small_ones() -> None:
 
 
 def test_an_even_part_has_as_many_ghosts_as_there_can_be() -> None:
-    assert even_part(100, 4000, 4) == Part(25, 1000, 750, 75)
-    assert even_part(100, 40, 4) == Part(25, 10, 8, 10)
-    assert even_part(100, 40, 1) == Part(100, 40)
+    assert even_partition(100, 4000, 4) == PartitionSize(25, 1000, 750, 75)
+    assert even_partition(100, 40, 4) == PartitionSize(25, 10, 8, 10)
+    assert even_partition(100, 40, 1) == PartitionSize(100, 40)
 
 
 def test_records_through_the_host_take_longer() -> None:
-    part = even_part(*KRON_22, 2)
+    part = even_partition(*KRON_22, 2)
     by_host, by_peers = (dense_seconds(part, PAGERANK, h200(by_peers=p), 2) for p in (False, True))
     # 2,097,152 ghosts of 4 bytes, at 55 GB/s out and in against 360; 20 us against 13.4
     assert by_host - by_peers == pytest.approx(2_097_152 * 4 * (2 / 55e9 - 1 / 360e9) + 6.6e-6)

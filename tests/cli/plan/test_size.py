@@ -1,4 +1,4 @@
-"""How large a graph is, told without reading it: exact where something states it, else an estimate."""
+"""How large a graph is, without reading it: exact where a file or formula states it, else an estimate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import pyarrow.parquet
 import pytest
 import zstandard
 
-from sigps.cli.plan.size import Size, measure
+from sigps.apps import SCC, KCore, PageRank
+from sigps.cli.plan.size import Size, measure, turned_size
 from sigps.errors import GraphError
 from sigps.job.config import load_job
 
@@ -107,3 +108,16 @@ def test_damaged_and_missing_files(tmp_path: Path) -> None:
 def test_a_file_without_rows(tmp_path: Path) -> None:
     (tmp_path / "g.txt").write_text("# nothing\n")
     assert size_of(tmp_path, path=tmp_path / "g.txt").num_edges == 0
+
+
+SYMMETRIC = Size(1000, 8000, False, 0, "")
+DIRECTED = Size(1000, 8000, True, 4, "")
+
+
+def test_edges_count_in_the_directions_in_which_a_program_takes_them() -> None:
+    """The graph has a column of 4 bytes; two truth values give the direction."""
+    assert turned_size(DIRECTED, PageRank()) == DIRECTED
+    assert turned_size(DIRECTED, KCore()) == Size(1000, 16000, False, 4, "")
+    assert turned_size(DIRECTED, SCC()) == Size(1000, 16000, True, 6, "")
+    assert turned_size(SYMMETRIC, KCore()) == SYMMETRIC
+    assert turned_size(SYMMETRIC, SCC()) == Size(1000, 8000, False, 2, "")

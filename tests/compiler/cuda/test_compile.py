@@ -20,14 +20,15 @@ from edge_programs import EdgeTriangles, Returns, Waves
 from places import SUPPORT
 from worked_cases import COLUMNS, PROGRAMS
 
-from sigps import CompileError, Vertex, kernels
+from sigps import CompileError, Vertex
 from sigps.compiler.cpu import compile_for_cpu
 from sigps.compiler.cuda.compile import CudaProgram, compile_for_cuda, link
 from sigps.compiler.frontend.analysis import analyse
 from sigps.compiler.program import Consumption
 from sigps.engine.gpu.memory_plan import shape_of
 from sigps.errors import DeviceError
-from sigps.kernels.cuda.abi import HALT, JOB, OVERFLOW, RETIRE, SENT
+from sigps.kernels import cuda as kernels
+from sigps.kernels.cuda.abi import ARGUMENTS, HALT, OVERFLOW, RETIRE, SENT
 
 for needed in ("numba_cuda", "cuda.core"):
     try:
@@ -220,7 +221,7 @@ def test_no_neutral_slots(name: str) -> None:
         ("WCC", {"NUM_SLOTS": 1, "SLOT0_OP": 1, "SLOT0_TYPE": "int32_t", "SLOT0_OFFSET": 0}),
         ("truths", {"EACH_SLOT(F)": "F(3, bool, 0) F(4, bool, 1) F(0, int64_t, 8) F(0, int64_t, 16)"}),
         ("listed_offers", {"LISTED": 1, "MESSAGE_BYTES": 32, "MESSAGE_ALIGN": 16, "SLOTS_BYTES": 0}),
-        ("postman", {"LISTED": 1, "MAILBOX": 1}),
+        ("postman", {"LISTED": 1, "DIRECT": 1}),
     ],
 )
 def test_macros(name: str, defines: dict[str, Any]) -> None:
@@ -228,14 +229,14 @@ def test_macros(name: str, defines: dict[str, Any]) -> None:
     assert {macro: given[f"SIGPS_{macro}"] for macro in defines} == {m: str(v) for m, v in defines.items()}
 
 
-def test_a_job_is_laid_out_as_in_cpp() -> None:
+def test_arguments_are_laid_out_as_in_cpp() -> None:
     from sigps.device.linking import compile_source
 
-    assert JOB.fields is not None
-    claims = [f"offsetof(Job, {name}) == {field[1]}" for name, field in JOB.fields.items()]
+    assert ARGUMENTS.fields is not None
+    claims = [f"offsetof(Arguments, {name}) == {field[1]}" for name, field in ARGUMENTS.fields.items()]
     flags = f"{HALT | RETIRE << 4 | SENT << 8 | OVERFLOW << 12}"
     claims += [
-        f"sizeof(Job) == {JOB.itemsize}",
+        f"sizeof(Arguments) == {ARGUMENTS.itemsize}",
         f"(HALT | RETIRE << 4 | SENT << 8 | OVERFLOW << 12) == {flags}",
         "sizeof(Slots) == SIGPS_SLOTS_BYTES",
         "alignof(Slots) == SIGPS_SLOTS_ALIGN",
@@ -314,7 +315,7 @@ def test_more_values_on_edges_than_a_job_has_room_for() -> None:
 def test_kernels_that_are_wrong_say_why() -> None:
     program = compiled("WCC")
     with pytest.raises(DeviceError, match=r"gather_reference\.cu cannot be compiled for sm_90"):
-        link(program, "gather_reference", "sm_90", {"Job": "42"})
+        link(program, "gather_reference", "sm_90", {"Arguments": "42"})
     with pytest.raises(DeviceError, match="sm_10"):
         link(program, "gather_reference", "sm_10")
 

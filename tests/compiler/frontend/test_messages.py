@@ -132,7 +132,7 @@ def test_slots_only_where_the_order_cannot_matter(body: str, consumption: Consum
 @pytest.mark.parametrize(
     "body", ["self.x += sum(messages)", "for m in messages:\n    self.x = m\nself.x += 1.0"]
 )
-def test_messages_that_nobody_sends(body: str) -> None:
+def test_messages_that_no_vertex_sends(body: str) -> None:
     program = program_of(f"{body}\nself.vote_to_halt()")
     judge = run(program, kite(), device="python")
     assert run(program, kite(), device="cpu")["x"].tolist() == judge["x"].tolist()

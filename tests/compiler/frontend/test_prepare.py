@@ -1,4 +1,4 @@
-"""Everything that the front end refuses: the line that it points at, and what it says to write instead."""
+"""All that the front end refuses: the line in the error, and the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Monotone programs: which they are, and that looking for better keys only gives what BSP gives."""
+"""Monotone programs: which they are, and that reading only better keys gives the results of BSP."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from sigps.compiler.explain import explain
 from sigps.compiler.frontend.analysis import analyse
 from sigps.compiler.proofs.monotone import find_obstacle
 
-REACH = """
+RELAX = """
 nan = float("nan")
 
 class Path(NamedTuple):
     length: float
     hops: int
 
-class Reach(Vertex, message={message}):
+class Relax(Vertex, message={message}):
     start: Param[VertexId] = 0
     step: Param[float] = 1.0
     {state}
@@ -35,14 +35,14 @@ class Reach(Vertex, message={message}):
 
     def compute(self, messages):
         if self.superstep == 0:
-            heard = {first}
+            received = {first}
         else:
-            heard = {heard}
+            received = {received}
         if {test}:
             self.best = {taken}
             {more}
             for edge in self.out_edges:
-                {when}self.send(edge, {said})
+                {when}self.send(edge, {sent})
         self.vote_to_halt()
         {end}
 """
@@ -52,37 +52,37 @@ DEFAULTS = {
     "state": "best: State[float] = inf",
     "fields": "",
     "first": "0.0 if self.id == self.start else inf",
-    "heard": "min(messages, default=inf)",
-    "test": "heard < self.best",
-    "taken": "heard",
+    "received": "min(messages, default=inf)",
+    "test": "received < self.best",
+    "taken": "received",
     "more": "pass",
     "when": "",
-    "said": "heard + edge.weight",
+    "sent": "received + edge.weight",
     "end": "",
 }
 
 PATHS = {
     "message": "Path",
     "first": "Path(0.0 if self.id == self.start else inf, 0)",
-    "heard": "min(messages, default=Path(inf, 0))",
-    "test": "heard.length < self.best",
-    "taken": "heard.length",
-    "more": "self.hops = heard.hops",
-    "said": "Path(heard.length + edge.weight, heard.hops + 1)",
+    "received": "min(messages, default=Path(inf, 0))",
+    "test": "received.length < self.best",
+    "taken": "received.length",
+    "more": "self.hops = received.hops",
+    "sent": "Path(received.length + edge.weight, received.hops + 1)",
 }
 
 WHOLE = {
     "message": "int",
     "state": "best: State[int] = 1000",
     "first": "self.id",
-    "heard": "min(messages, default=1000)",
-    "said": "heard",
+    "received": "min(messages, default=1000)",
+    "sent": "received",
 }
 
 
-def reach(**parts: str) -> Any:
-    code = REACH.format(**{**DEFAULTS, **parts})
-    program: Any = run_cell(code)["Reach"]()
+def relax(**parts: str) -> Any:
+    code = RELAX.format(**{**DEFAULTS, **parts})
+    program: Any = run_cell(code)["Relax"]()
     return program
 
 
@@ -93,29 +93,29 @@ def reach(**parts: str) -> Any:
         WCC(),
         programs.Nearest(source=0),
         programs.Loudest(),
-        reach(),
-        reach(said="heard + 1.0"),
-        reach(said="edge.weight + heard"),
-        reach(said="2 + heard"),
-        reach(said="heard + edge.weight + 1"),
-        reach(**{**WHOLE, "first": "self.id + 2"}),
-        reach(**{**WHOLE, "said": "heard + 1"}),
-        reach(said="heard"),
-        reach(first="self.step"),
-        reach(test="not heard >= self.best"),
-        reach(**WHOLE),
-        reach(**PATHS),
-        reach(**{**PATHS, "heard": "Path(min((m.length for m in messages), default=inf), 0)"}),
-        reach(more="self.hops = self.id"),
-        reach(
+        relax(),
+        relax(sent="received + 1.0"),
+        relax(sent="edge.weight + received"),
+        relax(sent="2 + received"),
+        relax(sent="received + edge.weight + 1"),
+        relax(**{**WHOLE, "first": "self.id + 2"}),
+        relax(**{**WHOLE, "sent": "received + 1"}),
+        relax(sent="received"),
+        relax(first="self.step"),
+        relax(test="not received >= self.best"),
+        relax(**WHOLE),
+        relax(**PATHS),
+        relax(**{**PATHS, "received": "Path(min((m.length for m in messages), default=inf), 0)"}),
+        relax(more="self.hops = self.id"),
+        relax(
             state="best: State[float] = -inf",
             first="1.0",
-            heard="max(messages, default=-inf)",
-            test="heard > self.best",
+            received="max(messages, default=-inf)",
+            test="received > self.best",
         ),
     ],
 )
-def test_programs_that_only_take_what_is_better(program: Any) -> None:
+def test_programs_that_only_store_better_keys(program: Any) -> None:
     assert find_obstacle(analyse(program)) is None
     assert analyse(program, "single").monotone is not None
 
@@ -127,49 +127,49 @@ KEY = "the first value of a message is not the sender's, nor that and one of the
 @pytest.mark.parametrize(
     ("program", "obstacle"),
     [
-        (reach(test="heard <= self.best"), MORE),
-        (reach(test="heard > self.best"), MORE),
-        (reach(test="heard < self.best or self.id == self.start"), MORE),
-        (reach(test="heard < self.best and self.superstep < 5"), MORE),
-        (reach(test="heard < self.best and heard < 7"), MORE),
-        (reach(test="heard < self.best and self.out_degree > 1"), MORE),
-        (reach(test="heard < self.best and self.hops < 3"), MORE),
-        (reach(taken="heard + 1"), MORE),
-        (reach(state="best: State[int] = 1000", test="heard < self.best"), MORE),  # what is kept is rounded
-        (reach(state="best: State[float] = nan"), MORE),
-        (reach(first="nan", test="not heard >= self.best"), MORE),
-        (reach(first="self.step * 2"), MORE),  # might be NaN
-        (reach(more="self.retire()"), MORE),
-        (reach(end="self.retire()"), MORE),
-        (reach(end="self.hops += 1"), MORE),
-        (reach(end="self.hops = 1"), MORE),
-        (reach(said="heard * edge.weight"), KEY),
+        (relax(test="received <= self.best"), MORE),
+        (relax(test="received > self.best"), MORE),
+        (relax(test="received < self.best or self.id == self.start"), MORE),
+        (relax(test="received < self.best and self.superstep < 5"), MORE),
+        (relax(test="received < self.best and received < 7"), MORE),
+        (relax(test="received < self.best and self.out_degree > 1"), MORE),
+        (relax(test="received < self.best and self.hops < 3"), MORE),
+        (relax(taken="received + 1"), MORE),
+        (relax(state="best: State[int] = 1000", test="received < self.best"), MORE),  # the state rounds
+        (relax(state="best: State[float] = nan"), MORE),
+        (relax(first="nan", test="not received >= self.best"), MORE),
+        (relax(first="self.step * 2"), MORE),  # might be NaN
+        (relax(more="self.retire()"), MORE),
+        (relax(end="self.retire()"), MORE),
+        (relax(end="self.hops += 1"), MORE),
+        (relax(end="self.hops = 1"), MORE),
+        (relax(sent="received * edge.weight"), KEY),
         (
-            reach(said="min(heard, edge.weight)"),
+            relax(sent="min(received, edge.weight)"),
             MORE,
         ),  # a widest path would be one, but no edge function is searched
-        (reach(said="heard - edge.weight"), KEY),
-        (reach(said="heard + edge.weight + edge.toll"), KEY),
-        (reach(said="heard + self.step"), MORE),
-        (reach(said="heard + inf"), MORE),
-        (reach(said="heard * 2"), MORE),
-        (reach(said="edge.weight + inf + heard"), KEY),
-        (reach(said="edge.weight"), KEY),
-        (reach(said="heard + self.superstep"), MORE),
-        (reach(said="heard + edge.weight + self.superstep"), KEY),
-        (reach(when="if edge.weight < 3: "), MORE),
-        (reach(when="if edge.target != self.id: "), MORE),
-        (reach(**{**WHOLE, "said": "heard + edge.weight", "message": "float"}), MORE),  # kept as an int
-        (reach(**{**WHOLE, "said": "heard + edge.time"}), KEY),  # might overflow
-        (reach(**{**PATHS, "said": "Path(heard.length + heard.hops, 0)"}), MORE),
-        (reach(**{**PATHS, "test": "heard.length < self.best and heard.hops < 9"}), MORE),
-        (reach(test="heard < self.best and len(messages) > 0"), "there is not one min or max of messages"),
+        (relax(sent="received - edge.weight"), KEY),
+        (relax(sent="received + edge.weight + edge.toll"), KEY),
+        (relax(sent="received + self.step"), MORE),
+        (relax(sent="received + inf"), MORE),
+        (relax(sent="received * 2"), MORE),
+        (relax(sent="edge.weight + inf + received"), KEY),
+        (relax(sent="edge.weight"), KEY),
+        (relax(sent="received + self.superstep"), MORE),
+        (relax(sent="received + edge.weight + self.superstep"), KEY),
+        (relax(when="if edge.weight < 3: "), MORE),
+        (relax(when="if edge.target != self.id: "), MORE),
+        (relax(**{**WHOLE, "sent": "received + edge.weight", "message": "float"}), MORE),  # stored as an int
+        (relax(**{**WHOLE, "sent": "received + edge.time"}), KEY),  # might overflow
+        (relax(**{**PATHS, "sent": "Path(received.length + received.hops, 0)"}), MORE),
+        (relax(**{**PATHS, "test": "received.length < self.best and received.hops < 9"}), MORE),
+        (relax(test="received < self.best and len(messages) > 0"), "there is not one min or max of messages"),
         (
-            reach(heard="min(messages, default=inf) + max(messages, default=0.0)"),
+            relax(received="min(messages, default=inf) + max(messages, default=0.0)"),
             "there is not one min or max of messages",
         ),
         (
-            reach(fields="rounds = Aggregator.sum(int)", end="self.rounds += 1"),
+            relax(fields="rounds = Aggregator.sum(int)", end="self.rounds += 1"),
             "vertices contribute to an aggregator",
         ),
         (BFS(source=0), KEY),
@@ -204,7 +204,7 @@ WAYS = [
 
 @st.composite
 def samples(draw: st.DrawFn, weights: list[float]) -> Sample:
-    """Draw a small multigraph with loops, parallel edges and ways that tie."""
+    """Draw a small multigraph with loops, parallel edges and paths of equal length."""
     size = draw(st.integers(1, 8))
     vertex = st.integers(0, size - 1)
     edges = draw(st.lists(st.tuples(vertex, vertex, st.sampled_from(weights)), max_size=24))
@@ -221,7 +221,7 @@ def test_every_way_is_the_interpreters(sample: Sample, name: str, source: int) -
 
 @given(samples([-3.0, -0.5, 0.0, -0.0, 0.5, 4.0]))
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
-def test_weights_of_any_sign_where_no_way_returns(sample: Sample) -> None:
+def test_weights_of_any_sign_without_cycles(sample: Sample) -> None:
     forward = [(min(e), max(e)) for e in zip(sample.sources, sample.targets, strict=True)]
     kept = [i for i, (s, t) in enumerate(forward) if s < t]
     weights = [sample.weights[i] for i in kept]
@@ -256,8 +256,8 @@ def test_single_and_double_precision(name: str, graph: str, precision: Any) -> N
         assert [s.messages for s in result.stats] == [s.messages for s in judge.stats]
 
 
-def test_a_pull_after_pushes_reads_what_was_said_long_ago() -> None:
-    """A chain wakes a hub late; its neighbours hear the hub again, and others for the first time."""
+def test_a_pull_after_pushes_reads_records_of_earlier_supersteps() -> None:
+    """A chain wakes a hub late; then its neighbours read its record once more, and others' for the first time."""
     chain = [(i, i + 1, 1.0) for i in range(6)]
     spokes = [(6, t, 1.0) for t in range(7, 60)] + [(t, t + 100, 0.5) for t in range(7, 60)]
     back = [(t + 100, t, 3.0) for t in range(7, 60)] + [(0, 155, 50.0)]
@@ -284,16 +284,16 @@ def test_weights_that_are_not_finite_take_the_plain_loops(weight: float) -> None
 def test_a_parameter_that_is_nan_takes_the_plain_loops() -> None:
     graph = Graph.from_edges([0, 1, 2], [1, 2, 0], weights=[1.0, 1.0, 1.0])
     start = "self.step if self.id == self.start else inf"
-    program = type(reach(first=start, test="heard < self.best"))
+    program = type(relax(first=start, test="received < self.best"))
     assert sum(ran(program(step=2.0), graph, "cpu")) < sum(ran(program(step=2.0), graph, "python"))
-    program = type(reach(first=start, test="not heard >= self.best"))
+    program = type(relax(first=start, test="not received >= self.best"))
     nan = float("nan")
     for options in ({"device": "cpu"}, {"device": "python"}):
         result = run(program(step=nan), graph, max_supersteps=5, **options)
         assert [s.active for s in result.stats] == [3, 1, 1, 1, 1]
 
 
-def test_the_last_superstep_counts_though_nobody_heard_anything_better() -> None:
+def test_the_last_superstep_counts_though_no_vertex_received_a_better_key() -> None:
     graph = Graph.from_edges([0, 1], [1, 0], weights=[1.0, 1.0])
     result = run(SSSP(source=0), graph)
     assert [(s.active, s.messages) for s in result.stats] == [(2, 1), (1, 1), (0, 0)]

@@ -1,4 +1,4 @@
-"""Best-first supersteps: which programs may take them, and that they change nothing but the supersteps."""
+"""Supersteps in priority order: which programs may take them, and that only the supersteps differ."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Spread(Vertex, message=VertexId):
             self.best = self.id
             self.send_to_neighbors(self.best)
         else:
-            heard = {op}(messages, default=self.best)
+            received = {op}(messages, default=self.best)
             if {test}:
-                self.best = heard
-                self.send_to_neighbors({said})
+                self.best = received
+                self.send_to_neighbors({sent})
         self.vote_to_halt()
         {end}
 """
@@ -35,13 +35,13 @@ class Spread(Vertex, message=VertexId):
 
 def spread(
     op: str = "max",
-    test: str = "heard > self.best",
-    said: str = "heard",
+    test: str = "received > self.best",
+    sent: str = "received",
     *,
     fields: str = "",
     end: str = "",
 ) -> Vertex:
-    program: Vertex = run_cell(SPREAD.format(op=op, test=test, said=said, fields=fields, end=end))["Spread"]()
+    program: Vertex = run_cell(SPREAD.format(op=op, test=test, sent=sent, fields=fields, end=end))["Spread"]()
     return program
 
 
@@ -50,12 +50,12 @@ def spread(
     [
         WCC(),
         spread(),
-        spread("min", "heard < self.best"),
-        spread("min", "not heard >= self.best", "self.best"),
-        spread("max", "self.best < heard and self.best != heard"),
+        spread("min", "received < self.best"),
+        spread("min", "not received >= self.best", "self.best"),
+        spread("max", "self.best < received and self.best != received"),
     ],
 )
-def test_programs_that_take_a_better_value_and_pass_it_on(program: Any) -> None:
+def test_programs_that_store_a_better_value_and_send_it_on(program: Any) -> None:
     assert find_obstacle(analyse(program)) is None
 
 
@@ -65,15 +65,15 @@ MORE = 'compute() does more than "store a better value and send it on"'
 @pytest.mark.parametrize(
     ("program", "obstacle"),
     [
-        (spread("max", "heard >= self.best"), MORE),
-        (spread("max", "heard < self.best"), MORE),
-        (spread("min", "heard > self.best"), MORE),
-        (spread("max", "heard > self.id"), MORE),
-        (spread("max", "heard > self.best and self.superstep < 5"), MORE),
-        (spread("max", "heard > self.best and heard > 7"), MORE),
-        (spread("max", "heard > self.best and self.out_degree > 1"), MORE),
-        (spread("max", "heard > self.best", "heard + 1"), MORE),
-        (spread("max", "heard > self.best", "self.id"), MORE),
+        (spread("max", "received >= self.best"), MORE),
+        (spread("max", "received < self.best"), MORE),
+        (spread("min", "received > self.best"), MORE),
+        (spread("max", "received > self.id"), MORE),
+        (spread("max", "received > self.best and self.superstep < 5"), MORE),
+        (spread("max", "received > self.best and received > 7"), MORE),
+        (spread("max", "received > self.best and self.out_degree > 1"), MORE),
+        (spread("max", "received > self.best", "received + 1"), MORE),
+        (spread("max", "received > self.best", "self.id"), MORE),
         (spread(end="self.retire()"), MORE),
         (spread(end="self.best = self.id"), MORE),
         (
@@ -94,7 +94,7 @@ def test_programs_that_do_something_else(program: Any, obstacle: str) -> None:
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("direction", ["auto", "push", "pull"])
 def test_more_components_than_rounds(ranks: int, direction: Any) -> None:
-    """Nine paths, each longer than the one before; a vertex alone, and one that only speaks to itself."""
+    """Nine paths, each longer than the one before; an isolated vertex, and one with a self loop."""
     sizes = np.arange(2, 11)
     firsts = np.cumsum(sizes) - sizes
     expected = dict(enumerate(np.repeat(firsts, sizes).tolist())) | {77: 77, 99: 99}
@@ -111,7 +111,7 @@ def test_more_components_than_rounds(ranks: int, direction: Any) -> None:
     assert [s.superstep for s in result.stats] == list(range(result.supersteps))
 
 
-def test_the_best_value_travels_alone() -> None:
+def test_the_best_value_is_sent_alone() -> None:
     graph = generate("grid", rows=20, columns=20)
     plain = run(WCC(), graph, device="cpu", asynchronous=False)
     first = run(WCC(), graph, device="cpu")

@@ -15,7 +15,7 @@ from sigps.apps import BFS, SSSP, WCC
 from sigps.device.cuda import Module, find_gpu
 from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.launch import CLUSTER_DEGREE, NO_CLUSTER, Cluster, choose_cluster
-from sigps.kernels.cuda.lease import FEW_IN_A_ROW
+from sigps.kernels.cuda.lease import SMALL_BEFORE_SWITCH
 
 pytestmark = pytest.mark.gpu
 
@@ -134,12 +134,12 @@ def test_both_have_their_turn(turns: list[str], monkeypatch: pytest.MonkeyPatch)
     assert result.supersteps == len(SIZES)
     np.testing.assert_array_equal(result["level"], np.repeat(np.arange(len(SIZES)), SIZES))
     others = [b for a, b in zip([None, *turns], turns, strict=False) if a != b]
-    assert others[:2] == ["run_lease", "run_few"]
-    assert others.count("run_few") >= 3
+    assert others[:2] == ["run_lease", "run_small_frontier"]
+    assert others.count("run_small_frontier") >= 3
 
 
 def test_few_large_supersteps_are_no_turn(turns: list[str]) -> None:
-    run(BFS(source=0), layers([1] * (FEW_IN_A_ROW - 2)), device="cuda")
+    run(BFS(source=0), layers([1] * (SMALL_BEFORE_SWITCH - 2)), device="cuda")
     assert turns == ["run_lease"]
 
 
@@ -167,7 +167,7 @@ def test_none_where_a_vertex_has_many_edges(turns: list[str]) -> None:
     chain = np.arange(100)
     star = np.full(CLUSTER_DEGREE, 100)
     sources, targets = np.append(chain, star), np.append(chain + 1, 101 + np.arange(CLUSTER_DEGREE))
-    for extra, kernels in ((0, {"run_lease", "run_few"}), (1, {"run_lease"})):
+    for extra, kernels in ((0, {"run_lease", "run_small_frontier"}), (1, {"run_lease"})):
         turns.clear()
         graph = Graph.from_edges(np.append(sources, [100] * extra), np.append(targets, [7] * extra))
         assert_as_judged(BFS(source=0), graph, judge="cpu", ways=WAYS)
@@ -196,7 +196,7 @@ class Linger(Vertex, message=int):
 def test_others_are_active_while_messages_are_delivered(turns: list[str]) -> None:
     for graph in (layers(SIZES), mesh(3, 200)):
         assert_as_judged(Linger(), graph, judge="python", ways=WAYS)
-    assert set(turns) == {"run_lease", "run_few"}
+    assert set(turns) == {"run_lease", "run_small_frontier"}
 
 
 @pytest.mark.parametrize("size", [1, 5, 13])

@@ -55,19 +55,19 @@ degree_lists = st.lists(
 def positions_of(rows: Rows, v: int) -> NDArray[np.int64]:
     """Return where a row's edges lie: the rule of `row_of` in `edges.cuh`."""
     i = np.arange(int(rows.degrees[v]))
-    if v < rows.num_heavy:
+    if v < rows.num_csr_rows:
         return int(rows.offsets[v]) + i
-    return int(rows.slices[(v - rows.num_heavy) // 32]) + v % 32 + 32 * i
+    return int(rows.slices[(v - rows.num_csr_rows) // 32]) + v % 32 + 32 * i
 
 
 def assert_laid_out(degrees: NDArray[np.uint32], rows: Rows) -> None:
     """Check what holds of any layout: types, shapes, and a place of its own for every edge."""
     assert (rows.degrees.dtype, rows.offsets.dtype, rows.slices.dtype) == (np.uint32, np.uint64, np.uint64)
     np.testing.assert_array_equal(rows.degrees, degrees)
-    assert rows.num_heavy % 32 == rows.num_block_rows % 32 == 0
-    assert rows.num_block_rows <= rows.num_heavy
-    assert rows.offsets.size == rows.num_heavy + 1
-    assert rows.slices.size == max(0, -(-degrees.size // 32) - rows.num_heavy // 32) + 1
+    assert rows.num_csr_rows % 32 == rows.num_block_rows % 32 == 0
+    assert rows.num_block_rows <= rows.num_csr_rows
+    assert rows.offsets.size == rows.num_csr_rows + 1
+    assert rows.slices.size == max(0, -(-degrees.size // 32) - rows.num_csr_rows // 32) + 1
     places = [positions_of(rows, v) for v in range(degrees.size)]
     positions = np.concatenate([*places, np.zeros(0, dtype=np.int64)])
     assert np.unique(positions).size == positions.size == degrees.sum(dtype=np.int64)
@@ -90,7 +90,7 @@ def assert_sorted_layout(given_degrees: list[int]) -> None:
     rows = lay_out(np, descending)
     assert_laid_out(descending, rows)
     assert_rows_found(rows)
-    assert np.all(descending[rows.num_heavy :] <= WARP_DEGREE), "a heavy row is in no slice"
+    assert np.all(descending[rows.num_csr_rows :] <= WARP_DEGREE), "a heavy row is in no slice"
     assert np.all(descending[rows.num_block_rows :] <= BLOCK_DEGREE)
     # A slice is as wide as its first row, which is its longest; all slices together waste at most one widest.
     padding = rows.num_positions - int(degrees.sum(dtype=np.int64))
@@ -115,7 +115,7 @@ def test_rows_in_one_piece_need_no_order(name: str) -> None:
     assert_laid_out(degrees, rows)
     assert_rows_found(rows)
     assert (rows.num_block_rows, rows.num_positions) == (0, degrees.sum(dtype=np.int64))
-    assert rows.num_heavy >= degrees.size
+    assert rows.num_csr_rows >= degrees.size
     together = [positions_of(rows, v) for v in range(degrees.size)]
     np.testing.assert_array_equal(
         np.concatenate([*together, np.zeros(0, np.int64)]), np.arange(rows.num_positions)
@@ -133,7 +133,7 @@ def test_the_order_descends_and_keeps_equal_rows_in_theirs(degrees: list[int]) -
 def test_counts_of_each_kind() -> None:
     degrees = np.array(sorted(DEGREES["every_kind"], reverse=True), dtype=np.uint32)
     rows = lay_out(np, degrees)
-    assert (rows.num_block_rows, rows.num_heavy) == (64, 96)
+    assert (rows.num_block_rows, rows.num_csr_rows) == (64, 96)
     assert rows.slices.size == -(-degrees.size // 32) - 3 + 1
     assert rows.nbytes == rows.degrees.nbytes + rows.offsets.nbytes + rows.slices.nbytes
 

@@ -23,7 +23,7 @@ from sigps import Vertex
 from sigps.apps import BFS, PageRank
 from sigps.compiler.cuda.compile import CudaProgram, compile_for_cuda
 from sigps.compiler.frontend.analysis import analyse
-from sigps.engine.gpu.memory_plan import RunPlan, Sizes, bytes_to_walk, can_cluster, can_push, plan_run
+from sigps.engine.gpu.memory_plan import MemoryPlan, Sizes, bytes_to_walk, can_cluster, can_push, plan_run
 
 COLUMNS = {"weight": np.dtype(np.float64), "capacity": np.dtype(np.int32)}
 MILLION = Sizes(num_owned=1_000_000, num_in_edges=16_000_000, num_hubs=100)
@@ -42,7 +42,7 @@ def compiled(program: Vertex, precision: Any = "single") -> CudaProgram:
     return compile_for_cuda(analyse(program, precision), COLUMNS, narrow_ids=True, arch="sm_90")
 
 
-def per_vertex(plan: RunPlan, small: RunPlan) -> float:
+def per_vertex(plan: MemoryPlan, small: MemoryPlan) -> float:
     """Return the bytes that a vertex more takes."""
     return (plan.nbytes - small.nbytes) / (MILLION.num_owned - 1000)
 
@@ -62,7 +62,7 @@ def test_arrays_lie_one_after_another(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_begins_as_zeros_is_in_front(kind: str) -> None:
     plan = plan_run(compiled(KINDS[kind]), MILLION)
-    zeros = {"status", "sent0", "sent1", "touched0", "touched1", "again", "counts", "num_mails"}
+    zeros = {"status", "sent0", "sent1", "touched0", "touched1", "overflowed", "counts", "num_direct"}
     for name, offset in plan.offsets.items():
         if name in zeros:
             assert offset + plan.sizes[name] <= plan.num_zeros, name

@@ -24,8 +24,10 @@ from sigps.engine.gpu.simple_rows import (
     simple_rows,
 )
 
-SMALL = Counting(keys=3, chunk=2, heavy=2)
-countings = st.builds(Counting, keys=st.integers(1, 5), chunk=st.integers(1, 5), heavy=st.integers(1, 6))
+SMALL = Counting(keys=3, chunk=2, block_mapped=2)
+countings = st.builds(
+    Counting, keys=st.integers(1, 5), chunk=st.integers(1, 5), block_mapped=st.integers(1, 6)
+)
 
 
 def numbered_arcs(sample: Sample) -> tuple[NDArray[Any], set[tuple[int, int]], NDArray[np.uint64]]:
@@ -87,7 +89,7 @@ def links_plainly(rows: SimpleRows, tasks: Tasks, counting: Counting, directed: 
         work.append((v, range(first, last), upper[chunk * counting.chunk : (chunk + 1) * counting.chunk]))
     for v in range(n):
         lower, upper = int(rows.num_lower[v]), row_of(rows, v)[0][int(rows.num_lower[v]) :]
-        if len(upper) < counting.heavy:
+        if len(upper) < counting.block_mapped:
             work.append((v, range(lower), upper))
     for v, places, uppers in work:
         near, both = row_of(rows, v)
@@ -132,7 +134,7 @@ def test_large_work_is_cut() -> None:
     pairs = [(a, b) for a in range(30) for b in range(a)]
     _, _, keys = numbered_arcs(Sample(*map(list, zip(*pairs, strict=True)), directed=False))
     rows = simple_rows(np, keys, 30)
-    tasks = cut(np, rows, Counting(keys=4, chunk=5, heavy=2))
+    tasks = cut(np, rows, Counting(keys=4, chunk=5, block_mapped=2))
     assert np.count_nonzero(tasks.vertices == 15) == 4 * 3
     assert set(tasks.parts[tasks.vertices == 15].tolist()) == set(range(12))
     assert 0 not in tasks.vertices, "nobody is lower"

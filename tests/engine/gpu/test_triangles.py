@@ -28,9 +28,9 @@ pytestmark = pytest.mark.gpu
 SCHEDULES = [
     Counting(),
     Counting(lanes=32, loads=1, threads=1024, blocks_per_sm=1),
-    Counting(lanes=4, loads=2, near=64, keys=5, chunk=7, heavy=3),
-    Counting(near=32, keys=64, chunk=16, heavy=1),
-    Counting(heavy=1 << 30),
+    Counting(lanes=4, loads=2, bitmap=64, keys=5, chunk=7, block_mapped=3),
+    Counting(bitmap=32, keys=64, chunk=16, block_mapped=1),
+    Counting(block_mapped=1 << 30),
 ]
 """As it is used; with the largest blocks; with numbers beyond the bitmap and vertices cut in both ways; blocks for
 all; warps for all."""

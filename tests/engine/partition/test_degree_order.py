@@ -16,7 +16,6 @@ from sigps.apps import SCC, KCore, OutDegree, PageRank
 from sigps.compiler.frontend.analysis import analyse
 from sigps.engine.partition.degree_order import build_by_degree, gains_by_degree, with_rows
 from sigps.engine.partition.subgraph import Subgraph
-from sigps.system import worker_manager
 
 
 class BothEnds(Vertex, message=int):
@@ -47,7 +46,7 @@ READERS = ["pagerank_tolerance", "wcc", "coreness", "extremes", "neighbourhood",
 @pytest.fixture
 def _always() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worker_manager, "gains_by_degree", lambda graph: True)
+        patch.setattr("sigps.engine.partition.degree_order.gains_by_degree", lambda graph: True)
         yield
 
 
@@ -74,18 +73,24 @@ def test_a_log_is_read_by_the_other_numbering(tmp_path: Path) -> None:
     )  # by its own numbers: it is the first on this graph
     for turn in range(2):
         folder = Checkpoint(tmp_path / str(turn), every=2)
-        graph.__dict__["_gains_by_degree"] = turn == 0
+        decide(graph, turn == 0)
         run(PageRank(iterations=9), forgotten(graph), deterministic=True, checkpoint=folder, max_supersteps=4)
-        graph.__dict__["_gains_by_degree"] = turn == 1
+        decide(graph, turn == 1)
         result = run(
             PageRank(iterations=9), forgotten(graph), deterministic=True, checkpoint=folder, resume=True
         )
         assert result["rank"].tolist() == whole["rank"].tolist()
 
 
+def decide(graph: Graph, gains: bool) -> None:
+    """Let the next run on CPU cores find that degree order pays, or that it does not."""
+    graph.derived("runs on CPU cores", lambda: [True])[0] = True
+    graph._derived["gains by degree order"] = gains
+
+
 def forgotten(graph: Graph) -> Graph:
     """Let the next run lay the graph out anew."""
-    graph.__dict__["_partitions"].clear()
+    graph.derived("partitions", dict).clear()
     return graph
 
 
@@ -93,7 +98,7 @@ def layouts(graph: Graph) -> list[tuple[bool, bool]]:
     """Tell of each kept partition whether it is by degree, and whether out-edges are there too."""
     return [
         (part.gids is not None, part.outgoing is not None)
-        for _, part in graph.__dict__["_partitions"].values()
+        for _, part in graph.derived("partitions", dict).values()
     ]
 
 

@@ -123,7 +123,7 @@ def test_bytes_that_cross_are_those_of_cpu_cores() -> None:
 
 def test_a_vertex_whose_mail_overflows_writes_its_edges_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the vertices find no room, and run again before anybody sees what the others wrote."""
-    monkeypatch.setattr(gpu_plan, "_FIRST_MAILS", 1)
+    monkeypatch.setattr(gpu_plan, "_FIRST_DIRECT", 1)
     size = 16
     sources, targets = np.triu_indices(size, 1)
     assert size * (size - 1) // 2 > 2 * size + 1

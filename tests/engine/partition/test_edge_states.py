@@ -301,7 +301,7 @@ def test_another_process_knows_the_class_by_the_same_description() -> None:
     """State logs are of a class; what describes it must not change from process to process."""
     script = (
         "from sigps.apps import BiTriDN, EgoNet, StreamDN\n"
-        "from sigps.compiler.frontend.names import class_fingerprint\n"
+        "from sigps.compiler.fingerprint import class_fingerprint\n"
         "print([class_fingerprint(c) for c in (BiTriDN, EgoNet, StreamDN)])"
     )
     told = {

@@ -185,6 +185,6 @@ def test_a_part_that_is_only_pulled_keeps_its_edges_once(direction: Any) -> None
     def edges_kept(group: ThreadGroup) -> list[bool]:
         graph = BATTERY["skewed"].build(group=group)
         run(PageRank(iterations=3), graph, device="cpu", direction=direction)
-        return ["pushed" in part.__dict__ for _, part in graph.__dict__["_partitions"].values()]
+        return ["pushed" in part.__dict__ for _, part in graph.derived("partitions", dict).values()]
 
     assert run_ranks(2, edges_kept) == [[False], [False]]

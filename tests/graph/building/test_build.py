@@ -367,7 +367,7 @@ class TestManyEdges:
                 columns={"tag": np.arange(len(sample.sources), dtype=np.int16)}, **options
             )
             with monkeypatch.context() as patch:
-                patch.setattr(sigps.graph.building.rows, "COUNTING_PAYS", 1)
+                patch.setattr(sigps.graph.building.rows, "MIN_COUNTED_EDGES", 1)
                 patch.setattr(sigps.graph.building.rows, "_BLOCK_EDGES", 5)
                 counted = sample.build(
                     columns={"tag": np.arange(len(sample.sources), dtype=np.int16)}, **options

@@ -53,7 +53,7 @@ def test_texts_are_numbered_as_they_come(table: type[ListedTexts | HashedTexts])
     assert numbered.codes(texts("x", "aa", "x", "", "a")).tolist() == [0, 1, 0, 2, 3]
     assert numbered.codes(texts()).tolist() == []
     assert numbered.codes(texts("ab", "", "aa", "x", "ab")).tolist() == [4, 2, 1, 0, 4]
-    assert numbered.known().as_bytes() == [b"x", b"aa", b"", b"a", b"ab"]
+    assert numbered.distinct().as_bytes() == [b"x", b"aa", b"", b"a", b"ab"]
 
 
 @given(st.lists(WORDS, max_size=6))
@@ -61,7 +61,7 @@ def test_the_compiled_table_numbers_as_the_dict_does(parts: list[list[str]]) -> 
     plain, fast = ListedTexts(), HashedTexts()
     for part in parts:
         assert fast.codes(texts(*part)).tolist() == plain.codes(texts(*part)).tolist()
-    assert fast.known().as_bytes() == plain.known().as_bytes()
+    assert fast.distinct().as_bytes() == plain.distinct().as_bytes()
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -72,7 +72,7 @@ def test_more_texts_than_the_table_began_with(table: type[ListedTexts | HashedTe
     for part in numbers:
         expected = [first_places.setdefault(number, len(first_places)) for number in part]
         assert numbered.codes(texts(*(f"id {number}" for number in part))).tolist() == expected
-    assert numbered.known().as_bytes() == [b"id %d" % number for number in first_places]
+    assert numbered.distinct().as_bytes() == [b"id %d" % number for number in first_places]
 
 
 def test_texts_of_one_hash_are_told_apart() -> None:
@@ -98,13 +98,13 @@ def test_the_hash_of_texts() -> None:
 
 
 def test_numbers_stay_when_the_compiled_table_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(texts_module, "_HASHING_PAYS", 6)
+    monkeypatch.setattr(texts_module, "_MIN_HASHED_TEXTS", 6)
     table = TextTable()
     assert table.codes(texts("c", "b", "c", "a")).tolist() == [0, 1, 0, 2]
     assert isinstance(table._table, ListedTexts)
     assert table.codes(texts("a", "d", "c")).tolist() == [2, 3, 0]
     assert isinstance(table._table, HashedTexts)
-    assert table.known().as_bytes() == [b"c", b"b", b"a", b"d"]
+    assert table.distinct().as_bytes() == [b"c", b"b", b"a", b"d"]
 
 
 EDGES = [
@@ -136,7 +136,7 @@ def chunks_of(edges: list[tuple[str, str, int]], mixed: bool) -> list[EdgeChunk 
 def test_a_graph_of_texts(
     run_ranks: Ranks, monkeypatch: pytest.MonkeyPatch, size: int, mixed: bool, hashing_pays: int
 ) -> None:
-    monkeypatch.setattr(texts_module, "_HASHING_PAYS", hashing_pays)
+    monkeypatch.setattr(texts_module, "_MIN_HASHED_TEXTS", hashing_pays)
 
     def build(group: Group) -> tuple[list[str], list[tuple[Any, ...]]]:
         own = EDGES[len(EDGES) * group.rank // size : len(EDGES) * (group.rank + 1) // size]

@@ -161,7 +161,7 @@ class TestReplacing:
                 raise OSError(28, "No space left on device")
             return []
 
-        monkeypatch.setattr(sigps.graph.formats.store._Part, "write", write)
+        monkeypatch.setattr(sigps.graph.formats.store._Slice, "write", write)
         with pytest.raises(GraphError, match="No space left on device"):
             run_ranks(2, lambda group: save(battery["skewed"].build(group=group), path))
         assert_same(open_store(path, verify=True), battery["grid"].build())

@@ -340,7 +340,7 @@ class TestArrow:
             Graph.from_arrow(pyarrow.table(table), **options)
 
     def test_what_is_no_table(self):
-        with pytest.raises(GraphError, match=r"takes a table that speaks Arrow.*not list"):
+        with pytest.raises(GraphError, match=r"takes a table with an Arrow interface.*not list"):
             Graph.from_arrow([[1, 2]])
 
     @pytest.mark.parametrize("size", [2, 3])

@@ -1,7 +1,10 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from sigps.graph.partitioning.assignment import Contiguous, Hashed, Table
+from sigps.graph.partitioning.assignment import Contiguous, Hashed, Table, cut_by_weight
+from sigps.group import Alone
 
 
 def contiguous():
@@ -22,7 +25,7 @@ def test_parts_own_what_owner_of_says(make):
     gids = np.arange(assignment.num_vertices)
     owners = assignment.owner_of(gids)
     assert owners.dtype == np.int32
-    for part in range(assignment.num_parts):
+    for part in range(assignment.num_partitions):
         owned = assignment.owned(part)
         assert owned.dtype == np.int64
         assert owned.tolist() == [gid for gid in gids.tolist() if owners[gid] == part]
@@ -55,13 +58,58 @@ def test_hashed_parts_are_found_block_by_block(monkeypatch):
     assert [hashed().owned(part).tolist() for part in range(4)] == whole
 
 
-@pytest.mark.parametrize(("num_parts", "num_bytes"), [(1, 1), (256, 1), (257, 2), (65536, 2), (65537, 4)])
-def test_a_table_takes_no_more_bytes_than_its_parts_need(num_parts, num_bytes):
-    parts = Table(np.array([num_parts - 1, 0]), num_parts)
-    assert parts.parts.itemsize == num_bytes
-    assert parts.owner_of(np.array([0, 1])).tolist() == [num_parts - 1, 0]
+@pytest.mark.parametrize(
+    ("num_partitions", "num_bytes"), [(1, 1), (256, 1), (257, 2), (65536, 2), (65537, 4)]
+)
+def test_a_table_takes_no_more_bytes_than_its_parts_need(num_partitions, num_bytes):
+    parts = Table(np.array([num_partitions - 1, 0]), num_partitions)
+    assert parts.owners.itemsize == num_bytes
+    assert parts.owner_of(np.array([0, 1])).tolist() == [num_partitions - 1, 0]
 
 
 def test_an_assignment_says_how_it_is_kept():
     assert [make().kind for make in (contiguous, hashed, table)] == ["bounds", "hashed", "table"]
-    assert repr(table()) == "<Table: 6 vertices in 6 parts>"
+    assert repr(table()) == "<Table: 6 vertices in 6 partitions>"
+
+
+WEIGHTS = st.lists(st.integers(1, 30), max_size=30)
+CAPACITIES = st.lists(st.integers(1, 9), min_size=1, max_size=6)
+
+
+def nearest_cuts(weights, shares):
+    """Return the cuts by trying every place; of two equally near ones the later."""
+    behind = [sum(weights[:row]) for row in range(len(weights) + 1)]
+    goals = np.cumsum(shares)[:-1] * behind[-1]
+    places = range(len(weights), -1, -1)
+    inner = [min(places, key=lambda row: abs(behind[row] - goal)) for goal in goals]
+    return [0, *inner, len(weights)]
+
+
+@given(WEIGHTS, CAPACITIES)
+def test_each_cut_is_the_nearest(weights, capacities):
+    shares = np.array(capacities) / sum(capacities)
+    cuts = cut_by_weight(np.array(weights, dtype=np.int64), shares, Alone())
+    assert cuts.dtype == np.int64
+    assert cuts.tolist() == nearest_cuts(weights, shares)
+
+
+@settings(deadline=None, max_examples=30)
+@given(WEIGHTS, CAPACITIES, st.integers(1, 4), st.data())
+def test_cuts_do_not_depend_on_how_ranks_hold_the_rows(run_ranks, weights, capacities, num_ranks, data):
+    shares = np.array(capacities) / sum(capacities)
+    ends = st.lists(st.integers(0, len(weights)), min_size=num_ranks - 1, max_size=num_ranks - 1)
+    bounds = [0, *sorted(data.draw(ends)), len(weights)]
+
+    def cut(group):
+        mine = weights[bounds[group.rank] : bounds[group.rank + 1]]
+        return cut_by_weight(np.array(mine, dtype=np.int64), shares, group).tolist()
+
+    expected = cut_by_weight(np.array(weights, dtype=np.int64), shares, Alone()).tolist()
+    assert run_ranks(num_ranks, cut) == [expected] * num_ranks
+
+
+def test_a_heavy_vertex_fills_a_part_and_leaves_others_empty():
+    weights = np.array([1, 1, 100, 1, 1])
+    cuts = cut_by_weight(weights, np.full(4, 0.25), Alone())
+    assert cuts.tolist() == nearest_cuts([1, 1, 100, 1, 1], np.full(4, 0.25))
+    assert np.diff(cuts).min() == 0

@@ -10,17 +10,17 @@ from sigps.errors import PartitionError
 from sigps.graph.generators.generate import grid, path, rmat
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning import partition as partition_module
-from sigps.graph.partitioning.partition import METHODS, degree_order, partition
+from sigps.graph.partitioning.partition import METHODS, degree_order, partition, work_of_rows
 from sigps.group import Alone
 
 EVERY_METHOD = [*METHODS, "a function"]
 
 
-def method_of(name, num_parts):
+def method_of(name, num_partitions):
     """Return the method: for "a function" one that divides by the last letter of an id."""
     if name in METHODS:
         return name
-    return lambda oids: np.array([ord(str(oid)[-1]) % num_parts for oid in oids])
+    return lambda oids: np.array([ord(str(oid)[-1]) % num_partitions for oid in oids])
 
 
 def owners_of(assignment):
@@ -29,14 +29,14 @@ def owners_of(assignment):
 
 @pytest.mark.parametrize("name", BATTERY)
 @pytest.mark.parametrize("method", EVERY_METHOD)
-@pytest.mark.parametrize("num_parts", [1, 3, 40])
-def test_every_vertex_has_one_owner(name, method, num_parts):
+@pytest.mark.parametrize("num_partitions", [1, 3, 40])
+def test_every_vertex_has_one_owner(name, method, num_partitions):
     graph = BATTERY[name].build()
-    assignment = partition(graph, num_parts, method_of(method, num_parts))
-    assert (assignment.num_vertices, assignment.num_parts) == (graph.num_vertices, num_parts)
-    owned = [assignment.owned(part) for part in range(num_parts)]
+    assignment = partition(graph, num_partitions, method_of(method, num_partitions))
+    assert (assignment.num_vertices, assignment.num_partitions) == (graph.num_vertices, num_partitions)
+    owned = [assignment.owned(part) for part in range(num_partitions)]
     assert sorted(np.concatenate(owned).tolist()) == list(range(graph.num_vertices))
-    for part in range(num_parts):
+    for part in range(num_partitions):
         assert np.all(np.diff(owned[part]) > 0)
         assert np.all(assignment.owner_of(owned[part]) == part)
 
@@ -66,9 +66,9 @@ def test_only_random_methods_look_at_the_seed(method, differs):
 
 
 @given(st.integers(0, 60), st.integers(1, 70))
-def test_vertices_are_counted_out_evenly(n, num_parts):
-    assignment = partition(path(n), num_parts, "vertices")
-    sizes = [assignment.owned(part).size for part in range(num_parts)]
+def test_vertices_are_counted_out_evenly(n, num_partitions):
+    assignment = partition(path(n), num_partitions, "vertices")
+    sizes = [assignment.owned(part).size for part in range(num_partitions)]
     assert max(sizes) - min(sizes) <= 1
     assert sum(sizes) == n
     assert owners_of(assignment) == sorted(owners_of(assignment))
@@ -125,8 +125,8 @@ def fail(oids):
         (lambda oids: np.zeros((oids.size, 1), dtype=int), "shape \\(\\d+, 1\\)"),
         (lambda oids: oids * 0.5, "type float64"),
         (lambda oids: oids < 3, "type bool"),
-        (lambda oids: oids * 0 - 1, "the vertex \\d the part -1.*from 0 to 1"),
-        (lambda oids: (oids == 5) * 2, "the vertex 5 the part 2"),
+        (lambda oids: oids * 0 - 1, "the vertex \\d the partition -1.*from 0 to 1"),
+        (lambda oids: (oids == 5) * 2, "the vertex 5 the partition 2"),
         (fail, "ZeroDivisionError: by nothing"),
     ],
 )
@@ -145,12 +145,12 @@ def test_a_function_is_not_called_without_vertices():
 
 
 @pytest.mark.parametrize(
-    ("num_parts", "options", "words"),
+    ("num_partitions", "options", "words"),
     [
-        (0, {}, "num_parts is 0; give a whole number"),
-        (-2, {}, "num_parts is -2"),
-        (2.0, {}, "num_parts is 2.0"),
-        (True, {}, "num_parts is True"),
+        (0, {}, "num_partitions is 0; give a whole number"),
+        (-2, {}, "num_partitions is -2"),
+        (2.0, {}, "num_partitions is 2.0"),
+        (True, {}, "num_partitions is True"),
         (2, {"method": "edge"}, "no method 'edge'; did you mean 'edges'\\?"),
         (
             2,
@@ -166,9 +166,9 @@ def test_a_function_is_not_called_without_vertices():
         (2, {"capacities": "ab"}, "capacities are 'ab'"),
     ],
 )
-def test_wrong_arguments_are_named(num_parts, options, words):
+def test_wrong_arguments_are_named(num_partitions, options, words):
     with pytest.raises(PartitionError, match=words):
-        partition(path(4), num_parts, **options)
+        partition(path(4), num_partitions, **options)
 
 
 @given(st.lists(st.integers(0, 5), max_size=30), st.sampled_from([np.int64, np.int32, np.uint32]))
@@ -186,3 +186,17 @@ def test_degree_order_takes_large_degrees():
 def test_examples_hold():
     assert doctest.testmod(partition_module).attempted > 0
     assert doctest.testmod(partition_module).failed == 0
+
+
+@pytest.mark.parametrize("name", BATTERY)
+@pytest.mark.parametrize("num_ranks", [1, 3])
+def test_work_counts_the_edges_of_both_directions(run_ranks, name, num_ranks):
+    graph = BATTERY[name].build()
+    work = [1] * graph.num_vertices
+    for source in range(graph.num_vertices):
+        for target in graph.targets[int(graph.offsets[source]) : int(graph.offsets[source + 1])].tolist():
+            work[source] += 1
+            if graph.directed:
+                work[target] += 1
+    parts = run_ranks(num_ranks, lambda group: work_of_rows(BATTERY[name].build(group=group)))
+    assert np.concatenate(parts).tolist() == work

@@ -15,10 +15,10 @@ from sigps.graph.partitioning.report import measure
 FIELDS = ("vertices", "in_edges", "cut_edges", "ghosts", "num_bytes")
 
 
-def count_by_hand(graph, owners, num_parts):
+def count_by_hand(graph, owners, num_partitions):
     """Count vertices, in-edges, cut edges and ghosts edge by edge, on one rank."""
-    vertices, in_edges, cut_edges = ([0] * num_parts for _ in range(3))
-    ghosts = [set() for _ in range(num_parts)]
+    vertices, in_edges, cut_edges = ([0] * num_partitions for _ in range(3))
+    ghosts = [set() for _ in range(num_partitions)]
     for source in range(graph.num_vertices):
         vertices[owners[source]] += 1
         for target in graph.targets[int(graph.offsets[source]) : int(graph.offsets[source + 1])].tolist():
@@ -85,7 +85,7 @@ def test_balance_is_the_largest_over_the_mean():
     assert report.vertex_balance == 4 / 2.5
     assert report.balance == 7 / 4
     assert report.cut_share == 2 / 8
-    assert report.num_parts == 2
+    assert report.num_partitions == 2
 
 
 def test_an_empty_graph_is_in_balance():

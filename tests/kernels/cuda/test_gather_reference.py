@@ -67,9 +67,9 @@ class OnDevice:
                     checked(driver.cuMemcpyHtoD(memory, array.ctypes.data, array.nbytes))
             return int(there[id(array)][1])
 
-        arrays = [m.offsets, m.sources, m.mail, m.status, m.sent, m.records, m.next_sent, m.next_records]
+        arrays = [m.offsets, m.sources, m.messages, m.status, m.sent, m.records, m.next_sent, m.next_records]
         arrays += [m.given, m.ran]
-        values = [m.job(address), np.int64(superstep), np.uint32(len(m.status))]
+        values = [m.arguments(address), np.int64(superstep), np.uint32(len(m.status))]
         parameters = [np.array(v) for v in values] + [np.array(address(a), np.uint64) for a in arrays]
         pointers = np.array([p.ctypes.data for p in parameters], np.uint64)
         launched = driver.cuLaunchKernel(self._kernel, 2, 1, 1, 32, 1, 1, 0, 0, pointers.ctypes.data, 0)

@@ -68,7 +68,7 @@ def assert_links(program: VertexProgram, arch: str, narrow_ids: bool = True, sha
     cubin = link(native, "lease", arch, shape.macros() | cluster.macros())
     assert cubin[:4] == b"\x7fELF"
     assert b"run_lease" in cubin
-    assert (b"run_few" in cubin) is (cluster != NO_CLUSTER)
+    assert (b"run_small_frontier" in cubin) is (cluster != NO_CLUSTER)
 
 
 @pytest.mark.parametrize(("name", "arch", "precision"), CASES)
@@ -100,7 +100,7 @@ def test_a_lease_links_by_edge(name: str, arch: str, precision: Any) -> None:
     assert find_edge_obstacle(native, arch) is None
     cubin = link(native, "lease", arch, MEDIUM.macros() | BY_EDGE)
     assert b"run_lease" in cubin
-    assert b"run_few" not in cubin
+    assert b"run_small_frontier" not in cubin
 
 
 @pytest.mark.parametrize("program", [Marks(), EdgeTriangles()])
@@ -171,15 +171,15 @@ def test_the_counting_kernels_link(arch: str, directed: bool) -> None:
     for counting in (Counting(), Counting(lanes=32, loads=1, blocks_per_sm=1, threads=1024)):
         cubin = link_plain("triangles", arch, counting.macros(directed=directed))
         assert cubin[:4] == b"\x7fELF"
-        names = ["list_arcs_warp_mapped", "count_heavy_block_mapped", "count_light_warp_mapped"]
+        names = ["list_arcs_warp_mapped", "count_block_mapped", "count_warp_mapped"]
         assert [name for name in names if name.encode() not in cubin] == []
 
 
 @pytest.mark.parametrize("value_type", ["int8", "uint16", "int32", "int64", "uint64"])
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
-def test_the_kernels_of_what_is_withheld_link(arch: str, value_type: str) -> None:
+def test_the_kernels_of_buckets_link(arch: str, value_type: str) -> None:
     for takes_min in (False, True):
-        cubin = link_plain("withheld", arch, bucket_macros(value_type, takes_min))
+        cubin = link_plain("buckets", arch, bucket_macros(value_type, takes_min))
         assert cubin[:4] == b"\x7fELF"
         assert b"find_best_warp_mapped" in cubin
         assert b"release_warp_mapped" in cubin

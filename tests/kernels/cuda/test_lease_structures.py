@@ -26,8 +26,8 @@ for needed in ("numba_cuda", "cuda.core"):
         pytest.skip(f"{needed} is not installed: pip install 'sigps[cuda-link]'", allow_module_level=True)
 
 MEMBERS = {
-    ("Lease", "in_job"): "in",
-    ("Lease", "out_job"): "out",
+    ("Lease", "in_arguments"): "in",
+    ("Lease", "out_arguments"): "out",
     ("Control", "arrived"): "barrier.arrived",
     ("Control", "generation"): "barrier.generation",
 }
@@ -84,13 +84,13 @@ def test_counters_have_a_line_each() -> None:
 def test_constants_are_those_of_cpp() -> None:
     names = {
         "HUB_DEGREE": lease.HUB_DEGREE,
-        "FEW_IN_A_ROW": lease.FEW_IN_A_ROW,
-        "NOT_YET": lease.NOT_YET,
-        "NUM_COUNTERS": lease.NUM_COUNTERS,
+        "SMALL_BEFORE_SWITCH": lease.SMALL_BEFORE_SWITCH,
+        "RUNNING": lease.RUNNING,
+        "NUM_TASK_COUNTERS": lease.NUM_TASK_COUNTERS,
         "PULL": lease.PULL,
         "PUSH": lease.PUSH,
-        "NOBODY": lease.ASK_NOBODY,
-        "SOME": lease.ASK_SOME,
+        "SENDERS_NONE": lease.SENDERS_NONE,
+        "SENDERS_BITMAP": lease.SENDERS_BITMAP,
     }
     assert compile_claims([f"int({name}) == {value}" for name, value in names.items()])
 

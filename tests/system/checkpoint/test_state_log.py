@@ -431,7 +431,7 @@ def test_a_failure_names_the_log_to_go_on_from(tmp_path: Path) -> None:
     assert newest(tmp_path).name.endswith("-00000004")
 
 
-def test_every_rank_knows_the_log_to_go_on_from(tmp_path: Path) -> None:
+def test_every_rank_finds_the_log_to_go_on_from(tmp_path: Path) -> None:
     def run_rank(group: ThreadGroup) -> None:
         graph = BATTERY["grid"].build(group=group)
         checkpoint = Checkpoint(tmp_path, every=2, keep=1)

@@ -1,4 +1,4 @@
-"""Jobs in which a rank stops or hangs: they end by themselves, say who it was and from where to go on, and do go on.
+"""Jobs in which a rank stops or hangs: they end by themselves, name the rank and the log to go on from, and do go on.
 
 Every command has a time limit, so that what hangs fails.
 """
@@ -26,7 +26,7 @@ from sigps import Param, State, Vertex
 
 
 class Echo(Vertex, message=int):
-    '''Sums what it hears; once, the process that has vertex 40 stops, or computes for ever.'''
+    '''Sums its messages; once, the process that has vertex 40 stops, or computes for ever.'''
 
     way: Param[str] = ""
     seen: State[int] = 0

@@ -4,7 +4,7 @@
 // Schedule: a warp has WORDS words of bits, a lane a vertex of each; any number
 // of blocks. Who does not wait costs its bit.
 //
-//   withheld: [num_owned / 32 rounded up to whole WORDS] bits: who waits
+//   waiting: [num_owned / 32 rounded up to whole WORDS] bits: who waits
 //   status:   [num_owned]
 //   values:   [num_owned]  what each would send
 //   degrees:  [num_owned]  out-edges
@@ -48,12 +48,12 @@ __device__ inline Best best_of_warp(Best value) {
 // Calls visit(word, bits) for groups of words, and the bits of this lane's
 // vertices, by all lanes.
 template <class Visit>
-__device__ inline void for_words(const uint32_t *withheld, uint32_t num_words,
+__device__ inline void for_words(const uint32_t *waiting, uint32_t num_words,
                                  Visit visit) {
   uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
   uint32_t warps = gridDim.x * blockDim.x / 32;
   for (uint32_t word = warp * WORDS; word < num_words; word += warps * WORDS) {
-    uint4 four = *reinterpret_cast<const uint4 *>(withheld + word);
+    uint4 four = *reinterpret_cast<const uint4 *>(waiting + word);
     uint32_t bits[WORDS] = {four.x, four.y, four.z, four.w};
     visit(word, bits);
   }
@@ -63,13 +63,13 @@ __device__ inline void for_words(const uint32_t *withheld, uint32_t num_words,
 
 // Adds up the out-edges of those that wait, and finds the best of their values.
 extern "C" __global__ void __launch_bounds__(256)
-    find_best_warp_mapped(uint32_t *withheld, const uint8_t *status,
+    find_best_warp_mapped(uint32_t *waiting, const uint8_t *status,
                           const Value *values, const uint32_t *degrees,
                           uint32_t num_owned, Found *found) {
   uint32_t lane = threadIdx.x % 32;
   unsigned long long edges = 0;
   Best best = found->best;
-  for_words(withheld, (num_owned + 31) / 32,
+  for_words(waiting, (num_owned + 31) / 32,
             [&](uint32_t first, const uint32_t *bits) {
               bool waits[WORDS];
               uint32_t degree[WORDS];
@@ -93,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(256)
                 }
                 uint32_t rest = __ballot_sync(ALL_LANES, waits[k]);
                 if (lane == 0 && rest != bits[k])
-                  withheld[first + k] = rest;
+                  waiting[first + k] = rest;
               }
             });
   edges = sum_of_warp(edges);
@@ -111,7 +111,7 @@ extern "C" __global__ void __launch_bounds__(256)
 //   records: [num_owned]
 //   sent:    [num_sent_words] bits, of ghosts too
 extern "C" __global__ void __launch_bounds__(256)
-    release_warp_mapped(uint32_t *withheld, const Value *values,
+    release_warp_mapped(uint32_t *waiting, const Value *values,
                         const uint32_t *degrees, uint32_t num_owned,
                         uint32_t takes_all, Best best, Value *records,
                         uint32_t *sent, uint32_t num_sent_words, Found *found) {
@@ -119,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(256)
   uint32_t num_words = (num_owned + 31) / 32;
   uint32_t senders = 0;
   unsigned long long edges = 0;
-  for_words(withheld, num_words, [&](uint32_t first, const uint32_t *bits) {
+  for_words(waiting, num_words, [&](uint32_t first, const uint32_t *bits) {
     Value value[WORDS];
     uint32_t degree[WORDS];
 #pragma unroll
@@ -142,7 +142,7 @@ extern "C" __global__ void __launch_bounds__(256)
       if (lane == 0 && first + k < num_words) {
         sent[first + k] = those;
         if (those != 0)
-          withheld[first + k] = bits[k] & ~those;
+          waiting[first + k] = bits[k] & ~those;
       }
     }
   });

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow
 import pytest
 
-from sigps.graph.formats.arrow_values import numbers_of, one_array, strings_of
+from sigps.graph.formats.arrow_columns import numbers_of, one_array, strings_of
 
 
 @pytest.mark.parametrize(
@@ -35,5 +35,5 @@ def test_a_column_as_one_array(chunks: list[list[int]]) -> None:
 @pytest.mark.parametrize("chunks", [[], [["b", "a"], ["b", "äé"]]])
 def test_texts(chunks: list[list[str]]) -> None:
     column = pyarrow.chunked_array(chunks, type=pyarrow.string())
-    strings = strings_of(column)
+    strings = strings_of(one_array(column))
     assert (strings.dtype.kind, strings.tolist()) == ("U", [text for chunk in chunks for text in chunk])

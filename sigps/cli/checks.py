@@ -1,0 +1,130 @@
+"""What can be checked of a job before its graph is read, and the graph itself; for `sigps run` and `sigps plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sigps.errors import ConfigError, GraphError, SigpsError
+
+if TYPE_CHECKING:
+    from sigps.graph import Graph
+    from sigps.group import Group
+    from sigps.job.config import JobConfig
+    from sigps.model.vertex import Vertex
+    from sigps.system.checkpoint.state_log import Checkpoint
+
+__all__ = ["checkpoint_of", "load_graph", "prepare"]
+
+
+def prepare(job: JobConfig, *, group_size: int = 1) -> Vertex:
+    """Check all that can be checked before the graph is read, and return the program.
+
+    Args:
+        job: The job.
+        group_size: How many ranks will run it.
+
+    Raises:
+        SigpsError: If something is wrong; of several wrong things a ConfigError that lists them.
+    """
+    problems: list[SigpsError] = []
+
+    def attempt(check: Callable[[], Any]) -> Any:
+        try:
+            return check()
+        except SigpsError as error:
+            problems.append(error)
+            return None
+
+    program = attempt(lambda: _program(job))
+    if program is not None:
+        attempt(lambda: _check_fields(job, program))
+        attempt(lambda: _check_engine(job, program))
+    attempt(lambda: _check_graph(job))
+    attempt(lambda: _check_output(job, group_size))
+    if len(problems) > 1:
+        raise ConfigError("\n  ".join([f"{job.name}: {len(problems)} problems", *map(str, problems)]))
+    if problems:
+        raise problems[0]
+    found: Vertex = program
+    return found
+
+
+def load_graph(job: JobConfig, group: Group | None = None) -> Graph:
+    """Load or generate the job's graph. Collective."""
+    if job.graph.path is not None:
+        from sigps.graph.load import load
+
+        return load(job.graph.path, group=group, **job.graph.load_options)
+    from sigps.graph.generators.generate import generate
+
+    name, options = job.graph.generator_call
+    return generate(name, group=group, **options)
+
+
+def _program(job: JobConfig) -> Vertex:
+    from sigps.job.importing import import_program
+
+    return import_program(job.program, job.folder)(**job.params)
+
+
+def _check_fields(job: JobConfig, program: Vertex) -> None:
+    known = [field.name for field in program.declaration.states]
+    wrong = [field for field in job.output.fields or () if field not in known]
+    if wrong:
+        raise ConfigError(
+            f"output.fields names {', '.join(wrong)}, "
+            f"but {type(program).__name__} has the fields {', '.join(known)}"
+        )
+    if job.output.edges is not None and not program.declaration.edge_states:
+        raise ConfigError(
+            f"output.edges is given, but {type(program).__name__} keeps nothing on edges: it declares no EdgeState"
+        )
+
+
+def _check_engine(job: JobConfig, program: Vertex) -> None:
+    from sigps.job.run import check_checkpoint, check_device, check_program, check_schedule
+
+    device = job.engine.device
+    check_device(device)
+    check_checkpoint(checkpoint_of(job), False, traces=job.engine.trace is not None)
+    if job.engine.trace is not None and device != "python":
+        raise ConfigError(f"engine.trace needs engine.device: python; this job has {device!r}")
+    prepared = check_program(program, device, job.engine.precision)
+    check_schedule(job.engine.schedule, job.engine.direction, device, prepared)
+
+
+def _check_graph(job: JobConfig) -> None:
+    if job.graph.path is None:
+        from sigps.graph.generators.generate import edge_stream
+
+        name, options = job.graph.generator_call
+        edge_stream(name, **options)
+        return
+    from sigps.graph.formats.table import detect_format
+
+    try:
+        detect_format(Path(job.graph.path))
+    except GraphError as error:
+        if Path(job.graph.path).exists():
+            raise
+        raise GraphError(
+            f"{error}. A path in the job file starts at the file's folder, one given by --set here"
+        ) from None
+
+
+def _check_output(job: JobConfig, group_size: int) -> None:
+    from sigps.job.table_file import check_output
+
+    if job.output.path is not None and job.output.path == job.output.edges:
+        raise ConfigError(f"output: path and edges are both {job.output.path}: give each a file of its own")
+    for path in filter(None, (job.output.path, job.output.edges)):
+        check_output(path, group_size=group_size)
+
+
+def checkpoint_of(job: JobConfig) -> Checkpoint | None:
+    """Return when and where the job saves its state; None where it does not."""
+    from sigps.system.checkpoint.state_log import Checkpoint
+
+    return None if job.checkpoint is None else Checkpoint(**job.checkpoint.model_dump())

@@ -1,0 +1,28 @@
+"""The search for the best waiting value of a run in priority order, on CPU cores."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sigps.kernels.cpu.arguments import RETIRED
+
+__all__ = ["best_waiting"]
+
+
+def best_waiting(begin, end, waiting, status, values, out_degrees, takes_min):
+    """Find the best value that waits among vertices begin..end; vertices that retired stop waiting.
+
+    Returns how many vertices wait, how many out-edges these have, and the best value.
+    """
+    count, num_edges = 0, np.int64(0)
+    best = values[0]
+    for v in range(begin, end):
+        if status[v] == RETIRED:
+            waiting[v] = 0
+        if waiting[v] != 0:
+            value = values[v]
+            if count == 0 or (value < best if takes_min else value > best):
+                best = value
+            count += 1
+            num_edges += np.int64(out_degrees[v])
+    return count, num_edges, best
