@@ -2,7 +2,7 @@
 
 Vertices with one label may be connected by no path within it, so labels alone are no groups. When `LabelPropagation`
 (whose page says how labels are found) has come to rest, vertices send each other their labels, and the smallest id
-spreads along edges inside. `inside` counts a vertex's edges into its own group, from which the density of a group follows.
+spreads along edges inside. `inside` counts a vertex's edges into its own group.
 
     group(v) = min { u : a path of vertices with label(v) connects u and v }
     inside(v) = |{ (u, v) an edge : u != v, label(u) = label(v) }|

@@ -5,8 +5,8 @@
 
 Graphs are resident and code is compiled. A run is timed from a barrier to a barrier of all ranks; a
 superstep of PageRank, and of a path, in which one vertex runs and all GPUs pass the inter-GPU barrier, is timed
-by the device. Times are medians of `--repeats`. Levels of the path and the grid are compared with what they must be, and
-PageRank must add up to 1; searches and components of Kronecker graphs are compared by the tests, not here.
+by the device. Times are medians of `--repeats`. Levels of the path and the grid are compared with what they must be,
+and PageRank must add up to 1; searches and components of Kronecker graphs are compared by the tests, not here.
 Rank 0 prints, and writes the JSON file anew with each row.
 """
 
