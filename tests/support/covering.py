@@ -1,9 +1,10 @@
 """The tests that `scripts/test --quick` keeps, by a rule that needs no list of tests.
 
-Every test function is kept once: with one combination of its parameters, one row of its table. What tests of all
-rooms run through (the vertex programs by name, the graphs of the battery, the ways of running) is kept once in all
-of them together: functions are taken in their order, each with the combination that adds the most, and with more
-combinations only where no function before had some of its programs, graphs or ways.
+Every test function is kept once: with one combination of its parameters, one row of its table. Of tests that start
+mpirun, which take seconds each, one a file is kept. What tests of all rooms run through (the vertex programs by name,
+the graphs of the battery, the ways of running) is kept once in all of them together: functions are taken one after
+another, each with the combination that adds the most, and with more combinations only where no function before had
+some of its programs, graphs or ways. Tests of the system come first and those of apps last, where all are covered.
 """
 
 from __future__ import annotations
@@ -48,10 +49,11 @@ def quick_items(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     functions: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("slow") is None:
-            functions.setdefault(item.nodeid.split("[")[0], []).append(item)
+            starts_mpirun = item.get_closest_marker("mpi") is not None
+            functions.setdefault(item.nodeid.split("::" if starts_mpirun else "[")[0], []).append(item)
     kept: set[pytest.Item] = set()
     covered: set[Hashable] = set()
-    for function in functions.values():
+    for _, function in sorted(functions.items(), reverse=True):
         values = [shared_values(item) for item in function]
         chosen = covering(values, covered)
         kept.update(function[i] for i in chosen)
