@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 def cache_dir() -> Path:
-    """Return where compiled code is kept: `SIGPS_CACHE_DIR`, or `sigps` in the user's cache folder."""
+    """Return the folder of compiled code: `SIGPS_CACHE_DIR`, or `sigps` in the user's cache folder."""
     given = os.environ.get("SIGPS_CACHE_DIR")
     if given:
         return Path(given)
@@ -39,7 +39,7 @@ def environment_key() -> str:
 
     package = Path(__file__).parent.parent
     files = sorted(
-        file for room in ("compiler", "kernels", "model") for file in (package / room).rglob("*.*")
+        file for folder in ("compiler", "kernels", "model") for file in (package / folder).rglob("*.*")
     )
     digest = hashlib.sha256()
     for file in files:
@@ -56,7 +56,7 @@ def path_of(key: str) -> Path:
 
 
 def read(key: str) -> Any:
-    """Return what was kept under a key, or None."""
+    """Return the object stored under a key, or None."""
     try:
         return pickle.loads(path_of(key).read_bytes())
     except FileNotFoundError:
@@ -67,7 +67,7 @@ def read(key: str) -> Any:
 
 
 def write(key: str, value: bytes) -> None:
-    """Keep bytes under a key. A folder that cannot be written costs only the next start's time."""
+    """Store bytes under a key. Where the folder cannot be written, the next process compiles again."""
     target = path_of(key)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ def write(key: str, value: bytes) -> None:
 
 
 class KernelCache:
-    """What a Numba dispatcher asks of a cache, for one loop of one program."""
+    """The cache of a Numba dispatcher, for one loop of one program."""
 
     def __init__(self, key: str) -> None:
         self._key = key

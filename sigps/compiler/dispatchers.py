@@ -1,4 +1,4 @@
-"""A program's functions in the hands of a compiler: each name of the generated module a dispatcher."""
+"""The names of a program's generated module, with a compiler's dispatcher in the place of each function."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def compiled_names(
     Args:
         program: The program.
         jit: Makes a function a dispatcher.
-        home: The module that all functions are said to belong to: kept code looks it up when it is read back.
-        unwrapped: Gives the Python function behind what another compiler made of it.
+        home: The module name of all functions, which must be importable when compiled code is read from the cache.
+        unwrapped: Returns the Python function of another compiler's dispatcher; other values as they are.
     """
     done: dict[int, Any] = {}
 
     def usable(value: Any) -> Any:
-        """Return a user's function with the functions that it calls compiled too; other values as they are."""
+        """Return a dispatcher of a user's function, and of those that it calls; other values as they are."""
         value = unwrapped(value)
         if not isinstance(value, types.FunctionType):
             return value

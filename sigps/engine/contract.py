@@ -70,17 +70,20 @@ class Engine(Protocol):
     for the device before they return, except `fields`. Between `lease` calls the device is idle.
 
     Attributes:
-        superstep: The next superstep to run, counted from 0.
         aggregates: Values of aggregators and shared values; between leases those that the next superstep reads.
         traced: What was recorded of traced vertices, in order; None where the engine traces nothing.
         detects_lost_ranks: Whether a lease itself notices that another rank does not come, and raises ExchangeError.
             Then the host may be silent for a whole lease, and is not counted as computing too long.
     """
 
-    superstep: int
     aggregates: Aggregates
     traced: list[dict[str, Any]] | None
     detects_lost_ranks: bool
+
+    @property
+    def superstep(self) -> int:
+        """The next superstep to run, counted from 0."""
+        ...
 
     def begin(self, name: str, values: NDArray[Any]) -> None:
         """Set the initial values of a state field: [num_owned] by local id. Only before superstep 0."""

@@ -53,7 +53,7 @@ class Snapshot:
 
 
 def as_columns(rows: Arrays, at: Any) -> Arrays:
-    """Return copies of some of the rows that `compiler.cpu.rows` laid out, one array a field."""
+    """Return copies of some of the rows that `compiler.cpu.rows.rows` laid out, one array a field."""
     if len(rows) == 1 and rows[0].dtype.names:
         return tuple(rows[0][name][at].copy() for name in rows[0].dtype.names)
     return tuple(array[at].copy() for array in rows)

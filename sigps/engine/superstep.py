@@ -36,14 +36,14 @@ class Done:
 
 
 class Partition(Protocol):
-    """What the loop asks of an engine: the three parts of a superstep on its partition.
+    """What the loop asks of an engine: the three parts of a superstep on its partition."""
 
-    Attributes:
-        superstep: The next one, counted from 0; `commit` adds 1.
-    """
-
-    superstep: int
     aggregates: Aggregates
+
+    @property
+    def superstep(self) -> int:
+        """The next one, counted from 0; `commit` adds 1."""
+        ...
 
     def receive(self) -> int:
         """Bring here what vertices on other partitions sent; return the bytes that left this rank. Collective."""

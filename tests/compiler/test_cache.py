@@ -13,19 +13,20 @@ from places import SUPPORT
 from worked_cases import CASES, kite
 
 from sigps import run
-from sigps.compiler import cache, cpu
+from sigps.compiler import cache
+from sigps.compiler.cpu import native
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return an empty cache folder; what this process compiled before is forgotten."""
     monkeypatch.setenv("SIGPS_CACHE_DIR", str(tmp_path / "cache"))
-    cpu._compile.cache_clear()
+    native._compile.cache_clear()
     return tmp_path / "cache"
 
 
 def lowest(threads: int = 1) -> list[int]:
-    cpu._compile.cache_clear()
+    native._compile.cache_clear()
     return run(CASES["two_folds"].program(), kite(), device="cpu", direction="pull", threads=threads)[
         "low"
     ].tolist()

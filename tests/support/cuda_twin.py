@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from sigps import Graph, Vertex
-from sigps.compiler.cpu import compile_for_cpu
+from sigps.compiler.cpu.native import compile_for_cpu
 from sigps.compiler.cuda import compile as cuda
 from sigps.compiler.cuda.adapters import Layout, emit, write_adapters
 from sigps.compiler.cuda.stores import telling_changes, tells_changes
@@ -46,12 +46,19 @@ class Memory:
     direct_capacity: int
     keep: list[Any] = field(default_factory=list)
 
-    def arguments(self, address: Callable[[Any], int]) -> Any:
-        """Return filled `Arguments`; `address` tells where an array lies."""
+    def arguments(self, address: Callable[[Any], int], columns: str = "columns") -> Any:
+        """Return filled `Arguments`; `address` tells where an array lies.
+
+        Args:
+            address: Returns the address of an array.
+            columns: The edge columns that messages need: "columns", by in-edge, or "pushed_columns", by out-edge.
+        """
         arguments = np.zeros((), ARGUMENTS)
         arguments["num_vertices"], arguments["num_edges"] = self.num_vertices, self.num_edges
         arguments["direct_capacity"] = self.direct_capacity
-        for name, value in self.pointers.items():
+        pointers = {**self.pointers, "columns": self.pointers.get(columns, [])}
+        pointers.pop("pushed_columns", None)
+        for name, value in pointers.items():
             if isinstance(value, list):
                 for i, array in enumerate(value):
                     arguments[name][i] = address(array)
@@ -100,9 +107,7 @@ class Interpreted:
         f = self._f
         listed = self._program.consumption is Consumption.LISTED
         posted = self._program.delivery is Delivery.DIRECT
-        m.next_sent[v] = 0
-        m.ran[v] = IDLE
-        if m.status[v] == 2:
+        if not self._begins(m, v):
             return
         first, last = int(m.offsets[v]), int(m.offsets[v + 1])
         inbox, value = _row(m.layout.slots.structure.itemsize), _row(m.layout.slots.structure.itemsize)
@@ -114,26 +119,41 @@ class Interpreted:
                 bring = m.messages[e]
             elif posted:
                 f["sigps_lift"](arguments, superstep, _at(m.messages[e]), _at(value))
-            else:
-                s = int(m.sources[e])
-                record = _at(m.records[s])
-                if not m.sent[s] or not f["sigps_deliver"](
-                    arguments, superstep - 1, record, s, v, e, _at(bring)
-                ):
-                    continue
+            elif not self._delivers(m, arguments, superstep, int(m.sources[e]), v, e, bring):
+                continue
             if listed:
                 f["sigps_list"](arguments, end, _at(bring))
                 end += 1
             else:
                 f["sigps_merge"](_at(inbox), has, _at(value))
             has = 1
+        messages = (first, end) if listed else (_at(inbox), has)
+        self._compute(m, arguments, superstep, v, has, messages)
+
+    def _begins(self, m: Memory, v: int) -> bool:
+        """Mark a vertex as one that has not run; tell whether it may run."""
+        m.next_sent[v] = 0
+        m.ran[v] = IDLE
+        return bool(m.status[v] != 2)
+
+    def _delivers(
+        self, m: Memory, arguments: int, superstep: int, source: int, target: int, edge: int, value: Any
+    ) -> bool:
+        if not m.sent[source]:
+            return False
+        record = _at(m.records[source])
+        deliver = self._f["sigps_deliver"]
+        return bool(deliver(arguments, superstep - 1, record, source, target, edge, _at(value)))
+
+    def _compute(
+        self, m: Memory, arguments: int, superstep: int, v: int, has: int, messages: tuple[int, int]
+    ) -> None:
         if not has and m.status[v] != 0:
             return
+        listed = self._program.consumption is Consumption.LISTED
+        compute = self._f["sigps_compute_listed" if listed else "sigps_compute"]
         record, given = _row(m.layout.record.structure.itemsize), _row(8 * len(m.layout.aggregates.stored))
-        if listed:
-            flags = f["sigps_compute_listed"](arguments, superstep, v, first, end, _at(record), _at(given))
-        else:
-            flags = f["sigps_compute"](arguments, superstep, v, _at(inbox), has, _at(record), _at(given))
+        flags = compute(arguments, superstep, v, *messages, _at(record), _at(given))
         m.ran[v] = flags
         if flags & OVERFLOW:
             return
@@ -142,6 +162,28 @@ class Interpreted:
         if flags & SENT:
             m.next_sent[v] = 1
             m.next_records[v, : record.size] = record
+
+
+class Pushed(Interpreted):
+    """The same by the plain push of `scatter_reference.cu`, for programs that combine along edges."""
+
+    def __call__(self, memory: Memory, superstep: int) -> None:
+        m, merge = memory, self._f["sigps_merge"]
+        filled = m.arguments(lambda array: array.ctypes.data, columns="pushed_columns")
+        arguments, n = int(filled.ctypes.data), len(m.status)
+        size = m.layout.slots.structure.itemsize
+        inboxes, has, value = _rows(n, size), [0] * n, _row(size)
+        begins, targets = m.pointers["out_offsets"].tolist(), m.pointers["out_rows"].tolist()
+        for source in range(n):
+            for edge in range(begins[source], begins[source + 1]):
+                target = targets[edge]
+                is_open = m.status[target] != 2
+                if is_open and self._delivers(m, arguments, superstep, source, target, edge, value):
+                    merge(_at(inboxes[target]), has[target], _at(value))
+                    has[target] = 1
+        for v in range(n):
+            if self._begins(m, v):
+                self._compute(m, arguments, superstep, v, has[v], (_at(inboxes[v]), has[v]))
 
 
 def run_plainly(
@@ -206,7 +248,7 @@ def _memory(program: Vertex, compiled: VertexProgram, graph: Graph, layout: Layo
 
     params = [getattr(program, f.name) for f in compiled.params]
     records = layout.record.structure.itemsize
-    by_edge = zip(compiled.edge_columns, layout.columns, strict=True)
+    by_edge = list(zip(compiled.edge_columns, layout.columns, strict=True))
     by_read = zip(compiled.read_columns, layout.read_columns, strict=True)
     kept = list(zip(compiled.edge_states, layout.edge_states, strict=True))
     pointers = {
@@ -215,6 +257,7 @@ def _memory(program: Vertex, compiled: VertexProgram, graph: Graph, layout: Layo
         "out_degrees": graph.out_degrees().astype(np.uint32),
         "in_degrees": graph.in_degrees().astype(np.uint32),
         "columns": [column(edges.columns, name, d) for name, d in by_edge],
+        "pushed_columns": [column(graph.columns, name, d) for name, d in by_edge],
         "states": [
             np.full(n, f.default, d) for f, d in zip(compiled.states, layout.states.stored, strict=True)
         ],

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sigps import Graph, Vertex
-from sigps.compiler.cpu import compile_for_cpu
+from sigps.compiler.cpu.native import compile_for_cpu
 from sigps.compiler.frontend.analysis import analyse
 from sigps.device.cpu import Threads
 from sigps.engine.contract import Executable, RunContext, RunFacts, RunOptions

@@ -29,7 +29,17 @@ from sigps.engine.gpu.layout import lay_out
 from sigps.engine.gpu.variant import Variant
 from sigps.group import Group
 from sigps.kernels.cuda.abi import OVERFLOW
-from sigps.kernels.cuda.lease import ACTIVE, CONTROL, FINISHED, NO_CAPACITY, RUNNING, STATS
+from sigps.kernels.cuda.lease import (
+    ACTIVE,
+    CONTROL,
+    FINISHED,
+    FRONTIER_BITS,
+    NO_CAPACITY,
+    OVERFLOWED,
+    RUNNING,
+    STATS,
+    WHOLE,
+)
 from sigps.system import transport
 
 __all__ = ["use_host_as_gpu"]
@@ -217,14 +227,14 @@ class _LeaseKernel:
         (lease,) = parameters
         control = _at(lease["control"], CONTROL, 1)
         control["num_stats"] = 0
-        while control["plan"]["ending"][0] == RUNNING and control["plan"]["superstep"][0] < lease["end"]:
+        while control["next"]["ending"][0] == RUNNING and control["next"]["superstep"][0] < lease["end"]:
             self._superstep(lease, control[0])
 
     def _superstep(self, lease: Any, control: Any) -> None:
-        program, plan, n = self._program, control["plan"], int(lease["num_owned"])
+        program, plan, n = self._program, control["next"], int(lease["num_owned"])
         key, number = int(lease["control"]), int(plan["superstep"])
         posts = program.delivery is Delivery.DIRECT
-        if plan["resumes"]:
+        if plan["remaining"] == OVERFLOWED:
             memory, ran, given = self._begun.pop(key)
             bits = _at(lease["direct"]["overflowed"], np.uint8, -(-n // 32) * 4)
             chosen = np.flatnonzero(np.unpackbits(bits, bitorder="little")[:n])
@@ -302,7 +312,7 @@ class _LeaseKernel:
 
     def _end(self, lease: Any, control: Any, memory: Memory, ran: Any, given: Any) -> None:
         """Show what was written to edges, count, and plan the next superstep."""
-        program, plan, arguments = self._program, control["plan"], lease["in_arguments"]
+        program, plan, arguments = self._program, control["next"], lease["in_arguments"]
         n, number = int(lease["num_owned"]), int(plan["superstep"])
         if not ran.any():
             plan["ending"] = FINISHED
@@ -335,7 +345,8 @@ class _LeaseKernel:
         counted = number, int(plan["direction"]), int(ran.sum()), sent_edges, 1, 0, 1.0
         stats[int(control["num_stats"])] = counted
         control["num_stats"] += 1
-        plan["superstep"], plan["has_bits"], plan["resumes"] = number + 1, 1, 0
+        plan["superstep"], plan["remaining"] = number + 1, WHOLE
+        plan["frontier"] = FRONTIER_BITS
         plan["ending"] = FINISHED if active == 0 and sent_edges == 0 else RUNNING
 
     def _commit(self, arguments: Any, vertices: Any) -> None:

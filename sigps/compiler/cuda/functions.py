@@ -20,7 +20,7 @@ from numba.cuda import dispatcher as numba_dispatcher
 from numba.cuda.core import errors as numba_cuda_errors
 from numba.cuda.cudadrv.error import CudaSupportError
 
-from sigps.compiler.cpu import compile_for_cpu
+from sigps.compiler.cpu.native import compile_for_cpu
 from sigps.compiler.cuda.adapters import Dtypes, Layout, Row, emit, write_adapters
 from sigps.compiler.cuda.memory import POINTER, Elements, accessors
 from sigps.compiler.cuda.single import in_single, single_operations

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.compiler.cpu import NativeProgram, rows
+from sigps.compiler.cpu.native import NativeProgram
+from sigps.compiler.cpu.rows import rows
 from sigps.compiler.program import TO_ID, Consumption
 from sigps.device.cpu import Threads, available_memory
 from sigps.engine.aggregates import Aggregates

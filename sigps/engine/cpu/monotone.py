@@ -1,6 +1,10 @@
-"""What an engine keeps for a monotone program (`compiler/monotone.py`): every vertex's last record.
+"""Monotone programs (`compiler/proofs/monotone.py`): a strategy of pulls that looks only for better keys.
 
-Records are read as of the end of the last superstep, so those of its senders are brought over when it has ended.
+`LastRecords` holds every vertex's last record. A pull compares these with current values instead of finding out which
+in-neighbours sent, and leaves out vertices that no record of the last superstep can improve. States and supersteps
+stay as they are. Loops are in `kernels/cpu/monotone.py`: `store` after each superstep, `pull` before each pull.
+
+GAIN_PLACEHOLDER
 """
 
 from __future__ import annotations
@@ -11,30 +15,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.compiler.cpu import NativeProgram, rows
+from sigps.compiler.cpu.native import NativeProgram
+from sigps.compiler.cpu.rows import rows
 from sigps.compiler.program import Monotone
 from sigps.device.cpu import Threads
 from sigps.kernels.cpu.arguments import Bound, Outbox
 
-__all__ = ["Kept", "has_order"]
+__all__ = ["LastRecords", "has_order"]
 
 Arrays = tuple[NDArray[Any], ...]
 
 _PIECE = 1 << 18
-"""So many numbers are looked at at a time: what is found out about them stays in cache."""
+"""Numbers tested at a time: the results of the test stay in cache."""
 
 
-class Kept:
-    """Every vertex's last record, and which vertices the best of the last superstep's can improve.
+class LastRecords:
+    """Every vertex's last record, and a bound on the keys of the next superstep.
 
-    A key is a record's and perhaps an edge's number added up, so none is better than the best of both would make:
-    vertices that know better need not look at their in-edges.
+    A key is the sum of a record's number and perhaps an edge's, so none is better than the sum of the best of both.
+    Vertices whose current value is as good need not read their in-edges.
 
     Args:
         native: A monotone program.
         columns: The in-edges' columns that messages need.
         num_owned: Vertices of the partition.
-        num_records: The same and ghosts.
+        num_records: Owned vertices and ghosts.
+
+    Attributes:
+        records: Rows, [num_records]; the worst value where there was no record yet.
     """
 
     def __init__(self, native: NativeProgram, columns: Arrays, num_owned: int, num_records: int) -> None:
@@ -44,41 +52,48 @@ class Kept:
         self.records = _worst_records(native, num_records)
         self._columns = tuple(np.zeros(num_owned, dtype=c.dtype) for c in columns)
         column = _claim(native).column
-        self._is_known = column is None
+        self._has_columns = column is None
         if column is not None:
             self._columns[column].fill(_worst(native, columns[column].dtype))
 
-    def keep(
+    def store(
         self,
         outbox: Outbox,
         senders: NDArray[Any] | None,
         ranges: Sequence[tuple[np.uint64, np.uint64]],
         threads: Threads,
     ) -> None:
-        """Keep what owned vertices said, listed or not. O(senders) where they are listed."""
+        """Store the records that owned vertices sent in this superstep. O(senders) where `senders` lists them.
+
+        Args:
+            outbox: The one that was written.
+            senders: Local ids, or None.
+            ranges: All owned vertices, cut for threads; used where `senders` is None.
+            threads: The crew.
+        """
         worst = _keys(self._native, self._worst)[0]
         if senders is None:
             loop = self._native.loop("store_last")
-            said = threads.map(lambda span: loop(*span, outbox, self.records, worst), ranges)
-            self._best = self._best_of(said, worst)
+            keys = threads.map(lambda span: loop(*span, outbox, self.records, worst), ranges)
+            self._best = self._best_of(keys, worst)
         else:
             for to, new in zip(self.records, outbox.records, strict=True):
                 to[senders] = new[senders]
-            self.note(senders)
+            self.note_senders(senders)
 
-    def note(self, senders: NDArray[Any]) -> None:
-        """Take in who sent in the last superstep, where what they said is kept already."""
-        said = _keys(self._native, self.records)[senders]
-        self._best = self._best_of(said, _keys(self._native, self._worst)[0])
+    def note_senders(self, senders: NDArray[Any]) -> None:
+        """Take the bound from these senders of the last superstep, whose records are stored already."""
+        keys = _keys(self._native, self.records)[senders]
+        self._best = self._best_of(keys, _keys(self._native, self._worst)[0])
 
     def pull(self, ghosts: NDArray[np.int64]) -> tuple[str, Bound]:
-        """Return the loop that pulls what was kept last, and what it calls `reach`; the first one fills that in.
+        """Return the name of the loop to pull with, and its bound, whose columns the first of these loops fills.
 
         Args:
-            ghosts: Those whose records have just arrived.
+            ghosts: Local ids of the ghosts whose records arrived in this superstep.
         """
-        if not self._is_known:
-            self._is_known = True
+        if not self._has_columns:
+            self._has_columns = True
             return "gather_better_first", Bound(self._worst, self._columns)
         best = _worst_records(self._native, 1)
         keys = _keys(self._native, best)
@@ -86,8 +101,8 @@ class Kept:
         return "gather_better", Bound(best, self._columns)
 
     def _best_of(self, keys: Any, other: Any) -> Any:
-        said = np.asarray(keys, dtype=_keys(self._native, self._worst).dtype)
-        return said.min(initial=other) if _wants_min(self._native) else said.max(initial=other)
+        found = np.asarray(keys, dtype=_keys(self._native, self._worst).dtype)
+        return found.min(initial=other) if _takes_min(self._native) else found.max(initial=other)
 
 
 def has_order(native: NativeProgram, params: tuple[Any, ...], columns: Arrays, threads: Threads) -> bool:
@@ -110,7 +125,7 @@ def _is_finite(column: NDArray[Any], threads: Threads) -> bool:
 
 
 def _worst_records(native: NativeProgram, size: int) -> Arrays:
-    """Return records of vertices that said nothing: no key made of them is better than any."""
+    """Return records of vertices that never sent: no key made of them is better than any other."""
     records = rows(native.record, size)
     keys = _keys(native, records)
     keys.fill(_worst(native, keys.dtype))
@@ -124,12 +139,12 @@ def _keys(native: NativeProgram, records: Arrays) -> NDArray[Any]:
 
 def _worst(native: NativeProgram, dtype: np.dtype[Any]) -> Any:
     if dtype.kind == "f":
-        return np.inf if _wants_min(native) else -np.inf
+        return np.inf if _takes_min(native) else -np.inf
     limits = np.iinfo(dtype)
-    return limits.max if _wants_min(native) else limits.min
+    return limits.max if _takes_min(native) else limits.min
 
 
-def _wants_min(native: NativeProgram) -> bool:
+def _takes_min(native: NativeProgram) -> bool:
     return native.program.slots[0].op == "min"
 
 

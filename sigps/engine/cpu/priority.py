@@ -1,8 +1,11 @@
-"""Values withheld in a run in priority order: who has not sent yet, and whose turn it is.
+"""Priority order: a strategy that sends the best value first, where the result is provably the same.
 
-A value that is not the best one waits; when the best has arrived wherever it can, the best of the rest is next.
-That pays while one value still claims a large part of the graph, as the smallest label of a giant component
-does. What is left after that is sent at once, in plain supersteps.
+The vertices with one value form a bucket. `Buckets` holds the vertices that have something to send; when the best
+value has arrived wherever it can, `release` lets the best bucket of the rest send. That pays while one value still
+claims a large part of the graph, as the smallest label of a giant component does. All that is left after that is
+released at once, and sent in plain supersteps.
+
+GAIN_PLACEHOLDER
 """
 
 from __future__ import annotations
@@ -14,23 +17,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.compiler.cpu import NativeProgram
+from sigps.compiler.cpu.native import NativeProgram
 from sigps.device.cpu import Threads
 from sigps.engine.direction import choose_release
 from sigps.engine.exchange import Exchange
+from sigps.kernels.cpu.priority import best_waiting
 
 __all__ = ["Buckets", "Release"]
 
 
 @dataclass(frozen=True)
 class Release:
-    """What may be sent next.
+    """The vertices that send next.
 
     Attributes:
         senders: Local ids, ascending.
-        num_edges: The out-edges of these.
-        num_edges_everywhere: Those of all partitions.
-        is_last: Whether nothing is withheld any more.
+        num_edges: Out-edges of these.
+        num_edges_everywhere: Out-edges of the senders on all partitions.
+        is_last: Whether no vertex waits after this.
     """
 
     senders: NDArray[np.uint32]
@@ -40,11 +44,11 @@ class Release:
 
 
 class Buckets:
-    """The vertices of one partition that have something to say but have to wait.
+    """The vertices of one partition that wait to send.
 
     Args:
         native: A program that has a priority-order form.
-        sent: [num_owned]: who wanted to send in superstep 0.
+        sent: [num_owned]: 1 for the vertices that sent in superstep 0.
         out_degrees: [num_owned].
         exchange: The way to the other partitions.
         threads: The crew.
@@ -58,17 +62,16 @@ class Buckets:
         exchange: Exchange,
         threads: Threads,
     ) -> None:
-        self._buckets = sent.copy()
+        self._waiting = sent.copy()
         self._out_degrees, self._exchange, self._threads = out_degrees, exchange, threads
         self._takes_min = native.program.slots[0].op == "min"
-        self._find = native.plain_loop("best_waiting")
         self._rounds = 0
 
     def release(self, status: NDArray[np.uint8], values: NDArray[Any], num_edges: int) -> Release:
-        """Choose who sends next. Collective among the partitions.
+        """Release the best bucket, or all. Collective.
 
         Args:
-            status: [num_owned]: retired vertices have had the best value, and withhold nothing.
+            status: [num_owned]: retired vertices have got the best value, and stop waiting.
             values: [num_owned]: what each would send.
             num_edges: The edges of the whole graph.
         """
@@ -82,11 +85,11 @@ class Buckets:
             waiting_edges=int(found[:, 1].sum()), num_edges=num_edges, rounds=self._rounds
         )
         self._rounds += 1
-        goes = self._buckets.view(np.bool_)
+        is_released = self._waiting.view(np.bool_)
         if choice == "best":
-            goes = goes & (values == best)
-            self._buckets[goes] = 0
-        senders = np.flatnonzero(goes).astype(np.uint32)
+            is_released = is_released & (values == best)
+            self._waiting[is_released] = 0
+        senders = np.flatnonzero(is_released).astype(np.uint32)
         edges = int(self._out_degrees[senders].sum(dtype=np.int64))
         everywhere = int(self._exchange.gather(np.array([edges]))[:, 0].sum())
         return Release(senders, edges, everywhere, choice == "all")
@@ -96,7 +99,9 @@ class Buckets:
             return 0, 0, 0
         cuts = np.linspace(0, values.size, self._threads.count + 1).astype(np.uint64)
         parts = self._threads.map(
-            lambda span: self._find(*span, self._buckets, status, values, self._out_degrees, self._takes_min),
+            lambda span: best_waiting(
+                *span, self._waiting, status, values, self._out_degrees, self._takes_min
+            ),
             list(itertools.pairwise(cuts)),
         )
         best = [part[2] for part in parts if part[0]]

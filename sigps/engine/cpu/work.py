@@ -1,4 +1,4 @@
-"""How a partition's work is cut for threads on CPU cores, and what of it a program lets be done: pure functions."""
+"""How a partition's work is cut for threads, which forms a program has, and what its loops walk: pure functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.compiler.cpu import NativeProgram
+from sigps.compiler.cpu.native import NativeProgram
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.engine.partition.edge_states import EdgeStates
 from sigps.engine.partition.subgraph import Subgraph, columns_of
@@ -26,8 +26,9 @@ __all__ = [
 ]
 
 _WORTH_SPLITTING = 1 << 14
-"""With fewer vertices than this, one thread is done before another is awake."""
+"""With fewer vertices than this, one thread is done before another has woken."""
 _PARTS_OF_THREAD = 32
+"""Parts a thread, of lists of vertices whose work is unequal."""
 
 
 def can_push(native: NativeProgram, deterministic: bool) -> bool:
@@ -45,34 +46,39 @@ def needs_order(native: NativeProgram, deterministic: bool) -> bool:
 
 
 def walked_edges(
-    program: VertexProgram, subgraph: Subgraph, kept: EdgeStates | None = None
+    program: VertexProgram, subgraph: Subgraph, edge_states: EdgeStates | None = None
 ) -> tuple[Any, ...]:
-    """Return the out-edges as loops take them; nothing for a program that does not walk them.
+    """Return the out-edges that compute() walks; () for a program that does not.
 
     Args:
         program: The program.
         subgraph: The partition.
-        kept: What is kept on edges, of a program that keeps something there or walks the rows of neighbours.
+        edge_states: Where the program has some, or walks the rows of neighbours; else None.
+
+    Returns:
+        (offsets, gids, ids, columns), and `edges[5]` of `compiler/program.py` where `edge_states` are given. The marks
+        in it are empty (`with_marks`).
     """
     if not program.reads_edges:
         return ()
     edges = subgraph.outgoing
     assert edges is not None
     walked = edges.offsets, edges.ends, subgraph.outgoing_ids(), columns_of(edges, program.read_columns)
-    if kept is None:
+    if edge_states is None:
         return walked
     rows = subgraph.neighbor_rows
     nothing = np.empty(0, dtype=np.uint32)
     no_reverse = np.empty(0, dtype=np.int64)
-    if rows is None:  # it keeps something, and looks at nobody else's
+    states = edge_states.pending, edge_states.committed
+    if rows is None:  # the program walks no rows of neighbours
         no_offsets = np.zeros(1, dtype=np.uint64)
-        return *walked, (nothing, no_offsets, nothing, nothing, no_reverse, kept.pending, kept.committed)
+        return *walked, (nothing, no_offsets, nothing, nothing, no_reverse, *states)
     reverse = rows.reverse if program.reads_reverse else no_reverse
-    return *walked, (rows.row_of, rows.offsets, rows.targets, nothing, reverse, kept.pending, kept.committed)
+    return *walked, (rows.row_of, rows.offsets, rows.targets, nothing, reverse, *states)
 
 
 def with_marks(walked: tuple[Any, ...], subgraph: Subgraph) -> tuple[Any, ...]:
-    """Return what `walked_edges` gave, for one thread of a program that walks the rows of neighbours."""
+    """Return what `walked_edges` returned, with marks for one thread of a program that walks the rows of neighbours."""
     *edges, (row_of, offsets, targets, _, *rest) = walked
     marks = no_marks(subgraph.num_vertices, targets.size)
     return *edges, (row_of, offsets, targets, marks, *rest)
@@ -87,7 +93,7 @@ def cut_vertices(offsets: NDArray[np.uint64], parts: int) -> list[tuple[np.uint6
 
 
 def cut_edges(offsets: NDArray[np.uint64], parts: int) -> list[tuple[np.uint64, np.uint64, np.uint64]]:
-    """Cut edges into pieces of equal size, wherever rows begin: the first edge, the end, and the first edge's row.
+    """Cut edges into pieces of equal size, wherever rows begin: (first edge, end, row of the first edge) each.
 
     >>> [tuple(map(int, piece)) for piece in cut_edges(np.array([0, 1, 1, 4, 6], dtype=np.uint64), 3)]
     [(0, 2, 0), (2, 4, 2), (4, 6, 3)]
@@ -104,8 +110,8 @@ def split_list(
 
     Args:
         vertices: The list.
-        threads: How many there are.
-        is_heavy: Whether a vertex walks rows of its neighbours: then few are much work, and unequal.
+        threads: How many threads there are.
+        is_heavy: Whether a vertex walks rows of its neighbours: its work is then large, and unequal to others'.
     """
     if vertices.size == 0:
         return []

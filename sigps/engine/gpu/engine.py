@@ -181,7 +181,7 @@ class GpuEngine:
 
     def _read_arrived(self, outcome: Outcome) -> None:
         """Run the superstep that reads an interpreter's messages on the CPU: edges have no records of them."""
-        from sigps.compiler.cpu import compile_for_cpu
+        from sigps.compiler.cpu.native import compile_for_cpu
         from sigps.device.cpu import Threads
         from sigps.engine.cpu.engine import Engine
 
@@ -322,9 +322,9 @@ class GpuEngine:
                 variant.launch_small_frontier(self._lease)
             control, stats = self._memory.read_back()
             outcome.stats.append_rows(stats, self._directions)
-            self._control, plan = control, control["plan"]
-            self.superstep, self._num_small = int(plan["superstep"]), int(plan["num_small"])
-            ending = int(plan["ending"])
+            self._control, upcoming = control, control["next"]
+            self.superstep, self._num_small = int(upcoming["superstep"]), int(upcoming["num_small"])
+            ending = int(upcoming["ending"])
             if ending == NO_CAPACITY:
                 self._grow_direct(control)
         if ending == UNKNOWN_TARGET:
@@ -340,7 +340,7 @@ class GpuEngine:
 
     def _grow_direct(self, control: Any) -> None:
         """Make capacity for the direct messages of a superstep that ran out of it, and let it go on."""
-        self._memory.direct.grow(int(control["plan"]["superstep"]))
+        self._memory.direct.grow(int(control["next"]["superstep"]))
         self._memory.resume(control)
 
     def _refuse_unknown_target(self, control: Any) -> None:

@@ -20,7 +20,7 @@ from sigps.engine.gpu.peer_buffers import PeerBuffers, peer_buffers
 from sigps.engine.gpu.run_memory import RunMemory
 from sigps.engine.snapshot import Snapshot
 from sigps.errors import ExchangeError
-from sigps.kernels.cuda.lease import ACTIVE, CONTROL, PEER, PULL
+from sigps.kernels.cuda.lease import ACTIVE, CONTROL, FRONTIER_BITS, PEER, PUBLISHING, PULL, WHOLE
 
 __all__ = ["GpuPeerEngine"]
 
@@ -223,17 +223,15 @@ class GpuPeerEngine(GpuEngine):
     def _publish_first(self, num_senders: int, sent_edges: int) -> None:
         """Let the next launch begin by publishing the senders to the superstep at hand, as bits, and their records."""
         control = np.zeros((), dtype=CONTROL)
-        plan, done = control["plan"], control["counters"]
-        plan["superstep"], plan["direction"], plan["publishes"] = self.superstep - 1, PULL, 1
-        plan["has_bits"] = 1
+        upcoming, done = control["next"], control["counters"]
+        upcoming["superstep"], upcoming["remaining"] = self.superstep - 1, PUBLISHING
+        upcoming["direction"], upcoming["frontier"] = PULL, FRONTIER_BITS
         done["ran"], done["retired_edges"] = 1, 1  # unknown, so not 0: vertices may have retired
         done["active"] = int((self._memory.array("status", np.uint8) == ACTIVE).sum())
         done["senders"], done["sent_edges"] = num_senders, sent_edges
         self._memory.array("control", np.uint8).set(np.frombuffer(control.tobytes(), np.uint8))
-        plan["superstep"], plan["publishes"] = (
-            self.superstep,
-            0,
-        )  # a log written before the launch reads this
+        # A log that is written before the launch reads these.
+        upcoming["superstep"], upcoming["remaining"] = self.superstep, WHOLE
         self._control = control
 
     def _set_released(self, num_senders: int, edges: int) -> None:

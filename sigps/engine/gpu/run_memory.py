@@ -19,7 +19,9 @@ from sigps.engine.gpu.memory_plan import bytes_to_commit, check_fits
 from sigps.kernels.cuda.lease import (
     ACTIVE,
     CONTROL,
+    FRONTIER_BITS,
     HALTED,
+    OVERFLOWED,
     PULL,
     PUSH,
     RETIRED,
@@ -156,10 +158,10 @@ class RunMemory:
         can_push = superstep > 0 and not has_active and "inboxes0" in self._plan.offsets
         pushes = can_push and (is_cheap or forced == 2) and forced != 1
         control = np.zeros((), dtype=CONTROL)
-        plan = control["plan"]
-        plan["superstep"], plan["direction"] = superstep, PUSH if pushes else PULL
-        plan["sender_filter"] = SENDERS_BITMAP if superstep else SENDERS_NONE
-        plan["has_bits"], plan["any_retired"] = 1, has_retired
+        upcoming = control["next"]
+        upcoming["superstep"], upcoming["direction"] = superstep, PUSH if pushes else PULL
+        upcoming["sender_filter"] = SENDERS_BITMAP if superstep else SENDERS_NONE
+        upcoming["frontier"], upcoming["any_retired"] = FRONTIER_BITS, has_retired
         self.array("control", np.uint8).set(np.frombuffer(control.tobytes(), np.uint8))
         return control
 
@@ -203,18 +205,18 @@ class RunMemory:
         status = self.array("status", np.uint8)
         # Not by a mask as an index: its positions would be counted first.
         status[:] = cupy.where(status == HALTED, np.uint8(ACTIVE), status)
-        self._go_on(control, direction=PULL, num_small=0)
+        self._go_on(control, direction=PULL, full_scan=0, num_small=0)
 
     def _go_on(self, control: Any, **changes: int) -> None:
         """Let a lease go on that ended, with some fields of the next superstep changed."""
         resumed = control.copy()
         for name, value in {"ending": RUNNING, **changes}.items():
-            resumed["plan"][name] = value
+            resumed["next"][name] = value
         self.array("control", np.uint8).set(np.frombuffer(resumed.tobytes(), np.uint8))
 
     def resume(self, control: Any) -> None:
         """Let a superstep go on with the vertices that found no capacity for their direct messages."""
-        self._go_on(control, resumes=1)
+        self._go_on(control, remaining=OVERFLOWED)
 
     def _filled_states(self) -> list[Any]:
         states, n = [], self.graph.num_owned
@@ -231,7 +233,7 @@ class RunMemory:
         first = offsets["control"]
         head = np.zeros(offsets["stats"] - first, dtype=np.uint8)
         control = np.zeros((), dtype=CONTROL)
-        control["plan"]["has_bits"] = 1
+        control["next"]["frontier"] = FRONTIER_BITS
         named = {
             "control": control.tobytes(),
             "aggregates": starts,

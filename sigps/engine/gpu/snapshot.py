@@ -29,7 +29,7 @@ from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.run_memory import RunMemory
 from sigps.engine.snapshot import Snapshot
 from sigps.errors import DeviceError
-from sigps.kernels.cuda.lease import ACTIVE
+from sigps.kernels.cuda.lease import ACTIVE, FRONTIER_LISTS
 
 __all__ = ["fill_records", "owned_records", "restore", "save", "senders"]
 
@@ -76,7 +76,7 @@ def save(
                 raise
             cupy.get_default_memory_pool().free_all_blocks()
     snapshot = Snapshot(
-        superstep=int(control["plan"]["superstep"]),
+        superstep=int(control["next"]["superstep"]),
         gids=gids,
         status=status,
         states=states,
@@ -105,7 +105,7 @@ def _records(
     copier: Copier, memory: RunMemory, compiled: CudaProgram, control: Any
 ) -> tuple[Any, tuple[Any, ...]]:
     """Return the senders, by their number in the host's order, and their records."""
-    parity = int(control["plan"]["superstep"]) & 1
+    parity = int(control["next"]["superstep"]) & 1
     order = _host_order(copier, memory.graph)
     numbers = copier.numpy.flatnonzero(_senders(copier, memory, control)[order])
     rows = copier.take(memory.array(f"records{parity}", np.uint8))
@@ -178,14 +178,14 @@ def senders(memory: RunMemory, control: Any) -> Any:
 
 
 def _senders(copier: Copier, memory: RunMemory, control: Any) -> Any:
-    plan, num_owned = control["plan"], memory.graph.num_owned
+    upcoming, num_owned = control["next"], memory.graph.num_owned
     if num_owned == 0:
         return copier.numpy.zeros(0, dtype=bool)
-    if not plan["has_lists"]:
-        bits = copier.take(memory.array(f"sent{int(plan['superstep']) & 1}", np.uint8))
+    if upcoming["frontier"] != FRONTIER_LISTS:
+        bits = copier.take(memory.array(f"sent{int(upcoming['superstep']) & 1}", np.uint8))
         return copier.numpy.unpackbits(bits, bitorder="little")[:num_owned].view(bool)
     sent = copier.numpy.zeros(num_owned, dtype=bool)
-    for name, count in (("senders", plan["num_listed"]), ("hubs", plan["num_hubs"])):
+    for name, count in (("senders", upcoming["num_listed"]), ("hubs", upcoming["num_hubs"])):
         sent[copier.take(memory.array(name, np.uint32)[: int(count)])] = True
     return sent
 

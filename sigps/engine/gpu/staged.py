@@ -20,7 +20,7 @@ from sigps.engine.gpu.engine import GpuEngine
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
 from sigps.engine.superstep import run_supersteps
-from sigps.kernels.cuda.lease import ACTIVE, CONTROL
+from sigps.kernels.cuda.lease import ACTIVE, CONTROL, FRONTIER_BITS
 
 __all__ = ["GpuPartEngine"]
 
@@ -153,5 +153,5 @@ class GpuPartEngine(GpuEngine):
             sent = gpu_snapshot.senders(memory, self._control) if ran else cupy.zeros(0, dtype=bool)
             memory.set_senders(parity, sent)
         control = np.zeros((), dtype=CONTROL)
-        control["plan"]["superstep"], control["plan"]["has_bits"] = self.superstep, 1
+        control["next"]["superstep"], control["next"]["frontier"] = self.superstep, FRONTIER_BITS
         self._control = control

@@ -50,7 +50,6 @@ class Functions(NamedTuple):
     store_slots: Loop
     load_message: Loop
     store_message: Loop
-    as_list: Loop
     load_inbox: Loop
     conclude: Loop
     is_push_cheaper: Loop

@@ -14,7 +14,7 @@ __all__ = ["count_uses", "order_by_row", "rows_in_order", "targets_by_source"]
 def order_by_row_plain(
     rows: NDArray[np.uint32], num_rows: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Return where each row begins, [num_rows + 1], and the order that groups elements by row, [rows.size]."""
+    """Return where each row begins, [num_rows + 1], and the order that groups elements by row, [elements]."""
     offsets = np.zeros(num_rows + 1, dtype=np.uint64)
     for i in range(rows.size):
         offsets[rows[i] + np.uint32(1)] += np.uint64(1)
@@ -38,7 +38,7 @@ def targets_by_source_plain(
         offsets: [targets' rows + 1], where each target's in-edges begin.
         sources: [edges].
         targets: [edges], filled.
-        order: [edges] or [0]: filled with the position that each edge had.
+        order: [edges] or [0]: filled with the position of each edge in `sources`.
     """
     num_sources = np.int64(0)
     for e in range(sources.size):
@@ -50,11 +50,11 @@ def targets_by_source_plain(
         at[s + 1] += at[s]
     for t in range(offsets.size - 1):
         for e in range(offsets[t], offsets[t + 1]):
-            place = at[sources[e]]
-            targets[place] = t
+            position = at[sources[e]]
+            targets[position] = t
             if order.size > 0:
-                order[place] = e
-            at[sources[e]] = place + np.uint64(1)
+                order[position] = e
+            at[sources[e]] = position + np.uint64(1)
 
 
 def count_uses_plain(ends: NDArray[Any], uses: NDArray[np.uint32]) -> None:
@@ -70,13 +70,13 @@ def rows_in_order_plain(
     names: NDArray[Any] | None,
     moved: NDArray[Any],
 ) -> None:
-    """Write rows one behind the other in another order.
+    """Write rows one after the other in another order.
 
     Args:
         offsets: [rows + 1], where each row begins.
-        order: [rows], the row that comes at each place.
-        values: [edges], what each edge has.
-        names: What each value is to be called: `names[value]`; None for its own name.
+        order: [rows], the rows in their new order.
+        values: [edges], in the old order.
+        names: `names[value]` is written for each value; None to write the value itself.
         moved: [edges], filled.
     """
     at = np.uint64(0)

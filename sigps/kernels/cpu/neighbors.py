@@ -1,11 +1,11 @@
 """Common neighbours of a vertex and the targets of its edges, on one thread.
 
-A vertex's row is marked once: `marks[target]` is where in the row the target stands. Then the row of a neighbour is
+A vertex's row is marked once: `marks[target]` is the target's position in the row. Then the row of a neighbour is
 walked, and each target in it looked up: one load, and a branch that is seldom taken. Where that row is much longer than
-the vertex's own, as a hub's is, the own targets are looked for in it instead, by doubling steps and then halves.
+the vertex's own, as a hub's is, the vertex's own targets are searched in it instead, by doubling steps and then halves.
 
-A mark that another row left is told from one of this row by its value, so nothing is ever wiped out. The last mark is
-where the row begins that was marked last.
+The value of a mark says whether it belongs to this row or to an earlier one, so marks are never cleared. The last entry
+of `marks` is the begin of the row that was marked last.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ONE = np.uint64(1)
 
 
 def no_marks(num_vertices: int, num_entries: int) -> np.ndarray[Any, Any]:
-    """Return room for the marks of one thread: [num_vertices + 1], none of which stands for an entry."""
+    """Return the marks of one thread, [num_vertices + 1], none of which is the position of an entry."""
     kind = np.uint32 if num_entries < 2**32 - 1 else np.uint64
     return np.full(num_vertices + 1, np.iinfo(kind).max, dtype=kind)
 
@@ -47,7 +47,7 @@ def mark_row(targets: Any, marks: Any, first: Any, end: Any) -> None:
 def next_common(
     targets: Any, marks: Any, first: Any, at: Any, end: Any, begin: Any, other: Any, stop: Any
 ) -> Any:
-    """Return where the next common target of two rows stands, in each of them.
+    """Return the positions of the next common target of two rows.
 
     Args:
         targets: [entries] gids, ascending in each row.
@@ -60,8 +60,8 @@ def next_common(
         stop: Where it ends.
 
     Returns:
-        The two positions; the first is `end` where no common target is left. Equal targets of a row (parallel edges)
-        are one, and stand where the first of them does.
+        Its position in each row; the first is `end` where no common target is left. Equal targets of a row (parallel
+        edges) count once, at the first of them.
     """
     if stop - begin <= _MUCH * (end - first):
         while other < stop:
@@ -83,7 +83,7 @@ def next_common(
 
 
 def _leap(targets: Any, low: Any, end: Any, goal: Any) -> Any:
-    """Return the first position after `low`, whose target is below the goal, where that is no longer so, or `end`."""
+    """Return the first position after `low` whose target is not below the goal, or `end`; that of `low` is below."""
     step = _ONE
     high = low + step
     while high < end and targets[high] < goal:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from sigps.kernels.cpu.arguments import RETIRED
 
 __all__ = ["best_waiting"]
 
 
-def best_waiting(begin, end, waiting, status, values, out_degrees, takes_min):
+def best_waiting_plain(
+    begin: int,
+    end: int,
+    waiting: NDArray[np.uint8],
+    status: NDArray[np.uint8],
+    values: NDArray[Any],
+    out_degrees: NDArray[Any],
+    takes_min: bool,
+) -> tuple[int, np.int64, Any]:
     """Find the best value that waits among vertices begin..end; vertices that retired stop waiting.
 
     Returns how many vertices wait, how many out-edges these have, and the best value.
@@ -26,3 +38,6 @@ def best_waiting(begin, end, waiting, status, values, out_degrees, takes_min):
             count += 1
             num_edges += np.int64(out_degrees[v])
     return count, num_edges, best
+
+
+best_waiting = numba.njit(cache=True, nogil=True)(best_waiting_plain)

@@ -107,7 +107,7 @@ def gather_listed(f: Functions) -> Loop:
     `scratch` has one array for each field of a message, as long as the longest row of in-edges.
     """
     deliver, load_record, load_columns = f.deliver, f.load_record, f.load_columns
-    store_message, as_list, compute_vertex, commit = f.store_message, f.as_list, f.compute_vertex, f.commit
+    store_message, compute_vertex, commit = f.store_message, f.compute_vertex, f.commit
 
     def gather_listed(
         begin, end, arguments, in_edges, owned, fields, outbox, next_outbox, scratch, sender_filter, contributions,
@@ -133,7 +133,7 @@ def gather_listed(f: Functions) -> Loop:
                             count += 1
             if count == 0 and status[v] != ACTIVE:
                 continue
-            messages = as_list(0, count, scratch)
+            messages = (0, count, *scratch)
             outcome = compute_vertex(v, arguments, owned, fields, messages, count > 0, ())
             is_active, is_sender, total = commit(v, outcome, owned, fields, next_outbox, contributions, total)
             ran += 1

@@ -13,7 +13,7 @@
 
 #pragma once
 
-#include "plan.cuh"
+#include "next_superstep.cuh"
 #include "scatter.cuh"
 
 namespace sigps {
@@ -143,16 +143,16 @@ __device__ inline void list_targets(const Lease &lease, ClusterMemory &memory,
 }
 
 // Goes on where all blocks stopped: with senders, or with messages delivered.
-__device__ inline void take_over(const Lease &lease, const Plan &plan,
+__device__ inline void take_over(const Lease &lease, const NextSuperstep &now,
                                  ClusterMemory &memory) {
   auto list = [&](bool is_first, uint32_t target) {
-    list_targets(lease, memory, plan.superstep, is_first, target);
+    list_targets(lease, memory, now.superstep, is_first, target);
   };
-  if (!plan.delivered) {
-    scatter_listed<false>(lease, plan, lease.senders, plan.num_listed, list);
+  if (now.frontier != FRONTIER_DELIVERED) {
+    scatter_listed<false>(lease, now, lease.senders, now.num_listed, list);
     return;
   }
-  uint32_t count = plan.num_listed;
+  uint32_t count = now.num_listed;
   uint32_t rounds = (count + threads_of_grid() - 1) / threads_of_grid();
   for (uint32_t round = 0; round < rounds; round++) {
     uint32_t i = round * threads_of_grid() + thread_of_grid();
@@ -162,11 +162,11 @@ __device__ inline void take_over(const Lease &lease, const Plan &plan,
 
 // And back: messages are delivered. Of each block there is a list for the
 // superstep at hand.
-__device__ inline void hand_back(const Lease &lease, const Plan &plan,
+__device__ inline void hand_back(const Lease &lease, const NextSuperstep &now,
                                  ClusterMemory &memory) {
-  const uint32_t *targets = listed_targets(lease, plan.superstep);
-  uint32_t count = min(memory.num_targets[plan.superstep & 1],
-                       lease.small_frontier_messages);
+  const uint32_t *targets = listed_targets(lease, now.superstep);
+  uint32_t count =
+      min(memory.num_targets[now.superstep & 1], lease.small_frontier_messages);
   uint32_t rounds = (count + blockDim.x - 1) / blockDim.x;
   for (uint32_t round = 0; round < rounds; round++) {
     uint32_t i = round * blockDim.x + threadIdx.x;
@@ -176,18 +176,19 @@ __device__ inline void hand_back(const Lease &lease, const Plan &plan,
 }
 
 // Computes whoever got a message, and pushes what it sends.
-__device__ inline void compute_and_push(const Lease &lease, const Plan &plan,
+__device__ inline void compute_and_push(const Lease &lease,
+                                        const NextSuperstep &now,
                                         ClusterMemory &memory,
                                         ThreadCounters &counted) {
-  const Report *reports = memory.of_blocks[plan.superstep & 1];
+  const Report *reports = memory.of_blocks[now.superstep & 1];
   Joined lists = join(reports[lane_id() % MOST_BLOCKS].num_targets);
-  Route route{plan.superstep + 1, 1 - plan.inbox_at};
-  uint32_t *mine = listed_targets(lease, plan.superstep);
+  Route route{now.superstep + 1, 1 - now.inbox_at};
+  uint32_t *mine = listed_targets(lease, now.superstep);
   auto list = [&](bool is_first, uint32_t target) {
-    list_targets(lease, memory, plan.superstep + 1, is_first, target);
+    list_targets(lease, memory, now.superstep + 1, is_first, target);
   };
   uint32_t warp = spread_warp(), warps = threads_of_grid() / 32;
-  uint32_t width = width_of_tiles(plan, lists.total, 8);
+  uint32_t width = width_of_tiles(now, lists.total, 8);
   for (uint32_t begin = warp * width; begin < lists.total;
        begin += warps * width) {
     uint32_t i = begin + lane_id();
@@ -198,10 +199,10 @@ __device__ inline void compute_and_push(const Lease &lease, const Plan &plan,
     if (lane_id() < width && i < lists.total) {
       v = *at;
       row = row_of(lease.out_edges, v); // on its way while the vertex computes
-      sends = open_and_run(lease, plan, v, counted);
+      sends = open_and_run(lease, now, v, counted);
     }
     __syncwarp(); // records that other lanes read
-    scatter_tile<false>(lease, plan, route, v, sends ? row : EMPTY_ROW, list);
+    scatter_tile<false>(lease, now, route, v, sends ? row : EMPTY_ROW, list);
   }
 }
 
@@ -220,29 +221,30 @@ __device__ inline Counters add_up(const ClusterMemory &memory, int64_t next,
 // Plans the next superstep, which finds its messages delivered. Returns whether
 // it is for the cluster: then only what changes is written.
 __device__ inline bool goes_on(const Lease &lease, const Counters &done,
-                               uint32_t num_targets, Plan &plan) {
-  uint32_t inbox_at = 1 - plan.inbox_at;
+                               uint32_t num_targets, NextSuperstep &now) {
+  uint32_t inbox_at = 1 - now.inbox_at;
   if (done.ran > 0 && done.active == 0 && done.sent_edges > 0 &&
       done.sent_edges <= lease.small_frontier_messages &&
-      plan.superstep + 1 < lease.end) {
-    plan.superstep++;
-    plan.inbox_at = inbox_at;
-    plan.any_retired |= done.retired_edges > 0;
-    plan.mean_degree = __fdividef(done.sent_edges, done.senders);
-    plan.num_small++;
+      now.superstep + 1 < lease.end) {
+    now.superstep++;
+    now.inbox_at = inbox_at;
+    now.any_retired |= done.retired_edges > 0;
+    now.mean_degree = __fdividef(done.sent_edges, done.senders);
+    now.num_small++;
     return true;
   }
-  uint32_t num_small = plan.num_small;
-  plan = planned(lease, plan, done, num_targets, 0);
-  plan.inbox_at = inbox_at;
-  plan.delivered = 1;
-  plan.has_lists = 0;
-  plan.direction = PUSH;
-  plan.full_scan = done.active > 0;
-  plan.num_small =
+  uint32_t num_small = now.num_small;
+  NextSuperstep before = now;
+  now = planned(lease, now, done, num_targets, 0);
+  now.inbox_at = inbox_at;
+  now.frontier = FRONTIER_DELIVERED;
+  now.direction = PUSH;
+  now.full_scan = done.active > 0;
+  now.num_small =
       done.active == 0 && done.sent_edges <= lease.small_frontier_messages
           ? num_small + 1
           : 0;
+  check_transition(before, now, FRONTIER_DELIVERED);
   return false;
 }
 
@@ -262,41 +264,41 @@ __device__ inline void run_cluster(const Lease &lease) {
   uint64_t last_time = nanoseconds(), num_stats = 0;
   for (uint32_t i = threadIdx.x; i < sizeof(memory) / 4; i += blockDim.x)
     reinterpret_cast<uint32_t *>(&memory)[i] = 0;
-  Plan plan = lease.control->plan;
+  NextSuperstep now = lease.control->next;
   __syncthreads();
   wait_for_cluster(); // nobody writes into memory that is not empty yet
   if (records)
     lease.control->num_stats = 0;
-  if (plan.ending || plan.superstep >= lease.end || plan.num_small == 0)
+  if (now.ending || now.superstep >= lease.end || now.num_small == 0)
     return;
-  take_over(lease, plan, memory);
-  report_and_wait(memory, zero_counters(), plan.superstep);
+  take_over(lease, now, memory);
+  report_and_wait(memory, zero_counters(), now.superstep);
   bool is_mine = true;
   while (is_mine) {
     if (threadIdx.x == 0) // reported; counted up again in the next superstep
-      memory.num_targets[plan.superstep & 1] = 0;
+      memory.num_targets[now.superstep & 1] = 0;
     ThreadCounters counted = zero_counters();
-    compute_and_push(lease, plan, memory, counted);
+    compute_and_push(lease, now, memory, counted);
     if (HAS_AGGREGATES) {
       Totals totals = fold_block(counted.totals);
       if (threadIdx.x == 0)
         lease.totals[blockIdx.x] = totals;
     }
-    int64_t superstep = plan.superstep;
+    int64_t superstep = now.superstep;
     report_and_wait(memory, counted, superstep + 1);
     uint32_t num_targets;
     Counters done = add_up(memory, superstep + 1, num_targets);
     if (HAS_AGGREGATES)
       give_aggregates(lease, done.ran > 0);
-    is_mine = goes_on(lease, done, num_targets, plan);
+    is_mine = goes_on(lease, done, num_targets, now);
     if (records && done.ran > 0)
       lease.stats[num_stats++] = stats_of(superstep, PUSH, done, last_time);
   }
-  hand_back(lease, plan, memory);
+  hand_back(lease, now, memory);
   wait_for_cluster(); // all have listed what they hand back
   if (records) {
     lease.control->num_stats = num_stats;
-    lease.control->plan = plan;
+    lease.control->next = now;
     lease.control->num_targets.value = 0;
   }
 }

@@ -105,7 +105,7 @@ __device__ inline bool is_all_read(const Lease &lease, uint64_t num_read) {
     if (lost >= 0)
       lease.control->lost_id = lost;
     if (!is_all)
-      lease.control->plan.ending = lost >= 0 ? PEER_LOST : UNKNOWN_TARGET;
+      lease.control->next.ending = lost >= 0 ? PEER_LOST : UNKNOWN_TARGET;
   }
   __syncthreads();
   return is_all;
@@ -250,7 +250,7 @@ __device__ inline void sort_messages(const Lease &lease, uint32_t &generation) {
 }
 #endif
 
-__device__ inline Inbox read_inbox(const Lease &lease, const Plan &plan,
+__device__ inline Inbox read_inbox(const Lease &lease, const NextSuperstep &now,
                                    uint32_t v) {
   uint64_t begin = lease.offsets[v], end = lease.offsets[v + 1];
 #if SIGPS_LISTED
@@ -259,7 +259,7 @@ __device__ inline Inbox read_inbox(const Lease &lease, const Plan &plan,
   Inbox inbox = empty_inbox();
   for (uint64_t i = begin; i < end; i++) {
     Slots value;
-    sigps_lift(&lease.in, plan.superstep, &lease.direct.messages[i], &value);
+    sigps_lift(&lease.in, now.superstep, &lease.direct.messages[i], &value);
     put(inbox, value);
   }
   return inbox;
@@ -277,23 +277,24 @@ __device__ inline bool takes_overflowed(const Lease &lease, uint32_t v) {
   return __shfl_sync(ALL_LANES, before, 0) & bit;
 }
 
-__device__ inline void read_and_compute(const Lease &lease, const Plan &plan,
+__device__ inline void read_and_compute(const Lease &lease,
+                                        const NextSuperstep &now,
                                         uint32_t &generation,
                                         ThreadCounters &counted) {
-  if (plan.superstep > 0 && !plan.resumes)
+  if (now.superstep > 0 && now.remaining != OVERFLOWED)
     sort_messages(lease, generation);
-  if (SIGPS_PEERS && lease.control->plan.ending)
+  if (SIGPS_PEERS && lease.control->next.ending)
     return; // some of it did not come
   for (uint32_t v = thread_of_grid() / LANES_OF_VERTEX; v < lease.num_owned;
        v += threads_of_grid() / LANES_OF_VERTEX) {
-    if (plan.resumes && !takes_overflowed(lease, v))
+    if (now.remaining == OVERFLOWED && !takes_overflowed(lease, v))
       continue;
     uint8_t status = lease.status[v];
     if (status == RETIRED)
       continue;
-    Inbox inbox = read_inbox(lease, plan, v);
+    Inbox inbox = read_inbox(lease, now, v);
     if (inbox.has || status == ACTIVE)
-      run_vertex(lease, plan, v, status, inbox, counted);
+      run_vertex(lease, now, v, status, inbox, counted);
   }
 }
 

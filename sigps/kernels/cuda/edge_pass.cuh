@@ -19,17 +19,18 @@ static_assert(HAS_PUSH || !HAS_SLOTS,
 constexpr int EDGES_OF_LANE = 4;
 
 #if SIGPS_NEUTRAL
-__device__ inline void put_in_memory(const Lease &lease, const Plan &plan,
-                                     uint32_t target, const Slots &value) {
-  combine_in_memory(&lease.inboxes[plan.inbox_at][target], value);
+__device__ inline void put_in_memory(const Lease &lease,
+                                     const NextSuperstep &now, uint32_t target,
+                                     const Slots &value) {
+  combine_in_memory(&lease.inboxes[now.inbox_at][target], value);
   uint32_t bit = 1u << target % 32;
-  uint32_t *word = &lease.touched[plan.inbox_at][target / 32];
+  uint32_t *word = &lease.touched[now.inbox_at][target / 32];
   if (!(*reinterpret_cast<volatile uint32_t *>(word) & bit))
     atomicOr(word, bit);
 }
 
 // What the lanes' edges bring. By whole warps.
-__device__ inline void put_warp(const Lease &lease, const Plan &plan,
+__device__ inline void put_warp(const Lease &lease, const NextSuperstep &now,
                                 uint32_t target, Inbox mine) {
   if (!__any_sync(ALL_LANES, mine.has))
     return;
@@ -38,12 +39,13 @@ __device__ inline void put_warp(const Lease &lease, const Plan &plan,
     mine.has &= lane_id() == 0;
   }
   if (mine.has)
-    put_in_memory(lease, plan, target, mine.slots);
+    put_in_memory(lease, now, target, mine.slots);
 }
 
-__device__ inline void pass_edges(const Lease &lease, const Plan &plan) {
-  const uint32_t *bits = lease.sent[plan.superstep & 1];
-  const Record *all = lease.records[plan.superstep & 1];
+__device__ inline void pass_edges(const Lease &lease,
+                                  const NextSuperstep &now) {
+  const uint32_t *bits = lease.sent[now.superstep & 1];
+  const Record *all = lease.records[now.superstep & 1];
   uint64_t warp = thread_of_grid() / 32, warps = threads_of_grid() / 32;
   for (uint64_t begin = warp * 32 * EDGES_OF_LANE; begin < lease.num_positions;
        begin += warps * 32 * EDGES_OF_LANE) {
@@ -72,24 +74,25 @@ __device__ inline void pass_edges(const Lease &lease, const Plan &plan) {
       Inbox mine = empty_inbox();
       Slots value;
       bool arrives =
-          sent[k] && !(plan.any_retired && lease.status[targets[k]] == RETIRED);
+          sent[k] && !(now.any_retired && lease.status[targets[k]] == RETIRED);
       if (arrives &&
-          sigps_deliver(&lease.in, plan.superstep - 1, &records[k], sources[k],
+          sigps_deliver(&lease.in, now.superstep - 1, &records[k], sources[k],
                         targets[k], first + 32 * k, &value))
         put(mine, value);
-      put_warp(lease, plan, targets[k], mine);
+      put_warp(lease, now, targets[k], mine);
     }
   }
 }
 
-__device__ inline void pass_and_compute(const Lease &lease, const Plan &plan,
+__device__ inline void pass_and_compute(const Lease &lease,
+                                        const NextSuperstep &now,
                                         uint32_t &generation,
                                         ThreadCounters &counted) {
-  if (plan.sender_filter != SENDERS_NONE) {
-    pass_edges(lease, plan);
+  if (now.sender_filter != SENDERS_NONE) {
+    pass_edges(lease, now);
     wait_for_all(&lease.control->barrier, generation);
   }
-  scan_all(lease, plan, counted);
+  scan_all(lease, now, counted);
 }
 #endif
 

@@ -31,8 +31,9 @@ struct Outbox {
   uint32_t first_hot;
 };
 
-__device__ inline Outbox outbox_of(const Lease &lease, const Plan &plan) {
-  int parity = plan.superstep & 1;
+__device__ inline Outbox outbox_of(const Lease &lease,
+                                   const NextSuperstep &now) {
+  int parity = now.superstep & 1;
   return {lease.sent[parity],
           lease.records[parity],
           HAS_RECORD ? lease.num_cached_records : 0,
@@ -92,7 +93,7 @@ __device__ inline void fill_shared_cache(const Outbox &outbox) {
 // What COUNT edges of a row bring into an inbox, `step` positions apart. All
 // that is far away is asked for before any of it is needed.
 template <SenderFilter FILTER, int COUNT>
-__device__ inline void receive(const Lease &lease, const Plan &plan,
+__device__ inline void receive(const Lease &lease, const NextSuperstep &now,
                                const Outbox &outbox, uint32_t v,
                                uint64_t position, uint32_t step, Inbox &inbox) {
   uint32_t sources[COUNT];
@@ -116,7 +117,7 @@ __device__ inline void receive(const Lease &lease, const Plan &plan,
       return;
     Slots value;
     if (sent[k] &&
-        sigps_deliver(&lease.in, plan.superstep - 1, &records[k], sources[k], v,
+        sigps_deliver(&lease.in, now.superstep - 1, &records[k], sources[k], v,
                       position + uint64_t(k) * step, &value))
       put(inbox, value);
   }
@@ -125,21 +126,21 @@ __device__ inline void receive(const Lease &lease, const Plan &plan,
 // The same for a whole row, or for the part of it that begins at `i` and goes
 // on every `stride` edges.
 template <SenderFilter FILTER>
-__device__ inline Inbox receive_all(const Lease &lease, const Plan &plan,
-                                    const RowOfEdges &row, uint32_t v,
-                                    uint32_t i, uint32_t stride) {
-  Outbox outbox = outbox_of(lease, plan);
+__device__ inline Inbox
+receive_all(const Lease &lease, const NextSuperstep &now, const RowOfEdges &row,
+            uint32_t v, uint32_t i, uint32_t stride) {
+  Outbox outbox = outbox_of(lease, now);
   Inbox inbox = empty_inbox();
   constexpr int COUNT = 4;
   uint32_t step = stride * row.step;
   for (; i + (COUNT - 1) * stride < row.degree; i += COUNT * stride) {
-    receive<FILTER, COUNT>(lease, plan, outbox, v,
+    receive<FILTER, COUNT>(lease, now, outbox, v,
                            row.first + uint64_t(i) * row.step, step, inbox);
     if (SIGPS_EARLY_EXIT && inbox.has)
       return inbox;
   }
   for (; i < row.degree; i += stride) {
-    receive<FILTER, 1>(lease, plan, outbox, v,
+    receive<FILTER, 1>(lease, now, outbox, v,
                        row.first + uint64_t(i) * row.step, step, inbox);
     if (SIGPS_EARLY_EXIT && inbox.has)
       return inbox;
@@ -149,19 +150,18 @@ __device__ inline Inbox receive_all(const Lease &lease, const Plan &plan,
 
 // A lane for each row of a slice, whose vertex has this status.
 template <SenderFilter FILTER>
-__device__ inline void gather_slice(const Lease &lease, const Plan &plan,
-                                    uint32_t first_row, uint8_t status,
-                                    ThreadCounters &counted) {
+__device__ inline void
+gather_slice(const Lease &lease, const NextSuperstep &now, uint32_t first_row,
+             uint8_t status, ThreadCounters &counted) {
   uint32_t v = first_row + lane_id();
   Inbox inbox = empty_inbox();
   if (FILTER != SENDERS_NONE && status != RETIRED)
-    inbox =
-        receive_all<FILTER>(lease, plan, row_of(lease.in_edges, v), v, 0, 1);
+    inbox = receive_all<FILTER>(lease, now, row_of(lease.in_edges, v), v, 0, 1);
   bool runs = inbox.has ? status != RETIRED : status == ACTIVE;
-  bool sends = run_vertices(lease, plan, runs, v, status, inbox, counted);
+  bool sends = run_vertices(lease, now, runs, v, status, inbox, counted);
   uint32_t bits = __ballot_sync(ALL_LANES, sends);
   if (lane_id() == 0)
-    lease.sent[(plan.superstep + 1) & 1][first_row / 32] = bits;
+    lease.sent[(now.superstep + 1) & 1][first_row / 32] = bits;
 }
 
 // Of lanes that each have a message or none, tells the first that has one.
@@ -177,21 +177,21 @@ __device__ inline Inbox first_of_warp(Inbox inbox) {
 }
 
 template <SenderFilter FILTER>
-__device__ inline Inbox gather_row_by_warp(const Lease &lease, const Plan &plan,
-                                           uint32_t v) {
+__device__ inline Inbox
+gather_row_by_warp(const Lease &lease, const NextSuperstep &now, uint32_t v) {
   RowOfEdges row = row_of(lease.in_edges, v);
   if (SIGPS_EARLY_EXIT) {
-    Outbox outbox = outbox_of(lease, plan);
+    Outbox outbox = outbox_of(lease, now);
     Inbox inbox = empty_inbox();
     for (uint32_t i = 0; i < row.degree && !inbox.has; i += 32) {
       if (i + lane_id() < row.degree)
-        receive<FILTER, 1>(lease, plan, outbox, v, row.first + i + lane_id(), 1,
+        receive<FILTER, 1>(lease, now, outbox, v, row.first + i + lane_id(), 1,
                            inbox);
       inbox = first_of_warp(inbox);
     }
     return inbox;
   }
-  return combine_warp(receive_all<FILTER>(lease, plan, row, v, lane_id(), 32));
+  return combine_warp(receive_all<FILTER>(lease, now, row, v, lane_id(), 32));
 }
 
 constexpr uint32_t ROWS_OF_WARP = SIGPS_BY_WARP ? 1 : 8;
@@ -199,9 +199,9 @@ constexpr uint32_t ROWS_OF_WARP = SIGPS_BY_WARP ? 1 : 8;
 // Eight rows one after another; then eight lanes compute. One row, where all
 // lanes compute together.
 template <SenderFilter FILTER>
-__device__ inline void gather_rows_by_warp(const Lease &lease, const Plan &plan,
-                                           uint32_t first_row,
-                                           ThreadCounters &counted) {
+__device__ inline void
+gather_rows_by_warp(const Lease &lease, const NextSuperstep &now,
+                    uint32_t first_row, ThreadCounters &counted) {
   uint32_t v = first_row + lane_id();
   bool is_mine = lane_id() < ROWS_OF_WARP && v < lease.num_owned;
   uint8_t status = is_mine ? lease.status[v] : uint8_t(RETIRED);
@@ -210,7 +210,7 @@ __device__ inline void gather_rows_by_warp(const Lease &lease, const Plan &plan,
   if (FILTER != SENDERS_NONE)
     for (; waiting != 0; waiting &= waiting - 1) {
       uint32_t row = __ffs(waiting) - 1;
-      Inbox inbox = gather_row_by_warp<FILTER>(lease, plan, first_row + row);
+      Inbox inbox = gather_row_by_warp<FILTER>(lease, now, first_row + row);
 #pragma unroll
       for (int i = 0; i < Slots::NUM_WORDS; i++) {
         auto word = __shfl_sync(ALL_LANES, inbox.slots.words[i], 0);
@@ -222,8 +222,8 @@ __device__ inline void gather_rows_by_warp(const Lease &lease, const Plan &plan,
         mine.has = has;
     }
   bool runs = is_mine && (mine.has ? status != RETIRED : status == ACTIVE);
-  bool sends = run_vertices(lease, plan, runs, v, status, mine, counted);
-  uint32_t *sent = lease.sent[(plan.superstep + 1) & 1];
+  bool sends = run_vertices(lease, now, runs, v, status, mine, counted);
+  uint32_t *sent = lease.sent[(now.superstep + 1) & 1];
   uint32_t bits = __ballot_sync(ALL_LANES, sends);
   if (SIGPS_BY_WARP && sends)
     atomicOr(&sent[v / 32], 1u << v % 32);
@@ -232,15 +232,15 @@ __device__ inline void gather_rows_by_warp(const Lease &lease, const Plan &plan,
 }
 
 template <SenderFilter FILTER>
-__device__ inline void gather_row_by_block(const Lease &lease, const Plan &plan,
-                                           uint32_t v,
+__device__ inline void gather_row_by_block(const Lease &lease,
+                                           const NextSuperstep &now, uint32_t v,
                                            ThreadCounters &counted) {
   uint8_t status = lease.status[v];
   Inbox inbox = empty_inbox();
   if (FILTER != SENDERS_NONE && status != RETIRED) {
     RowOfEdges row = row_of(lease.in_edges, v);
     if (SIGPS_EARLY_EXIT) {
-      Outbox outbox = outbox_of(lease, plan);
+      Outbox outbox = outbox_of(lease, now);
       __shared__ uint32_t hit;
       __shared__ Inbox found;
       for (uint32_t i = 0; i < row.degree; i += blockDim.x) {
@@ -248,8 +248,8 @@ __device__ inline void gather_row_by_block(const Lease &lease, const Plan &plan,
           hit = blockDim.x;
         __syncthreads();
         if (i + threadIdx.x < row.degree)
-          receive<FILTER, 1>(lease, plan, outbox, v,
-                             row.first + i + threadIdx.x, 1, inbox);
+          receive<FILTER, 1>(lease, now, outbox, v, row.first + i + threadIdx.x,
+                             1, inbox);
         if (inbox.has)
           atomicMin(&hit, threadIdx.x);
         __syncthreads();
@@ -264,12 +264,12 @@ __device__ inline void gather_row_by_block(const Lease &lease, const Plan &plan,
       }
     } else {
       inbox = combine_block(
-          receive_all<FILTER>(lease, plan, row, v, threadIdx.x, blockDim.x));
+          receive_all<FILTER>(lease, now, row, v, threadIdx.x, blockDim.x));
     }
   }
   if (threadIdx.x == 0 && (inbox.has ? status != RETIRED : status == ACTIVE) &&
-      run_vertex(lease, plan, v, status, inbox, counted))
-    atomicOr(&lease.sent[(plan.superstep + 1) & 1][v / 32], 1u << v % 32);
+      run_vertex(lease, now, v, status, inbox, counted))
+    atomicOr(&lease.sent[(now.superstep + 1) & 1][v / 32], 1u << v % 32);
   __syncthreads();
 }
 
@@ -277,9 +277,9 @@ constexpr uint32_t SLICES_OF_TASK = SIGPS_BY_WARP ? 1 : 4;
 
 // The same for the slices of a task, whose statuses are asked for at once.
 template <SenderFilter FILTER>
-__device__ inline void gather_slices(const Lease &lease, const Plan &plan,
-                                     uint32_t first_row,
-                                     ThreadCounters &counted) {
+__device__ inline void
+gather_slices(const Lease &lease, const NextSuperstep &now, uint32_t first_row,
+              ThreadCounters &counted) {
   uint32_t statuses = 0; // a byte each
 #pragma unroll
   for (uint32_t k = 0; k < SLICES_OF_TASK; k++) {
@@ -291,7 +291,7 @@ __device__ inline void gather_slices(const Lease &lease, const Plan &plan,
   for (uint32_t k = 0; k < SLICES_OF_TASK; k++) {
     uint32_t row = first_row + k * 32;
     if (row < lease.num_owned)
-      gather_slice<FILTER>(lease, plan, row, statuses >> 8 * k & 255, counted);
+      gather_slice<FILTER>(lease, now, row, statuses >> 8 * k & 255, counted);
   }
 }
 
@@ -308,7 +308,8 @@ constexpr uint32_t SLICES_AT_ONCE = 4;
 
 // Where nobody sent there are no edges to pass, and vertices differ little:
 // each warp has its slices, and asks in several at once who is active.
-__device__ inline void compute_active(const Lease &lease, const Plan &plan,
+__device__ inline void compute_active(const Lease &lease,
+                                      const NextSuperstep &now,
                                       ThreadCounters &counted) {
   uint32_t slices = (lease.num_owned + 31) / 32;
   uint32_t warp = spread_warp(), warps = threads_of_grid() / 32;
@@ -326,23 +327,23 @@ __device__ inline void compute_active(const Lease &lease, const Plan &plan,
       if (slice >= slices)
         break;
       bool sends = is_active >> k & 1 &&
-                   run_vertex(lease, plan, v, ACTIVE, empty_inbox(), counted);
+                   run_vertex(lease, now, v, ACTIVE, empty_inbox(), counted);
       uint32_t bits = __ballot_sync(ALL_LANES, sends);
       if (lane_id() == 0)
-        lease.sent[(plan.superstep + 1) & 1][slice] = bits;
+        lease.sent[(now.superstep + 1) & 1][slice] = bits;
     }
   }
 }
 
 template <SenderFilter FILTER>
-__device__ inline void gather(const Lease &lease, const Plan &plan,
+__device__ inline void gather(const Lease &lease, const NextSuperstep &now,
                               ThreadCounters &counted) {
   if constexpr (FILTER == SENDERS_NONE && !SIGPS_BY_WARP && !SIGPS_WALKS) {
-    compute_active(lease, plan, counted);
+    compute_active(lease, now, counted);
     return;
   }
   if (FILTER != SENDERS_NONE)
-    fill_shared_cache<FILTER>(outbox_of(lease, plan));
+    fill_shared_cache<FILTER>(outbox_of(lease, now));
   __shared__ uint32_t next_row;
   // Where warps compute together, a block would have one at work.
   uint32_t num_block_rows = SIGPS_BY_WARP ? 0 : lease.num_block_rows;
@@ -354,7 +355,7 @@ __device__ inline void gather(const Lease &lease, const Plan &plan,
     __syncthreads();
     if (v >= num_block_rows || v >= lease.num_owned)
       break;
-    gather_row_by_block<FILTER>(lease, plan, v, counted);
+    gather_row_by_block<FILTER>(lease, now, v, counted);
   }
   // Then tasks for warps, the heavier first: whoever is done takes the next.
   uint32_t num_csr_rows = lease.in_edges.num_csr_rows;
@@ -370,10 +371,10 @@ __device__ inline void gather(const Lease &lease, const Plan &plan,
   while (task < tasks) {
     if (task < groups) {
       gather_rows_by_warp<FILTER>(
-          lease, plan, num_block_rows + task * ROWS_OF_WARP, counted);
+          lease, now, num_block_rows + task * ROWS_OF_WARP, counted);
     } else {
       uint32_t slice = (task - groups) * SLICES_OF_TASK;
-      gather_slices<FILTER>(lease, plan, num_csr_rows + slice * 32, counted);
+      gather_slices<FILTER>(lease, now, num_csr_rows + slice * 32, counted);
     }
     task = take(numbers) * counters + mine;
   }

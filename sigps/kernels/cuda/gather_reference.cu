@@ -1,38 +1,34 @@
 // One superstep the plain way: every owned vertex visits its in-edges one after
-// another and computes. The judge of the kernels that are fast.
+// another and computes. The judge of the fast kernels that pull.
 //
 // Schedule: one thread a vertex, any grid. No thread writes what another one
-// reads or writes: no atomics but compute()'s own, into the mailbox. With
-// SIGPS_BY_WARP the lanes of a warp take the place of a thread, and all do the
-// same.
+// reads or writes: no atomics but those of compute(), which adds to the buffer
+// of direct messages. With SIGPS_BY_WARP the lanes of a warp take the place of
+// a thread, and all do the same.
 //
 //   offsets: [num_owned + 1], sources: [in-edges]   in-edges by target
-//   status: [num_owned]                             0 active, 1 halted, 2
-//   retired sent, records: [owned + ghosts]                 what was sent last
-//   superstep next_sent, next_records: the same               what is sent now
-//   given: [num_owned]                              contributions, kept apart
-//   ran: [num_owned]                                compute()'s flags, or 255
+//   sent, records: [owned + ghosts]                 the last superstep's
+//   outcome:                                        see reference.cuh
 //
 // Of programs that list, arguments.lists have room for a message an in-edge. Of
-// programs with a mailbox, offsets are those of `mail`, sorted by target.
+// programs that send direct messages, offsets are those of `messages`, sorted
+// by target.
 
-#include "abi.cuh"
+#include "reference.cuh"
 
 using namespace sigps;
 
 extern "C" __global__ void
 gather_reference(const __grid_constant__ Arguments arguments, int64_t superstep,
                  uint32_t num_owned, const uint64_t *offsets,
-                 const uint32_t *sources, const Message *mail, uint8_t *status,
-                 const uint8_t *sent, const Record *records, uint8_t *next_sent,
-                 Record *next_records, Totals *given, uint8_t *ran) {
+                 const uint32_t *sources, const Message *messages,
+                 const uint8_t *sent, const Record *records,
+                 const __grid_constant__ ReferenceOutcome outcome) {
   constexpr uint32_t LANES = SIGPS_BY_WARP ? 32 : 1; // of a vertex
   uint32_t stride = gridDim.x * blockDim.x / LANES;
   for (uint32_t v = (blockIdx.x * blockDim.x + threadIdx.x) / LANES;
        v < num_owned; v += stride) {
-    next_sent[v] = 0;
-    ran[v] = 255;
-    if (status[v] == 2)
+    if (!begins(outcome, v))
       continue;
     uint64_t first = offsets[v], last = offsets[v + 1];
 #if SIGPS_LISTED
@@ -43,7 +39,7 @@ gather_reference(const __grid_constant__ Arguments arguments, int64_t superstep,
 #endif
     for (uint64_t e = first; e < last; e++) {
 #if SIGPS_LISTED && SIGPS_DIRECT
-      sigps_list(&arguments, end++, &mail[e]);
+      sigps_list(&arguments, end++, &messages[e]);
 #elif SIGPS_LISTED
       Message message;
       uint32_t s = sources[e];
@@ -52,7 +48,7 @@ gather_reference(const __grid_constant__ Arguments arguments, int64_t superstep,
         sigps_list(&arguments, end++, &message);
 #elif SIGPS_DIRECT
       Slots value;
-      sigps_lift(&arguments, superstep, &mail[e], &value);
+      sigps_lift(&arguments, superstep, &messages[e], &value);
       sigps_merge(&inbox, has, &value);
       has = 1;
 #else
@@ -65,30 +61,16 @@ gather_reference(const __grid_constant__ Arguments arguments, int64_t superstep,
       }
 #endif
     }
-    Record record;
-    Totals mine;
 #if SIGPS_LISTED
-    if (end == first && status[v] != 0)
-      continue;
-    uint32_t flags = sigps_compute_listed(&arguments, superstep, v, first, end,
-                                          &record, &mine);
+    run_plainly(outcome, v, end > first, [&](Record *record, Totals *given) {
+      return sigps_compute_listed(&arguments, superstep, v, first, end, record,
+                                  given);
+    });
 #else
-    if (!has && status[v] != 0)
-      continue;
-    uint32_t flags =
-        sigps_compute(&arguments, superstep, v, &inbox, has, &record, &mine);
+    run_plainly(outcome, v, has, [&](Record *record, Totals *given) {
+      return sigps_compute(&arguments, superstep, v, &inbox, has, record,
+                           given);
+    });
 #endif
-    if (SIGPS_BY_WARP) // who is behind still reads the status
-      __syncwarp();
-    ran[v] = flags;
-    if (flags & OVERFLOW)
-      continue;
-    status[v] = flags & RETIRE ? 2 : flags & HALT;
-    if (HAS_AGGREGATES)
-      given[v] = mine;
-    if (flags & SENT) {
-      next_sent[v] = 1;
-      next_records[v] = record;
-    }
   }
 }

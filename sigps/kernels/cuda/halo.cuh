@@ -14,7 +14,7 @@
 
 #pragma once
 
-#include "plan.cuh"
+#include "next_superstep.cuh"
 
 namespace sigps {
 
@@ -80,9 +80,10 @@ __device__ inline void store_four(Record *to, const FourRecords &found,
 
 // After a pull or a sweep: a lane has four slots, a warp four words of bits. By
 // all threads; ranks begin with different others.
-__device__ inline void publish_bits(const Lease &lease, const Plan &plan) {
+__device__ inline void publish_bits(const Lease &lease,
+                                    const NextSuperstep &now) {
   const Halo &halo = lease.halo;
-  int parity = (plan.superstep + 1) & 1;
+  int parity = (now.superstep + 1) & 1;
   uint32_t count = 0;
   for (uint32_t k = 1; k < halo.num_ranks; k++) {
     uint32_t rank = (halo.rank + k) % halo.num_ranks;
@@ -125,10 +126,10 @@ __device__ inline void publish_bits(const Lease &lease, const Plan &plan) {
 }
 
 // In a push, what one vertex sends. By any thread.
-__device__ inline void publish_one(const Lease &lease, const Plan &plan,
+__device__ inline void publish_one(const Lease &lease, const NextSuperstep &now,
                                    uint32_t v) {
   const Halo &halo = lease.halo;
-  int parity = (plan.superstep + 1) & 1;
+  int parity = (now.superstep + 1) & 1;
   uint32_t end = halo.copy_offsets[v + 1];
   for (uint32_t c = halo.copy_offsets[v]; c < end; c++) {
     uint32_t slot = halo.copies[c];
@@ -156,24 +157,24 @@ __device__ inline void release_to_peers() {
 // Calls visit(ghosts, count) for each rank's list of those that sent to this
 // superstep.
 template <class Visit>
-__device__ inline void for_lists_of_ghosts(const Lease &lease, const Plan &plan,
-                                           Visit visit) {
+__device__ inline void
+for_lists_of_ghosts(const Lease &lease, const NextSuperstep &now, Visit visit) {
   const Halo &halo = lease.halo;
   const RankReportInHalves *reports =
       halo.reports[(*halo.num_barriers + 1) & 1];
   for (uint32_t rank = 0; rank < halo.num_ranks; rank++) {
     if (rank == halo.rank)
       continue;
-    visit(halo.listed[plan.superstep & 1] + halo.list_begins[rank],
+    visit(halo.listed[now.superstep & 1] + halo.list_begins[rank],
           reports[rank].num_listed());
   }
 }
 
 // Calls visit(is_one, ghost) with all lanes for each of them.
 template <class Visit>
-__device__ inline void for_listed_ghosts(const Lease &lease, const Plan &plan,
-                                         Visit visit) {
-  for_lists_of_ghosts(lease, plan, [&](const uint32_t *ghosts, uint32_t count) {
+__device__ inline void
+for_listed_ghosts(const Lease &lease, const NextSuperstep &now, Visit visit) {
+  for_lists_of_ghosts(lease, now, [&](const uint32_t *ghosts, uint32_t count) {
     uint32_t rounds = (count + threads_of_grid() - 1) / threads_of_grid();
     for (uint32_t round = 0; round < rounds; round++) {
       uint32_t i = round * threads_of_grid() + thread_of_grid();
@@ -227,8 +228,8 @@ __device__ inline bool receive_report(const Lease &lease, uint32_t number,
 }
 
 // Writes what this rank did, once all blocks have arrived. By one whole block.
-__device__ inline void write_report(const Lease &lease, const Plan &plan,
-                                    RankReport &mine) {
+__device__ inline void
+write_report(const Lease &lease, const NextSuperstep &now, RankReport &mine) {
   const Halo &halo = lease.halo;
   const Control *control = lease.control;
   constexpr uint32_t NUM_COUNTED = sizeof(Counters) / 8;
@@ -246,7 +247,7 @@ __device__ inline void write_report(const Lease &lease, const Plan &plan,
       to_others += halo.num_published[rank];
     to_others = __reduce_add_sync(ALL_LANES, to_others);
     uint64_t sender_bytes = SIGPS_DIRECT ? 0
-                            : plan.direction == PUSH && !plan.full_scan
+                            : now.direction == PUSH && !now.full_scan
                                 ? uint64_t(to_others) * sizeof(uint32_t)
                                 : halo.bounds[halo.num_ranks] / 8;
     if (lane_id() == 0) {
@@ -272,7 +273,8 @@ __device__ inline void write_report(const Lease &lease, const Plan &plan,
 // Makes what this rank did into what all did, of which `together` and the
 // aggregators tell then; returns whether all are there. By one whole block,
 // once all have published.
-__device__ inline bool wait_for_all_gpus(const Lease &lease, const Plan &plan,
+__device__ inline bool wait_for_all_gpus(const Lease &lease,
+                                         const NextSuperstep &now,
                                          AllGpus &all_gpus) {
   constexpr uint32_t AT_ONCE = 8;
   __shared__ RankReport mine, received[AT_ONCE];
@@ -284,7 +286,7 @@ __device__ inline bool wait_for_all_gpus(const Lease &lease, const Plan &plan,
   Receiver to = receiver_of(lease, number, own_warp);
   if (own_warp < halo.num_ranks)
     fence_for_all(); // while the first warp adds up
-  write_report(lease, plan, mine);
+  write_report(lease, now, mine);
   if (threadIdx.x == 0)
     lost = -1;
   __syncthreads();
@@ -323,14 +325,15 @@ __device__ inline bool wait_for_all_gpus(const Lease &lease, const Plan &plan,
     all_gpus = {num_bytes, imbalance, all};
     *halo.num_barriers = number + 1;
     if (HAS_AGGREGATES && (all.ran > 0 || lease.counts_idle) &&
-        !plan.publishes && !some_gpu_lacks_capacity(all) && lost < 0)
+        now.remaining != PUBLISHING && !some_gpu_lacks_capacity(all) &&
+        lost < 0)
       set_aggregates(lease, totals);
     if (HAS_AGGREGATES && SIGPS_DIRECT)
       *lease.carried =
           some_gpu_lacks_capacity(all) ? mine.totals : identity_totals();
     if (lost >= 0) {
       lease.control->lost_id = lost;
-      lease.control->plan.ending = PEER_LOST;
+      lease.control->next.ending = PEER_LOST;
     }
   }
   __syncthreads();

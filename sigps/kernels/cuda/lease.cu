@@ -5,10 +5,10 @@
 //
 // A superstep is a pull (gather.cuh) or a push (scatter.cuh) where messages
 // combine along edges, a pull of lists (lists.cuh) where compute() reads them
-// one by one, or a reading of mail (direct.cuh). It ends with a barrier at which
-// the last block counts, records, and plans the next one. Which direction is
-// cheaper is the rule of engine/direction.py. By the edge schedule it is a pass
-// over all edges (edge_pass.cuh), recorded as a pull.
+// one by one, or a reading of mail (direct.cuh). It ends with a barrier at
+// which the last block counts, records, and plans the next one. Which direction
+// is cheaper is the rule of engine/direction.py. By the edge schedule it is a
+// pass over all edges (edge_pass.cuh), recorded as a pull.
 //
 // Schedule: any number of blocks that are resident at once, of a multiple of 32
 // threads.
@@ -24,7 +24,7 @@
 #define SIGPS_BY_EDGE 0
 #endif
 
-#include "plan.cuh"
+#include "next_superstep.cuh"
 
 #if SIGPS_PEERS
 #include "halo.cuh"
@@ -103,12 +103,12 @@ __device__ void fold_totals(const Lease &lease, bool is_complete) {
 }
 
 // Plans the next superstep by what this one did. By one thread.
-__device__ void plan_next(const Lease &lease, const Plan &plan,
+__device__ void plan_next(const Lease &lease, const NextSuperstep &now,
                           const AllGpus &all_gpus) {
   Control *control = lease.control;
   if (SIGPS_PEERS ? some_gpu_lacks_capacity(all_gpus.done)
                   : lacks_capacity(lease)) {
-    control->plan.ending = NO_CAPACITY;
+    control->next.ending = NO_CAPACITY;
     return;
   }
   Counters done = SIGPS_PEERS ? all_gpus.done : control->counters;
@@ -119,83 +119,85 @@ __device__ void plan_next(const Lease &lease, const Plan &plan,
   for (uint32_t i = 0; i < NUM_TASK_COUNTERS; i++)
     control->next_task[i].value = 0;
   if (SIGPS_DIRECT && control->is_lost) {
-    control->plan.ending = UNKNOWN_TARGET;
+    control->next.ending = UNKNOWN_TARGET;
     return;
   }
-  if ((done.ran > 0 || lease.counts_idle) && !plan.publishes)
+  if ((done.ran > 0 || lease.counts_idle) && now.remaining != PUBLISHING)
     lease.stats[control->num_stats++] = stats_of(
-        plan.superstep, plan.direction, done, control->last_time, all_gpus);
-  control->plan = planned(lease, plan, done, control->num_new.value,
+        now.superstep, now.direction, done, control->last_time, all_gpus);
+  control->next = planned(lease, now, done, control->num_new.value,
                           control->num_new_hubs.value);
   for (Counter *counter :
        {&control->num_senders, &control->num_hubs, &control->num_targets,
         &control->num_new, &control->num_new_hubs})
     counter->value = 0;
 #if SIGPS_PEERS
-  if (control->plan.has_lists) { // ghosts are listed behind them
-    control->num_senders.value = control->plan.num_listed;
-    control->num_hubs.value = control->plan.num_hubs;
+  if (control->next.frontier ==
+      FRONTIER_LISTS) { // ghosts are listed behind them
+    control->num_senders.value = control->next.num_listed;
+    control->num_hubs.value = control->next.num_hubs;
   }
 #endif
 }
 
 #if SIGPS_DIRECT
-__device__ void advance(const Lease &lease, const Plan &plan,
+__device__ void advance(const Lease &lease, const NextSuperstep &now,
                         uint32_t &generation, ThreadCounters &counted) {
-  read_and_compute(lease, plan, generation, counted);
+  read_and_compute(lease, now, generation, counted);
 }
 #elif SIGPS_LISTED
-__device__ void advance(const Lease &lease, const Plan &plan, uint32_t &,
-                        ThreadCounters &counted) {
-  list_and_compute(lease, plan, counted);
+__device__ void advance(const Lease &lease, const NextSuperstep &now,
+                        uint32_t &, ThreadCounters &counted) {
+  list_and_compute(lease, now, counted);
 }
 #elif SIGPS_BY_EDGE
-__device__ void advance(const Lease &lease, const Plan &plan,
+__device__ void advance(const Lease &lease, const NextSuperstep &now,
                         uint32_t &generation, ThreadCounters &counted) {
-  pass_and_compute(lease, plan, generation, counted);
+  pass_and_compute(lease, now, generation, counted);
 }
 #else
-__device__ void pull(const Lease &lease, const Plan &plan, uint32_t &generation,
-                     ThreadCounters &counted) {
-  if (!plan.has_bits) {
-    clear_bits(lease.sent[plan.superstep & 1], lease.num_lids);
+__device__ void pull(const Lease &lease, const NextSuperstep &now,
+                     uint32_t &generation, ThreadCounters &counted) {
+  if (now.frontier == FRONTIER_LISTS) {
+    clear_bits(lease.sent[now.superstep & 1], lease.num_lids);
     wait_for_all(&lease.control->barrier, generation);
-    mark_senders(lease, plan);
+    mark_senders(lease, now);
 #if SIGPS_PEERS
-    uint32_t *bits = lease.sent[plan.superstep & 1];
-    for_listed_ghosts(lease, plan, [&](bool is_one, uint32_t ghost) {
+    uint32_t *bits = lease.sent[now.superstep & 1];
+    for_listed_ghosts(lease, now, [&](bool is_one, uint32_t ghost) {
       if (is_one)
         atomicOr(&bits[ghost / 32], 1u << ghost % 32);
     });
 #endif
     wait_for_all(&lease.control->barrier, generation);
   }
-  if (plan.sender_filter == SENDERS_NONE)
-    gather<SENDERS_NONE>(lease, plan, counted);
-  else if (plan.sender_filter == SENDERS_BITMAP)
-    gather<SENDERS_BITMAP>(lease, plan, counted);
+  if (now.sender_filter == SENDERS_NONE)
+    gather<SENDERS_NONE>(lease, now, counted);
+  else if (now.sender_filter == SENDERS_BITMAP)
+    gather<SENDERS_BITMAP>(lease, now, counted);
   else
-    gather<SENDERS_ALL>(lease, plan, counted);
+    gather<SENDERS_ALL>(lease, now, counted);
 }
 
-__device__ void push(const Lease &lease, const Plan &plan, uint32_t &generation,
-                     ThreadCounters &counted) {
+__device__ void push(const Lease &lease, const NextSuperstep &now,
+                     uint32_t &generation, ThreadCounters &counted) {
 #if SIGPS_NEUTRAL
   if constexpr (HAS_PUSH) {
     Control *control = lease.control;
-    uint32_t num_targets = plan.num_listed;
-    bool is_silent = plan.full_scan && plan.sender_filter == SENDERS_NONE;
-    if (!plan.delivered && !is_silent) {
-      uint32_t count = plan.num_listed, num_hubs = plan.num_hubs;
+    uint32_t num_targets = now.num_listed;
+    bool is_silent = now.full_scan && now.sender_filter == SENDERS_NONE;
+    if (now.frontier != FRONTIER_DELIVERED && !is_silent) {
+      uint32_t count = now.num_listed, num_hubs = now.num_hubs;
       // Where nobody has many edges, listed ghosts are pushed from as they are.
-      bool has_ghosts = SIGPS_PEERS && plan.has_lists;
+      bool has_lists = now.frontier == FRONTIER_LISTS;
+      bool has_ghosts = SIGPS_PEERS && has_lists;
       bool are_light = has_ghosts && lease.num_hubs == 0;
-      if (!plan.has_lists || (has_ghosts && !are_light)) {
-        if (!plan.has_lists)
-          list_senders(lease, plan);
+      if (!has_lists || (has_ghosts && !are_light)) {
+        if (!has_lists)
+          list_senders(lease, now);
 #if SIGPS_PEERS
         else
-          for_listed_ghosts(lease, plan, [&](bool is_one, uint32_t ghost) {
+          for_listed_ghosts(lease, now, [&](bool is_one, uint32_t ghost) {
             append_senders(lease, &control->num_senders.value,
                            &control->num_hubs.value, is_one, ghost);
           });
@@ -204,12 +206,12 @@ __device__ void push(const Lease &lease, const Plan &plan, uint32_t &generation,
         count = control->num_senders.value;
         num_hubs = control->num_hubs.value;
       }
-      scatter(lease, plan, &control->num_targets.value, count, num_hubs);
+      scatter(lease, now, &control->num_targets.value, count, num_hubs);
 #if SIGPS_PEERS
       if (are_light)
         for_lists_of_ghosts(
-            lease, plan, [&](const uint32_t *ghosts, uint32_t num_ghosts) {
-              scatter_listed<true>(lease, plan, ghosts, num_ghosts,
+            lease, now, [&](const uint32_t *ghosts, uint32_t num_ghosts) {
+              scatter_listed<true>(lease, now, ghosts, num_ghosts,
                                    [&](bool is_first, uint32_t target) {
                                      append(lease.targets,
                                             &control->num_targets.value,
@@ -220,37 +222,37 @@ __device__ void push(const Lease &lease, const Plan &plan, uint32_t &generation,
       wait_for_all(&control->barrier, generation);
       num_targets = control->num_targets.value;
     }
-    if (plan.full_scan)
-      scan_all(lease, plan, counted);
+    if (now.full_scan)
+      scan_all(lease, now, counted);
     else
-      compute_targets(lease, plan, num_targets, &control->num_new.value,
+      compute_targets(lease, now, num_targets, &control->num_new.value,
                       &control->num_new_hubs.value, counted, [&](uint32_t v) {
 #if SIGPS_PEERS
-                        publish_one(lease, plan, v);
+                        publish_one(lease, now, v);
 #endif
                       });
   }
 #endif
 }
 
-__device__ void advance(const Lease &lease, const Plan &plan,
+__device__ void advance(const Lease &lease, const NextSuperstep &now,
                         uint32_t &generation, ThreadCounters &counted) {
-  if (plan.direction == PUSH)
-    push(lease, plan, generation, counted);
+  if (now.direction == PUSH)
+    push(lease, now, generation, counted);
   else
-    pull(lease, plan, generation, counted);
+    pull(lease, now, generation, counted);
 }
 #endif
 
 // Ends a superstep: the last block that arrives counts, records, and plans the
 // next one.
-__device__ void end_superstep(const Lease &lease, const Plan &plan,
+__device__ void end_superstep(const Lease &lease, const NextSuperstep &now,
                               uint32_t &generation) {
   Control *control = lease.control;
 #if SIGPS_PEERS && !SIGPS_DIRECT
-  if (plan.direction == PULL || plan.full_scan) {
+  if (now.direction == PULL || now.full_scan) {
     wait_for_all(&control->barrier, generation);
-    publish_bits(lease, plan);
+    publish_bits(lease, now);
   }
   release_to_peers();
 #endif
@@ -267,18 +269,18 @@ __device__ void end_superstep(const Lease &lease, const Plan &plan,
       all_gpus = ONE_GPU;
     bool all_there = true;
 #if SIGPS_PEERS
-    all_there = wait_for_all_gpus(lease, plan, all_gpus);
+    all_there = wait_for_all_gpus(lease, now, all_gpus);
 #else
     if (HAS_AGGREGATES && (control->counters.ran > 0 || lease.counts_idle))
       fold_totals(lease, !lacks_capacity(lease));
 #endif
     __syncthreads();
-    uint32_t *old = lease.sent[plan.superstep & 1];
+    uint32_t *old = lease.sent[now.superstep & 1];
     for (uint32_t i = threadIdx.x; i * 32 < lease.num_block_rows;
          i += blockDim.x)
       old[i] = 0; // bits that the next pull sets one by one
     if (threadIdx.x == 0 && all_there)
-      plan_next(lease, plan, all_gpus);
+      plan_next(lease, now, all_gpus);
   });
 }
 
@@ -286,12 +288,13 @@ __device__ void end_superstep(const Lease &lease, const Plan &plan,
 
 extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
     run_lease(const __grid_constant__ Lease lease) {
-  __shared__ Plan plan;
+  __shared__ NextSuperstep now;
   uint32_t generation = load_acquire(&lease.control->barrier.generation);
   if (threadIdx.x == 0) {
-    plan = lease.control->plan;
+    now = lease.control->next;
     if (!HAS_PUSH) // the host does not know
-      plan.direction = PULL;
+      now.direction = PULL;
+    check_begin(now);
 #if SIGPS_PEERS
     has_published() = 0;
 #endif
@@ -301,18 +304,18 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
     lease.control->num_stats = 0;
   }
   __syncthreads();
-  while (!plan.ending && plan.superstep < lease.end &&
-         plan.num_small < SMALL_BEFORE_SWITCH) {
-    if (!SIGPS_PEERS || !plan.publishes) {
+  while (!now.ending && now.superstep < lease.end &&
+         now.num_small < SMALL_BEFORE_SWITCH) {
+    if (!SIGPS_PEERS || now.remaining != PUBLISHING) {
       ThreadCounters counted = zero_counters();
-      advance(lease, plan, generation, counted);
-      if (SIGPS_PEERS && SIGPS_DIRECT && lease.control->plan.ending)
+      advance(lease, now, generation, counted);
+      if (SIGPS_PEERS && SIGPS_DIRECT && lease.control->next.ending)
         return; // its mail did not come
       add_counters(lease, counted);
     }
-    end_superstep(lease, plan, generation);
+    end_superstep(lease, now, generation);
     if (threadIdx.x == 0)
-      plan = lease.control->plan;
+      now = lease.control->next;
     __syncthreads();
   }
 }

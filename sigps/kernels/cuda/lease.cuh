@@ -7,20 +7,51 @@
 #endif
 
 #include "combine.cuh"
+#include "direction.cuh"
 #include "edges.cuh"
 #include "grid.cuh"
 
 namespace sigps {
-
-enum Direction : uint32_t { PULL = 0, PUSH = 1 };
 
 // Which of a vertex's in-neighbours sent: nobody, those with their bit set, or
 // everybody with an out-edge.
 enum SenderFilter : uint32_t {
   SENDERS_NONE = 0,
   SENDERS_BITMAP = 1,
-  SENDERS_ALL = 2
+  SENDERS_TEST_EACH = 2,
+  SENDERS_ALL = 3
 };
+
+// How a superstep finds the vertices that sent to it. What the superstep before
+// was decides:
+//
+//   before                                      leaves
+//   nothing, or the host (a run or lease begins) FRONTIER_BITS
+//   a pull, or a push with a full scan          FRONTIER_BITS
+//   a push without one, by run_lease            FRONTIER_LISTS
+//   a push by run_small_frontier                FRONTIER_DELIVERED
+//
+// A pull or a push reads bits or lists; only a push reads what is delivered.
+// check_transition() (next_superstep.cuh) asserts this with SIGPS_DEBUG.
+enum Frontier : uint32_t {
+  FRONTIER_BITS = 0,      // lease.sent: a bit a vertex
+  FRONTIER_LISTS = 1,     // lease.senders and lease.hubs
+  FRONTIER_DELIVERED = 2, // lease.targets: messages are in their inboxes
+};
+
+// What is left of a superstep. OVERFLOWED: to run again the vertices whose
+// direct messages found the buffer full. PUBLISHING: to send other GPUs the
+// bits and records that the host has written; only after FRONTIER_BITS.
+enum Remaining : uint32_t { WHOLE = 0, OVERFLOWED = 1, PUBLISHING = 2 };
+
+#ifndef SIGPS_DEBUG // 1: the kernels check their invariants, and trap
+#define SIGPS_DEBUG 0
+#endif
+#if SIGPS_DEBUG
+#define SIGPS_CHECK(claim) ((claim) ? void() : __trap())
+#else
+#define SIGPS_CHECK(claim) void()
+#endif
 
 enum Status : uint8_t { ACTIVE = 0, HALTED = 1, RETIRED = 2 };
 
@@ -42,27 +73,26 @@ struct Counters {
   unsigned long long ran, active, senders, sent_edges, retired_edges;
 };
 
-// The superstep at hand; every thread reads the same.
-struct Plan {
+// What the next superstep, or the one that runs, is to do. Every thread reads
+// the same.
+struct NextSuperstep {
   int64_t superstep;
-  uint64_t retired_edges; // out-edges of those that have retired, but in what
-                          // a cluster ran
+  uint64_t retired_edges; // out-edges of retired vertices, without those that
+                          // retired in run_small_frontier
   Direction direction;
   SenderFilter sender_filter;
-  uint32_t has_bits;    // whether the senders are known as bits
-  uint32_t has_lists;   // ... and as lists
-  uint32_t any_retired; // whether a push has to ask
-  uint32_t ending;      // why the lease ended before its time: an Ending
-  uint32_t resumes;     // 1: go on with whoever found no room for its mail
-  uint32_t num_listed;  // senders on the list, or targets if delivered
+  Frontier frontier;
+  Remaining remaining;
+  uint32_t full_scan;   // 1: a push that also computes active vertices, of
+                        // which there is no list
+  uint32_t any_retired; // whether a push has to read its targets' status
+  uint32_t ending;      // why the lease ended before lease.end: an Ending
+  uint32_t num_listed;  // senders in lease.senders, or targets if delivered
   uint32_t num_hubs;    // senders with over HUB_DEGREE out-edges
   uint32_t mean_degree; // of the senders
   uint32_t inbox_at;    // which inboxes this superstep reads
-  uint32_t delivered;   // 1: its messages are there, a cluster has pushed them
-  uint32_t full_scan;   // 1: and others are active
-  uint32_t
-      num_small; // successive supersteps, this one too, that a cluster could do
-  uint32_t publishes; // 1: it is done, but for telling the other GPUs
+  uint32_t num_small;   // successive supersteps, this one too, that
+                        // run_small_frontier could run
 };
 
 struct Stats {
@@ -92,7 +122,7 @@ constexpr uint32_t NUM_TASK_COUNTERS = 16;
 
 struct Control {
   Barrier barrier;
-  alignas(128) Plan plan;
+  alignas(128) NextSuperstep next;
   alignas(
       128) Counters counters; // of this superstep; the last block empties them
   uint64_t last_time;
@@ -195,7 +225,7 @@ struct Lease {
                            // num_csr_rows take a warp
   uint32_t could_send;     // vertices with an out-edge, on all GPUs
   uint32_t num_hubs;       // places with over HUB_DEGREE out-edges
-  uint32_t forced;         // 0 none, 1 pull, 2 push
+  uint32_t forced;         // a value of Forced
   uint32_t small_frontier_messages; // the most that are left to a cluster; 0:
                                     // there is none
   uint32_t push_gain;          // in-edges that a pull passes during one message
@@ -209,7 +239,7 @@ struct Lease {
   uint32_t num_hot;
   int64_t end; // the superstep not to run any more
   uint64_t num_in_edges;
-  uint64_t pull_cost; // what one pull passes, on all GPUs: edges and vertices
+  uint64_t pull_cost; // in-edges and vertices, on all GPUs: what a pull passes
   uint64_t num_positions;       // of in_edges, by the edge schedule
   const uint32_t *edge_targets; // [num_positions] local ids, or NO_VERTEX
   uint8_t *status;              // [n]
@@ -266,12 +296,12 @@ constexpr uint32_t LANES_OF_VERTEX = SIGPS_BY_WARP ? 32 : 1;
 // Runs compute() of a vertex, and writes what it decided. Returns whether it
 // has a message to send along an edge. With SIGPS_BY_WARP all lanes call, with
 // the same vertex, and the first one counts.
-__device__ inline bool run_vertex(const Lease &lease, const Plan &plan,
+__device__ inline bool run_vertex(const Lease &lease, const NextSuperstep &now,
                                   uint32_t v, uint8_t status,
                                   const Inbox &inbox, ThreadCounters &counted) {
-  Record *records = lease.records[(plan.superstep + 1) & 1];
+  Record *records = lease.records[(now.superstep + 1) & 1];
   Totals given;
-  uint32_t flags = compute(lease.in, plan.superstep, v, inbox,
+  uint32_t flags = compute(lease.in, now.superstep, v, inbox,
                            HAS_RECORD ? &records[v] : nullptr, &given);
   if (SIGPS_DIRECT && (flags & OVERFLOW)) {
     atomicOr(&lease.direct.overflowed[v / 32], 1u << v % 32);
@@ -319,18 +349,19 @@ __device__ inline Inbox inbox_of(const Inbox &inbox, uint32_t lane) {
 // The same for the vertices of those lanes that have one to run: at once, or
 // one after another, each by all lanes. All lanes call; each is told of its
 // own.
-__device__ inline bool run_vertices(const Lease &lease, const Plan &plan,
-                                    bool runs, uint32_t v, uint8_t status,
+__device__ inline bool run_vertices(const Lease &lease,
+                                    const NextSuperstep &now, bool runs,
+                                    uint32_t v, uint8_t status,
                                     const Inbox &inbox,
                                     ThreadCounters &counted) {
   if (!SIGPS_BY_WARP)
-    return runs && run_vertex(lease, plan, v, status, inbox, counted);
+    return runs && run_vertex(lease, now, v, status, inbox, counted);
   bool sends = false;
   __syncwarp(); // what a lane has listed for its vertex, all of them read
   uint32_t those = __ballot_sync(ALL_LANES, runs);
   for (; those != 0; those &= those - 1) {
     uint32_t lane = __ffs(those) - 1;
-    bool one = run_vertex(lease, plan, __shfl_sync(ALL_LANES, v, lane),
+    bool one = run_vertex(lease, now, __shfl_sync(ALL_LANES, v, lane),
                           __shfl_sync(ALL_LANES, uint32_t(status), lane),
                           inbox_of(inbox, lane), counted);
     if (lane_id() == lane)

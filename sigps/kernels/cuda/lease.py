@@ -11,13 +11,18 @@ __all__ = [
     "CONTROL",
     "EDGES",
     "FINISHED",
+    "FRONTIER_BITS",
+    "FRONTIER_DELIVERED",
+    "FRONTIER_LISTS",
     "HALTED",
     "HUB_DEGREE",
     "LEASE",
     "NO_CAPACITY",
     "NO_VERTEX",
+    "OVERFLOWED",
     "PEER",
     "PEER_LOST",
+    "PUBLISHING",
     "PULL",
     "PUSH",
     "RETIRED",
@@ -25,15 +30,19 @@ __all__ = [
     "SENDERS_ALL",
     "SENDERS_BITMAP",
     "SENDERS_NONE",
+    "SENDERS_TEST_EACH",
     "SMALL_BEFORE_SWITCH",
     "STATS",
     "UNKNOWN_TARGET",
+    "WHOLE",
     "report_bytes",
 ]
 
 PULL, PUSH = 0, 1
 ACTIVE, HALTED, RETIRED = 0, 1, 2
-SENDERS_NONE, SENDERS_BITMAP, SENDERS_ALL = 0, 1, 2
+SENDERS_NONE, SENDERS_BITMAP, SENDERS_TEST_EACH, SENDERS_ALL = 0, 1, 2, 3
+FRONTIER_BITS, FRONTIER_LISTS, FRONTIER_DELIVERED = 0, 1, 2
+WHOLE, OVERFLOWED, PUBLISHING = 0, 1, 2
 RUNNING, FINISHED, NO_CAPACITY, UNKNOWN_TARGET, PEER_LOST = 0, 1, 2, 3, 4
 NO_VERTEX = 0xFFFFFFFF
 HUB_DEGREE = 2048
@@ -54,24 +63,21 @@ EDGES = _structure(
     ("num_rows", _WORD),
 )
 
-_PLAN = _structure(
+_NEXT_SUPERSTEP = _structure(
     ("superstep", np.int64),
     ("retired_edges", _COUNT),
     ("direction", _WORD),
     ("sender_filter", _WORD),
-    ("has_bits", _WORD),
-    ("has_lists", _WORD),
+    ("frontier", _WORD),
+    ("remaining", _WORD),
+    ("full_scan", _WORD),
     ("any_retired", _WORD),
     ("ending", _WORD),
-    ("resumes", _WORD),
     ("num_listed", _WORD),
     ("num_hubs", _WORD),
     ("mean_degree", _WORD),
     ("inbox_at", _WORD),
-    ("delivered", _WORD),
-    ("full_scan", _WORD),
     ("num_small", _WORD),
-    ("publishes", _WORD),
 )
 
 _COUNTERS = _structure(
@@ -88,10 +94,14 @@ _LINE = 128
 
 def _control() -> np.dtype[np.void]:
     """Return the control structure: what many write lies in lines of its own."""
-    lines = {"arrived": 0, "generation": 1, "plan": 2, "counters": 3, "num_senders": 4, "num_hubs": 5}
+    lines = {"arrived": 0, "generation": 1, "next": 2, "counters": 3, "num_senders": 4, "num_hubs": 5}
     lines |= {"num_targets": 6, "num_new": 7, "num_new_hubs": 8, "next_block_row": 9, "next_task": 10}
     formats: dict[str, object] = dict.fromkeys(lines, _WORD)
-    formats |= {"plan": _PLAN, "counters": _COUNTERS, "next_task": (_WORD, (NUM_TASK_COUNTERS * _LINE // 4,))}
+    formats |= {
+        "next": _NEXT_SUPERSTEP,
+        "counters": _COUNTERS,
+        "next_task": (_WORD, (NUM_TASK_COUNTERS * _LINE // 4,)),
+    }
     offsets = {name: line * _LINE for name, line in lines.items()}
     after = offsets["counters"] + _COUNTERS.itemsize
     formats |= {"last_time": _COUNT, "num_stats": _COUNT, "is_lost": _COUNT, "lost_id": np.int64}

@@ -13,27 +13,27 @@
 namespace sigps {
 
 // Puts the message of one edge at a position of the lists, if there is one.
-__device__ inline bool receive_listed(const Lease &lease, const Plan &plan,
-                                      uint32_t v, uint64_t edge,
-                                      Message &message) {
-  int parity = plan.superstep & 1;
+__device__ inline bool receive_listed(const Lease &lease,
+                                      const NextSuperstep &now, uint32_t v,
+                                      uint64_t edge, Message &message) {
+  int parity = now.superstep & 1;
   uint32_t source = lease.in_edges.ends[edge];
-  if (plan.sender_filter != SENDERS_ALL && !is_set(lease.sent[parity], source))
+  if (now.sender_filter != SENDERS_ALL && !is_set(lease.sent[parity], source))
     return false;
-  return sigps_deliver(&lease.in, plan.superstep - 1,
+  return sigps_deliver(&lease.in, now.superstep - 1,
                        HAS_RECORD ? &lease.records[parity][source] : nullptr,
                        source, v, edge, &message);
 }
 
-__device__ inline Inbox list_by_warp(const Lease &lease, const Plan &plan,
-                                     uint32_t v) {
+__device__ inline Inbox list_by_warp(const Lease &lease,
+                                     const NextSuperstep &now, uint32_t v) {
   RowOfEdges row = row_of(lease.in_edges, v);
   int64_t begin = lease.offsets[v], end = begin;
   for (uint32_t base = 0; base < row.degree; base += 32) {
     uint32_t i = base + lane_id();
     Message message;
     bool passes = i < row.degree &&
-                  receive_listed(lease, plan, v,
+                  receive_listed(lease, now, v,
                                  row.first + uint64_t(i) * row.step, message);
     uint32_t those = __ballot_sync(ALL_LANES, passes);
     if (passes)
@@ -45,22 +45,23 @@ __device__ inline Inbox list_by_warp(const Lease &lease, const Plan &plan,
   return listed(begin, end);
 }
 
-__device__ inline Inbox list_by_lane(const Lease &lease, const Plan &plan,
-                                     uint32_t v) {
+__device__ inline Inbox list_by_lane(const Lease &lease,
+                                     const NextSuperstep &now, uint32_t v) {
   RowOfEdges row = row_of(lease.in_edges, v);
   int64_t begin = lease.offsets[v], end = begin;
   for (uint32_t i = 0; i < row.degree; i++) {
     Message message;
-    if (receive_listed(lease, plan, v, row.first + uint64_t(i) * row.step,
+    if (receive_listed(lease, now, v, row.first + uint64_t(i) * row.step,
                        message))
       sigps_list(&lease.in, end++, &message);
   }
   return listed(begin, end);
 }
 
-__device__ inline void list_and_compute(const Lease &lease, const Plan &plan,
+__device__ inline void list_and_compute(const Lease &lease,
+                                        const NextSuperstep &now,
                                         ThreadCounters &counted) {
-  uint32_t *sent = lease.sent[(plan.superstep + 1) & 1];
+  uint32_t *sent = lease.sent[(now.superstep + 1) & 1];
   uint32_t warps = threads_of_grid() / 32;
   uint32_t num_warp_rows = min(lease.in_edges.num_csr_rows, lease.num_owned);
   for (uint32_t v = spread_warp(); v < num_warp_rows; v += warps) {
@@ -68,10 +69,10 @@ __device__ inline void list_and_compute(const Lease &lease, const Plan &plan,
     if (status == RETIRED)
       continue;
     Inbox inbox = listed(0, 0);
-    if (plan.sender_filter != SENDERS_NONE)
-      inbox = list_by_warp(lease, plan, v);
+    if (now.sender_filter != SENDERS_NONE)
+      inbox = list_by_warp(lease, now, v);
     bool runs = lane_id() == 0 && (inbox.has || status == ACTIVE);
-    if (run_vertices(lease, plan, runs, v, status, inbox, counted))
+    if (run_vertices(lease, now, runs, v, status, inbox, counted))
       atomicOr(&sent[v / 32], 1u << v % 32);
   }
   uint32_t slices = (lease.num_owned - num_warp_rows + 31) / 32;
@@ -79,10 +80,10 @@ __device__ inline void list_and_compute(const Lease &lease, const Plan &plan,
     uint32_t v = num_warp_rows + slice * 32 + lane_id();
     uint8_t status = v < lease.num_owned ? lease.status[v] : uint8_t(RETIRED);
     Inbox inbox = listed(0, 0);
-    if (plan.sender_filter != SENDERS_NONE && status != RETIRED)
-      inbox = list_by_lane(lease, plan, v);
+    if (now.sender_filter != SENDERS_NONE && status != RETIRED)
+      inbox = list_by_lane(lease, now, v);
     bool runs = inbox.has || status == ACTIVE;
-    bool sends = run_vertices(lease, plan, runs, v, status, inbox, counted);
+    bool sends = run_vertices(lease, now, runs, v, status, inbox, counted);
     uint32_t bits = __ballot_sync(ALL_LANES, sends);
     if (lane_id() == 0)
       sent[(num_warp_rows + slice * 32) / 32] = bits;

@@ -51,14 +51,14 @@ struct Route {
 // LOOKS: looks before it sets a bit that may be set already, which is worth the
 // time where there are many messages.
 template <bool LOOKS>
-__device__ inline bool send(const Lease &lease, const Plan &plan,
+__device__ inline bool send(const Lease &lease, const NextSuperstep &now,
                             const Route &route, uint32_t source,
                             uint64_t position, uint32_t target) {
   uint32_t bit = 1u << target % 32;
   uint32_t *word = &lease.touched[route.inbox][target / 32];
   uint32_t was_touched =
       LOOKS ? *reinterpret_cast<volatile uint32_t *>(word) & bit : 0;
-  bool has_retired = plan.any_retired && lease.status[target] == RETIRED;
+  bool has_retired = now.any_retired && lease.status[target] == RETIRED;
   Slots value;
   bool passes = sigps_deliver(
       &lease.out, route.arrival - 1,
@@ -73,11 +73,12 @@ __device__ inline bool send(const Lease &lease, const Plan &plan,
   return !(atomicOr(word, bit) & bit);
 }
 
-__device__ inline void scatter_hubs(const Lease &lease, const Plan &plan,
+__device__ inline void scatter_hubs(const Lease &lease,
+                                    const NextSuperstep &now,
                                     uint32_t *num_targets, uint32_t count) {
   if (count == 0)
     return;
-  Route route{plan.superstep, plan.inbox_at};
+  Route route{now.superstep, now.inbox_at};
   uint32_t teams = max(1u, gridDim.x / count); // blocks that share a hub
   for (uint32_t k = blockIdx.x; k < count * teams; k += gridDim.x) {
     uint32_t source = lease.hubs[k % count];
@@ -90,7 +91,7 @@ __device__ inline void scatter_hubs(const Lease &lease, const Plan &plan,
       if (i < row.degree) {
         uint64_t position = row.first + uint64_t(i) * row.step;
         target = lease.out_edges.ends[position];
-        is_first = send<true>(lease, plan, route, source, position, target);
+        is_first = send<true>(lease, now, route, source, position, target);
       }
       append(lease.targets, num_targets, is_first, target);
     }
@@ -100,9 +101,9 @@ __device__ inline void scatter_hubs(const Lease &lease, const Plan &plan,
 // Lanes of a warp have a sender each, or an empty row; all of them divide the
 // edges. Calls list(is_first, target) with all lanes.
 template <bool LOOKS, class List>
-__device__ inline void scatter_tile(const Lease &lease, const Plan &plan,
-                                    const Route &route, uint32_t mine,
-                                    const RowOfEdges &row, List list) {
+__device__ inline void
+scatter_tile(const Lease &lease, const NextSuperstep &now, const Route &route,
+             uint32_t mine, const RowOfEdges &row, List list) {
   uint32_t upto = row.degree; // edges of this lane's sender and those before
 #pragma unroll
   for (uint32_t distance = 1; distance < 32; distance *= 2) {
@@ -126,7 +127,7 @@ __device__ inline void scatter_tile(const Lease &lease, const Plan &plan,
     if (i < total) {
       uint64_t position = first + uint64_t(i - of_earlier) * step;
       target = lease.out_edges.ends[position];
-      is_first = send<LOOKS>(lease, plan, route, source, position, target);
+      is_first = send<LOOKS>(lease, now, route, source, position, target);
     }
     list(is_first, target);
   }
@@ -134,64 +135,64 @@ __device__ inline void scatter_tile(const Lease &lease, const Plan &plan,
 
 // How many vertices a warp takes, a power of two: few with many edges get a
 // warp each, and others so many that a warp has `least` edges.
-__device__ inline uint32_t width_of_tiles(const Plan &plan, uint32_t count,
-                                          uint32_t least) {
+__device__ inline uint32_t width_of_tiles(const NextSuperstep &now,
+                                          uint32_t count, uint32_t least) {
   uint32_t warps = threads_of_grid() / 32, width = 1;
   while (width < 32 &&
-         (width * warps < count || width * plan.mean_degree < least))
+         (width * warps < count || width * now.mean_degree < least))
     width *= 2;
   return width;
 }
 
 // What the listed senders send. Calls list(is_first, target) with all lanes.
 template <bool LOOKS, class List>
-__device__ inline void scatter_listed(const Lease &lease, const Plan &plan,
-                                      const uint32_t *senders, uint32_t count,
-                                      List list) {
-  Route route{plan.superstep, plan.inbox_at};
+__device__ inline void
+scatter_listed(const Lease &lease, const NextSuperstep &now,
+               const uint32_t *senders, uint32_t count, List list) {
+  Route route{now.superstep, now.inbox_at};
   uint32_t warp = spread_warp(), warps = threads_of_grid() / 32;
-  uint32_t width = width_of_tiles(plan, count, 8);
+  uint32_t width = width_of_tiles(now, count, 8);
   for (uint64_t begin = uint64_t(warp) * width; begin < count;
        begin += uint64_t(warps) * width) {
     uint64_t at = begin + lane_id();
     bool is_mine = lane_id() < width && at < count;
     uint32_t mine = is_mine ? senders[at] : 0;
-    scatter_tile<LOOKS>(lease, plan, route, mine,
+    scatter_tile<LOOKS>(lease, now, route, mine,
                         is_mine ? row_of(lease.out_edges, mine) : EMPTY_ROW,
                         list);
   }
 }
 
-__device__ inline void scatter(const Lease &lease, const Plan &plan,
+__device__ inline void scatter(const Lease &lease, const NextSuperstep &now,
                                uint32_t *num_targets, uint32_t count,
                                uint32_t num_hubs) {
-  scatter_hubs(lease, plan, num_targets, num_hubs);
+  scatter_hubs(lease, now, num_targets, num_hubs);
   auto list = [&](bool is_first, uint32_t target) {
     append(lease.targets, num_targets, is_first, target);
   };
-  scatter_listed<true>(lease, plan, lease.senders, count, list);
+  scatter_listed<true>(lease, now, lease.senders, count, list);
 }
 
 // Takes a vertex's message out of its inbox, which is left as it was before,
 // and computes.
-__device__ inline bool open_and_run(const Lease &lease, const Plan &plan,
-                                    uint32_t v, ThreadCounters &counted) {
-  Slots *at = &lease.inboxes[plan.inbox_at][v];
+__device__ inline bool open_and_run(const Lease &lease,
+                                    const NextSuperstep &now, uint32_t v,
+                                    ThreadCounters &counted) {
+  Slots *at = &lease.inboxes[now.inbox_at][v];
   uint8_t status = lease.status[v];
   Inbox inbox{*at, 1};
   *at = neutral_slots();
-  lease.touched[plan.inbox_at][v / 32] = 0; // all that are set in it end here
-  return status != RETIRED &&
-         run_vertex(lease, plan, v, status, inbox, counted);
+  lease.touched[now.inbox_at][v / 32] = 0; // all that are set in it end here
+  return status != RETIRED && run_vertex(lease, now, v, status, inbox, counted);
 }
 
 // Computes whoever got a message, and lists who sends. Calls visit(v) for
 // those.
 template <class Visit>
-__device__ inline void compute_targets(const Lease &lease, const Plan &plan,
-                                       uint32_t count, uint32_t *num_senders,
-                                       uint32_t *num_hubs,
-                                       ThreadCounters &counted, Visit visit) {
+__device__ inline void
+compute_targets(const Lease &lease, const NextSuperstep &now, uint32_t count,
+                uint32_t *num_senders, uint32_t *num_hubs,
+                ThreadCounters &counted, Visit visit) {
   uint32_t rounds = (count + threads_of_grid() - 1) / threads_of_grid();
   for (uint32_t round = 0; round < rounds; round++) {
     uint32_t i = round * threads_of_grid() + spread_warp() * 32 + lane_id();
@@ -200,7 +201,7 @@ __device__ inline void compute_targets(const Lease &lease, const Plan &plan,
     if (i < count) {
       v = lease.targets[i];
       RowOfEdges row = row_of(lease.out_edges, v);
-      sends = open_and_run(lease, plan, v, counted);
+      sends = open_and_run(lease, now, v, counted);
       if (sends) { // the next superstep walks them, if it is a push
         prefetch(&lease.out_edges.ends[row.first]);
         visit(v);
@@ -213,7 +214,7 @@ __device__ inline void compute_targets(const Lease &lease, const Plan &plan,
 // Computes whoever got a message or is active, all vertices in turn; writes the
 // senders as bits. Mostly there is little to find, so that what tells is asked
 // for in several places at once.
-__device__ inline void scan_all(const Lease &lease, const Plan &plan,
+__device__ inline void scan_all(const Lease &lease, const NextSuperstep &now,
                                 ThreadCounters &counted) {
   uint32_t words = (lease.num_owned + 31) / 32;
   uint32_t warp = spread_warp(), warps = threads_of_grid() / 32;
@@ -223,7 +224,7 @@ __device__ inline void scan_all(const Lease &lease, const Plan &plan,
     for (uint32_t k = 0; k < SLICES_AT_ONCE; k++) {
       uint32_t word = first + k * warps, v = word * 32 + lane_id();
       if (word < words && v < lease.num_owned) {
-        uint32_t touched = lease.touched[plan.inbox_at][word];
+        uint32_t touched = lease.touched[now.inbox_at][word];
         has_message |= (touched >> lane_id() & 1) << k;
         is_active |= uint32_t(lease.status[v] == ACTIVE) << k;
       }
@@ -236,12 +237,12 @@ __device__ inline void scan_all(const Lease &lease, const Plan &plan,
         break;
       bool sends = false;
       if (has_message >> k & 1)
-        sends = open_and_run(lease, plan, v, counted);
+        sends = open_and_run(lease, now, v, counted);
       else if (is_active >> k & 1)
-        sends = run_vertex(lease, plan, v, ACTIVE, empty_inbox(), counted);
+        sends = run_vertex(lease, now, v, ACTIVE, empty_inbox(), counted);
       uint32_t bits = __ballot_sync(ALL_LANES, sends);
       if (lane_id() == 0)
-        lease.sent[(plan.superstep + 1) & 1][word] = bits;
+        lease.sent[(now.superstep + 1) & 1][word] = bits;
     }
   }
 }
@@ -249,8 +250,9 @@ __device__ inline void scan_all(const Lease &lease, const Plan &plan,
 
 // Makes a list of bits: the superstep before was a pull or a sweep, this one is
 // a push. A lane reads every 32nd of its warp's words, all of them at once.
-__device__ inline void list_senders(const Lease &lease, const Plan &plan) {
-  const uint32_t *bits = lease.sent[plan.superstep & 1];
+__device__ inline void list_senders(const Lease &lease,
+                                    const NextSuperstep &now) {
+  const uint32_t *bits = lease.sent[now.superstep & 1];
   uint32_t words = (lease.num_lids + 31) / 32;
   uint32_t warp = thread_of_grid() / 32, warps = threads_of_grid() / 32;
   for (uint64_t first = warp; first < words; first += 32ull * warps) {
@@ -269,10 +271,11 @@ __device__ inline void list_senders(const Lease &lease, const Plan &plan) {
 }
 
 // Makes bits of a list; all bits are empty before.
-__device__ inline void mark_senders(const Lease &lease, const Plan &plan) {
-  int parity = plan.superstep & 1;
+__device__ inline void mark_senders(const Lease &lease,
+                                    const NextSuperstep &now) {
+  int parity = now.superstep & 1;
   const uint32_t *lists[2] = {lease.senders, lease.hubs};
-  uint32_t counts[2] = {plan.num_listed, plan.num_hubs};
+  uint32_t counts[2] = {now.num_listed, now.num_hubs};
   for (int list = 0; list < 2; list++)
     for (uint32_t i = thread_of_grid(); i < counts[list];
          i += threads_of_grid()) {

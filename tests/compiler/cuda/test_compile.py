@@ -21,7 +21,7 @@ from places import SUPPORT
 from worked_cases import COLUMNS, PROGRAMS
 
 from sigps import CompileError, Vertex
-from sigps.compiler.cpu import compile_for_cpu
+from sigps.compiler.cpu.native import compile_for_cpu
 from sigps.compiler.cuda.compile import CudaProgram, compile_for_cuda, link
 from sigps.compiler.frontend.analysis import analyse
 from sigps.compiler.program import Consumption

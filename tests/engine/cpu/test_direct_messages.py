@@ -11,7 +11,7 @@ from sigps import Aggregator, ExchangeError, Graph, State, Vertex, run
 
 
 class Flood(Vertex, message=float):
-    """Vertex 0 writes to everyone several times at once; everyone answers 0 once."""
+    """Vertex 0 sends to all vertices several times at once; each answers once."""
 
     total: State[float] = 0.0
     count: State[int] = 0
@@ -57,9 +57,9 @@ def hub(size: int) -> Graph:
     return Graph.from_edges(np.concatenate([rim * 0, rim]), np.concatenate([rim, rim * 0]))
 
 
-@pytest.mark.parametrize("size", [5, 1365, 1366, 30000])  # 3 * 1365 messages just fit into the first room
+@pytest.mark.parametrize("size", [5, 1365, 1366, 30000])  # 3 * 1365 messages just fit the first capacity
 @pytest.mark.parametrize("options", [{}, {"threads": 3}, {"deterministic": True}])
-def test_a_vertex_that_overflows_the_room_runs_once(size: int, options: dict[str, Any]) -> None:
+def test_a_vertex_that_exceeds_the_capacity_runs_once(size: int, options: dict[str, Any]) -> None:
     engine = compiled(Flood(), hub(size), **options)
     stats = [engine.lease(1).stats[0]]
     assert engine.aggregates.by_name()["ran"] == size + 1
@@ -72,7 +72,7 @@ def test_a_vertex_that_overflows_the_room_runs_once(size: int, options: dict[str
     assert values(engine, "total") == pytest.approx([2.0 * size] + [1.8] * size, rel=1e-12)
 
 
-def test_many_vertices_that_fill_the_room_together() -> None:
+def test_many_vertices_that_fill_the_queue_together() -> None:
     graph = Graph.from_edges(np.repeat(np.arange(3000), 4), np.arange(12000) % 3000)
     judge, engine = interpreted(Letters(), graph), compiled(Letters(), graph, deterministic=True)
     for one in (judge, engine):
@@ -93,7 +93,7 @@ def test_deterministic_lists_come_in_the_order_of_their_senders(threads: int) ->
 
 
 @pytest.mark.parametrize("deterministic", [False, True])
-def test_combined_mail_is_what_the_interpreter_reads(deterministic: bool) -> None:
+def test_combined_messages_are_what_the_interpreter_reads(deterministic: bool) -> None:
     draw = np.random.default_rng(7)
     graph = Graph.from_edges(*draw.integers(0, 300, (2, 3000)), draw.random(3000))
     program = programs.TwoLetters()
@@ -106,7 +106,7 @@ def test_combined_mail_is_what_the_interpreter_reads(deterministic: bool) -> Non
     assert values(engine, "best") == values(judge, "best")
 
 
-def test_mail_that_does_not_fit_is_refused_before_it_is_written(monkeypatch):
+def test_messages_that_do_not_fit_are_refused_before_they_are_written(monkeypatch):
     monkeypatch.setattr("sigps.engine.cpu.direct_messages.available_memory", lambda: 1 << 20)
     with pytest.raises(
         ExchangeError,

@@ -15,7 +15,7 @@ CHAIN = Graph.from_edges(range(40), range(1, 41))
 
 
 class Wakes(Vertex, message=int):
-    """Vertex 0 speaks in superstep 3; who is asleep runs only when it hears."""
+    """Vertex 0 sends in superstep 3; a halted vertex runs only when it has a message."""
 
     runs: State[int] = 0
 
@@ -28,7 +28,7 @@ class Wakes(Vertex, message=int):
 
 
 class Short(Vertex, message=int):
-    """Retires in superstep 1; later mail is dropped unread."""
+    """Half of the vertices retire in superstep 1; later messages to them are dropped unread."""
 
     runs: State[int] = 0
 
@@ -64,7 +64,7 @@ def test_a_small_frontier_is_pushed_and_a_large_one_pulled() -> None:
 def test_a_forced_direction_is_kept_where_there_is_a_form_of_it() -> None:
     assert directions(compiled(BFS(source=0), CHAIN, forced="push"))[1:] == ["push"] * 40
     assert directions(compiled(BFS(source=0), CHAIN, forced="pull")) == ["pull"] * 41
-    # Lists are only pulled; sums of floats in their order too; mail is neither.
+    # Lists are only pulled; sums of floats in their order too; direct messages are neither.
     assert set(directions(compiled(programs.Coreness(), CHAIN, forced="push"))) == {"pull"}
     assert set(directions(compiled(programs.Spread(), CHAIN, forced="push", deterministic=True))) == {"pull"}
     assert "push" in directions(compiled(programs.Spread(), CHAIN, forced="push"))
@@ -72,7 +72,7 @@ def test_a_forced_direction_is_kept_where_there_is_a_form_of_it() -> None:
 
 
 @pytest.mark.parametrize("forced", ["push", "pull", None])
-def test_sleepers_run_only_when_a_message_comes(forced: Any) -> None:
+def test_halted_vertices_run_only_when_a_message_comes(forced: Any) -> None:
     engine = compiled(Wakes(), Graph.from_edges([0, 0, 1], [1, 2, 3]), forced=forced)
     outcome = engine.lease(100)
     assert outcome.ended
@@ -131,13 +131,13 @@ def test_the_graph_is_never_written() -> None:
         assert all(np.array_equal(a, c) for a, c in zip(arrays, copies, strict=True))
 
 
-class Loudest(Vertex, message=float):
-    """The greatest of the neighbours' voices, superstep after superstep; some fall silent."""
+class Greatest(Vertex, message=float):
+    """The greatest number that neighbours send, superstep after superstep; some send none."""
 
-    heard: State[float] = -1.0
+    greatest: State[float] = -1.0
 
     def compute(self, messages):
-        self.heard = max(messages, default=-1.0)
+        self.greatest = max(messages, default=-1.0)
         if self.superstep < 4 and (self.id + self.superstep) % 3 != 0:
             self.send_to_neighbors(float((self.id * 37 + self.superstep * 11) % 101))
 
@@ -154,6 +154,6 @@ def test_the_best_of_all_sent_ends_a_search_and_changes_nothing() -> None:
                     expected[b] = max(expected[b], float((a * 37 + (superstep - 1) * 11) % 101))
         for direction in ("pull", "push"):
             for threads in (1, 3):
-                engine = compiled(Loudest(), graph, threads, forced=direction)
+                engine = compiled(Greatest(), graph, threads, forced=direction)
                 engine.lease(superstep + 1)
-                assert values(engine, "heard") == expected
+                assert values(engine, "greatest") == expected

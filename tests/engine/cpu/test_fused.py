@@ -1,4 +1,4 @@
-"""fused supersteps on one core: what they come to is what one superstep at a time does."""
+"""Fused supersteps on one core: their results are those of one superstep at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from send_programs import Rounds
 from sigps import Graph, Vertex
 from sigps.apps import BFS, SSSP, WCC, KCore, KHop
 from sigps.engine.cpu import engine as in_memory
-from sigps.engine.cpu import fused as fused
+from sigps.engine.cpu import fused
 from sigps.engine.stats import shared_out
 
 SMALL = ["skewed", "grid", "path_undirected", "star_out", "two_components", "self_loop"]
@@ -39,8 +39,8 @@ def history(engine: Any, program: Vertex, *leases: int) -> list[Any]:
     return [counts, states, engine.aggregates.by_name()]
 
 
-def alone(program: Vertex, graph: Graph, monkeypatch: Any, **options: Any) -> Any:
-    """Return an engine that asks the interpreter after every superstep."""
+def one_by_one(program: Vertex, graph: Graph, monkeypatch: Any, **options: Any) -> Any:
+    """Return an engine that returns to the interpreter after every superstep."""
     monkeypatch.setattr(in_memory, "most_work_alone", lambda num_threads: -1)
     return compiled(program, graph, **options)
 
@@ -48,7 +48,7 @@ def alone(program: Vertex, graph: Graph, monkeypatch: Any, **options: Any) -> An
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: type(p).__name__)
 @pytest.mark.parametrize("graph", [*SMALL, "long"])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_many_at_once_are_one_after_another(
+def test_fused_supersteps_are_those_of_one_by_one(
     program: Vertex, graph: str, threads: int, monkeypatch: Any
 ) -> None:
     built = LONG if graph == "long" else BATTERY[graph].build()
@@ -56,7 +56,7 @@ def test_many_at_once_are_one_after_another(
         found = history(compiled(program, built, threads=threads, **options), program, 10_000)
         pieces = history(compiled(program, built, threads=threads, **options), program, 2, 1, 3, 10_000)
         with monkeypatch.context() as patch:
-            expected = history(alone(program, built, patch, threads=threads, **options), program, 10_000)
+            expected = history(one_by_one(program, built, patch, threads=threads, **options), program, 10_000)
         assert found == pieces
         assert found[0] == expected[0]
         for name, state in expected[1].items():
@@ -65,27 +65,27 @@ def test_many_at_once_are_one_after_another(
 
 
 @pytest.mark.parametrize("graph", SMALL)
-def test_totals_that_are_kept_are_those_of_the_interpreter(graph: str) -> None:
+def test_persistent_totals_are_those_of_the_interpreter(graph: str) -> None:
     built = BATTERY[graph].build()
     assert history(compiled(Rounds(), built, forced="push"), Rounds(), 10_000) == history(
         interpreted(Rounds(), built), Rounds(), 10_000
     )
 
 
-def test_a_row_is_as_long_as_it_may_be(monkeypatch: Any) -> None:
-    rows = []
+def test_as_many_are_fused_as_may_be(monkeypatch: Any) -> None:
+    results = []
     run = fused.Fused.run
 
     def noted(self: Any, *given: Any) -> Any:
-        rows.append(run(self, *given))
-        return rows[-1]
+        results.append(run(self, *given))
+        return results[-1]
 
     monkeypatch.setattr(fused.Fused, "run", noted)
     outcome = compiled(BFS(source=0), LONG).lease(10_000)
     assert outcome.ended
     assert len(outcome.stats) > 3000
-    assert sum(len(row.stats) for row in rows) == len(outcome.stats) - 1  # all but superstep 0
-    assert len(rows) < 10
+    assert sum(len(result.stats) for result in results) == len(outcome.stats) - 1  # all but superstep 0
+    assert len(results) < 10
     engine = compiled(BFS(source=0), LONG)
     assert [len(engine.lease(size).stats) for size in (1, 5, 700)] == [1, 5, 700]
 
@@ -96,10 +96,10 @@ def test_a_large_superstep_is_left_to_all_threads(monkeypatch: Any) -> None:
     program = KCore()
     found = history(compiled(program, graph, threads=5, forced="push"), program, 10_000)
     with monkeypatch.context() as patch:
-        assert found == history(alone(program, graph, patch, threads=5, forced="push"), program, 10_000)
+        assert found == history(one_by_one(program, graph, patch, threads=5, forced="push"), program, 10_000)
 
 
-def test_what_supersteps_took_together_is_shared_out_by_their_work() -> None:
+def test_the_time_of_fused_supersteps_is_divided_by_their_work() -> None:
     shares = shared_out(2.0, np.array([0, 1000, 0]))
     assert sum(shares) == pytest.approx(2.0)
     assert shares[0] == shares[2] < shares[1]

@@ -1,4 +1,4 @@
-"""Pushes that many threads share, by way of bins."""
+"""Pushes that many threads share, through bins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ways import Way, assert_same
 
 from sigps import Vertex, run
 from sigps.apps import KCore
-from sigps.engine.cpu import push as scatter
+from sigps.engine.cpu import push
 
 WAY = Way(threads=3, direction="push")
 PUSHED = ["extremes", "spread", "climb", "reach", "market", "pagerank"]
@@ -22,13 +22,13 @@ PUSHED = ["extremes", "spread", "climb", "reach", "market", "pagerank"]
 def shared(_little_is_divided: None, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Note how many senders each round of bins has."""
     rounds: list[int] = []
-    binned = scatter.Scatter._binned
+    binned = push.Scatter._binned
 
     def noted(self: Any, native: Any, senders: Any, *rest: Any) -> Any:
         rounds.append(senders.size)
         return binned(self, native, senders, *rest)
 
-    monkeypatch.setattr(scatter.Scatter, "_binned", noted)
+    monkeypatch.setattr(push.Scatter, "_binned", noted)
     return rounds
 
 

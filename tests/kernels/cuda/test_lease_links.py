@@ -87,6 +87,17 @@ def test_a_lease_links_in_other_shapes(arch: str, precision: Any) -> None:
     assert_links(analyse(made("BFS"), precision), arch, shape=NARROW)
 
 
+@pytest.mark.parametrize("name", ["BFS", "neighbourhood", "MinimumSpanningForest"])
+def test_a_lease_that_checks_itself_links(name: str) -> None:
+    """With SIGPS_DEBUG the kernels trap where a superstep does not follow from the one before."""
+    native = compile_for_cuda(analyse(made(name)), COLUMNS, narrow_ids=True, arch="sm_90")
+    cluster = choose_cluster("sm_90") if can_cluster(native) else NO_CLUSTER
+    debug = {"SIGPS_DEBUG": "1"} | MEDIUM.macros()
+    plain = link(native, "lease", "sm_90", MEDIUM.macros() | cluster.macros())
+    assert link(native, "lease", "sm_90", debug | cluster.macros()) != plain
+    assert b"run_lease" in link(native, "lease", "sm_90", debug | PEERS)
+
+
 EDGE_CASES = [
     *(("PageRank", *target) for target in TARGETS),
     *((name, *TARGETS[1]) for name in ("SSSP", "HITS", "truths", "MaximalMatching")),

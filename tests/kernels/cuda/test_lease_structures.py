@@ -64,7 +64,7 @@ def claims_of(name: str, structure: np.dtype[Any]) -> list[str]:
         ("Peer", lease.PEER),
         ("Control", lease.CONTROL),
         ("Stats", lease.STATS),
-        ("Plan", lease.CONTROL["plan"]),
+        ("NextSuperstep", lease.CONTROL["next"]),
         ("Counters", lease.CONTROL["counters"]),
     ],
 )
@@ -91,6 +91,14 @@ def test_constants_are_those_of_cpp() -> None:
         "PUSH": lease.PUSH,
         "SENDERS_NONE": lease.SENDERS_NONE,
         "SENDERS_BITMAP": lease.SENDERS_BITMAP,
+        "SENDERS_TEST_EACH": lease.SENDERS_TEST_EACH,
+        "SENDERS_ALL": lease.SENDERS_ALL,
+        "FRONTIER_BITS": lease.FRONTIER_BITS,
+        "FRONTIER_LISTS": lease.FRONTIER_LISTS,
+        "FRONTIER_DELIVERED": lease.FRONTIER_DELIVERED,
+        "WHOLE": lease.WHOLE,
+        "OVERFLOWED": lease.OVERFLOWED,
+        "PUBLISHING": lease.PUBLISHING,
     }
     assert compile_claims([f"int({name}) == {value}" for name, value in names.items()])
 

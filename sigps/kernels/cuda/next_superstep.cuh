@@ -22,48 +22,63 @@ __device__ inline bool some_gpu_lacks_capacity(const Counters &done) {
   return SIGPS_DIRECT && done.senders > 0;
 }
 
-// Which is cheaper: the rule of engine/direction.py. A pull passes no edges of
-// those that have retired, of which there are about as many as they had out.
-__device__ inline Direction choose_direction(const Lease &lease,
-                                             const Counters &done,
-                                             uint64_t retired_edges) {
-  if (SIGPS_DIRECT || !HAS_PUSH || lease.forced == 1)
-    return PULL;
-  if (lease.forced == 2)
-    return PUSH;
-  uint64_t pull_cost = lease.pull_cost - retired_edges;
-  return done.sent_edges * lease.push_gain < pull_cost ? PUSH : PULL;
+// Asserts what stands at Frontier and Remaining. `pushed`: what a push without
+// a full scan leaves in the kernel that runs.
+__device__ inline void check_transition(const NextSuperstep &now,
+                                        const NextSuperstep &next,
+                                        Frontier pushed) {
+  Frontier left =
+      now.direction == PUSH && !now.full_scan ? pushed : FRONTIER_BITS;
+  SIGPS_CHECK(next.ending || next.frontier == left);
+  SIGPS_CHECK(next.direction == PUSH ||
+              (!next.full_scan && next.frontier != FRONTIER_DELIVERED));
+  SIGPS_CHECK(next.num_small == 0 ||
+              (next.direction == PUSH && !next.full_scan &&
+               next.frontier != FRONTIER_BITS));
+  SIGPS_CHECK(next.remaining == WHOLE);
+}
+
+// Asserts what the host may write, or a lease that ended may have left.
+__device__ inline void check_begin(const NextSuperstep &now) {
+  SIGPS_CHECK(now.remaining != OVERFLOWED || SIGPS_DIRECT);
+  SIGPS_CHECK(now.remaining != PUBLISHING ||
+              (SIGPS_PEERS && !SIGPS_DIRECT && now.direction == PULL &&
+               now.frontier == FRONTIER_BITS));
+  SIGPS_CHECK(now.direction == PUSH ||
+              (!now.full_scan && now.frontier != FRONTIER_DELIVERED));
 }
 
 // `num_listed` and `num_hubs`: those who send next, where this was a push.
-__device__ inline Plan planned(const Lease &lease, const Plan &plan,
-                               const Counters &done, uint32_t num_listed,
-                               uint32_t num_hubs) {
-  Plan next = plan;
-  next.resumes = 0;
-  next.publishes = 0;
+__device__ inline NextSuperstep
+planned(const Lease &lease, const NextSuperstep &now, const Counters &done,
+        uint32_t num_listed, uint32_t num_hubs) {
+  NextSuperstep next = now;
+  next.remaining = WHOLE;
   if (done.ran == 0 && !lease.counts_idle) {
     next.ending = FINISHED;
     return next;
   }
   next.superstep++;
-  next.delivered = 0;
-  next.has_lists = plan.direction == PUSH && !plan.full_scan;
-  next.has_bits = !next.has_lists;
+  next.frontier =
+      now.direction == PUSH && !now.full_scan ? FRONTIER_LISTS : FRONTIER_BITS;
   next.num_listed = num_listed;
   next.num_hubs = num_hubs;
   next.mean_degree = float(done.sent_edges) / float(max(done.senders, 1ull));
   next.any_retired |= done.retired_edges > 0;
   next.ending = done.active == 0 && done.sent_edges == 0 ? FINISHED : RUNNING;
   next.retired_edges += done.retired_edges;
-  next.direction = choose_direction(lease, done, next.retired_edges);
+  next.direction = choose_direction(
+      done.sent_edges, next.retired_edges, lease.pull_cost, 0, lease.push_gain,
+      lease.forced, !SIGPS_DIRECT && HAS_PUSH); // pull_cost: edges and vertices
   next.full_scan = next.direction == PUSH && done.active > 0;
   next.sender_filter = done.senders == 0                  ? SENDERS_NONE
                        : done.senders == lease.could_send ? SENDERS_ALL
                                                           : SENDERS_BITMAP;
-  bool is_few = next.direction == PUSH && !next.full_scan && next.has_lists &&
+  bool is_few = next.direction == PUSH && !next.full_scan &&
+                next.frontier == FRONTIER_LISTS &&
                 done.sent_edges <= lease.small_frontier_messages;
-  next.num_small = is_few ? plan.num_small + 1 : 0;
+  next.num_small = is_few ? now.num_small + 1 : 0;
+  check_transition(now, next, FRONTIER_LISTS);
   return next;
 }
 

@@ -1,0 +1,125 @@
+"""A vertex program compiled for CPU cores: its types, and its loops by name."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from sigps.compiler import cache
+from sigps.compiler.cpu.functions import adds_floats, aggregates_floats, build_functions
+from sigps.compiler.cpu.inference import infer_types, slot_ops
+from sigps.compiler.cpu.loops import CompiledLoop, jit
+from sigps.compiler.cpu.rows import Dtypes, rows
+from sigps.compiler.dispatchers import compiled_names
+from sigps.compiler.program import VertexProgram
+from sigps.kernels.cpu import direct_messages, edge_schedule, fused, monotone, pull, push
+from sigps.kernels.cpu.arguments import Outbox
+from sigps.kernels.cpu.functions import Functions
+
+__all__ = ["NativeProgram", "compile_for_cpu"]
+
+
+@dataclass(eq=False)
+class NativeProgram:
+    """A vertex program compiled for this processor and one graph's column types.
+
+    Attributes:
+        slots: Types of the inbox fields (of the message where messages are listed).
+        record: Types of the outbox record's fields.
+        empty: The inbox of a vertex without messages.
+        priority_form: The program for supersteps in which only the best value is sent; None where there is none.
+        monotone: The same program with loops that only look for better keys; None where it is not monotone.
+    """
+
+    program: VertexProgram
+    slots: Dtypes
+    record: Dtypes
+    empty: tuple[Any, ...]
+    _functions: Callable[[bool], Functions]
+    priority_form: NativeProgram | None = None
+    monotone: NativeProgram | None = None
+    _loops: dict[tuple[str, bool], CompiledLoop] = field(default_factory=dict)
+
+    def loop(self, name: str, deterministic: bool = False) -> Callable[..., Any]:
+        """Return a loop of `kernels/cpu`, compiled at its first call or read from the cache.
+
+        Args:
+            name: Its name.
+            deterministic: Whether floats add up in the order of messages, and vertices' contributions stay apart; a
+                program that adds up no floats has one loop for both.
+        """
+        program = self.program
+        deterministic = deterministic and (adds_floats(program, self.slots) or aggregates_floats(program))
+        if (name, deterministic) not in self._loops:
+            module = next(m for m in _MODULES if name in m.__all__)
+            loop = getattr(module, name)(self._functions(deterministic))
+            self._loops[name, deterministic] = CompiledLoop(loop, f"{program.key} {name} {deterministic}")
+        return self._loops[name, deterministic].call
+
+    def outbox(self, size: int) -> Outbox:
+        """Return an empty outbox for so many vertices.
+
+        Every page is touched. Loops store under a mask, and where such a store meets a page that is not mapped yet, the
+        processor needs a hundred times as long to find that it has nothing to do.
+        """
+        sent, records = np.zeros(size, dtype=np.uint8), rows(self.record, size)
+        for array in (sent, *records):
+            array.fill(0)
+        return Outbox(sent, records)
+
+
+_MODULES = (pull, push, direct_messages, monotone, edge_schedule, fused)
+
+
+def compile_for_cpu(program: VertexProgram, columns: Mapping[str, np.dtype[Any]]) -> NativeProgram:
+    """Compile a program; what was compiled before comes from the cache on disk.
+
+    Args:
+        program: The vertex program.
+        columns: The types of the graph's edge columns.
+
+    Raises:
+        CompileError: If the types in compute() do not fit together; with file, line and source text.
+    """
+    used = tuple(columns.get(c, np.dtype(np.float64)) for c in program.edge_columns)
+    read = tuple(columns.get(c, np.dtype(np.float64)) for c in program.read_columns)
+    return _compile(program, used, read)
+
+
+@functools.lru_cache(maxsize=256)
+def _compile(program: VertexProgram, used: Dtypes, read: Dtypes) -> NativeProgram:
+    key = f"types {program.key} {used} {read}"
+    names = compiled_names(program, jit, __name__)
+    types = cache.read(key)
+    if types is None:
+        types = infer_types(program, names, read)
+        cache.write(key, pickle.dumps(types))
+    slots, record = types
+    empty = tuple(d.type(op == "all") for d, op in zip(slots, slot_ops(program), strict=True))
+
+    def native(form: VertexProgram, names: dict[str, Any], **forms: Any) -> NativeProgram:
+        functions = functools.partial(build_functions, form, names, slots, record)
+        return NativeProgram(form, slots, record, empty, functions, **forms)
+
+    best, plain = program.priority_form, replace(program, monotone=None)
+    only_better = replace(program, key=f"{program.key} monotone")
+    return native(
+        plain,
+        names,
+        priority_form=native(best, compiled_names(best, jit, __name__)) if best else None,
+        monotone=native(only_better, names) if _keeps_keys(program, slots, record) else None,
+    )
+
+
+def _keeps_keys(program: VertexProgram, slots: Dtypes, record: Dtypes) -> bool:
+    """Tell whether a monotone program's keys have one type from record to slot to state, or are floats throughout."""
+    claim = program.monotone
+    if claim is None or slots[0] != program.state_dtypes[claim.current]:
+        return False
+    key = record[claim.record]
+    return key == slots[0] or key.kind == slots[0].kind == "f"

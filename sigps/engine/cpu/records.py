@@ -1,0 +1,217 @@
+"""Supersteps in which messages are outbox records: pulled by their targets, or pushed by their senders.
+
+    pull   every owned vertex combines its in-neighbours' records and computes, in one loop
+    push   the last superstep's senders combine into inboxes; vertices with a message, or active ones, compute
+
+`choose_direction` decides between them, on each partition in each superstep: what crosses partitions is the records
+of vertices that sent, either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.compiler.program import Consumption, EarlyExit
+from sigps.engine.counters import Counters
+from sigps.engine.cpu.direct_messages import combine_into, list_by_target, new_queue
+from sigps.engine.cpu.monotone import LastRecords
+from sigps.engine.cpu.push import Scatter
+from sigps.engine.cpu.run_state import RunState
+from sigps.engine.cpu.work import can_push, cut_vertices
+from sigps.engine.direction import Direction, choose_direction, choose_sender_filter
+from sigps.kernels.cpu.arguments import SENDERS_BITMAP, SENDERS_TEST_EACH, Outbox, OutboxBitmap
+from sigps.kernels.cpu.pull import PIECE
+
+__all__ = ["Records"]
+
+Arrays = tuple[NDArray[Any], ...]
+Span = tuple[np.uint64, np.uint64]
+
+
+class Records:
+    """Pull and push of one partition.
+
+    Args:
+        state: What the run keeps.
+        forced: A direction to use always, or None.
+        kept: The last records of a monotone program; None for any other.
+
+    Attributes:
+        can_push: Whether the program has a push form that this run may use.
+        kept: As given, until a partition finds that values have no order.
+    """
+
+    def __init__(self, state: RunState, forced: Direction | None, kept: LastRecords | None) -> None:
+        self._state, self._forced, self.kept = state, forced, kept
+        self.can_push = can_push(state.native, state.deterministic) and forced != "pull"
+        self._arrived: tuple[NDArray[np.int64], Arrays] | None = None
+        subgraph, num_threads = state.subgraph, state.threads.count
+        parts = num_threads * (32 if state.program.reads_neighbors else 8)
+        self._ranges = cut_vertices(subgraph.incoming.offsets, parts if num_threads > 1 else 1)
+        self._num_out_edges = int(subgraph.out_degrees.sum(dtype=np.int64))
+        self._could_send = int(np.count_nonzero(subgraph.out_degrees)) + subgraph.num_ghosts
+
+    def compile(self) -> None:
+        """Run superstep 0's loop over no vertices: compiling it is no superstep's time."""
+        self._gather(0)((np.uint64(0), np.uint64(0)))
+
+    def compute(self, ghosts: NDArray[np.int64], counters: Counters) -> str:
+        """Run one superstep; return its direction.
+
+        Args:
+            ghosts: Local ids of ghosts that sent.
+            counters: What was done is added to it.
+        """
+        if self._arrived is not None:
+            self._read_arrived(counters)
+            return "push"
+        sender_edges = self._local_sender_edges(ghosts)
+        direction = self.direction(sender_edges)
+        if direction == "push":
+            self._push(ghosts, sender_edges, counters)
+        else:
+            self._pull(ghosts, counters)
+        return direction
+
+    def direction(self, sender_edges: int) -> Direction:
+        """Choose the direction of the next superstep, to which vertices sent along so many local edges."""
+        state = self._state
+        return choose_direction(
+            sender_edges=sender_edges,
+            num_edges=state.subgraph.incoming.ends.size,
+            num_active=state.last.active,
+            num_vertices=state.subgraph.num_owned,
+            can_push=self.can_push and state.superstep > 0,
+            stops_early=self._stops_early,
+            forced=self._forced,
+        )
+
+    def commit(self) -> None:
+        """Make the records that were written readable, and empty the other outbox."""
+        state = self._state
+        state.swap_outboxes()
+        if self.kept is not None:
+            new = state.read
+            self.kept.store(new, state.senders, self._ranges, state.threads)
+            state.read = Outbox(new.sent, self.kept.records)
+            state.write = Outbox(state.write.sent, new.records)
+        if state.last.senders or state.subgraph.num_ghosts:
+            state.write.sent.fill(0)
+
+    def put(self, targets: NDArray[np.int64], messages: Arrays) -> None:
+        """Let the next superstep read messages, by local id, instead of records: those of an interpreter's log."""
+        self._arrived = targets, messages
+
+    @property
+    def has_arrived(self) -> bool:
+        """Whether the next superstep reads messages instead of records."""
+        return self._arrived is not None
+
+    @property
+    def _stops_early(self) -> bool:
+        return self._state.native.program.early_exit is not EarlyExit.NEVER
+
+    def _pull(self, ghosts: NDArray[np.int64], counters: Counters) -> None:
+        state = self._state
+        kept = self.kept if state.superstep > 0 else None
+        gather = self._gather_better(kept, ghosts) if kept else self._gather(ghosts.size)
+        for counts, total in state.threads.map(gather, self._ranges):
+            counters.add(counts, total)
+        state.senders = state.active = None
+
+    def _gather_better(self, kept: LastRecords, ghosts: NDArray[np.int64]) -> Callable[[Span], Any]:
+        state = self._state
+        name, bound = kept.pull(ghosts)
+        loop, arguments = state.loop(name), state.arguments()
+        zero, given = state.aggregates.identity, state.aggregates.given
+        arrays = (self._state.pull_edges, state.owned, state.fields, state.read.records, state.write)
+        return lambda span: loop(*span, arguments, *arrays, state.native.empty, bound, given, zero)
+
+    def _gather(self, num_ghosts_sent: int) -> Callable[[Span], Any]:
+        state = self._state
+        lists = state.program.consumption is Consumption.LISTED
+        loop = state.loop("gather_listed" if lists else "gather_combined")
+        sender_filter = self._sender_filter(num_ghosts_sent)
+        arguments, zero, given = state.arguments(), state.aggregates.identity, state.aggregates.given
+        reads_bits = sender_filter in (SENDERS_BITMAP, SENDERS_TEST_EACH)
+        bits = np.packbits(state.read.sent, bitorder="little") if reads_bits else state.read.sent[:0]
+        read = OutboxBitmap(bits, state.read.records)
+
+        def work(span: Span) -> Any:
+            combining = (state.native.empty, np.empty(int(PIECE), dtype=np.uint64))
+            buffers = (self._lists(span),) if lists else combining
+            return loop(
+                *span, arguments, state.pull_edges, state.owned, state.fields, read, state.write, *buffers,
+                sender_filter, given, zero,
+            )  # fmt: skip
+
+        return work
+
+    def _sender_filter(self, num_ghosts_sent: int) -> int:
+        last = self._state.last
+        return choose_sender_filter(
+            sent=last.senders + num_ghosts_sent,
+            could_send=self._could_send,
+            sent_edges=last.sent_edges,
+            num_edges=self._num_out_edges,
+            stops_early=self._stops_early,
+        )
+
+    def _lists(self, span: Span) -> Arrays:
+        """Return arrays that hold the messages of any one vertex of a range."""
+        offsets = self._state.subgraph.incoming.offsets
+        degrees = np.diff(offsets[int(span[0]) : int(span[1]) + 1])
+        longest = int(degrees.max()) if degrees.size else 0
+        return tuple(np.empty(longest, dtype=d) for d in self._state.program.message_dtypes)
+
+    def _push(self, ghosts: NDArray[np.int64], sender_edges: int, counters: Counters) -> None:
+        state = self._state
+        senders, inbox = state.last_senders(), state.open_inbox()
+        if ghosts.size:
+            senders = np.concatenate([senders, ghosts.astype(np.uint32)])
+        touched = self._scatter.run(
+            state.native, senders, sender_edges, state.arguments(), state.fields, state.read, inbox
+        )
+        state.compute_listed(touched, counters)
+
+    @cached_property
+    def _scatter(self) -> Scatter:
+        state = self._state
+        return Scatter(state.push_edges, state.owned, state.subgraph.num_owned, state.threads)
+
+    def _local_sender_edges(self, ghosts: NDArray[np.int64]) -> int:
+        """Count the edges from the last senders into this partition; all edges where the senders are too many."""
+        state = self._state
+        last, subgraph = state.last, state.subgraph
+        if state.exchange.size == 1:
+            return last.sent_edges
+        if not self.can_push or state.superstep == 0 or last.senders * 4 > subgraph.num_owned:
+            return subgraph.incoming.ends.size
+        offsets = subgraph.pushed.offsets
+        senders = np.concatenate([state.last_senders().astype(np.int64), ghosts])
+        return int((offsets[senders + 1] - offsets[senders]).sum())
+
+    def _read_arrived(self, counters: Counters) -> None:
+        """Compute from messages instead of records, in the first superstep after an interpreter's."""
+        assert self._arrived is not None
+        (targets, messages), self._arrived = self._arrived, None
+        state = self._state
+        arguments, n = state.arguments(), state.subgraph.num_owned
+        if state.program.consumption is not Consumption.LISTED:
+            touched = combine_into(state.open_inbox(), state.native, targets, messages, arguments)
+            state.compute_listed([touched], counters)
+            return
+        lists = list_by_target(targets, messages, n)
+        _, (ran, active, _, _), total = state.loop("compute_direct")(
+            np.uint64(0), np.uint64(n), arguments, state.owned, state.fields, lists, state.native.empty, state.write,
+            new_queue(0, state.program.message_dtypes), state.aggregates.given, state.aggregates.identity,
+        )  # fmt: skip
+        senders = np.flatnonzero(state.write.sent[:n])
+        sent_edges = int(state.subgraph.out_degrees[senders].sum(dtype=np.int64))
+        counters.add((ran, active, senders.size, sent_edges), total)
+        state.senders = state.active = None

@@ -1,0 +1,201 @@
+"""What a run keeps of one partition on CPU cores, and what every way of computing a superstep shares."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.compiler.cpu.native import NativeProgram
+from sigps.compiler.cpu.rows import rows
+from sigps.device.cpu import Threads
+from sigps.engine.aggregates import Aggregates
+from sigps.engine.counters import Counters
+from sigps.engine.cpu.work import split_list, walked_edges, with_marks
+from sigps.engine.exchange import Exchange
+from sigps.engine.partition.edge_states import EdgeStates, check_names
+from sigps.engine.partition.subgraph import Subgraph, columns_of
+from sigps.kernels.cpu.arguments import (
+    ACTIVE,
+    HALTED,
+    RETIRED,
+    UNLISTED,
+    Edges,
+    Inbox,
+    LoopArguments,
+    OwnedVertices,
+    VertexFields,
+)
+
+__all__ = ["RunState"]
+
+_NONE = np.empty(0, dtype=np.uint32)
+
+
+class RunState:
+    """States, outboxes and inboxes of a partition, between two supersteps and within one.
+
+    Args:
+        native: The program, compiled for the CPU.
+        params: The values of its parameters, in its order.
+        subgraph: The partition.
+        exchange: The way to the other partitions.
+        threads: Threads that run the loops.
+        deterministic: Whether floating-point results must not depend on the number of ranks and threads.
+
+    Attributes:
+        native: The variant of the program whose loops run: the program, or what was proved to be the same.
+        superstep: The next one.
+        fields: Status and states, [num_owned] each.
+        read: The outbox of the last superstep's senders, [num_owned + num_ghosts].
+        write: The outbox of the next superstep's.
+        last: What the last superstep did here.
+        senders: Owned vertices that sent last; None while they are known by `read.sent` alone.
+        active: Active vertices as a list; None while they are known by their status alone.
+        pull_edges: In-edges by target, with the columns that messages read.
+        edge_states: What is kept on edges; None where nothing is.
+    """
+
+    def __init__(
+        self,
+        native: NativeProgram,
+        params: tuple[Any, ...],
+        subgraph: Subgraph,
+        exchange: Exchange,
+        threads: Threads,
+        deterministic: bool,
+    ) -> None:
+        program, n = native.program, subgraph.num_owned
+        self.native, self.program, self.params = native, program, params
+        self.subgraph, self.exchange, self.threads = subgraph, exchange, threads
+        self.deterministic = deterministic
+        self.superstep = 0
+        self.aggregates = Aggregates(program.aggregators, deterministic, n)
+        initial = zip(program.states, program.state_dtypes, strict=True)
+        states = tuple(np.full(n, field.default, dtype=dtype) for field, dtype in initial)
+        self.fields = VertexFields(np.full(n, ACTIVE, dtype=np.uint8), states)
+        num_records = n + subgraph.num_ghosts
+        self.read, self.write = native.outbox(num_records), native.outbox(num_records)
+        self.last = Counters(active=n)
+        self.senders: NDArray[np.uint32] | None = None
+        self.active: NDArray[np.uint32] | None = None
+        edges = subgraph.incoming
+        self.pull_edges = Edges(edges.offsets, edges.ends, columns_of(edges, program.edge_columns))
+        self.edge_states = _edge_states(self)
+        walked = walked_edges(program, subgraph, self.edge_states)
+        self.owned_by_all = OwnedVertices(
+            subgraph.ids, subgraph.incoming.offsets, subgraph.out_degrees, walked
+        )
+        self._of_thread = threading.local()
+
+    @property
+    def owned(self) -> OwnedVertices:
+        """What loops read of owned vertices; where rows of neighbours are walked, with this thread's marks."""
+        if not self.program.reads_neighbors:
+            return self.owned_by_all
+        if not hasattr(self._of_thread, "owned"):
+            walked = with_marks(self.owned_by_all.walked, self.subgraph)
+            self._of_thread.owned = self.owned_by_all._replace(walked=walked)
+        owned: OwnedVertices = self._of_thread.owned
+        return owned
+
+    @cached_property
+    def push_edges(self) -> Edges:
+        """In-edges by source, owned and ghosts; laid out at the first use."""
+        edges = self.subgraph.pushed
+        return Edges(edges.offsets, edges.ends, columns_of(edges, self.program.edge_columns))
+
+    @cached_property
+    def inbox(self) -> Inbox:
+        """Messages combined at their targets, [num_owned]."""
+        n = self.subgraph.num_owned
+        return Inbox(np.zeros(n, dtype=np.uint8), rows(self.native.slots, n))
+
+    def arguments(self) -> LoopArguments:
+        """Return what compute() reads of the run in this superstep."""
+        sizes = self.subgraph.num_vertices, self.subgraph.num_edges
+        return LoopArguments(self.superstep, *sizes, self.params, self.aggregates.values)
+
+    def loop(self, name: str) -> Callable[..., Any]:
+        """Return a compiled loop of the variant at hand."""
+        return self.native.loop(name, self.deterministic)
+
+    def last_senders(self) -> NDArray[np.uint32]:
+        """Return the owned vertices that sent last, ascending where they were not listed. O(num_owned) then."""
+        if self.senders is None:
+            sent = self.read.sent[: self.subgraph.num_owned].view(np.bool_)
+            self.senders = np.flatnonzero(sent).astype(np.uint32)
+        return self.senders
+
+    def open_inbox(self) -> Inbox:
+        """Return the inboxes, empty, with all active vertices listed. O(num_owned) unless a push came before."""
+        if self.active is None:
+            np.multiply(self.fields.status != HALTED, UNLISTED, out=self.inbox.state)
+            self.active = _NONE
+            if self.last.active:
+                self.active = np.flatnonzero(self.fields.status == ACTIVE).astype(np.uint32)
+        return self.inbox
+
+    def compute_listed(self, touched: list[NDArray[np.uint32]], counters: Counters) -> None:
+        """Run the vertices whose inbox was filled, and those that are active; list who sent and stays active."""
+        assert self.active is not None
+        parts = [
+            part
+            for whole in (np.concatenate([_NONE, *touched]), self.active)
+            for part in split_list(whole, self.threads.count, is_heavy=self.program.reads_neighbors)
+        ]
+        results = self.compute_lists(parts)
+        for counts, total, _, _ in results:
+            counters.add(counts, total)
+        self.senders = np.concatenate([_NONE, *[r[2] for r in results]])
+        self.active = np.concatenate([_NONE, *[r[3] for r in results]])
+
+    def compute_lists(self, lists: list[NDArray[np.uint32]]) -> list[Any]:
+        """Run lists of vertices; return of each the counts, totals, new senders and who stays active."""
+        loop, arguments = self.loop("compute_listed"), self.arguments()
+        zero, given = self.aggregates.identity, self.aggregates.given
+
+        def work(vertices: NDArray[np.uint32]) -> Any:
+            senders, active = np.empty_like(vertices), np.empty_like(vertices)
+            counts, total = loop(
+                vertices, arguments, self.owned, self.fields, self.inbox, self.native.empty, self.write, given, zero,
+                senders, active,
+            )  # fmt: skip
+            return counts, total, senders[: counts[2]], active[: counts[1]]
+
+        return self.threads.map(work, lists)
+
+    def swap_outboxes(self) -> None:
+        """Make what was written readable; nothing is written yet."""
+        self.read, self.write = self.write, self.read
+
+    def num_active(self) -> int:
+        """Count active vertices. O(num_owned)."""
+        return int(np.count_nonzero(self.fields.status == ACTIVE))
+
+    def num_left(self) -> int:
+        """Count vertices that have not retired. O(num_owned)."""
+        return int(np.count_nonzero(self.fields.status != RETIRED))
+
+    def wake_all(self) -> None:
+        """Make all halted vertices active."""
+        status = self.fields.status
+        status[status == HALTED] = ACTIVE
+        self.last.active = self.num_active()
+        self.active = None
+
+
+def _edge_states(state: RunState) -> EdgeStates | None:
+    program, edges = state.program, state.subgraph.outgoing
+    if not program.reads_edge_links:
+        return None
+    assert edges is not None
+    check_names(program.edge_states, edges.columns)
+    rows_of_neighbors = state.subgraph.neighbor_rows
+    return EdgeStates(
+        program.edge_states, program.edge_state_dtypes, edges.ends.size, rows_of_neighbors, state.exchange
+    )
