@@ -1,6 +1,6 @@
 """Breadth-first search: each vertex's distance in edges from a source, and a parent one step nearer.
 
-Superstep s finds the vertices at level s: they hear from level s - 1, tell their neighbours, and retire, so no
+Superstep s finds the vertices at level s: they receive from level s - 1, send to their neighbours, and retire, so no
 edge into a found vertex is looked at again. Of several possible parents the one with the smallest id is taken,
 which makes the answer unique.
 
@@ -25,7 +25,7 @@ class BFS(Vertex, message=VertexId):
     parent: State[VertexId] = -1
 
     def compute(self, messages):
-        """Take the first level heard of, pass it on, and retire."""
+        """Take the first level received, send it on, and retire."""
         if self.superstep == 0 and self.id == self.source:
             self.level = 0
             self.parent = self.id

@@ -1,7 +1,7 @@
 """Dense neighbourhoods by triangulation and binary search: the bounds of `TriDN` in far fewer supersteps.
 
-A bound that does not hold falls at once to the largest that does, which is found by halving: the more is asked of the
-triangles on an edge, the fewer of them there are.
+A bound that does not hold falls at once to the largest that does, which is found by halving: the higher a bound,
+the fewer triangles on an edge support it.
 
     bound(u, v) = max { k : |{ w : bound(u, w) >= k, bound(v, w) >= k }| >= k },   w a common neighbour of u and v
 
@@ -28,33 +28,33 @@ class BiTriDN(Vertex, message=bool, directed=False):
     density: State[int] = 0
 
     def compute(self, messages):
-        """Let the bounds fall that do not hold, and tell the neighbours, who look at theirs."""
+        """Let the bounds fall that do not hold, and send to the neighbours, which check theirs."""
         fell = self.lower_bounds()
         if fell:
             self.send_to_neighbors(True)
         self.vote_to_halt()
 
     def lower_bounds(self):
-        """Let each bound of this vertex's edges fall to the largest that holds; tell whether any did."""
+        """Let each bound of this vertex's edges fall to the largest that holds; return whether any did."""
         fell = self.superstep == 0
         self.density = 0
         for edge in self.out_edges:
             if edge.target != self.id and self.superstep == 0:
                 edge.bound = sum(1 for one, other in self.common_neighbors(edge))
             elif edge.bound > 0:
-                low, high, asked = 0, edge.bound, edge.bound  # most bounds hold
+                low, high, tried = 0, edge.bound, edge.bound  # most bounds hold
                 while low < high:
                     holding = 0
                     for one, other in self.common_neighbors(edge):
-                        if one.bound >= asked and other.bound >= asked:
+                        if one.bound >= tried and other.bound >= tried:
                             holding += 1
-                            if holding == asked:
+                            if holding == tried:
                                 break
-                    if holding == asked:
-                        low = asked
+                    if holding == tried:
+                        low = tried
                     else:
-                        high = asked - 1
-                    asked = (low + high + 1) // 2
+                        high = tried - 1
+                    tried = (low + high + 1) // 2
                 if low < edge.bound:
                     edge.bound = low
                     fell = True

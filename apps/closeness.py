@@ -34,7 +34,7 @@ class Closeness(SourceBySource, message=bool):
     is_found: State[bool] = False
 
     def compute(self, messages):
-        """Be found once in each search, and tell the neighbours."""
+        """Be found once in each search, and send to the neighbours."""
         if self.depth < 0:
             self.is_found = False
             self.line_up()

@@ -29,7 +29,7 @@ BOUND, SPREAD = range(2)
 
 
 class Claim(NamedTuple):
-    """What one end of an edge tells the other: the edge's bound, the largest density it knows of, the smallest id."""
+    """What one end of an edge sends the other: the edge's bound, the largest density received, the smallest id."""
 
     bound: int
     most: int
@@ -45,7 +45,7 @@ class DNGraphs(BiTriDN, message=Claim):
     phase: Shared[int] = BOUND
 
     def compute(self, messages):
-        """Lower bounds until all hold; then take what comes along edges of the vertex's own density, and tell it."""
+        """Lower bounds until all hold; then take what comes along edges of the vertex's own density, and send it."""
         if self.phase == BOUND:
             fell = self.lower_bounds()
             if fell:

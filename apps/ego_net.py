@@ -1,8 +1,8 @@
-"""The ego network of a vertex: who is at most `hops` edges away from it, and all edges among these.
+"""The ego network of a vertex: the vertices at most `hops` edges away from it, and all edges among these.
 
-Who is found marks its edges and tells its neighbours. Of a vertex found before the last hop all neighbours are inside;
-those on the rim look one superstep later which of their edges the other ends have marked. `result.edges["inside"]` is
-the answer; the aggregators `vertices` and `edges` count.
+A vertex that is found marks its edges and sends to its neighbours. Of a vertex found before the last hop all neighbours
+are inside; those on the rim look one superstep later which of their edges the other ends have marked.
+`result.edges["inside"]` is the answer; the aggregators `vertices` and `edges` count.
 
     hop(v) = length of a shortest path between source and v, if that is at most hops
     inside(u, v) = hop(u) >= 0 and hop(v) >= 0,   (u, v) an edge

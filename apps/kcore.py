@@ -1,9 +1,9 @@
 """Core numbers: how dense a part of the graph each vertex belongs to.
 
 The k-core is the largest part of the graph in which every vertex has at least k neighbours; a vertex's core number
-is the largest k whose core it is in. Round by round, those go that have too few neighbours left for more than the
-core at hand, and when none went, the core at hand becomes the lowest number of neighbours that anyone has left.
-Who has many more left sleeps, until neighbours go or the core at hand comes within reach.
+is the largest k whose core it is in. Round by round, those vertices go that have too few neighbours left for more
+than the core at hand, and when none went, the core at hand becomes the lowest number of neighbours left to a vertex.
+One with many more left sleeps, until neighbours go or the core at hand comes within reach.
 
     left(v) = |{ (u, v) an edge : u has not gone }|,   core(v) = max { min { left(u) : u } in a round until v goes }
 
@@ -11,7 +11,7 @@ The graph is taken as undirected; each parallel edge is a neighbour, a loop is n
 each core that is not empty, at most twice the number of vertices and some hundreds on skewed graphs, and one or two
 each time that all are woken: no more often than the highest degree has bits. Edges are crossed once.
 
-A core number is known when its vertex goes; a run that is cut off leaves 0 to whoever has not gone.
+A core number is known when its vertex goes; a run that is cut off leaves 0 to vertices that have not gone.
 
 V. Batagelj, M. Zaversnik, "An O(m) algorithm for cores decomposition of networks", 2003.
 
@@ -41,7 +41,7 @@ class KCore(Vertex, message=int, directed=False):
             self.lowest += self.left
         else:
             self.left -= sum(messages)
-            # Who goes says so too, until all have heard; who sleeps says no more than what is within reach.
+            # One that goes contributes too, until all have received; one that sleeps at most what is within reach.
             self.lowest += max(min(self.left, self.reach), self.lowest)
             if self.left <= self.lowest:
                 self.core = self.lowest
@@ -53,6 +53,6 @@ class KCore(Vertex, message=int, directed=False):
                 self.vote_to_halt()
 
     def next_phase(self):
-        """Reach further: nobody within reach is left, so who is left has more neighbours than that."""
+        """Reach further: no vertex within reach is left, so those left have more neighbours than that."""
         self.reach = 2 * self.lowest + 4
         self.wake_all()

@@ -1,6 +1,6 @@
-"""The neighbourhood of a vertex: who is at most `hops` edges away, how far, and how many they are.
+"""The neighbourhood of a vertex: the vertices at most `hops` edges away, how far, and how many.
 
-Superstep s finds those s edges away; each tells its neighbours once and retires, so no edge into it is looked at
+Superstep s finds those s edges away; each sends to its neighbours once and retires, so no edge into it is looked at
 again. `result.aggregators["size"]` is the number of vertices found, the source among them.
 
     hop(v) = length of a shortest path from source to v, if that is at most hops
@@ -29,7 +29,7 @@ class KHop(Vertex, message=bool):
     size = Aggregator.sum(int, persistent=True)
 
     def compute(self, messages):
-        """Be found, and tell the neighbours unless this is the last hop."""
+        """Be found, and send to the neighbours unless this is the last hop."""
         if messages or (self.superstep == 0 and self.id == self.source):
             self.hop = self.superstep
             self.size += 1

@@ -1,8 +1,8 @@
 """Label groups: labels propagate until they rest, and what hangs together under one label is a group.
 
-A label may end in places that no path within it connects, so labels alone are no groups. When `LabelPropagation`, whose
-page says how labels are found, has come to rest, vertices tell each other their labels, and the smallest id goes along
-edges inside. `inside` counts a vertex's edges into its own group, so it tells how dense a group of n vertices is.
+Vertices with one label may be connected by no path within it, so labels alone are no groups. When `LabelPropagation`
+(whose page says how labels are found) has come to rest, vertices send each other their labels, and the smallest id
+spreads along edges inside. `inside` counts a vertex's edges into its own group.
 
     group(v) = min { u : a path of vertices with label(v) connects u and v }
     inside(v) = |{ (u, v) an edge : u != v, label(u) = label(v) }|
@@ -36,7 +36,7 @@ class LabelGroups(LabelPropagation):
     propagate = LabelPropagation.compute
 
     def compute(self, messages):
-        """Propagate labels until they rest; then tell them, and take a smaller id of the same label."""
+        """Propagate labels until they rest; then send them, and take a smaller id of the same label."""
         if self.begins == 0:
             self.propagate(messages)
         else:

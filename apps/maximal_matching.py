@@ -1,13 +1,13 @@
 """Maximal matching: edges of which no two share a vertex, and to which none can be added.
 
 Every edge has a priority, drawn by a hash of its two ends and `seed`. In even supersteps free vertices offer
-themselves to all neighbours; in odd ones each picks the offer that comes first, and tells that neighbour. Two that
-picked each other are mates, and go; who has no free neighbour left goes alone. The matching is the one that going
+themselves to all neighbours; in odd ones each picks the offer that comes first, and answers that neighbour. Two that
+picked each other are mates, and retire; so does a vertex without a free neighbour. The matching is the one that going
 through the edges in order of priority gives, so it is unique for each seed.
 
     mate(v) = u  if (u, v) is an edge, and none before it that shares an end with it makes mates
 
-The graph is taken as undirected, and need not be bipartite; loops match nobody, parallel edges are one. 2 supersteps
+The graph is taken as undirected, and need not be bipartite; loops match no vertex, parallel edges are one. 2 supersteps
 a round; O(log n) rounds are expected.
 
 A. Israeli, A. Itai, "A fast and simple randomized parallel algorithm for maximal matching", Information Processing

@@ -34,7 +34,7 @@ class Radius(SourceBySource, message=bool):
     diameter = Aggregator.max(int)
 
     def compute(self, messages):
-        """Be found once in each search, and tell the neighbours; between searches, say what is known."""
+        """Be found once in each search, and send to the neighbours; between searches, contribute what was found."""
         if self.depth < 0:
             self.is_found = False
             self.line_up()

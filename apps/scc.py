@@ -42,16 +42,16 @@ class SCC(Vertex, message=Word, both_ways=True):
     begins: Shared[int] = 0
 
     def compute(self, messages):
-        """Take a smaller colour, or count the edges that are left; tell it, or that this vertex goes."""
+        """Take a smaller colour, or count the edges that are left; send it, or that this vertex goes."""
         ins, outs = sum(m.ins for m in messages), sum(m.outs for m in messages)
         lowest = min((m.colour for m in messages), default=self.component)
         found = max((m.colour for m in messages if m.outs), default=self.component)  # none is above its own
         goes = False
         if self.phase == FORWARD:
-            tells = self.superstep == self.begins or lowest < self.component
+            sends = self.superstep == self.begins or lowest < self.component
             self.component = min(self.component, lowest)
         else:
-            # In superstep 0 all tell, to be counted.
+            # In superstep 0 all send, to be counted.
             self.ins = ins if self.superstep == 1 else self.ins - ins
             self.outs = outs if self.superstep == 1 else self.outs - outs
             if self.phase == TRIM:
@@ -59,8 +59,8 @@ class SCC(Vertex, message=Word, both_ways=True):
                 goes = self.ins == 0 or self.outs == 0
             else:
                 goes = self.component == self.id or (outs > 0 and found == self.component)
-            tells = goes or self.superstep == 0
-        if tells:
+            sends = goes or self.superstep == 0
+        if sends:
             for edge in self.out_edges:
                 if edge.target != self.id and (edge.leads_out or self.phase != FORWARD):
                     self.send(edge, Word(self.component, edge.leads_out, edge.leads_in))
@@ -70,7 +70,7 @@ class SCC(Vertex, message=Word, both_ways=True):
             self.vote_to_halt()
 
     def next_phase(self):
-        """Go on when nobody has anything to tell; when all have gone nobody wakes, and the run ends."""
+        """Go on when no vertex has anything to send; when all have gone none wakes, and the run ends."""
         self.phase = (self.phase + 1) % 3
         self.begins = self.superstep + 1
         self.wake_all()

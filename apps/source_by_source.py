@@ -39,7 +39,7 @@ class SourceBySource(Vertex, directed=False):
         return self.samples if 0 < self.samples < self.num_vertices else self.num_vertices
 
     def master(self):
-        """Begin a search, or go on with it; after the last one nobody wakes, and the run ends."""
+        """Begin a search, or go on with it; after the last one no vertex wakes, and the run ends."""
         if self.depth < 0:
             self.num_searches, self.source, self.depth = self.num_searches + 1, self.lowest, 0
         elif self.spreads:

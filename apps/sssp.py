@@ -1,6 +1,6 @@
 """Single-source shortest paths: distances by relaxation in supersteps, and the tree of parents.
 
-A vertex whose distance fell tells its neighbours the way through it. Weights must not be negative on a cycle;
+A vertex whose distance fell sends its neighbours the way through it. Weights must not be negative on a cycle;
 without weights every edge counts 1. Of equally short paths one with the fewest edges is taken, and of the
 last vertices before the end of such paths the one with the smallest id, which makes the answer unique.
 

@@ -19,7 +19,7 @@ class TriDN(BiTriDN):
     """The bound of each edge, and the largest of each vertex's edges."""
 
     def lower_bounds(self):
-        """Let each bound of this vertex's edges fall by one if it does not hold; tell whether any did."""
+        """Let each bound of this vertex's edges fall by one if it does not hold; return whether any did."""
         fell = self.superstep == 0
         self.density = 0
         for edge in self.out_edges:

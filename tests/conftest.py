@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import app_judges
 import pytest
 from battery import BATTERY, Sample
 from covering import quick_items
@@ -22,6 +23,12 @@ from sigps.errors import DeviceError
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--quick`, which `scripts/test --quick` gives."""
     parser.addoption("--quick", action="store_true", help="each feature once: see CONTRIBUTING.md")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let apps be interpreted only under `--quick`; what compiles is tested with programs made for it."""
+    if config.getoption("--quick"):
+        app_judges.RUNS[:] = app_judges.QUICK_RUNS
 
 
 @pytest.hookimpl(trylast=True)  # after `-m` and `-k`, so that what they leave is covered

@@ -8,7 +8,7 @@
 //                                     aggregator stands, and its C++ type
 //
 // A row is read and written as the words that it has in abi.cuh, so that the
-// compiler knows that the kernel speaks of the same memory.
+// compiler sees that the kernel uses the same memory.
 
 #include "abi.cuh"
 
@@ -88,7 +88,7 @@ __device__ void sigps_fold(void *total, const void *given) {
 
 #elif BY_HAND_BFS
 // level(source) = 0, level(v) = 1 + min { level(u) }: the superstep is the
-// level, so only whoever is found writes anything.
+// level, so only a vertex that is found writes.
 //
 // Slots are the smallest parent's id; the record is empty.
 

@@ -1,10 +1,10 @@
 // Appended to kernels/lease.cu by crossing.py: what GPUs do between supersteps,
 // again and again, and how long that takes.
 
-// All GPUs meet: counters of all blocks, one barrier, every rank tells every
-// other. As end_superstep() after a push.
+// The inter-GPU barrier: counters of all blocks, one barrier of the grid, a
+// report from every rank to every other. As end_superstep() after a push.
 extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
-    run_meetings(const __grid_constant__ Lease lease, uint32_t count,
+    run_barriers(const __grid_constant__ Lease lease, uint32_t count,
                  uint64_t *time) {
   __shared__ Plan plan;
   __shared__ Together together;
@@ -25,7 +25,7 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
     *time = nanoseconds() - began;
 }
 
-// Records and bits of everybody who sent to the superstep at hand go to all
+// Records and bits of all vertices that sent to this superstep go to all
 // that have ghosts of them.
 extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
     run_publishing(const __grid_constant__ Lease lease, uint32_t count,

@@ -1,4 +1,4 @@
-"""What GPUs do between supersteps, by itself: how long they take to meet, and how fast records cross.
+"""What GPUs do between supersteps, by itself: how long the inter-GPU barrier takes, and how fast records cross.
 
 The kernels are those of a run (`kernels/lease.cu`), with `crossing.cu` behind them; they work on a run's own memory,
 between its first supersteps and its last. The memory that peers write to is what copies are timed on, too.
@@ -25,14 +25,14 @@ from sigps.kernels import cuda as kernels
 
 __all__ = ["time_crossing"]
 
-MEETINGS, SWEEPS, COPIES = 2000, 20, 20
+BARRIERS, SWEEPS, COPIES = 2000, 20, 20
 
 
 def time_crossing(program: sigps.Vertex, graph: sigps.Graph, group: Group) -> dict[str, float]:
     """Run a program that has every vertex send in superstep 1, and time what crosses after that. Collective.
 
     Returns:
-        `meeting`: seconds in which all GPUs meet once. `crossing`: seconds in which the records of a dense superstep
+        `barrier`: seconds of one inter-GPU barrier. `crossing`: seconds in which the records of a dense superstep
         reach all ghosts. `published` and `copied`: bytes a second that leave the slowest GPU then, and as plain
         copies to the next GPU, all GPUs at a time.
     """
@@ -81,11 +81,11 @@ def _timed(engine: GpuPeerEngine, group: Group) -> dict[str, float]:
         nanoseconds, published = time.tolist()
         return max(group.all_gather(nanoseconds * 1e-9 / count)), published // count
 
-    meeting, _ = launched("run_meetings", MEETINGS)
+    barrier, _ = launched("run_barriers", BARRIERS)
     seconds, num_published = launched("run_publishing", SWEEPS)
     num_bytes = num_published * variant.record_bytes + int(sum(h.size for h in engine._subgraph.halo)) / 8
     return {
-        "meeting": meeting,
+        "barrier": barrier,
         "crossing": seconds,
         "published": min(group.all_gather(num_bytes / seconds)),
         "copied": min(group.all_gather(_copied(engine, group))),
@@ -96,7 +96,7 @@ def _copied(engine: GpuPeerEngine, group: Group) -> float:
     """Return bytes a second of copies into the next rank's memory: of a part that its run has no use for now."""
     import cupy
 
-    windows = peer_buffers(engine._exchange)
+    buffers = peer_buffers(engine._exchange)
     memory, parity = engine._memory, engine.superstep & 1
     name = f"records{1 - parity}"  # what is written next
     own = memory.array(name, np.uint8)
@@ -109,7 +109,7 @@ def _copied(engine: GpuPeerEngine, group: Group) -> float:
         group.barrier()
         events[0].record()
         for _ in range(COPIES):
-            to = windows.addresses[peer] + offsets[peer]
+            to = buffers.addresses[peer] + offsets[peer]
             runtime.memcpyAsync(to, own.data.ptr, size, runtime.memcpyDeviceToDevice, stream.ptr)
         events[1].record()
         stream.synchronize()

@@ -30,7 +30,7 @@ def machine_facts(*packages: str) -> dict[str, Any]:
 
 
 def driver_version() -> str:
-    """Return the NVIDIA driver's own version, as in 580.159; empty where nothing tells it."""
+    """Return the NVIDIA driver's own version, as in 580.159; empty where it is not known."""
     ask = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader", "--id=0"]
     try:
         return subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()

@@ -20,7 +20,7 @@ from measuring import Table, check
 
 import sigps
 from sigps.apps import BFS, SSSP, WCC, KCore
-from sigps.engine.cpu import engine as in_memory
+from sigps.engine.cpu import engine as cpu_engine
 
 
 def main() -> None:
@@ -51,7 +51,7 @@ def measure(
         began = time.perf_counter()
         result = sigps.run(program, graph, device="cpu", threads=given.threads)
         fused.append(time.perf_counter() - began)
-        with mock.patch.object(in_memory, "most_work_alone", return_value=-1):
+        with mock.patch.object(cpu_engine, "most_work_alone", return_value=-1):
             began = time.perf_counter()
             other = sigps.run(program, graph, device="cpu", threads=given.threads)
             one_by_one.append(time.perf_counter() - began)

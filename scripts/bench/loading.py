@@ -5,7 +5,7 @@
 Each measurement runs in a process of its own, so that its peak memory is its own. NumPy, Arrow and Numba are
 imported before it begins: what libraries take does not grow with a graph, and a program that runs needs them
 anyway. What loading itself imports counts. Of a compressed file, what decompressing alone takes is given
-beside the peak: an .xz made with -9 needs a dictionary as long as its text, up to 64 MiB, whoever reads it.
+beside the peak: an .xz made with -9 needs a dictionary as long as its text, up to 64 MiB, in every reader.
 
 Writes a JSON file to `scripts/bench/results/` and prints a table. The text files are made in a temporary
 folder; further files, as small compressed ones, can be named.
@@ -114,7 +114,7 @@ def alone(what: str, path: Path) -> dict[str, Any]:
 
 
 def measure(what: str, path: str) -> dict[str, Any]:
-    """Do one thing and tell its time, its peak memory over the start, and the graph's size."""
+    """Do one thing and return its time, its peak memory over the start, and the graph's size."""
     import numba  # noqa: F401 - its memory is not the graph's
     import numpy as np  # noqa: F401
     import pyarrow.csv  # noqa: F401

@@ -17,7 +17,7 @@ __all__ = ["Case", "Table", "WrongAnswer", "check", "kept_or_made", "median_and_
 
 
 class WrongAnswer(Exception):  # noqa: N818
-    """What was timed is not what was asked for, so its time is not reported."""
+    """What was timed did not give the expected result, so its time is not reported."""
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@
     mpirun -n 2 python scripts/bench/multi_gpu.py --scales 24 --against one.json --output two.json
 
 Graphs are resident and code is compiled. A run is timed from a barrier to a barrier of all ranks; a
-superstep of PageRank, and of a path, in which one vertex runs and all GPUs meet, is timed by the device.
-Times are medians of `--repeats`. Levels of the path and the grid are compared with what they must be, and
-PageRank must add up to 1; searches and components of Kronecker graphs are compared by the tests, not here.
+superstep of PageRank, and of a path, in which one vertex runs and all GPUs pass the inter-GPU barrier, is timed
+by the device. Times are medians of `--repeats`. Levels of the path and the grid are compared with what they must be,
+and PageRank must add up to 1; searches and components of Kronecker graphs are compared by the tests, not here.
 Rank 0 prints, and writes the JSON file anew with each row.
 """
 
@@ -130,9 +130,9 @@ def measure_kronecker(graph: sigps.Graph, name: str, table: Table, repeats: int)
 
 
 def measure_crossing(graph: sigps.Graph, name: str, table: Table) -> None:
-    """Time what GPUs do between supersteps: they meet, and records of a dense superstep cross."""
+    """Time what GPUs do between supersteps: the inter-GPU barrier, and the records of a dense superstep."""
     found = time_crossing(PageRank(iterations=4), graph, GROUP)
-    table.add("GPUs meet, with counters", name, found["meeting"])
+    table.add("inter-GPU barrier, with counters", name, found["barrier"])
     speeds = {f"{way}_gb_s": round(found[way] / 1e9, 1) for way in ("published", "copied")}
     share = round(found["published"] / found["copied"], 3)
     table.add("halo of PageRank", name, found["crossing"], **speeds, share=share)

@@ -10,7 +10,7 @@ of another part, and records that cross. Three rules say where the edge from u t
                     what came together within columns
     hubs mirrored   with u's owner if v has many edges, and sums cross; otherwise with v's owner
 
-Where sums cross, ranks meet twice a superstep. The time is that of PageRank's superstep in single precision,
+Where sums cross, ranks exchange twice a superstep. The time is that of PageRank's superstep in single precision,
 predicted by `sigps.cli.plan.prediction` for NVIDIA H200, not measured; that sums have to be combined is not in it.
 Seconds to partition are measured, once. The 2-D layout and mirrored hubs begin with the parts of `edges`. Writes a
 JSON file to `scripts/bench/results/` anew with each row, and prints the rows. Graphs are taken as undirected.
@@ -138,16 +138,16 @@ def distinct(rows: Ints, parts: Ints, num_rows: int, num_parts: int) -> tuple[In
 def add_pairs(matrix: NDArray[np.int64], begins: Ints, ends: Ints) -> None:
     """Add one at each pair of parts."""
     size = matrix.shape[0]
-    places = begins.astype(np.int64) * size + ends
-    matrix += np.bincount(places, minlength=size * size).reshape(size, size)
+    cells = begins.astype(np.int64) * size + ends
+    matrix += np.bincount(cells, minlength=size * size).reshape(size, size)
 
 
-def predict(found: Counts, num_parts: int, *, meetings: int = 1) -> float:
+def predict(found: Counts, num_parts: int, *, exchanges: int = 1) -> float:
     """Predict the seconds of a superstep."""
     most = (int(counts.max()) for counts in (found.vertices, found.edges, found.foreign))
     part = PartitionSize(*most, found.most_crossing)
     device = h200()
-    return dense_seconds(part, PAGERANK, device, num_parts) + (meetings - 1) * device.latency(num_parts)
+    return dense_seconds(part, PAGERANK, device, num_parts) + (exchanges - 1) * device.latency(num_parts)
 
 
 class Table:
@@ -175,7 +175,7 @@ class Table:
         print(f"{layout:20} {parts:>5} not run: {why}", flush=True)
 
     def add(
-        self, graph: str, layout: str, found: Counts, seconds: float, *, meetings: int = 1, **more: Any
+        self, graph: str, layout: str, found: Counts, seconds: float, *, exchanges: int = 1, **more: Any
     ) -> None:
         """Keep one way to divide a graph."""
         num_parts = found.edges.size
@@ -187,8 +187,8 @@ class Table:
             "foreign_share": round(float(found.foreign.sum() / found.edges.sum()), 4),
             "records_crossing": int(found.crossing.sum()),
             "records_of_largest_part": found.most_crossing,
-            "meetings": meetings,
-            "predicted_ms": round(predict(found, num_parts, meetings=meetings) * 1e3, 4),
+            "exchanges": exchanges,
+            "predicted_ms": round(predict(found, num_parts, exchanges=exchanges) * 1e3, 4),
             "partitioning_seconds": round(seconds, 2),
             **more,
         }
@@ -229,13 +229,13 @@ def compare(graph: sigps.Graph, name: str, num_parts: int, table: Table, given: 
             base, base_seconds = owners, seconds
     if num_parts > 2:  # two parts are one row, which is 1-D
         grid = count(graph, base, num_parts, by_grid(num_parts), none)
-        table.add(name, "2-D", grid, base_seconds, meetings=2)
+        table.add(name, "2-D", grid, base_seconds, exchanges=2)
     for degree in given.hubs:
         hubs = np.diff(graph.offsets) > np.uint64(degree)
         if hubs.any():
             found = count(graph, base, num_parts, by_target_unless_hub, hubs)
             layout = f"hubs over {degree}"
-            table.add(name, layout, found, base_seconds, meetings=2, hubs=int(hubs.sum()))
+            table.add(name, layout, found, base_seconds, exchanges=2, hubs=int(hubs.sum()))
 
 
 def graphs(given: argparse.Namespace) -> Iterator[tuple[str, sigps.Graph]]:

@@ -23,7 +23,7 @@ NAME = "cuGraph"
 
 POOL_BYTES = 1 << 35
 NEVER = 1e-30
-"""A tolerance that single precision does not reach, so that every iteration asked for is done."""
+"""A tolerance that single precision does not reach, so that all iterations are done."""
 
 FEW, MANY = 10, 60
 

@@ -3,7 +3,7 @@
     python scripts/bench/schedules.py
     python scripts/bench/schedules.py --device cuda --scales 22 --grid 2000
 
-Three ways: `vertex` is a run as anybody starts it, with all that the compiler derived; `vertex, pulled` takes the
+Three ways: `vertex` is a default run, with all that the compiler derived; `vertex, pulled` takes the
 vertices' edges in every superstep, in the order of BSP; `edge` takes all edges in every superstep. Graphs are resident
 and code is compiled. A time is the median of `--repeats` whole runs in single precision, the ways in turn; of
 PageRank it is that of a superstep. Every answer is compared with that of the first way. Prints a row as soon as it is
@@ -97,7 +97,7 @@ def whole(seconds: float, result: sigps.Result) -> float:
 
 
 def superstep(seconds: float, result: sigps.Result) -> float:
-    """Return the seconds of a superstep in which everybody heard and sent."""
+    """Return the seconds of a superstep in which every vertex received and sent."""
     return statistics.median(s.seconds for s in list(result.stats)[2:-1])
 
 

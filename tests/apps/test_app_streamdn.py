@@ -70,6 +70,7 @@ def test_bounds_are_those_of_a_simulation(name: str) -> None:
         assert result.reason == "stopped"
 
 
+@pytest.mark.slow
 def test_bounds_of_a_skewed_graph_are_those_of_a_simulation() -> None:
     edges = generate("rmat", scale=6, edge_factor=12, seed=2)
     sources = np.repeat(np.arange(edges.num_vertices), np.diff(edges.offsets).astype(int)).tolist()

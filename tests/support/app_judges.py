@@ -26,6 +26,9 @@ RUNS = [
 ]
 """Both devices, one to three ranks, both directions; `test_equality.py` has the interpreter on several ranks."""
 
+QUICK_RUNS = [Way(device="python"), Way(2, device="python", partitioner="hash")]
+"""What `scripts/test --quick` has in the place of these: compiling an app takes five seconds."""
+
 
 RANDOM = settings(
     max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
