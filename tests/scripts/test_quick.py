@@ -1,4 +1,4 @@
-"""What `scripts/test --quick` selects: every test function, and every program, graph and way at least once."""
+"""What `scripts/test --quick` selects: every test function that is not slow, and every program, graph and way at least once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,17 @@ def test_what_is_kept_has_every_value(tests: list[str], covered: str, kept: list
 
 
 def collected(*options: str) -> list[str]:
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "not gpu", *options, ROOM]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--collect-only",
+        "-q",
+        "-m",
+        "not gpu and not slow",
+        *options,
+        ROOM,
+    ]
     command += ["-o", "addopts=--doctest-modules --import-mode=importlib"]
     ended = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=240, check=False)
     assert ended.returncode == 0, ended.stderr
