@@ -25,6 +25,7 @@ __all__ = [
     "Alone",
     "Group",
     "MPIGroup",
+    "own_range",
     "query_owners",
     "raise_together",
     "split_by_rank",
@@ -263,6 +264,11 @@ def query_owners(
     result = np.empty(keys.size, dtype=values[0].dtype)
     result[order] = np.concatenate(values)
     return result
+
+
+def own_range(count: int, group: Group) -> range:
+    """Return this rank's share of 0 .. count - 1: contiguous, in the order of ranks, equal up to one."""
+    return range(count * group.rank // group.size, count * (group.rank + 1) // group.size)
 
 
 def split_by_rank(owners: NDArray[Any], size: int) -> tuple[NDArray[np.int64], list[slice]]:

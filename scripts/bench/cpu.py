@@ -158,7 +158,7 @@ def compare_lcc(graph: Any, peer: Any, given: Any) -> dict[str, Any]:
 
 def counted_anew(program: sigps.Vertex, graph: Any, given: Any) -> Any:
     """Run a program that begins with measures, which a graph keeps, as if for the first time."""
-    graph.__dict__.pop("_neighbourhoods", None)
+    graph._derived.pop("neighbourhoods", None)
     return sigps.run(program, graph, threads=given.threads)
 
 

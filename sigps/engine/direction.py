@@ -1,16 +1,15 @@
-"""Push or pull: the decision for one superstep on one partition, as a pure function of counts.
+"""What is decided for one superstep on one partition, as pure functions of counts: push or pull, and what is tested.
 
-A push touches the out-edges of the senders, each at a random place. A pull touches all in-edges in order, or
-until the first hit where that is enough. Beamer, Asanovic, Patterson, "Direction-Optimizing Breadth-First
-Search", SC 2012. A GPU leaves the edges of those that have retired out of what a pull costs (`kernels/plan.cuh`).
+S. Beamer, K. Asanovic, D. Patterson, "Direction-Optimizing Breadth-First Search", SC 2012.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
+from sigps.kernels import direction
 from sigps.kernels.cpu.arguments import SENDERS_ALL, SENDERS_BITMAP, SENDERS_NONE, SENDERS_TEST_EACH
-from sigps.kernels.cpu.fused import is_push_cheaper
+from sigps.kernels.direction import FORCED, PUSH
 
 __all__ = [
     "GPU_PULL_GAIN",
@@ -44,10 +43,8 @@ GPU_PULL_GAIN_EARLY = 64
 """The second on a GPU."""
 
 
-def pull_gain(stops_early: bool, forced: Direction | None) -> int:
-    """Return how many in-edges a pull passes while a push delivers one message; 0 where every push is wanted."""
-    if forced == "push":
-        return 0
+def pull_gain(stops_early: bool) -> int:
+    """Return how many in-edges a pull passes on CPU cores while a push delivers one message."""
     return PULL_GAIN_EARLY if stops_early else PULL_GAIN
 
 
@@ -55,37 +52,25 @@ def choose_direction(
     *,
     sender_edges: int,
     num_edges: int,
-    num_active: int,
     num_vertices: int,
+    push_gain: int,
     can_push: bool,
-    stops_early: bool,
+    num_active: int = 0,
+    retired_edges: int = 0,
     forced: Direction | None = None,
 ) -> Direction:
-    """Choose the cheaper direction: the rule is `is_push_cheaper`, which compiled loops ask too.
-
-    Args:
-        sender_edges: Edges from last superstep's senders into this partition.
-        num_edges: All edges into this partition.
-        num_active: Vertices that will run even without a message.
-        num_vertices: Vertices of the partition.
-        can_push: Whether the program has a push form.
-        stops_early: Whether a pull may stop before it has seen all.
-        forced: What the user asked for, or None.
+    """Choose the cheaper direction; `kernels.direction.choose_direction` is the rule, and explains its arguments.
 
     Returns:
         `"push"` or `"pull"`. Forced push is overruled only where there is no push form.
 
-    >>> choose_direction(sender_edges=9, num_edges=1000, num_active=0, num_vertices=50, can_push=True,
-    ...                  stops_early=False)
+    >>> choose_direction(sender_edges=9, num_edges=1000, num_vertices=50, push_gain=6, can_push=True)
     'push'
     """
-    if not can_push or forced == "pull":
-        return "pull"
-    gain = pull_gain(stops_early, forced)
-    is_cheaper: bool = is_push_cheaper(  # type: ignore[no-untyped-call]
-        sender_edges, num_active, num_vertices, gain, num_edges + num_vertices
+    chosen = direction.choose_direction(
+        sender_edges, num_active, retired_edges, num_edges, num_vertices, push_gain, FORCED[forced], can_push
     )
-    return "push" if is_cheaper else "pull"
+    return "push" if chosen == PUSH else "pull"
 
 
 def choose_sender_filter(

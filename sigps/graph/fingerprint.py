@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.graph.graph import Graph
-from sigps.graph.random_bits import splitmix64
+from sigps.graph.random_bits import hash_strings, splitmix64
 
 __all__ = ["fingerprint"]
 
@@ -53,12 +53,7 @@ def _hash_ids(graph: Graph) -> np.uint64:
     if table is None or table.size == 0:
         return np.uint64(0)
     words = np.arange(graph.ids.first_row, graph.ids.first_row + table.size, dtype=np.uint64)
-    if table.dtype.kind == "U":
-        letters = np.ascontiguousarray(table).view(np.uint32).reshape(table.size, -1)
-        for letter in letters.T:  # as many as the longest id has
-            words = np.where(letter > 0, splitmix64(words) + letter, words)
-    else:
-        words = splitmix64(words) + _bits(table)
+    words = hash_strings(words, table) if table.dtype.kind == "U" else splitmix64(words) + _bits(table)
     return _sum(np.uint64(0), words)
 
 

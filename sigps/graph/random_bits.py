@@ -22,6 +22,7 @@ __all__ = [
     "LANES",
     "below",
     "hash_pairs",
+    "hash_strings",
     "permute",
     "random_bits",
     "round_key",
@@ -108,6 +109,14 @@ def hash_pairs(first: NDArray[np.int64], second: NDArray[np.int64], seed: int) -
     """Return 64 bits a pair of ids, the same for (u, v) and (v, u)."""
     low = np.minimum(first, second).view(np.uint64) + np.uint64(seed_key(seed))
     return splitmix64(splitmix64(low) + np.maximum(first, second).view(np.uint64))
+
+
+def hash_strings(words: NDArray[np.uint64], strings: NDArray[np.str_]) -> NDArray[np.uint64]:
+    """Return each word combined with the letters of one string; equal words and strings give equal results."""
+    letters = np.ascontiguousarray(strings).view(np.uint32).reshape(strings.size, strings.dtype.itemsize // 4)
+    for letter in letters.T:  # as many as the longest string has, 0 after a string's last
+        words = np.where(letter > 0, splitmix64(words) + letter, words)
+    return words
 
 
 def permute(values: NDArray[np.int64], size: int, key: int | NDArray[np.uint64]) -> NDArray[np.int64]:

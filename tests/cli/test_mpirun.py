@@ -45,9 +45,9 @@ start = f"v{sources[0]}"
 runs = [
     (PageRank(iterations=5), plain, {"deterministic": True}),
     (SSSP(source=int(sources[0]) * 7), plain, {"partitioner": "hash"}),
-    (rank_programs.Spread(), plain, {"deterministic": True, "partitioner": "vertices"}),
-    (rank_programs.Jump(), plain, {}),
-    (rank_programs.Totals(), plain, {"device": "python", "deterministic": True}),
+    (equality_programs.Spread(), plain, {"deterministic": True, "partitioner": "vertices"}),
+    (equality_programs.Jump(), plain, {}),
+    (equality_programs.Totals(), plain, {"device": "python", "deterministic": True}),
     (BFS(source=start), names, {"direction": "push"}),
     (WCC(), names, {"partitioner": "bfs"}),
 ]

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from direction_cases import DIRECTION_CASES, DirectionCase
 
 from sigps.engine.direction import PULL_GAIN, PULL_GAIN_EARLY, choose_direction, choose_sender_filter
 from sigps.kernels.cpu.arguments import SENDERS_ALL, SENDERS_BITMAP, SENDERS_NONE, SENDERS_TEST_EACH
@@ -13,7 +14,7 @@ USUAL: dict[str, Any] = {
     "num_active": 0,
     "num_vertices": 100,
     "can_push": True,
-    "stops_early": False,
+    "push_gain": PULL_GAIN,
 }
 
 
@@ -35,17 +36,31 @@ USUAL: dict[str, Any] = {
         ({"num_edges": 0, "num_vertices": 0, "sender_edges": 0}, "pull"),
         ({"sender_edges": 1100 // PULL_GAIN}, "push"),
         ({"sender_edges": 1100 // PULL_GAIN + 1}, "pull"),
-        ({"sender_edges": 1100 // PULL_GAIN_EARLY, "stops_early": True}, "push"),
-        ({"sender_edges": 1100 // PULL_GAIN_EARLY + 1, "stops_early": True}, "pull"),
+        ({"sender_edges": 1100 // PULL_GAIN_EARLY, "push_gain": PULL_GAIN_EARLY}, "push"),
+        ({"sender_edges": 1100 // PULL_GAIN_EARLY + 1, "push_gain": PULL_GAIN_EARLY}, "pull"),
     ],
 )
 def test_the_table_of_decisions(change: dict[str, Any], direction: str) -> None:
     assert choose_direction(**{**USUAL, **change}) == direction
 
 
+@pytest.mark.parametrize("case", DIRECTION_CASES, ids=lambda case: case.why)
+def test_the_table_that_devices_pass_too(case: DirectionCase) -> None:
+    chosen = choose_direction(
+        sender_edges=case.sender_edges,
+        num_edges=case.num_edges,
+        num_vertices=case.num_vertices,
+        push_gain=case.push_gain,
+        can_push=case.can_push,
+        retired_edges=case.retired_edges,
+        forced=case.forced,
+    )
+    assert chosen == case.chosen
+
+
 def test_more_senders_never_turn_a_pull_into_a_push() -> None:
-    for stops_early in (False, True):
-        options = {**USUAL, "stops_early": stops_early}
+    for gain in (PULL_GAIN, PULL_GAIN_EARLY):
+        options = {**USUAL, "push_gain": gain}
         chosen = [choose_direction(**{**options, "sender_edges": n}) for n in range(1100)]
         assert chosen == sorted(chosen, reverse=True)
         assert {"push", "pull"} == set(chosen)

@@ -17,7 +17,7 @@ from sigps import Graph, Vertex
 from sigps.compiler.cpu.native import compile_for_cpu
 from sigps.compiler.cuda import compile as cuda
 from sigps.compiler.cuda.adapters import Layout, emit, write_adapters
-from sigps.compiler.cuda.stores import telling_changes, tells_changes
+from sigps.compiler.cuda.stores import reporting_changes, reports_changes
 from sigps.compiler.frontend.analysis import analyse
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.kernels.cuda.abi import ARGUMENTS, HALT, OVERFLOW, RETIRE, SENT
@@ -87,8 +87,8 @@ class Interpreted:
         names: dict[str, Any] = dict(program.namespace)
         if program.reads_neighbors:  # found by a warp there: test_warp_neighbors.py
             names |= {"__mark_row": lambda *row: None, "__next_common": _next_common}
-        tells = tells_changes(program.module)
-        module = telling_changes(program.module) if tells else program.module
+        tells = reports_changes(program.module)
+        module = reporting_changes(program.module) if tells else program.module
         exec(compile(module, program.file, "exec"), names)
         access = {"__np": np, **_accessors()}
         if program.delivery is Delivery.DIRECT:
@@ -415,7 +415,7 @@ def _accessors() -> dict[str, Any]:
         "load_pointer": _load(np.dtype(np.uint64)),
         "new_cell": new_cell,
         "new_cells": lambda: 0,
-        "meet": lambda: None,
+        "sync_warp": lambda: None,
         "next_of": next_of,
     }
     for dtype in map(np.dtype, "?bhilqBHILQfd"):

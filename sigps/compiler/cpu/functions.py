@@ -11,7 +11,8 @@ from sigps.compiler.cpu.inference import slot_ops
 from sigps.compiler.cpu.loops import jit
 from sigps.compiler.cpu.rows import Dtypes, array_access, row_access
 from sigps.compiler.program import Consumption, EarlyExit, VertexProgram
-from sigps.kernels.cpu import fused, push
+from sigps.kernels import direction
+from sigps.kernels.cpu import push
 from sigps.kernels.cpu.functions import ONE, Functions, commit, compute_vertex
 
 __all__ = ["adds_floats", "aggregates_floats", "build_functions"]
@@ -52,7 +53,7 @@ def build_functions(
         store_message=store_message,
         load_inbox=jit(_load_lists) if lists else _load_inbox(load_slots),
         conclude=_conclude(names["fold"], tuple(a.persistent for a in program.aggregators)),
-        is_push_cheaper=_is_push_cheaper(),
+        choose_direction=_choose_direction(),
         prefetch=_prefetch(),
         stops_early=program.early_exit in (EarlyExit.FIRST, EarlyExit.LOWEST),
         may_retire=program.monotone is None,
@@ -195,8 +196,8 @@ def _prefetch() -> Any:
 
 
 @functools.cache
-def _is_push_cheaper() -> Any:
-    return jit(fused.is_push_cheaper)
+def _choose_direction() -> Any:
+    return jit(direction.choose_direction)
 
 
 def _edges_of(walked, v):  # type: ignore[no-untyped-def]

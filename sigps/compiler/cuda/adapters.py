@@ -62,7 +62,7 @@ class Layout:
 
 
 def write_adapters(
-    program: VertexProgram, layout: Layout, empty: Sequence[str], tells_changes: bool
+    program: VertexProgram, layout: Layout, empty: Sequence[str], reports_changes: bool
 ) -> dict[str, tuple[str, str]]:
     """Write every adapter that a program needs, and what they share.
 
@@ -70,7 +70,7 @@ def write_adapters(
         program: The program.
         layout: Where its data lie.
         empty: The slots of a vertex without messages, as expressions.
-        tells_changes: Whether compute() also returns which state fields it assigned (`cuda_stores.py`).
+        reports_changes: Whether compute() also returns which state fields it assigned (`cuda_stores.py`).
 
     Returns:
         By name: the types of result and arguments (`u4 p i8` and so on, `v` for nothing), or "" for what only
@@ -84,18 +84,18 @@ def write_adapters(
     if program.consumption is Consumption.LISTED:
         adapters["sigps_compute_listed"] = (
             "u4 p i8 u4 i8 i8 p p",
-            _compute(program, layout, empty, tells_changes),
+            _compute(program, layout, empty, reports_changes),
         )
         adapters["sigps_list"] = ("v p i8 p", _list(layout))
     else:
-        adapters["sigps_compute"] = ("u4 p i8 u4 p u4 p p", _compute(program, layout, empty, tells_changes))
+        adapters["sigps_compute"] = ("u4 p i8 u4 p u4 p p", _compute(program, layout, empty, reports_changes))
         adapters["sigps_lift"] = ("v p i8 p p", _lift(layout))
         adapters["sigps_merge"] = ("v p u4 p", _merge(layout))
     return adapters
 
 
 def emit(message: Row) -> str:
-    """Write what posts a message, in the place of the program's `emit`: positions are taken atomically."""
+    """Write the program's `emit`, which sends a direct message: positions are taken atomically."""
     lines = [
         "def emit(direct, kind, target, message):",
         "    arguments, sender, overflow = direct",
@@ -113,14 +113,14 @@ def emit(message: Row) -> str:
     return "\n".join(lines)
 
 
-def _compute(program: VertexProgram, layout: Layout, empty: Sequence[str], tells_changes: bool) -> str:
+def _compute(program: VertexProgram, layout: Layout, empty: Sequence[str], reports_changes: bool) -> str:
     listed = program.consumption is Consumption.LISTED
     messages = "begin, end" if listed else "inbox, has"
     inbox = _tuple(_slots_or(layout.slots, empty))
     if listed:
         boxes = [_elements(_code(d), "lists", i) for i, d in enumerate(layout.message.stored)]
         inbox = _tuple(["begin", "end", *boxes])
-    posts = program.delivery is Delivery.DIRECT
+    is_direct = program.delivery is Delivery.DIRECT
     name = "sigps_compute_listed" if listed else "sigps_compute"
     lines = [
         f"def {name}(arguments, superstep, vertex, {messages}, record, given):",
@@ -133,13 +133,13 @@ def _compute(program: VertexProgram, layout: Layout, empty: Sequence[str], tells
         f"    state = {_state(layout)}",
         f"    messages = {inbox}",
         f"    edges = {_edges(program, layout) if program.reads_edges else '()'}",
-        "    overflow = new_cell()" if posts else "",
-        f"    direct = {'(arguments, vertex, overflow)' if posts else '()'}",
+        "    overflow = new_cell()" if is_direct else "",
+        f"    direct = {'(arguments, vertex, overflow)' if is_direct else '()'}",
         f"    outcome = compute({_env('superstep')}, params, aggregates, (id_of(arguments, v), out_degree, in_degree), "
         f"state, messages, {'end > begin' if listed else 'has != 0'}, edges, direct)",
-        *_indented(_refusal(layout) if posts else []),
-        "    meet()" if program.reads_neighbors else "",
-        *_indented(_store_states(layout, tells_changes)),
+        *_indented(_refusal(layout) if is_direct else []),
+        "    sync_warp()" if program.reads_neighbors else "",
+        *_indented(_store_states(layout, reports_changes)),
         f"    if outcome[1] & {SENT}:",
         *_indented(_stores("record", layout.record, "outcome[2]") or ["pass"], 2),
         *_indented(_store_cells("given", layout.aggregates, "outcome[3]")),
@@ -148,17 +148,17 @@ def _compute(program: VertexProgram, layout: Layout, empty: Sequence[str], tells
     return "\n".join(line for line in lines if line)
 
 
-def _store_states(layout: Layout, tells_changes: bool) -> list[str]:
+def _store_states(layout: Layout, reports_changes: bool) -> list[str]:
     lines = []
     for i, d in enumerate(layout.states.stored):
         array, value = f"load_pointer(arguments, {offset_of('states', i)})", _narrowed(f"outcome[0][{i}]", d)
         store = f"store_{_code(d)}({array}, v * {d.itemsize}, {value})"
-        lines += [f"if outcome[4][{i}]:", f"    {store}"] if tells_changes else [store]
+        lines += [f"if outcome[4][{i}]:", f"    {store}"] if reports_changes else [store]
     return lines
 
 
 def _refusal(layout: Layout) -> list[str]:
-    """Tell that the buffer of direct messages was full; what was written to edges is as it was before."""
+    """Write the return of a vertex that found the buffer of direct messages full, with its edge states restored."""
     undo = [f"edges[5][5][{i}][at] = edges[5][6][{i}][at]" for i in range(len(layout.edge_states))]
     return [
         "if load_u4(overflow, 0) != 0:",

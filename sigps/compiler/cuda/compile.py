@@ -43,7 +43,7 @@ class CudaProgram:
         record_types: What compute() makes of the record's: those of the CPU.
         neutral: The slots that change no others, as a row's bytes; None where there are no such.
         functions: The functions of `abi.cuh`, as modules of LTO-IR.
-        defines: The macros that `abi.cuh` asks for.
+        defines: The macros that `abi.cuh` needs.
     """
 
     program: VertexProgram
@@ -78,7 +78,7 @@ def compile_for_cuda(
 
 
 def find_atomics_obstacle(compiled: CudaProgram, arch: str) -> str | None:
-    """Tell why messages cannot be combined in memory, where threads meet; None where they can.
+    """Return why messages cannot be combined in memory by atomics; None where they can.
 
     The rule of `HAS_PUSH` in `kernels/combine.cuh`.
     """
@@ -235,7 +235,7 @@ def _layout(
 
 
 def _slots_that_are_ids(program: VertexProgram, count: int) -> list[bool]:
-    """Tell which slots hold one message's `VertexId` field as it is: any but sums."""
+    """Return whether each slot holds one message's `VertexId` field as it is; sums do not."""
     lift = _function(program, "lift")
     if lift is None or not count:
         return []
@@ -259,7 +259,7 @@ def _slots_that_are_ids(program: VertexProgram, count: int) -> list[bool]:
 
 
 def _records_that_are_ids(program: VertexProgram) -> list[bool]:
-    """Tell which fields of the record go into messages as a `VertexId`, as they are, and nowhere else."""
+    """Return whether each field of the record goes into messages as a `VertexId`, as they are, and nowhere else."""
     edge = _function(program, "edge")
     if edge is None:
         return [False] * len(program.record)

@@ -24,7 +24,7 @@ from sigps.compiler.cpu.native import compile_for_cpu
 from sigps.compiler.cuda.adapters import Dtypes, Layout, Row, emit, write_adapters
 from sigps.compiler.cuda.memory import POINTER, Elements, accessors
 from sigps.compiler.cuda.single import in_single, single_operations
-from sigps.compiler.cuda.stores import telling_changes, tells_changes
+from sigps.compiler.cuda.stores import reporting_changes, reports_changes
 from sigps.compiler.cuda.ufuncs import complete_ufuncs
 from sigps.compiler.cuda.warps import jit_device, warp_names
 from sigps.compiler.dispatchers import compiled_names, summable
@@ -57,8 +57,8 @@ class Functions:
         complete_ufuncs()
         self._capability = _capability(arch)
         is_single = program.precision == "single"
-        self._tells_changes = tells_changes(program.module)
-        module = telling_changes(program.module) if self._tells_changes else program.module
+        self._reports_changes = reports_changes(program.module)
+        module = reporting_changes(program.module) if self._reports_changes else program.module
         module = in_single(module) if is_single else module
         self._names = compiled_names(replace(program, module=module), jit_device, __name__, _python_of)
         self._names.update(single_operations())
@@ -90,17 +90,17 @@ class Functions:
             parts = [i64, i64, u4, i8, _arrays([self._columns[c] for c in program.read_columns])]
             if program.reads_edge_links:
                 cells = POINTER if program.reads_neighbors else numba.types.Tuple([])
-                own = _arrays(program.edge_state_dtypes, are_shared=program.reads_neighbors)
+                pending = _arrays(program.edge_state_dtypes, are_shared=program.reads_neighbors)
                 parts.append(
-                    numba.types.Tuple([u4, u8, u4, cells, i8, own, _arrays(program.edge_state_dtypes)])
+                    numba.types.Tuple([u4, u8, u4, cells, i8, pending, _arrays(program.edge_state_dtypes)])
                 )
             edges = numba.types.Tuple(parts)
-        mail: Any = numba.types.Tuple([])
+        direct: Any = numba.types.Tuple([])
         if program.delivery is Delivery.DIRECT:
-            mail = numba.types.Tuple([POINTER, numba.types.uint32, POINTER])
+            direct = numba.types.Tuple([POINTER, numba.types.uint32, POINTER])
             self._define_emit(Row(program.message_dtypes, program.message_dtypes))
         given = (env, params, _of(program.aggregate_dtypes), env, _of(program.state_dtypes), inbox)
-        outcome = self._returned("compute", (*given, numba.types.boolean, edges, mail))
+        outcome = self._returned("compute", (*given, numba.types.boolean, edges, direct))
         record = tuple(_dtype(t) for t in outcome[2])
         if program.precision == "single":
             record = tuple(np.dtype(np.float32) if d == np.float64 else d for d in record)
@@ -116,7 +116,7 @@ class Functions:
         names["edge_function"] = self._names.get("edge")
         modules = []
         for name, (signature, text) in write_adapters(
-            self._program, layout, empty, self._tells_changes
+            self._program, layout, empty, self._reports_changes
         ).items():
             exec(text, names)
             if not signature:
@@ -191,14 +191,14 @@ def _capability(arch: str) -> tuple[int, int]:
 def compiling_for(capability: tuple[int, int]) -> Iterator[None]:
     """Let Numba compile functions that call each other where there is no GPU, or another one.
 
-    It asks the current device what to compile a called function for, whatever was given for the caller.
+    Numba compiles a called function for the current device, and only its caller for the architecture that is given.
     """
-    asked = numba_dispatcher.get_current_device
+    original = numba_dispatcher.get_current_device
     numba_dispatcher.get_current_device = lambda: types.SimpleNamespace(compute_capability=capability)
     try:
         yield
     finally:
-        numba_dispatcher.get_current_device = asked
+        numba_dispatcher.get_current_device = original
 
 
 def _of(dtypes: Dtypes) -> Any:

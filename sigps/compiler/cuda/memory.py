@@ -144,7 +144,7 @@ def _elements(found: Elements) -> Any:
 
 @intrinsic
 def _new_cell(context):  # type: ignore[no-untyped-def]
-    """Return a pointer to 4 bytes of this call's own, zero."""
+    """Return a pointer to 4 bytes, zero, that belong to this call."""
 
     def generate(context, builder, signature, given):  # type: ignore[no-untyped-def]
         from llvmlite import ir
@@ -158,7 +158,7 @@ def _new_cell(context):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def _new_cells(context):  # type: ignore[no-untyped-def]
-    """Return a pointer to the cells of this call's own in which `kernels/warp_neighbors.py` keeps what it found."""
+    """Return a pointer to the cells of this call in which `warp_neighbors.py` keeps what it found."""
 
     def generate(context, builder, signature, given):  # type: ignore[no-untyped-def]
         from llvmlite import ir

@@ -1,6 +1,6 @@
 """Single precision inside compute(): what Python's `float` is in arrays, it is in registers too.
 
-A GPU divides doubles in some thirty instructions, and a program that keeps floats in 32 bits asks for no more.
+A GPU divides doubles in some thirty instructions, and a program that keeps floats in 32 bits needs no more.
 `+ - * /` of a float and any number are done in float32, as are quotients of whole numbers; contributions to
 aggregators are still summed in the type that those have. Imports numba-cuda.
 """

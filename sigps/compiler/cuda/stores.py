@@ -9,29 +9,29 @@ from __future__ import annotations
 import ast
 import copy
 
-__all__ = ["telling_changes", "tells_changes"]
+__all__ = ["reporting_changes", "reports_changes"]
 
 _STATE, _CHANGED = "__s_", "__changed_"
 
 
-def tells_changes(module: ast.Module) -> bool:
-    """Tell whether compute() assigns state fields itself, and not through another function."""
+def reports_changes(module: ast.Module) -> bool:
+    """Return whether compute() assigns state fields itself, and not through another function."""
     return bool(_fields(_compute(module)))
 
 
-def telling_changes(module: ast.Module) -> ast.Module:
+def reporting_changes(module: ast.Module) -> ast.Module:
     """Return a program's functions, of which compute() also returns, for each field, whether it was assigned."""
     written = copy.deepcopy(module)
     function = _compute(written)
     names = _fields(function)
-    function.body = [s for statement in function.body for s in _Telling(names).flattened(statement)]
+    function.body = [s for statement in function.body for s in _Reporting(names).flattened(statement)]
     begin = next(i for i, s in enumerate(function.body) if _unpacks_state(s)) + 1
     in_expressions = {n.target.id for n in ast.walk(function) if isinstance(n, ast.NamedExpr)}
     function.body[begin:begin] = [_set(name, name in in_expressions) for name in names]
     return ast.fix_missing_locations(written)
 
 
-class _Telling(ast.NodeTransformer):
+class _Reporting(ast.NodeTransformer):
     """Sets a flag after each assignment of a field, and returns the flags with the outcome."""
 
     def __init__(self, names: list[str]) -> None:

@@ -1,7 +1,7 @@
 """What the lanes of a warp do together where all of them run compute() of one vertex. Imports numba-cuda.
 
 They run the same instructions on the same values, so each stores what all others store. What one lane reads must not be
-stored by a lane ahead of it: they meet before every store to what compute() also reads.
+stored by a lane ahead of it: the warp synchronises before every store to what compute() also reads.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ def warp_names() -> dict[str, Any]:
         "__mark_row": jit_device(forget_found(of_lane)),
         "__next_common": jit_device(find_by_warp(of_lane, jit_device)),
         "next_of": jit_device(next_for_all),
-        "meet": jit_device(_meet),
+        "sync_warp": jit_device(_sync_warp),
     }
 
 
-def _meet():  # type: ignore[no-untyped-def]
+def _sync_warp():  # type: ignore[no-untyped-def]
     cuda.syncwarp()
 
 

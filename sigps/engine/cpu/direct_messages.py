@@ -117,7 +117,7 @@ class DirectMessages:
     ) -> None:
         """Put in place the messages that arrived for the superstep of `arguments`."""
         if self._lists:
-            self._boxes = list_by_target(lids, values, self._subgraph.num_owned)
+            self._inbox = list_by_target(lids, values, self._subgraph.num_owned)
         elif in_flight == "slots":
             self._inbox.state[lids] = 1
             fill_rows(self._inbox.slots, lids, values)

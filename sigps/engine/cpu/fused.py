@@ -23,6 +23,7 @@ from sigps.engine.cpu.push import pays_by_bins
 from sigps.engine.direction import Direction, pull_gain
 from sigps.engine.stats import SuperstepStats, shared_out
 from sigps.kernels.cpu.arguments import Edges, FusedLimits, FusedLists, LoopArguments
+from sigps.kernels.direction import FORCED
 
 __all__ = ["Fused", "FusedResult", "most_work_alone"]
 
@@ -76,7 +77,7 @@ class Fused:
     """
 
     def __init__(self, edges: Edges, num_owned: int, num_threads: int) -> None:
-        self._edges, self._pull_cost = edges, edges.ends.size + num_owned
+        self._edges = edges
         self._most_work = most_work_alone(num_threads)
         capacity = min(num_owned, self._most_work)
         senders, active, touched = (np.empty(capacity + more, dtype=np.uint32) for more in (0, 0, 1))
@@ -112,9 +113,14 @@ class Fused:
             listed[: given.size] = given
             lists.sizes[at] = given.size
         first = arguments.superstep
-        gain = pull_gain(native.program.early_exit is not EarlyExit.NEVER, forced)
+        gain = pull_gain(native.program.early_exit is not EarlyExit.NEVER)
         limits = FusedLimits(
-            first + num_supersteps, self._most_work, _MOST_WORK_OF_ALL, gain, self._pull_cost
+            first + num_supersteps,
+            self._most_work,
+            _MOST_WORK_OF_ALL,
+            self._edges.ends.size,
+            gain,
+            FORCED[forced],
         )
         others = sent_edges, self._edges, *arrays, lists, self._account
         loop = native.loop("run_fused")

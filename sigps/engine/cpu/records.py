@@ -23,7 +23,7 @@ from sigps.engine.cpu.monotone import LastRecords
 from sigps.engine.cpu.push import Scatter
 from sigps.engine.cpu.run_state import RunState
 from sigps.engine.cpu.work import can_push, cut_vertices
-from sigps.engine.direction import Direction, choose_direction, choose_sender_filter
+from sigps.engine.direction import Direction, choose_direction, choose_sender_filter, pull_gain
 from sigps.kernels.cpu.arguments import SENDERS_BITMAP, SENDERS_TEST_EACH, Outbox, OutboxBitmap
 from sigps.kernels.cpu.pull import PIECE
 
@@ -87,7 +87,7 @@ class Records:
             num_active=state.last.active,
             num_vertices=state.subgraph.num_owned,
             can_push=self.can_push and state.superstep > 0,
-            stops_early=self._stops_early,
+            push_gain=pull_gain(self._stops_early),
             forced=self._forced,
         )
 

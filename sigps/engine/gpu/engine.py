@@ -43,6 +43,7 @@ from sigps.engine.stats import Outcome
 from sigps.errors import DeviceError, ExchangeError
 from sigps.kernels.cuda.lease import (
     FINISHED,
+    FORCED,
     NO_CAPACITY,
     PEER_LOST,
     PULL,
@@ -131,7 +132,7 @@ class GpuEngine:
         self._has_cluster = may_have_cluster and is_mesh and self._variant.cluster != NO_CLUSTER
         self._memory = self._run_memory()
         self._lease = self._memory.lease
-        self._lease["forced"] = 1 if self._goes_by_edge else {None: 0, "pull": 1, "push": 2}[forced]
+        self._lease["forced"] = FORCED["pull" if self._goes_by_edge else forced]
 
     def _run_memory(self) -> RunMemory:
         return RunMemory(

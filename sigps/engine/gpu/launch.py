@@ -34,7 +34,7 @@ class Shape:
     blocks_per_sm: int
 
     def macros(self) -> dict[str, str]:
-        """Return what `kernels/lease.cu` is compiled with."""
+        """Return what `kernels/cuda/lease.cu` is compiled with."""
         return {"SIGPS_THREADS": str(self.threads), "SIGPS_BLOCKS": str(self.blocks_per_sm)}
 
 
@@ -86,7 +86,7 @@ class Cluster:
     most_messages: int
 
     def macros(self) -> dict[str, str]:
-        """Return what `kernels/lease.cu` is compiled with."""
+        """Return what `kernels/cuda/lease.cu` is compiled with."""
         return {"SIGPS_CLUSTER_THREADS": str(self.threads)}
 
     @property

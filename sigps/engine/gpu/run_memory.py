@@ -5,6 +5,7 @@ All that kernels work on lies in one block, and the states, which outlive the ru
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from sigps.compiler.program import Consumption, Delivery
 from sigps.engine.gpu.direct_messages import DirectMessages
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.lease_template import lease_template
-from sigps.engine.gpu.memory_plan import bytes_to_commit, check_fits
+from sigps.engine.gpu.memory_plan import MemoryPlan, bytes_to_commit, check_fits
 from sigps.kernels.cuda.lease import (
     ACTIVE,
     CONTROL,
@@ -23,13 +24,13 @@ from sigps.kernels.cuda.lease import (
     HALTED,
     OVERFLOWED,
     PULL,
-    PUSH,
     RETIRED,
     RUNNING,
     SENDERS_BITMAP,
     SENDERS_NONE,
     STATS,
 )
+from sigps.kernels.direction import PUSH, choose_direction
 
 __all__ = ["RunMemory"]
 
@@ -101,7 +102,9 @@ class RunMemory:
         if compiled.program.consumption is Consumption.LISTED and "counts" not in plan.offsets:
             self.array("offsets", np.uint64)[:] = graph.list_offsets()
         if compiled.program.delivery is Delivery.DIRECT:
-            self.direct = DirectMessages(compiled, self.lease, self.array, graph.num_owned)
+            # Not the method: a circle of references would keep the memory until the collector runs.
+            array = functools.partial(_array, self._block, plan)
+            self.direct = DirectMessages(compiled, self.lease, array, graph.num_owned)
 
     def offset(self, name: str) -> int:
         """Return where one of the run's arrays begins, in bytes from the beginning of all."""
@@ -109,9 +112,7 @@ class RunMemory:
 
     def array(self, name: str, dtype: Any) -> Any:
         """Return one of the run's arrays, as CuPy sees it."""
-        offset = self._plan.offsets[name]
-        size = self._plan.sizes[name]
-        return self._block[offset : offset + size].view(dtype)
+        return _array(self._block, self._plan, name, dtype)
 
     def edge_states(self) -> tuple[list[Any], list[Any]]:
         """Return the pending and the committed edge states, in the order of `WalkedRows`.
@@ -148,18 +149,18 @@ class RunMemory:
             sent_edges: Out-edges of the senders.
             gain: How many in-edges a pull passes while a push delivers one message.
             has_retired: Whether a push must check which targets have retired.
-            has_active: Whether vertices are active, which this superstep then finds by a pull.
+            has_active: Whether vertices are active: a push then scans all vertices for them.
 
         Returns:
             The control structure that was written.
         """
-        forced, edges = int(self.lease["forced"]), int(self.lease["num_in_edges"])
-        is_cheap = sent_edges * gain < edges + self.graph.num_owned
-        can_push = superstep > 0 and not has_active and "inboxes0" in self._plan.offsets
-        pushes = can_push and (is_cheap or forced == 2) and forced != 1
+        can_push = superstep > 0 and "inboxes0" in self._plan.offsets
+        edges, forced = int(self.lease["num_in_edges"]), int(self.lease["forced"])
+        direction = choose_direction(sent_edges, 0, 0, edges, self.graph.num_owned, gain, forced, can_push)
         control = np.zeros((), dtype=CONTROL)
         upcoming = control["next"]
-        upcoming["superstep"], upcoming["direction"] = superstep, PUSH if pushes else PULL
+        upcoming["superstep"], upcoming["direction"] = superstep, direction
+        upcoming["full_scan"] = direction == PUSH and has_active
         upcoming["sender_filter"] = SENDERS_BITMAP if superstep else SENDERS_NONE
         upcoming["frontier"], upcoming["any_retired"] = FRONTIER_BITS, has_retired
         self.array("control", np.uint8).set(np.frombuffer(control.tobytes(), np.uint8))
@@ -251,6 +252,11 @@ class RunMemory:
         rows = self.array(name, words.dtype).reshape(-1, words.size)
         for i, word in enumerate(words):
             rows[:, i] = word
+
+
+def _array(block: Any, plan: MemoryPlan, name: str, dtype: Any) -> Any:
+    offset = plan.offsets[name]
+    return block[offset : offset + plan.sizes[name]].view(dtype)
 
 
 def _to_commit(compiled: CudaProgram, graph: GpuGraph) -> dict[str, int]:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sigps.errors import GraphError
 from sigps.graph.building.texts import Texts
 from sigps.graph.user_arrays import as_ids, on_host
-from sigps.group import Group
+from sigps.group import Group, own_range
 
 __all__ = ["EdgeBuffer", "EdgeChunk", "KeyForm", "TextChunk", "edge_chunks", "mirror", "own_share"]
 
@@ -50,8 +50,8 @@ def mirror(chunk: EdgeChunk) -> EdgeChunk:
 
 def own_share(values: NDArray[Any], group: Group) -> NDArray[Any]:
     """Return this rank's slice of an array that all ranks have."""
-    size = values.size
-    return values[size * group.rank // group.size : size * (group.rank + 1) // group.size]
+    own = own_range(values.size, group)
+    return values[own.start : own.stop]
 
 
 def edge_chunks(

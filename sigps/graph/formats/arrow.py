@@ -16,7 +16,7 @@ from sigps.graph.formats.arrow_columns import edge_chunk
 from sigps.graph.formats.blocks import import_optional, require_file
 from sigps.graph.formats.columns import column_index, end_column, value_places
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions
-from sigps.group import Group
+from sigps.group import Group, own_range
 
 __all__ = ["read_arrow", "read_parquet"]
 
@@ -34,7 +34,7 @@ def read_parquet(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
     file = _opened(path, parquet.ParquetFile, "Parquet")
     places = _places(path, file.schema_arrow.names, options)
     names = [file.schema_arrow.names[place] for place in places.values()]
-    own = _own_range(file.num_row_groups, group)
+    own = own_range(file.num_row_groups, group)
     batches = file.iter_batches(_BATCH_ROWS, row_groups=list(own), columns=names) if len(own) else iter(())
     return _input("parquet", path, file.schema_arrow.names, places, batches, options)
 
@@ -52,7 +52,7 @@ def read_arrow(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
     file = _opened(path, lambda name: pyarrow.ipc.open_file(pyarrow.memory_map(name)), "Arrow IPC")
     places = _places(path, file.schema.names, options)
     names = [file.schema.names[place] for place in places.values()]
-    own = _own_range(file.num_record_batches, group)
+    own = own_range(file.num_record_batches, group)
     batches = (file.get_batch(index).select(names) for index in own)
     return _input("arrow", path, file.schema.names, places, batches, options)
 
@@ -67,10 +67,6 @@ def _opened(path: Path, opener: Any, kind: str) -> Any:
         return opener(str(path))
     except (pyarrow.ArrowInvalid, OSError) as error:
         raise GraphError(f"{path}: cannot be read as {kind} ({error}); fetch or write it again") from error
-
-
-def _own_range(num_parts: int, group: Group) -> range:
-    return range(num_parts * group.rank // group.size, num_parts * (group.rank + 1) // group.size)
 
 
 def _places(path: Path, names: Sequence[str], options: LoadOptions) -> dict[str, int]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
 from sigps.graph.building.edges import EdgeChunk, TextChunk
-from sigps.group import Group
+from sigps.group import Group, own_range
 
 __all__ = [
     "ColumnRef",
@@ -74,9 +74,9 @@ class EdgeInput:
 
 def own_ids(num_vertices: int, group: Group, base: int = 1) -> NDArray[Any]:
     """Return this rank's share of the consecutive ids base..base+n-1."""
-    first = base + num_vertices * group.rank // group.size
-    end = base + num_vertices * (group.rank + 1) // group.size
-    return np.arange(first, end, dtype=np.uint32 if end < 2**32 else np.int64)
+    own = own_range(num_vertices, group)
+    dtype = np.uint32 if base + own.stop < 2**32 else np.int64
+    return np.arange(base + own.start, base + own.stop, dtype=dtype)
 
 
 def wants_weights(options: LoadOptions, has_weights: bool, what: str) -> bool:

@@ -19,7 +19,7 @@ from sigps.errors import GraphError
 from sigps.graph.formats.arrow_columns import numbers_of, one_array, strings_of
 from sigps.graph.formats.blocks import Block, TextFile, import_optional
 from sigps.graph.formats.text_table import Layout, clean, read_csv
-from sigps.graph.random_bits import GOLDEN, splitmix64
+from sigps.graph.random_bits import GOLDEN, hash_strings, splitmix64
 from sigps.group import Group
 
 __all__ = ["ListedTwice", "RaggedLines", "RaggedParser"]
@@ -209,23 +209,13 @@ def _fields_a_line(text: bytes) -> NDArray[np.int64]:
 
 
 def _hash(low: NDArray[Any], high: NDArray[Any], weights: NDArray[Any] | None) -> NDArray[np.uint64]:
-    hashes = _scramble(_bits(low))
-    hashes = _scramble(hashes + _bits(high))
-    return hashes if weights is None else _scramble(hashes ^ weights.view(np.uint64))
+    golden = np.uint64(GOLDEN)
+    hashes = splitmix64(splitmix64(_bits(low) + golden) + _bits(high) + golden)
+    return hashes if weights is None else splitmix64((hashes ^ weights.view(np.uint64)) + golden)
 
 
 def _bits(ids: NDArray[Any]) -> NDArray[np.uint64]:
     """Return each id as 64 bits; of strings a hash of the characters."""
-    if ids.dtype.kind != "U":
-        return ids.astype(np.int64).view(np.uint64)
-    width = ids.dtype.itemsize // 4
-    letters = np.ascontiguousarray(ids).view(np.uint32).reshape(ids.size, width)
-    bits = np.zeros(ids.size, dtype=np.uint64)
-    for place in range(width):
-        letter = letters[:, place].astype(np.uint64)
-        bits = np.where(letter == 0, bits, _scramble(bits + letter))
-    return bits
-
-
-def _scramble(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    return splitmix64(bits + np.uint64(GOLDEN))
+    if ids.dtype.kind == "U":
+        return hash_strings(np.zeros(ids.size, dtype=np.uint64), ids)
+    return ids.astype(np.int64).view(np.uint64)

@@ -16,7 +16,7 @@ from sigps.graph.formats.blocks import import_optional
 from sigps.graph.formats.columns import column_index
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions
 from sigps.graph.user_arrays import as_ids
-from sigps.group import Group
+from sigps.group import Group, own_range
 
 if TYPE_CHECKING:
     import networkx
@@ -174,8 +174,8 @@ def _arrow_chunks(reader: Any, places: dict[str, int], local: bool, group: Group
         labels = {place: f"{label} (number {place})" for place, label in labels.items()}
     if group.size > 1 and not local:  # a share is a range of rows, so their number is needed
         table = reader.read_all()
-        first, stop = (table.num_rows * rank // group.size for rank in (group.rank, group.rank + 1))
-        reader = table.slice(first, stop - first).to_reader(_BATCH_ROWS)
+        own = own_range(table.num_rows, group)
+        reader = table.slice(own.start, len(own)).to_reader(_BATCH_ROWS)
     for batch in reader:
         arrays = [_plain(batch.column(place)) for place in labels]
         part = pyarrow.RecordBatch.from_arrays(arrays, names=list(labels.values()))

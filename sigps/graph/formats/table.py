@@ -2,13 +2,14 @@
 
 A new format is a module in this folder and a line here. It provides:
 
-    read        its reader, from a path to edges; `EdgeInput` in edge_input.py is the contract
-    suffixes    the ends of its file names, without what compression adds; `sigps convert` writes the first
-    options     which options of `load` its reader takes
-    begins      detection against any suffix: how a file of it begins
-    resembles   detection where no suffix decides: what its first lines look like
-    is_at       detection by the path alone, for a format of several files
-    write       its writer, from a graph to a path; text_output.py writes lines on several ranks to one file
+    read        its reader, from a path to edges: the contract is `EdgeInput` in edge_input.py; not collective
+    suffixes    the ends of its file names, in lower case, before those of compression; `sigps convert` writes the first
+    options     the fields of `LoadOptions` that its reader takes besides `directed`
+    is_text     whether its files are text, compressed or not
+    begins      detection, before suffixes: matches the first line that is not blank, or the first bytes if not text
+    resembles   detection, after suffixes: whether the fields of the first lines that are no comments look like it
+    is_at       detection by the path alone, which may not exist: for a format of several files
+    write       its writer, from a graph to a path; collective, text_output.py helps
 
 Only `read` and `suffixes` are needed.
 """
@@ -42,19 +43,7 @@ __all__ = ["ALIASES", "FORMATS", "Format", "detect_format", "format_of"]
 
 @dataclass(frozen=True)
 class Format:
-    """What a format provides; see the top of this page.
-
-    Attributes:
-        read: Begins to read a file; the edges come as `chunks` is drawn. Not collective.
-        suffixes: Ends of file names, in lower case.
-        options: Fields of `LoadOptions` that `read` takes besides `directed`.
-        is_text: Whether the files are text, compressed or not.
-        begins: Matches the first line that is not blank, or the first bytes if the files are no text.
-        resembles: Says whether lines may be of the format, by the suffix and the fields of the first lines that are no
-            comments.
-        is_at: Says whether a path, which may not exist, names files of the format.
-        write: Writes a graph. Collective.
-    """
+    """What a format provides; the top of this page says what each field is."""
 
     read: Callable[[Path, LoadOptions, Group], EdgeInput]
     suffixes: tuple[str, ...]

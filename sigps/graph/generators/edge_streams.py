@@ -144,7 +144,7 @@ def rmat(
 def draw_rmat(
     begin: int, end: int, scale: int, thresholds: NDArray[np.uint64], seed: int, id_key: int | None
 ) -> Ends:
-    """Draw edges of the recursive matrix, with NumPy; `rmat_kernel` is the compiled twin.
+    """Draw edges of the recursive matrix, with NumPy; `rmat_kernel` is the compiled form.
 
     Args:
         begin: The first edge.

@@ -20,7 +20,7 @@ from sigps.graph.generators import edge_streams
 from sigps.graph.generators.edge_streams import Duplicates, EdgeStream, Weights
 from sigps.graph.graph import Graph, build_graph
 from sigps.graph.report import LoadReport
-from sigps.group import Group, world
+from sigps.group import Group, own_range, world
 
 __all__ = [
     "GENERATORS",
@@ -254,9 +254,9 @@ def complete(n: int, weights: Weights = None, seed: int = 1, group: Group | None
 def _build(stream: EdgeStream, generator: str, group: Group | None) -> Graph:
     """Draw this rank's share of the edges and build the graph with the other ranks."""
     group = world() if group is None else group
-    begin, end = (stream.num_edges * rank // group.size for rank in (group.rank, group.rank + 1))
+    own = own_range(stream.num_edges, group)
     return build_graph(
-        _chunks(stream, begin, end, threads=max(len(os.sched_getaffinity(0)) // group.size, 1)),
+        _chunks(stream, own, threads=max(len(os.sched_getaffinity(0)) // group.size, 1)),
         directed=stream.directed,
         group=group,
         duplicates=stream.duplicates,
@@ -267,8 +267,8 @@ def _build(stream: EdgeStream, generator: str, group: Group | None) -> Graph:
     )
 
 
-def _chunks(stream: EdgeStream, begin: int, end: int, threads: int) -> Iterator[EdgeChunk]:
-    for sources, targets, columns in stream.chunks(begin, end, threads=threads):
+def _chunks(stream: EdgeStream, own: range, threads: int) -> Iterator[EdgeChunk]:
+    for sources, targets, columns in stream.chunks(own.start, own.stop, threads=threads):
         yield EdgeChunk(sources, targets, columns)
 
 

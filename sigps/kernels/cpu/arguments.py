@@ -182,8 +182,9 @@ class FusedLimits(NamedTuple):
     end: int
     most_work: int
     most_work_of_all: int
-    pull_gain: int
-    pull_cost: int
+    num_edges: int
+    push_gain: int
+    forced: int
 
 
 class FusedLists(NamedTuple):

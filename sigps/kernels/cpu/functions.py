@@ -52,7 +52,7 @@ class Functions(NamedTuple):
     store_message: Loop
     load_inbox: Loop
     conclude: Loop
-    is_push_cheaper: Loop
+    choose_direction: Loop
     prefetch: Loop
     stops_early: bool
     may_retire: bool

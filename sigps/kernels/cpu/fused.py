@@ -6,20 +6,9 @@ import numpy as np
 
 from sigps.kernels.cpu.arguments import LoopArguments
 from sigps.kernels.cpu.functions import Functions, Loop
+from sigps.kernels.direction import PULL
 
-__all__ = ["is_push_cheaper", "run_fused"]
-
-
-def is_push_cheaper(sender_edges, num_active, num_vertices, gain, pull_cost):
-    """Tell whether a push that visits so many edges and active vertices is cheaper than a pull of `pull_cost`.
-
-    A pull that reads no edge is cheaper than a list of nearly all vertices. `gain` 0: always push.
-    """
-    if gain == 0:
-        return True
-    if sender_edges == 0 and num_active * 4 > num_vertices * 3:
-        return False
-    return (sender_edges + num_active) * gain < pull_cost
+__all__ = ["run_fused"]
 
 
 def run_fused(f: Functions) -> Loop:
@@ -33,7 +22,7 @@ def run_fused(f: Functions) -> Loop:
     Returns how many supersteps there were, the edges of the last senders, and the aggregators' values.
     """
     scatter, compute, conclude = f.scatter_direct, f.compute_listed, f.conclude
-    load_record, store_record, cheaper = f.load_record, f.store_record, f.is_push_cheaper
+    load_record, store_record, choose_direction = f.load_record, f.store_record, f.choose_direction
     counts_idle = not f.may_retire
 
     def run_fused(
@@ -49,7 +38,10 @@ def run_fused(f: Functions) -> Loop:
             work = sent_edges + num_active
             if work == 0 or work > limits.most_work or sum_of_work > limits.most_work_of_all:
                 break
-            if not cheaper(sent_edges, num_active, len(fields.status), limits.pull_gain, limits.pull_cost):
+            direction = choose_direction(
+                sent_edges, num_active, 0, limits.num_edges, len(fields.status), limits.push_gain, limits.forced, True
+            )  # fmt: skip
+            if direction == PULL:
                 break
             now = LoopArguments(
                 superstep, arguments.num_vertices, arguments.num_edges, arguments.params, values

@@ -14,7 +14,7 @@
 //   SIGPS_NEUTRAL               1: neutral_slots() changes no value but NaN
 //   SIGPS_NEUTRAL_WORDS         the words of that row
 //   SIGPS_NUM_AGGREGATES        one 8-byte cell each
-//   SIGPS_IDENTITY_WORDS        the cells of aggregators nobody contributed to
+//   SIGPS_IDENTITY_WORDS        the cells of aggregators without contributions
 //   SIGPS_NUM_EDGE_STATES       values kept on each out-edge, and their types:
 //   SIGPS_EACH_EDGE_STATE(F)    F(0, type) F(1, type) ...
 //   SIGPS_WALKS                 1: compute() walks its vertex's out-edges
@@ -34,9 +34,9 @@
 
 namespace sigps {
 
-// Bits that compute returns. OVERFLOW: the mailbox was full; the vertex kept
-// its state and its edges', what it posted must be dropped and the vertex run
-// again.
+// Bits that compute returns. OVERFLOW: the buffer of direct messages was full.
+// The vertex kept its state and its edge states; its messages must be dropped
+// and the vertex run again.
 enum Flag : uint32_t { HALT = 1, RETIRE = 2, SENT = 4, OVERFLOW = 8 };
 
 // How a field of the slots row combines. USER: with its row as a whole, which
@@ -68,7 +68,7 @@ struct Arguments {
   void *committed[16]; // [out-edges, copied edges] the same, as of the
                        // superstep's begin
   void *lists[16];     // [messages] each: a field of all messages
-  unsigned long long *num_direct; // also counts those there was no room for
+  unsigned long long *num_direct; // may exceed direct_capacity
   uint64_t direct_capacity;
   uint8_t
       *direct_kinds; // [direct_capacity] 0: the target is a global id, 1: user
@@ -90,15 +90,15 @@ template <> struct WordOf<1> {
   using type = uint8_t;
 };
 
-// A row nobody looks into. Its alignment is the largest power of two, up to 16,
-// that divides its size, so that it moves in as few accesses as there can be.
+// A row of opaque words. Its alignment is the largest power of two, up to 16,
+// that divides its size, so that it moves in as few accesses as possible.
 template <int BYTES, int ALIGN> struct alignas(ALIGN) Row {
   using Word = typename WordOf<ALIGN>::type;
   static constexpr int NUM_WORDS = BYTES / sizeof(Word);
   Word words[NUM_WORDS];
 };
 
-// No type is empty: one byte stands for nothing.
+// An empty row takes one byte, since no type of C++ is empty.
 template <int ALIGN> struct Row<0, ALIGN> : Row<1, 1> {};
 
 constexpr bool HAS_RECORD = SIGPS_RECORD_BYTES > 0;
@@ -126,9 +126,9 @@ __device__ inline Totals identity_totals() {
 } // namespace sigps
 
 // The program's functions. Every pointer to a row or to cells may point into
-// local memory: once inlined, it is registers. None of them synchronises, but a
-// warp with SIGPS_BY_WARP, and only compute writes memory that is not its
-// caller's: the states of its vertex, what this keeps on its out-edges
+// local memory: once inlined, it is registers. None of them synchronises,
+// except a warp with SIGPS_BY_WARP. Only compute writes memory that is not its
+// caller's: the states of its vertex, the edge states of its out-edges
 // (arguments->pending), and direct messages.
 extern "C" {
 
@@ -147,13 +147,13 @@ __device__ uint32_t sigps_compute_listed(const sigps::Arguments *arguments,
 __device__ void sigps_list(const sigps::Arguments *arguments, int64_t position,
                            const void *message);
 #else
-// Reads `inbox`, a row of slots, only where `has` tells that there is one.
+// Reads `inbox`, a row of slots, only where `has` is not 0.
 __device__ uint32_t sigps_compute(const sigps::Arguments *arguments,
                                   int64_t superstep, uint32_t vertex,
                                   const void *inbox, uint32_t has, void *record,
                                   void *given);
 
-// Makes a message, posted in superstep - 1, into one value of every slot.
+// Makes a direct message, sent in superstep - 1, into one value of every slot.
 __device__ void sigps_lift(const sigps::Arguments *arguments, int64_t superstep,
                            const void *message, void *value);
 
@@ -165,7 +165,7 @@ __device__ void sigps_merge(void *into, uint32_t has, const void *value);
 // every slot, or a message where they are listed. `superstep` is the sender's,
 // `edge` a position in arguments->columns; source and target may be ghosts.
 // Returns 0 where the edge brings nothing; `value` is then undefined. Without a
-// record that tells more (SIGPS_DIRECT) no edge brings anything.
+// record (SIGPS_DIRECT) no edge brings anything.
 __device__ uint32_t sigps_deliver(const sigps::Arguments *arguments,
                                   int64_t superstep, const void *record,
                                   uint32_t source, uint32_t target,

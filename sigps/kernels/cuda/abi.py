@@ -1,4 +1,4 @@
-"""`abi.cuh` as Python sees it: where the fields of a `Arguments` lie, and the sizes of its arrays."""
+"""`abi.cuh` as Python sees it: where the fields of `Arguments` lie, and the sizes of its arrays."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ARGUMENTS = np.dtype(
         ("direct_messages", _POINTER),
     ]
 )
-"""A `sigps::Arguments`: fill one (`np.zeros((), ARGUMENTS)`) and pass its bytes as a kernel's parameter."""
+"""`sigps::Arguments`: fill one (`np.zeros((), ARGUMENTS)`) and pass its bytes as a kernel's parameter."""
 
 
 def offset_of(name: str, index: int = 0) -> int:

@@ -1,17 +1,17 @@
-// Values that wait in a best-first run, and the turn of the best of them
-// (engine/gpu_withheld.py).
+// The bucket of values that wait in a run in priority order, and the release of
+// the best of them (engine/gpu/priority.py).
 //
 // Schedule: a warp has WORDS words of bits, a lane a vertex of each; any number
-// of blocks. Who does not wait costs its bit.
+// of blocks. A vertex that does not wait costs its bit.
 //
-//   waiting: [num_owned / 32 rounded up to whole WORDS] bits: who waits
-//   status:   [num_owned]
-//   values:   [num_owned]  what each would send
-//   degrees:  [num_owned]  out-edges
-//   found:    counts from 0 on, and from the worst value
+//   waiting: [num_owned / 32 rounded up to whole WORDS] bits
+//   status:  [num_owned]
+//   values:  [num_owned]  what each vertex would send
+//   degrees: [num_owned]  out-edges
+//   found:   counts from 0 on, and from the worst value
 //
 // Macros: SIGPS_VALUE, an integer; SIGPS_BEST, that of 64 bits and its sign;
-// SIGPS_TAKES_MIN; SIGPS_RETIRED, the status of who waits no more.
+// SIGPS_TAKES_MIN; SIGPS_RETIRED, the status of vertices that leave the bucket.
 
 #include "integers.cuh"
 
@@ -21,9 +21,9 @@ using Value = SIGPS_VALUE;
 using Best = SIGPS_BEST;
 
 struct Found {
-  unsigned long long waiting_edges; // out-edges of those that wait
+  unsigned long long waiting_edges; // out-edges of vertices that wait
   Best best;
-  unsigned long long senders, sent_edges; // of those whose turn it was
+  unsigned long long senders, sent_edges; // of released vertices
 };
 
 constexpr uint32_t ALL_LANES = ~0u;
@@ -61,7 +61,8 @@ __device__ inline void for_words(const uint32_t *waiting, uint32_t num_words,
 
 } // namespace
 
-// Adds up the out-edges of those that wait, and finds the best of their values.
+// Adds up the out-edges of the vertices that wait, and finds the best of their
+// values.
 extern "C" __global__ void __launch_bounds__(256)
     find_best_warp_mapped(uint32_t *waiting, const uint8_t *status,
                           const Value *values, const uint32_t *degrees,
@@ -76,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(256)
               Value value[WORDS];
 #pragma unroll
               for (uint32_t k = 0; k < WORDS;
-                   k++) { // all of them are on their way
+                   k++) { // all loads are issued at once
                 uint32_t v = (first + k) * 32 + lane;
                 waits[k] = bits[k] >> lane & 1 && v < num_owned;
                 if (waits[k]) {
@@ -105,8 +106,8 @@ extern "C" __global__ void __launch_bounds__(256)
   }
 }
 
-// Lets those that have the best value send it, or all that wait theirs, and
-// nobody else.
+// Releases the vertices that have the best value, or all that wait: they send
+// their values, and no others do.
 //
 //   records: [num_owned]
 //   sent:    [num_sent_words] bits, of ghosts too

@@ -1,15 +1,15 @@
-// Supersteps with few messages in a row, as meshes have them by the thousand:
-// one cluster of blocks does them by itself, since it meets in a fraction of
-// the time that all blocks need. Whoever computes pushes at once, into inboxes
-// of the next superstep, so it meets once a superstep.
+// Fused supersteps with small frontiers, of which meshes have thousands: one
+// cluster of blocks runs them, since its barrier takes a fraction of the time
+// of a barrier of all blocks. The thread that computes a vertex pushes at once,
+// into inboxes of the next superstep, so there is one barrier a superstep.
 //
 // Schedule: a cluster of up to 16 blocks, each on a multiprocessor of its own.
 // A warp takes some vertices that got a message, computes them, and its lanes
-// divide the edges of those that send. That is for graphs where no vertex has
-// many edges, since what vertices will send is not known when they are taken.
-// Whom a block sends the first message it lists in its shared memory, where all
-// blocks read it. At the end every block reports to every other, and each warp
-// plans the next superstep for itself.
+// divide the edges of those that send. That is for graphs without vertices of
+// many edges, since a warp takes its vertices before it is known how much they
+// send. A block lists the targets that it sent the first message in its shared
+// memory, where all blocks read it. At the end every block sends its report to
+// every other, and each warp derives the next superstep for itself.
 
 #pragma once
 
@@ -24,7 +24,7 @@ constexpr uint32_t MOST_BLOCKS = 16;
 // numbers share a word.
 struct alignas(16) Report {
   uint32_t num_targets; // of the next superstep
-  uint32_t ran, active; // and senders, and who saw some retire, 16 bits each
+  uint32_t ran, active; // low 16 bits; above: senders, and whether any retired
   uint32_t sent_edges;
 };
 
@@ -33,20 +33,21 @@ struct alignas(16) Report {
 struct ClusterMemory {
   uint32_t num_targets[2];
   Report of_warps[32];
-  Report of_blocks[2][MOST_BLOCKS]; // zeros of blocks that are not there
+  Report of_blocks[2][MOST_BLOCKS]; // zeros from gridDim.x on
 };
 
 extern __shared__ uint4 cluster_lists[];
 
-// Those who got a message, [small_frontier_messages], by the parity of the
-// superstep.
+// The vertices that got a message, [small_frontier_messages], by the parity of
+// the superstep.
 __device__ inline uint32_t *listed_targets(const Lease &lease,
                                            int64_t superstep) {
   return reinterpret_cast<uint32_t *>(cluster_lists) +
          (superstep & 1) * lease.small_frontier_messages;
 }
 
-// Where another block of the cluster has what this one has at `mine`.
+// The address in another block's shared memory of what this block has at
+// `mine`.
 template <class T> __device__ inline T *of_block(T *mine, uint32_t block) {
   T *there;
   asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(mine), "r"(block));
@@ -59,16 +60,16 @@ __device__ inline void wait_for_cluster() {
                    : "memory");
 }
 
-// But for the targets, which a block counts up.
+// Sums over the lanes, except num_targets, which the block counts.
 __device__ inline Report sum_over_warp(Report report) {
   return {0, __reduce_add_sync(ALL_LANES, report.ran),
           __reduce_add_sync(ALL_LANES, report.active),
           __reduce_add_sync(ALL_LANES, report.sent_edges)};
 }
 
-// Tells all blocks what this one did for superstep `next`, and waits for all
-// threads of the cluster. What any of them wrote before is read by all after
-// it; one warp fences for its block.
+// Sends all blocks this one's report for superstep `next`, and waits for all
+// threads of the cluster. All threads read afterwards what any of them wrote
+// before; one warp fences for its block.
 __device__ inline void report_and_wait(ClusterMemory &memory,
                                        const ThreadCounters &counted,
                                        int64_t next) {
@@ -94,7 +95,7 @@ __device__ inline void report_and_wait(ClusterMemory &memory,
                    : "memory");
 }
 
-// The lists of all blocks, one after another, as a warp sees them.
+// The concatenated lists of all blocks, as a warp keeps them.
 struct Joined {
   uint32_t total;
   uint32_t upto; // how long the list of block lane_id() is, and those before
@@ -110,8 +111,7 @@ __device__ inline Joined join(uint32_t length) {
   return {__shfl_sync(ALL_LANES, upto, MOST_BLOCKS - 1), upto};
 }
 
-// Where entry i of them is. By whole warps; beyond the end the answer means
-// nothing.
+// The address of entry i. By whole warps; beyond the end it is undefined.
 template <class T>
 __device__ inline T *entry(const Joined &lists, T *mine, uint32_t i) {
   uint32_t block = 0;
@@ -124,8 +124,8 @@ __device__ inline T *entry(const Joined &lists, T *mine, uint32_t i) {
                   min(block, gridDim.x - 1));
 }
 
-// Lists the lanes' targets. More than were expected go to the list of all
-// blocks, with which the next superstep goes on.
+// Lists the lanes' targets. Those beyond small_frontier_messages go to
+// lease.targets, with which run_lease continues.
 __device__ inline void list_targets(const Lease &lease, ClusterMemory &memory,
                                     int64_t superstep, bool is_first,
                                     uint32_t target) {
@@ -142,7 +142,7 @@ __device__ inline void list_targets(const Lease &lease, ClusterMemory &memory,
     lease.targets[atomicAdd(&lease.control->num_targets.value, 1)] = target;
 }
 
-// Goes on where all blocks stopped: with senders, or with messages delivered.
+// Continues after run_lease: from lists of senders, or from delivered messages.
 __device__ inline void take_over(const Lease &lease, const NextSuperstep &now,
                                  ClusterMemory &memory) {
   auto list = [&](bool is_first, uint32_t target) {
@@ -160,8 +160,8 @@ __device__ inline void take_over(const Lease &lease, const NextSuperstep &now,
   }
 }
 
-// And back: messages are delivered. Of each block there is a list for the
-// superstep at hand.
+// Hands back to run_lease: messages are delivered. Each block appends its list
+// of the superstep to lease.targets.
 __device__ inline void hand_back(const Lease &lease, const NextSuperstep &now,
                                  ClusterMemory &memory) {
   const uint32_t *targets = listed_targets(lease, now.superstep);
@@ -175,7 +175,7 @@ __device__ inline void hand_back(const Lease &lease, const NextSuperstep &now,
   }
 }
 
-// Computes whoever got a message, and pushes what it sends.
+// Computes the vertices that got a message, and pushes what they send.
 __device__ inline void compute_and_push(const Lease &lease,
                                         const NextSuperstep &now,
                                         ClusterMemory &memory,
@@ -218,8 +218,8 @@ __device__ inline Counters add_up(const ClusterMemory &memory, int64_t next,
           all.active >> 16};
 }
 
-// Plans the next superstep, which finds its messages delivered. Returns whether
-// it is for the cluster: then only what changes is written.
+// Derives the next superstep, whose messages are delivered. Returns whether it
+// is for the cluster: then only what changes is written.
 __device__ inline bool goes_on(const Lease &lease, const Counters &done,
                                uint32_t num_targets, NextSuperstep &now) {
   uint32_t inbox_at = 1 - now.inbox_at;
@@ -266,7 +266,7 @@ __device__ inline void run_cluster(const Lease &lease) {
     reinterpret_cast<uint32_t *>(&memory)[i] = 0;
   NextSuperstep now = lease.control->next;
   __syncthreads();
-  wait_for_cluster(); // nobody writes into memory that is not empty yet
+  wait_for_cluster(); // all blocks have zeroed their memory
   if (records)
     lease.control->num_stats = 0;
   if (now.ending || now.superstep >= lease.end || now.num_small == 0)

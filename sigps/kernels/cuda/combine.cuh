@@ -30,7 +30,7 @@ __device__ inline uint32_t compute(const Arguments &arguments,
                               record, given);
 }
 #else
-// What a vertex has heard so far.
+// The messages of a vertex, combined so far.
 struct Inbox {
   Slots slots;
   uint32_t has;
@@ -52,7 +52,7 @@ __device__ inline Inbox empty_inbox() {
 #endif
 }
 
-// With neutral slots nobody asks whether there is anything to combine with.
+// With neutral slots `has` is not read.
 __device__ inline void put(Inbox &inbox, const Slots &value) {
   sigps_merge(&inbox.slots, SIGPS_NEUTRAL ? 1 : inbox.has, &value);
   inbox.has = 1;
@@ -81,7 +81,7 @@ __device__ inline Inbox combine_warp(Inbox inbox) {
   return inbox;
 }
 
-// Thread 0 gets all threads' messages. Ends with the block in step.
+// Thread 0 gets all threads' messages. Ends with a barrier of the block.
 __device__ inline Inbox combine_block(Inbox inbox) {
   __shared__ Inbox of_warp[32];
   inbox = combine_warp(inbox);
@@ -110,7 +110,7 @@ __device__ inline Totals fold_warp(Totals totals) {
   return totals;
 }
 
-// Thread 0 gets all threads' totals. Ends with the block in step.
+// Thread 0 gets all threads' totals. Ends with a barrier of the block.
 __device__ inline Totals fold_block(Totals totals) {
   __shared__ Totals of_warp[32];
   totals = fold_warp(totals);
@@ -157,7 +157,7 @@ __device__ inline void combine_native(void *address, const void *given) {
   memcpy(&value, given, sizeof(T));
   if constexpr (OP == ANY) {
     if (value)
-      *at = true; // whoever comes later writes the same
+      *at = true; // other threads write the same
   } else if constexpr (OP == ALL) {
     if (!value)
       *at = false;
@@ -197,8 +197,8 @@ constexpr bool IS_SWAPPED = SIGPS_SLOTS_BYTES == 4 || SIGPS_SLOTS_BYTES == 8
 #endif
     ;
 
-// Whether messages can be combined in memory at all; where compute() is run by
-// warps, it takes so long that it does not matter how messages come.
+// Whether messages can be combined in memory at all; where warps run
+// compute(), it takes so long that the direction does not matter.
 constexpr bool HAS_PUSH =
     SIGPS_NEUTRAL && !SIGPS_BY_WARP && (ALL_NATIVE || IS_SWAPPED);
 

@@ -1,12 +1,13 @@
-// Mail: what compute() posted last superstep is sorted by target, by counting,
-// and every vertex with mail, or active, computes and posts. Where there are
-// other GPUs each reads what all of them posted, in their memory, and takes
-// what is for its own vertices; nobody posts again before all have read.
+// Direct messages: those that compute() sent in the last superstep are sorted
+// by target, by counting; every vertex that has any, or is active, computes and
+// sends. With other GPUs, each reads all their buffers and takes the messages
+// to its own vertices; an inter-GPU barrier stands between the reading and the
+// next sending.
 //
 // Schedule: a thread a message, then a thread a vertex, or with SIGPS_BY_WARP a
-// warp; any grid. The order of one target's messages is left open. A vertex
-// that finds no room keeps its state; what it posted is dropped by the host,
-// which makes more room.
+// warp; any grid. The order of one target's messages is unspecified. A vertex
+// that finds the buffer full keeps its state; the host drops its messages and
+// makes the buffer larger.
 
 #pragma once
 
@@ -17,7 +18,7 @@
 
 namespace sigps {
 
-// Where the vertex of a user's id went: by bisection where ids are any numbers.
+// The lid of a user's id, or NO_VERTEX: by bisection where ids are any numbers.
 __device__ inline uint32_t lid_of_id(const Lease &lease, int64_t id) {
   const DirectMessages &direct = lease.direct;
   if (direct.sorted_ids == nullptr)
@@ -37,8 +38,8 @@ __device__ inline uint32_t lid_of_id(const Lease &lease, int64_t id) {
 }
 
 #if SIGPS_PEERS
-// Calls visit(peer, i, lid) for all mail to this GPU's vertices, by whomever
-// it was posted; returns how much this thread found that others had posted.
+// Calls visit(peer, i, lid) for all direct messages to this GPU's vertices,
+// from all GPUs. Returns how many from other GPUs this thread visited.
 template <class Visit>
 __device__ inline uint32_t for_received(const Lease &lease, Visit visit) {
   const Halo &halo = lease.halo;
@@ -63,9 +64,9 @@ __device__ inline uint32_t for_received(const Lease &lease, Visit visit) {
   return count;
 }
 
-// Waits until all GPUs have read what is for them, of which there were
-// `num_read` here, and tells whether that is all that was posted. Otherwise the
-// lease has ended. By one whole block.
+// Waits until all GPUs have read their messages, `num_read` of them here.
+// Returns whether all that were sent have been read; otherwise the lease has
+// ended. By one whole block.
 __device__ inline bool is_all_read(const Lease &lease, uint64_t num_read) {
   constexpr uint32_t AT_ONCE = 8;
   __shared__ RankReport mine, received[AT_ONCE];
@@ -112,8 +113,8 @@ __device__ inline bool is_all_read(const Lease &lease, uint64_t num_read) {
 }
 #endif
 
-// Counts the messages of every vertex. Targets become places; what was the
-// sender becomes the number of the message among those of its target.
+// Counts the messages of every vertex. Targets become lids; the sender is
+// replaced by the number of the message among those of its target.
 __device__ inline void count_messages(const Lease &lease, uint64_t num_direct) {
   const Arguments &arguments = lease.in;
   for (uint64_t i = thread_of_grid(); i < num_direct; i += threads_of_grid()) {
@@ -162,8 +163,9 @@ __device__ inline uint64_t scan_block(uint64_t value) {
   return value;
 }
 
-// Makes counts of messages into places in the order of targets, and the counts
-// 0, but where there are other GPUs. Every block has vertices of its own.
+// Makes counts of messages into offsets in the order of targets, and sets the
+// counts to 0 where there are no other GPUs. Every block has vertices of its
+// own.
 __device__ inline void place_messages(const Lease &lease,
                                       uint32_t &generation) {
   const DirectMessages &direct = lease.direct;
@@ -266,7 +268,7 @@ __device__ inline Inbox read_inbox(const Lease &lease, const NextSuperstep &now,
 #endif
 }
 
-// Whether a vertex found no room, which is told once.
+// Whether a vertex found the buffer full; clears its bit.
 __device__ inline bool takes_overflowed(const Lease &lease, uint32_t v) {
   uint32_t bit = 1u << v % 32;
   if (!SIGPS_BY_WARP)
@@ -284,7 +286,7 @@ __device__ inline void read_and_compute(const Lease &lease,
   if (now.superstep > 0 && now.remaining != OVERFLOWED)
     sort_messages(lease, generation);
   if (SIGPS_PEERS && lease.control->next.ending)
-    return; // some of it did not come
+    return; // some messages did not arrive
   for (uint32_t v = thread_of_grid() / LANES_OF_VERTEX; v < lease.num_owned;
        v += threads_of_grid() / LANES_OF_VERTEX) {
     if (now.remaining == OVERFLOWED && !takes_overflowed(lease, v))

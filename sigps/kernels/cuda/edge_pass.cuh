@@ -1,11 +1,11 @@
 // The edge schedule: every in-edge whose source sent brings its message into
-// its target's inbox, whosever edge it is; then whoever got a message, or is
-// active, computes, and writes the senders as bits (sweep).
+// its target's inbox; then the vertices that got a message, or are active,
+// compute, and the senders are written as bits (scan_all).
 //
-// Schedule: all positions of edges in turn, four to a lane. Inboxes are
-// combined by atomics, one an edge; a warp whose edges all have one target
-// combines them first, so that a heavy row takes one for 32. Bits of who was
-// touched are set by atomics too.
+// Schedule: an in-edge position a lane, four at a time. Inboxes are combined by
+// atomics, one an edge; a warp whose edges all have one target combines them
+// first, so that a row of many edges takes one atomic for 32. Bits of touched
+// inboxes are set by atomics too.
 
 #pragma once
 

@@ -1,10 +1,10 @@
-// What vertices wrote to their out-edges in a superstep, shown to all others:
-// arguments.pending copied to arguments.committed, the rows of those that ran.
+// Commits edge states: arguments.pending is copied to arguments.committed, the
+// rows of the vertices that ran.
 //
 // Schedule: 32 vertices of many in-edges a block, of fewer a warp. Rows of
-// vertices that follow each other lie together and are copied as one. Every row
-// and every word of bits has one writer; a barrier stands before and behind.
-// Where other ranks have copies, hosts do this instead, and there are no bits.
+// successive vertices lie together and are copied as one. Every row and every
+// word of bits has one writer; a barrier stands before and after. Where other
+// ranks have mirrors, the hosts commit instead, and there are no bits.
 
 #pragma once
 
@@ -22,7 +22,7 @@ __device__ inline void copy_span(const void *pending, void *committed,
     to[at] = from[at];
 }
 
-// Shows the rows of a word's vertices, by threads i of `stride`.
+// Commits the rows of a word's vertices, by threads i of `stride`.
 __device__ inline void commit_rows(const Lease &lease, uint32_t word,
                                    uint32_t i, uint32_t stride) {
   const Arguments &arguments = lease.in;

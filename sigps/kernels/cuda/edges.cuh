@@ -1,16 +1,16 @@
-// Where the edges of a partition lie: heavy rows one after another, the light
-// ones in slices of 32 rows, column by column, so that a warp whose lanes each
-// walk a row reads 128 bytes at a time (SELL-32; Kreutzer et al., SIAM J. Sci.
-// Comput. 36, 2014).
+// Where the edges of a partition lie: the first rows, of many edges, one after
+// another (CSR), the others in slices of 32 rows, column by column, so that a
+// warp whose lanes each walk a row reads 128 bytes at a time (SELL-32; Kreutzer
+// et al., SIAM J. Sci. Comput. 36, 2014).
 //
-// Rows are in descending order of their degree; num_csr_rows is a multiple
-// of 32. Within a row edges keep their order. A slice is as wide as its longest
+// Rows are in descending order of their degree; num_csr_rows is a multiple of
+// 32. Within a row edges keep their order. A slice is as wide as its longest
 // row, and what lies beyond the end of a shorter one is never read.
 //
-//   offsets: [num_csr_rows + 1]            position of each heavy row's first
-//   edge slices:  [num_rows / 32 rounded up, less num_csr_rows / 32, + 1] ends:
-//   [slices[last]]             local id of each edge's other end degrees:
-//   [num_rows]
+//   offsets: [num_csr_rows + 1]         position of each CSR row's first edge
+//   slices:  [num_rows / 32 rounded up, less num_csr_rows / 32, + 1]
+//   ends:    [slices[last]]             local id of each edge's other end
+//   degrees: [num_rows]
 
 #pragma once
 
@@ -43,8 +43,8 @@ __device__ inline RowOfEdges row_of(const Edges &edges, uint32_t v) {
   return {edges.slices[slice] + v % 32, 32, edges.degrees[v]};
 }
 
-// The other end of an edge that is read once in a while: it makes no room for
-// itself in the caches, where records are, which are read again and again.
+// The other end of an edge, read past the caches: edges are read once, and
+// would displace the records, which are read again and again.
 __device__ inline uint32_t end_at(const Edges &edges, uint64_t position) {
   return __ldcs(&edges.ends[position]);
 }

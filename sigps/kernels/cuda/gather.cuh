@@ -1,16 +1,16 @@
 // Pull: every owned vertex combines its in-neighbours' records and computes, in
-// one go. Writes the senders as bits.
+// one pass. Writes the senders as bits.
 //
-// Schedule: rows of over 4096 edges by a block each, other heavy rows eight to
-// a warp one after another, light ones in slices, a row a lane; the heaviest
-// first, and whoever is done takes the next. Every vertex
-// has one thread that computes it; words and bytes of bits have one writer, but
-// those of block rows, which are empty before and set by atomics. With
-// SIGPS_BY_WARP every vertex has a warp that computes it, all heavy rows are
-// taken by warps, one at a time, and their bits set by atomics.
+// Schedule: rows of over 4096 edges block-mapped, other CSR rows warp-mapped,
+// eight to a warp one after another, sliced rows thread-mapped; those of most
+// edges first, and a block or warp that is done takes the next task. Every
+// vertex has one thread that computes it; words and bytes of bits have one
+// writer, except those of block-mapped rows, which are zero before and set by
+// atomics. With SIGPS_BY_WARP every vertex has a warp that computes it, all CSR
+// rows are warp-mapped, one at a time, and their bits set by atomics.
 //
-// Places are in descending order of in-degree, and where edges go both ways
-// that is how often a record is read: the first ones are copied to shared
+// Lids are in descending order of in-degree, and where edges go both ways that
+// is how often a record is read: the first ones are copied to a cache in shared
 // memory, with as many of the senders' bits.
 
 #pragma once
@@ -67,7 +67,8 @@ __device__ inline Record record_of(const Outbox &outbox, uint32_t v) {
   return outbox.records[v];
 }
 
-// Copies the first records and bits near, once a superstep. By whole blocks.
+// Copies the first records and bits to shared memory, once a superstep. By
+// whole blocks.
 template <SenderFilter FILTER>
 __device__ inline void fill_shared_cache(const Outbox &outbox) {
   uint32_t words = outbox.num_cached_records * (sizeof(Record) / 4);
@@ -91,7 +92,7 @@ __device__ inline void fill_shared_cache(const Outbox &outbox) {
 }
 
 // What COUNT edges of a row bring into an inbox, `step` positions apart. All
-// that is far away is asked for before any of it is needed.
+// loads are issued before the first value is used.
 template <SenderFilter FILTER, int COUNT>
 __device__ inline void receive(const Lease &lease, const NextSuperstep &now,
                                const Outbox &outbox, uint32_t v,
@@ -164,7 +165,7 @@ gather_slice(const Lease &lease, const NextSuperstep &now, uint32_t first_row,
     lease.sent[(now.superstep + 1) & 1][first_row / 32] = bits;
 }
 
-// Of lanes that each have a message or none, tells the first that has one.
+// The message of the first lane that has one.
 __device__ inline Inbox first_of_warp(Inbox inbox) {
   uint32_t those = __ballot_sync(ALL_LANES, inbox.has);
   Inbox first;
@@ -275,7 +276,7 @@ __device__ inline void gather_row_by_block(const Lease &lease,
 
 constexpr uint32_t SLICES_OF_TASK = SIGPS_BY_WARP ? 1 : 4;
 
-// The same for the slices of a task, whose statuses are asked for at once.
+// The same for the slices of a task, whose statuses are loaded at once.
 template <SenderFilter FILTER>
 __device__ inline void
 gather_slices(const Lease &lease, const NextSuperstep &now, uint32_t first_row,
@@ -295,8 +296,8 @@ gather_slices(const Lease &lease, const NextSuperstep &now, uint32_t first_row,
   }
 }
 
-// Takes the next number, for a warp. Taking one ahead would hide the wait, and
-// make the first warps hold two of the heaviest tasks each: it is slower.
+// Takes the next task number, for a warp. Taking one ahead would hide the wait,
+// and make the first warps hold two of the largest tasks each: it is slower.
 __device__ inline uint32_t take(uint32_t *numbers) {
   uint32_t number = 0;
   if (lane_id() == 0)
@@ -306,8 +307,8 @@ __device__ inline uint32_t take(uint32_t *numbers) {
 
 constexpr uint32_t SLICES_AT_ONCE = 4;
 
-// Where nobody sent there are no edges to pass, and vertices differ little:
-// each warp has its slices, and asks in several at once who is active.
+// Without senders there are no edges to pass, and vertices differ little: each
+// warp has its slices, and loads the statuses of several at once.
 __device__ inline void compute_active(const Lease &lease,
                                       const NextSuperstep &now,
                                       ThreadCounters &counted) {
@@ -345,7 +346,7 @@ __device__ inline void gather(const Lease &lease, const NextSuperstep &now,
   if (FILTER != SENDERS_NONE)
     fill_shared_cache<FILTER>(outbox_of(lease, now));
   __shared__ uint32_t next_row;
-  // Where warps compute together, a block would have one at work.
+  // With SIGPS_BY_WARP only one warp of a block would compute.
   uint32_t num_block_rows = SIGPS_BY_WARP ? 0 : lease.num_block_rows;
   while (num_block_rows > 0) {
     if (threadIdx.x == 0)
@@ -357,7 +358,8 @@ __device__ inline void gather(const Lease &lease, const NextSuperstep &now,
       break;
     gather_row_by_block<FILTER>(lease, now, v, counted);
   }
-  // Then tasks for warps, the heavier first: whoever is done takes the next.
+  // Then warp-mapped rows and slices, those of most edges first: a warp that is
+  // done takes the next task.
   uint32_t num_csr_rows = lease.in_edges.num_csr_rows;
   uint32_t groups = (num_csr_rows - num_block_rows) / ROWS_OF_WARP;
   uint32_t slices = (lease.num_owned - num_csr_rows + 31) / 32;

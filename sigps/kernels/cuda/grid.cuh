@@ -1,5 +1,5 @@
 // One barrier for all blocks of a cooperative launch. The block that arrives
-// last may decide for all before it lets them go.
+// last may run a function before it releases the others.
 
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace sigps {
 
-// Who waits reads one line again and again; who arrives writes another.
+// Waiting threads poll one cache line; arriving ones write another.
 struct Barrier {
   alignas(128) uint32_t arrived;
   alignas(128) uint32_t generation;
@@ -49,13 +49,13 @@ __device__ inline bool arrives_last(Barrier *barrier) {
   return add_acquire_release(&barrier->arrived, 1) == gridDim.x - 1;
 }
 
-__device__ inline void let_go(Barrier *barrier, uint32_t generation) {
+__device__ inline void release_all(Barrier *barrier, uint32_t generation) {
   barrier->arrived = 0;
   store_release(&barrier->generation, generation + 1);
 }
 
-// Looks without order until there is something to see: each acquire empties the
-// multiprocessor's cache, from which other blocks may still be reading.
+// Polls with relaxed loads: each acquire empties the multiprocessor's cache,
+// from which other blocks may still be reading.
 __device__ inline void wait_for_release(Barrier *barrier, uint32_t generation) {
   while (load_relaxed(&barrier->generation) == generation)
     ;
@@ -68,7 +68,7 @@ __device__ inline void wait_for_all(Barrier *barrier, uint32_t &generation) {
   __syncthreads();
   if (threadIdx.x == 0) {
     if (arrives_last(barrier))
-      let_go(barrier, generation);
+      release_all(barrier, generation);
     else
       wait_for_release(barrier, generation);
   }
@@ -90,7 +90,7 @@ __device__ inline void wait_for_all(Barrier *barrier, uint32_t &generation,
     decide();
     __syncthreads();
     if (threadIdx.x == 0)
-      let_go(barrier, generation);
+      release_all(barrier, generation);
   } else if (threadIdx.x == 0) {
     wait_for_release(barrier, generation);
   }

@@ -1,16 +1,18 @@
-// Where one GPU's partition touches those of others: records of vertices that
+// Where one GPU's partition borders those of others: records of vertices that
 // sent are written into the memory of every GPU that has ghosts of them, and at
-// the end of a superstep all GPUs tell each other what they did. No host takes
-// part.
+// the end of a superstep an inter-GPU barrier exchanges reports. The host takes
+// no part.
 //
 // A rank's slots for another are that one's ghosts of its vertices, in order.
-// After a pull or a sweep all slots are passed: bits tell who sent, and records
-// that did are written in the order of slots. After any other push senders are
-// few: each writes to its own slots, which are listed at the receiver.
+// After a pull or a full scan all slots are written: a bit for each says
+// whether its vertex sent, and the records of those that did are stored in the
+// order of slots. After any other push there are few senders: each writes its
+// own slots only, and lists them at the receiver.
 //
-// What a rank writes is read one superstep later, by the parity of which it is
-// kept apart; no rank is more than one superstep ahead of another, since all
-// wait for all. In a push a vertex is published by the thread that computes it.
+// What a rank writes is read one superstep later, and is kept apart by that
+// superstep's parity; no rank is more than one superstep ahead of another,
+// since each barrier waits for all. In a push the thread that computes a vertex
+// publishes it.
 
 #pragma once
 
@@ -44,8 +46,8 @@ __device__ inline uint32_t rank_of(const Halo &halo, uint32_t slot) {
   return rank;
 }
 
-// Where a slot is at its receiver; slots of one word lie together there, from a
-// multiple of 32 on.
+// The lid of a slot at its receiver; slots of one word lie together there, from
+// a multiple of 32 on.
 __device__ inline uint32_t lid_of_slot(const Peer &peer, uint32_t slot) {
   return slot < peer.num_hot ? peer.first_hot + slot
                              : peer.first_cold + slot - peer.num_hot;
@@ -57,8 +59,8 @@ __device__ inline uint32_t &has_published() {
   return flag;
 }
 
-// Records of four slots in a row, as a lane stores them: another GPU's memory
-// takes few large stores faster than many small ones.
+// Records of four successive slots, as a lane stores them: few large stores
+// into another GPU's memory are faster than many small ones.
 constexpr uint32_t FOUR_BYTES = 4 * sizeof(Record);
 constexpr uint32_t FOUR_ALIGN = FOUR_BYTES & -FOUR_BYTES;
 struct alignas(FOUR_ALIGN < 16 ? FOUR_ALIGN : 16) FourRecords {
@@ -78,8 +80,8 @@ __device__ inline void store_four(Record *to, const FourRecords &found,
       to[i] = found.of[i];
 }
 
-// After a pull or a sweep: a lane has four slots, a warp four words of bits. By
-// all threads; ranks begin with different others.
+// After a pull or a full scan: a lane has four slots, a warp four words of
+// bits. By all threads; each rank begins with the one after itself.
 __device__ inline void publish_bits(const Lease &lease,
                                     const NextSuperstep &now) {
   const Halo &halo = lease.halo;
@@ -102,7 +104,7 @@ __device__ inline void publish_bits(const Lease &lease,
 #pragma unroll
       for (int i = 0; i < 4; i++) {
         uint32_t v = vertices[i] == NO_VERTEX ? 0 : vertices[i];
-        if (HAS_RECORD) // without asking whether it was sent
+        if (HAS_RECORD) // whether it was sent or not
           found.of[i] = lease.records[parity][v];
         if (vertices[i] != NO_VERTEX && is_set(lease.sent[parity], v))
           bits |= 1u << i;
@@ -144,8 +146,8 @@ __device__ inline void publish_one(const Lease &lease, const NextSuperstep &now,
   }
 }
 
-// Lets other GPUs see what this block has written there, once all blocks have
-// met after this.
+// Makes this block's writes visible to other GPUs, after the next barrier of
+// all blocks.
 __device__ inline void release_to_peers() {
   __syncthreads();
   if (threadIdx.x == 0 && has_published()) {
@@ -183,7 +185,8 @@ for_listed_ghosts(const Lease &lease, const NextSuperstep &now, Visit visit) {
   });
 }
 
-// Where a rank hears this one, and how many of its ghosts were listed.
+// Where a rank receives this one's reports, and how many of its ghosts this one
+// has listed.
 struct Receiver {
   uint64_t *halves;
   uint32_t num_listed;
@@ -200,8 +203,8 @@ __device__ inline Receiver receiver_of(const Lease &lease, uint32_t number,
           rank == halo.rank ? 0 : halo.num_published[rank]};
 }
 
-// Tells a rank what this one did, by a warp. What it wrote to others before is
-// there by then if each lane has fenced.
+// Sends a rank this one's report, by a warp. The receiver reads all earlier
+// writes to it if each lane has fenced.
 __device__ inline void send_report(const Receiver &to, uint32_t number,
                                    const RankReport &mine) {
   for (uint32_t i = lane_id(); i < REPORT_HALVES; i += 32) {
@@ -211,8 +214,8 @@ __device__ inline void send_report(const Receiver &to, uint32_t number,
   }
 }
 
-// Waits for what a rank tells, by a warp. Returns whether this lane's halves
-// were there before patience ended.
+// Waits for a rank's report, by a warp. Returns whether this lane's halves
+// arrived in time.
 __device__ inline bool receive_report(const Lease &lease, uint32_t number,
                                       uint32_t rank, RankReport &received) {
   const uint64_t *at = lease.halo.reports[number & 1][rank].halves;
@@ -227,7 +230,8 @@ __device__ inline bool receive_report(const Lease &lease, uint32_t number,
   return true;
 }
 
-// Writes what this rank did, once all blocks have arrived. By one whole block.
+// Fills in this rank's report, once all blocks have arrived. By one whole
+// block.
 __device__ inline void
 write_report(const Lease &lease, const NextSuperstep &now, RankReport &mine) {
   const Halo &halo = lease.halo;
@@ -251,7 +255,7 @@ write_report(const Lease &lease, const NextSuperstep &now, RankReport &mine) {
                                 ? uint64_t(to_others) * sizeof(uint32_t)
                                 : halo.bounds[halo.num_ranks] / 8;
     if (lane_id() == 0) {
-      mine.num_listed = 0; // tell() knows
+      mine.num_listed = 0; // send_report() writes it
       mine.num_bytes =
           uint64_t(to_others) *
               (SIGPS_DIRECT ? sizeof(Message) : sizeof(Record) * HAS_RECORD) +
@@ -270,9 +274,9 @@ write_report(const Lease &lease, const NextSuperstep &now, RankReport &mine) {
   }
 }
 
-// Makes what this rank did into what all did, of which `together` and the
-// aggregators tell then; returns whether all are there. By one whole block,
-// once all have published.
+// The inter-GPU barrier: sends this rank's report to all, reduces theirs into
+// `all_gpus`, and sets the aggregators. Returns whether all arrived in time. By
+// one whole block, once all have published.
 __device__ inline bool wait_for_all_gpus(const Lease &lease,
                                          const NextSuperstep &now,
                                          AllGpus &all_gpus) {

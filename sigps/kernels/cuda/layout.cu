@@ -1,10 +1,10 @@
-// Brings edges, and what belongs to them, to their places in a degree-sorted
-// layout (edges.cuh), at graph load.
+// Moves edges and their columns to their positions in a degree-sorted layout
+// (edges.cuh), at graph load.
 //
 // Schedule: a warp a row, any grid; every position has one writer. Reads run
 // along rows, writes of sliced rows are scattered over 128-byte lines.
 //
-//   places: [num_lids]              where a lid's row went, or its id did
+//   new_lids: [num_lids]            the degree-order index of a lid
 //   offsets: [num_rows + 1]         rows before, by lid
 //   ends, column: [edges]           in that order
 
@@ -15,12 +15,12 @@ using namespace sigps;
 namespace {
 
 template <class Place>
-__device__ void for_each_edge(const Edges &edges, const uint32_t *places,
+__device__ void for_each_edge(const Edges &edges, const uint32_t *new_lids,
                               const uint64_t *offsets, Place place) {
   uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
   for (uint32_t lid = warp; lid < edges.num_rows;
        lid += gridDim.x * blockDim.x / 32) {
-    RowOfEdges row = row_of(edges, places[lid]);
+    RowOfEdges row = row_of(edges, new_lids[lid]);
     uint64_t before = offsets[lid];
     for (uint32_t i = threadIdx.x % 32; i < row.degree; i += 32)
       place(before + i, row.first + uint64_t(i) * row.step);
@@ -28,10 +28,10 @@ __device__ void for_each_edge(const Edges &edges, const uint32_t *places,
 }
 
 template <class T>
-__device__ void place_column(const Edges &edges, const uint32_t *places,
+__device__ void place_column(const Edges &edges, const uint32_t *new_lids,
                              const uint64_t *offsets, const T *column,
                              T *placed) {
-  for_each_edge(edges, places, offsets,
+  for_each_edge(edges, new_lids, offsets,
                 [&](uint64_t from, uint64_t to) { placed[to] = column[from]; });
 }
 
@@ -39,33 +39,33 @@ __device__ void place_column(const Edges &edges, const uint32_t *places,
 
 extern "C" __global__ void
 place_ends_warp_mapped(const __grid_constant__ Edges edges,
-                       const uint32_t *places, const uint64_t *offsets,
+                       const uint32_t *new_lids, const uint64_t *offsets,
                        const uint32_t *ends, uint32_t *placed) {
-  for_each_edge(edges, places, offsets, [&](uint64_t from, uint64_t to) {
-    placed[to] = places[ends[from]];
+  for_each_edge(edges, new_lids, offsets, [&](uint64_t from, uint64_t to) {
+    placed[to] = new_lids[ends[from]];
   });
 }
 
 // Makes what edges are sorted by, so that each row is in ascending order of
-// places.
+// the new lids.
 extern "C" __global__ void
 make_keys_warp_mapped(const __grid_constant__ Edges edges,
-                      const uint32_t *places, const uint64_t *offsets,
+                      const uint32_t *new_lids, const uint64_t *offsets,
                       const uint32_t *ends, uint64_t *keys) {
   uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
   for (uint32_t lid = warp; lid < edges.num_rows;
        lid += gridDim.x * blockDim.x / 32)
     for (uint64_t e = offsets[lid] + threadIdx.x % 32; e < offsets[lid + 1];
          e += 32)
-      keys[e] = uint64_t(places[lid]) << 32 | places[ends[e]];
+      keys[e] = uint64_t(new_lids[lid]) << 32 | new_lids[ends[e]];
 }
 
 #define SIGPS_PLACE_COLUMN(bits)                                               \
   extern "C" __global__ void place_column_##bits##_warp_mapped(                \
-      const __grid_constant__ Edges edges, const uint32_t *places,             \
+      const __grid_constant__ Edges edges, const uint32_t *new_lids,           \
       const uint64_t *offsets, const uint##bits##_t *column,                   \
       uint##bits##_t *placed) {                                                \
-    place_column(edges, places, offsets, column, placed);                      \
+    place_column(edges, new_lids, offsets, column, placed);                    \
   }
 SIGPS_PLACE_COLUMN(8)
 SIGPS_PLACE_COLUMN(16)

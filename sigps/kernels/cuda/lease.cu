@@ -1,14 +1,15 @@
 // A lease of supersteps: a cooperative launch that runs until nothing is active
-// and nothing in flight, until lease.end, or until there is so little to do
-// that a cluster goes on (cluster.cuh). The host is not asked between
+// and nothing in flight, until lease.end, or until frontiers are so small that
+// run_small_frontier continues (cluster.cuh). The host takes no part between
 // supersteps.
 //
 // A superstep is a pull (gather.cuh) or a push (scatter.cuh) where messages
 // combine along edges, a pull of lists (lists.cuh) where compute() reads them
-// one by one, or a reading of mail (direct.cuh). It ends with a barrier at
-// which the last block counts, records, and plans the next one. Which direction
-// is cheaper is the rule of engine/direction.py. By the edge schedule it is a
-// pass over all edges (edge_pass.cuh), recorded as a pull.
+// one by one, or a reading of direct messages (direct.cuh). It ends with a
+// barrier at which the last block reduces the counters, records statistics and
+// derives the next superstep (next_superstep.cuh). direction.cuh has the rule
+// of push or pull. By the edge schedule a superstep is a pass over all edges
+// (edge_pass.cuh), recorded as a pull.
 //
 // Schedule: any number of blocks that are resident at once, of a multiple of 32
 // threads.
@@ -19,6 +20,7 @@
 //                                0 without a cluster
 //   SIGPS_PEERS                  1: other GPUs have partitions (halo.cuh)
 //   SIGPS_BY_EDGE                1: the edge schedule
+//   SIGPS_DEBUG                  1: traps where an invariant does not hold
 
 #ifndef SIGPS_BY_EDGE
 #define SIGPS_BY_EDGE 0
@@ -51,8 +53,8 @@ namespace {
 
 __device__ void add_counters(const Lease &lease,
                              const ThreadCounters &counted) {
-  // In the order of Counters; a block has few of all but edges, and there are
-  // native atomics for 32 bits.
+  // In the order of Counters. A block's counts fit 32 bits, except edges, and
+  // there are native atomics for 32 bits.
   constexpr uint32_t NUM_COUNTED = 5, FIRST_EDGES = 3;
   __shared__ uint32_t block_sums[FIRST_EDGES];
   __shared__ unsigned long long edges_of_block[NUM_COUNTED - FIRST_EDGES];
@@ -102,7 +104,7 @@ __device__ void fold_totals(const Lease &lease, bool is_complete) {
     set_aggregates(lease, totals);
 }
 
-// Plans the next superstep by what this one did. By one thread.
+// Derives the next superstep from what this one did. By one thread.
 __device__ void plan_next(const Lease &lease, const NextSuperstep &now,
                           const AllGpus &all_gpus) {
   Control *control = lease.control;
@@ -188,7 +190,7 @@ __device__ void push(const Lease &lease, const NextSuperstep &now,
     bool is_silent = now.full_scan && now.sender_filter == SENDERS_NONE;
     if (now.frontier != FRONTIER_DELIVERED && !is_silent) {
       uint32_t count = now.num_listed, num_hubs = now.num_hubs;
-      // Where nobody has many edges, listed ghosts are pushed from as they are.
+      // Without hubs, listed ghosts are pushed from their lists as they are.
       bool has_lists = now.frontier == FRONTIER_LISTS;
       bool has_ghosts = SIGPS_PEERS && has_lists;
       bool are_light = has_ghosts && lease.num_hubs == 0;
@@ -244,8 +246,8 @@ __device__ void advance(const Lease &lease, const NextSuperstep &now,
 }
 #endif
 
-// Ends a superstep: the last block that arrives counts, records, and plans the
-// next one.
+// Ends a superstep: the last block that arrives reduces the counters, records
+// statistics and derives the next superstep.
 __device__ void end_superstep(const Lease &lease, const NextSuperstep &now,
                               uint32_t &generation) {
   Control *control = lease.control;
@@ -257,7 +259,7 @@ __device__ void end_superstep(const Lease &lease, const NextSuperstep &now,
   release_to_peers();
 #endif
 #if SIGPS_NUM_EDGE_STATES
-  if (lease.wrote != nullptr) { // else hosts show it, to other ranks too
+  if (lease.wrote != nullptr) { // else the hosts commit, to other ranks too
     wait_for_all(&control->barrier, generation);
     if (!lacks_capacity(lease))
       commit_edge_states(lease);
@@ -292,14 +294,14 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
   uint32_t generation = load_acquire(&lease.control->barrier.generation);
   if (threadIdx.x == 0) {
     now = lease.control->next;
-    if (!HAS_PUSH) // the host does not know
+    if (!HAS_PUSH) // the host's table may say push
       now.direction = PULL;
     check_begin(now);
 #if SIGPS_PEERS
     has_published() = 0;
 #endif
   }
-  if (thread_of_grid() == 0) { // no other thread comes near before a barrier
+  if (thread_of_grid() == 0) { // no other thread reads these before a barrier
     lease.control->last_time = nanoseconds();
     lease.control->num_stats = 0;
   }
@@ -310,7 +312,7 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
       ThreadCounters counted = zero_counters();
       advance(lease, now, generation, counted);
       if (SIGPS_PEERS && SIGPS_DIRECT && lease.control->next.ending)
-        return; // its mail did not come
+        return; // messages did not arrive
       add_counters(lease, counted);
     }
     end_superstep(lease, now, generation);
@@ -321,8 +323,8 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
 }
 
 #if SIGPS_CLUSTER_THREADS
-// Goes on where run_lease stopped since there is little to do, and stops where
-// there is more.
+// Continues where run_lease stopped at a small frontier, and stops at a larger
+// one.
 extern "C" __global__ void __launch_bounds__(SIGPS_CLUSTER_THREADS, 1)
     run_small_frontier(const __grid_constant__ Lease lease) {
   if constexpr (HAS_PUSH)

@@ -13,8 +13,9 @@
 
 namespace sigps {
 
-// Which of a vertex's in-neighbours sent: nobody, those with their bit set, or
-// everybody with an out-edge.
+// Which of a vertex's in-neighbours sent: none, those with their bit set, or
+// all with an out-edge. Loops on CPU cores also test each bit when its edge is
+// reached; the numbers are the same there (kernels/cpu/arguments.py).
 enum SenderFilter : uint32_t {
   SENDERS_NONE = 0,
   SENDERS_BITMAP = 1,
@@ -55,10 +56,10 @@ enum Remaining : uint32_t { WHOLE = 0, OVERFLOWED = 1, PUBLISHING = 2 };
 
 enum Status : uint8_t { ACTIVE = 0, HALTED = 1, RETIRED = 2 };
 
-// FINISHED: nothing is active or in flight. NO_CAPACITY: the mailbox is full;
-// the superstep goes on when there is more room. UNKNOWN_TARGET:
-// control.lost_id got a message, and is no vertex. PEER_LOST: rank
-// control.lost_id did not come.
+// FINISHED: nothing is active or in flight. NO_CAPACITY: the buffer of direct
+// messages is full; the superstep continues when it has more capacity.
+// UNKNOWN_TARGET: control.lost_id got a message, and is no vertex. PEER_LOST:
+// rank control.lost_id did not reach the barrier in time.
 enum Ending : uint32_t {
   RUNNING,
   FINISHED,
@@ -67,8 +68,8 @@ enum Ending : uint32_t {
   PEER_LOST
 };
 
-// What all threads did in a superstep. Who retired counts with its out-edges,
-// one at least; what a cluster adds up tells only whether anybody did.
+// What all threads did in a superstep. A vertex that retired counts with its
+// out-edges, one at least; run_small_frontier only counts whether any retired.
 struct Counters {
   unsigned long long ran, active, senders, sent_edges, retired_edges;
 };
@@ -102,7 +103,7 @@ struct Stats {
   double imbalance;   // the slowest one's time over the mean
 };
 
-// What of a superstep only several GPUs have.
+// What several GPUs add to a superstep's statistics.
 struct AllGpus {
   uint64_t num_bytes;
   double imbalance;
@@ -111,13 +112,13 @@ struct AllGpus {
 
 constexpr AllGpus ONE_GPU = {0, 1.0, {}};
 
-// Numbers that many warps count up at once lie in lines of their own.
+// Counters that many warps increment at once lie in cache lines of their own.
 struct Counter {
   alignas(128) uint32_t value;
 };
 
-// Warps draw their tasks from up to so many counters, each of which has tasks
-// of its own to give: one alone could not answer all.
+// Warps draw their tasks from up to so many counters, each of which numbers its
+// own share of the tasks: atomics on a single address are too slow.
 constexpr uint32_t NUM_TASK_COUNTERS = 16;
 
 struct Control {
@@ -138,13 +139,13 @@ struct Control {
 // Of senders with more out-edges than this, each is pushed by whole blocks.
 constexpr uint32_t HUB_DEGREE = 2048;
 
-// Of so many supersteps with few messages in a row, the last is left to a
-// cluster (cluster.cuh). By then all blocks have lost as much time as two
-// launches cost.
+// After so many successive supersteps with a small frontier, this one too,
+// run_small_frontier continues (cluster.cuh). By then run_lease has lost as
+// much time as two launches cost.
 constexpr uint32_t SMALL_BEFORE_SWITCH = 8;
 
-// Messages on their way by name, not along edges: what compute() posted goes to
-// the lists, or to `messages`, in the order of targets.
+// Direct messages, which go to a vertex by its id and not along an edge. They
+// are sorted by target, into the lists or into `messages`.
 struct DirectMessages {
   const uint32_t *lids_of_gids; // [num_vertices] lid or NO_VERTEX of a global
                                 // id; on one GPU [n] of every vertex
@@ -159,7 +160,7 @@ struct DirectMessages {
 
 constexpr uint32_t NO_VERTEX = 0xffffffff;
 
-// What a rank tells another at the end of a superstep.
+// What a rank sends another at the end of a superstep.
 struct RankReport {
   uint64_t num_listed; // of the receiver's ghosts, after a push; comes first
   Counters done;
@@ -169,34 +170,35 @@ struct RankReport {
 
 constexpr uint32_t REPORT_HALVES = sizeof(RankReport) / 4;
 
-// A report as it crosses: each half of a word beside the meeting that it is of,
-// counted from 1. So none of them has to wait until another has arrived.
+// A report as it crosses: each half of a word beside the number of the inter-
+// GPU barrier that it belongs to, counted from 1. So the halves may arrive in
+// any order.
 struct alignas(128) RankReportInHalves {
   uint64_t halves[REPORT_HALVES];
 
   __device__ uint32_t num_listed() const { return uint32_t(halves[0]); }
 };
 
-// The memory of another GPU, as this one sees it, and what of it this one
+// The memory of another GPU, as this one addresses it, and what of it this one
 // writes: its ghosts of this rank's vertices, of which the first num_hot lie
-// apart. Two of a kind: by the parity of the superstep that reads it, but a
-// board's is that of the meeting.
+// apart. Two of a kind: by the parity of the superstep that reads it; report
+// buffers by that of the barrier.
 struct Peer {
-  // What it posted, which only it writes.
+  // Its direct messages, which only it writes.
   const uint8_t *direct_kinds;
   const int64_t *direct_targets;
   const Message *direct_messages;
   const unsigned long long *num_direct;
-  Record *records[2];  // by place
-  uint32_t *sent[2];   // bits, by place
-  uint32_t *listed[2]; // [slots] places of those that sent, in any order
+  Record *records[2];  // by lid
+  uint32_t *sent[2];   // bits, by lid
+  uint32_t *listed[2]; // [slots] lids of those that sent, in any order
   RankReportInHalves *reports[2]; // [ranks]
   uint32_t num_hot, first_hot, first_cold;
 };
 
 // Where this rank's vertices are ghosts of others, and others' here.
 struct Halo {
-  const Peer *peers;            // [ranks]; of this rank: only its boards
+  const Peer *peers;            // [ranks]; of this rank: report buffers
   const uint32_t *bounds;       // [ranks + 1] of slots; multiples of 32
   const uint32_t *vertices;     // [slots] lids of owned ones, or NO_VERTEX
   const uint32_t *copy_offsets; // [n + 1]
@@ -204,13 +206,13 @@ struct Halo {
   const uint32_t *list_begins;  // [ranks + 1] where each rank's list begins
   const uint32_t *listed[2];    // ghosts that sent
   const RankReportInHalves *reports[2]; // [ranks]
-  uint32_t *num_published;              // [ranks] since the last meeting
+  uint32_t *num_published;              // [ranks] since the last barrier
   uint64_t *num_barriers;               // of this run
   uint64_t timeout;                     // nanoseconds to wait for a rank
   uint32_t rank, num_ranks;             // 0 ranks: there are no others
 };
 
-// n: owned vertices; p: places, of these and of ghosts. The graph's arrays are
+// n: owned vertices; p: lids, of these and of ghosts. The graph's arrays are
 // read only; all others belong to the engine. Two of a kind: one is read, the
 // other written, by the superstep's parity.
 struct Lease {
@@ -224,20 +226,20 @@ struct Lease {
   uint32_t num_block_rows; // rows of in_edges that take a block; those up to
                            // num_csr_rows take a warp
   uint32_t could_send;     // vertices with an out-edge, on all GPUs
-  uint32_t num_hubs;       // places with over HUB_DEGREE out-edges
+  uint32_t num_hubs;       // lids with over HUB_DEGREE out-edges
   uint32_t forced;         // a value of Forced
-  uint32_t small_frontier_messages; // the most that are left to a cluster; 0:
-                                    // there is none
+  uint32_t small_frontier_messages; // the most in a small superstep; 0:
+                                    // there is no cluster
   uint32_t push_gain;          // in-edges that a pull passes during one message
   uint32_t persistent;         // bit i: aggregator i carries on
-  uint32_t counts_idle;        // whether what nobody ran is a superstep
+  uint32_t counts_idle;        // whether a superstep without vertices counts
   uint32_t num_cached_records; // of the first vertices: copied to shared memory
   uint32_t num_cached_bits;    // the same; both are multiples of 32
   uint32_t num_cached_ghosts;  // as many from first_hot on are copied: num_hot,
                                // or none
-  uint32_t first_hot;          // places of ghosts that are read often
+  uint32_t first_hot;          // the first lid of ghosts that are read often
   uint32_t num_hot;
-  int64_t end; // the superstep not to run any more
+  int64_t end; // the first superstep not to run
   uint64_t num_in_edges;
   uint64_t pull_cost; // in-edges and vertices, on all GPUs: what a pull passes
   uint64_t num_positions;       // of in_edges, by the edge schedule
@@ -247,17 +249,16 @@ struct Lease {
   Record *records[2];           // [p]
   Slots *inboxes[2];            // [n] neutral, but for messages on their way
   uint32_t *touched[2];         // [n / 32 rounded up] bits: whose inbox is not
-  uint32_t *wrote;   // [n / 32 rounded up] bits: who ran, and may have written
-                     // to its out-edges; where something is kept there, and
-                     // no host shows it
-  uint32_t *targets; // [n] local ids of those, in any order
-  uint32_t *senders; // [p] local ids of who sends along few edges
-  uint32_t *hubs;    // [p / ...] and of who does along many
-  uint64_t *offsets; // [n + 1] where a vertex's list or mail begins
+  uint32_t *wrote;   // [n / 32 rounded up] bits: ran, and may have written its
+                     // edge states; null where the host commits them
+  uint32_t *targets; // [n] lids with a touched inbox, in any order
+  uint32_t *senders; // [p] lids that send along few edges
+  uint32_t *hubs;    // [num_hubs] lids that send along many
+  uint64_t *offsets; // [n + 1] where a vertex's messages begin
   DirectMessages direct;
   Halo halo;
   Totals *totals;   // [blocks]
-  Totals *carried;  // what a superstep without room gave so far
+  Totals *carried;  // contributions of a superstep that overflowed
   void *aggregates; // what arguments.aggregates points to
   Stats *stats;     // [end - first superstep]
   Control *control;
@@ -280,8 +281,8 @@ __device__ inline uint32_t thread_of_grid() {
 }
 __device__ inline uint32_t threads_of_grid() { return gridDim.x * blockDim.x; }
 
-// A number for each warp; neighbours are on different multiprocessors, so that
-// all of these get some of what little there is to do.
+// A number for each warp. Warps with successive numbers are on different
+// multiprocessors, so that little work is spread over all of them.
 __device__ inline uint32_t spread_warp() {
   return threadIdx.x / 32 * gridDim.x + blockIdx.x;
 }
@@ -347,8 +348,8 @@ __device__ inline Inbox inbox_of(const Inbox &inbox, uint32_t lane) {
 }
 
 // The same for the vertices of those lanes that have one to run: at once, or
-// one after another, each by all lanes. All lanes call; each is told of its
-// own.
+// one after another, each by all lanes. All lanes call; each gets the result of
+// its own vertex.
 __device__ inline bool run_vertices(const Lease &lease,
                                     const NextSuperstep &now, bool runs,
                                     uint32_t v, uint8_t status,

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
+from sigps.kernels.cpu.arguments import (
+    ACTIVE,
+    HALTED,
+    RETIRED,
+    SENDERS_ALL,
+    SENDERS_BITMAP,
+    SENDERS_NONE,
+    SENDERS_TEST_EACH,
+)
 from sigps.kernels.cuda.abi import ARGUMENTS
+from sigps.kernels.direction import FORCED, PULL, PUSH
 
 __all__ = [
     "ACTIVE",
     "CONTROL",
     "EDGES",
     "FINISHED",
+    "FORCED",
     "FRONTIER_BITS",
     "FRONTIER_DELIVERED",
     "FRONTIER_LISTS",
@@ -38,9 +49,6 @@ __all__ = [
     "report_bytes",
 ]
 
-PULL, PUSH = 0, 1
-ACTIVE, HALTED, RETIRED = 0, 1, 2
-SENDERS_NONE, SENDERS_BITMAP, SENDERS_TEST_EACH, SENDERS_ALL = 0, 1, 2, 3
 FRONTIER_BITS, FRONTIER_LISTS, FRONTIER_DELIVERED = 0, 1, 2
 WHOLE, OVERFLOWED, PUBLISHING = 0, 1, 2
 RUNNING, FINISHED, NO_CAPACITY, UNKNOWN_TARGET, PEER_LOST = 0, 1, 2, 3, 4
@@ -93,7 +101,7 @@ _LINE = 128
 
 
 def _control() -> np.dtype[np.void]:
-    """Return the control structure: what many write lies in lines of its own."""
+    """Return the control structure: counters that many warps increment lie in cache lines of their own."""
     lines = {"arrived": 0, "generation": 1, "next": 2, "counters": 3, "num_senders": 4, "num_hubs": 5}
     lines |= {"num_targets": 6, "num_new": 7, "num_new_hubs": 8, "next_block_row": 9, "next_task": 10}
     formats: dict[str, object] = dict.fromkeys(lines, _WORD)
@@ -160,7 +168,7 @@ _HALO = _structure(
 
 
 def report_bytes(num_aggregates: int) -> int:
-    """Return the size of `RankReportInHalves`, what a rank tells another at the end of a superstep.
+    """Return the size of `RankReportInHalves`, what a rank sends another at the end of a superstep.
 
     >>> report_bytes(0), report_bytes(9)
     (256, 384)

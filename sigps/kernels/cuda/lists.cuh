@@ -1,10 +1,10 @@
 // Lists: every owned vertex lists its in-neighbours' messages, in the order of
 // its in-edges, and computes. Writes the senders as bits.
 //
-// Schedule: heavy rows a warp each, of which one lane computes; light ones in
-// slices, a row a lane. Every vertex has its own part of the lists, and one
-// thread that computes it; words of bits have one writer, but those of heavy
-// rows, which are empty before and set by atomics.
+// Schedule: CSR rows a warp each, of which one lane computes; sliced ones a row
+// a lane. Every vertex has its own part of the lists, and one thread that
+// computes it; words of bits have one writer, except those of CSR rows, which
+// are zero before and set by atomics.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a superstep is to be, by what the one before did.
+// The next superstep, as it follows from the counters of the last one.
 
 #pragma once
 
@@ -16,8 +16,8 @@ __device__ inline bool lacks_capacity(const Lease &lease) {
   return SIGPS_DIRECT && *lease.in.num_direct > lease.in.direct_capacity;
 }
 
-// Among GPUs that pass mail nobody counts senders along edges: these are the
-// GPUs that found no room.
+// With direct messages no vertex sends along edges; among GPUs `senders` counts
+// the GPUs whose buffer was full.
 __device__ inline bool some_gpu_lacks_capacity(const Counters &done) {
   return SIGPS_DIRECT && done.senders > 0;
 }

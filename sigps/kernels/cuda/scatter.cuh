@@ -1,5 +1,5 @@
-// Push: the listed senders combine into their targets' inboxes; then whoever
-// got a message computes.
+// Push: the listed senders combine into their targets' inboxes; then the
+// vertices that got a message compute.
 //
 // Schedule: a sender with many edges by one or more blocks; of the others up to
 // 32 by a warp, whose lanes divide all their edges evenly. Inboxes are combined
@@ -46,10 +46,9 @@ struct Route {
   uint32_t inbox;
 };
 
-// Sends along one edge. Returns whether its target heard for the first time.
-// What is far away is asked for at once, before it is known to be needed.
-// LOOKS: looks before it sets a bit that may be set already, which is worth the
-// time where there are many messages.
+// Sends along one edge. Returns whether it is its target's first message. Loads
+// are issued before it is known whether they are needed. LOOKS: reads a bit
+// that may be set before setting it, which pays where there are many messages.
 template <bool LOOKS>
 __device__ inline bool send(const Lease &lease, const NextSuperstep &now,
                             const Route &route, uint32_t source,
@@ -186,8 +185,8 @@ __device__ inline bool open_and_run(const Lease &lease,
   return status != RETIRED && run_vertex(lease, now, v, status, inbox, counted);
 }
 
-// Computes whoever got a message, and lists who sends. Calls visit(v) for
-// those.
+// Computes the vertices that got a message, and lists those that send. Calls
+// visit(v) for these.
 template <class Visit>
 __device__ inline void
 compute_targets(const Lease &lease, const NextSuperstep &now, uint32_t count,
@@ -211,9 +210,9 @@ compute_targets(const Lease &lease, const NextSuperstep &now, uint32_t count,
   }
 }
 
-// Computes whoever got a message or is active, all vertices in turn; writes the
-// senders as bits. Mostly there is little to find, so that what tells is asked
-// for in several places at once.
+// Full scan: computes the vertices that got a message or are active, all in
+// turn; writes the senders as bits. Mostly few compute, so several words are
+// loaded at once.
 __device__ inline void scan_all(const Lease &lease, const NextSuperstep &now,
                                 ThreadCounters &counted) {
   uint32_t words = (lease.num_owned + 31) / 32;
@@ -229,7 +228,7 @@ __device__ inline void scan_all(const Lease &lease, const NextSuperstep &now,
         is_active |= uint32_t(lease.status[v] == ACTIVE) << k;
       }
     }
-    __syncwarp(); // whoever computes empties its word
+    __syncwarp(); // a lane that computes zeroes its word
 #pragma unroll 1
     for (uint32_t k = 0; k < SLICES_AT_ONCE; k++) {
       uint32_t word = first + k * warps, v = word * 32 + lane_id();
@@ -248,8 +247,8 @@ __device__ inline void scan_all(const Lease &lease, const NextSuperstep &now,
 }
 #endif
 
-// Makes a list of bits: the superstep before was a pull or a sweep, this one is
-// a push. A lane reads every 32nd of its warp's words, all of them at once.
+// Makes lists of bits: the superstep before was a pull or a full scan, this one
+// is a push. A lane reads every 32nd of its warp's words, all of them at once.
 __device__ inline void list_senders(const Lease &lease,
                                     const NextSuperstep &now) {
   const uint32_t *bits = lease.sent[now.superstep & 1];

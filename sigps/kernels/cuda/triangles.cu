@@ -2,16 +2,16 @@
 // of its corners the arcs of the side that faces it.
 //
 // Vertices are numbered in descending order of their degree. A triangle of
-// w < v < u is met once, at v: whoever counts keeps the lower neighbours of v
-// as a set, and for every higher neighbour u reads the row of u from its
-// beginning up to v and asks the set for each w. What is read so is the pairs
+// w < v < u is counted once, at v: the lower neighbours of v are kept as a set,
+// and for every higher neighbour u the row of u is read from its beginning up
+// to v and each w is looked up in the set. What is read so is the pairs
 // of lower neighbours (u; w < v), a third of what it is where all rows of the
 // neighbours of one vertex are read to their ends, and every row is read in
 // order.
 //
 // Schedule: `count_block_mapped` gives a block some of the edges of a vertex
 // with SIGPS_BLOCK_MAPPED higher neighbours or more. Its set is a bitmap of the
-// first SIGPS_BITMAP numbers, which are nearly all that is asked for, with the
+// first SIGPS_BITMAP numbers, which are nearly all that is looked up, with the
 // rank of each word's first bit, so that a bit that is found has a counter;
 // what lies beyond is searched for in the row. `count_warp_mapped` gives the
 // other vertices a warp each, which searches. SIGPS_LANES lanes share a row,

@@ -1,16 +1,16 @@
 """Common neighbours of a vertex and the targets of its edges, found by all lanes of a warp together.
 
-Each lane looks for one target of the shorter row in the longer one, by halves; a ballot tells which are in both, and
-these are given one after another before the next 32 are looked for. The lanes of a warp run the same compute() of the
-same vertex: all take the same turns, and only here each looks at something else.
+Each lane searches for one target of the shorter row in the longer one, by bisection; a ballot collects those in both,
+and calls return these one after another before the next 32 are searched for. The lanes of a warp run the same
+compute() of the same vertex: control flow is the same in all, and only here each lane reads another value.
 
-What was found and not yet given lies in a few cells of the lane's own (`CELLS` bytes):
+What was found and not yet returned lies in a few cells of each lane (`CELLS` bytes):
 
-     0  where the caller goes on in the first row, if it goes on with what was found; uint64, as are all positions
+     0  where the caller continues in the first row, if it continues with what was found; uint64, as are all positions
      8  where the second row begins
     16  where the 32 targets begin
     24  where this lane's target stands in the longer row, or what stands there in its place
-    32  bits of the lanes that found theirs and have not yet been asked for it, uint32
+    32  bits of the lanes whose hit is not yet returned, uint32
 """
 
 from __future__ import annotations

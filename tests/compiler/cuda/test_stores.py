@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sigps import State, Vertex
-from sigps.compiler.cuda.stores import telling_changes, tells_changes
+from sigps.compiler.cuda.stores import reporting_changes, reports_changes
 from sigps.compiler.frontend.analysis import analyse
 
 BODIES: dict[str, tuple[str, tuple[bool, bool]]] = {
@@ -31,10 +31,10 @@ BODIES: dict[str, tuple[str, tuple[bool, bool]]] = {
 def outcome_of(body: str) -> Any:
     lines = ["def compute(__state):", "    __s_a, __s_b = __state", *(f"    {x}" for x in body.split("\n"))]
     module = ast.parse("\n".join([*lines, "    return (__s_a, __s_b), 0, (), ()"]))
-    assert tells_changes(module)
+    assert reports_changes(module)
     before = ast.unparse(module)
     names: dict[str, Any] = {}
-    exec(compile(telling_changes(module), "told", "exec"), names)
+    exec(compile(reporting_changes(module), "told", "exec"), names)
     assert ast.unparse(module) == before  # the program's own functions stay as they are
     return names["compute"]((1, 2))
 
@@ -64,7 +64,7 @@ class Returns(Vertex):
 
 
 def test_each_return_tells_once() -> None:
-    module = telling_changes(analyse(Returns()).module)
+    module = reporting_changes(analyse(Returns()).module)
     function = next(n for n in module.body if isinstance(n, ast.FunctionDef) and n.name == "compute")
     returned = [n.value for n in ast.walk(function) if isinstance(n, ast.Return)]
     assert len(returned) == 3
@@ -74,5 +74,5 @@ def test_each_return_tells_once() -> None:
 
 
 def test_state_that_is_handed_on_is_not_looked_into() -> None:
-    assert not tells_changes(ast.parse("def compute(__state):\n    return __compute(__state)"))
-    assert not tells_changes(ast.parse("def compute(__state):\n    () = __state\n    return (), 0, (), ()"))
+    assert not reports_changes(ast.parse("def compute(__state):\n    return __compute(__state)"))
+    assert not reports_changes(ast.parse("def compute(__state):\n    () = __state\n    return (), 0, (), ()"))

@@ -149,7 +149,7 @@ def test_what_neighbours_on_other_ranks_keep_is_seen() -> None:
         for copies in (0, 1 << 20)
     )
     grown = {name: size - few.sizes[name] for name, size in many.sizes.items() if size != few.sizes[name]}
-    assert grown == {"seen0": 1 << 20, "seen1": 8 << 20}
+    assert grown == {"committed0": 1 << 20, "committed1": 8 << 20}
 
 
 @pytest.mark.parametrize(

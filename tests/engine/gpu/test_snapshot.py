@@ -18,7 +18,7 @@ from ways import RELATIVE, Way, assert_same
 from sigps import Checkpoint, Graph, Vertex, run
 from sigps.apps import BFS, SSSP, PageRank
 from sigps.compiler.frontend.analysis import analyse
-from sigps.engine.gpu import snapshot as gpu_snapshot
+from sigps.engine.gpu import columns
 from sigps.errors import DeviceError
 from sigps.kernels.cuda.lease import HUB_DEGREE
 
@@ -123,7 +123,7 @@ def test_where_there_is_no_memory_for_copies_they_are_made_on_the_host(
     program, graph = made(name), BATTERY["skewed"].build()
     before, after = on_gpu(program, graph), on_gpu(program, graph)
     before.lease(2)
-    monkeypatch.setattr(gpu_snapshot, "Copied", full)
+    monkeypatch.setattr(columns, "Copied", full)
     snapshot = before.save()
     assert isinstance(snapshot.status, np.ndarray)
     after.restore(snapshot)

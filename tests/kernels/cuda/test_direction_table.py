@@ -14,10 +14,9 @@ import pytest
 from direction_cases import DIRECTION_CASES, DirectionCase
 
 from sigps.kernels import cuda as kernels
+from sigps.kernels.cuda.lease import FORCED
 
 FOLDER = Path(kernels.__file__).parent
-
-FORCED = {None: 0, "pull": 1, "push": 2}
 
 CHOSEN = ["pull", "push"]
 
