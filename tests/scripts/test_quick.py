@@ -1,4 +1,4 @@
-"""What `scripts/test --quick` selects: every test function that is not slow, and every program, graph and way at least once."""
+"""What `scripts/test --quick` selects: every test function that is not slow, and every program, graph and way."""
 
 from __future__ import annotations
 
