@@ -75,9 +75,9 @@ from sigps.compiler import cache
 writes = []
 kept = cache.write
 cache.write = lambda key, value: (writes.append(key), kept(key, value))
-import programs, sigps
-program = programs.CASES["two_folds"].program()
-result = sigps.run(program, programs.kite(), device="cpu", threads=1, direction="pull")
+import sigps, worked_cases
+program = worked_cases.CASES["two_folds"].program()
+result = sigps.run(program, worked_cases.kite(), device="cpu", threads=1, direction="pull")
 print(result["low"].tolist(), len(writes) > 0)
 """
     environment = {**os.environ, "SIGPS_CACHE_DIR": str(tmp_path)}
