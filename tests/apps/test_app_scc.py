@@ -20,7 +20,7 @@ from sigps.apps import SCC
 
 
 def searched(sample: Sample) -> dict[Any, Any]:
-    """Search from every vertex: its component is whoever it reaches that reaches it."""
+    """Search from every vertex: its component is the vertices that it reaches and that reach it."""
     after: dict[Any, list[Any]] = {v: [] for v in vertices_of(sample)}
     for s, t, _ in arcs_of(sample):
         after[s].append(t)

@@ -150,6 +150,7 @@ def test_pagerank_without_rounds_is_uniform() -> None:
     assert result.supersteps == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("directed", [True, False])
 def test_paths_on_a_random_graph_are_those_of_scipy(directed: bool) -> None:
     draw = np.random.default_rng(11)

@@ -50,7 +50,7 @@ def test_who_has_retired_does_not_wake(device: Any) -> None:
 @pytest.mark.parametrize("program", [Floods(), Fading(), Letters(), Vanished(), KCore(), SCC()])
 def test_a_run_goes_on_in_any_phase(program: Vertex, first: Any, second: Any, tmp_path: Path) -> None:
     if isinstance(program, Letters) and first != second:
-        return  # mail that was combined is read where it was
+        return  # direct messages that were combined are read where they were
     graph = BATTERY["skewed"].build()
     whole = run(program, graph, device="python")
     for stop in sorted({1, 3, whole.supersteps - 1, whole.supersteps} & set(range(1, whole.supersteps + 1))):

@@ -1,4 +1,4 @@
-"""The log of a run's supersteps: a list of records to whoever looks, whatever it is made of."""
+"""The log of a run's supersteps: a list of records to its readers, whatever it is made of."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def neighbours_of(sample: Sample) -> dict[Any, set[Any]]:
 
 
 def drawn(sample: Sample, k: int, seed: int) -> list[Any]:
-    """Return the k vertices whose turns come first; compute() sees the places of ids that are strings."""
+    """Return the k vertices that come first by `turn_of`; compute() sees string ids as consecutive numbers."""
     ids = vertices_of(sample)
     numbers = {v: i if isinstance(v, str) else v for i, v in enumerate(ids)}
     return sorted(ids, key=lambda v: turn_of(numbers[v], seed))[:k]

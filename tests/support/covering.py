@@ -1,7 +1,8 @@
 """The tests that `scripts/test --quick` keeps, by a rule that needs no list of tests.
 
-Every test function is kept once: with one combination of its parameters, one row of its table. Of tests that start
-mpirun, which take seconds each, one a file is kept. What tests of all rooms run through (the vertex programs by name,
+Every test function is kept once: with one combination of its parameters, one row of its table. Tests marked slow and
+those that draw examples (hypothesis) are left out; of tests that start mpirun, which take seconds each, one a file is
+kept. What tests of all rooms run through (the vertex programs by name,
 the graphs of the battery, the ways of running) is kept once in all of them together: functions are taken one after
 another, each with the combination that adds the most, and with more combinations only where no function before had
 some of its programs, graphs or ways. Tests of the system come first and those of apps last, where all are covered.
@@ -45,10 +46,11 @@ def covering(tests: Sequence[Set[Hashable]], covered: Set[Hashable] = frozenset(
 
 
 def quick_items(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Return the items that `--quick` keeps, in their order; none that are marked slow."""
+    """Return the items that `--quick` keeps, in their order; none that are slow or draw their graphs."""
     functions: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("slow") is None:
+        is_random = hasattr(getattr(item, "obj", None), "hypothesis")
+        if item.get_closest_marker("slow") is None and not is_random:
             starts_mpirun = item.get_closest_marker("mpi") is not None
             functions.setdefault(item.nodeid.split("::" if starts_mpirun else "[")[0], []).append(item)
     kept: set[pytest.Item] = set()

@@ -1,7 +1,7 @@
 """A GPU's work without one: adapters run as the Python they are, on this process's memory, by the plain schedule.
 
 What `gather_reference.cu` does for every vertex stands here a second time, in Python; `run_plainly` is the host
-that fills `Arguments` and calls one superstep after another, whoever runs it.
+that fills `Arguments` and calls one superstep after another, by any function that runs one.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class SentAlong(Vertex, message=int):
 
 
 class Posts(Vertex, message=int, directed=False):
-    """Counts on every edge, and sends what it counted by mail, more than there is room for at first."""
+    """Counts on every edge, and sends the count by direct messages, more than the first capacity."""
 
     kept: EdgeState[int] = 0
     x: State[int] = 0
@@ -169,7 +169,7 @@ class Posts(Vertex, message=int, directed=False):
 
 
 class Unasked(Vertex, message=float):
-    """Speaks of neighbours and of a reverse, and looks at neither."""
+    """Names neighbours and a reverse where it does not run."""
 
     x: State[float] = 0.0
     reverse: Param[bool] = False

@@ -197,7 +197,7 @@ class Product(Vertex, message=int, combiner=product):
 
 
 class Climb(Vertex, message=VertexId):
-    """A filter on edges, a bool, small types, and vertices that retire while mail for them is under way."""
+    """A filter on edges, a bool, small types, and vertices that retire while messages for them are in flight."""
 
     highest: State[VertexId] = -1
     heard: State[np.int16] = 0

@@ -44,7 +44,7 @@ def equality(transport: str, turn: str) -> None:
 
 
 def check(name: str, sample: str, transport: str, **options: Any) -> None:
-    """Run a program on all ranks, and compare rank 0's result; in order, and out of turn."""
+    """Run a program on all ranks, and compare rank 0's result; in order, and in priority order."""
     program, group = program_for(name, sample), world()
     chosen: dict[str, Any] = {"device": "cuda", "transport": transport, **options}
     graph = BATTERY[sample].build(group=group)
@@ -158,7 +158,7 @@ class Shouter(Vertex, message=int):
             self.vote_to_halt()
 
 
-def mail(transport: str, folder: str) -> None:
+def direct_messages(transport: str, folder: str) -> None:
     """Post more than there is room for, on all ranks or on one, and go on from a log in the middle."""
     group, size, copies = world(), 40, 3000
     ring = np.arange(size)

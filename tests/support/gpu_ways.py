@@ -37,7 +37,7 @@ def assert_as_judged(
             result = run(program, graph, **chosen)
             assert result.device == "cuda"
             in_order = not way.asynchronous
-            if judge == "cpu":  # which leaves out who hears nothing better than it knows
+            if judge == "cpu":  # which leaves out vertices whose messages improve nothing
                 assert_same(
                     expected, result, exact=False, in_order=in_order, only_better=True, relative=relative
                 )

@@ -215,7 +215,7 @@ def _load_variant(
 
 
 class _LeaseKernel:
-    """`lease.cu`: pulls, lists and mail, one vertex after another."""
+    """`lease.cu`: pulls, lists and direct messages, one vertex after another."""
 
     def __init__(self, program: VertexProgram, columns: dict[str, Any], narrow: bool) -> None:
         self._program = program

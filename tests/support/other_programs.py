@@ -1,4 +1,4 @@
-"""What `programs` imports: a base class and helpers whose globals have the same names as others there."""
+"""What `name_programs` imports: a base class and functions whose globals have the same names as others there."""
 
 from __future__ import annotations
 

@@ -258,7 +258,7 @@ class Retiring(Vertex, message=int):
 
 
 class Simmer(Vertex, message=float):
-    """Whoever is reached passes it on at once, and stays active for some supersteps more."""
+    """A vertex that is reached sends at once, and stays active for some supersteps more."""
 
     left: State[int] = -1
     heat: State[float] = 0.0
@@ -281,7 +281,7 @@ class Simmer(Vertex, message=float):
 
 
 class Paced(Vertex, message=int):
-    """Everybody is active for a while, and nobody sends."""
+    """Every vertex is active for a while, and none sends."""
 
     turns: Param[int] = 3
     count: State[int] = 0
@@ -293,7 +293,7 @@ class Paced(Vertex, message=int):
 
 
 class Flood(Vertex, message=int):
-    """Everybody writes `copies` letters to one vertex in turn: far more than there is room for at first."""
+    """Every vertex sends `copies` direct messages to others by id: far more than the first capacity."""
 
     copies: Param[int] = 50
     total: State[int] = 0
@@ -311,7 +311,7 @@ class Flood(Vertex, message=int):
 
 
 class FloodSum(Vertex, message=int):
-    """The same letters, of which only a sum is wanted, and an aggregator that sees who writes."""
+    """The same direct messages, of which only a sum is read."""
 
     copies: Param[int] = 50
     total: State[int] = 0

@@ -1,4 +1,4 @@
-"""All ways of running one program on one graph, and the question whether they gave the same result."""
+"""All ways of running one program on one graph, and whether they gave the same result."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def assert_same(
 ) -> None:
     """Check that two runs gave the same: ids, fields, end, aggregators; in order, also the supersteps.
 
-    Who hears nothing better than it knows may be left out of those that ran (`only_better`).
+    Vertices whose messages improve nothing may be missing among those that ran (`only_better`).
     """
     assert result.ids.tolist() == expected.ids.tolist()
     assert result.fields == expected.fields

@@ -212,6 +212,7 @@ def samples(draw: st.DrawFn, weights: list[float]) -> Sample:
     return Sample(sources, targets, weight, directed=draw(st.booleans()), vertices=list(range(size)))
 
 
+@pytest.mark.slow
 @given(samples([0.0, 0.5, 1.0, 1.0, 2.0, 1e300]), st.sampled_from(list(PROGRAMS)), st.integers(0, 7))
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 def test_every_way_is_the_interpreters(sample: Sample, name: str, source: int) -> None:
@@ -219,6 +220,7 @@ def test_every_way_is_the_interpreters(sample: Sample, name: str, source: int) -
     assert_all_equal(program, sample, WAYS)
 
 
+@pytest.mark.slow
 @given(samples([-3.0, -0.5, 0.0, -0.0, 0.5, 4.0]))
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 def test_weights_of_any_sign_without_cycles(sample: Sample) -> None:
@@ -281,6 +283,7 @@ def test_weights_that_are_not_finite_take_the_plain_loops(weight: float) -> None
     assert sum(ran(SSSP(source=0), finite, "cpu")) < sum(ran(SSSP(source=0), finite, "python"))
 
 
+@pytest.mark.slow
 def test_a_parameter_that_is_nan_takes_the_plain_loops() -> None:
     graph = Graph.from_edges([0, 1, 2], [1, 2, 0], weights=[1.0, 1.0, 1.0])
     start = "self.step if self.id == self.start else inf"

@@ -61,6 +61,7 @@ def test_a_small_frontier_is_pushed_and_a_large_one_pulled() -> None:
     assert set(directions(compiled(PageRank(iterations=5), CHAIN))) == {"pull"}
 
 
+@pytest.mark.slow
 def test_a_forced_direction_is_kept_where_there_is_a_form_of_it() -> None:
     assert directions(compiled(BFS(source=0), CHAIN, forced="push"))[1:] == ["push"] * 40
     assert directions(compiled(BFS(source=0), CHAIN, forced="pull")) == ["pull"] * 41

@@ -86,7 +86,7 @@ def mesh(width: int, length: int) -> Graph:
 
 
 class Wave(Vertex, message=int):
-    """Whoever is reached counts itself, and passes on how many were reached before it."""
+    """A vertex that is reached counts itself, and sends how many were reached before it."""
 
     start: Param[int]
     reached: State[int] = -1
@@ -175,7 +175,7 @@ def test_none_where_a_vertex_has_many_edges(turns: list[str]) -> None:
 
 
 class Linger(Vertex, message=int):
-    """Whoever is reached passes it on at once, and stays active for a while where its id says so."""
+    """A vertex that is reached sends at once, and stays active for a while that depends on its id."""
 
     left: State[int] = -1
     heard: State[int] = 0

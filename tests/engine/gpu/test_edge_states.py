@@ -76,7 +76,7 @@ def test_without_edge_states_neighbours_are_read_too() -> None:
 def test_a_vertex_whose_mail_overflows_writes_its_edges_once() -> None:
     size = 200
     sources, targets = np.triu_indices(size, 1)
-    assert size * (size - 1) > 2 * size + 4096  # more mail than there is room for at first
+    assert size * (size - 1) > 2 * size + 4096  # more direct messages than the first capacity
     result = run(Posts(), Graph.from_edges(sources, targets, directed=False), device="cuda", max_supersteps=2)
     assert (result.edges["kept"] == 2).all()
     assert result["x"].tolist() == [size - 1] * size
@@ -213,7 +213,7 @@ def test_single_precision_on_ranks(program: type[Vertex], run_ranks: Any) -> Non
 def test_a_vertex_whose_mail_overflows_on_ranks_writes_its_edges_once(run_ranks: Any) -> None:
     size = 200
     sources, targets = np.triu_indices(size, 1)
-    assert size * (size - 1) // 2 > size + 4096  # more mail a rank than there is room for at first
+    assert size * (size - 1) // 2 > size + 4096  # more direct messages a rank than the first capacity
 
     def work(group: ThreadGroup) -> Result:
         graph = Graph.from_edges(sources, targets, directed=False, group=group)

@@ -181,7 +181,7 @@ def test_a_pull_costs_no_edges_of_those_that_have_retired() -> None:
     stats = run(BFS(source=int(degrees.argmax())), graph, device="cuda").stats
     pull_cost, num_retired_edges, differs = int(degrees.sum()) + graph.num_vertices, 0, False
     for before, now in itertools.pairwise(stats):
-        num_retired_edges += before.messages  # whoever sends along its edges retires
+        num_retired_edges += before.messages  # a vertex that sends along its edges retires
         visits = before.messages * GPU_PULL_GAIN_EARLY
         assert now.direction == ("push" if visits < pull_cost - num_retired_edges else "pull")
         differs |= now.direction == "pull" and visits < pull_cost

@@ -31,8 +31,8 @@ KINDS: dict[str, Any] = {
     "combined": ENGINE_PROGRAMS["pagerank"],
     "searching": BFS(source=0),
     "listed": ENGINE_PROGRAMS["coreness"],
-    "mail in lists": ENGINE_PROGRAMS["jump"],
-    "mail combined": ENGINE_PROGRAMS["two_letters"],
+    "direct messages in lists": ENGINE_PROGRAMS["jump"],
+    "direct messages combined": ENGINE_PROGRAMS["two_letters"],
     "silent": ENGINE_PROGRAMS["out_degree"],
     "aggregating": ENGINE_PROGRAMS["totals"],
 }
@@ -66,7 +66,7 @@ def test_what_begins_as_zeros_is_in_front(kind: str) -> None:
     for name, offset in plan.offsets.items():
         if name in zeros:
             assert offset + plan.sizes[name] <= plan.num_zeros, name
-        elif name != "offsets":  # of mail they begin as zeros, of lists they are given
+        elif name != "offsets":  # of direct messages they begin as zeros, of lists they are given
             assert offset >= plan.num_zeros, name
 
 
@@ -126,6 +126,7 @@ def test_lists_have_a_slot_for_each_in_edge() -> None:
     assert many - few == pytest.approx(8 << 20, abs=256)
 
 
+@pytest.mark.slow
 def test_every_program_has_a_plan() -> None:
     for make in PROGRAMS.values():
         plan = plan_run(compiled(make()), Sizes(0, 0, 0))

@@ -1,4 +1,4 @@
-"""Messages that do not combine along edges, on a GPU: lists, mail by name, and edges that compute() walks."""
+"""Messages that do not combine along edges, on a GPU: lists, direct messages, and edges that compute() walks."""
 
 from __future__ import annotations
 

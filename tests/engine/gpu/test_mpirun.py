@@ -68,7 +68,7 @@ def test_runs_go_on_from_logs(transport: str, mpirun: str, tmp_path: Path) -> No
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_more_mail_than_there_is_room_for(transport: str, ranks: int, mpirun: str, tmp_path: Path) -> None:
     skip_without_gpus(ranks if transport == "nccl" else 1)
-    assert "all heard" in run_script(mpirun, ranks, "mail", transport, str(tmp_path))
+    assert "all heard" in run_script(mpirun, ranks, "direct_messages", transport, str(tmp_path))
 
 
 @pytest.mark.parametrize("transport", ["peer", "mpi"])

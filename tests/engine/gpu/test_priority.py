@@ -1,4 +1,4 @@
-"""Values withheld in the memory of a GPU: who waits, the best of them and whose turn it is, against NumPy."""
+"""Buckets of a run in priority order in the memory of a GPU, found and released, against NumPy."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def test_turns(count: int, dtype: type[np.integer[Any]], takes_min: bool) -> Non
     status[0] = HALTED
     sent = on_device(words_of(waits, GHOST_WORDS))
     status_there, values_there = on_device(status), on_device(values)
-    withheld = GpuBuckets(
+    buckets = GpuBuckets(
         found_gpu(), sent, status_there, values_there, on_device(degrees), takes_min=takes_min
     )
     for takes_all in (False, False, True):
         waits &= status != RETIRED
-        edges, best = withheld.find()
+        edges, best = buckets.find()
         assert edges == degrees[waits].sum()
         worst = limits.max if takes_min else limits.min
         expected = (values[waits].min if takes_min else values[waits].max)(initial=worst)
@@ -72,7 +72,7 @@ def test_turns(count: int, dtype: type[np.integer[Any]], takes_min: bool) -> Non
         goes = waits if takes_all else waits & (values == expected)
         records = on_device(np.zeros(count, dtype=dtype))
         sent[:] = ~sent[:]  # whatever was there
-        assert withheld.release(None if takes_all else best, records, sent) == (
+        assert buckets.release(None if takes_all else best, records, sent) == (
             goes.sum(),
             degrees[goes].sum(),
         )
@@ -88,8 +88,8 @@ def test_turns(count: int, dtype: type[np.integer[Any]], takes_min: bool) -> Non
 
 def test_nobody() -> None:
     nothing: list[Any] = [on_device(np.zeros(0, dtype=t)) for t in (np.uint32, np.uint8, np.int32, np.uint32)]
-    withheld = GpuBuckets(found_gpu(), *nothing, takes_min=True)
-    assert withheld.find() == (0, np.iinfo(np.int32).max)
+    buckets = GpuBuckets(found_gpu(), *nothing, takes_min=True)
+    assert buckets.find() == (0, np.iinfo(np.int32).max)
     ghosts = on_device(np.full(2, 7, dtype=np.uint32))
-    assert withheld.release(None, on_device(np.zeros(0, dtype=np.int32)), ghosts) == (0, 0)
+    assert buckets.release(None, on_device(np.zeros(0, dtype=np.int32)), ghosts) == (0, 0)
     assert not ghosts.get().any()

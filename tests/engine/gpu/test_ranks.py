@@ -78,7 +78,7 @@ def test_logs_of_other_ranks_and_devices(
 ) -> None:
     program, sample = program_for(name, "skewed"), BATTERY["skewed"]
     if name == "jump" and first[1] != second[1]:
-        pytest.skip("mail that a CPU combined")
+        pytest.skip("direct messages that a CPU combined")
     whole = run(program, sample.build(), device="python")
     log = Checkpoint(tmp_path, every=1)
 

@@ -108,7 +108,7 @@ def test_triangles_are_those_of_networkx(name: str) -> None:
 
 
 def test_a_hub_of_sources_is_none_of_targets() -> None:
-    """Whoever has a hundred thousand out-edges and no in-edge has a high degree all the same."""
+    """A vertex with a hundred thousand out-edges and no in-edge has a high degree all the same."""
     n = 100_000
     graph = Graph.from_edges(np.zeros(n, dtype=int), np.arange(1, n + 1), directed=True)
     result = run(Around(), graph, device="cuda")

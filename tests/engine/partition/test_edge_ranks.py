@@ -69,6 +69,7 @@ def test_ranks_agree(program: type[Vertex], graph: str) -> None:
     assert_ranks_agree(program(), BATTERY[graph], [WAYS[turn % 4], WAYS[(turn + 1) % 4]])
 
 
+@pytest.mark.slow
 @given(samples(), st.sampled_from(PROGRAMS), st.sampled_from(WAYS))
 @settings(
     max_examples=25,
