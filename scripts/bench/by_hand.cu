@@ -15,10 +15,10 @@
 using namespace sigps;
 
 #define STATE(field)                                                           \
-  static_cast<TYPE_OF_##field *>(job->states[PLACE_OF_##field])
+  static_cast<TYPE_OF_##field *>(arguments->states[PLACE_OF_##field])
 #define PARAM(field)                                                           \
   (*reinterpret_cast<const TYPE_OF_##field *>(                                 \
-      static_cast<const uint64_t *>(job->params) + PLACE_OF_##field))
+      static_cast<const uint64_t *>(arguments->params) + PLACE_OF_##field))
 
 extern "C" {
 
@@ -30,15 +30,15 @@ extern "C" {
 static_assert(sizeof(Slots) == 4 && sizeof(Record) == 4, "one float each");
 static_assert(SIGPS_NUM_AGGREGATES == 2, "lost and change");
 
-__device__ uint32_t sigps_compute(const Job *job, int64_t superstep,
+__device__ uint32_t sigps_compute(const Arguments *arguments, int64_t superstep,
                                   uint32_t vertex, const void *inbox,
                                   uint32_t has, void *record, void *given) {
-  float n = float(job->num_vertices);
+  float n = float(arguments->num_vertices);
   float rank = 1.0f / n;
   if (superstep > 0) {
     float damping = PARAM(damping);
     uint64_t lost =
-        static_cast<const Totals *>(job->aggregates)->cells[PLACE_OF_lost];
+        static_cast<const Totals *>(arguments->aggregates)->cells[PLACE_OF_lost];
     float share = float(__longlong_as_double(lost)) / n;
     if (has)
       share += __uint_as_float(static_cast<const Slots *>(inbox)->words[0]);
@@ -49,7 +49,7 @@ __device__ uint32_t sigps_compute(const Job *job, int64_t superstep,
   *contribution = identity_totals();
   if (superstep >= PARAM(iterations))
     return HALT;
-  uint32_t degree = __ldg(&job->out_degrees[vertex]);
+  uint32_t degree = __ldg(&arguments->out_degrees[vertex]);
   if (degree == 0) {
     contribution->cells[PLACE_OF_lost] = __double_as_longlong(double(rank));
     return 0;
@@ -59,14 +59,14 @@ __device__ uint32_t sigps_compute(const Job *job, int64_t superstep,
   return SENT;
 }
 
-__device__ uint32_t sigps_deliver(const Job *, int64_t, const void *record,
+__device__ uint32_t sigps_deliver(const Arguments *, int64_t, const void *record,
                                   uint32_t, uint32_t, uint64_t, void *value) {
   static_cast<Slots *>(value)->words[0] =
       static_cast<const Record *>(record)->words[0];
   return 1;
 }
 
-__device__ void sigps_lift(const Job *, int64_t, const void *message,
+__device__ void sigps_lift(const Arguments *, int64_t, const void *message,
                            void *value) {
   static_cast<Slots *>(value)->words[0] =
       static_cast<const Message *>(message)->words[0];
@@ -95,12 +95,12 @@ __device__ void sigps_fold(void *total, const void *given) {
 static_assert(sizeof(Slots) == sizeof(Id), "a parent");
 static_assert(!HAS_RECORD && !HAS_AGGREGATES, "the sender's id says it all");
 
-__device__ uint32_t sigps_compute(const Job *job, int64_t superstep,
+__device__ uint32_t sigps_compute(const Arguments *arguments, int64_t superstep,
                                   uint32_t vertex, const void *inbox,
                                   uint32_t has, void *, void *) {
   Id parent;
   if (superstep == 0) {
-    parent = __ldg(&static_cast<const Id *>(job->ids)[vertex]);
+    parent = __ldg(&static_cast<const Id *>(arguments->ids)[vertex]);
     if (parent != PARAM(source))
       return HALT;
   } else {
@@ -113,15 +113,15 @@ __device__ uint32_t sigps_compute(const Job *job, int64_t superstep,
   return HALT | RETIRE | SENT;
 }
 
-__device__ uint32_t sigps_deliver(const Job *job, int64_t, const void *,
+__device__ uint32_t sigps_deliver(const Arguments *arguments, int64_t, const void *,
                                   uint32_t source, uint32_t, uint64_t,
                                   void *value) {
   static_cast<Slots *>(value)->words[0] =
-      Slots::Word(__ldg(&static_cast<const Id *>(job->ids)[source]));
+      Slots::Word(__ldg(&static_cast<const Id *>(arguments->ids)[source]));
   return 1;
 }
 
-__device__ void sigps_lift(const Job *, int64_t, const void *message,
+__device__ void sigps_lift(const Arguments *, int64_t, const void *message,
                            void *value) {
   static_cast<Slots *>(value)->words[0] =
       Slots::Word(static_cast<const Message *>(message)->words[0]);
