@@ -23,7 +23,7 @@ class SuperstepStats:
             by the edge schedule.
         active: Vertices that ran. Compiled for CPU cores, a monotone program (`sigps explain` tells) leaves out
             those whose messages were no better than what they knew; they would have changed and sent nothing.
-        messages: Out-edges of the vertices that sent (a filter in compute() may let fewer pass), or mail.
+        messages: Out-edges of the vertices that sent (a filter in compute() may let fewer pass), or direct messages.
         bytes_moved: Bytes that crossed between ranks.
         seconds: Wall clock on rank 0. fused supersteps on CPU cores share what they took together, by the
             vertices and messages of each.

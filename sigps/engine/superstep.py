@@ -22,7 +22,7 @@ __all__ = ["Done", "Fused", "Partition", "SendOrder", "run_supersteps"]
 
 @dataclass(frozen=True)
 class Done:
-    """What one superstep, or some in a row, came to on all partitions.
+    """What one superstep, or several fused ones, came to on all partitions.
 
     Attributes:
         stats: One entry a superstep that counts; none where no vertex ran.

@@ -190,15 +190,15 @@ class InterpretedEngine:
             ends = self._subgraph.local_ids(snapshot.ends)
             self._put(ends, snapshot.values)
 
-    def _expanded(self, snapshot: Snapshot) -> _Mail:
+    def _expanded(self, snapshot: Snapshot) -> _Outgoing:
         from sigps.compiler.frontend.analysis import analyse
 
         program = analyse(self._program, self._precision)
         params = tuple(f.dtype(self._precision).type(getattr(self._program, f.name)) for f in program.params)
-        mail = _Mail()
+        outgoing = _Outgoing()
         for gid, sender, message in messages_of(program, params, snapshot, self._subgraph, self._columns):
-            mail.add(gid, sender, message)
-        return mail
+            outgoing.add(gid, sender, message)
+        return outgoing
 
     def lease(self, num_supersteps: int) -> Outcome:
         """Run until the end, or for so many supersteps. Collective among the partitions."""
@@ -210,11 +210,11 @@ class InterpretedEngine:
 
     def compute(self) -> tuple[str, Counters, int]:
         """Run every active vertex, and bring what they sent to its targets. Collective."""
-        mail = _Mail()
-        totals, ran = self._compute_all(mail)
-        num_bytes = self._deliver(mail) + self._edge_bytes
+        outgoing = _Outgoing()
+        totals, ran = self._compute_all(outgoing)
+        num_bytes = self._deliver(outgoing) + self._edge_bytes
         active = int(np.sum(~self._halted & ~self._retired))
-        return "push", Counters(ran, active, sent_edges=len(mail.gids), totals=[totals]), num_bytes
+        return "push", Counters(ran, active, sent_edges=len(outgoing.gids), totals=[totals]), num_bytes
 
     def commit(self, counters: Counters, everywhere: Everywhere) -> None:
         """Let neighbours read what was written to edges. Collective."""
@@ -234,7 +234,7 @@ class InterpretedEngine:
         """Make all halted vertices active."""
         self._halted[:] = False
 
-    def _compute_all(self, mail: _Mail) -> tuple[tuple[Any, ...], int]:
+    def _compute_all(self, outgoing: _Outgoing) -> tuple[tuple[Any, ...], int]:
         inbox, self._inbox = self._inbox, {}
         totals = list(self.aggregates.identity)
         ran = 0
@@ -243,7 +243,7 @@ class InterpretedEngine:
             if self._retired[lid] or (self._halted[lid] and not messages):
                 continue
             ran += 1
-            view = _View(self, lid, mail)
+            view = _View(self, lid, outgoing)
             self._compute_one(lid, view, self._combine(messages))
             for i, aggregator in enumerate(self._program.declaration.aggregators):
                 given = view.contributions.get(aggregator.name, aggregator.identity)
@@ -297,12 +297,14 @@ class InterpretedEngine:
             return [functools.reduce(lambda a, b: a + b, messages)]
         return [_as_message(self._program, functools.reduce(combiner, messages))]
 
-    def _deliver(self, mail: _Mail) -> int:
-        gids = np.array(mail.gids, dtype=np.int64)
-        by_id = np.array(mail.by_id, dtype=bool)
+    def _deliver(self, outgoing: _Outgoing) -> int:
+        gids = np.array(outgoing.gids, dtype=np.int64)
+        by_id = np.array(outgoing.by_id, dtype=bool)
         gids[by_id] = self._exchange.find(gids[by_id], self.superstep)
-        arrays = self._as_arrays(mail.messages)
-        lids, arrived, num_bytes = self._exchange.route(gids, np.array(mail.senders, dtype=np.int64), arrays)
+        arrays = self._as_arrays(outgoing.messages)
+        lids, arrived, num_bytes = self._exchange.route(
+            gids, np.array(outgoing.senders, dtype=np.int64), arrays
+        )
         self._put(lids, arrived)
         return num_bytes
 
@@ -347,7 +349,7 @@ def _as_row(program: Vertex, message: Any) -> Sequence[Any]:
     return (message,) if program.declaration.message_type is None else tuple(message)
 
 
-class _Mail:
+class _Outgoing:
     """Messages sent in a superstep: targets (gids, or ids where `by_id`), senders' gids, and fields."""
 
     def __init__(self) -> None:
@@ -399,9 +401,9 @@ class _EdgeValues:
 class _View:
     """One vertex's view of the run."""
 
-    def __init__(self, engine: InterpretedEngine, lid: int, mail: _Mail) -> None:
+    def __init__(self, engine: InterpretedEngine, lid: int, outgoing: _Outgoing) -> None:
         subgraph = engine._subgraph
-        self._engine, self._lid, self._mail = engine, lid, mail
+        self._engine, self._lid, self._outgoing = engine, lid, outgoing
         self._gid = lid if subgraph.gids is None else int(subgraph.gids[lid])
         self.id = int(subgraph.ids[lid]) if subgraph.ids.size else lid
         self.superstep = engine.superstep
@@ -497,6 +499,6 @@ class _View:
         )
 
     def _post(self, target: int, by_id: bool, message: Any) -> None:
-        self._mail.add(target, self._gid, _as_row(self._engine._program, message), by_id)
+        self._outgoing.add(target, self._gid, _as_row(self._engine._program, message), by_id)
         if self.id in self._engine._trace:
             self.sent.append(message)

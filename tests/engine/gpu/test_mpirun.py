@@ -94,7 +94,9 @@ def test_a_rank_that_does_not_come_is_named(mpirun: str) -> None:
 
 def ranks_of(launcher: subprocess.Popen[str]) -> list[int]:
     """Return the processes that a launcher started for ranks."""
-    listed = subprocess.run(["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        ["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True
+    ).stdout
     rows = [line.split(maxsplit=2) for line in listed.splitlines()[1:]]
     family = {launcher.pid}
     for _ in rows:
