@@ -71,7 +71,7 @@ class GpuEngine:
         native: The program and the GPU.
         params: The values of its parameters, in its order.
         subgraph: The partition.
-        exchange: The way to the users' ids. Where there are others, `GpuPartEngine` or `GpuPeerEngine` runs
+        exchange: The way to the users' ids. Where there are others, `GpuStagedEngine` or `GpuPeerEngine` runs
             this one.
         deterministic: Whether floating-point results must not depend on how the work is divided.
         forced: A direction to use always, or None.

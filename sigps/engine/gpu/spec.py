@@ -78,7 +78,7 @@ class GpuSpec(EngineSpec):
     def make(self, context: RunContext) -> Engine:
         from sigps.engine.gpu.engine import GpuEngine
         from sigps.engine.gpu.peers import GpuPeerEngine
-        from sigps.engine.gpu.staged import GpuPartEngine
+        from sigps.engine.gpu.staged import GpuStagedEngine
 
         options, exchange = context.options, context.exchange
         common: dict[str, Any] = {
@@ -93,7 +93,7 @@ class GpuSpec(EngineSpec):
         try:
             if options.has_peers:
                 return GpuPeerEngine(*given, patience=options.patience, **common)
-            return (GpuEngine if exchange.size == 1 else GpuPartEngine)(*given, **common)
+            return (GpuEngine if exchange.size == 1 else GpuStagedEngine)(*given, **common)
         except MemoryError as error:
             raise DeviceError(
                 f"the GPU has too little memory for this graph: {error}. "

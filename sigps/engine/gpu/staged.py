@@ -22,10 +22,10 @@ from sigps.engine.stats import Outcome
 from sigps.engine.superstep import run_supersteps
 from sigps.kernels.cuda.lease import ACTIVE, CONTROL, FRONTIER_BITS
 
-__all__ = ["GpuPartEngine"]
+__all__ = ["GpuStagedEngine"]
 
 
-class GpuPartEngine(GpuEngine):
+class GpuStagedEngine(GpuEngine):
     """A vertex program on one of several partitions. Arguments as `GpuEngine`'s."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
