@@ -19,7 +19,7 @@ from sigps.device import nccl
 from sigps.device.cpu import Threads, available_cores
 from sigps.engine.contract import Executable, RunContext, RunOptions
 from sigps.engine.exchange import Exchange, NoExchange
-from sigps.engine.partition.laid_out import partition_of
+from sigps.engine.laid_out import partition_of
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.stats import SaveStats, StatsLog, SuperstepStats
 from sigps.engine.table import ENGINES, engine_of

@@ -71,7 +71,7 @@ def test_only_rank_0_is_told_of_progress() -> None:
 def test_a_graph_is_laid_out_once_for_a_partitioner_and_what_programs_need(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    import sigps.engine.partition.laid_out as module
+    import sigps.engine.laid_out as module
 
     layouts: list[bool] = []
     build = module.build_subgraph
