@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sigps.errors import (
     CompileError,
+    ComputeError,
     ConfigError,
     DeviceError,
     ExchangeError,
@@ -31,6 +32,7 @@ __all__ = [
     "Aggregator",
     "Checkpoint",
     "CompileError",
+    "ComputeError",
     "ConfigError",
     "DeviceError",
     "EdgeState",

@@ -5,6 +5,7 @@
     ├── GraphError       a file, an id or an edge is wrong
     ├── PartitionError   a graph cannot be partitioned as requested
     ├── CompileError     compute() cannot be compiled: file, line, source text
+    ├── ComputeError     arithmetic of compute() has no result: vertex, superstep, file, line
     ├── DeviceError      a device lacks what the run needs: rank
     ├── ExchangeError    ranks could not exchange messages: rank, superstep
     └── StateLogError    a state log is missing, damaged, or of another job
@@ -14,8 +15,13 @@ A message says what was wrong, the value, the rule, and the next step.
 
 from __future__ import annotations
 
+import difflib
+import linecache
+from collections.abc import Iterable
+
 __all__ = [
     "CompileError",
+    "ComputeError",
     "ConfigError",
     "DeviceError",
     "ExchangeError",
@@ -23,7 +29,14 @@ __all__ = [
     "PartitionError",
     "SigpsError",
     "StateLogError",
+    "nearest",
 ]
+
+
+def nearest(word: object, known: Iterable[str]) -> str:
+    """Return `"; did you mean 'x'?"` for a message, or a full stop where no known word is near."""
+    close = difflib.get_close_matches(str(word), list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else "."
 
 
 class SigpsError(Exception):
@@ -60,6 +73,22 @@ class CompileError(SigpsError):
         self.file = file
         self.line = line
         self.source = source
+
+
+class ComputeError(SigpsError):
+    """Arithmetic of compute() has no result: a whole number beyond its type, or a division by zero.
+
+    Attributes:
+        superstep: The superstep in which it happened.
+        file: The file in which that is written.
+        line: The line in that file, counted from 1.
+        source: The text of that line, stripped.
+    """
+
+    def __init__(self, problem: str, *, who: str, superstep: int, file: str, line: int) -> None:
+        self.superstep, self.file, self.line = superstep, file, line
+        self.source = linecache.getline(file, line).strip()
+        super().__init__(f"{file}:{line}: {problem}, in {who}, superstep {superstep}\n    {self.source}")
 
 
 class DeviceError(SigpsError):

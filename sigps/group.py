@@ -155,17 +155,13 @@ class MPIGroup:
         self._comm.Abort(code)
 
 
+@functools.cache
 def world() -> Group:
     """Return the ranks that the launcher started: `Alone` without `mpirun`.
 
     Raises:
         ConfigError: If a launcher started several ranks and mpi4py cannot be imported.
     """
-    return _world()
-
-
-@functools.cache
-def _world() -> Group:
     if launched_ranks(os.environ) <= 1:
         return Alone()
     try:
@@ -247,16 +243,13 @@ def query_owners(
     keys: NDArray[Any],
     look_up: Callable[[NDArray[Any]], NDArray[Any]],
 ) -> NDArray[Any]:
-    """Return what `look_up` gives for each key on the rank that owns it. Collective.
+    """Return what `look_up` gives for each key on the rank that owns it, in the order of `keys`. Collective.
 
     Args:
         group: The ranks.
         owners: [keys], the rank that owns each key.
         keys: [keys] of one dtype on all ranks.
         look_up: Returns one value for each key of an array; called on keys that this rank owns.
-
-    Returns:
-        [keys], in the order of `keys`.
     """
     order, slices = split_by_rank(owners, group.size)
     received = group.all_to_all([keys[order[own]] for own in slices])

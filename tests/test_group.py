@@ -88,7 +88,7 @@ def test_ranks_without_mpi4py_are_told_what_to_install(monkeypatch):
     with pytest.raises(
         ConfigError, match=r"2 ranks, but mpi4py cannot be loaded.*pip install 'sigps\[mpi\]'"
     ):
-        group._world.__wrapped__()
+        group.world.__wrapped__()
 
 
 def test_together_returns_each_ranks_result(run_ranks):

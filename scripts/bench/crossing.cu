@@ -1,4 +1,4 @@
-// Appended to kernels/lease.cu by crossing.py: what GPUs do between supersteps,
+// Appended to kernels/cuda/lease.cu by crossing.py: what GPUs do between supersteps,
 // again and again, and how long that takes.
 
 // The inter-GPU barrier: counters of all blocks, one barrier of the grid, a
@@ -6,12 +6,12 @@
 extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
     run_barriers(const __grid_constant__ Lease lease, uint32_t count,
                  uint64_t *time) {
-  __shared__ Plan plan;
-  __shared__ Together together;
+  __shared__ NextSuperstep now;
+  __shared__ AllGpus all_gpus;
   uint32_t generation = load_acquire(&lease.control->barrier.generation);
   if (threadIdx.x == 0) {
-    plan = lease.control->plan;
-    plan.direction = PUSH;
+    now = lease.control->next;
+    now.direction = PUSH;
     has_published() = 0;
   }
   wait_for_all(&lease.control->barrier, generation);
@@ -19,7 +19,7 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
   for (uint32_t i = 0; i < count; i++) {
     release_to_peers();
     wait_for_all(&lease.control->barrier, generation,
-                 [&] { meet(lease, plan, together); });
+                 [&] { wait_for_all_gpus(lease, now, all_gpus); });
   }
   if (thread_of_grid() == 0)
     *time = nanoseconds() - began;
@@ -30,17 +30,17 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
 extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
     run_publishing(const __grid_constant__ Lease lease, uint32_t count,
                    uint64_t *time) {
-  __shared__ Plan plan;
+  __shared__ NextSuperstep now;
   uint32_t generation = load_acquire(&lease.control->barrier.generation);
   if (threadIdx.x == 0) {
-    plan = lease.control->plan;
-    plan.superstep -= 1;
+    now = lease.control->next;
+    now.superstep -= 1;
     has_published() = 0;
   }
   wait_for_all(&lease.control->barrier, generation);
   uint64_t began = nanoseconds();
   for (uint32_t i = 0; i < count; i++) {
-    publish_bits(lease, plan);
+    publish_bits(lease, now);
     release_to_peers();
     wait_for_all(&lease.control->barrier, generation);
   }

@@ -15,6 +15,7 @@ from unittest import mock
 import numpy as np
 
 import sigps
+from sigps.compiler.cuda.compile import CudaProgram
 from sigps.device.cuda import Module
 from sigps.device.linking import compile_source, link_modules
 from sigps.engine.gpu.peer_buffers import peer_buffers
@@ -59,15 +60,20 @@ def _between_supersteps(found: dict[str, float], group: Group) -> Iterator[None]
         yield
 
 
+def link_crossing(compiled: CudaProgram, shape: dict[str, str], arch: str) -> bytes:
+    """Return the kernels of a lease between peers with those of `crossing.cu`, linked with a program's functions."""
+    folder = Path(kernels.__file__).parent
+    source = (folder / "lease.cu").read_text() + Path(__file__).with_name("crossing.cu").read_text()
+    macros = {**compiled.defines, **shape, "SIGPS_CLUSTER_THREADS": "0", **PEERS}
+    module = compile_source(source, "crossing.cu", arch, macros, folder)
+    return link_modules([module, *compiled.functions], arch)
+
+
 def _timed(engine: GpuPeerEngine, group: Group) -> dict[str, float]:
     import cupy
 
     variant, gpu, lease = engine._variant, engine._gpu, engine._lease
-    folder = Path(kernels.__file__).parent
-    source = (folder / "lease.cu").read_text() + Path(__file__).with_name("crossing.cu").read_text()
-    macros = {**variant.compiled.defines, **variant.shape.macros(), "SIGPS_CLUSTER_THREADS": "0", **PEERS}
-    compiled = compile_source(source, "crossing.cu", gpu.arch, macros, folder)
-    module = Module(link_modules([compiled, *variant.compiled.functions], gpu.arch))
+    module = Module(link_crossing(variant.compiled, variant.shape.macros(), gpu.arch))
     time = cupy.zeros(2, dtype=cupy.uint64)
     blocks = gpu.num_sms * variant.blocks_per_sm
 

@@ -21,10 +21,6 @@ __all__ = ["checkpoint_of", "load_graph", "prepare"]
 def prepare(job: JobConfig, *, group_size: int = 1) -> Vertex:
     """Check all that can be checked before the graph is read, and return the program.
 
-    Args:
-        job: The job.
-        group_size: How many ranks will run it.
-
     Raises:
         SigpsError: If something is wrong; of several wrong things a ConfigError that lists them.
     """
@@ -84,13 +80,14 @@ def _check_fields(job: JobConfig, program: Vertex) -> None:
 
 
 def _check_engine(job: JobConfig, program: Vertex) -> None:
+    from sigps.engine.table import tracing_devices
     from sigps.job.run import check_checkpoint, check_device, check_program, check_schedule
 
     device = job.engine.device
     check_device(device)
     check_checkpoint(checkpoint_of(job), False, traces=job.engine.trace is not None)
-    if job.engine.trace is not None and device != "python":
-        raise ConfigError(f"engine.trace needs engine.device: python; this job has {device!r}")
+    if job.engine.trace is not None and device not in (able := tracing_devices()):
+        raise ConfigError(f"engine.trace needs engine.device: {able[0]}; this job has {device!r}")
     prepared = check_program(program, device, job.engine.precision)
     check_schedule(job.engine.schedule, job.engine.direction, device, prepared)
 

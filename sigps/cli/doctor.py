@@ -24,10 +24,13 @@ _MANY_EDGES = 1 << 62
 @click.command(short_help="Say what this machine has and what a run would use.")
 def doctor() -> None:
     """Print versions, processors, MPI, GPUs and folders, and which device and transport a run would use."""
+    from sigps.engine.table import engine_here
     from sigps.group import world
 
     group = world()
-    ranks = group.all_gather(_rank_facts(group.rank)) if group.size > 1 else []
+    ranks = []
+    if group.size > 1:  # what `choose_transport` needs of each rank, on a GPU where it can have one
+        ranks = group.all_gather(engine_here(_MANY_EDGES).facts_of_rank(group.rank, 1, alone=False))
     if group.rank == 0:
         for name, text in _findings(ranks):
             click.echo(f"{name:<12} {text}")
@@ -53,13 +56,6 @@ def _findings(ranks: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     size = world().size
     yield "device", _device(max(1, num_cores // size), size)
     yield "transport", f"{size} rank{'s' * (size > 1)}: {_transport(ranks)}"
-
-
-def _rank_facts(rank: int) -> dict[str, Any]:
-    """Return what `choose_transport` needs of this rank, on a GPU where it can have one."""
-    from sigps.engine.table import engine_here
-
-    return engine_here(_MANY_EDGES).facts_of_rank(rank, 1, alone=False)
 
 
 def _transport(ranks: list[dict[str, Any]]) -> str:

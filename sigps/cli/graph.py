@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sigps.errors import ConfigError
+from sigps.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     from sigps.graph import Graph
@@ -109,10 +108,9 @@ def _writer(path: str) -> Callable[[Graph, str], Any]:
     suffixes = [suffix for suffix in Path(path).suffixes if suffix not in (".gz", ".xz", ".zst", ".bz2")]
     suffix = suffixes[-1] if suffixes else ""
     if suffix not in writers:
-        close = difflib.get_close_matches(suffix, writers, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else "."
         raise ConfigError(
-            f"output {path}: no format has the suffix {suffix!r}{hint} There are {', '.join(writers)}"
+            f"output {path}: no format has the suffix {suffix!r}{nearest(suffix, writers)} "
+            f"There are {', '.join(writers)}"
         )
     parent = Path(path).resolve().parent
     if not parent.is_dir():
@@ -131,7 +129,7 @@ def _print_info(graph: Graph) -> None:
     """Print the account. Collective."""
     import numpy as np
 
-    from sigps.cli.report import bytes_text
+    from sigps.graph.report import bytes_text
 
     degrees = graph.out_degrees()
     highest = graph.group.all_reduce(np.array([degrees.max(initial=0)]), "max")[0]

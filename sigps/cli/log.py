@@ -43,7 +43,7 @@ def log(folder: str, verify: bool, ids: tuple[str, ...]) -> int:
 
 
 def _listing(folder: str, verify: bool) -> tuple[int, list[str]]:
-    from sigps.cli.report import aligned
+    from sigps.graph.report import aligned
     from sigps.system.checkpoint.files import find_unfinished
     from sigps.system.checkpoint.history import damages, history
 
@@ -66,7 +66,7 @@ def _listing(folder: str, verify: bool) -> tuple[int, list[str]]:
 
 
 def _row(kept: KeptLog) -> list[str]:
-    from sigps.cli.report import bytes_text
+    from sigps.graph.report import bytes_text
     from sigps.system.checkpoint.files import run_of, superstep_of
 
     manifest = kept.manifest
@@ -94,7 +94,7 @@ def _vertices(folder: str, ids: tuple[str, ...]) -> tuple[int, list[str]]:
 
 def _vertex_tables(vertex: str, states: list[VertexState]) -> Iterator[str]:
     """Yield a table of one vertex for each run of logs with the same program and fields."""
-    from sigps.cli.report import aligned
+    from sigps.graph.report import aligned
 
     for (run, program, fields), group in groupby(states, lambda s: (s.run, s.program, tuple(s.values))):
         yield f"vertex {vertex}, {program}, run {run}"

@@ -17,7 +17,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,39 +24,35 @@ from sigps.errors import ConfigError
 from sigps.group import launched_ranks
 from sigps.system.checkpoint.files import find_logs, superstep_of
 
-__all__ = ["Ended", "Launch", "command_of", "relaunch", "run_attempt"]
+__all__ = ["Ended", "command_of", "launch_command", "relaunch", "run_attempt"]
 
 _FINAL = (0, 2, 130)  # done; the job is wrong, as it will be again; interrupted
 _FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
 
 
-@dataclass(frozen=True)
-class Launch:
-    """How the ranks of an attempt are started.
+def launch_command(
+    ranks: int | None, launcher: str, environment: Mapping[str, str] = os.environ
+) -> list[str]:
+    """Return what stands before `run` and its options.
 
     Args:
-        ranks: How many; None for one process without a launcher.
+        ranks: How many to start; None for one process without a launcher.
         launcher: The command that starts them, and options of it.
+        environment: This process's.
 
     Raises:
         ConfigError: If this process was itself started as one of several ranks, or there is no such launcher.
     """
-
-    ranks: int | None = None
-    launcher: str = "mpirun"
-
-    def command(self, environment: Mapping[str, str] = os.environ) -> list[str]:
-        """Return what stands before `run` and its options."""
-        if launched_ranks(environment) > 1:
-            raise ConfigError(
-                f"--ranks and --retries start the ranks themselves, and a launcher has started "
-                f"{launched_ranks(environment)} of this command: leave mpirun out, or these options"
-            )
-        sigps = [sys.executable, "-P", "-m", "sigps"]  # -P: a random.py that lies here is not Python's
-        if self.ranks is None:
-            return sigps
-        name, *options = _words(self.launcher)
-        return [_found(name), *options, "-n", str(self.ranks), *sigps]
+    if launched_ranks(environment) > 1:
+        raise ConfigError(
+            f"--ranks and --retries start the ranks themselves, and a launcher has started "
+            f"{launched_ranks(environment)} of this command: leave mpirun out, or these options"
+        )
+    sigps = [sys.executable, "-P", "-m", "sigps"]  # -P: a random.py that lies here is not Python's
+    if ranks is None:
+        return sigps
+    name, *options = _words(launcher)
+    return [_found(name), *options, "-n", str(ranks), *sigps]
 
 
 class Ended(NamedTuple):

@@ -15,17 +15,9 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from sigps.engine.stats import SuperstepStats
+from sigps.graph.report import bytes_text
 
-__all__ = [
-    "aligned",
-    "bytes_text",
-    "console",
-    "progress_line",
-    "seconds_text",
-    "superstep_table",
-    "top_table",
-    "trace_text",
-]
+__all__ = ["console", "progress_line", "seconds_text", "superstep_table", "top_table", "trace_text"]
 
 _SHOWN = 12
 _FILE_WIDTH = 160  # in a file or a pipe, no number is cut off
@@ -99,19 +91,6 @@ def top_table(field: str, pairs: Sequence[tuple[Any, Any]]) -> Table:
     return table
 
 
-def aligned(rows: Sequence[Sequence[str]], left: Sequence[int] = ()) -> list[str]:
-    """Return the lines of a table of any width, its columns aligned right, but those in `left`."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = [
-            cell.ljust(width) if i in left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return lines
-
-
 def trace_text(record: Mapping[str, Any]) -> str:
     """Say what one traced vertex did in one superstep."""
     changes = ", ".join(f"{name} {old} -> {record['after'][name]}" for name, old in record["before"].items())
@@ -120,20 +99,6 @@ def trace_text(record: Mapping[str, Any]) -> str:
         f"superstep {record['superstep']}, vertex {record['id']}: reads {record['messages']}; "
         f"{changes}; sends {record['sent']}{end}"
     )
-
-
-def bytes_text(num_bytes: float) -> str:
-    """Say a number of bytes for people.
-
-    Example:
-        >>> bytes_text(5_000_000)
-        '4.8 MiB'
-    """
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if num_bytes < 1024 or unit == "TiB":
-            break
-        num_bytes /= 1024
-    return f"{num_bytes:.0f} B" if unit == "B" else f"{num_bytes:.1f} {unit}"
 
 
 def seconds_text(seconds: float) -> str:

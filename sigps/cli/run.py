@@ -67,11 +67,11 @@ def run(
     if ranks is None and not retries:
         _run_here(job, dry_run=dry_run, resume=resume)
         return 0
-    from sigps.cli.relaunch import Launch, command_of, relaunch
+    from sigps.cli.relaunch import command_of, launch_command, relaunch
 
     verbose = click.get_current_context().find_root().params.get("verbose", 0)
     words = command_of(job_file, assignments, output, dry_run, verbose)
-    command = [*Launch(ranks, "mpirun" if launcher is None else launcher).command(), *words]
+    command = [*launch_command(ranks, "mpirun" if launcher is None else launcher), *words]
     logs = None if job.checkpoint is None else Path(job.checkpoint.dir)
     report = partial(click.echo, err=True)
     return relaunch(command, retries, logs, resume=resume, name=job.name, report=report)

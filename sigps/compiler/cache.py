@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["KernelCache", "cache_dir", "environment_key", "read", "write"]
+__all__ = ["KernelCache", "cache_dir", "read", "write"]
 
 log = logging.getLogger(__name__)
 
@@ -38,12 +38,9 @@ def environment_key() -> str:
     import numpy as np
 
     package = Path(__file__).parent.parent
-    files = sorted(
-        file for folder in ("compiler", "kernels", "model") for file in (package / folder).rglob("*.*")
-    )
     digest = hashlib.sha256()
-    for file in files:
-        if file.is_file():
+    for folder in ("compiler", "kernels", "model"):
+        for file in sorted(filter(Path.is_file, (package / folder).rglob("*.*"))):
             digest.update(file.read_bytes())
     parts = (sys.version, numba.__version__, np.__version__, llvm.get_host_cpu_name())
     digest.update(repr((parts, llvm.get_host_cpu_features().flatten())).encode())
@@ -100,12 +97,3 @@ class KernelCache:
         from numba.core import serialize
 
         write(f"{self._key} {signature}", serialize.dumps(result._reduce()))
-
-    def enable(self) -> None:
-        return
-
-    def disable(self) -> None:
-        return
-
-    def flush(self) -> None:
-        return

@@ -12,22 +12,17 @@ import numpy as np
 from sigps.compiler.program import VertexProgram
 from sigps.compiler.source import global_names
 
-__all__ = ["as_given", "compiled_names", "compiling", "summable"]
+__all__ = ["compiled_names", "compiling", "summable"]
 
 compiling = threading.Lock()
 """Held while a program is compiled, so that ranks that are threads compile it once."""
-
-
-def as_given(value: Any) -> Any:
-    """Return a value as it is."""
-    return value
 
 
 def compiled_names(
     program: VertexProgram,
     jit: Callable[..., Any],
     home: str,
-    unwrapped: Callable[[Any], Any] = as_given,
+    unwrapped: Callable[[Any], Any] = lambda value: value,
 ) -> dict[str, Any]:
     """Run the generated module once and put a dispatcher in the place of every function.
 

@@ -43,13 +43,13 @@ def _example(cls: type[Vertex], given: dict[str, Any]) -> Vertex:
 
 def _declared(program: VertexProgram) -> str:
     lines = [f"{program.name}  ({program.file}:{program.line})"]
-    message = ", ".join(f"{f.name}: {_type_name(f)}" for f in program.message) or "none"
+    kinds = [f"{a.name}: {_kind(a)}" for a in program.aggregators]
     rows = {
-        "states": ", ".join(f"{f.name}: {_type_name(f)}{_begins(f)}" for f in program.states) or "none",
-        "on edges": ", ".join(f"{f.name}: {_type_name(f)}" for f in program.edge_states),
-        "params": ", ".join(f"{f.name}: {_type_name(f)}" for f in program.params) or "none",
-        "aggregators": ", ".join(f"{a.name}: {_kind(a)}" for a in program.aggregators) or "none",
-        "message": message,
+        "states": ", ".join(map(_described, program.states)) or "none",
+        "on edges": ", ".join(map(_described, program.edge_states)),
+        "params": ", ".join(map(_described, program.params)) or "none",
+        "aggregators": ", ".join(kinds) or "none",
+        "message": ", ".join(map(_described, program.message)) or "none",
     }
     return "\n".join(lines + [f"  {name:<12} {value}" for name, value in rows.items() if value])
 
@@ -58,14 +58,10 @@ def _kind(aggregator: Aggregator[Any]) -> str:
     return "shared, set between supersteps" if aggregator.is_shared else aggregator.kind
 
 
-def _begins(field: Field) -> str:
-    return f" from {field.measure}" if field.measure else ""
-
-
-def _type_name(field: Field) -> str:
-    if field.is_vertex_id:
-        return "VertexId"
-    return field.type.__name__ if field.type is not None else "constant"
+def _described(field: Field) -> str:
+    kind = "constant" if field.type is None else field.type.__name__
+    begins = f" from {field.measure}" if field.measure else ""
+    return f"{field.name}: {'VertexId' if field.is_vertex_id else kind}{begins}"
 
 
 def _derived(program: VertexProgram) -> str:

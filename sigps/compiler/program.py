@@ -230,6 +230,15 @@ class VertexProgram:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, VertexProgram) and self.key == other.key
 
+    def function(self, name: str) -> ast.FunctionDef | None:
+        """Return the tree of a function of the module, if it is there."""
+        return next((f for f in self.module.body if isinstance(f, ast.FunctionDef) and f.name == name), None)
+
+    @property
+    def slot_ops(self) -> list[str]:
+        """The operation of each value of the inbox; none of messages in lists."""
+        return [slot.op for slot in self.slots for _ in slot.names]
+
     @property
     def message_dtypes(self) -> tuple[np.dtype[Any], ...]:
         return tuple(field.dtype(self.precision) for field in self.message)  # type: ignore[arg-type]
@@ -258,8 +267,8 @@ class VertexProgram:
 
         True, too, for programs with direct messages, which are counted one by one.
         """
-        edges = (f for f in self.module.body if isinstance(f, ast.FunctionDef) and f.name == "edge")
-        found = (node for f in edges for node in ast.walk(f) if isinstance(node, ast.Return))
+        edge = self.function("edge") or ast.Pass()
+        found = (node for node in ast.walk(edge) if isinstance(node, ast.Return))
         return all(ast.unparse(node).startswith("return (True,") for node in found)
 
     @property

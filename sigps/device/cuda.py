@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sigps.errors import DeviceError
 
-__all__ = ["Gpu", "Kernel", "Module", "find_gpu", "is_available", "reachable", "what_is_missing"]
+__all__ = ["Gpu", "Kernel", "Module", "check_fits", "find_gpu", "free_bytes", "reachable", "what_is_missing"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,6 @@ class Gpu:
 
     Attributes:
         ordinal: Its number among the GPUs that are visible to this process.
-        name: The product's name.
         arch: Its architecture, as in `sm_90`.
         num_sms: Streaming multiprocessors.
         shared_bytes: The most shared memory of a block.
@@ -37,11 +36,6 @@ class Gpu:
     shared_bytes: int
     gigabytes_per_second: float = 1000.0
     bus_id: str = ""
-
-
-def is_available() -> bool:
-    """Return whether programs can run on a GPU here: a GPU, CuPy, numba-cuda and cuda.core are present."""
-    return not what_is_missing()
 
 
 def find_gpu(ordinal: int = 0) -> Gpu:
@@ -94,6 +88,37 @@ def reachable(gpu: Gpu) -> tuple[str, ...]:
     runtime = cupy.cuda.runtime
     others = [i for i in range(runtime.getDeviceCount()) if i != gpu.ordinal]
     return tuple(_bus_id(other) for other in others if runtime.deviceCanAccessPeer(gpu.ordinal, other))
+
+
+def check_fits(needed: Mapping[str, int]) -> None:
+    """Refuse what the GPU has no memory for, before any of it is taken.
+
+    Args:
+        needed: Bytes by what they are for.
+
+    Raises:
+        DeviceError: If they are more than what is free; it names them, and the ways out.
+    """
+    import cupy
+
+    total = sum(needed.values())
+    if total <= cupy.get_default_memory_pool().free_bytes():
+        return
+    free = free_bytes()
+    if total > free:
+        parts = ", ".join(f"{size:,} for {what}" for what, size in needed.items())
+        raise DeviceError(
+            f"the GPU has {free:,} bytes free and this run needs {total:,} ({parts}). "
+            "precision='single' and fewer edge columns take less; device='cpu' uses the host's memory",
+            rank=0,
+        )
+
+
+def free_bytes() -> int:
+    """Return what the current GPU has free, CuPy's reserve among it."""
+    import cupy
+
+    return int(cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes())
 
 
 def _gigabytes_per_second(ordinal: int) -> float:

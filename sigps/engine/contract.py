@@ -51,6 +51,7 @@ from sigps.graph.measures.neighbourhood import CountShare, count_on_threads
 from sigps.model.vertex import Vertex
 
 __all__ = [
+    "DeviceKind",
     "Engine",
     "EngineSpec",
     "Executable",
@@ -61,6 +62,10 @@ __all__ = [
     "Share",
     "by_gid",
 ]
+
+
+DeviceKind = Literal["h200", "cpu"]
+"""The kinds of device whose times `sigps plan` predicts."""
 
 
 class Engine(Protocol):
@@ -110,6 +115,7 @@ class Engine(Protocol):
         """Run until the run ends, or for so many supersteps, at least 1. Collective.
 
         Raises:
+            ComputeError: If arithmetic of compute() has no result, where the device can tell.
             ExchangeError: If a message names a vertex that is not in the graph, or another rank is lost.
             DeviceError: If messages need more memory than the device has.
         """
@@ -284,7 +290,7 @@ class EngineSpec(ABC):
     traces: bool = False
     crosses_devices: bool = False
     pays_from_edges: int = 0
-    predicted_as: Literal["h200", "cpu"] | None = None
+    predicted_as: DeviceKind | None = None
 
     def missing(self) -> str:
         """Say what this machine lacks to run programs there; empty where it lacks nothing."""
@@ -295,7 +301,7 @@ class EngineSpec(ABC):
         return
 
     def obstacle(self, program: VertexProgram | None, facts: RunFacts) -> str | None:
-        """Name what of a run the engine cannot do; None where it can do all of it. Pure.
+        """Name what of a run the engine cannot do, whoever asked for it; None where it can do all of it. Pure.
 
         Args:
             program: What the compiler derived; None for an engine that is not compiled.

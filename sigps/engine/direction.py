@@ -53,7 +53,7 @@ def choose_direction(
     sender_edges: int,
     num_edges: int,
     num_vertices: int,
-    push_gain: int,
+    pull_gain: int,
     can_push: bool,
     num_active: int = 0,
     retired_edges: int = 0,
@@ -64,11 +64,11 @@ def choose_direction(
     Returns:
         `"push"` or `"pull"`. Forced push is overruled only where there is no push form.
 
-    >>> choose_direction(sender_edges=9, num_edges=1000, num_vertices=50, push_gain=6, can_push=True)
+    >>> choose_direction(sender_edges=9, num_edges=1000, num_vertices=50, pull_gain=6, can_push=True)
     'push'
     """
     chosen = direction.choose_direction(
-        sender_edges, num_active, retired_edges, num_edges, num_vertices, push_gain, FORCED[forced], can_push
+        sender_edges, num_active, retired_edges, num_edges, num_vertices, pull_gain, FORCED[forced], can_push
     )
     return "push" if chosen == PUSH else "pull"
 

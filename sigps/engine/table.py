@@ -7,7 +7,7 @@ from importlib import import_module
 from sigps.engine.contract import EngineSpec
 from sigps.errors import ConfigError
 
-__all__ = ["ENGINES", "device_names", "engine_here", "engine_of"]
+__all__ = ["ENGINES", "device_names", "engine_here", "engine_of", "tracing_devices"]
 
 ENGINES: tuple[EngineSpec, ...] = tuple(
     import_module(f"sigps.engine.{folder}.spec").SPEC
@@ -36,6 +36,11 @@ def engine_of(device: str) -> EngineSpec:
             return spec
     *names, last = device_names()
     raise ConfigError(f"there is no device {device!r}; choose {', '.join(names)} or {last}")
+
+
+def tracing_devices() -> tuple[str, ...]:
+    """Return the names of the engines that record vertices (`trace=`)."""
+    return tuple(spec.device for spec in ENGINES if spec.traces)
 
 
 def engine_here(num_edges: int) -> EngineSpec:

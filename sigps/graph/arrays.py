@@ -46,11 +46,8 @@ class GraphArrays:
         targets: [local edges], uint32 (uint64 above 2**32 - 1 vertices), ascending inside a row.
         columns: Edge columns in the order of `targets`; `"weight"` is the weight.
         num_edges: Directed edges of the whole graph as stored.
-        directed: Whether edges have a direction.
-        ids: The map between oids and gids.
         row_bounds: [group.size + 1], int64.
         group: The ranks that hold the graph together.
-        report: What loading found.
         by_target: The in-edges, in one process once they are made; None until then.
     """
 
@@ -77,12 +74,10 @@ class GraphArrays:
 
     @property
     def num_rows(self) -> int:
-        """How many rows this rank holds."""
         return int(self.row_bounds[self.group.rank + 1]) - self.first_row
 
     @property
     def has_weights(self) -> bool:
-        """Whether the edges have a weight."""
         return "weight" in self.columns
 
     @property

@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
 from sigps.graph.arrays import GraphArrays, InEdges
-from sigps.graph.building import both_ways
-from sigps.graph.building.build import build
+from sigps.graph.building.build import both_ways, build, undirected
 from sigps.graph.building.edges import EdgeChunk, TextChunk, edge_chunks, own_share
 from sigps.graph.building.rows import Duplicates, Rows, SelfLoops, transpose
 from sigps.graph.formats import store, structures
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     import networkx
     import scipy.sparse
 
-__all__ = ["Graph", "InEdges", "build_graph"]
+__all__ = ["Graph", "build_graph", "build_read"]
 
 T = TypeVar("T")
 
@@ -97,14 +96,9 @@ class Graph(GraphArrays):
             if "weight" in given:
                 raise GraphError("the weight is given twice, as weights= and in columns=; give it once")
             given = {"weight": weights, **given}
-        return build_graph(
-            edge_chunks(sources, targets, given, group, local),
-            directed=directed,
-            group=group,
-            vertices=_own_vertices(vertices, local, group),
-            duplicates=duplicates,
-            self_loops=self_loops,
-        )
+        chunks = edge_chunks(sources, targets, given, group, local)
+        found = EdgeInput("memory", directed, chunks, _own_vertices(vertices, local, group))
+        return build_read(found, duplicates, self_loops, group)
 
     @staticmethod
     def from_scipy(
@@ -133,7 +127,7 @@ class Graph(GraphArrays):
         """
         group = world() if group is None else group
         found = structures.read_scipy(matrix, directed, weights, group)
-        return _built(found, duplicates, self_loops, group)
+        return build_read(found, duplicates, self_loops, group)
 
     @staticmethod
     def from_networkx(
@@ -161,7 +155,7 @@ class Graph(GraphArrays):
         """
         group = world() if group is None else group
         found = structures.read_networkx(source, weight, columns or {}, group)
-        return _built(found, duplicates, self_loops, group)
+        return build_read(found, duplicates, self_loops, group)
 
     @staticmethod
     def from_arrow(
@@ -180,20 +174,9 @@ class Graph(GraphArrays):
     ) -> Graph:
         """Build a graph from a table: of pyarrow, pandas, polars, or any Arrow stream. Collective.
 
-        A stream is read batch by batch, except on several ranks without `local`.
-
-        Args:
-            data: The table, or an object with `__arrow_c_stream__`.
-            source: The column of source ids, by position or name.
-            target: The column of target ids.
-            weight: The column of weights, None for none.
-            columns: Further edge columns: name to column.
-            directed: As in `from_edges`, like all below.
-            vertices: Ids of vertices, with or without an edge.
-            duplicates: What to do with parallel edges.
-            self_loops: `"keep"` or `"drop"`.
-            local: Whether every rank gives different edges.
-            group: The ranks of the graph.
+        A stream (any object with `__arrow_c_stream__`) is read batch by batch, except on several ranks without `local`.
+        `source`, `target` and `weight` are columns by position or name, as are the values of `columns`, which gives
+        further edge columns by name. The other arguments are those of `from_edges`.
 
         Raises:
             GraphError: If a column is missing, has missing values, or holds neither ids nor numbers.
@@ -202,7 +185,7 @@ class Graph(GraphArrays):
         ends: dict[str, int | str] = {"source": source, "target": target}
         found = structures.read_arrow_table(data, ends, weight, columns or {}, directed, local, group)
         found.vertices = _own_vertices(vertices, local, group)
-        return _built(found, duplicates, self_loops, group)
+        return build_read(found, duplicates, self_loops, group)
 
     def to_scipy(self) -> scipy.sparse.csr_array[Any]:
         """Return the adjacency matrix; on several ranks this rank's rows of it, [num_rows, num_vertices].
@@ -272,7 +255,7 @@ class Graph(GraphArrays):
         """
         if not self.directed:
             return self
-        return self.derived("undirected", lambda: Graph.of(both_ways.undirected(self)))
+        return self.derived("undirected", lambda: Graph.of(undirected(self)))
 
     def both_ways(self) -> Graph:
         """Return the graph with every edge in both its ends' rows, computed once. Collective; O(edges log degree).
@@ -287,7 +270,7 @@ class Graph(GraphArrays):
         >>> both.targets.tolist(), both.columns["leads_out"].tolist()
         ([1, 0, 2, 1], [True, False, True, False])
         """
-        return self.derived("both_ways", lambda: Graph.of(both_ways.both_ways(self)))
+        return self.derived("both_ways", lambda: Graph.of(both_ways(self)))
 
     def column_types(self) -> dict[str, np.dtype[Any]]:
         """Return the types of the edge columns, by name."""
@@ -368,8 +351,14 @@ def build_graph(
 _BLOCK_EDGES = 1 << 23
 
 
-def _built(found: EdgeInput, duplicates: Duplicates, self_loops: SelfLoops, group: Group) -> Graph:
-    """Build the graph of edges that were read from a structure in memory. Collective."""
+def build_read(
+    found: EdgeInput,
+    duplicates: Duplicates,
+    self_loops: SelfLoops,
+    group: Group,
+    report: LoadReport | None = None,
+) -> Graph:
+    """Build the graph of edges that were read from a file or a structure in memory. Collective."""
     return build_graph(
         found.chunks,
         directed=found.directed,
@@ -379,7 +368,7 @@ def _built(found: EdgeInput, duplicates: Duplicates, self_loops: SelfLoops, grou
         self_loops=self_loops,
         ids="table" if found.num_vertices is None else "identity",
         num_vertices=found.num_vertices,
-        report=LoadReport(format=found.format),
+        report=report or LoadReport(format=found.format),
     )
 
 

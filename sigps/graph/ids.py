@@ -22,6 +22,11 @@ class Ids:
 
     On several ranks a table is spread: rank r holds the oids of gids `row_bounds[r] : row_bounds[r + 1]`,
     and `to_gids` and `to_oids` are collective. Consecutive ids need no table and no exchange.
+
+    Attributes:
+        num_vertices: Vertices of the graph.
+        base: The smallest oid of a map without a table.
+        table: The sorted oids, on several ranks this rank's slice; None where the oids are consecutive.
     """
 
     def __init__(
@@ -34,8 +39,8 @@ class Ids:
     ) -> None:
         """Hold finished parts; `identity`, `range` and `of` construct them."""
         self.num_vertices = num_vertices
-        self._base = base
-        self._table = table
+        self.base = base
+        self.table = table
         self._row_bounds = row_bounds
         self._group = group
         if table is not None:
@@ -81,24 +86,14 @@ class Ids:
     @property
     def is_identity(self) -> bool:
         """Whether every oid is its own gid."""
-        return self._table is None and self._base == 0
+        return self.table is None and self.base == 0
 
     @property
     def kind(self) -> str:
         """`"identity"`, `"range"` (consecutive), `"table"` (int64) or `"strings"`."""
-        if self._table is None:
-            return "identity" if self._base == 0 else "range"
-        return "strings" if self._table.dtype.kind == "U" else "table"
-
-    @property
-    def base(self) -> int:
-        """The smallest oid of a map without a table."""
-        return self._base
-
-    @property
-    def table(self) -> NDArray[Any] | None:
-        """The sorted oids, on several ranks this rank's slice; None where the oids are consecutive."""
-        return self._table
+        if self.table is None:
+            return "identity" if self.base == 0 else "range"
+        return "strings" if self.table.dtype.kind == "U" else "table"
 
     @property
     def first_row(self) -> int:
@@ -108,12 +103,12 @@ class Ids:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The oids' type: int64 or a str type."""
-        return np.dtype(np.int64) if self._table is None else self._table.dtype
+        return np.dtype(np.int64) if self.table is None else self.table.dtype
 
     @property
     def nbytes(self) -> int:
         """Bytes that this rank's share of the map takes."""
-        return 0 if self._table is None else int(self._table.nbytes)
+        return 0 if self.table is None else int(self.table.nbytes)
 
     def to_gids(self, oids: ArrayLike) -> NDArray[np.int64]:
         """Return the gids of `oids`, -1 where an oid is no vertex. Collective on several ranks.
@@ -138,9 +133,9 @@ class Ids:
         wanted = np.atleast_1d(np.asarray(gids, dtype=np.int64))
         if wanted.size and not (int(wanted.min()) >= 0 and int(wanted.max()) < self.num_vertices):
             raise GraphError(f"a gid is outside 0..{self.num_vertices - 1}: {wanted.min()}..{wanted.max()}")
-        if self._table is None:
-            return wanted + self._base
-        table = self._table
+        if self.table is None:
+            return wanted + self.base
+        table = self.table
         if self._group.size == 1:
             return table[wanted]
         first = self.first_row
@@ -148,12 +143,12 @@ class Ids:
         return query_owners(self._group, owners, wanted, lambda gids: table[gids - first])
 
     def _find(self, oids: NDArray[Any]) -> NDArray[np.int64]:
-        if self._table is None:
-            is_vertex = (oids >= self._base) & (oids < self._base + self.num_vertices)
-            return np.where(is_vertex, oids - self._base, -1)
+        if self.table is None:
+            is_vertex = (oids >= self.base) & (oids < self.base + self.num_vertices)
+            return np.where(is_vertex, oids - self.base, -1)
         if self._group.size == 1:
-            return _search(self._table, oids, 0)
-        table, first = self._table, self.first_row
+            return _search(self.table, oids, 0)
+        table, first = self.table, self.first_row
         if table.dtype.kind == "U":
             oids = _widen(oids, self._group)
         if not self._first_ranks.size:

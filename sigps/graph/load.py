@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -18,7 +18,7 @@ from sigps.graph.building.rows import Duplicates, SelfLoops
 from sigps.graph.formats.edge_input import ColumnRef, EdgeInput, LoadOptions
 from sigps.graph.formats.store import read_store
 from sigps.graph.formats.table import ALIASES, FORMATS, detect_format
-from sigps.graph.graph import Graph, build_graph
+from sigps.graph.graph import Graph, build_read
 from sigps.graph.report import LoadReport
 from sigps.group import Group, raise_together, together, world
 
@@ -93,15 +93,8 @@ def load(
     found = together(partial(read, file, options, group), group)
     report = LoadReport(format=found.format, source=str(path), directed=found.directed)
     report.seconds = time.perf_counter() - started
-    graph = build_graph(
-        _read(found, group),
-        directed=found.directed,
-        group=group,
-        vertices=found.vertices,
-        duplicates=duplicates,
-        self_loops=self_loops,
-        report=report,
-    )
+    checked = replace(found, chunks=_read(found, group))
+    graph = build_read(checked, duplicates, self_loops, group, report)
     if found.num_listed is not None:
         _require_listed(path, found.num_listed, graph)
     report.rows_skipped = int(group.all_reduce(np.array([found.rows_skipped]), "sum")[0])

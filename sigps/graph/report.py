@@ -1,10 +1,11 @@
-"""What loading a graph found: counts of the edges that were kept, dropped and skipped."""
+"""What loading a graph found: counts of the edges that were kept, dropped and skipped; and numbers as text."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["LoadReport"]
+__all__ = ["LoadReport", "aligned", "bytes_text"]
 
 
 @dataclass
@@ -16,8 +17,6 @@ class LoadReport:
     Attributes:
         format: The format read, `"memory"` for arrays.
         source: The path read, empty for arrays.
-        directed: Whether edges have a direction.
-        num_vertices: Vertices of the graph.
         edges_given: Edges in the input, each counted once.
         edges_stored: Directed edges in the graph; an undirected edge counts twice, its self-loop once.
         duplicates: Given edges that repeat an earlier one.
@@ -62,7 +61,7 @@ class LoadReport:
                 f"  duplicates {self.duplicates:,} ({_POLICIES[self.duplicates_policy]}), "
                 f"self-loops {self.self_loops:,} ({_POLICIES[self.self_loops_policy]}), "
                 f"isolated vertices {self.isolated:,}, rows skipped {self.rows_skipped:,}",
-                f"  id map {self.id_map}{base}; {_readable(self.num_bytes)} in {self.seconds:.2f} s",
+                f"  id map {self.id_map}{base}; {bytes_text(self.num_bytes)} in {self.seconds:.2f} s",
                 *(f"  {note}" for note in self.notes),
             ]
         )
@@ -71,10 +70,28 @@ class LoadReport:
 _POLICIES = {"keep": "kept", "drop": "dropped", "sum": "summed", "min": "least kept", "max": "greatest kept"}
 
 
-def _readable(num_bytes: int) -> str:
-    size = float(num_bytes)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"
+def bytes_text(num_bytes: float) -> str:
+    """Say a number of bytes for people.
+
+    Example:
+        >>> bytes_text(5_000_000)
+        '4.8 MiB'
+    """
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if num_bytes < 1024 or unit == "TiB":
+            break
+        num_bytes /= 1024
+    return f"{num_bytes:.0f} B" if unit == "B" else f"{num_bytes:.1f} {unit}"
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Sequence[int] = ()) -> list[str]:
+    """Return the lines of a table of any width, its columns aligned right, but those in `left`."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.ljust(width) if i in left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return lines

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.graph.graph import Graph
-from sigps.job.edge_fields import EdgeFields
-from sigps.job.result import Result
+from sigps.job.result import EdgeFields, Result
 from sigps.model.vertex import Vertex
 from sigps.system.worker_manager import RankResult
 
@@ -18,14 +17,9 @@ __all__ = ["collect"]
 
 
 def collect(part: RankResult, program: Vertex, graph: Graph, device: str, *, gather: bool) -> Result:
-    """Return the result of a run by the user's ids: the whole on rank 0, or every rank's own part. Collective.
+    """Return the result of a run by the user's ids. Collective.
 
-    Args:
-        part: What the run left on this rank.
-        program: The program that ran.
-        graph: The graph, for its ids.
-        device: The device that ran it, for the result.
-        gather: Whether rank 0 gets the whole; the other ranks keep their own part.
+    With `gather` rank 0 gets the whole and the other ranks keep their own part; else every rank keeps its own.
     """
     group = graph.group
     fields: Mapping[str, NDArray[Any]] = part.fields

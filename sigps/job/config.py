@@ -12,7 +12,6 @@ the command line (`--set`, `-o`) start at the current directory.
 
 from __future__ import annotations
 
-import difflib
 import math
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,22 +22,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, 
 from pydantic_core import ErrorDetails
 
 from sigps.engine.table import device_names
-from sigps.errors import ConfigError
+from sigps.errors import ConfigError, nearest
 from sigps.job.yaml_source import Source, override, read_yaml
 
-__all__ = [
-    "CheckpointSection",
-    "EngineSection",
-    "ExchangeSection",
-    "FaultsSection",
-    "GraphSection",
-    "JobConfig",
-    "OutputSection",
-    "PartitionSection",
-    "check_job",
-    "load_job",
-    "load_options",
-]
+__all__ = ["JobConfig", "load_job", "load_options"]
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -221,7 +208,8 @@ def load_job(
         raise ConfigError(f"cannot read the job file {path}: it is not UTF-8 text") from None
     source = override(read_yaml(text, str(path)), overrides)
     if output is not None:
-        source = override(source, [f"output.path={_quoted(str(output))}"])
+        quoted = str(output).replace("'", "''")
+        source = override(source, [f"output.path='{quoted}'"])
     return check_job(source, path.resolve().parent)
 
 
@@ -295,13 +283,12 @@ def _problem(source: Source, detail: ErrorDetails) -> str:
     match detail["type"]:
         case "extra_forbidden":
             known = f"{where} has {', '.join(section)}"
-            problem = f"(value {value}) is no known key{_nearest(path[-1], section)} {known}"
+            problem = f"(value {value}) is no known key{nearest(path[-1], section)} {known}"
         case "missing":
             problem = f"is missing: {where} needs it"
         case "literal_error":
             choices = get_args(section[path[-1]].annotation)
-            hint = _nearest(str(detail["input"]), choices)
-            problem = f"is {value}{hint} It must be one of {', '.join(choices)}"
+            problem = f"is {value}{nearest(detail['input'], choices)} It must be one of {', '.join(choices)}"
         case "model_type" | "dict_type":
             problem = f"is {value}, but it must be a mapping ('key: value' lines)"
         case _:
@@ -326,12 +313,6 @@ _WORDS = [
     ("greater than or equal to", "at least"),
     ("greater than", "above"),
 ]
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    """Return `"; did you mean 'x'?"`, or a full stop where no known word is near."""
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else "."
 
 
 def _located(source: Source, path: Sequence[str], problem: str) -> str:
@@ -391,7 +372,3 @@ def _rooted(job: JobConfig, source: Source, folder: Path) -> JobConfig:
     rooted._folder = Path.cwd() if source.origin(("program",)).startswith("--") else folder
     rooted._name = source.name
     return rooted
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -7,6 +7,7 @@ import logging
 from sigps.compiler.program import VertexProgram
 from sigps.engine.contract import EngineSpec, RunFacts
 from sigps.engine.table import ENGINES, engine_of
+from sigps.errors import DeviceError
 from sigps.graph.graph import Graph
 from sigps.group import Group
 
@@ -34,9 +35,15 @@ def choose_engine(
         graph: The graph that it runs on.
         facts: The run.
         rank_on_host: This rank's number among those of its host.
+
+    Raises:
+        DeviceError: If the engine that was asked for cannot run it; it says what it lacks.
     """
     if device != "auto":
-        return engine_of(device)
+        asked = engine_of(device)
+        if obstacle := asked.obstacle(program, facts):
+            raise DeviceError(f"device={device!r} is not built for {obstacle} yet; use device='cpu'")
+        return asked
     assert program is not None
     against = ""
     for spec in ENGINES:

@@ -10,34 +10,133 @@ On several ranks a result holds all vertices, or those of its rank.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sigps.engine.stats import SaveStats, StatsLog, SuperstepStats
-from sigps.errors import ConfigError
-from sigps.job.edge_fields import EdgeFields
+from sigps.errors import ConfigError, nearest
 from sigps.job.table_file import check_output, needs, write_table
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-__all__ = ["Result", "highest"]
+__all__ = ["EdgeFields", "Result", "highest"]
 
 Reason = Literal["converged", "max_supersteps", "stopped"]
 
 
-class Result:
+class _Table:
+    """Arrays by name beside the ids of what they belong to.
+
+    Attributes:
+        fields: The names of the arrays, without the ids.
+        group_rank: This rank.
+        group_size: Ranks that each write their part; 1 where rank 0 holds all and writes alone.
+    """
+
+    _ids: ClassVar[dict[str, str]]  # the columns of ids and the attributes that hold them
+
+    def __init__(self, fields: Mapping[str, NDArray[Any]], group_rank: int, group_size: int) -> None:
+        self._fields = fields
+        self.group_rank, self.group_size = group_rank, group_size
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return tuple(self._fields)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __getitem__(self, field: str) -> NDArray[Any]:
+        return self._fields[field]
+
+    def to_arrow(self, fields: Sequence[str] | None = None) -> pyarrow.Table:
+        """Return a table: the ids, then the fields (all, or those named)."""
+        with needs("pyarrow"):
+            import pyarrow
+
+        columns = self._columns(fields)
+        return pyarrow.table({name: pyarrow.array(values) for name, values in columns.items()})
+
+    def to_pandas(self, fields: Sequence[str] | None = None) -> pandas.DataFrame:
+        """Return a data frame: the ids, then the fields (all, or those named)."""
+        with needs("pandas"):
+            import pandas
+
+        return pandas.DataFrame(self._columns(fields))
+
+    def write(self, path: str | Path, fields: Sequence[str] | None = None) -> None:
+        """Write in the format that the path's suffix names: `.parquet` or `.csv`; on several ranks a folder.
+
+        Raises:
+            ConfigError: If it cannot be written there; an older file is left as it was.
+        """
+        check_output(path, group_size=self.group_size)
+        self._write(path, fields, Path(path).suffix)
+
+    def _write(self, path: str | Path, fields: Sequence[str] | None, suffix: str) -> None:
+        table = self.to_arrow(fields)
+        write_table(table, Path(path), suffix, group_rank=self.group_rank, group_size=self.group_size)
+
+    def _columns(self, fields: Sequence[str] | None) -> dict[str, NDArray[Any]]:
+        ids = {name: getattr(self, attribute) for name, attribute in self._ids.items()}
+        return ids | {name: self[name] for name in (fields or self.fields)}
+
+
+class EdgeFields(_Table):
+    """The values kept on edges, in ascending order of the edges' ends, which are the ids `source` and `target`.
+
+        result.edges["bound"]    # a NumPy array, aligned with result.edges.sources and result.edges.targets
+
+    An undirected edge is there once, with the values that its end with the smaller id keeps. A program
+    with `both_ways=True` gives each edge once for each of its ends.
+
+    Attributes:
+        sources: [num_edges] ids of the vertices that keep the values.
+        targets: [num_edges] ids of the other ends.
+    """
+
+    _ids = {"source": "sources", "target": "targets"}
+
+    def __init__(
+        self,
+        sources: NDArray[Any],
+        targets: NDArray[Any],
+        values: Mapping[str, NDArray[Any]],
+        *,
+        group_rank: int = 0,
+        group_size: int = 1,
+    ) -> None:
+        super().__init__(values, group_rank, group_size)
+        self.sources, self.targets = sources, targets
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def __getitem__(self, field: str) -> NDArray[Any]:
+        """Return the values of an edge state, aligned with `sources` and `targets`.
+
+        Raises:
+            ConfigError: If the program keeps nothing of that name on edges.
+        """
+        if field not in self._fields:
+            raise ConfigError(f"nothing is kept on edges as {field!r}; there is: {', '.join(self.fields)}")
+        return super().__getitem__(field)
+
+    def __repr__(self) -> str:
+        return f"<EdgeFields: {', '.join(self.fields)} of {len(self):,} edges>"
+
+
+class Result(_Table):
     """The fields of this rank's vertices, or of all, when the run ended.
 
     Attributes:
-        ids: The user's ids, ascending.
-        fields: The names of the program's fields.
+        ids: The user's ids, ascending; the column `id` of tables.
         reason: Why the run ended: "converged" (nothing active, nothing in flight), "stopped" (by the program's
             `master()` or `next_phase()`), or "max_supersteps".
         supersteps: Supersteps that ran.
@@ -47,10 +146,10 @@ class Result:
         trace: What `trace=` recorded, or None.
         saves: One record a state log that was written on the way.
         edges: The values that the program keeps on edges.
-        group_rank: This rank.
-        group_size: Ranks that each write their part; 1 where rank 0 holds all vertices and writes alone.
         num_vertices: Vertices in this result.
     """
+
+    _ids = {"id": "ids"}
 
     def __init__(
         self,
@@ -68,8 +167,8 @@ class Result:
         group_rank: int = 0,
         group_size: int = 1,
     ) -> None:
+        super().__init__(fields, group_rank, group_size)
         self.ids = ids
-        self._fields = fields
         self.reason = reason
         self.supersteps = supersteps
         self.stats = StatsLog(stats)
@@ -78,12 +177,6 @@ class Result:
         self.trace = trace
         self.saves = tuple(saves)
         self._edges = edges
-        self.group_rank = group_rank
-        self.group_size = group_size
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        return tuple(self._fields)
 
     @property
     def edges(self) -> EdgeFields:
@@ -107,16 +200,13 @@ class Result:
             ConfigError: If the program has no such field.
         """
         if field not in self._fields:
-            close = difflib.get_close_matches(str(field), self.fields, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else "."
-            raise ConfigError(f"the result has no field {field!r}{hint} It has: {', '.join(self.fields)}")
-        return self._fields[field]
+            raise ConfigError(
+                f"the result has no field {field!r}{nearest(field, self.fields)} It has: {', '.join(self.fields)}"
+            )
+        return super().__getitem__(field)
 
     def __contains__(self, field: object) -> bool:
         return field in self._fields
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._fields)
 
     def __repr__(self) -> str:
         return f"<Result: {', '.join(self.fields)} of {self.num_vertices:,} vertices; {self.summary()}>"
@@ -172,21 +262,6 @@ class Result:
             )
         return cupy.asarray(values)
 
-    def to_arrow(self, fields: Sequence[str] | None = None) -> pyarrow.Table:
-        """Return a table: column `id`, then the fields (all, or those named)."""
-        with needs("pyarrow"):
-            import pyarrow
-
-        columns = {"id": self.ids} | {name: self[name] for name in (fields or self.fields)}
-        return pyarrow.table({name: pyarrow.array(values) for name, values in columns.items()})
-
-    def to_pandas(self, fields: Sequence[str] | None = None) -> pandas.DataFrame:
-        """Return a data frame: column `id`, then the fields (all, or those named)."""
-        with needs("pandas"):
-            import pandas
-
-        return pandas.DataFrame({"id": self.ids} | {name: self[name] for name in (fields or self.fields)})
-
     def write_parquet(self, path: str | Path, fields: Sequence[str] | None = None) -> None:
         """Write one Parquet file; on several ranks a folder, in which each rank writes its part.
 
@@ -202,15 +277,6 @@ class Result:
             ConfigError: If it cannot be written there; an older result is left as it was.
         """
         self._write(path, fields, ".csv")
-
-    def write(self, path: str | Path, fields: Sequence[str] | None = None) -> None:
-        """Write in the format that the path's suffix names: `.parquet` or `.csv`."""
-        check_output(path, group_size=self.group_size)
-        self._write(path, fields, Path(path).suffix)
-
-    def _write(self, path: str | Path, fields: Sequence[str] | None, suffix: str) -> None:
-        table = self.to_arrow(fields)
-        write_table(table, Path(path), suffix, group_rank=self.group_rank, group_size=self.group_size)
 
 
 def highest(pairs: Any, k: int) -> list[tuple[Any, Any]]:

@@ -12,7 +12,7 @@ import numpy as np
 from sigps.engine.contract import RunFacts, RunOptions
 from sigps.engine.direction import Schedule
 from sigps.engine.stats import SuperstepStats
-from sigps.engine.table import device_names, engine_of
+from sigps.engine.table import engine_of, tracing_devices
 from sigps.errors import ConfigError, GraphError
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning.partition import PartitionFunction
@@ -25,15 +25,7 @@ if TYPE_CHECKING:
     from sigps.system.checkpoint.state_log import Checkpoint
     from sigps.system.faults.watch import Faults
 
-__all__ = [
-    "bind_ids",
-    "check_checkpoint",
-    "check_device",
-    "check_program",
-    "check_schedule",
-    "run",
-    "turned",
-]
+__all__ = ["bind_ids", "check_checkpoint", "check_device", "check_program", "check_schedule", "run", "turned"]
 
 log = logging.getLogger(__name__)
 
@@ -102,6 +94,7 @@ def run(
 
     Raises:
         CompileError: If compute() cannot be compiled.
+        ComputeError: If arithmetic of compute() has no result: a whole number beyond its type, a division by zero.
         ConfigError: If an option is wrong.
         DeviceError: If there is no GPU, it is not built for what the program does, or has too little memory.
         GraphError: If the graph is empty or lacks a vertex or column that the program names.
@@ -116,7 +109,7 @@ def run(
     from sigps.system.faults.watch import Faults
     from sigps.system.worker_manager import Saving, WorkerManager
 
-    _check_options(device, max_supersteps, schedule, direction, precision, threads, transport)
+    _check_options(max_supersteps, schedule, direction, precision, threads, transport)
     _check_kinds(
         graph,
         trace,
@@ -130,9 +123,8 @@ def run(
     if not isinstance(faults, (Faults, type(None))):
         raise ConfigError(f"faults={faults!r} must be a sigps.Faults, or None")
     check_device(device)
-    if trace is not None and (device == "auto" or not engine_of(device).traces):
-        able = next(name for name in device_names()[1:] if engine_of(name).traces)
-        raise ConfigError(f"trace= works on device={able!r}; this run has {device!r}")
+    if trace is not None and device not in (able := tracing_devices()):
+        raise ConfigError(f"trace= works on device={able[0]!r}; this run has {device!r}")
     prepared = check_program(program, device, precision)
     check_schedule(schedule, direction, device, prepared)
     if graph.num_vertices == 0:
@@ -196,13 +188,7 @@ def check_device(device: str) -> None:
 
 
 def check_schedule(schedule: str, direction: str, device: str, prepared: Any) -> None:
-    """Check that a program can run by a schedule, on a device that knows it.
-
-    Args:
-        schedule: What a work item is.
-        direction: What was asked for.
-        device: The same.
-        prepared: What `check_program` made of the program.
+    """Check that a program, as `check_program` returned it, can run by a schedule on a device.
 
     Raises:
         ConfigError: If it cannot.
@@ -246,7 +232,6 @@ def check_checkpoint(checkpoint: Checkpoint | None, resume: bool, *, traces: boo
 
 
 def _check_options(
-    device: str,
     max_supersteps: int | None,
     schedule: str,
     direction: str,

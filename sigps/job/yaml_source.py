@@ -70,13 +70,9 @@ def read_yaml(text: str, name: str) -> Source:
 def override(
     source: Source, assignments: Iterable[str], *, flag: str = "--set", section: Path = ()
 ) -> Source:
-    """Return the source with `key.path=value` assignments applied; values are YAML.
+    """Return a copy of the source with `key.path=value` assignments applied in order; values are YAML.
 
-    Args:
-        source: The source to start from, which is not changed.
-        assignments: In the order in which they apply.
-        flag: The command line's option that they are values of, for messages and origins.
-        section: Where their key paths start.
+    They are values of the command line's option `flag`, and their key paths start at `section`.
 
     Raises:
         ConfigError: If an assignment is not of that form, or a key on its path holds no mapping.

@@ -22,7 +22,7 @@ def choose_direction(
     retired_edges: int,
     num_edges: int,
     num_vertices: int,
-    push_gain: int,
+    pull_gain: int,
     forced: int,
     can_push: bool,
 ) -> int:
@@ -38,7 +38,7 @@ def choose_direction(
         retired_edges: Out-edges of retired vertices; 0 where they are not counted.
         num_edges: All edges.
         num_vertices: All vertices.
-        push_gain: In-edges that a pull passes while a push delivers one message.
+        pull_gain: In-edges that a pull passes while a push delivers one message.
         forced: FORCED_NONE, FORCED_PULL or FORCED_PUSH.
         can_push: Whether the program has a push form that the run may use. Forced push is overruled only by this.
 
@@ -52,4 +52,4 @@ def choose_direction(
     if sender_edges == 0 and num_active * 4 > num_vertices * 3:
         return PULL
     pull_cost = num_edges + num_vertices - retired_edges
-    return PUSH if (sender_edges + num_active) * push_gain < pull_cost else PULL
+    return PUSH if (sender_edges + num_active) * pull_gain < pull_cost else PULL

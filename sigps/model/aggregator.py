@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from sigps.errors import CompileError
 from sigps.model.fields import NUMPY_TYPES, Field, extreme, is_number_type
-from sigps.model.view import View
 
 __all__ = ["Aggregator"]
 
 T = TypeVar("T")
-
-
-class _Vertex(Protocol):
-    view: View
 
 
 class Aggregator(Generic[T]):
@@ -121,13 +116,13 @@ class Aggregator(Generic[T]):
     @typing.overload
     def __get__(self, vertex: None, owner: type) -> Aggregator[T]: ...
     @typing.overload
-    def __get__(self, vertex: _Vertex, owner: type) -> T: ...
-    def __get__(self, vertex: _Vertex | None, owner: type) -> Any:
+    def __get__(self, vertex: Any, owner: type) -> T: ...
+    def __get__(self, vertex: Any, owner: type) -> Any:
         if vertex is None:
             return self
         return _readable(vertex.view.aggregate(self.name))
 
-    def __set__(self, vertex: _Vertex, value: T) -> None:
+    def __set__(self, vertex: Any, value: T) -> None:
         if self.is_shared:
             vertex.view.share(self.name, self.field.exactly(value))
             return

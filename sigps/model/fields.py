@@ -134,6 +134,24 @@ class Field:
         dtype = np.dtype(kind)
         return dtype.type(int(value) if dtype.kind in "iu" else value).item()
 
+    def assigned(self, value: Any) -> Any:
+        """Return a value as this field holds it once compute() assigned, sent or contributed it.
+
+        Raises:
+            TypeError: If it is a float and the field is a whole number: its fraction would be lost.
+            OverflowError, ValueError: If the type cannot hold it.
+        """
+        dtype = np.dtype(self.type)
+        if dtype.kind in "iu":
+            if isinstance(value, (float, np.floating)):
+                raise TypeError(f"{self.name} is a whole number, and {value!r} is a float: write int(...)")
+            bounds: Any = np.iinfo(dtype)
+            if not bounds.min <= value <= bounds.max:
+                raise OverflowError(
+                    f"{value} does not fit {self.name}, {dtype} ({bounds.min} to {bounds.max})"
+                )
+        return self.convert(value)
+
     def exactly(self, value: Any) -> Any:
         """Return a value as this field holds it.
 

@@ -29,21 +29,18 @@ from sigps.errors import ConfigError
 from sigps.model.aggregator import Aggregator
 from sigps.model.declaration import Declaration, checked, declare
 from sigps.model.fields import EdgeState, Field, Param, Shared, State, VertexId, extreme, inf
-from sigps.model.view import Edge, EdgeValues, View
+from sigps.model.view import Edge, View
 
 __all__ = [
     "Aggregator",
-    "Declaration",
     "Edge",
     "EdgeState",
-    "EdgeValues",
     "Field",
     "Param",
     "Shared",
     "State",
     "Vertex",
     "VertexId",
-    "View",
     "extreme",
     "inf",
 ]
@@ -201,7 +198,7 @@ class Vertex:
         if name == "view":
             object.__setattr__(self, name, value)
         elif field is not None:
-            object.__setattr__(self, name, field.convert(value))
+            object.__setattr__(self, name, field.assigned(value))
         elif isinstance(getattr(type(self), name, None), Aggregator):
             getattr(type(self), name).__set__(self, value)
         elif any(name == f.name for f in declared.edge_states):

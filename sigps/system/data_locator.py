@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.device.cuda import check_fits
 from sigps.engine.exchange import checked_gids
-from sigps.engine.gpu.memory_plan import check_fits
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning.assignment import Assignment, Contiguous
@@ -17,24 +17,14 @@ __all__ = ["DataLocator", "DeviceLocator"]
 
 
 class DataLocator:
-    """One rank's tables, NumPy arrays on the host. `gids` is collective; `ranks` and `local_ids` are not.
-
-    Args:
-        graph: The graph whose ids are looked up.
-        assignment: Which rank owns which vertex.
-        subgraph: This rank's partition.
-    """
+    """One rank's tables, NumPy arrays on the host. `gids` is collective; `ranks` and `local_ids` are not."""
 
     def __init__(self, graph: Graph, assignment: Assignment, subgraph: Subgraph) -> None:
         self._graph, self._assignment = graph, assignment
         self._subgraph = subgraph
 
     def gids(self, ids: NDArray[np.int64], superstep: int) -> NDArray[np.int64]:
-        """Return the gids of ids as compute() sees them, [ids.size]. Collective: waits for all ranks.
-
-        Args:
-            ids: [any size], int64; the sizes may differ from rank to rank.
-            superstep: The superstep, for the message of an error.
+        """Return the gids of ids as compute() sees them, [ids.size], which may differ by rank. Collective.
 
         Raises:
             ExchangeError: If an id is not in the graph.

@@ -110,7 +110,7 @@ class Master:
 
 def _capacity(registration: dict[str, Any]) -> float:
     """Return a rank's capacity, in CPU cores: a superstep takes as long as its reads of memory."""
-    if registration["device"] == "cuda":
+    if "gigabytes_per_second" in registration:
         return float(registration["gigabytes_per_second"] / GIGABYTES_PER_SECOND_OF_A_CORE)
     return float(registration["cores"])
 

@@ -15,13 +15,7 @@ from typing import Any, Literal
 from sigps.compiler.program import VertexProgram
 from sigps.errors import ConfigError
 
-__all__ = [
-    "Transport",
-    "choose_transport",
-    "needs_hosts",
-    "reason_against_nccl",
-    "reason_against_peers",
-]
+__all__ = ["Transport", "choose_transport", "needs_hosts", "reason_against_nccl", "reason_against_peers"]
 
 Transport = Literal["mpi", "nccl", "peer"]
 
@@ -67,7 +61,7 @@ SHARED = "ranks share a GPU, on which their kernels take turns, and would wait f
 
 def reason_against_peers(ranks: Sequence[Mapping[str, Any]]) -> str:
     """Return why kernels should not write into other ranks' memory; empty where they should."""
-    if any(rank["device"] != "cuda" for rank in ranks):
+    if any("gpu" not in rank for rank in ranks):
         return "some ranks compute on CPU cores"
     if len({rank["host"] for rank in ranks}) > 1:
         return "ranks are on several hosts"
@@ -83,7 +77,7 @@ def reason_against_peers(ranks: Sequence[Mapping[str, Any]]) -> str:
 
 def reason_against_nccl(ranks: Sequence[Mapping[str, Any]]) -> str:
     """Return why NCCL cannot move what crosses; empty where it can."""
-    if any(rank["device"] != "cuda" for rank in ranks):
+    if any("gpu" not in rank for rank in ranks):
         return "some ranks compute on CPU cores"
     if len({(rank["host"], rank["process"]) for rank in ranks}) < len(ranks):
         return "ranks are threads of one process"

@@ -11,12 +11,7 @@ __all__ = ["Worker"]
 
 
 class Worker:
-    """Runs a program on one partition, by the engine that the program was made ready for.
-
-    Attributes:
-        engine: That engine.
-        subgraph: The partition.
-    """
+    """Runs a program on one partition, by the engine that the program was made ready for."""
 
     def __init__(self, context: RunContext) -> None:
         self.subgraph = context.subgraph

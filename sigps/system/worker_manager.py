@@ -109,7 +109,6 @@ class Saving:
         checkpoint: When, and where.
         program: The program as the user made it: its vertex ids are the user's.
         precision: The array type of Python's `float`.
-        device: What runs it.
         resumes: Whether the run goes on from the newest log.
     """
 

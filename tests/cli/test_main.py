@@ -15,7 +15,7 @@ import pytest
 from places import REPOSITORY
 
 from sigps.cli import main as cli
-from sigps.device.cuda import is_available
+from sigps.device.cuda import what_is_missing
 
 MPIRUN = Path(sys.executable).with_name("mpirun")
 CONFIGS = REPOSITORY / "configs"
@@ -161,7 +161,7 @@ def test_refused_in_plain_words(run: Run, job: Path, arguments: list[str], code:
 
 
 def test_a_device_that_cannot_run_is_refused_in_plain_words(run: Run, job: Path) -> None:
-    if is_available():
+    if not what_is_missing():
         pytest.skip("a GPU is here")
     ended = run("run", job, "--set", "engine.device=cuda")
     assert ended.code == 1
@@ -201,10 +201,10 @@ def test_a_program_from_a_file(run: Run, job: Path) -> None:
 
 
 def test_an_error_in_a_program_shows_its_traceback(run: Run, job: Path) -> None:
-    (job.parent / "wait.py").write_text(PROGRAM.replace("self.seen +=", "1 / 0; self.seen +="))
+    (job.parent / "wait.py").write_text(PROGRAM.replace("self.seen +=", "[][1]; self.seen +="))
     ended = run("run", job, "--set", "program=wait.py:Wait", "--set", "params={}")
     assert ended.code == 1
-    assert "ZeroDivisionError" in ended.err
+    assert "IndexError" in ended.err
 
 
 def test_usage_errors(run: Run) -> None:
@@ -380,7 +380,7 @@ def test_one_rank_that_fails_ends_all(job: Path) -> None:
     (job.parent / "wait.py").write_text(PROGRAM.replace("self.seen +=", "1 // (self.id - 20); self.seen +="))
     ended = mpirun(3, "run", job, "--set", "program=wait.py:Wait", "--set", "params={}")
     assert ended.code != 0
-    assert "ZeroDivisionError" in ended.err
+    assert "by zero" in ended.err
     assert "superstep 0" in ended.err
 
 

@@ -18,7 +18,7 @@ from relaunched_job import JOB, start
 from sigps import Checkpoint, ConfigError, Graph, run
 from sigps.apps import WCC
 from sigps.cli import main as cli
-from sigps.cli.relaunch import Ended, Launch, command_of, relaunch
+from sigps.cli.relaunch import Ended, command_of, launch_command, relaunch
 
 PROGRAM = """
 import os
@@ -255,9 +255,9 @@ def test_refused_before_anything_starts(
 
 @pytest.mark.parametrize("variable", ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"])
 def test_a_launch_looks_at_the_launchers_variables(variable: str) -> None:
-    assert Launch().command({variable: "1"}) == [sys.executable, "-P", "-m", "sigps"]
+    assert launch_command(None, "mpirun", {variable: "1"}) == [sys.executable, "-P", "-m", "sigps"]
     with pytest.raises(ConfigError, match="a launcher has started 3 of this command: leave mpirun out"):
-        Launch().command({variable: "3"})
+        launch_command(None, "mpirun", {variable: "3"})
 
 
 @pytest.mark.parametrize(

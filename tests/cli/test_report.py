@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from sigps.cli.report import (
-    bytes_text,
     console,
     progress_line,
     seconds_text,
@@ -14,6 +13,7 @@ from sigps.cli.report import (
     trace_text,
 )
 from sigps.engine.stats import SuperstepStats
+from sigps.graph.report import bytes_text
 
 
 def supersteps(count: int) -> list[SuperstepStats]:

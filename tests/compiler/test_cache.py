@@ -35,7 +35,7 @@ def lowest(threads: int = 1) -> list[int]:
 def test_what_was_compiled_is_read_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert lowest() == [0, 0, 0, 0, 9]
     kept = {file.name: file.stat().st_mtime_ns for file in folder.iterdir()}
-    assert len(kept) >= 2  # the types, and a loop
+    assert len(kept) >= 1  # a loop
     monkeypatch.setattr(cache, "write", lambda key, value: pytest.fail(f"compiled again: {key}"))
     assert lowest() == [0, 0, 0, 0, 9]
     assert {file.name: file.stat().st_mtime_ns for file in folder.iterdir()} == kept

@@ -49,11 +49,11 @@ def test_interpreted_by_hand(name: str) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("y = (1, 2)", "Cannot unify"),
-        ("y = y + 'a'", "No implementation of function"),
-        ("y = math.sqrt(1, 2)", "No implementation of function|Invalid use|takes"),
-        ("y = None", "Optional|Cannot unify"),
-        ("y = helper(1)", "missing a required argument|not enough|takes"),
+        ("y = (1, 2)", "keeps one type"),
+        ("y = y + 'a'", "compute with numbers"),
+        ("y = math.sqrt(1, 2)", "takes 1 argument here, not 2"),
+        ("y = None", "keeps one type"),
+        ("y = helper(1)", "missing a required argument"),
     ],
 )
 def test_types_that_do_not_fit_point_at_their_line(line: str, says: str) -> None:
@@ -62,7 +62,6 @@ def test_types_that_do_not_fit_point_at_their_line(line: str, says: str) -> None
     with pytest.raises(CompileError, match=says) as caught:
         run(program, kite(), device="cpu")
     assert caught.value.source in (line, "self.x = y")
-    assert "A variable keeps one type" in str(caught.value)
     assert "__" not in str(caught.value).partition("\n")[0]
 
 

@@ -64,7 +64,7 @@ def test_what_is_missing_is_named(
     absent: set[str], num_gpus: int | None, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pretend(monkeypatch, absent, num_gpus)
-    assert not cuda.is_available()
+    assert cuda.what_is_missing()
     for refused in (cuda.find_gpu, lambda: run(BFS(source=0), Graph.from_edges([0], [1]), device="cuda")):
         with pytest.raises(DeviceError) as caught:
             refused()
@@ -74,7 +74,7 @@ def test_what_is_missing_is_named(
 
 def test_with_everything_there_it_is_available(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, set(), 1)
-    assert cuda.is_available()
+    assert not cuda.what_is_missing()
 
 
 def test_without_a_driver_cupy_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:

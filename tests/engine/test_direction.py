@@ -14,7 +14,7 @@ USUAL: dict[str, Any] = {
     "num_active": 0,
     "num_vertices": 100,
     "can_push": True,
-    "push_gain": PULL_GAIN,
+    "pull_gain": PULL_GAIN,
 }
 
 
@@ -36,8 +36,8 @@ USUAL: dict[str, Any] = {
         ({"num_edges": 0, "num_vertices": 0, "sender_edges": 0}, "pull"),
         ({"sender_edges": 1100 // PULL_GAIN}, "push"),
         ({"sender_edges": 1100 // PULL_GAIN + 1}, "pull"),
-        ({"sender_edges": 1100 // PULL_GAIN_EARLY, "push_gain": PULL_GAIN_EARLY}, "push"),
-        ({"sender_edges": 1100 // PULL_GAIN_EARLY + 1, "push_gain": PULL_GAIN_EARLY}, "pull"),
+        ({"sender_edges": 1100 // PULL_GAIN_EARLY, "pull_gain": PULL_GAIN_EARLY}, "push"),
+        ({"sender_edges": 1100 // PULL_GAIN_EARLY + 1, "pull_gain": PULL_GAIN_EARLY}, "pull"),
     ],
 )
 def test_the_table_of_decisions(change: dict[str, Any], direction: str) -> None:
@@ -50,7 +50,7 @@ def test_the_table_that_devices_pass_too(case: DirectionCase) -> None:
         sender_edges=case.sender_edges,
         num_edges=case.num_edges,
         num_vertices=case.num_vertices,
-        push_gain=case.push_gain,
+        pull_gain=case.pull_gain,
         can_push=case.can_push,
         retired_edges=case.retired_edges,
         forced=case.forced,
@@ -60,7 +60,7 @@ def test_the_table_that_devices_pass_too(case: DirectionCase) -> None:
 
 def test_more_senders_never_turn_a_pull_into_a_push() -> None:
     for gain in (PULL_GAIN, PULL_GAIN_EARLY):
-        options = {**USUAL, "push_gain": gain}
+        options = {**USUAL, "pull_gain": gain}
         chosen = [choose_direction(**{**options, "sender_edges": n}) for n in range(1100)]
         assert chosen == sorted(chosen, reverse=True)
         assert {"push", "pull"} == set(chosen)

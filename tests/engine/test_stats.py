@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from sigps import Result
 from sigps.engine.stats import Outcome, StatsLog, SuperstepStats
-from sigps.kernels.cuda.lease import PULL, PUSH, STATS
+from sigps.kernels.cuda.lease import STATS
+from sigps.kernels.direction import PULL, PUSH
 
 NAMES = {PULL: "pull", PUSH: "push"}
 

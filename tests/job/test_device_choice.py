@@ -16,13 +16,13 @@ from edge_programs import Marks
 from equality_programs import Jump, TwoLetters
 from thread_group import ThreadGroup, run_ranks
 
-from sigps import Graph, State, Vertex, generate, run
+from sigps import DeviceError, Graph, State, Vertex, generate, run
 from sigps.apps import BFS, BiTriDN, OutDegree, PageRank, Triangles
 from sigps.compiler.frontend.analysis import analyse
 from sigps.device import cuda
-from sigps.device.cuda import Gpu, is_available
+from sigps.device.cuda import Gpu, what_is_missing
 from sigps.engine.contract import RunFacts
-from sigps.engine.gpu.choice import GPU_PAYS_FROM_EDGES, find_gpu_obstacle, reason_against_gpu
+from sigps.engine.gpu.choice import GPU_PAYS_FROM_EDGES, reason_against_gpu, reason_not_to_resume
 from sigps.engine.gpu.memory_plan import bytes_while_laid_out
 from sigps.job.device_choice import choose_engine
 
@@ -64,7 +64,7 @@ class Asked:
         self.times = 0
         self._missing = missing
         monkeypatch.setattr(cuda, "what_is_missing", self._answer)
-        monkeypatch.setattr("sigps.engine.gpu.memory_plan.free_bytes", lambda: 1 << 40)
+        monkeypatch.setattr("sigps.device.cuda.free_bytes", lambda: 1 << 40)
         gpu = Gpu(0, "any", "sm_90", 100, 1 << 17)
         monkeypatch.setattr(cuda, "find_gpu", lambda ordinal=0: gpu)
         monkeypatch.setattr("sigps.engine.gpu.choice.reachable", lambda gpu: [])
@@ -113,7 +113,7 @@ def test_what_is_counted_before_needs_room_too(monkeypatch: pytest.MonkeyPatch) 
     Asked(monkeypatch)
     graph = generate("grid", rows=100, columns=100)
     enough = bytes_while_laid_out(graph.num_vertices, graph.num_edges, 0)
-    monkeypatch.setattr("sigps.engine.gpu.memory_plan.free_bytes", lambda: enough)
+    monkeypatch.setattr("sigps.device.cuda.free_bytes", lambda: enough)
     assert [chosen(program, graph) for program in (OutDegree(), Triangles())] == ["cuda", "cpu"]
 
 
@@ -142,8 +142,16 @@ def test_logs_that_only_a_cpu_can_go_on_from_stay_there() -> None:
     """A CPU's log of what send_to() sent may hold it combined."""
     obstacle = "state logs of a CPU that combined what send_to() sent"
     for program, expected in ((TwoLetters(), obstacle), (Jump(), None), (PageRank(), None)):
-        assert find_gpu_obstacle(analyse(program), False, resumes=True) == expected
-        assert find_gpu_obstacle(analyse(program), False) is None
+        assert reason_not_to_resume(analyse(program), True) == expected
+        assert reason_not_to_resume(analyse(program), False) is None
+
+
+def test_an_engine_asked_for_by_name_is_asked_what_it_cannot_do() -> None:
+    program, graph = analyse(PageRank()), BATTERY["grid"].build()
+    facts = RunFacts(graph.num_vertices, graph.num_edges, deterministic=True)
+    with pytest.raises(DeviceError, match="is not built for deterministic sums of floats yet"):
+        choose_engine("cuda", program, graph, facts)
+    assert choose_engine("cpu", program, graph, facts).device == "cpu"
 
 
 @pytest.mark.usefixtures("any_size_pays")
@@ -265,7 +273,7 @@ def test_a_run_on_the_cpu_loads_nothing_of_cuda() -> None:
 
 @pytest.mark.gpu
 def test_large_graphs_go_to_the_gpu_and_small_ones_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not is_available():
+    if what_is_missing():
         pytest.skip("no GPU, or no CuPy, numba-cuda and cuda.core")
     graph = BATTERY["skewed"].build()
     small = run(BFS(source=0), graph)

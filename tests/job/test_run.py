@@ -29,7 +29,7 @@ from sigps import (
     run,
 )
 from sigps.apps import BFS, SSSP, WCC, OutDegree, PageRank
-from sigps.device.cuda import is_available
+from sigps.device.cuda import what_is_missing
 from sigps.job.run import check_program
 
 DEVICES = ["python", "cpu"]
@@ -162,7 +162,7 @@ def test_a_wrong_option_is_refused_by_name(options: dict[str, Any], complaint: s
 
 
 def test_a_device_that_cannot_run_says_so() -> None:
-    if is_available():
+    if not what_is_missing():
         pytest.skip("a GPU is here: test_gpu_engine.py runs on it")
     with pytest.raises(DeviceError, match=r"device='cuda' cannot be used: .*device='cpu' runs everywhere"):
         run(OutDegree(), PATH, device="cuda")

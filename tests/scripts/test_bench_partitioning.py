@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from places import REPOSITORY
 
-from sigps.graph.generators.generate import grid, rmat
+from sigps.graph.generators.generate import generate
 
 BENCH = REPOSITORY / "scripts" / "bench"
 
@@ -39,7 +39,11 @@ def count_by_hand(graph, owners, num_parts, place):
 @pytest.mark.parametrize("num_parts", [2, 4, 8])
 @pytest.mark.parametrize("layout", ["1-D", "2-D", "hubs"])
 @pytest.mark.parametrize("block_edges", [1 << 23, 7])
-@pytest.mark.parametrize("graph", [rmat(6, 4), grid(5, 6)], ids=["rmat", "grid"])
+@pytest.mark.parametrize(
+    "graph",
+    [generate("rmat", scale=6, edge_factor=4), generate("grid", rows=5, columns=6)],
+    ids=["rmat", "grid"],
+)
 def test_counts_are_those_of_a_plain_loop(bench, monkeypatch, graph, layout, num_parts, block_edges):
     monkeypatch.setattr(bench, "BLOCK_EDGES", block_edges)
     owners = np.random.default_rng(3).integers(0, num_parts, graph.num_vertices)

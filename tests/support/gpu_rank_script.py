@@ -95,9 +95,10 @@ def edges(transport: str, turn: str) -> None:
 def check_edges(program: Vertex, sample: str, transport: str, **options: Any) -> None:
     """Run a program on all ranks, and compare rank 0's result, what is kept on edges too."""
     group = world()
+    options["max_supersteps"] = 100  # StreamDN's 6,760 on skewed graphs take minutes where hosts direct them
     found = run(program, BATTERY[sample].build(group=group), device="cuda", transport=transport, **options)
     if group.rank == 0:
-        judge = run(program, BATTERY[sample].build(group=Alone()), device="cpu")
+        judge = run(program, BATTERY[sample].build(group=Alone()), device="cpu", max_supersteps=100)
         try:
             assert found.device == "cuda"
             assert_same(found, judge, exact=False)

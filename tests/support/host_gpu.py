@@ -28,9 +28,9 @@ from sigps.engine.gpu.launch import MEDIUM, NO_CLUSTER
 from sigps.engine.gpu.layout import lay_out
 from sigps.engine.gpu.variant import Variant
 from sigps.group import Group
+from sigps.kernels.cpu.arguments import ACTIVE
 from sigps.kernels.cuda.abi import OVERFLOW
 from sigps.kernels.cuda.lease import (
-    ACTIVE,
     CONTROL,
     FINISHED,
     FRONTIER_BITS,
@@ -244,7 +244,7 @@ class _LeaseKernel:
             chosen = np.arange(n)
             if posts:
                 memory.offsets, memory.messages = self._sorted_messages(lease, number)
-        arguments = np.array(lease["in_arguments"])
+        arguments = np.array(lease["in"])
         for v in chosen.tolist():
             self._functions._one(memory, arguments.ctypes.data, number, v)
         ran[chosen] = memory.ran[chosen]
@@ -288,7 +288,7 @@ class _LeaseKernel:
         )
 
     def _sorted_messages(self, lease: Any, number: int) -> tuple[Any, Any]:
-        arguments, direct, n = lease["in_arguments"], lease["direct"], int(lease["num_owned"])
+        arguments, direct, n = lease["in"], lease["direct"], int(lease["num_owned"])
         counted = _at(arguments["num_direct"], np.uint64, 1)
         count, size = int(counted[0]) if number else 0, max(1, self._layout.message.structure.itemsize)
         kinds, targets = (
@@ -312,7 +312,7 @@ class _LeaseKernel:
 
     def _end(self, lease: Any, control: Any, memory: Memory, ran: Any, given: Any) -> None:
         """Show what was written to edges, count, and plan the next superstep."""
-        program, plan, arguments = self._program, control["next"], lease["in_arguments"]
+        program, plan, arguments = self._program, control["next"], lease["in"]
         n, number = int(lease["num_owned"]), int(plan["superstep"])
         if not ran.any():
             plan["ending"] = FINISHED

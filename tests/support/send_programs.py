@@ -132,6 +132,7 @@ class Carried(Vertex, message=int):
     def compute(self, messages):
         self.total += sum(messages)
         if self.superstep == 0:
+            mark = 0
             for edge in self.out_edges:
                 if edge.weight < 2.0:
                     mark = edge.capacity
@@ -247,7 +248,7 @@ class Retiring(Vertex, message=int):
 
     def compute(self, messages):
         self.seen += 1
-        self.whole = self.id / 2 + 0.5
+        self.whole = int(self.id / 2 + 0.5)
         if self.whole * 2 == self.id + 1:
             self.seen += 10
         if self.superstep < 4:

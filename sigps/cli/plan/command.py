@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from sigps.cli.plan.forecast import DeviceKind
     from sigps.cli.plan.prediction import PartitionSize
     from sigps.cli.plan.size import Size
     from sigps.compiler.program import VertexProgram
+    from sigps.engine.contract import DeviceKind
     from sigps.graph import Graph
     from sigps.job.config import JobConfig
     from sigps.model.vertex import Vertex
@@ -54,7 +54,8 @@ def plan(
     else:
         partitions = {n: even_partition(size.num_vertices, size.num_edges, n) for n in counts}
         supersteps = steps_of_generator(job)
-    derived, state_bytes = _derived(job, program), _state_bytes(job, program)
+    derived, fields = _derived(job, program), program.declaration.states
+    state_bytes = sum(field.dtype(job.engine.precision).itemsize for field in fields)
     rows = memory(size, derived, num_ranks, state_bytes, partitions[num_ranks] if loads else None)
     for line in _memory_lines(job, program, size, rows, num_ranks, loads=loads):
         click.echo(line)
@@ -65,8 +66,10 @@ def plan(
 
 
 def _on_any_machine(job: JobConfig) -> JobConfig:
-    """Return the job with `auto` for `cuda`, so that it can be planned on a machine without a GPU."""
-    if job.engine.device != "cuda":
+    """Return the job with `auto` for a device that is not here, so that it can be planned without it."""
+    from sigps.engine.table import engine_of
+
+    if job.engine.device == "auto" or not engine_of(job.engine.device).missing():
         return job
     return job.model_copy(update={"engine": job.engine.model_copy(update={"device": "auto"})})
 
@@ -154,7 +157,7 @@ def _memory_lines(
     job: JobConfig, program: Vertex, size: Size, rows: Mapping[str, int], num_ranks: int, *, loads: bool
 ) -> Iterator[str]:
     """Yield the lines about the graph's size and a rank's memory."""
-    from sigps.cli.report import bytes_text
+    from sigps.graph.report import bytes_text
 
     kind = "directed" if size.directed else "undirected"
     yield (
@@ -176,7 +179,3 @@ def _derived(job: JobConfig, program: Vertex) -> VertexProgram | None:
         return analyse(program, job.engine.precision)
     except CompileError:  # the interpreter runs it, with direct messages
         return None
-
-
-def _state_bytes(job: JobConfig, program: Vertex) -> int:
-    return sum(field.dtype(job.engine.precision).itemsize for field in program.declaration.states)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from sigps.cli.plan import prediction
 from sigps.cli.plan.prediction import Device, PartitionSize, Work
-from sigps.cli.report import aligned, bytes_text, seconds_text
+from sigps.cli.report import seconds_text
+from sigps.graph.report import aligned, bytes_text
 
 if TYPE_CHECKING:
     from sigps.cli.plan.size import Size
     from sigps.compiler.program import VertexProgram
+    from sigps.engine.contract import DeviceKind
     from sigps.job.config import JobConfig
 
 __all__ = [
-    "DeviceKind",
     "Forecast",
     "advise",
     "basis",
@@ -30,15 +31,12 @@ __all__ = [
     "table",
 ]
 
-DeviceKind = Literal["h200", "cpu"]
-
 
 @dataclass(frozen=True)
 class Forecast:
     """What is predicted for one number of ranks, in seconds.
 
     Attributes:
-        num_ranks: That number.
         partition: The largest partition.
         dense: A superstep in which every vertex sends along every edge.
         latency: A superstep in which one vertex runs.
@@ -64,13 +62,7 @@ def rank_counts(num_ranks: int) -> list[int]:
 
 
 def kind_of(job: JobConfig, num_edges: int, num_ranks: int) -> DeviceKind | None:
-    """Return the device on which a job would run: the job's, or that of `auto` on this machine; None for Python.
-
-    Args:
-        job: The job.
-        num_edges: Stored edges of its graph.
-        num_ranks: Ranks that share them.
-    """
+    """Return the device on which a job would run: the job's, or that of `auto` on this machine; None for Python."""
     from sigps.engine.table import engine_here, engine_of
 
     device = job.engine.device
@@ -161,13 +153,8 @@ def forecasts(
 ) -> list[Forecast]:
     """Predict for each number of ranks.
 
-    Args:
-        program: The vertex program.
-        size: The graph's size.
-        partitions: The largest partition, by the number of ranks.
-        devices: The device of each rank, by the number of ranks.
-        state_bytes: Bytes of one vertex's fields.
-        supersteps: Supersteps of a search; None where that is unknown, or the program is no search.
+    By this number, `partitions` gives the largest partition and `devices` the device of each rank. `supersteps` is
+    None if that of a search is unknown, or the program is no search.
     """
     from sigps.engine.gpu.memory_plan import bytes_while_laid_out
 
@@ -203,11 +190,7 @@ def advise(
 ) -> str:
     """Return which number of ranks is fastest, and when fewer would be faster than the requested number, in words.
 
-    Args:
-        rows: The predictions, that for the requested number of ranks last.
-        num_edges: Stored edges of the graph.
-        supersteps: Supersteps of a search, where that is known.
-        is_search: Whether the program spreads over the graph.
+    The prediction for the requested number of ranks is the last of `rows`.
     """
     fitting = [row for row in rows if not row.missing_bytes]
     if not fitting or fitting[-1] is not rows[-1]:

@@ -110,12 +110,7 @@ _REACHED_ON_H200 = 0.45
 
 
 def cpu_cores(num_cores: int, num_ranks: int) -> Device:
-    """Return the cores that a rank has of a host that all ranks share.
-
-    Args:
-        num_cores: The host's.
-        num_ranks: Ranks on it.
-    """
+    """Return the cores that a rank has of a host with `num_cores`, which all ranks share."""
     bytes_per_second = _REACHED_ON_CORES * 1e9 * GIGABYTES_PER_SECOND_OF_A_CORE * num_cores / num_ranks
     return Device(
         f"{num_cores} CPU core{'s' * (num_cores > 1)} of one host",
@@ -174,13 +169,7 @@ def search_seconds(
 ) -> float:
     """Predict a run of many supersteps that together pass each edge about once.
 
-    Args:
-        supersteps: How many.
-        partition: The largest partition.
-        work: What the program moves.
-        device: The device of each rank.
-        num_ranks: Ranks.
-        is_wave: Whether thousands of vertices run in a superstep; else one does, as along a path.
+    With `is_wave` thousands of vertices run in a superstep; else one does, as along a path.
     """
     once = dense_seconds(partition, work, device, num_ranks) - device.latency(num_ranks)
     wave = device.wave_seconds if is_wave else 0.0
@@ -210,8 +199,6 @@ def most_supersteps(dense: tuple[float, float], latency: tuple[float, float]) ->
 def most_edges_of_small(num_edges: int, supersteps: float) -> float:
     """Return how many edges pass in a superstep that takes as long on few ranks as on many.
 
-    Args:
-        num_edges: Edges of the graph.
-        supersteps: What `most_supersteps` returned for it.
+    `supersteps` is what `most_supersteps` returned for the graph.
     """
     return num_edges / supersteps if supersteps > 0 else math.inf

@@ -31,7 +31,6 @@ class Size:
     """How large a graph is.
 
     Attributes:
-        num_vertices: Vertices.
         num_edges: Directed edges as stored: an undirected edge counts twice.
         directed: Whether edges have a direction, and so need a second index for the other one.
         column_bytes: Bytes of one edge's columns.

@@ -7,30 +7,36 @@ from typing import Any
 
 import numpy as np
 
-from sigps.compiler.cpu.inference import slot_ops
+from sigps.compiler.cpu.linked import linked
 from sigps.compiler.cpu.loops import jit
 from sigps.compiler.cpu.rows import Dtypes, array_access, row_access
-from sigps.compiler.program import Consumption, EarlyExit, VertexProgram
+from sigps.compiler.program import FUNCTIONS, Consumption, EarlyExit, VertexProgram
+from sigps.compiler.typed.builder import Functions as TypedFunctions
 from sigps.kernels import direction
 from sigps.kernels.cpu import push
 from sigps.kernels.cpu.functions import ONE, Functions, commit, compute_vertex
+from sigps.kernels.cpu.functions import note_fault as note_any_fault
 
 __all__ = ["adds_floats", "aggregates_floats", "build_functions"]
 
 
 def build_functions(
-    program: VertexProgram, names: dict[str, Any], slots: Dtypes, record: Dtypes, deterministic: bool
+    program: VertexProgram, typed: TypedFunctions, slots: Dtypes, record: Dtypes, deterministic: bool
 ) -> Functions:
     """Return what loops call of a program.
 
     Args:
         program: The program.
-        names: Its functions, as dispatchers.
+        typed: Its functions.
         slots: Types of the inbox fields.
         record: Types of the outbox record's fields.
         deterministic: Whether floats add up in the order of messages, and vertices' contributions stay apart.
     """
     lists = program.consumption is Consumption.LISTED
+    prefix = f"sigps.{program.key}"
+    names = {name: linked(typed, name, prefix) for name in FUNCTIONS if name in typed}
+    if _merges_in_any_order(program, slots, deterministic):
+        names["merge"] = linked(typed, "merge", f"{prefix}.reordered", reorders=True)
     load_states, store_states = array_access(len(program.states))
     load_record, store_record = row_access(len(record))
     load_slots, store_slots = row_access(len(slots))
@@ -39,7 +45,7 @@ def build_functions(
         compute=names["compute"],
         deliver=_deliver(names, lists, program.needs_end_ids),
         lift=names.get("lift", _absent),
-        merge=_merge(program, names, slots, deterministic),
+        merge=_merge(names),
         contribute=_contribute(names["fold"], program, deterministic),
         edges_of=jit(_edges_of if program.reads_edges else _no_edges),
         load_states=load_states,
@@ -55,6 +61,7 @@ def build_functions(
         conclude=_conclude(names["fold"], tuple(a.persistent for a in program.aggregators)),
         choose_direction=_choose_direction(),
         prefetch=_prefetch(),
+        note_fault=_note_fault(),
         stops_early=program.early_exit in (EarlyExit.FIRST, EarlyExit.LOWEST),
         may_retire=program.monotone is None,
         **_comparisons(program),
@@ -70,9 +77,7 @@ def build_functions(
 
 def adds_floats(program: VertexProgram, slots: Dtypes) -> bool:
     """Tell whether messages combine by adding up floats, whose sum depends on their order."""
-    if program.consumption is Consumption.LISTED:
-        return False
-    return any(d.kind == "f" and op == "sum" for d, op in zip(slots, slot_ops(program), strict=True))
+    return any(d.kind == "f" and op == "sum" for d, op in zip(slots, program.slot_ops, strict=False))
 
 
 def aggregates_floats(program: VertexProgram) -> bool:
@@ -80,27 +85,31 @@ def aggregates_floats(program: VertexProgram) -> bool:
     return any(d.kind == "f" for d in program.aggregate_dtypes)
 
 
-def _merge(program: VertexProgram, names: dict[str, Any], slots: Dtypes, deterministic: bool) -> Any:
-    """Return the combiner; sums in any order, several at once, where the order of messages is left open."""
-    merge: Any = names.get("merge")
-    is_ordered = deterministic or not adds_floats(program, slots)
-    if merge is None or is_ordered or any(op not in ("sum", "any", "all") for op in slot_ops(program)):
-        return merge
-    return jit(merge.py_func, fastmath={"reassoc"})
+def _merges_in_any_order(program: VertexProgram, slots: Dtypes, deterministic: bool) -> bool:
+    """Tell whether sums may be done in any order, several at once: where the order of messages is left open."""
+    if deterministic or not adds_floats(program, slots):
+        return False
+    return all(op in ("sum", "any", "all") for op in program.slot_ops)
 
 
 def _deliver(names: dict[str, Any], lists: bool, needs_end_ids: bool) -> Any:
     """Return what makes a message of a record and an edge, and slots of it where messages are not listed."""
     edge: Any = names.get("edge")
     lift: Any = names.get("lift")
+    note_fault = _note_fault()
 
     def deliver(arguments, record, ids, s, v, columns):  # type: ignore[no-untyped-def]
         source = np.int64(ids[s]) if needs_end_ids and len(ids) > 0 else np.int64(s)
         target = np.int64(ids[v]) if needs_end_ids and len(ids) > 0 else np.int64(v)
         sent_in = (arguments.superstep - 1, arguments.num_vertices, arguments.num_edges)
-        passes, message = edge(sent_in, arguments.params, record, source, target, columns)
+        (passes, message), fault = edge(sent_in, arguments.params, record, source, target, columns)
+        note_fault(arguments, v, fault)
+        if lists:
+            return passes, message
         read_in = (arguments.superstep, arguments.num_vertices, arguments.num_edges)
-        return passes, message if lists else lift(read_in, arguments.params, message)
+        value, fault = lift(read_in, arguments.params, message)
+        note_fault(arguments, v, fault)
+        return passes, value
 
     def deliver_nothing(arguments, record, ids, s, v, columns):  # type: ignore[no-untyped-def]
         return False, ()
@@ -143,15 +152,33 @@ def _absent() -> None:
     """Stand for a function that this program has no use for."""
 
 
+def _merge(names: dict[str, Any]) -> Any:
+    """Return the combiner, for a vertex v."""
+    merge: Any = names.get("merge")
+    note_fault = _note_fault()
+
+    def merge_slots(arguments, v, slots, has, value):  # type: ignore[no-untyped-def]
+        merged, fault = merge(slots, has, value)
+        note_fault(arguments, v, fault)
+        return merged
+
+    return jit(merge_slots) if merge is not None else _absent
+
+
 def _contribute(fold: Any, program: VertexProgram, deterministic: bool) -> Any:
     _, store = array_access(len(program.aggregators))
+    note_fault = _note_fault()
 
-    def contribute(contributions, v, total, contribution):  # type: ignore[no-untyped-def]
-        return fold(total, contribution)
+    def contribute(arguments, contributions, v, total, contribution):  # type: ignore[no-untyped-def]
+        folded, fault = fold(total, contribution)
+        note_fault(arguments, v, fault)
+        return folded
 
-    def contribute_apart(contributions, v, total, contribution):  # type: ignore[no-untyped-def]
+    def contribute_apart(arguments, contributions, v, total, contribution):  # type: ignore[no-untyped-def]
         store(contributions, v, contribution)
-        return fold(total, contribution)
+        folded, fault = fold(total, contribution)
+        note_fault(arguments, v, fault)
+        return folded
 
     return jit(contribute_apart if deterministic and aggregates_floats(program) else contribute)
 
@@ -161,7 +188,7 @@ def _conclude(fold: Any, persistent: tuple[bool, ...]) -> Any:
         return total
 
     def conclude_kept(values, total, identity):  # type: ignore[no-untyped-def]
-        return fold(begin(values, identity), total)
+        return fold(begin(values, identity), total)[0]
 
     if not any(persistent):
         return jit(conclude)
@@ -193,6 +220,11 @@ def _prefetch() -> Any:
         return types.none(array, at), generate
 
     return prefetch
+
+
+@functools.cache
+def _note_fault() -> Any:
+    return jit(note_any_fault)
 
 
 @functools.cache

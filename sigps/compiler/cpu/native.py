@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import functools
-import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from sigps.compiler import cache
 from sigps.compiler.cpu.functions import adds_floats, aggregates_floats, build_functions
-from sigps.compiler.cpu.inference import infer_types, slot_ops
-from sigps.compiler.cpu.loops import CompiledLoop, jit
+from sigps.compiler.cpu.inference import infer_types
+from sigps.compiler.cpu.loops import CompiledLoop
 from sigps.compiler.cpu.rows import Dtypes, rows
-from sigps.compiler.dispatchers import compiled_names
 from sigps.compiler.program import VertexProgram
+from sigps.compiler.typed.builder import Functions
 from sigps.kernels.cpu import direct_messages, edge_schedule, fused, monotone, pull, push
 from sigps.kernels.cpu.arguments import Outbox
-from sigps.kernels.cpu.functions import Functions
+from sigps.kernels.cpu.functions import Functions as LoopFunctions
 
 __all__ = ["NativeProgram", "compile_for_cpu"]
 
@@ -32,6 +30,7 @@ class NativeProgram:
         slots: Types of the inbox fields (of the message where messages are listed).
         record: Types of the outbox record's fields.
         empty: The inbox of a vertex without messages.
+        sites: Where arithmetic may have no result: file, line and kind (`typed.builder.Functions.sites`).
         priority_form: The program for supersteps in which only the best value is sent; None where there is none.
         monotone: The same program with loops that only look for better keys; None where it is not monotone.
     """
@@ -40,7 +39,8 @@ class NativeProgram:
     slots: Dtypes
     record: Dtypes
     empty: tuple[Any, ...]
-    _functions: Callable[[bool], Functions]
+    sites: Sequence[tuple[str, int, int]]
+    _functions: Callable[[bool], LoopFunctions]
     priority_form: NativeProgram | None = None
     monotone: NativeProgram | None = None
     _loops: dict[tuple[str, bool], CompiledLoop] = field(default_factory=dict)
@@ -93,26 +93,25 @@ def compile_for_cpu(program: VertexProgram, columns: Mapping[str, np.dtype[Any]]
 
 @functools.lru_cache(maxsize=256)
 def _compile(program: VertexProgram, used: Dtypes, read: Dtypes) -> NativeProgram:
-    key = f"types {program.key} {used} {read}"
-    names = compiled_names(program, jit, __name__)
-    types = cache.read(key)
-    if types is None:
-        types = infer_types(program, names, read)
-        cache.write(key, pickle.dumps(types))
-    slots, record = types
-    empty = tuple(d.type(op == "all") for d, op in zip(slots, slot_ops(program), strict=True))
+    functions = Functions(program.module, program.namespace)
+    slots, record = infer_types(program, functions, used, read)
+    ops = program.slot_ops or ["sum"] * len(slots)
+    empty = tuple(d.type(op == "all") for d, op in zip(slots, ops, strict=True))
 
-    def native(form: VertexProgram, names: dict[str, Any], **forms: Any) -> NativeProgram:
-        functions = functools.partial(build_functions, form, names, slots, record)
-        return NativeProgram(form, slots, record, empty, functions, **forms)
+    def native(form: VertexProgram, functions: Functions, **forms: Any) -> NativeProgram:
+        built = functools.partial(build_functions, form, functions, slots, record)
+        return NativeProgram(form, slots, record, empty, functions.sites, built, **forms)
 
     best, plain = program.priority_form, replace(program, monotone=None)
+    best_functions = Functions(best.module, best.namespace) if best else None
+    if best is not None and best_functions is not None:
+        infer_types(best, best_functions, used, read)  # finds its sites, too
     only_better = replace(program, key=f"{program.key} monotone")
     return native(
         plain,
-        names,
-        priority_form=native(best, compiled_names(best, jit, __name__)) if best else None,
-        monotone=native(only_better, names) if _keeps_keys(program, slots, record) else None,
+        functions,
+        priority_form=native(best, best_functions) if best and best_functions else None,
+        monotone=native(only_better, functions) if _keeps_keys(program, slots, record) else None,
     )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.kernels.cuda.abi import OVERFLOW, SENT, offset_of
 
-__all__ = ["Layout", "Row", "emit", "write_adapters"]
+__all__ = ["Layout", "Row", "code_of", "emit", "write_adapters"]
 
 Dtypes = tuple[np.dtype[Any], ...]
 
@@ -118,7 +118,7 @@ def _compute(program: VertexProgram, layout: Layout, empty: Sequence[str], repor
     messages = "begin, end" if listed else "inbox, has"
     inbox = _tuple(_slots_or(layout.slots, empty))
     if listed:
-        boxes = [_elements(_code(d), "lists", i) for i, d in enumerate(layout.message.stored)]
+        boxes = [_elements(code_of(d), "lists", i) for i, d in enumerate(layout.message.stored)]
         inbox = _tuple(["begin", "end", *boxes])
     is_direct = program.delivery is Delivery.DIRECT
     name = "sigps_compute_listed" if listed else "sigps_compute"
@@ -152,7 +152,7 @@ def _store_states(layout: Layout, reports_changes: bool) -> list[str]:
     lines = []
     for i, d in enumerate(layout.states.stored):
         array, value = f"load_pointer(arguments, {offset_of('states', i)})", _narrowed(f"outcome[0][{i}]", d)
-        store = f"store_{_code(d)}({array}, v * {d.itemsize}, {value})"
+        store = f"store_{code_of(d)}({array}, v * {d.itemsize}, {value})"
         lines += [f"if outcome[4][{i}]:", f"    {store}"] if reports_changes else [store]
     return lines
 
@@ -172,7 +172,7 @@ def _deliver(program: VertexProgram, layout: Layout) -> str:
     if program.delivery is not Delivery.RECORD:
         return f"{head}\n    return __np.uint32(0)"
     columns = [
-        f"load_{_code(d)}(load_pointer(arguments, {offset_of('columns', i)}), __np.int64(edge) * {d.itemsize})"
+        f"load_{code_of(d)}(load_pointer(arguments, {offset_of('columns', i)}), __np.int64(edge) * {d.itemsize})"
         for i, d in enumerate(layout.columns)
     ]
     ends = [f"__np.int64({end})" for end in ("source", "target")]
@@ -227,7 +227,7 @@ def _list(layout: Layout) -> str:
         f"    row = {_loads('message', layout.message)}",
     ]
     lines += [
-        f"    store_{_code(d)}(load_pointer(arguments, {offset_of('lists', i)}), position * {d.itemsize}, row[{i}])"
+        f"    store_{code_of(d)}(load_pointer(arguments, {offset_of('lists', i)}), position * {d.itemsize}, row[{i}])"
         for i, d in enumerate(layout.message.stored)
     ]
     return "\n".join(lines)
@@ -284,7 +284,7 @@ def _links(program: VertexProgram, layout: Layout) -> str:
 
 
 def _arrays(name: str, dtypes: Dtypes, kind: str = "elements") -> str:
-    return _tuple([_elements(_code(d), name, i, kind) for i, d in enumerate(dtypes)])
+    return _tuple([_elements(code_of(d), name, i, kind) for i, d in enumerate(dtypes)])
 
 
 def _elements(code: str, name: str, index: int = 0, kind: str = "elements") -> str:
@@ -305,13 +305,13 @@ def _loads(pointer: str, row: Row) -> str:
 
 def _stores(pointer: str, row: Row, values: str, base: str = "") -> list[str]:
     return [
-        f"store_{_code(s)}({pointer}, {base}{o}, {_narrowed(f'{values}[{i}]', s)})"
+        f"store_{code_of(s)}({pointer}, {base}{o}, {_narrowed(f'{values}[{i}]', s)})"
         for i, (s, o) in enumerate(zip(row.stored, row.offsets, strict=True))
     ]
 
 
 def _cells(pointer: str, row: Row) -> str:
-    return _tuple([f"load_{_code(d)}({pointer}, {8 * i})" for i, d in enumerate(row.dtypes)])
+    return _tuple([f"load_{code_of(d)}({pointer}, {8 * i})" for i, d in enumerate(row.dtypes)])
 
 
 def _store_cells(pointer: str, row: Row, values: str) -> list[str]:
@@ -319,12 +319,12 @@ def _store_cells(pointer: str, row: Row, values: str) -> list[str]:
     lines = []
     for i, d in enumerate(row.dtypes):
         lines += [f"store_i8({pointer}, {8 * i}, 0)"] if d.itemsize < 8 else []
-        lines.append(f"store_{_code(d)}({pointer}, {8 * i}, {_narrowed(f'{values}[{i}]', d)})")
+        lines.append(f"store_{code_of(d)}({pointer}, {8 * i}, {_narrowed(f'{values}[{i}]', d)})")
     return lines
 
 
 def _widened(pointer: str, offset: str, dtype: np.dtype[Any], stored: np.dtype[Any]) -> str:
-    load = f"load_{_code(stored)}({pointer}, {offset})"
+    load = f"load_{code_of(stored)}({pointer}, {offset})"
     return load if dtype == stored else f"__np.{dtype.name}({load})"
 
 
@@ -332,7 +332,8 @@ def _narrowed(value: str, stored: np.dtype[Any]) -> str:
     return f"bool({value})" if stored.kind == "b" else f"__np.{stored.name}({value})"
 
 
-def _code(dtype: np.dtype[Any]) -> str:
+def code_of(dtype: np.dtype[Any]) -> str:
+    """Return the short name of a type in names of accessors: `f8`, `u4`, `b1`."""
     return dtype.str[1:]
 
 

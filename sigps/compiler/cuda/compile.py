@@ -10,7 +10,7 @@ import functools
 import hashlib
 import pickle
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -128,19 +128,12 @@ def _linked(kernel: str, arch: str, macros: Mapping[str, str], functions: tuple[
         digest.update(module)
     key = f"cubin {kernel} {arch} {digest.hexdigest()} {toolchain_versions()}"
     with _linking:
-        return _read_or_linked(key, kernel, arch, macros, functions)
-
-
-def _read_or_linked(
-    key: str, kernel: str, arch: str, macros: Mapping[str, str], functions: tuple[bytes, ...]
-) -> bytes:
-    cubin: bytes | None = cache.read(key)
-    if cubin is None:
-        folder = Path(kernels.__file__).parent
-        file = folder / f"{kernel}.cu"
-        compiled = compile_source(file.read_text(), file.name, arch, macros, folder)
-        cubin = link_modules([compiled, *functions], arch)
-        cache.write(key, pickle.dumps(cubin))
+        cubin: bytes | None = cache.read(key)
+        if cubin is None:
+            file = Path(kernels.__file__).parent / f"{kernel}.cu"
+            compiled = compile_source(file.read_text(), file.name, arch, macros, file.parent)
+            cubin = link_modules([compiled, *functions], arch)
+            cache.write(key, pickle.dumps(cubin))
     return cubin
 
 
@@ -180,24 +173,18 @@ def _compiled(
 
 
 def _check_room(program: VertexProgram) -> None:
-    given = {
-        "states": len(program.states),
-        "columns": len(program.edge_columns),
-        "out_columns": len(program.read_columns),
-        "pending": len(program.edge_states),
-        "lists": len(program.message) if program.consumption is Consumption.LISTED else 0,
+    listed = program.message if program.consumption is Consumption.LISTED else ()
+    given: dict[str, tuple[Sized, str]] = {
+        "states": (program.states, "states"),
+        "columns": (program.edge_columns, "edge columns in messages"),
+        "out_columns": (program.read_columns, "edge columns in compute()"),
+        "pending": (program.edge_states, "values kept on each edge"),
+        "lists": (listed, "message fields"),
     }
-    called = {
-        "states": "states",
-        "columns": "edge columns in messages",
-        "out_columns": "edge columns in compute()",
-        "pending": "values kept on each edge",
-        "lists": "message fields",
-    }
-    for name, count in given.items():
-        if count > capacity_of(name):
+    for name, (kept, what) in given.items():
+        if len(kept) > capacity_of(name):
             raise CompileError(
-                f"{program.name} has {count} {called[name]}; a GPU takes {capacity_of(name)}: "
+                f"{program.name} has {len(kept)} {what}; a GPU takes {capacity_of(name)}: "
                 "use fewer, or run it with device='cpu'",
                 file=program.file,
                 line=program.line,
@@ -207,26 +194,19 @@ def _check_room(program: VertexProgram) -> None:
 def _layout(
     program: VertexProgram, slots: Dtypes, record: Dtypes, used: Dtypes, read: Dtypes, narrow_ids: bool
 ) -> Layout:
-    def plain(dtypes: Dtypes) -> Row:
-        return Row(dtypes, dtypes)
-
-    def row(dtypes: Dtypes, are_ids: list[bool]) -> Row:
+    def row(dtypes: Dtypes, are_ids: Sequence[bool] = ()) -> Row:
         narrow = np.dtype(np.int32)
-        return Row(
-            dtypes,
-            tuple(
-                narrow if narrow_ids and is_id and d == np.int64 else d
-                for d, is_id in zip(dtypes, are_ids, strict=True)
-            ),
-        )
+        are_narrow = (narrow_ids and is_id for is_id in are_ids or [False] * len(dtypes))
+        parts = zip(dtypes, are_narrow, strict=True)
+        return Row(dtypes, tuple(narrow if n and d == np.int64 else d for d, n in parts))
 
     return Layout(
-        params=plain(tuple(f.dtype(program.precision) for f in program.params)),  # type: ignore[arg-type]
-        aggregates=plain(program.aggregate_dtypes),
+        params=row(tuple(f.dtype(program.precision) for f in program.params)),  # type: ignore[arg-type]
+        aggregates=row(program.aggregate_dtypes),
         states=row(program.state_dtypes, [f.is_vertex_id for f in program.states]),
         slots=row(slots, _slots_that_are_ids(program, len(slots))),
         record=row(record, _records_that_are_ids(program)),
-        message=plain(program.message_dtypes),
+        message=row(program.message_dtypes),
         columns=used,
         read_columns=read,
         edge_states=program.edge_state_dtypes,
@@ -236,16 +216,15 @@ def _layout(
 
 def _slots_that_are_ids(program: VertexProgram, count: int) -> list[bool]:
     """Return whether each slot holds one message's `VertexId` field as it is; sums do not."""
-    lift = _function(program, "lift")
+    lift = program.function("lift")
     if lift is None or not count:
         return []
     fields = {f.name: f.is_vertex_id for f in program.message}
     lifted = lift.body[-1]
     assert isinstance(lifted, ast.Return)
     assert isinstance(lifted.value, ast.Tuple)
-    ops = [slot.op for slot in program.slots for _ in slot.names]
     found = []
-    for op, part in zip(ops, lifted.value.elts, strict=True):
+    for op, part in zip(program.slot_ops, lifted.value.elts, strict=True):
         is_id = False
         if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == "__m":
             is_id = fields[part.attr]
@@ -260,7 +239,7 @@ def _slots_that_are_ids(program: VertexProgram, count: int) -> list[bool]:
 
 def _records_that_are_ids(program: VertexProgram) -> list[bool]:
     """Return whether each field of the record goes into messages as a `VertexId`, as they are, and nowhere else."""
-    edge = _function(program, "edge")
+    edge = program.function("edge")
     if edge is None:
         return [False] * len(program.record)
     as_ids = {name: 0 for name in program.record}
@@ -276,13 +255,6 @@ def _records_that_are_ids(program: VertexProgram) -> list[bool]:
     return [as_ids[name] > 0 and as_ids[name] == uses.count(name) for name in program.record]
 
 
-def _function(program: VertexProgram, name: str) -> ast.FunctionDef | None:
-    return next(
-        (f for f in program.module.body if isinstance(f, ast.FunctionDef) and f.name == name),
-        None,
-    )
-
-
 def _ops(program: VertexProgram) -> list[str]:
     """Return how each field of the slots row combines; `user` where it is not by itself."""
     return [slot.op if len(slot.names) == 1 else "user" for slot in program.slots for _ in slot.names]
@@ -290,16 +262,14 @@ def _ops(program: VertexProgram) -> list[str]:
 
 def _empty(program: VertexProgram, slots: Row) -> list[str]:
     """Return the slots of a vertex without messages as expressions: zeros, and true for all()."""
-    ops = [slot.op for slot in program.slots for _ in slot.names]
-    values = [1 if op == "all" else 0 for op in ops]
     return [
-        str(bool(v)) if d.kind == "b" else f"__np.{d.name}({v})"
-        for d, v in zip(slots.dtypes, values, strict=True)
+        str(op == "all") if d.kind == "b" else f"__np.{d.name}({int(op == 'all')})"
+        for d, op in zip(slots.dtypes, program.slot_ops, strict=True)
     ]
 
 
 def _neutral(program: VertexProgram, slots: Row) -> bytes | None:
-    ops = [slot.op for slot in program.slots for _ in slot.names]
+    ops = program.slot_ops
     if program.consumption is Consumption.LISTED or "user" in ops:
         return None
     row = np.zeros((), dtype=slots.structure)
@@ -310,7 +280,6 @@ def _neutral(program: VertexProgram, slots: Row) -> bytes | None:
 
 
 def _defines(program: VertexProgram, layout: Layout, neutral: bytes | None) -> dict[str, str]:
-    listed = program.consumption is Consumption.LISTED
     rows = {"RECORD": layout.record, "SLOTS": layout.slots, "MESSAGE": layout.message}
     defines = {"SIGPS_ID": "int32_t" if layout.narrow_ids else "int64_t"}
     for name, row in rows.items():
@@ -319,12 +288,6 @@ def _defines(program: VertexProgram, layout: Layout, neutral: bytes | None) -> d
         defines[f"SIGPS_{name}_ALIGN"] = str(_alignment(size))
     slots = list(zip(_ops(program), layout.slots.stored, layout.slots.offsets, strict=True))
     defines["SIGPS_NUM_SLOTS"] = str(len(slots))
-    for i, (op, dtype, offset) in enumerate(slots):
-        defines |= {
-            f"SIGPS_SLOT{i}_OP": str(_OPS[op]),
-            f"SIGPS_SLOT{i}_TYPE": _c_type(dtype),
-            f"SIGPS_SLOT{i}_OFFSET": str(offset),
-        }
     each = " ".join(f"F({_OPS[op]}, {_c_type(dtype)}, {offset})" for op, dtype, offset in slots)
     kept = " ".join(f"F({i}, {_c_type(dtype)})" for i, dtype in enumerate(layout.edge_states))
     identity = [np.array(a.identity, dtype=a.field.dtype()).tobytes() for a in program.aggregators]
@@ -338,7 +301,7 @@ def _defines(program: VertexProgram, layout: Layout, neutral: bytes | None) -> d
         "SIGPS_EACH_EDGE_STATE(F)": kept,
         "SIGPS_WALKS": str(int(program.reads_edges)),
         "SIGPS_BY_WARP": str(int(program.reads_neighbors)),
-        "SIGPS_LISTED": str(int(listed)),
+        "SIGPS_LISTED": str(int(program.consumption is Consumption.LISTED)),
         "SIGPS_DIRECT": str(int(program.delivery is Delivery.DIRECT)),
         "SIGPS_EARLY_EXIT": str(int(program.early_exit in (EarlyExit.FIRST, EarlyExit.LOWEST))),
     }

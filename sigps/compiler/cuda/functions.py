@@ -7,7 +7,7 @@ import contextlib
 import linecache
 import re
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,15 +20,18 @@ from numba.cuda import dispatcher as numba_dispatcher
 from numba.cuda.core import errors as numba_cuda_errors
 from numba.cuda.cudadrv.error import CudaSupportError
 
+from sigps.compiler.cpu.inference import infer_types
 from sigps.compiler.cpu.native import compile_for_cpu
 from sigps.compiler.cuda.adapters import Dtypes, Layout, Row, emit, write_adapters
-from sigps.compiler.cuda.memory import POINTER, Elements, accessors
+from sigps.compiler.cuda.memory import POINTER, accessors
 from sigps.compiler.cuda.single import in_single, single_operations
 from sigps.compiler.cuda.stores import reporting_changes, reports_changes
 from sigps.compiler.cuda.ufuncs import complete_ufuncs
 from sigps.compiler.cuda.warps import jit_device, warp_names
-from sigps.compiler.dispatchers import compiled_names, summable
-from sigps.compiler.program import Consumption, Delivery, VertexProgram
+from sigps.compiler.dispatchers import compiled_names
+from sigps.compiler.program import Delivery, VertexProgram
+from sigps.compiler.typed.builder import Functions as TypedFunctions
+from sigps.compiler.typed.types import Number
 from sigps.errors import CompileError
 
 __all__ = ["Functions", "compiling_for"]
@@ -68,43 +71,20 @@ class Functions:
             self._access.update(warp_names())
 
     def infer(self) -> tuple[Dtypes, Dtypes]:
-        """Find the types of the slots and of the outbox record, as `cpu.py` does.
+        """Return the types of the slots and of the outbox record.
 
         Raises:
-            CompileError: If the types in compute() do not fit together, or CUDA has no such function.
+            CompileError: If the types in compute() do not fit together; with file and line.
         """
         program = self._program
-        i64 = numba.types.int64
-        env = numba.types.UniTuple(i64, 3)
-        params = _of(tuple(f.dtype(program.precision) for f in program.params))  # type: ignore[arg-type]
-        slots = program.message_dtypes
-        inbox: Any = numba.types.Tuple([i64, i64, *map(Elements, slots)])
-        if program.consumption is not Consumption.LISTED:
-            lifted = self._returned("lift", (env, params, _of(program.message_dtypes)))
-            ops = [slot.op for slot in program.slots for _ in slot.names]
-            slots = tuple(summable(_dtype(d), op) for d, op in zip(lifted, ops, strict=True))
-            inbox = _of(slots)
-        edges: Any = numba.types.Tuple([])
-        if program.reads_edges:
-            u4, u8, i8 = (Elements(np.dtype(t)) for t in (np.uint32, np.uint64, np.int64))
-            parts = [i64, i64, u4, i8, _arrays([self._columns[c] for c in program.read_columns])]
-            if program.reads_edge_links:
-                cells = POINTER if program.reads_neighbors else numba.types.Tuple([])
-                pending = _arrays(program.edge_state_dtypes, are_shared=program.reads_neighbors)
-                parts.append(
-                    numba.types.Tuple([u4, u8, u4, cells, i8, pending, _arrays(program.edge_state_dtypes)])
-                )
-            edges = numba.types.Tuple(parts)
-        direct: Any = numba.types.Tuple([])
+        real = Number("f", 32 if program.precision == "single" else 64)
+        functions = TypedFunctions(program.module, program.namespace, real)
         if program.delivery is Delivery.DIRECT:
-            direct = numba.types.Tuple([POINTER, numba.types.uint32, POINTER])
             self._define_emit(Row(program.message_dtypes, program.message_dtypes))
-        given = (env, params, _of(program.aggregate_dtypes), env, _of(program.state_dtypes), inbox)
-        outcome = self._returned("compute", (*given, numba.types.boolean, edges, direct))
-        record = tuple(_dtype(t) for t in outcome[2])
-        if program.precision == "single":
-            record = tuple(np.dtype(np.float32) if d == np.float64 else d for d in record)
-        return slots, record
+        used, read = (
+            [self._columns[c] for c in names] for names in (program.edge_columns, program.read_columns)
+        )
+        return infer_types(program, functions, used, read)
 
     def compile(self, layout: Layout, empty: list[str]) -> tuple[bytes, ...]:
         """Compile the adapters and all that they call to LTO-IR, a module each.
@@ -142,10 +122,6 @@ class Functions:
         exec(emit(message), names)
         # The dispatcher that compute() calls is the one in its globals.
         self._names["emit"] = jit_device(names["emit"])
-
-    def _returned(self, name: str, given: tuple[Any, ...]) -> Any:
-        with self._explaining():
-            return self._names[name].compile_device(given).signature.return_type
 
     @contextlib.contextmanager
     def _explaining(self) -> Iterator[None]:
@@ -199,20 +175,6 @@ def compiling_for(capability: tuple[int, int]) -> Iterator[None]:
         yield
     finally:
         numba_dispatcher.get_current_device = original
-
-
-def _of(dtypes: Dtypes) -> Any:
-    return numba.types.Tuple([numba.from_dtype(d) for d in dtypes])
-
-
-def _arrays(dtypes: Sequence[np.dtype[Any]], *, are_shared: bool = False) -> Any:
-    return numba.types.Tuple([Elements(d, are_shared) for d in dtypes])
-
-
-def _dtype(numba_type: Any) -> np.dtype[Any]:
-    from numba.np.numpy_support import as_dtype
-
-    return np.dtype(as_dtype(getattr(numba_type, "literal_type", numba_type)))
 
 
 def _python_of(value: Any) -> Any:

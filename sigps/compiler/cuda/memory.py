@@ -16,9 +16,10 @@ from numba import cuda
 from numba.cuda import types
 from numba.cuda.extending import intrinsic, models, overload, register_model
 
+from sigps.compiler.cuda.adapters import code_of
 from sigps.kernels.cuda.warp_neighbors import CELLS
 
-__all__ = ["POINTER", "Elements", "accessors", "code_of"]
+__all__ = ["POINTER", "Elements", "accessors"]
 
 POINTER = types.CPointer(types.uint8)
 
@@ -68,11 +69,6 @@ def _set_element(elements, index, value):  # type: ignore[no-untyped-def]
     return set_shared if elements.is_shared else set_element
 
 
-def code_of(dtype: np.dtype[Any]) -> str:
-    """Return the short name of a type in names of accessors: `f8`, `u4`, `b1`."""
-    return dtype.str[1:]
-
-
 @functools.cache
 def accessors() -> dict[str, Any]:
     """Return the functions that adapters call: `load_f8(pointer, offset)`, `store_f8(pointer, offset, value)`, ...
@@ -88,10 +84,11 @@ def accessors() -> dict[str, Any]:
     }
     for code in "?bhilqBHILQfd":
         dtype = np.dtype(code)
-        found[f"load_{code_of(dtype)}"] = _load(POINTER, numba.from_dtype(dtype), dtype.itemsize)
-        found[f"store_{code_of(dtype)}"] = _store(POINTER, numba.from_dtype(dtype), dtype.itemsize)
-        found[f"elements_{code_of(dtype)}"] = _elements(Elements(dtype))
-        found[f"shared_{code_of(dtype)}"] = _elements(Elements(dtype, is_shared=True))
+        name, value_type = code_of(dtype), numba.from_dtype(dtype)
+        found[f"load_{name}"] = _load(POINTER, value_type, dtype.itemsize)
+        found[f"store_{name}"] = _store(POINTER, value_type, dtype.itemsize)
+        found[f"elements_{name}"] = _elements(Elements(dtype))
+        found[f"shared_{name}"] = _elements(Elements(dtype, is_shared=True))
     return found
 
 

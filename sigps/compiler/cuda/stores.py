@@ -46,11 +46,10 @@ class _Reporting(ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
         return [node, *self._flags(*node.targets)]
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> list[ast.stmt]:
+    def visit_AugAssign(self, node: ast.AugAssign | ast.AnnAssign) -> list[ast.stmt]:
         return [node, *self._flags(node.target)]
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:
-        return [node, *self._flags(node.target)]
+    visit_AnnAssign = visit_AugAssign  # noqa: N815
 
     def visit_For(self, node: ast.For) -> ast.AST:
         self.generic_visit(node)

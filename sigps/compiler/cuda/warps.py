@@ -30,10 +30,10 @@ def warp_names() -> dict[str, Any]:
     """Return the functions that stand in the place of those of one thread, by the names in generated code."""
     access = accessors()
     of_lane = WarpFunctions(
-        lane=jit_device(_lane),
-        ballot=jit_device(_ballot),
-        first_of=jit_device(_first_of),
-        broadcast=jit_device(_broadcast),
+        lane=jit_device(lambda: np.uint64(cuda.laneid)),
+        ballot=jit_device(lambda holds: np.uint32(cuda.ballot_sync(_ALL, holds))),
+        first_of=jit_device(lambda lanes: cuda.ffs(lanes) - 1),
+        broadcast=jit_device(lambda value, lane: np.uint64(cuda.shfl_sync(_ALL, np.int64(value), lane))),
         load_position=access["load_u8"],
         load_lanes=access["load_u4"],
         store_position=access["store_u8"],
@@ -51,25 +51,5 @@ def warp_names() -> dict[str, Any]:
         "__mark_row": jit_device(forget_found(of_lane)),
         "__next_common": jit_device(find_by_warp(of_lane, jit_device)),
         "next_of": jit_device(next_for_all),
-        "sync_warp": jit_device(_sync_warp),
+        "sync_warp": jit_device(lambda: cuda.syncwarp()),
     }
-
-
-def _sync_warp():  # type: ignore[no-untyped-def]
-    cuda.syncwarp()
-
-
-def _lane():  # type: ignore[no-untyped-def]
-    return np.uint64(cuda.laneid)
-
-
-def _ballot(holds):  # type: ignore[no-untyped-def]
-    return np.uint32(cuda.ballot_sync(_ALL, holds))
-
-
-def _first_of(lanes):  # type: ignore[no-untyped-def]
-    return cuda.ffs(lanes) - 1
-
-
-def _broadcast(value, lane):  # type: ignore[no-untyped-def]
-    return np.uint64(cuda.shfl_sync(_ALL, np.int64(value), lane))

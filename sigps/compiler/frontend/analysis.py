@@ -16,7 +16,7 @@ from sigps.compiler.fingerprint import class_fingerprint, fingerprint
 from sigps.compiler.frontend.combine import emit, fold, lift, merge
 from sigps.compiler.frontend.edge_function import Sends
 from sigps.compiler.frontend.edge_loops import EdgeLoops, rewrite_edge_loops
-from sigps.compiler.frontend.lower import LowerFields, unpack
+from sigps.compiler.frontend.lower import lowered, unpack
 from sigps.compiler.frontend.messages import consume_messages
 from sigps.compiler.frontend.prepare import check_fields, prepare
 from sigps.compiler.frontend.reading import Messages
@@ -75,11 +75,9 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
     sends = separate_sends(prepare(tree, subject), subject)
     messages = consume_messages(sends.body, subject)
     edges = rewrite_edge_loops(messages.body, subject)
-    lower = LowerFields(subject)
-    block = ast.Module(body=edges.body, type_ignores=[])
-    lower.visit(block)
+    body, called = lowered(edges.body, subject)
     functions: list[ast.stmt] = [
-        _compute(subject, block.body, sends, messages, edges, tree),
+        _compute(subject, body, sends, messages, edges, tree),
         *messages.functions,
         *edges.functions,
     ]
@@ -90,7 +88,7 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
     functions.append(fold(subject))
     if sends.delivery is Delivery.DIRECT:
         functions.append(emit(len(subject.message)))
-    functions += _methods(subject, lower.methods | messages.methods | edges.methods | edge_methods)
+    functions += _methods(subject, called | messages.methods | edges.methods | edge_methods)
     module = _TypedMessages(subject).visit(ast.Module(body=at(functions, tree), type_ignores=[]))
     namespace = _namespace(subject)
     if edges.pairs:
@@ -164,7 +162,7 @@ def _compute(
     result = tuple_of(
         [
             tuple_of([expression(f"__s_{s}") for s in subject.states]),
-            expression("__np.uint8(1 * __halt + 2 * __retired + 4 * __sent)"),
+            expression("__np.uint8((1 if __halt else 0) | (2 if __retired else 0) | (4 if __sent else 0))"),
             tuple_of([expression(f"__r{i}") for i in range(len(sends.record))]),
             tuple_of([expression(f"__c_{a}") for a in subject.aggregators]),
         ]
@@ -226,11 +224,9 @@ def _edge(subject: Subject, sends: Sends, tree: ast.FunctionDef) -> tuple[list[a
         start += statements(f"({', '.join(f'__r{i}' for i in range(len(sends.record)))},) = __record")
     if sends.columns:
         start += statements(f"({', '.join(f'__w_{c}' for c in sends.columns)},) = __columns")
-    lower = LowerFields(subject)
-    block = ast.Module(body=sends.edge_body, type_ignores=[])
-    lower.visit(block)
+    body, called = lowered(sends.edge_body, subject)
     params = ["__env", "__params", "__record", "__source", "__target", "__columns"]
-    return at([function("edge", params, [*start, *block.body])], tree), lower.methods
+    return at([function("edge", params, [*start, *body])], tree), called
 
 
 def _methods(subject: Subject, names: set[str]) -> list[ast.stmt]:
@@ -251,10 +247,9 @@ def _methods(subject: Subject, names: set[str]) -> list[ast.stmt]:
             context = ["__env", "__params"]
             if not subject.is_uniform(name):
                 context += ["__aggregates", "__vertex", "__state"]
-        lower = LowerFields(subject)
-        lower.visit(tree)
-        waiting += sorted(lower.methods - done)
-        method = function(f"__method_{name}", [*context, *params], [*unpack(subject, *context), *tree.body])
+        body, called = lowered(tree.body, subject)
+        waiting += sorted(called - done)
+        method = function(f"__method_{name}", [*context, *params], [*unpack(subject, *context), *body])
         method.args.defaults = tree.args.defaults
         functions.append(at([method], tree)[0])
     return functions

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sigps.compiler.frontend.syntax import is_self
+from sigps.compiler.frontend.syntax import is_self, visited
 
 __all__ = ["Constants", "constant_of", "fold_constants"]
 
@@ -140,23 +140,20 @@ class _Folder(ast.NodeTransformer):
         node.test = test = self.visit(test)
         decided = _truth(test)
         if decided is None:
-            node.body, node.orelse = self._block(node.body) or [_nothing(node)], self._block(node.orelse)
+            node.body, node.orelse = visited(self, node.body) or [_nothing(node)], visited(self, node.orelse)
             return node
-        return self._block(node.body if decided else node.orelse)
+        return visited(self, node.body if decided else node.orelse)
 
-    def visit_For(self, node: ast.For) -> Any:
+    def visit_For(self, node: ast.For | ast.While) -> Any:
         self.generic_visit(node)
         node.body = node.body or [_nothing(node)]
         return node
 
-    def visit_While(self, node: ast.While) -> Any:
-        self.generic_visit(node)
-        node.body = node.body or [_nothing(node)]
-        return node
+    visit_While = visit_For  # noqa: N815
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         """Drop annotations too: the names in them need not be defined."""
-        node.body = self._block(node.body) or [_nothing(node)]
+        node.body = visited(self, node.body) or [_nothing(node)]
         node.returns, node.decorator_list = None, []
         for arg in node.args.args:
             arg.annotation = None
@@ -170,10 +167,6 @@ class _Folder(ast.NodeTransformer):
         """Drop docstrings."""
         self.generic_visit(node)
         return None if isinstance(node.value, ast.Constant) else node
-
-    def _block(self, block: list[ast.stmt]) -> list[ast.stmt]:
-        folded: ast.Module = self.generic_visit(ast.Module(block, []))  # type: ignore[assignment]
-        return folded.body
 
 
 def _truth(test: ast.expr) -> bool | None:

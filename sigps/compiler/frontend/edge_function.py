@@ -83,7 +83,10 @@ def as_record(body: list[ast.stmt], sites: list[ast.stmt], subject: Subject) -> 
         replacements[id(site.statement)] = at(code, site.statement)
         if not shared or number == 0:
             sends.record += [initial for _, initial in site.captures]
-            edge_body = _renamed_captures(site.edge_body, names)
+            places: dict[str, ast.expr] = {
+                f"__capture{i}": ast.Name(name, ast.Load()) for i, name in enumerate(names)
+            }
+            edge_body = [substitute(s, places) for s in site.edge_body]
             if shared:
                 sends.edge_body = edge_body
             else:
@@ -241,9 +244,3 @@ def _replace(block: Sequence[ast.stmt], replacements: dict[int, list[ast.stmt]])
                 setattr(statement, name, _replace(getattr(statement, name), replacements))
         result.append(statement)
     return result
-
-
-def _renamed_captures(body: list[ast.stmt], names: list[str]) -> list[ast.stmt]:
-    for number, name in enumerate(names):
-        body = [substitute(s, f"__capture{number}", ast.Name(name, ast.Load())) for s in body]
-    return body

@@ -23,7 +23,7 @@ from sigps.compiler.frontend.grammar import (
 from sigps.compiler.frontend.lower import LowerFields
 from sigps.compiler.frontend.reductions import Loop, Reduction, match_reduction, reduction_call
 from sigps.compiler.frontend.subject import Subject
-from sigps.compiler.frontend.syntax import at, cast, expression, statements, tuple_of
+from sigps.compiler.frontend.syntax import at, cast, expression, statements, tuple_of, visited
 from sigps.compiler.program import TO_GID, TO_ID
 from sigps.compiler.source import reject
 
@@ -55,11 +55,9 @@ class EdgeLoops:
 def rewrite_edge_loops(body: list[ast.stmt], subject: Subject) -> EdgeLoops:
     """Turn loops over self.out_edges, and sends still in the body, into loops over array positions."""
     rewriter = _Rewriter(subject)
-    block = ast.Module(body=body, type_ignores=[])
-    rewriter.visit(block)
-    result = rewriter.result
-    result.body, result.columns = block.body, tuple(rewriter.columns)
-    return result
+    rewriter.result.body = visited(rewriter, body)
+    rewriter.result.columns = tuple(rewriter.columns)
+    return rewriter.result
 
 
 class _Rewriter(ast.NodeTransformer):
@@ -81,10 +79,8 @@ class _Rewriter(ast.NodeTransformer):
             reject(node, f"{edge!r} is an edge that common_neighbors() gave: choose another name")
         outer = dict(self._positions)
         self._positions[edge] = f"__position_{edge}"
-        block = ast.Module(body=node.body, type_ignores=[])
-        self.generic_visit(block)
+        node.body = visited(self, node.body)
         self._positions = outer
-        node.body = block.body
         node.target = ast.copy_location(ast.Name(f"__position_{edge}", ast.Store()), node.target)
         node.iter = at([expression("range(__edge_begin, __edge_end)")], node)[0]
         return node
@@ -94,11 +90,10 @@ class _Rewriter(ast.NodeTransformer):
         outer = dict(self._positions)
         self._positions |= {name: f"__position_{name}" for name in names}
         self._committed |= set(names)
-        block = ast.Module(body=node.body, type_ignores=[])
-        self.generic_visit(block)
+        body = visited(self, node.body)
         self._positions = outer
         self._committed -= set(names)
-        return at(_walk(edge, names, block.body), node)
+        return at(_walk(edge, names, body), node)
 
     def _pair(self, source: ast.expr, target: ast.expr) -> tuple[str, list[str]]:
         """Return the position of the edge whose common neighbours are walked, and the names of the pair."""
@@ -319,7 +314,4 @@ def _walk(edge: str, names: list[str], body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def _emit(kind: int, target: ast.expr, values: ast.expr) -> ast.stmt:
-    call = expression(f"emit(__direct, {kind}, 0, 0)")
-    assert isinstance(call, ast.Call)
-    call.args[2:] = [target, values]
-    return ast.Expr(call)
+    return ast.Expr(expression(f"emit(__direct, {kind}, TARGET, VALUES)", TARGET=target, VALUES=values))

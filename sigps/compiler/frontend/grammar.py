@@ -95,7 +95,7 @@ def _check_loop(node: ast.For) -> None:
     is_range = (
         isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id == "range"
     )
-    is_tuple = isinstance(source, (ast.Name, ast.Tuple)) or _is_tuple(source)
+    is_tuple = isinstance(getattr(source, "value", None), tuple) or isinstance(source, (ast.Name, ast.Tuple))
     is_edges = is_out_edges(source)
     is_pairs = is_common_neighbors(source)
     if not (is_range or is_tuple or is_edges or is_pairs):
@@ -136,7 +136,7 @@ def action_of(node: ast.AST) -> str | None:
     call = node.value if isinstance(node, ast.Expr) else None
     if isinstance(call, ast.Call) and is_self(call.func):
         name: str = call.func.attr
-        return name if name in (*SENDS, "vote_to_halt", "retire") else None
+        return name if name in ACTIONS else None
     return None
 
 
@@ -150,10 +150,6 @@ def check_pair(target: ast.expr) -> None:
     is_pair = isinstance(target, ast.Tuple) and all(isinstance(t, ast.Name) for t in target.elts)
     if not is_pair or len(target.elts) != 2:  # type: ignore[attr-defined]
         reject(target, "common_neighbors() gives pairs: 'for one, other in self.common_neighbors(edge)'")
-
-
-def _is_tuple(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, tuple)
 
 
 def check_actions(statement: ast.stmt) -> None:

@@ -13,18 +13,18 @@ import ast
 from typing import Any
 
 from sigps.compiler.frontend.subject import ENV, VERTEX, Subject
-from sigps.compiler.frontend.syntax import assign, at, cast, expression, is_self, statements
+from sigps.compiler.frontend.syntax import assign, at, cast, expression, is_self, statements, visited
 from sigps.compiler.source import reject
 
-__all__ = ["LowerFields", "unpack"]
+__all__ = ["LowerFields", "lowered", "unpack"]
 
 _CONTRIBUTE = {
-    "sum": "__c_{0} + __value",
-    "min": "min(__c_{0}, __value)",
-    "max": "max(__c_{0}, __value)",
-    "any": "bool(__c_{0} or __value)",
-    "all": "bool(__c_{0} and __value)",
-    "custom": "__fold_{0}(__c_{0}, __value)",
+    "sum": "__c_{0} + __value_{0}",
+    "min": "min(__c_{0}, __value_{0})",
+    "max": "max(__c_{0}, __value_{0})",
+    "any": "bool(__c_{0} or __value_{0})",
+    "all": "bool(__c_{0} and __value_{0})",
+    "custom": "__fold_{0}(__c_{0}, __value_{0})",
 }
 
 
@@ -77,7 +77,7 @@ class LowerFields(ast.NodeTransformer):
             )
         aggregator = self._subject.aggregators[name]
         combined = cast(aggregator.field.dtype(), expression(_CONTRIBUTE[aggregator.kind].format(name)))
-        return at([assign("__value", self.visit(node.value)), assign(f"__c_{name}", combined)], node)
+        return at([assign(f"__value_{name}", self.visit(node.value)), assign(f"__c_{name}", combined)], node)
 
     def _reject_shared(self, node: ast.AST, name: str) -> None:
         if self._subject.aggregators[name].is_shared:
@@ -108,6 +108,12 @@ class LowerFields(ast.NodeTransformer):
     def _typed(self, state: str) -> ast.stmt:
         dtype = self._subject.states[state].dtype(self._subject.precision)
         return assign(f"__s_{state}", cast(dtype, ast.Name(f"__s_{state}", ast.Load())))
+
+
+def lowered(body: list[ast.stmt], subject: Subject) -> tuple[list[ast.stmt], set[str]]:
+    """Return a block without `self.x`, and the user's methods that it calls."""
+    lower = LowerFields(subject)
+    return visited(lower, body), lower.methods
 
 
 def _method_context(name: str, subject: Subject) -> list[ast.expr]:

@@ -19,7 +19,7 @@ from sigps.compiler.frontend.reading import Messages, NotCombinableError, Reader
 from sigps.compiler.frontend.reductions import Reduction, reduction_call
 from sigps.compiler.frontend.slots import Combined
 from sigps.compiler.frontend.subject import Subject
-from sigps.compiler.frontend.syntax import assign, expression, loaded_names
+from sigps.compiler.frontend.syntax import assign, expression, loaded_names, visited
 from sigps.compiler.program import Consumption, Slot
 from sigps.compiler.source import reject
 
@@ -70,16 +70,10 @@ class _Single(Reader):
         return element if default is None else ast.IfExp(has, element, default)
 
     def loop(self, node: ast.For) -> list[ast.stmt]:
-        self.generic_visit_body(node)
-        node.body = [*bind_message(node.target, "__m", self.subject), *node.body]
+        node.body = [*bind_message(node.target, self.subject), *visited(self, node.body)]
         node.target = ast.Name("__once", ast.Store())
         node.iter = expression("range(1 if __has else 0)")
         return [node]
-
-    def generic_visit_body(self, node: ast.For) -> None:
-        block = ast.Module(body=node.body, type_ignores=[])
-        self.generic_visit(block)
-        node.body = block.body
 
     def truth(self) -> ast.expr:
         return expression("__has")
@@ -116,9 +110,8 @@ class _Listed(_Single):
         return call
 
     def loop(self, node: ast.For) -> list[ast.stmt]:
-        self.generic_visit_body(node)
-        code = [assign("__m", self._message("__at_message")), *bind_message(node.target, "__m", self.subject)]
-        node.body = [*code, *node.body]
+        code = [assign("__m", self._message("__at_message")), *bind_message(node.target, self.subject)]
+        node.body = [*code, *visited(self, node.body)]
         node.target = ast.Name("__at_message", ast.Store())
         node.iter = expression("range(__begin, __end)")
         return [node]

@@ -49,7 +49,9 @@ def check_fields(tree: ast.AST, subject: Subject) -> None:
 def _check_call(node: ast.Attribute, call: ast.Call | None, subject: Subject) -> None:
     if call is None:
         reject(node, f"the method self.{node.attr} can only be called: self.{node.attr}(...)")
-    least, most = _arity(subject, node.attr)
+    args = subject.tree(node.attr).args
+    most = len(args.args) - (not subject.is_static(node.attr))
+    least = most - len(args.defaults)
     if call.keywords or not least <= len(call.args) <= most:
         count = f"{least}" if least == most else f"{least} to {most}"
         reject(node, f"self.{node.attr}() takes {count} argument{'s' * (most != 1)}, without names")
@@ -61,12 +63,6 @@ def _check_pairs(node: ast.Attribute, call: ast.Call | None) -> None:
             node,
             "common_neighbors() takes the variable of a loop over self.out_edges: self.common_neighbors(edge)",
         )
-
-
-def _arity(subject: Subject, name: str) -> tuple[int, int]:
-    args = subject.tree(name).args
-    most = len(args.args) - (0 if subject.is_static(name) else 1)
-    return most - len(args.defaults), most
 
 
 def _check_field(node: ast.Attribute, subject: Subject) -> None:
@@ -101,7 +97,8 @@ class _Methods:
         if name is not None and isinstance(statement, (ast.Expr, ast.Assign, ast.Return)):
             assert isinstance(call, ast.Call)
             return self._inline(statement, call, name)
-        nested = [n for e in _own_expressions(statement) for n in ast.walk(e) if self._acting(n) is not None]
+        own = [child for child in ast.iter_child_nodes(statement) if isinstance(child, ast.expr)]
+        nested = [n for e in own for n in ast.walk(e) if self._acting(n) is not None]
         if nested:
             reject(
                 nested[0],
@@ -149,8 +146,3 @@ class _Methods:
             statement.value = value  # type: ignore[attr-defined]
             result += self._statement(statement)
         return [ast.fix_missing_locations(s) for s in result]
-
-
-def _own_expressions(statement: ast.stmt) -> list[ast.expr]:
-    """Return a statement's own expressions, not those of the statements inside it."""
-    return [child for child in ast.iter_child_nodes(statement) if isinstance(child, ast.expr)]

@@ -13,7 +13,7 @@ from sigps.compiler.frontend.grammar import is_messages
 from sigps.compiler.frontend.lower import LowerFields
 from sigps.compiler.frontend.reductions import Reduction, match_reduction
 from sigps.compiler.frontend.subject import Subject
-from sigps.compiler.frontend.syntax import assign, at, expression, substitute
+from sigps.compiler.frontend.syntax import assign, at, expression, substitute, visited
 from sigps.compiler.program import Consumption, Slot
 from sigps.compiler.source import as_written, reject
 
@@ -59,9 +59,7 @@ class Reader(ast.NodeTransformer, ABC):
         self._num_guards = 0
 
     def read(self, body: list[ast.stmt]) -> Messages:
-        block = ast.Module(body=body, type_ignores=[])
-        self.visit(block)
-        self.result.body = block.body
+        self.result.body = visited(self, body)
         self.finish()
         return self.result
 
@@ -100,31 +98,21 @@ class Reader(ast.NodeTransformer, ABC):
                 self.check_parts(node.target, len(node.target.elts))
             elif isinstance(node.target, ast.Name):
                 self.check_fields(node, node.target.id)
-            code = self.loop(node)
-            return at(code, node)
+            return at(self.loop(node), node)
         return self.generic_visit(node)
 
-    def visit_If(self, node: ast.If) -> Any:
-        return self._branches(node)
-
-    def visit_IfExp(self, node: ast.IfExp) -> Any:
-        return self._branches(node)
-
-    def _branches(self, node: Any) -> Any:
+    def visit_If(self, node: Any) -> Any:
         """Visit the test and both branches. In a branch that runs only with messages, min() needs no default."""
         shows = (_shows_messages(node.test), _shows_none(node.test))
         node.test = self.visit(self._truth(node.test))
         for name, is_shown in zip(("body", "orelse"), shows, strict=True):
             self._num_guards += is_shown
             branch = getattr(node, name)
-            if isinstance(branch, list):
-                block = ast.Module(body=branch, type_ignores=[])
-                self.generic_visit(block)
-                setattr(node, name, block.body)
-            else:
-                setattr(node, name, self.visit(branch))
+            setattr(node, name, visited(self, branch) if isinstance(branch, list) else self.visit(branch))
             self._num_guards -= is_shown
         return node
+
+    visit_IfExp = visit_If  # noqa: N815
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         if isinstance(node.op, ast.Not):
@@ -182,16 +170,14 @@ class Reader(ast.NodeTransformer, ABC):
                 has = "it is one number" if kind is None else f"it has: {', '.join(names)}"
                 reject(node, f"a message has no field {node.attr!r}; {has}")
 
-    def over_message(self, node: ast.expr, variable: ast.expr, message: str = "__m") -> ast.expr:
+    def over_message(self, node: ast.expr, variable: ast.expr) -> ast.expr:
         """Return an expression with the loop's variables replaced by the message's."""
         if isinstance(variable, ast.Name):
             self.check_fields(node, variable.id)
-            return substitute(node, variable.id, ast.Name(message, ast.Load()))
+            return substitute(node, {variable.id: ast.Name("__m", ast.Load())})
         assert isinstance(variable, ast.Tuple)
-        for target, part in zip(variable.elts, self.subject.message, strict=True):
-            assert isinstance(target, ast.Name)
-            node = substitute(node, target.id, expression(f"{message}.{part.name}"))
-        return node
+        names = zip(variable.elts, self.subject.message, strict=True)
+        return substitute(node, {n.id: expression(f"__m.{f.name}") for n, f in names})  # type: ignore[attr-defined]
 
     def lowered(self, node: ast.expr) -> ast.expr:
         lower = LowerFields(self.subject)
@@ -200,13 +186,13 @@ class Reader(ast.NodeTransformer, ABC):
         return result
 
 
-def bind_message(target: ast.expr, message: str, subject: Subject) -> list[ast.stmt]:
-    """Return the statements that assign a message's fields to a loop's variables."""
+def bind_message(target: ast.expr, subject: Subject) -> list[ast.stmt]:
+    """Return the statements that assign the message `__m` or its fields to a loop's variables."""
     if isinstance(target, ast.Name):
-        return [assign(target.id, ast.Name(message, ast.Load()))]
+        return [assign(target.id, ast.Name("__m", ast.Load()))]
     assert isinstance(target, ast.Tuple)
     return [
-        assign(t.id, expression(f"{message}.{f.name}"))  # type: ignore[attr-defined]
+        assign(t.id, expression(f"__m.{f.name}"))  # type: ignore[attr-defined]
         for t, f in zip(target.elts, subject.message, strict=True)
     ]
 

@@ -119,6 +119,8 @@ def reduction_call(
     """
     start, update, result = _LOOPS[reduction.op]
     element = numeric(reduction.element, None) if reduction.op == "sum" else reduction.element
+    if reduction.op == "len" or (reduction.op == "sum" and reduction.default is None and _counts(reduction)):
+        start, update, result = _COUNTING
     skip: list[ast.stmt] = [
         ast.If(ast.UnaryOp(ast.Not(), c), [ast.Continue()], []) for c in reduction.conditions
     ]
@@ -150,6 +152,21 @@ _LOOPS = {
     "all": ("__acc = True", "__acc = __acc and bool(__x)", "__acc"),
     "len": ("__acc = 0", "__acc = __acc + 1", "__acc"),
 }
+
+
+_COUNTING = "__count = 0", "__count = __count + __x", "__count"
+"""A sum of small constants, or of truth values, begins at 0, and never leaves 64 bits: no addition is checked."""
+
+
+def _counts(reduction: Reduction) -> bool:
+    element = reduction.element
+    is_small = isinstance(element, ast.Constant) and type(element.value) is int and abs(element.value) < 2**16
+    return is_small or _is_truth(element)
+
+
+def _is_truth(element: ast.expr) -> bool:
+    is_not = isinstance(element, ast.UnaryOp) and isinstance(element.op, ast.Not)
+    return is_not or isinstance(element, ast.Compare)
 
 
 def numeric(element: ast.expr, dtype: Any) -> ast.expr:

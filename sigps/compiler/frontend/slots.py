@@ -112,25 +112,14 @@ class Combined(Reader):
             if op != "sum" or self.subject.aggregators[target.attr].kind != "sum":
                 raise NotCombinableError(node, "the loop over messages contributes each one to an aggregator")
             return [ast.AugAssign(_as_store(target), ast.Add(), value)]  # type: ignore[arg-type]
-        store = _as_store(target)
-        new: ast.expr
-        if op == "sum":
-            new = ast.BinOp(target, ast.Add(), value)
-        elif op in ("min", "max"):
-            new = ast.IfExp(
-                ast.BoolOp(
-                    ast.And(),
-                    [
-                        expression("__has"),
-                        ast.Compare(value, [ast.Lt() if op == "min" else ast.Gt()], [target]),
-                    ],
-                ),
-                value,
-                target,
-            )
-        else:
-            new = ast.BoolOp(ast.Or() if op == "any" else ast.And(), [target, value])
-        return [ast.Assign([store], new)]
+        folded = {
+            "sum": "OLD + NEW",
+            "min": "NEW if __has and NEW < OLD else OLD",
+            "max": "NEW if __has and NEW > OLD else OLD",
+            "any": "OLD or NEW",
+            "all": "OLD and NEW",
+        }
+        return [ast.Assign([_as_store(target)], expression(folded[op], OLD=target, NEW=value))]
 
     def _slot(self, op: str, element: ast.expr, conditions: list[ast.expr], node: ast.AST) -> ast.expr:
         for part in (element, *conditions):
@@ -161,10 +150,7 @@ class Combined(Reader):
         elif op == "sum":
             parts, identities = [numeric(element, self._dtype(element))], [ast.Constant(0)]
         elif op in ("any", "all"):
-            parts, identities = (
-                [ast.Call(ast.Name("bool", ast.Load()), [element], [])],
-                [ast.Constant(op == "all")],
-            )
+            parts, identities = [expression("bool(VALUE)", VALUE=element)], [ast.Constant(op == "all")]
         else:
             parts = [element]
             if is_whole:

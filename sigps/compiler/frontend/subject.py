@@ -16,6 +16,7 @@ from sigps.compiler.frontend.constants import Constants, constant_of, fold_const
 from sigps.compiler.frontend.grammar import refuse
 from sigps.compiler.frontend.names import Names
 from sigps.compiler.frontend.syntax import is_self, rename
+from sigps.compiler.frontend.unset import check_locals_are_set
 from sigps.compiler.source import parse_function, reject
 from sigps.model.vertex import Field, Vertex
 
@@ -80,10 +81,7 @@ class Subject:
     def compute(self) -> ast.FunctionDef:
         """Return the tree, folded, with its global names resolved."""
         tree = parse_function(self.cls.compute, self.name)
-        names = _arguments(tree)
-        if len(names) != 2 or len(names) != len(
-            list(n for n in ast.walk(tree.args) if isinstance(n, ast.arg))
-        ):
+        if len(tree.args.args) != 2 or not _takes_plain(tree):
             reject(tree, "compute must be written as 'def compute(self, messages)'")
         return self._read(tree, self.cls.compute, ("self", "messages"))
 
@@ -106,7 +104,7 @@ class Subject:
             method = self.method(attribute)
             assert method is not None
             tree = parse_function(method, self.name)
-            if len(_arguments(tree)) != len([n for n in ast.walk(tree.args) if isinstance(n, ast.arg)]):
+            if not _takes_plain(tree):
                 reject(tree, f"{attribute}() takes '*' or named arguments, which cannot be compiled")
             kept = () if self.is_static(attribute) else ("self",)
             self._trees[attribute] = self._read(tree, method, kept)
@@ -115,11 +113,12 @@ class Subject:
     def _read(
         self, tree: ast.FunctionDef, function: Callable[..., Any], kept: tuple[str, ...]
     ) -> ast.FunctionDef:
-        given = dict(zip(_arguments(tree), kept, strict=False))
+        given = dict(zip((arg.arg for arg in tree.args.args), kept, strict=False))
         if given != {k: k for k in kept}:
             tree = rename(tree, {**{k: f"{k}_" for k in kept}, **given})
         tree = fold_constants(tree, self._fixed)
         refuse(tree)
+        check_locals_are_set(tree)
         tree = self.names.resolve(tree, function, kept)
         for node in ast.walk(tree):
             node.sigps_file = function.__code__.co_filename  # type: ignore[attr-defined]
@@ -229,5 +228,6 @@ class Subject:
         reject(node, f"{self.name} has no field {name!r}{hint}. Declare it: '{name}: State[float] = 0.0'")
 
 
-def _arguments(tree: ast.FunctionDef) -> list[str]:
-    return [arg.arg for arg in tree.args.args]
+def _takes_plain(tree: ast.FunctionDef) -> bool:
+    """Tell whether a function has only arguments that are given by position or by name."""
+    return len(tree.args.args) == sum(isinstance(n, ast.arg) for n in ast.walk(tree.args))

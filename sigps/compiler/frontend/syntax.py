@@ -23,14 +23,15 @@ __all__ = [
     "statements",
     "substitute",
     "tuple_of",
+    "visited",
 ]
 
 Node = TypeVar("Node", bound=ast.AST)
 
 
-def expression(text: str) -> ast.expr:
-    """Parse one expression; it has no line number until `at` gives it one."""
-    return _unplaced(ast.parse(text, mode="eval").body)
+def expression(text: str, **parts: ast.expr) -> ast.expr:
+    """Parse one expression, with parts in the place of their names; it has no line number until `at` gives it one."""
+    return substitute(_unplaced(ast.parse(text, mode="eval").body), parts)
 
 
 def statements(text: str) -> list[ast.stmt]:
@@ -92,24 +93,26 @@ def is_self(node: ast.AST) -> TypeGuard[ast.Attribute]:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
+def visited(visitor: ast.NodeTransformer, body: list[ast.stmt]) -> list[ast.stmt]:
+    """Return a block as a visitor leaves it; the list may be changed in place."""
+    block = ast.Module(body, [])
+    visitor.generic_visit(block)
+    return block.body
+
+
 def assigned_names(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the names assigned anywhere inside."""
-    return {
-        n.id
-        for node in nodes
-        for n in ast.walk(node)
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    }
+    return _names(nodes, ast.Store)
 
 
 def loaded_names(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the names read anywhere inside."""
-    return {
-        n.id
-        for node in nodes
-        for n in ast.walk(node)
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
-    }
+    return _names(nodes, ast.Load)
+
+
+def _names(nodes: Iterable[ast.AST], context: type[ast.expr_context]) -> set[str]:
+    found = (n for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name))
+    return {n.id for n in found if isinstance(n.ctx, context)}
 
 
 def rename(tree: Node, names: Mapping[str, str]) -> Node:
@@ -123,14 +126,13 @@ def rename(tree: Node, names: Mapping[str, str]) -> Node:
     return tree
 
 
-def substitute(node: Node, name: str, replacement: ast.expr) -> Node:
-    """Return a copy in which every read of a name is an expression."""
+def substitute(node: Node, parts: Mapping[str, ast.expr]) -> Node:
+    """Return a copy in which every read of these names is an expression."""
 
     class Substitute(ast.NodeTransformer):
         def visit_Name(self, found: ast.Name) -> ast.expr:
-            if found.id == name and isinstance(found.ctx, ast.Load):
-                return copy.deepcopy(replacement)
-            return found
+            is_read = found.id in parts and isinstance(found.ctx, ast.Load)
+            return copy.deepcopy(parts[found.id]) if is_read else found
 
     result: Node = Substitute().visit(copy.deepcopy(node))
     return result

@@ -39,30 +39,19 @@ class Superstep:
     """A superstep that can only be compared with 0: one proof holds for all supersteps after the first."""
 
     def __init__(self, is_first: bool) -> None:
-        self._sign = 0 if is_first else 1
+        self._is_first = is_first
 
-    def _compared(self, other: object, holds: bool) -> bool:
+    def _is_zero(self, other: object) -> bool:
         if type(other) is not int or other != 0:
             raise TypeError("supersteps after the first are all alike")
-        return holds
+        return self._is_first
 
-    def __eq__(self, other: object) -> bool:
-        return self._compared(other, self._sign == 0)
+    def _is_positive(self, other: object = 0) -> bool:
+        return not self._is_zero(other)
 
-    def __ne__(self, other: object) -> bool:
-        return self._compared(other, self._sign != 0)
-
-    def __gt__(self, other: object) -> bool:
-        return self._compared(other, self._sign > 0)
-
-    def __le__(self, other: object) -> bool:
-        return self._compared(other, self._sign == 0)
-
-    def __hash__(self) -> int:
-        raise TypeError("supersteps can only be compared")
-
-    def __bool__(self) -> bool:
-        return self._sign > 0
+    __eq__ = __le__ = _is_zero
+    __ne__ = __gt__ = __bool__ = _is_positive
+    __hash__ = None  # type: ignore[assignment]
 
 
 class Unknown:

@@ -198,7 +198,7 @@ class DirectMessages:
         if self._lists:
             self._inbox = list_by_target(lids, messages, self._subgraph.num_owned)
         else:
-            self._merge(lids, messages)
+            self._merge(lids, messages, arguments)
         return num_bytes
 
     def _combined(
@@ -216,11 +216,12 @@ class DirectMessages:
         count = loop(order, keys, messages, reader, self._native.empty, found, slots)
         return targets if self._in_order else found[:count], tuple(s[:count] for s in slots)
 
-    def _merge(self, lids: NDArray[np.int64], slots: Arrays) -> None:
+    def _merge(self, lids: NDArray[np.int64], slots: Arrays, arguments: LoopArguments) -> None:
         self._inbox.state.fill(0)
         touched = np.empty(min(lids.size, self._subgraph.num_owned) + 1, dtype=np.uint32)
         loop = self._native.loop("apply_bins", self._in_order)
-        loop(np.uint64(0), np.uint64(lids.size), lids.astype(np.uint32), slots, self._inbox, touched)
+        ends = np.uint64(0), np.uint64(lids.size)
+        loop(*ends, arguments, lids.astype(np.uint32), slots, self._inbox, touched)
 
 
 def new_queue(capacity: int, dtypes: Sequence[np.dtype[Any]]) -> DirectMessageQueue:
@@ -265,5 +266,6 @@ def combine_into(
     count = combine(order, targets, messages, arguments, native.empty, found, slots)
     touched = np.empty(count + 1, dtype=np.uint32)
     apply = native.loop("apply_bins", True)
-    listed = apply(np.uint64(0), np.uint64(count), found[:count].astype(np.uint32), slots, inbox, touched)
+    ends = np.uint64(0), np.uint64(count)
+    listed = apply(*ends, arguments, found[:count].astype(np.uint32), slots, inbox, touched)
     return touched[:listed]

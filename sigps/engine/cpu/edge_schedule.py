@@ -83,6 +83,7 @@ class EdgePass:
             touched = np.empty(late.size + 1, dtype=np.uint32)
             shares = tuple(slots[late] for slots in carried.slots)
             apply = native.loop("apply_bins")
-            count = apply(np.uint64(0), np.uint64(late.size), carried.rows[late], shares, inbox, touched)
+            ends = np.uint64(0), np.uint64(late.size)
+            count = apply(*ends, arguments, carried.rows[late], shares, inbox, touched)
             lists.append(touched[:count])
         return lists

@@ -189,7 +189,16 @@ class Engine:
         return num_bytes + self._edge_bytes
 
     def compute(self) -> tuple[str, Counters, int]:
-        """Run a superstep of this partition, by the way that its messages take."""
+        """Run a superstep of this partition, by the way that its messages take.
+
+        Raises:
+            ComputeError: If arithmetic of compute() had no result.
+        """
+        done = self._compute()
+        self._state.check_faults()
+        return done
+
+    def _compute(self) -> tuple[str, Counters, int]:
         state, counters = self._state, Counters(is_unordered=not self._has_order)
         if self._direct is not None:
             given = state.arguments(), lambda: state.owned, state.fields, state.write
@@ -277,6 +286,7 @@ class FusedSupersteps:
         )  # fmt: skip
         state.senders, state.active = row.senders, row.active
         state.last = Counters(active=row.active.size, senders=row.senders.size, sent_edges=row.sent_edges)
+        state.check_faults()
         state.superstep += len(row.stats)
         aggregates.restore(row.values)
         if self._records.kept is not None:

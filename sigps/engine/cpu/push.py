@@ -112,7 +112,8 @@ class Scatter:
             count = 0
             for counts, targets, slots, capacity in bins:
                 first, last = b * int(capacity), b * int(capacity) + int(counts[b])
-                count += apply(np.uint64(first), np.uint64(last), targets, slots, inbox, touched[count:])
+                ends = np.uint64(first), np.uint64(last)
+                count += apply(*ends, arguments, targets, slots, inbox, touched[count:])
             return touched[:count]
 
         return self._threads.map(apply_bin, range(num_bins))

@@ -87,7 +87,7 @@ class Records:
             num_active=state.last.active,
             num_vertices=state.subgraph.num_owned,
             can_push=self.can_push and state.superstep > 0,
-            push_gain=pull_gain(self._stops_early),
+            pull_gain=pull_gain(self._stops_early),
             forced=self._forced,
         )
 

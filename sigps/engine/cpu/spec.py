@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 from sigps.compiler.program import Delivery, VertexProgram
-from sigps.engine.contract import Engine, EngineSpec, Executable, Needs, RunContext, RunFacts
+from sigps.engine.contract import DeviceKind, Engine, EngineSpec, Executable, Needs, RunContext, RunFacts
 from sigps.engine.master_compute import MasterCompute
 from sigps.errors import ConfigError
 from sigps.graph.graph import Graph
@@ -19,7 +18,7 @@ class CpuSpec(EngineSpec):
     """Compiled loops on the cores of this rank, in host memory."""
 
     device = "cpu"
-    predicted_as: Literal["h200", "cpu"] | None = "cpu"
+    predicted_as: DeviceKind | None = "cpu"
 
     def reasons_against(
         self, program: VertexProgram, graph: Graph, facts: RunFacts, rank_on_host: int

@@ -10,7 +10,14 @@ from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.device import nccl
 from sigps.device.cuda import Gpu, reachable
 
-__all__ = ["GPU_PAYS_FROM_EDGES", "SLOWER_ON_GPUS", "find_gpu_obstacle", "gpu_facts", "reason_against_gpu"]
+__all__ = [
+    "GPU_PAYS_FROM_EDGES",
+    "SLOWER_ON_GPUS",
+    "find_gpu_obstacle",
+    "gpu_facts",
+    "reason_against_gpu",
+    "reason_not_to_resume",
+]
 
 SLOWER_ON_GPUS = "a GPU takes longer for common_neighbors() where some vertices have very many edges"
 
@@ -53,17 +60,21 @@ def reason_against_gpu(
     return next((reason for reason, holds in against.items() if holds), "")
 
 
-def find_gpu_obstacle(program: VertexProgram, deterministic: bool, *, resumes: bool = False) -> str | None:
+def find_gpu_obstacle(program: VertexProgram, deterministic: bool) -> str | None:
     """Tell what of a program the GPU engine is not built for yet; None where it can run.
 
     Args:
         program: The program.
         deterministic: Whether sums of floats must not depend on how the work is divided.
-        resumes: Whether the run goes on from any device's state log.
     """
     floats = [*program.message_dtypes, *program.aggregate_dtypes]
     if deterministic and any(d.kind == "f" for d in floats):
         return "deterministic sums of floats"
+    return None
+
+
+def reason_not_to_resume(program: VertexProgram, resumes: bool) -> str | None:
+    """Tell which state logs of another device the GPU engine cannot read; its own it can."""
     combines = program.consumption is not Consumption.LISTED
     if resumes and combines and program.delivery is Delivery.DIRECT:
         return "state logs of a CPU that combined what send_to() sent"

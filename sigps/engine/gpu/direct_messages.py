@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from sigps.compiler.cuda.adapters import Row
 from sigps.compiler.cuda.compile import CudaProgram
+from sigps.device.cuda import check_fits
 from sigps.engine.gpu.columns import Copier, copy_columns, fill_columns
-from sigps.engine.gpu.memory_plan import check_fits, direct_arrays
+from sigps.engine.gpu.memory_plan import direct_arrays
 
 __all__ = ["DirectMessages", "Find"]
 
@@ -47,7 +48,7 @@ class DirectMessages:
     @property
     def capacity(self) -> int:
         """How many messages may be enqueued."""
-        return int(self._lease["in_arguments"]["direct_capacity"])
+        return int(self._lease["in"]["direct_capacity"])
 
     @property
     def count(self) -> int:
@@ -99,7 +100,7 @@ class DirectMessages:
             new[: old.size] = old
             self._use(name, new)
         self.array("num_direct", np.uint64)[0] = kept
-        self._lease["in_arguments"]["direct_capacity"] = capacity
+        self._lease["in"]["direct_capacity"] = capacity
 
     def copy(self, copier: Copier, find: Find) -> tuple[Any, tuple[Any, ...]]:
         """Return the targets of enqueued messages, as gids where they were ids, and the messages, an array a field.
@@ -128,7 +129,7 @@ class DirectMessages:
             check_fits({"direct messages": sum(arrays.values())})
             for name, size in arrays.items():
                 self._use(name, cupy.empty(size, dtype=cupy.uint8))
-            self._lease["in_arguments"]["direct_capacity"] = count
+            self._lease["in"]["direct_capacity"] = count
         self.array("direct_targets", np.int64)[:count] = cupy.asarray(targets)
         self.array("direct_kinds", np.uint8)[:count] = 0
         self.array("direct_senders", np.uint32)[:count] = 0  # read only in the superstep that enqueues
@@ -139,7 +140,7 @@ class DirectMessages:
 
     def _use(self, name: str, array: Any) -> None:
         self._grown[name] = array
-        arguments = self._lease["in_arguments"]
+        arguments = self._lease["in"]
         if name.startswith("list"):
             arguments["lists"][int(name.removeprefix("list"))] = array.data.ptr
         elif name == "messages":

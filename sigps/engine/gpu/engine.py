@@ -25,7 +25,6 @@ from sigps.engine.direction import (
 from sigps.engine.exchange import Exchange, checked_gids
 from sigps.engine.gpu import snapshot as gpu_snapshot
 from sigps.engine.gpu import variant as gpu_variant
-from sigps.engine.gpu.choice import find_gpu_obstacle
 from sigps.engine.gpu.edge_states import commit_edge_states, edge_state_on_host
 from sigps.engine.gpu.graph import graph_on_gpu
 from sigps.engine.gpu.launch import CLUSTER_DEGREE, NO_CLUSTER, num_blocks
@@ -40,18 +39,16 @@ from sigps.engine.partition.edge_states import check_names
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
-from sigps.errors import DeviceError, ExchangeError
+from sigps.errors import ExchangeError
 from sigps.kernels.cuda.lease import (
     FINISHED,
-    FORCED,
     NO_CAPACITY,
     PEER_LOST,
-    PULL,
-    PUSH,
     RUNNING,
     SMALL_BEFORE_SWITCH,
     UNKNOWN_TARGET,
 )
+from sigps.kernels.direction import FORCED, PULL, PUSH
 
 __all__ = ["GpuEngine", "GpuProgram"]
 
@@ -99,9 +96,6 @@ class GpuEngine:
         saves: bool = False,
         schedule: Schedule = "vertex",
     ) -> None:
-        obstacle = find_gpu_obstacle(native.program, deterministic)
-        if obstacle is not None:
-            raise DeviceError(f"device='cuda' is not built for {obstacle} yet; use device='cpu'")
         if subgraph.outgoing is not None:
             check_names(native.program.edge_states, subgraph.outgoing.columns)
         self.superstep = 0
@@ -268,7 +262,7 @@ class GpuEngine:
     def _put(self, snapshot: Snapshot) -> None:
         variant = self._variant
         mine = replace(snapshot, sources=self._subgraph.local_ids(snapshot.sources))
-        self._control = gpu_snapshot.restore(mine, self._memory, variant.compiled, variant.push_gain)
+        self._control = gpu_snapshot.restore(mine, self._memory, variant.compiled, variant.pull_gain)
         self._commit_edges()
         self.aggregates.restore(snapshot.aggregates)
         self._memory.set_aggregates(self.aggregates.values)
@@ -298,7 +292,7 @@ class GpuEngine:
         Another launch follows where direct messages need more capacity, and where supersteps become small, or large.
         """
         variant = self._variant
-        self._lease["end"], self._lease["push_gain"] = end, variant.push_gain
+        self._lease["end"], self._lease["pull_gain"] = end, variant.pull_gain
         self._lease["small_frontier_messages"] = variant.cluster.most_messages if self._has_cluster else 0
         lanes = 32 if self._program.reads_neighbors else 1  # that compute a vertex
         blocks = num_blocks(
@@ -381,7 +375,7 @@ class GpuEngine:
 
     def _set_released(self, num_senders: int, edges: int) -> None:
         """Let the next launch begin with the messages of so many senders, along so many edges."""
-        self._memory.set_next(self.superstep, edges, self._variant.push_gain, has_retired=True)
+        self._memory.set_next(self.superstep, edges, self._variant.pull_gain, has_retired=True)
 
     def _everywhere(self, holds: bool) -> bool:
         """Return whether something holds on all partitions that share kernels' arrays."""

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from sigps.device.cuda import Gpu, Kernel, Module
+from sigps.device.cuda import Gpu, Kernel, Module, check_fits
 from sigps.engine.gpu.layout import LOOKING_UP, Rows, lay_out, rows_of_positions
-from sigps.engine.gpu.memory_plan import ORDERING, SORTING, check_fits
+from sigps.engine.gpu.memory_plan import ORDERING, SORTING
 from sigps.engine.gpu.numbering import Numbering
 from sigps.engine.gpu.walked_rows import WalkedRows
 from sigps.engine.partition.edge_list import EdgeList

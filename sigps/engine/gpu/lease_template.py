@@ -106,7 +106,7 @@ def _lease(
     def at(name: str) -> int:
         return run + plan.offsets[name] if name in plan.offsets else 0
 
-    for name, edges in (("in_arguments", graph.incoming), ("out_arguments", graph.outgoing)):
+    for name, edges in (("in", graph.incoming), ("out", graph.outgoing)):
         arguments = np.zeros((), dtype=ARGUMENTS)
         arguments["num_vertices"], arguments["num_edges"] = subgraph.num_vertices, subgraph.num_edges
         arguments["params"], arguments["aggregates"] = at("params"), at("aggregates")

@@ -1,6 +1,6 @@
 """The memory of a GPU that a run takes, and a graph while it is brought there: pure functions of counts and types.
 
-`check_fits` compares such numbers of bytes with what is free.
+`device.cuda.check_fits` compares such numbers of bytes with what is free.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from sigps.compiler.cuda.compile import CudaProgram
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.engine.gpu.launch import Shape, choose_shape
-from sigps.errors import DeviceError
 from sigps.kernels.cuda.lease import CONTROL, PEER, STATS, report_bytes
 
 __all__ = [
@@ -28,9 +27,7 @@ __all__ = [
     "bytes_while_laid_out",
     "can_cluster",
     "can_push",
-    "check_fits",
     "direct_arrays",
-    "free_bytes",
     "plan_run",
     "shape_of",
 ]
@@ -54,37 +51,6 @@ ORDERING = 48
 
 SEARCHING_BACK = 48
 """Temporary bytes an edge to search for the reverse edges."""
-
-
-def check_fits(needed: Mapping[str, int]) -> None:
-    """Refuse what the GPU has no memory for, before any of it is taken.
-
-    Args:
-        needed: Bytes by what they are for.
-
-    Raises:
-        DeviceError: If they are more than what is free; it names them, and the ways out.
-    """
-    import cupy
-
-    total = sum(needed.values())
-    if total <= cupy.get_default_memory_pool().free_bytes():
-        return
-    free = free_bytes()
-    if total > free:
-        parts = ", ".join(f"{size:,} for {what}" for what, size in needed.items())
-        raise DeviceError(
-            f"the GPU has {free:,} bytes free and this run needs {total:,} ({parts}). "
-            "precision='single' and fewer edge columns take less; device='cpu' uses the host's memory",
-            rank=0,
-        )
-
-
-def free_bytes() -> int:
-    """Return what the current GPU has free, CuPy's reserve among it."""
-    import cupy
-
-    return int(cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes())
 
 
 def bytes_while_laid_out(num_vertices: int, num_edges: int, num_columns: int) -> int:

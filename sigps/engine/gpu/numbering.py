@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.engine.gpu.memory_plan import check_fits
+from sigps.device.cuda import check_fits
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.kernels.cuda.lease import NO_VERTEX
 

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import numpy as np
 
 from sigps.device import peer_memory
+from sigps.device.cuda import check_fits
 from sigps.engine.exchange import Exchange
-from sigps.engine.gpu.memory_plan import check_fits
 
 __all__ = ["PeerBuffers", "peer_buffers"]
 

@@ -13,14 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.compiler.program import Delivery
+from sigps.device.cuda import check_fits
 from sigps.engine.gpu.engine import GpuEngine
 from sigps.engine.gpu.halo_layout import HaloLayout, lay_out_halo
-from sigps.engine.gpu.memory_plan import check_fits, direct_arrays
+from sigps.engine.gpu.memory_plan import direct_arrays
 from sigps.engine.gpu.peer_buffers import PeerBuffers, peer_buffers
 from sigps.engine.gpu.run_memory import RunMemory
 from sigps.engine.snapshot import Snapshot
 from sigps.errors import ExchangeError
-from sigps.kernels.cuda.lease import ACTIVE, CONTROL, FRONTIER_BITS, PEER, PUBLISHING, PULL, WHOLE
+from sigps.kernels.cpu.arguments import ACTIVE
+from sigps.kernels.cuda.lease import CONTROL, FRONTIER_BITS, PEER, PUBLISHING, WHOLE
+from sigps.kernels.direction import PULL
 
 __all__ = ["GpuPeerEngine"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sigps.device.cuda import Gpu, Kernel, Module
-from sigps.kernels.cuda.lease import RETIRED
+from sigps.kernels.cpu.arguments import RETIRED
 
 __all__ = ["GpuBuckets", "bucket_macros"]
 

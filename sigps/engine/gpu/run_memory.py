@@ -13,24 +13,14 @@ import numpy as np
 
 from sigps.compiler.cuda.compile import CudaProgram
 from sigps.compiler.program import Consumption, Delivery
+from sigps.device.cuda import check_fits
 from sigps.engine.gpu.direct_messages import DirectMessages
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.lease_template import lease_template
-from sigps.engine.gpu.memory_plan import MemoryPlan, bytes_to_commit, check_fits
-from sigps.kernels.cuda.lease import (
-    ACTIVE,
-    CONTROL,
-    FRONTIER_BITS,
-    HALTED,
-    OVERFLOWED,
-    PULL,
-    RETIRED,
-    RUNNING,
-    SENDERS_BITMAP,
-    SENDERS_NONE,
-    STATS,
-)
-from sigps.kernels.direction import PUSH, choose_direction
+from sigps.engine.gpu.memory_plan import MemoryPlan, bytes_to_commit
+from sigps.kernels.cpu.arguments import ACTIVE, HALTED, RETIRED, SENDERS_BITMAP, SENDERS_NONE
+from sigps.kernels.cuda.lease import CONTROL, FRONTIER_BITS, OVERFLOWED, RUNNING, STATS
+from sigps.kernels.direction import PULL, PUSH, choose_direction
 
 __all__ = ["RunMemory"]
 

@@ -29,7 +29,8 @@ from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.run_memory import RunMemory
 from sigps.engine.snapshot import Snapshot
 from sigps.errors import DeviceError
-from sigps.kernels.cuda.lease import ACTIVE, FRONTIER_LISTS
+from sigps.kernels.cpu.arguments import ACTIVE
+from sigps.kernels.cuda.lease import FRONTIER_LISTS
 
 __all__ = ["fill_records", "owned_records", "restore", "save", "senders"]
 
@@ -120,7 +121,7 @@ def _host_order(copier: Copier, graph: GpuGraph) -> Any:
     return order if isinstance(order, slice) else copier.take(order)
 
 
-def restore(snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram, push_gain: int) -> Any:
+def restore(snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram, pull_gain: int) -> Any:
     """Put a snapshot, but for its aggregates, in the place of what a run begins with. Edge states are not committed.
 
     Args:
@@ -128,7 +129,7 @@ def restore(snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram, push_g
             `sources` are the host's local ids.
         memory: The run's.
         compiled: Its program.
-        push_gain: How many in-edges a pull passes while a push delivers one message.
+        pull_gain: How many in-edges a pull passes while a push delivers one message.
 
     Returns:
         The device's control structure.
@@ -156,7 +157,7 @@ def restore(snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram, push_g
         )
     else:
         memory.direct.put(snapshot.ends, snapshot.values)
-    return memory.set_next(snapshot.superstep, sent_edges, push_gain, has_retired=True, has_active=has_active)
+    return memory.set_next(snapshot.superstep, sent_edges, pull_gain, has_retired=True, has_active=has_active)
 
 
 def _put_records(snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram) -> int:

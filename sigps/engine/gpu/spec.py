@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from sigps.compiler.program import VertexProgram
 from sigps.device.cpu import Threads
-from sigps.engine.contract import Engine, EngineSpec, Executable, Needs, RunContext, RunFacts, Share
+from sigps.engine.contract import (
+    DeviceKind,
+    Engine,
+    EngineSpec,
+    Executable,
+    Needs,
+    RunContext,
+    RunFacts,
+    Share,
+)
 from sigps.engine.gpu import choice
 from sigps.engine.master_compute import MasterCompute
 from sigps.errors import CompileError, DeviceError
@@ -25,7 +34,7 @@ class GpuSpec(EngineSpec):
 
     device = "cuda"
     crosses_devices = True
-    predicted_as: Literal["h200", "cpu"] | None = "h200"
+    predicted_as: DeviceKind | None = "h200"
 
     def missing(self) -> str:
         from sigps.device.cuda import what_is_missing
@@ -44,7 +53,7 @@ class GpuSpec(EngineSpec):
 
     def obstacle(self, program: VertexProgram | None, facts: RunFacts) -> str | None:
         assert program is not None
-        return choice.find_gpu_obstacle(program, facts.deterministic, resumes=facts.resumes)
+        return choice.find_gpu_obstacle(program, facts.deterministic)
 
     def reasons_against(
         self, program: VertexProgram, graph: Graph, facts: RunFacts, rank_on_host: int
@@ -52,7 +61,7 @@ class GpuSpec(EngineSpec):
         """Edges and the program first; then the machine, which loads CUDA's libraries; then memory and the compiler."""
         known: dict[str, Any] = {
             "num_edges": facts.num_edges // facts.num_ranks,
-            "obstacle": self.obstacle(program, facts),
+            "obstacle": self.obstacle(program, facts) or choice.reason_not_to_resume(program, facts.resumes),
         }
         yield choice.reason_against_gpu(**known)
         yield choice.SLOWER_ON_GPUS if program.reads_neighbors else ""
@@ -135,8 +144,7 @@ class GpuSpec(EngineSpec):
 
     def _memory(self, program: VertexProgram, graph: Graph, rank_on_host: int) -> dict[str, Any]:
         """Compare what a run takes on this rank's GPU with what that has."""
-        from sigps.device.cuda import find_gpu
-        from sigps.engine.gpu import memory_plan
+        from sigps.device.cuda import find_gpu, free_bytes
 
         find_gpu(rank_on_host)
         size = graph.group.size
@@ -149,7 +157,7 @@ class GpuSpec(EngineSpec):
             graph.num_edges,
         )
         needed = sum(self.num_bytes(program, share).values())
-        return {"needed_bytes": needed, "free_bytes": memory_plan.free_bytes()}
+        return {"needed_bytes": needed, "free_bytes": free_bytes()}
 
     def _why_not_compiled(
         self, program: VertexProgram, graph: Graph, facts: RunFacts, rank_on_host: int

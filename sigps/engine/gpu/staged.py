@@ -20,7 +20,8 @@ from sigps.engine.gpu.engine import GpuEngine
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
 from sigps.engine.superstep import run_supersteps
-from sigps.kernels.cuda.lease import ACTIVE, CONTROL, FRONTIER_BITS
+from sigps.kernels.cpu.arguments import ACTIVE
+from sigps.kernels.cuda.lease import CONTROL, FRONTIER_BITS
 
 __all__ = ["GpuStagedEngine"]
 
@@ -118,7 +119,7 @@ class GpuStagedEngine(GpuEngine):
         memory.set_next(
             superstep,
             self._sender_edges,
-            self._variant.push_gain,
+            self._variant.pull_gain,
             has_retired=True,
             has_active=self._num_active() > 0,
         )

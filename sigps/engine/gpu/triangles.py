@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.device.cuda import Gpu, Kernel, Module
+from sigps.device.cuda import Gpu, Kernel, Module, check_fits
 from sigps.engine.gpu.graph import GpuGraph
-from sigps.engine.gpu.memory_plan import check_fits
 from sigps.engine.gpu.simple_rows import Counting, SimpleRows, bytes_while_counted, cut, numbered, simple_rows
 from sigps.errors import DeviceError
+from sigps.kernels.cuda.abi import structure
 from sigps.kernels.cuda.lease import EDGES
-from sigps.kernels.cuda.triangles import SIMPLE_ROWS
 
 __all__ = ["Around", "count_around", "count_share"]
 
@@ -166,7 +165,7 @@ def _links(
     vertices, parts = (cupy.ascontiguousarray(a[share::num_shares]) for a in (tasks.vertices, tasks.parts))
     links = cupy.zeros(n, dtype=cupy.uint64)
     next_task = cupy.zeros(1, dtype=cupy.uint32)
-    graph = np.zeros((), dtype=SIMPLE_ROWS)
+    graph = np.zeros((), dtype=structure("SimpleRows").dtype)
     for name in ("offsets", "ends", "num_lower"):
         graph[name] = getattr(rows, name).data.ptr
     graph["num_vertices"] = n

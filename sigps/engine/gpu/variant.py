@@ -88,7 +88,7 @@ class Variant:
         return int(self.compiled.defines["SIGPS_RECORD_BYTES"])
 
     @property
-    def push_gain(self) -> int:
+    def pull_gain(self) -> int:
         stops_early = self.compiled.defines["SIGPS_EARLY_EXIT"] == "1"
         return GPU_PULL_GAIN_EARLY if stops_early else GPU_PULL_GAIN
 

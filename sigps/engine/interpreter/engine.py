@@ -9,7 +9,9 @@ from __future__ import annotations
 import copy
 import functools
 import logging
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -26,13 +28,15 @@ from sigps.engine.partition.subgraph import Subgraph, columns_of
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
 from sigps.engine.superstep import run_supersteps
-from sigps.errors import DeviceError, ExchangeError
+from sigps.errors import ComputeError, DeviceError
 from sigps.kernels.cpu.arguments import ACTIVE, HALTED, RETIRED
 from sigps.model.vertex import Edge, Field, Vertex
 
 __all__ = ["InterpretedEngine"]
 
 log = logging.getLogger(__name__)
+
+_PACKAGE = str(Path(__file__).parents[2])
 
 
 def _counts_messages(program: Vertex) -> bool:
@@ -47,7 +51,7 @@ def _counts_messages(program: Vertex) -> bool:
 
 
 class InterpretedEngine:
-    """A vertex program on one partition, interpreted. The verbs are those of `in_memory.Engine`.
+    """A vertex program on one partition, interpreted. The verbs are those of `engine.contract.Engine`.
 
     Args:
         program: The user's program with its parameters, vertex ids among them as compute() sees them.
@@ -266,6 +270,8 @@ class InterpretedEngine:
             vertex.compute(messages)
             for name, values in self._states.items():
                 values[lid] = getattr(vertex, name)
+        except ArithmeticError as error:
+            raise _compute_error(error, view.id, self.superstep) from error
         except Exception as error:
             error.add_note(f"while computing vertex {view.id} in superstep {self.superstep}")
             raise
@@ -317,25 +323,21 @@ class InterpretedEngine:
     def _as_arrays(self, messages: Sequence[Sequence[Any]]) -> tuple[NDArray[Any], ...]:
         fields = self._program.declaration.message
         parts = list(zip(*messages, strict=True)) if messages else [()] * len(fields)
-        return tuple(self._as_array(p, f) for p, f in zip(parts, fields, strict=True))
-
-    def _as_array(self, values: Sequence[Any], field: Field) -> NDArray[Any]:
-        dtype = field.dtype(self._precision)
-        try:
-            return np.array(values, dtype=dtype)
-        except OverflowError:
-            bounds = np.iinfo(dtype)
-            wrong = next(v for v in values if not bounds.min <= v <= bounds.max)
-            raise ExchangeError(
-                f"the message {wrong} does not fit into {dtype} ({bounds.min} to {bounds.max}), and compiled "
-                "code would wrap it around. Declare a wider message type, or a float",
-                rank=self._exchange.rank,
-                superstep=self.superstep,
-            ) from None
+        return tuple(np.array(p, f.dtype(self._precision)) for p, f in zip(parts, fields, strict=True))
 
 
 class _Float(float):
     """A float that sum() adds one after another: newer Pythons add exact floats with compensation."""
+
+
+def _compute_error(error: ArithmeticError, vertex_id: int, superstep: int) -> ComputeError:
+    """Return what compiled code raises where arithmetic has no result, at the user's line."""
+    frames = traceback.extract_tb(error.__traceback__)
+    users = [f for f in frames if not f.filename.startswith(_PACKAGE)] or frames
+    line = users[-1].lineno or 0
+    return ComputeError(
+        str(error), who=f"vertex {vertex_id}", superstep=superstep, file=users[-1].filename, line=line
+    )
 
 
 def _as_message(program: Vertex, values: Any) -> Any:
@@ -386,7 +388,7 @@ class _EdgeValues:
                 "superstep began. Assign to an edge of self.out_edges"
             )
         field, array = self._values[name]
-        array[index] = field.convert(value)
+        array[index] = field.assigned(value)
 
     def reverse(self, index: int) -> Edge:
         """Return the edge back, found by looking through the target's row."""
@@ -480,6 +482,7 @@ class _View:
 
     def contribute(self, name: str, value: Any) -> None:
         aggregator = next(a for a in self._engine._program.declaration.aggregators if a.name == name)
+        value = aggregator.field.assigned(value)
         so_far = self.contributions.get(name, aggregator.identity)
         self.contributions[name] = aggregator.combine(so_far, value)
 
@@ -499,6 +502,9 @@ class _View:
         )
 
     def _post(self, target: int, by_id: bool, message: Any) -> None:
-        self._outgoing.add(target, self._gid, _as_row(self._engine._program, message), by_id)
+        row, fields = _as_row(self._engine._program, message), self._engine._program.declaration.message
+        for field, value in zip(fields, row, strict=True):
+            field.assigned(value)
+        self._outgoing.add(target, self._gid, row, by_id)
         if self.id in self._engine._trace:
             self.sent.append(message)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -16,15 +17,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
 from sigps.graph.arrays import GraphArrays
-from sigps.graph.building.edges import EdgeBuffer, EdgeChunk, KeyForm, TextChunk
+from sigps.graph.building.edges import EdgeBuffer, EdgeChunk, KeyForm, TextChunk, mirror
 from sigps.graph.building.numbering import Numbering, Segment, Share, encode, number, translated
-from sigps.graph.building.rows import Duplicates, Rows, SelfLoops, sort_edges
+from sigps.graph.building.rows import Duplicates, Rows, SelfLoops, rows_as_chunks, sort_edges
 from sigps.graph.building.spread import balance_rows, send_to_rows
 from sigps.graph.report import LoadReport
 from sigps.graph.user_arrays import as_column, as_ids
 from sigps.group import Group, raise_together
 
-__all__ = ["build"]
+__all__ = ["both_ways", "build", "undirected"]
 
 
 def build(
@@ -66,6 +67,23 @@ def build(
     report.duplicates_policy, report.self_loops_policy = duplicates, self_loops
     _write_report(graph, rows, given, num_loops, started)
     return graph
+
+
+def undirected(graph: GraphArrays) -> GraphArrays:
+    """See `Graph.undirected`."""
+    return _rebuilt(graph, rows_as_chunks(graph), directed=False)
+
+
+def both_ways(graph: GraphArrays) -> GraphArrays:
+    """See `Graph.both_ways`."""
+    if taken := graph.columns.keys() & {"leads_out", "leads_in"}:
+        raise GraphError(
+            f"the edges have a column {min(taken)!r} already, and both_ways() adds one; rename it"
+        )
+    if graph.directed:
+        return _rebuilt(graph, map(_with_reverse, rows_as_chunks(graph)), directed=True)
+    leads = np.ones(graph.targets.size, dtype=np.bool_)
+    return replace(graph, columns={**graph.columns, "leads_out": leads, "leads_in": leads}, by_target=None)
 
 
 _ID_KEYS = KeyForm.of(2**32 - 1, (0, 2**32 - 1))
@@ -252,3 +270,20 @@ def _smallest_id(graph: GraphArrays) -> int | None:
     if not graph.num_vertices or graph.ids.kind == "strings":
         return None
     return int(graph.ids.to_oids(np.zeros(1, dtype=np.int64))[0])
+
+
+def _with_reverse(chunk: EdgeChunk) -> EdgeChunk:
+    """Return each edge followed by its reverse, a self-loop once, with the columns `leads_out` and `leads_in`."""
+    places = np.arange(chunk.sources.size)
+    both = mirror(EdgeChunk(chunk.sources, chunk.targets, {**chunk.columns, "": places}))
+    is_first = np.diff(both.columns.pop(""), prepend=-1) > 0
+    both.columns |= {"leads_out": is_first, "leads_in": ~is_first | (both.sources == both.targets)}
+    return both
+
+
+def _rebuilt(graph: GraphArrays, chunks: Iterable[EdgeChunk], *, directed: bool) -> GraphArrays:
+    """Return the graph of the same vertices, with their ids, and of edges in gids. Collective."""
+    built = build(
+        chunks, directed=directed, group=graph.group, ids="identity", num_vertices=graph.num_vertices
+    )
+    return replace(built, ids=graph.ids, report=graph.report)

@@ -57,14 +57,9 @@ def own_share(values: NDArray[Any], group: Group) -> NDArray[Any]:
 def edge_chunks(
     sources: ArrayLike, targets: ArrayLike, columns: dict[str, Any], group: Group, local: bool = False
 ) -> Iterator[EdgeChunk]:
-    """Yield this rank's share of arrays in chunks, so that temporary arrays are small.
+    """Yield this rank's share of arrays, [edges] each, in chunks, so that temporary arrays are small.
 
-    Args:
-        sources: [edges] ids.
-        targets: [edges] ids.
-        columns: [edges] each.
-        group: The ranks.
-        local: Whether every rank gives different edges; otherwise all give the same, and a share is a slice.
+    With `local` every rank gives different edges; otherwise all give the same, and a share is a slice.
     """
     names = ["sources", "targets", *columns]
     arrays = [as_ids(sources, "sources"), as_ids(targets, "targets")]
@@ -113,7 +108,6 @@ class KeyForm:
         return np.dtype(np.uint32 if self.target_bits == 32 else np.uint64)
 
     def pack(self, sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.uint64]:
-        """Return the keys of edges."""
         keys = sources.astype(np.uint64)
         keys -= np.uint64(self.first_row)
         keys <<= np.uint64(self.target_bits)
@@ -125,7 +119,6 @@ class KeyForm:
         return (keys >> np.uint64(self.target_bits)).view(np.int64)
 
     def targets(self, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Return the keys' targets."""
         return keys & np.uint64((1 << self.target_bits) - 1)
 
 
@@ -142,7 +135,6 @@ class EdgeBuffer:
 
     @property
     def size(self) -> int:
-        """Edges in the buffer."""
         return self.keys.size
 
     @property

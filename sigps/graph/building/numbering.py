@@ -122,10 +122,8 @@ def translated(
 def number(share: Share, num_vertices: int | None, group: Group) -> Numbering:
     """Number the ids of all ranks, by a method that their kind and range determine. Collective.
 
-    Args:
-        share: This rank's edges and named vertices; its keys may be changed to positions in tables.
-        num_vertices: The ids are 0..num_vertices - 1; None if they are those that occur.
-        group: All ranks.
+    Keys of the share may be changed to positions in tables. The ids are 0..num_vertices - 1; if `num_vertices` is
+    None, those that occur.
     """
     tables = [segment.table for segment in share.segments if segment.table is not None]
     tables += [share.named] if share.named.size else []

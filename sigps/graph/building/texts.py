@@ -41,17 +41,14 @@ class Texts:
 
     @classmethod
     def of_bytes(cls, texts: list[bytes]) -> Texts:
-        """Return the texts of a list."""
         ends = itertools.accumulate(map(len, texts), initial=0)
         return cls(np.frombuffer(b"".join(texts), np.uint8), np.fromiter(ends, np.int64, len(texts) + 1))
 
     @property
     def size(self) -> int:
-        """The number of texts."""
         return self.offsets.size - 1
 
     def as_bytes(self) -> list[bytes]:
-        """Return the texts as a list."""
         first, last = int(self.offsets[0]), int(self.offsets[-1])
         data = self.data[first:last].tobytes()
         return [data[a:b] for a, b in itertools.pairwise((self.offsets - first).tolist())]
@@ -82,7 +79,6 @@ class TextTable:
     """Numbers distinct texts 0, 1, ... in the order of their first occurrence."""
 
     def __init__(self) -> None:
-        """Make an empty table."""
         self._table: ListedTexts | HashedTexts = ListedTexts()
         self._num_given = 0
 
@@ -104,17 +100,14 @@ class ListedTexts:
     """A dict as table; the reference for tests of `HashedTexts`."""
 
     def __init__(self) -> None:
-        """Make an empty table."""
         self._codes: dict[bytes, int] = {}
 
     def codes(self, texts: Texts) -> NDArray[np.uint32]:
-        """See `TextTable.codes`."""
         known = self._codes
         found = (known.setdefault(text, len(known)) for text in texts.as_bytes())
         return np.fromiter(found, np.uint32, texts.size)
 
     def distinct(self) -> Texts:
-        """See `TextTable.distinct`."""
         return Texts.of_bytes(list(self._codes))
 
 
@@ -122,14 +115,12 @@ class HashedTexts:
     """A compiled hash table, with the distinct texts' bytes end to end."""
 
     def __init__(self) -> None:
-        """Make an empty table."""
         self._count = 0
         self._data = np.empty(0, np.uint8)
         self._ends = np.zeros(1, np.int64)
         self._slots = np.zeros(1 << 10, np.uint64)
 
     def codes(self, texts: Texts) -> NDArray[np.uint32]:
-        """See `TextTable.codes`."""
         from sigps.graph.building import text_kernel
 
         num_bytes = int(texts.offsets[-1] - texts.offsets[0])
@@ -142,7 +133,6 @@ class HashedTexts:
         return codes
 
     def distinct(self) -> Texts:
-        """See `TextTable.distinct`."""
         self._slots = np.zeros(0, np.uint64)
         return Texts(self._data[: self._ends[self._count]], self._ends[: self._count + 1])
 

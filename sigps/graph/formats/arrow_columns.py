@@ -19,13 +19,9 @@ __all__ = ["edge_chunk", "numbers_of", "one_array", "strings_of"]
 
 
 def edge_chunk(batch: Any, names: dict[str, str], options: LoadOptions, what: str) -> EdgeChunk:
-    """Return a record batch's edges.
+    """Return the edges of a pyarrow RecordBatch or Table.
 
-    Args:
-        batch: A pyarrow RecordBatch or Table.
-        names: The batch's column for `"source"`, `"target"` and each edge column.
-        options: The options of `load`, of which `ids` is used.
-        what: The name of the table in errors.
+    `names` gives its column for `"source"`, `"target"` and each edge column; of `options`, `ids` is used.
 
     Raises:
         GraphError: If a value is missing, or is no id or no finite number.

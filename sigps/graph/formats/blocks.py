@@ -10,13 +10,14 @@ from __future__ import annotations
 import bz2
 import difflib
 import gzip
+import io
 import lzma
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from sigps.errors import GraphError
 from sigps.group import Group
@@ -174,7 +175,7 @@ class TextFile:
                 import pyarrow
 
                 inner = pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, mode="r"), "zstd")
-                yield cast(BinaryIO, _LineReader(inner)), raw
+                yield io.BufferedReader(inner), raw
                 return
             opener: Any = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}.get(self.compression)
             if opener is None:
@@ -253,20 +254,6 @@ def import_optional(module: str, purpose: str) -> None:
 
 _MAGIC = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ\0", ".zst": b"\x28\xb5\x2f\xfd", ".bz2": b"BZh"}
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-
-class _LineReader:
-    """Iterates over the lines of a stream that has no method for that."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def read(self, num_bytes: int) -> bytes:
-        return cast(bytes, self._stream.read(num_bytes))
-
-    def __iter__(self) -> Iterator[bytes]:
-        for text in _whole_lines(cast(BinaryIO, self), 1 << 16, None):
-            yield from text.splitlines(keepends=True)
 
 
 def _skip(stream: BinaryIO, num_bytes: int) -> None:

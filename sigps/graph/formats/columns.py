@@ -86,11 +86,7 @@ def value_columns(
 
     Weights are float64 unless a type is given; other columns are int64 if they are whole in the first rows.
 
-    Args:
-        options: The options of `load`.
-        names: The file's column names, empty strings without a header.
-        rows: The first rows' fields.
-        where: The name of the file in errors.
+    `names` are the file's column names, empty without a header, and `rows` the first rows' fields.
 
     Raises:
         GraphError: If there is no such column or type.

@@ -16,13 +16,7 @@ from pathlib import Path
 
 from sigps.errors import GraphError
 from sigps.graph.formats.blocks import TextFile
-from sigps.graph.formats.edge_input import (
-    EdgeInput,
-    LoadOptions,
-    own_ids,
-    promise_edges,
-    wants_weights,
-)
+from sigps.graph.formats.edge_input import EdgeInput, LoadOptions, own_ids, promise_edges, wants_weights
 from sigps.graph.formats.text_table import Column, Layout, read_edges
 from sigps.group import Group
 

@@ -14,14 +14,7 @@ from sigps.errors import GraphError
 from sigps.graph.building.edges import EdgeChunk, TextChunk
 from sigps.group import Group, own_range
 
-__all__ = [
-    "ColumnRef",
-    "EdgeInput",
-    "LoadOptions",
-    "own_ids",
-    "promise_edges",
-    "wants_weights",
-]
+__all__ = ["ColumnRef", "EdgeInput", "LoadOptions", "own_ids", "promise_edges", "wants_weights"]
 
 ColumnRef = int | str | tuple[int | str, str]
 """A column by position from 0 or by name; with a type, as in `(2, "int64")`."""
@@ -82,11 +75,6 @@ def own_ids(num_vertices: int, group: Group, base: int = 1) -> NDArray[Any]:
 def wants_weights(options: LoadOptions, has_weights: bool, what: str) -> bool:
     """Return whether to read the weights of a format whose files declare whether they have weights.
 
-    Args:
-        options: The options of `load`.
-        has_weights: Whether the file has weights.
-        what: The file and its kind in errors.
-
     Raises:
         GraphError: If weights are requested and there are none, or are requested by column.
     """
@@ -102,13 +90,9 @@ def wants_weights(options: LoadOptions, has_weights: bool, what: str) -> bool:
 
 
 def promise_edges(result: EdgeInput, path: Path, promised: int, what: str) -> None:
-    """Set the `check` of `result`: all ranks together must read as many edges as the header says.
+    """Set the `check` of `result`: `num_read` of all ranks together must be what the header promises.
 
-    Args:
-        result: The edges, of which `num_read` is compared.
-        path: The file.
-        promised: The number of edges in the header.
-        what: Their name in the header, such as `"arcs"`.
+    `what` is the name of edges in the header, such as `"arcs"`.
     """
 
     def check(group: Group) -> None:

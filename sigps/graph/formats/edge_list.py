@@ -30,11 +30,7 @@ __all__ = ["read_edge_list", "write_edge_list"]
 def read_edge_list(path: Path, options: LoadOptions, group: Group, *, format: str = "snap") -> EdgeInput:
     """Read the first rows of an edge list; iterating over `chunks` reads the edges.
 
-    Args:
-        path: The file, compressed or not.
-        options: The options of `load`.
-        group: The ranks that share the file.
-        format: `"snap"`, `"csv"` or `"tsv"`, for the report; a tsv may have blanks inside fields.
+    `format` is `"snap"`, `"csv"` or `"tsv"`, for the report; a tsv may have blanks inside fields.
 
     Raises:
         GraphError: If there are no rows, or the rows lack a requested column.
@@ -134,7 +130,6 @@ class _Table:
         return cls(str(source.path), delimiter, names, rows[1:], sample.lines[1][0], sample.num_skipped + 1)
 
     def id_column(self, end: str, place: int | str | None, ids: str | None) -> Column:
-        """Return the column of source or target ids."""
         if self.num_fields < 2:
             raise GraphError(
                 f"{self.path}: the first row {self.rows[0]} has one field, but an edge needs two ends. "

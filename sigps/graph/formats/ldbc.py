@@ -29,10 +29,7 @@ __all__ = ["is_ldbc", "ldbc_files", "read_ldbc"]
 def read_ldbc(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
     """Read the vertex file of a Graphalytics graph; iterating over `chunks` reads the edges.
 
-    Args:
-        path: The `.v`, `.e` or `.properties` file, or the common beginning of their names.
-        options: The options of `load`.
-        group: The ranks that share the files.
+    `path` is the `.v`, `.e` or `.properties` file, or the common beginning of their names.
 
     Raises:
         GraphError: If a file is missing or wrong, or neither it nor the caller says whether edges have a direction.

@@ -109,7 +109,6 @@ class _Reader:
         self._num_lines = 0
 
     def chunks(self, source: TextFile, group: Group) -> Iterator[EdgeChunk]:
-        """Yield this rank's edges."""
         if self._head.start is None:
             return
         blocks = source.blocks(group, start=self._head.start, every=True)

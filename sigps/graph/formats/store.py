@@ -95,10 +95,6 @@ class _Slice:
     first: int
     count: int
 
-    @property
-    def num_bytes(self) -> int:
-        return self.count * self.values.dtype.itemsize
-
     def write(self, folder: Path) -> list[list[int]]:
         """Write the slice into the file and return a checksum for each piece: first byte, bytes, CRC."""
         raw = np.ascontiguousarray(self.values).view(np.uint8).data if self.values.size else b""
@@ -145,7 +141,7 @@ def _prepare(folder: Path, scratch: Path, parts: list[_Slice]) -> None:
     scratch.mkdir()
     for part in parts:
         with open(scratch / f"{part.name}.bin", "wb") as file:
-            file.truncate(part.num_bytes)
+            file.truncate(part.count * part.values.dtype.itemsize)
 
 
 def _header(graph: GraphArrays, parts: list[_Slice], pieces: list[dict[str, Any]]) -> dict[str, Any]:

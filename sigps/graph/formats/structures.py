@@ -87,17 +87,7 @@ def read_arrow_table(
     local: bool,
     group: Group,
 ) -> EdgeInput:
-    """Return the edges of a table of record batches; see `Graph.from_arrow`.
-
-    Args:
-        data: The table.
-        ends: The columns of `"source"` and `"target"` ids, by position or name.
-        weight: As in `Graph.from_arrow`, like all below.
-        columns: Further edge columns: name to column.
-        directed: Whether edges have a direction.
-        local: Whether every rank gives different edges.
-        group: The ranks.
-    """
+    """Return the edges of a table of record batches; see `Graph.from_arrow`."""
     import_optional("pyarrow", "from_arrow")
     reader = _reader(data)
     wanted = dict(ends) if weight is None else {**ends, "weight": weight}

@@ -29,17 +29,7 @@ from sigps.graph.formats.blocks import Block, TextFile, import_optional
 from sigps.graph.formats.edge_input import EdgeInput
 from sigps.group import Group
 
-__all__ = [
-    "WHITESPACE",
-    "Column",
-    "Layout",
-    "ParsedRows",
-    "clean",
-    "in_order",
-    "read_edges",
-    "read_rows",
-    "split_line",
-]
+__all__ = ["WHITESPACE", "Column", "Layout", "clean", "in_order", "read_edges", "read_rows", "split_line"]
 
 WHITESPACE = "whitespace"
 """The delimiter of fields separated by any run of spaces and tabs."""
@@ -101,7 +91,6 @@ class ParsedRows:
 
     Attributes:
         columns: [num_rows] each, by the names of the layout; `Texts` where the type is `"string"`.
-        num_rows: The number of rows.
         num_skipped: Comments and blank lines.
     """
 
@@ -113,11 +102,7 @@ class ParsedRows:
 def read_rows(source: TextFile, layout: Layout, group: Group, *, start: int = 0) -> Iterator[ParsedRows]:
     """Yield this rank's rows, block by block in the file's order; parses on several threads.
 
-    Args:
-        source: The file.
-        layout: How its lines are parsed.
-        group: The ranks that share it.
-        start: The position of the first row, in bytes of the decompressed file.
+    The first row begins at byte `start` of the decompressed file.
 
     Raises:
         GraphError: If the file is damaged or a row is wrong; names the line.
@@ -278,7 +263,7 @@ class _Parser:
 
         columns = self._layout.columns
         try:
-            table = self._read(text, options) if text else None
+            table = read_csv(text, self._names, options, self._convert) if text else None
         except pyarrow.ArrowInvalid:
             return None
         arrays = {name: self._array(table, column) for name, column in columns.items()}
@@ -291,9 +276,6 @@ class _Parser:
 
             return arrow_csv.ParseOptions(delimiter="\t", quote_char=False)
         return self._cleaned
-
-    def _read(self, text: bytes, options: Any) -> Any:
-        return read_csv(text, self._names, options, self._convert)
 
     def _array(self, table: Any, column: Column) -> NDArray[Any] | Texts:
         if table is None:

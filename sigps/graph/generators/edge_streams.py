@@ -45,7 +45,6 @@ class EdgeStream:
         num_vertices: Vertices; their ids are 0 .. num_vertices - 1.
         num_edges: Edges drawn, before duplicates or self-loops are dropped; an undirected edge counts once.
         draw: Returns the sources and targets of the edges [begin, end). Pure, and thread-safe.
-        directed: Whether edges have a direction.
         duplicates: "drop" if all but one of parallel edges are to be dropped.
         self_loops: "drop" if self-loops are to be dropped.
         weights: "random": each edge weighs a whole number in 1 .. 255, equal in both directions.
@@ -111,7 +110,26 @@ def rmat(
     self_loops: Duplicates = "drop",
     weights: Weights = None,
 ) -> EdgeStream:
-    """Return the edges of `sigps.graph.generators.generate.rmat`."""
+    """Draw a recursive-matrix (Kronecker) graph: skewed degrees, small diameter.
+
+    Each edge chooses, on each of `scale` levels, one quadrant of a 2 x 2 matrix with the probabilities a, b, c and
+    1 - a - b - c. Many vertices are isolated. O(edges * scale).
+
+    Args:
+        scale: The graph has 2**scale vertices, up to 40.
+        edge_factor: Edges drawn a vertex.
+        seed: The seed of the edges.
+        a: Share of edges from the first half of the ids to the first half.
+        b: Share from the first half to the second.
+        c: Share from the second half to the first.
+        permute: Whether to permute the ids at random; otherwise small ids have high degrees.
+        directed: Whether edges have a direction.
+        duplicates: "drop" keeps one of parallel edges, "keep" all.
+        self_loops: "drop" or "keep".
+        weights: None, or "random" for whole numbers in 1 .. 255.
+
+    Paper: Chakrabarti, Zhan, Faloutsos: R-MAT: A Recursive Model for Graph Mining. SDM 2004.
+    """
     check = _Check("rmat")
     scale = check.whole("scale", scale, 0, 40)
     edge_factor = check.whole("edge_factor", edge_factor, 0, 1 << 17)
@@ -176,7 +194,18 @@ def erdos_renyi(
     directed: bool = False,
     weights: Weights = None,
 ) -> EdgeStream:
-    """Return the edges of `sigps.graph.generators.generate.erdos_renyi`."""
+    """Draw a uniformly random simple graph, by its number of edges or by their probability.
+
+    O(edges). There are no self-loops and no parallel edges.
+
+    Args:
+        n: Vertices.
+        m: Edges; all sets of m pairs are equally likely, up to the quality of the permutation.
+        p: Probability of each pair, instead of m.
+        seed: The seed of the edges.
+        directed: Whether edges have a direction.
+        weights: None, or "random" for whole numbers in 1 .. 255.
+    """
     check = _Check("erdos_renyi")
     n = check.whole("n", n, 0, 1 << 31)
     seed = check.seed_and_weights(seed, weights)
@@ -199,7 +228,21 @@ def erdos_renyi(
 
 
 def watts_strogatz(n: int, k: int, p: float, seed: int = 1, weights: Weights = None) -> EdgeStream:
-    """Return the edges of `sigps.graph.generators.generate.watts_strogatz`."""
+    """Draw a small world: a ring whose edges are moved to far ends with probability p.
+
+    The graph has exactly n * k / 2 undirected edges and no parallel ones: a moved edge keeps one end, and its other
+    end becomes a vertex that is no neighbour on the ring, a different one for each moved edge of a vertex. If a
+    vertex has fewer such vertices ahead than edges (k about n / 2 and above), some edges are not moved.
+
+    Args:
+        n: Vertices.
+        k: Neighbours of each vertex on the ring, even.
+        p: Probability that an edge moves.
+        seed: The seed of the edges.
+        weights: None, or "random" for whole numbers in 1 .. 255.
+
+    Paper: Watts, Strogatz: Collective dynamics of "small-world" networks. Nature 393, 1998.
+    """
     check = _Check("watts_strogatz")
     n = check.whole("n", n, 0, 1 << 32)
     k = check.whole("k", k, 0, min(max(n - 1, 0), 1 << 24))
@@ -228,7 +271,15 @@ def watts_strogatz(n: int, k: int, p: float, seed: int = 1, weights: Weights = N
 def grid(
     rows: int, columns: int, weights: Weights = None, diagonals: bool = False, seed: int = 1
 ) -> EdgeStream:
-    """Return the edges of `sigps.graph.generators.generate.grid`."""
+    """Draw a grid; with random weights it resembles a road network: small degrees, large diameter.
+
+    Args:
+        rows: Rows of vertices.
+        columns: Vertices a row; vertex (i, j) has the id i * columns + j.
+        weights: None, or "random" for whole numbers in 1 .. 255.
+        diagonals: Whether to join diagonal neighbours too: 8 neighbours instead of 4.
+        seed: The seed of the weights.
+    """
     check = _Check("grid")
     rows = check.whole("rows", rows, 0, 1 << 32)
     columns = check.whole("columns", columns, 0, 1 << 32)
@@ -259,7 +310,7 @@ def grid(
 
 
 def path(n: int, weights: Weights = None, seed: int = 1) -> EdgeStream:
-    """Return the edges of `sigps.graph.generators.generate.path`."""
+    """Draw the undirected path 0 - 1 - ... - (n - 1)."""
     check = _Check("path")
     n = check.whole("n", n, 0, 1 << 40)
     seed = check.seed_and_weights(seed, weights)
@@ -271,7 +322,7 @@ def path(n: int, weights: Weights = None, seed: int = 1) -> EdgeStream:
 
 
 def star(n: int, weights: Weights = None, seed: int = 1) -> EdgeStream:
-    """Return the edges of `sigps.graph.generators.generate.star`."""
+    """Draw an undirected star of n vertices: 0 joined to each of 1 .. n - 1."""
     check = _Check("star")
     n = check.whole("n", n, 0, 1 << 40)
     seed = check.seed_and_weights(seed, weights)
@@ -283,7 +334,7 @@ def star(n: int, weights: Weights = None, seed: int = 1) -> EdgeStream:
 
 
 def complete(n: int, weights: Weights = None, seed: int = 1) -> EdgeStream:
-    """Return the edges of `sigps.graph.generators.generate.complete`."""
+    """Draw the undirected graph that joins all pairs of n vertices."""
     check = _Check("complete")
     n = check.whole("n", n, 0, 1 << 31)
     seed = check.seed_and_weights(seed, weights)

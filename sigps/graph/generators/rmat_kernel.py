@@ -6,9 +6,10 @@ lock, so several threads draw chunks at once.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from sigps.graph.building.counting_sort import compiled
 
 __all__ = ["draw"]
 
@@ -18,7 +19,8 @@ _MULTIPLIER_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
 
 
-def draw_edges(
+@compiled
+def draw(
     begin: np.uint64,
     key: np.uint64,
     scale: int,
@@ -52,14 +54,16 @@ def draw_edges(
         targets[i] = _permute(target, scale, round_keys)
 
 
-def mix(word: np.uint64) -> np.uint64:
+@compiled
+def _mix(word: np.uint64) -> np.uint64:
     """Scramble a word: `random_bits.splitmix64`."""
     word = (word ^ (word >> np.uint64(30))) * _MULTIPLIER_1
     word = (word ^ (word >> np.uint64(27))) * _MULTIPLIER_2
     return word ^ (word >> np.uint64(31))
 
 
-def permute_word(word: np.uint64, num_bits: int, round_keys: NDArray[np.uint64]) -> np.uint64:
+@compiled
+def _permute(word: np.uint64, num_bits: int, round_keys: NDArray[np.uint64]) -> np.uint64:
     """Permute words of `num_bits` bits: `random_bits.permute` with the size 2**num_bits."""
     shift = np.uint64(num_bits // 2)
     low_mask = (_ONE << shift) - _ONE
@@ -71,8 +75,3 @@ def permute_word(word: np.uint64, num_bits: int, round_keys: NDArray[np.uint64])
         else:
             low ^= _mix(high + round_keys[number]) & low_mask
     return (high << shift) | low
-
-
-_mix = numba.njit(cache=True)(mix)
-_permute = numba.njit(cache=True)(permute_word)
-draw = numba.njit("(u8, u8, i8, u8[::1], u8[::1], i8[::1], i8[::1])", cache=True, nogil=True)(draw_edges)

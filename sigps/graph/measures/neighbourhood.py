@@ -7,26 +7,18 @@ They are those of the simple graph: self-loops, and all but one of parallel edge
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sigps.graph.graph import Graph
 
-__all__ = ["CountShare", "Neighbourhoods", "ThreadPool", "count_on_threads", "neighbourhoods"]
+__all__ = ["CountShare", "Neighbourhoods", "count_on_threads", "neighbourhoods"]
 
 _RANGES_OF_THREAD = 32
-
-
-class ThreadPool(Protocol):
-    """The interface of a thread pool that `count_on_threads` uses."""
-
-    count: int
-
-    def map(self, function: Callable[..., Any], tasks: Sequence[Any]) -> list[Any]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,32 +34,14 @@ class Neighbourhoods:
     neighbor_links: NDArray[np.int64]
 
 
-class CountShare(Protocol):
-    """Counts one of `num_shares` shares of the links; the links of all shares add up to those of the graph.
-
-    Takes the offsets and targets of all rows; returns by gid each vertex's number of neighbours, and its links that
-    are in the share.
-    """
-
-    def __call__(
-        self,
-        offsets: NDArray[np.uint64],
-        targets: NDArray[Any],
-        *,
-        directed: bool,
-        share: int,
-        num_shares: int,
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+CountShare = Callable[..., tuple[NDArray[np.int64], NDArray[np.int64]]]
+"""Counts a share of the links, as `count_on_threads` does; those of all shares add up to the links of the graph."""
 
 
 def neighbourhoods(graph: Graph, count: CountShare) -> Neighbourhoods:
     """Return the measures of a graph's vertices. Collective; computed once a graph.
 
-    Every rank holds all edges while it counts its share of the triangles.
-
-    Args:
-        graph: The graph.
-        count: The function that counts a share; the same on all ranks.
+    Every rank holds all edges while it counts its share of the triangles, by the same function `count`.
     """
     group = graph.group
 
@@ -81,7 +55,7 @@ def neighbourhoods(graph: Graph, count: CountShare) -> Neighbourhoods:
 
 
 def count_on_threads(
-    threads: ThreadPool,
+    threads: Any,
     offsets: NDArray[np.uint64],
     targets: NDArray[Any],
     *,
@@ -89,9 +63,13 @@ def count_on_threads(
     share: int,
     num_shares: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Count a share on CPU cores; a `CountShare` once `threads` is bound.
+    """Count one of `num_shares` shares on CPU cores; a `CountShare` once `threads` is bound.
 
     For each edge from a lower to a higher degree, the edges on to still higher degrees are read: O(m sqrt(m)).
+    `threads` is a `sigps.device.cpu.Threads`.
+
+    Returns:
+        By gid each vertex's number of neighbours, and its links that are in the share.
     """
     from sigps.graph.measures import triangle_kernel
 

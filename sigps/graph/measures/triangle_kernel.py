@@ -7,23 +7,16 @@ rows of two neighbours are intersected by marks, an array of each thread.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "cost_of_rows",
-    "cost_of_rows_plain",
-    "links_among_neighbours",
-    "links_among_neighbours_plain",
-    "oriented",
-    "oriented_plain",
-    "triangles",
-    "triangles_plain",
-]
+from sigps.graph.building.counting_sort import compiled
+
+__all__ = ["cost_of_rows", "links_among_neighbours", "oriented", "triangles"]
 
 
-def oriented_plain(
+@compiled
+def oriented(
     offsets: NDArray[np.uint64], targets: NDArray[np.uint32], rank: NDArray[np.uint32], directed: bool
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint8], NDArray[np.int64]]:
     """Return the simple graph of a multigraph, each edge in the row of its end of lower rank.
@@ -80,7 +73,8 @@ def oriented_plain(
     return rows, ends[:kept].copy(), ways[:kept].copy(), num_neighbors
 
 
-def cost_of_rows_plain(rows: NDArray[np.uint64], ends: NDArray[np.uint32]) -> NDArray[np.int64]:
+@compiled
+def cost_of_rows(rows: NDArray[np.uint64], ends: NDArray[np.uint32]) -> NDArray[np.int64]:
     """Return how many marks are read for the rows before each one, [n + 1]."""
     cost = np.zeros(rows.size, dtype=np.int64)
     for u in range(rows.size - 1):
@@ -92,7 +86,8 @@ def cost_of_rows_plain(rows: NDArray[np.uint64], ends: NDArray[np.uint32]) -> ND
     return cost
 
 
-def links_among_neighbours_plain(
+@compiled
+def links_among_neighbours(
     first: np.uint64,
     last: np.uint64,
     rows: NDArray[np.uint64],
@@ -136,7 +131,8 @@ def links_among_neighbours_plain(
             marks[ends[i]] = 0
 
 
-def triangles_plain(
+@compiled
+def triangles(
     first: np.uint64,
     last: np.uint64,
     rows: NDArray[np.uint64],
@@ -146,13 +142,7 @@ def triangles_plain(
 ) -> None:
     """Count each corner's triangles: half its links if all edges have their reverse. Faster than counting links.
 
-    Args:
-        first: As in `links_among_neighbours`.
-        last: As there.
-        rows: As there.
-        ends: As there.
-        marks: As there.
-        triangles: [n] by rank, added to.
+    The arguments are those of `links_among_neighbours`; `triangles`, [n] by rank, is added to.
     """
     one = np.uint64(1)
     for u in range(first, last):
@@ -174,9 +164,3 @@ def triangles_plain(
         triangles[u] += of_u
         for i in range(begin, end):
             marks[ends[i]] = 0
-
-
-oriented = numba.njit(cache=True, nogil=True)(oriented_plain)
-cost_of_rows = numba.njit(cache=True, nogil=True)(cost_of_rows_plain)
-links_among_neighbours = numba.njit(cache=True, nogil=True)(links_among_neighbours_plain)
-triangles = numba.njit(cache=True, nogil=True)(triangles_plain)

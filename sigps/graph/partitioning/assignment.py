@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +22,7 @@ class Assignment(ABC):
     Attributes:
         num_vertices: Vertices of the graph.
         num_partitions: The number of partitions; they are numbered from 0 and may be empty.
-        kind: The representation: "bounds" (8 bytes a partition), "hashed" (no memory) or "table" (1 to 4 bytes
-            a vertex).
     """
-
-    kind: Literal["bounds", "hashed", "table"]
 
     def __init__(self, num_vertices: int, num_partitions: int) -> None:
         self.num_vertices = num_vertices
@@ -50,13 +45,11 @@ class Assignment(ABC):
 
 
 class Contiguous(Assignment):
-    """Partition p owns the gids bounds[p] .. bounds[p + 1] - 1.
+    """Partition p owns the gids bounds[p] .. bounds[p + 1] - 1. 8 bytes a partition.
 
     Attributes:
         bounds: [num_partitions + 1] ascending, from 0 to num_vertices.
     """
-
-    kind = "bounds"
 
     def __init__(self, bounds: NDArray[np.int64]) -> None:
         super().__init__(int(bounds[-1]), bounds.size - 1)
@@ -71,9 +64,7 @@ class Contiguous(Assignment):
 
 
 class Hashed(Assignment):
-    """Each gid's partition is drawn by its hash, partition p with the probability shares[p]."""
-
-    kind = "hashed"
+    """Each gid's partition is drawn by its hash, partition p with the probability shares[p]. No memory."""
 
     def __init__(self, num_vertices: int, shares: NDArray[np.float64], seed: int) -> None:
         super().__init__(num_vertices, shares.size)
@@ -87,13 +78,11 @@ class Hashed(Assignment):
 
 
 class Table(Assignment):
-    """A table of the partition of each gid.
+    """A table of the partition of each gid. 1 to 4 bytes a vertex.
 
     Attributes:
         owners: [num_vertices] of the smallest unsigned type that holds num_partitions - 1.
     """
-
-    kind = "table"
 
     def __init__(self, owners: NDArray[np.integer], num_partitions: int) -> None:
         super().__init__(owners.size, num_partitions)

@@ -1,19 +1,19 @@
-"""The breadth-first order and the levels of a graph, as plain functions and compiled."""
+"""The breadth-first order and the levels of a graph. Imports Numba: import it inside functions."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["count_levels", "count_levels_plain", "order_by_bfs", "order_by_bfs_plain"]
+from sigps.graph.building.counting_sort import compiled
+
+__all__ = ["count_levels", "order_by_bfs"]
 
 
-def order_by_bfs_plain(
-    offsets: NDArray[np.int64], neighbours: NDArray[np.int64], order: NDArray[np.int64]
-) -> None:
+@compiled
+def order_by_bfs(offsets: NDArray[np.int64], neighbours: NDArray[np.int64], order: NDArray[np.int64]) -> None:
     """Write all vertices, component by component, each in breadth-first order.
 
     A component is searched twice: from its smallest vertex, then from the last vertex of that search.
@@ -46,12 +46,8 @@ def order_by_bfs_plain(
         begin = end
 
 
-order_by_bfs = numba.njit("(i8[::1], i8[::1], i8[::1])", cache=True, nogil=True)(order_by_bfs_plain)
-
-
-def count_levels_plain(
-    offsets: NDArray[np.uint64], targets: NDArray[np.unsignedinteger[Any]], source: int
-) -> int:
+@compiled
+def count_levels(offsets: NDArray[np.uint64], targets: NDArray[np.unsignedinteger[Any]], source: int) -> int:
     """Return the number of levels of a breadth-first search along out-edges, counting the source's.
 
     O(edges) time, 9 bytes a vertex.
@@ -79,6 +75,3 @@ def count_levels_plain(
                     end += 1
         begin = level_end
     return levels
-
-
-count_levels = numba.njit(cache=True, nogil=True)(count_levels_plain)

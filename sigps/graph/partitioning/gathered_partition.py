@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sigps.errors import PartitionError
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning.assignment import Table, cut_by_weight
-from sigps.group import Alone
+from sigps.group import Alone, Group
 
-__all__ = ["partition_by_bfs", "partition_by_metis", "symmetric_adjacency"]
+__all__ = ["join_owners", "partition_by_bfs", "partition_by_metis"]
 
 MAX_ENTRIES = (1 << 31) - 1
 
@@ -28,7 +28,10 @@ def partition_by_bfs(graph: Graph, shares: NDArray[np.float64], seed: int) -> Ta
     """
 
     def divide(offsets: NDArray[np.int64], neighbours: NDArray[np.int64]) -> NDArray[Any]:
-        order = bfs_order(offsets, neighbours)
+        from sigps.graph.partitioning import bfs_kernel
+
+        order = np.empty(offsets.size - 1, dtype=np.int64)
+        bfs_kernel.order_by_bfs(offsets, neighbours, order)
         bounds = cut_by_weight(np.diff(offsets)[order] + 1, shares, Alone())
         owners = np.empty(order.size, dtype=np.int32)
         owners[order] = np.repeat(np.arange(shares.size, dtype=np.int32), np.diff(bounds))
@@ -52,15 +55,6 @@ def partition_by_metis(graph: Graph, shares: NDArray[np.float64], seed: int) -> 
         return _divide_by_metis(offsets, neighbours, shares, seed)
 
     return Table(_divide_on_rank_0(graph, "metis", divide), shares.size)
-
-
-def bfs_order(offsets: NDArray[np.int64], neighbours: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return all vertices, component by component, each in breadth-first order."""
-    from sigps.graph.partitioning import bfs_kernel
-
-    order = np.empty(offsets.size - 1, dtype=np.int64)
-    bfs_kernel.order_by_bfs(offsets, neighbours, order)
-    return order
 
 
 def symmetric_adjacency(
@@ -101,18 +95,28 @@ def _divide_on_rank_0(graph: Graph, method: str, divide: _Divide) -> NDArray[Any
         )
     degrees = _gather_on_rank_0(graph, graph.out_degrees())
     targets = _gather_on_rank_0(graph, graph.targets)
+
+    def owners() -> NDArray[Any]:
+        if graph.group.rank > 0:
+            return np.empty(0, dtype=np.int32)
+        return divide(*symmetric_adjacency(degrees, targets, graph.directed)).astype(np.int32)
+
+    return join_owners(owners, f"the method {method!r}", graph.group)
+
+
+def join_owners(work: Callable[[], NDArray[Any]], what: str, group: Group) -> NDArray[Any]:
+    """Return what `work` returns, joined over the ranks; where it fails on any, raise on all. Collective."""
     owners, problem, cause = np.empty(0, dtype=np.int32), "", None
-    if graph.group.rank == 0:
-        try:
-            owners = divide(*symmetric_adjacency(degrees, targets, graph.directed)).astype(np.int32)
-        except PartitionError as error:
-            problem = str(error)
-        except Exception as error:  # the other ranks wait in the collective below
-            problem, cause = f"the method {method!r} failed: {type(error).__name__}: {error}", error
-    problem = graph.group.broadcast(problem)
+    try:
+        owners = work()
+    except PartitionError as error:
+        problem = str(error)
+    except Exception as error:  # the other ranks wait in the collective below
+        problem, cause = f"{what} failed: {type(error).__name__}: {error}", error
+    problem = next(filter(None, group.all_gather(problem)), "")
     if problem:
         raise PartitionError(problem) from cause
-    return np.concatenate(graph.group.all_gather_array(owners))
+    return np.concatenate(group.all_gather_array(owners))
 
 
 def _gather_on_rank_0(graph: Graph, values: NDArray[Any]) -> NDArray[Any]:

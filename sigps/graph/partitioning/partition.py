@@ -15,17 +15,16 @@ the same edges, it is the degree plus one.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.errors import PartitionError
+from sigps.errors import PartitionError, nearest
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning.assignment import Assignment, Contiguous, Hashed, Table, cut_by_weight
-from sigps.graph.partitioning.gathered_partition import partition_by_bfs, partition_by_metis
+from sigps.graph.partitioning.gathered_partition import join_owners, partition_by_bfs, partition_by_metis
 
 __all__ = ["METHODS", "Assignment", "PartitionFunction", "degree_order", "partition", "work_of_rows"]
 
@@ -57,18 +56,17 @@ def partition(
         PartitionError: If an argument or the function's result is wrong, or the method cannot divide the graph.
 
     Example:
-        >>> from sigps.graph.generators.generate import path
-        >>> partition(path(6), 2).owner_of(np.arange(6)).tolist()
+        >>> from sigps.graph.generators.generate import generate
+        >>> partition(generate("path", n=6), 2).owner_of(np.arange(6)).tolist()
         [0, 0, 0, 1, 1, 1]
     """
     shares = _shares(num_partitions, capacities)
     if callable(method):
         return _partition_by_function(graph, method, num_partitions)
     if not isinstance(method, str) or method not in METHODS:
-        close = difflib.get_close_matches(str(method), METHODS, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else "."
         raise PartitionError(
-            f"there is no method {method!r}{hint} Give one of {', '.join(METHODS)}, or a function of ids."
+            f"there is no method {method!r}{nearest(method, METHODS)} "
+            f"Give one of {', '.join(METHODS)}, or a function of ids."
         )
     if graph.num_vertices == 0 or num_partitions == 1:
         return Contiguous(np.array([0] + [graph.num_vertices] * num_partitions, dtype=np.int64))
@@ -149,19 +147,11 @@ def _partition_by_edges(graph: Graph, shares: NDArray[np.float64], seed: int) ->
 def _partition_by_function(graph: Graph, function: PartitionFunction, num_partitions: int) -> Assignment:
     gids = np.arange(graph.first_row, graph.first_row + graph.num_rows)
     oids = graph.ids.to_oids(gids)
-    owners, problem, cause = np.empty(0, dtype=np.int32), "", None
-    if oids.size:
-        try:
-            owners = _checked(function(oids), oids, num_partitions)
-        except PartitionError as error:
-            problem = str(error)
-        except Exception as error:  # the other ranks wait in the collective below
-            problem, cause = f"the partition function failed: {type(error).__name__}: {error}", error
-    # Every rank raises if one does.
-    problem = next(filter(None, graph.group.all_gather(problem)), "")
-    if problem:
-        raise PartitionError(problem) from cause
-    return Table(np.concatenate(graph.group.all_gather_array(owners)), num_partitions)
+
+    def owners() -> NDArray[np.int32]:
+        return _checked(function(oids), oids, num_partitions) if oids.size else np.empty(0, dtype=np.int32)
+
+    return Table(join_owners(owners, "the partition function", graph.group), num_partitions)
 
 
 def _checked(result: Any, oids: NDArray[Any], num_partitions: int) -> NDArray[np.int32]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sigps.errors import PartitionError
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning.assignment import Assignment
+from sigps.graph.report import aligned
 
 __all__ = ["PartitionReport", "measure"]
 
@@ -61,15 +62,11 @@ class PartitionReport:
             (str(part), *(f"{column[part]:,}" for column in columns)) for part in range(self.num_partitions)
         ]
         rows.append(("all", *(f"{column.sum():,}" for column in columns)))
-        widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows
-        ]
-        lines.append(
+        balance = (
             f"largest over mean: vertices {self.vertex_balance:.3f}, in-edges {self.balance:.3f}; "
             f"{self.cut_share:.1%} of the edges are cut"
         )
-        return "\n".join(lines)
+        return "\n".join([*aligned(rows), balance])
 
 
 def measure(graph: Graph, assignment: Assignment) -> PartitionReport:
@@ -81,9 +78,9 @@ def measure(graph: Graph, assignment: Assignment) -> PartitionReport:
         PartitionError: If the assignment is of a graph with another number of vertices.
 
     Example:
-        >>> from sigps.graph.generators.generate import path
+        >>> from sigps.graph.generators.generate import generate
         >>> from sigps.graph.partitioning.partition import partition
-        >>> measure(path(6), partition(path(6), 2)).cut_edges.tolist()
+        >>> measure(generate("path", n=6), partition(generate("path", n=6), 2)).cut_edges.tolist()
         [1, 1]
     """
     if assignment.num_vertices != graph.num_vertices:

@@ -74,13 +74,17 @@ Arrays = tuple[NDArray[Any], ...]
 
 
 class LoopArguments(NamedTuple):
-    """What compute() reads of the run in a superstep."""
+    """What compute() reads of the run in a superstep, and where it writes that arithmetic had no result.
+
+    faults: [1]: 0, or the local id of a vertex << 24 | its fault, a position in `typed.builder.Functions.sites` + 1.
+    """
 
     superstep: int
     num_vertices: int
     num_edges: int
     params: tuple[Any, ...]
     aggregates: tuple[Any, ...]
+    faults: NDArray[np.int64]
 
 
 class Edges(NamedTuple):
@@ -183,7 +187,7 @@ class FusedLimits(NamedTuple):
     most_work: int
     most_work_of_all: int
     num_edges: int
-    push_gain: int
+    pull_gain: int
     forced: int
 
 

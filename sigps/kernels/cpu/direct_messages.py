@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from sigps.kernels.cpu.arguments import ACTIVE, RETIRED
 from sigps.kernels.cpu.functions import Functions, Loop
 
@@ -35,7 +37,9 @@ def compute_direct(f: Functions) -> Loop:
                 return v, (ran, active, 0, 0), total
             for i in range(num_sent, queue.size[0]):
                 queue.senders[i] = v
-            is_active, _, total = commit(v, outcome, owned, fields, next_outbox, contributions, total)
+            is_active, _, total = commit(
+                v, outcome, arguments, owned, fields, next_outbox, contributions, total
+            )
             ran += 1
             active += is_active
         return end, (ran, active, 0, 0), total
@@ -50,6 +54,7 @@ def combine_messages(f: Functions) -> Loop:
     that reads the messages.
     """
     lift, merge, load_message, store_slots = f.lift, f.merge, f.load_message, f.store_slots
+    note = f.note_fault
 
     def combine_messages(order, targets, messages, arguments, empty, out_targets, out_slots):
         env = (arguments.superstep, arguments.num_vertices, arguments.num_edges)
@@ -64,7 +69,9 @@ def combine_messages(f: Functions) -> Loop:
                 count += 1
                 out_targets[count] = targets[at]
                 slots = empty
-            slots = merge(slots, not is_next, lift(env, arguments.params, load_message(messages, at)))
+            value, fault = lift(env, arguments.params, load_message(messages, at))
+            note(arguments, np.int64(-1), fault)  # of no vertex here
+            slots = merge(arguments, np.int64(-1), slots, not is_next, value)
         if count >= 0:
             store_slots(out_slots, count, slots)
         return count + 1

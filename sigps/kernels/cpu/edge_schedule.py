@@ -43,7 +43,7 @@ def combine_edges(f: Functions) -> Loop:
                         arguments, load_record(records, s), ids, s, v, load_columns(columns, e)
                     )
                     if passes:
-                        share = merge(empty, False, value)
+                        share = merge(arguments, v, empty, False, value)
                         has = True
                 e += ONE
             for i in range(e, last):
@@ -53,7 +53,7 @@ def combine_edges(f: Functions) -> Loop:
                         arguments, load_record(records, s), ids, s, v, load_columns(columns, i)
                     )
                     if passes:
-                        share = merge(share, True, value)
+                        share = merge(arguments, v, share, True, value)
             if has and offsets[v] < begin:
                 store_slots(carried.slots, piece, share)
                 carried.rows[piece] = v

@@ -15,7 +15,7 @@ import numpy as np
 
 from sigps.kernels.cpu.arguments import ACTIVE, HALT, RETIRE, RETIRED, SENT
 
-__all__ = ["ONE", "Functions", "Loop", "commit", "compute_vertex"]
+__all__ = ["ONE", "Functions", "Loop", "commit", "compute_vertex", "note_fault"]
 
 ONE = np.uint64(1)
 
@@ -57,6 +57,7 @@ class Functions(NamedTuple):
     stops_early: bool
     may_retire: bool
     matters: Loop
+    note_fault: Any = None
     current: Any = None
     is_better: Any = None
     key_field: int | None = None
@@ -67,9 +68,15 @@ class Functions(NamedTuple):
     compute_listed: Any = None
 
 
+def note_fault(arguments: Any, v: Any, fault: Any) -> None:
+    """Keep the first fault; of several threads that find one at the same time, any."""
+    if fault != 0 and arguments.faults[0] == 0:
+        arguments.faults[0] = np.int64(v) << 24 | fault
+
+
 def compute_vertex(f: Functions) -> Loop:
     """Compute one vertex; write nothing but direct messages."""
-    compute, load_states, edges_of = f.compute, f.load_states, f.edges_of
+    compute, load_states, edges_of, note = f.compute, f.load_states, f.edges_of, f.note_fault
 
     def compute_vertex(v, arguments, owned, fields, messages, has, queue):
         env = (arguments.superstep, arguments.num_vertices, arguments.num_edges)
@@ -77,9 +84,11 @@ def compute_vertex(f: Functions) -> Loop:
         in_degree = np.int64(owned.in_offsets[v + ONE] - owned.in_offsets[v])
         vertex = (vid, np.int64(owned.out_degrees[v]), in_degree)
         state, edges = load_states(fields.states, v), edges_of(owned.walked, v)
-        return compute(
+        outcome, fault = compute(
             env, arguments.params, arguments.aggregates, vertex, state, messages, has, edges, queue
         )
+        note(arguments, v, fault)
+        return outcome
 
     return compute_vertex
 
@@ -88,7 +97,7 @@ def commit(f: Functions) -> Loop:
     """Write what a vertex computed; return whether it stays active, whether it sent, and the total with its share."""
     store_states, store_record, contribute = f.store_states, f.store_record, f.contribute
 
-    def commit(v, outcome, owned, fields, outbox, contributions, total):
+    def commit(v, outcome, arguments, owned, fields, outbox, contributions, total):
         state, flags, record, contribution = outcome
         store_states(fields.states, v, state)
         status = np.uint8(RETIRED) if flags & RETIRE else np.uint8(flags & HALT)
@@ -97,6 +106,6 @@ def commit(f: Functions) -> Loop:
         if is_sender:
             store_record(outbox.records, v, record)
             outbox.sent[v] = 1
-        return status == ACTIVE, is_sender, contribute(contributions, v, total, contribution)
+        return status == ACTIVE, is_sender, contribute(arguments, contributions, v, total, contribution)
 
     return commit

@@ -39,12 +39,17 @@ def run_fused(f: Functions) -> Loop:
             if work == 0 or work > limits.most_work or sum_of_work > limits.most_work_of_all:
                 break
             direction = choose_direction(
-                sent_edges, num_active, 0, limits.num_edges, len(fields.status), limits.push_gain, limits.forced, True
+                sent_edges, num_active, 0, limits.num_edges, len(fields.status), limits.pull_gain, limits.forced, True
             )  # fmt: skip
             if direction == PULL:
                 break
             now = LoopArguments(
-                superstep, arguments.num_vertices, arguments.num_edges, arguments.params, values
+                superstep,
+                arguments.num_vertices,
+                arguments.num_edges,
+                arguments.params,
+                values,
+                arguments.faults,
             )
             num_touched = scatter(senders[:num_senders], now, edges, owned, fields, outbox, inbox, touched)
             for i in range(num_senders):

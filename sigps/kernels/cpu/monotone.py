@@ -66,7 +66,7 @@ def _gather(f: Functions, is_first: bool) -> Loop:
                 _, value = deliver(arguments, load_record(records, s), ids, s, v, load_columns(columns, e))
                 key = value[0]
                 if not is_better(best, key) and (has or is_better(key, best)):
-                    slots = merge(slots, has, value)
+                    slots = merge(arguments, v, slots, has, value)
                     best = slots[0]
                     has = True
                 if is_first:
@@ -77,7 +77,9 @@ def _gather(f: Functions, is_first: bool) -> Loop:
             if not has:
                 continue
             outcome = compute_vertex(v, arguments, owned, fields, slots, has, ())
-            is_active, is_sender, total = commit(v, outcome, owned, fields, next_outbox, contributions, total)
+            is_active, is_sender, total = commit(
+                v, outcome, arguments, owned, fields, next_outbox, contributions, total
+            )
             ran += 1
             active += is_active
             senders += is_sender

@@ -49,7 +49,7 @@ def gather_combined(f: Functions) -> Loop:
                         arguments, load_record(records, s), ids, s, v, load_columns(columns, e)
                     )
                     if passes:
-                        slots = merge(empty, False, value)
+                        slots = merge(arguments, v, empty, False, value)
                         has = True
                 e += ONE
             while e < last and not stops_early:
@@ -67,7 +67,7 @@ def gather_combined(f: Functions) -> Loop:
                             arguments, load_record(records, s), ids, s, v, load_columns(columns, i)
                         )
                         if passes:
-                            slots = merge(slots, has, value)
+                            slots = merge(arguments, v, slots, has, value)
                             has = True
                 elif sender_filter == SENDERS_ALL:
                     for i in range(e, stop):
@@ -76,7 +76,7 @@ def gather_combined(f: Functions) -> Loop:
                             arguments, load_record(records, s), ids, s, v, load_columns(columns, i)
                         )
                         if passes:
-                            slots = merge(slots, True, value)
+                            slots = merge(arguments, v, slots, True, value)
                 else:
                     for i in range(e, stop):
                         s = sources[i]
@@ -85,12 +85,14 @@ def gather_combined(f: Functions) -> Loop:
                                 arguments, load_record(records, s), ids, s, v, load_columns(columns, i)
                             )
                             if passes:
-                                slots = merge(slots, True, value)
+                                slots = merge(arguments, v, slots, True, value)
                 e = stop
             if not has and status[v] != ACTIVE:
                 continue
             outcome = compute_vertex(v, arguments, owned, fields, slots, has, ())
-            is_active, is_sender, total = commit(v, outcome, owned, fields, next_outbox, contributions, total)
+            is_active, is_sender, total = commit(
+                v, outcome, arguments, owned, fields, next_outbox, contributions, total
+            )
             ran += 1
             active += is_active
             senders += is_sender
@@ -135,7 +137,9 @@ def gather_listed(f: Functions) -> Loop:
                 continue
             messages = (0, count, *scratch)
             outcome = compute_vertex(v, arguments, owned, fields, messages, count > 0, ())
-            is_active, is_sender, total = commit(v, outcome, owned, fields, next_outbox, contributions, total)
+            is_active, is_sender, total = commit(
+                v, outcome, arguments, owned, fields, next_outbox, contributions, total
+            )
             ran += 1
             active += is_active
             senders += is_sender

@@ -39,7 +39,7 @@ def scatter_direct(f: Functions) -> Loop:
                 passes, value = deliver(arguments, record, owned.ids, s, t, load_columns(columns, e))
                 if passes and matters(fields.states, t, value):
                     before = state[t]
-                    merged = merge(load_slots(slots, t), (before & HAS_MESSAGES) != 0, value)
+                    merged = merge(arguments, t, load_slots(slots, t), (before & HAS_MESSAGES) != 0, value)
                     store_slots(slots, t, merged)
                     state[t] = before | HAS_MESSAGES
                     touched[count] = t
@@ -97,14 +97,15 @@ def apply_bins(f: Functions) -> Loop:
     """Push, second half: one thread combines values begin..end of a bin into its targets' inboxes."""
     merge, load_slots, store_slots = f.merge, f.load_slots, f.store_slots
 
-    def apply_bins(begin, end, bin_targets, bin_slots, inbox, touched):
+    def apply_bins(begin, end, arguments, bin_targets, bin_slots, inbox, touched):
         state, slots = inbox.state, inbox.slots
         count = 0
         for at in range(begin, end):
             t = bin_targets[at]
             value = load_slots(bin_slots, at)
             before = state[t]
-            store_slots(slots, t, merge(load_slots(slots, t), (before & HAS_MESSAGES) != 0, value))
+            has = (before & HAS_MESSAGES) != 0
+            store_slots(slots, t, merge(arguments, t, load_slots(slots, t), has, value))
             state[t] = before | HAS_MESSAGES
             touched[count] = t
             count += before == 0
@@ -136,7 +137,9 @@ def compute_listed(f: Functions) -> Loop:
             has_messages = (inbox.state[v] & HAS_MESSAGES) != 0
             messages = load_slots(inbox.slots, v) if has_messages else empty
             outcome = compute_vertex(v, arguments, owned, fields, messages, has_messages, ())
-            is_active, is_sender, total = commit(v, outcome, owned, fields, next_outbox, contributions, total)
+            is_active, is_sender, total = commit(
+                v, outcome, arguments, owned, fields, next_outbox, contributions, total
+            )
             inbox.state[v] = 0 if fields.status[v] == HALTED else UNLISTED
             ran += 1
             if is_active:

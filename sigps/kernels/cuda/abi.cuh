@@ -7,10 +7,8 @@
 //
 //   SIGPS_ID                    type of user ids in memory: int32_t or int64_t
 //   SIGPS_<ROW>_BYTES, _ALIGN   RECORD, SLOTS and MESSAGE rows; 0 bytes: none
-//   SIGPS_NUM_SLOTS             fields of the slots row, and of each field i
-//                               SIGPS_SLOT<i>_OP (a value of Op), _TYPE (a C++
-//                               type) and _OFFSET (in bytes); all of them as
-//   SIGPS_EACH_SLOT(F)          F(op, type, offset) F(op, type, offset) ...
+//   SIGPS_NUM_SLOTS             fields of the slots row; of each its value of
+//   SIGPS_EACH_SLOT(F)          Op, C++ type and byte: F(op, type, offset) ...
 //   SIGPS_NEUTRAL               1: neutral_slots() changes no value but NaN
 //   SIGPS_NEUTRAL_WORDS         the words of that row
 //   SIGPS_NUM_AGGREGATES        one 8-byte cell each

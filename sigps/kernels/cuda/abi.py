@@ -1,45 +1,88 @@
-"""`abi.cuh` as Python sees it: where the fields of `Arguments` lie, and the sizes of its arrays."""
+"""Structures of the kernels as Python sees them: how they lie in memory is read from their text."""
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["ARGUMENTS", "HALT", "OVERFLOW", "RETIRE", "SENT", "capacity_of", "offset_of"]
+__all__ = ["ARGUMENTS", "HALT", "OVERFLOW", "RETIRE", "SENT", "capacity_of", "offset_of", "structure"]
 
 HALT, RETIRE, SENT, OVERFLOW = 1, 2, 4, 8
 
-_POINTER = np.uint64
+_FILES = ("abi.cuh", "edges.cuh", "grid.cuh", "direction.cuh", "lease.cuh", "triangles.cu")
 
-ARGUMENTS = np.dtype(
-    [
-        ("num_vertices", np.int64),
-        ("num_edges", np.int64),
-        ("params", _POINTER),
-        ("aggregates", _POINTER),
-        ("ids", _POINTER),
-        ("out_degrees", _POINTER),
-        ("in_degrees", _POINTER),
-        ("columns", _POINTER, (8,)),
-        ("states", _POINTER, (32,)),
-        ("out_offsets", _POINTER),
-        ("out_gids", _POINTER),
-        ("out_ids", _POINTER),
-        ("out_columns", _POINTER, (8,)),
-        ("out_rows", _POINTER),
-        ("reverse", _POINTER),
-        ("pending", _POINTER, (16,)),
-        ("committed", _POINTER, (16,)),
-        ("lists", _POINTER, (16,)),
-        ("num_direct", _POINTER),
-        ("direct_capacity", np.uint64),
-        ("direct_kinds", _POINTER),
-        ("direct_targets", _POINTER),
-        ("direct_senders", _POINTER),
-        ("direct_messages", _POINTER),
-    ]
-)
+_SCALARS = {
+    "int64_t": np.int64,
+    "uint64_t": np.uint64,
+    "unsigned long long": np.uint64,
+    "uint32_t": np.uint32,
+    "double": np.float64,
+}
+
+_MEMBERS = re.compile(r"(?:alignas\( ?(\d+)\) )?(?:const )?(unsigned long long|\w+) (.*)")
+_MEMBER = re.compile(r" ?(\*?)(\w+)(?:\[(\w+)\])?")
+
+
+class Structure(NamedTuple):
+    """A structure, and what its address is a multiple of."""
+
+    dtype: np.dtype[Any]
+    alignment: int
+
+
+@functools.cache
+def structure(name: str) -> Structure:
+    """Return a structure whose members are numbers, pointers, such structures, and arrays of these; laid out as by C++.
+
+    A pointer is a uint64, and an enumeration the integer that it is made of.
+    """
+    if name in _SCALARS:
+        return Structure(np.dtype(_SCALARS[name]), np.dtype(_SCALARS[name]).itemsize)
+    kind = re.search(rf"enum {name} : (\w+)", _text())
+    if kind is not None:
+        return structure(kind[1])
+    body = re.search(rf"struct {name} {{(.*?)}};", _text())
+    assert body is not None, f"no file has a structure {name}"
+    places: dict[str, tuple[Any, int]] = {}
+    end, most = 0, 1
+    for line in body[1].split(";")[:-1]:
+        aligned, kind_of_all, members = _parts(_MEMBERS, line)
+        for member in members.split(","):
+            star, field, length = _parts(_MEMBER, member)
+            found = structure("uint64_t" if star else kind_of_all)
+            alignment = max(found.alignment, int(aligned or 1))
+            dtype = np.dtype((found.dtype, (_number(length),))) if length else found.dtype
+            begin = end + -end % alignment
+            places[field] = dtype, begin
+            end, most = begin + dtype.itemsize, max(most, alignment)
+    formats, offsets = zip(*places.values(), strict=True)
+    layout: Any = {"names": [*places], "formats": formats, "offsets": offsets, "itemsize": end + -end % most}
+    return Structure(np.dtype(layout), most)
+
+
+@functools.cache
+def _text() -> str:
+    """Return the files without comments, on one line."""
+    files = (Path(__file__).parent / name for name in _FILES)
+    return " ".join(re.sub(r"//.*", "", "\n".join(file.read_text() for file in files)).split())
+
+
+def _parts(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
+    found = pattern.fullmatch(text.strip())
+    assert found is not None, f"not a member of a structure that Python reads: {text}"
+    return found.groups()
+
+
+def _number(length: str) -> int:
+    found = re.search(rf"constexpr uint32_t {length} = (\d+)", _text())
+    return int(found[1] if found is not None else length)
+
+
+ARGUMENTS = structure("Arguments").dtype
 """`sigps::Arguments`: fill one (`np.zeros((), ARGUMENTS)`) and pass its bytes as a kernel's parameter."""
 
 

@@ -102,12 +102,7 @@ struct Joined {
 };
 
 __device__ inline Joined join(uint32_t length) {
-  uint32_t upto = length;
-#pragma unroll
-  for (uint32_t distance = 1; distance < MOST_BLOCKS; distance *= 2) {
-    uint32_t before = __shfl_up_sync(ALL_LANES, upto, distance);
-    upto += lane_id() >= distance ? before : 0;
-  }
+  uint32_t upto = scan_warp<MOST_BLOCKS>(length);
   return {__shfl_sync(ALL_LANES, upto, MOST_BLOCKS - 1), upto};
 }
 

@@ -11,6 +11,16 @@ constexpr uint32_t ALL_LANES = 0xffffffff;
 
 __device__ inline uint32_t lane_id() { return threadIdx.x % 32; }
 
+// The sum of the values of this lane and of those before it.
+template <uint32_t LANES = 32, class T> __device__ inline T scan_warp(T value) {
+#pragma unroll
+  for (uint32_t distance = 1; distance < LANES; distance *= 2) {
+    T before = __shfl_up_sync(ALL_LANES, value, distance);
+    value += lane_id() >= distance ? before : 0;
+  }
+  return value;
+}
+
 #if SIGPS_LISTED
 // The messages of a vertex: positions begin..end of the arguments's lists.
 struct Inbox {

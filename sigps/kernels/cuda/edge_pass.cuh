@@ -84,10 +84,8 @@ __device__ inline void pass_edges(const Lease &lease,
   }
 }
 
-__device__ inline void pass_and_compute(const Lease &lease,
-                                        const NextSuperstep &now,
-                                        uint32_t &generation,
-                                        ThreadCounters &counted) {
+__device__ inline void advance(const Lease &lease, const NextSuperstep &now,
+                               uint32_t &generation, ThreadCounters &counted) {
   if (now.sender_filter != SENDERS_NONE) {
     pass_edges(lease, now);
     wait_for_all(&lease.control->barrier, generation);

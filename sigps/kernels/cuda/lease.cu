@@ -5,11 +5,11 @@
 //
 // A superstep is a pull (gather.cuh) or a push (scatter.cuh) where messages
 // combine along edges, a pull of lists (lists.cuh) where compute() reads them
-// one by one, or a reading of direct messages (direct.cuh). It ends with a
-// barrier at which the last block reduces the counters, records statistics and
-// derives the next superstep (next_superstep.cuh). direction.cuh has the rule
-// of push or pull. By the edge schedule a superstep is a pass over all edges
-// (edge_pass.cuh), recorded as a pull.
+// one by one, or a reading of direct messages (direct_messages.cuh). It ends
+// with a barrier at which the last block reduces the counters, records
+// statistics and derives the next superstep (next_superstep.cuh). direction.cuh
+// has the rule of push or pull. By the edge schedule a superstep is a pass over
+// all edges (edge_pass.cuh), recorded as a pull.
 //
 // Schedule: any number of blocks that are resident at once, of a multiple of 32
 // threads.
@@ -31,8 +31,9 @@
 #if SIGPS_PEERS
 #include "halo.cuh"
 #endif
+// Each has advance(), which runs what a superstep is; below for pull and push.
 #if SIGPS_DIRECT
-#include "direct.cuh"
+#include "direct_messages.cuh"
 #elif SIGPS_LISTED
 #include "lists.cuh"
 #elif SIGPS_BY_EDGE
@@ -142,22 +143,7 @@ __device__ void plan_next(const Lease &lease, const NextSuperstep &now,
 #endif
 }
 
-#if SIGPS_DIRECT
-__device__ void advance(const Lease &lease, const NextSuperstep &now,
-                        uint32_t &generation, ThreadCounters &counted) {
-  read_and_compute(lease, now, generation, counted);
-}
-#elif SIGPS_LISTED
-__device__ void advance(const Lease &lease, const NextSuperstep &now,
-                        uint32_t &, ThreadCounters &counted) {
-  list_and_compute(lease, now, counted);
-}
-#elif SIGPS_BY_EDGE
-__device__ void advance(const Lease &lease, const NextSuperstep &now,
-                        uint32_t &generation, ThreadCounters &counted) {
-  pass_and_compute(lease, now, generation, counted);
-}
-#else
+#if !SIGPS_DIRECT && !SIGPS_LISTED && !SIGPS_BY_EDGE
 __device__ void pull(const Lease &lease, const NextSuperstep &now,
                      uint32_t &generation, ThreadCounters &counted) {
   if (now.frontier == FRONTIER_LISTS) {

@@ -58,9 +58,8 @@ __device__ inline Inbox list_by_lane(const Lease &lease,
   return listed(begin, end);
 }
 
-__device__ inline void list_and_compute(const Lease &lease,
-                                        const NextSuperstep &now,
-                                        ThreadCounters &counted) {
+__device__ inline void advance(const Lease &lease, const NextSuperstep &now,
+                               uint32_t &, ThreadCounters &counted) {
   uint32_t *sent = lease.sent[(now.superstep + 1) & 1];
   uint32_t warps = threads_of_grid() / 32;
   uint32_t num_warp_rows = min(lease.in_edges.num_csr_rows, lease.num_owned);

@@ -67,9 +67,9 @@ planned(const Lease &lease, const NextSuperstep &now, const Counters &done,
   next.any_retired |= done.retired_edges > 0;
   next.ending = done.active == 0 && done.sent_edges == 0 ? FINISHED : RUNNING;
   next.retired_edges += done.retired_edges;
-  next.direction = choose_direction(
-      done.sent_edges, next.retired_edges, lease.pull_cost, 0, lease.push_gain,
-      lease.forced, !SIGPS_DIRECT && HAS_PUSH); // pull_cost: edges and vertices
+  next.direction = choose_direction(done.sent_edges, next.retired_edges,
+                                    lease.pull_cost, lease.pull_gain,
+                                    lease.forced, !SIGPS_DIRECT && HAS_PUSH);
   next.full_scan = next.direction == PUSH && done.active > 0;
   next.sender_filter = done.senders == 0                  ? SENDERS_NONE
                        : done.senders == lease.could_send ? SENDERS_ALL

@@ -103,12 +103,7 @@ template <bool LOOKS, class List>
 __device__ inline void
 scatter_tile(const Lease &lease, const NextSuperstep &now, const Route &route,
              uint32_t mine, const RowOfEdges &row, List list) {
-  uint32_t upto = row.degree; // edges of this lane's sender and those before
-#pragma unroll
-  for (uint32_t distance = 1; distance < 32; distance *= 2) {
-    uint32_t before = __shfl_up_sync(ALL_LANES, upto, distance);
-    upto += lane_id() >= distance ? before : 0;
-  }
+  uint32_t upto = scan_warp(row.degree); // edges of this sender, those before
   uint32_t total = __shfl_sync(ALL_LANES, upto, 31);
   for (uint32_t base = 0; base < total; base += 32) {
     uint32_t i = base + lane_id();

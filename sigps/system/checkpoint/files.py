@@ -64,17 +64,13 @@ class Manifest:
     Attributes:
         run: The name of the run that wrote it: when it started, and four random digits.
         superstep: The superstep that comes next.
-        program: The program's name.
-        program_key: As in `Identity`.
-        graph_key: As in `Identity`.
-        num_vertices: Vertices of the graph.
+        program_key, graph_key: As in `Identity`.
         num_edges: Directed edges of the graph as stored.
         id_kind: As in `Ids.kind`; for `"table"` and `"strings"` parts hold the vertices' ids.
         id_base: The smallest id, where they are consecutive.
         device: The device that wrote it: `"python"`, `"cpu"` or `"cuda"`.
         in_flight: What the parts hold of messages, as in `engine.snapshot`.
-        states: Each field's name.
-        aggregators: Each aggregator's value.
+        states: The fields' names.
         dtypes: The type of each array of a part.
         stats: One row for each superstep so far: the values of a `SuperstepStats`.
         versions: Of sigps, NumPy and Python.

@@ -33,7 +33,6 @@ class KeptLog:
     """One finished log of a folder.
 
     Attributes:
-        path: Its folder.
         manifest: Its manifest; None where that cannot be read.
         problem: Why it cannot be read; empty where it can.
     """
@@ -48,8 +47,6 @@ class VertexState:
     """One vertex between two supersteps.
 
     Attributes:
-        run: The name of the run that wrote it.
-        program: The name of its program.
         superstep: The superstep that came next.
         status: `"active"`, `"halted"` or `"retired"`.
         values: Each field's value as saved. A field of type `VertexId` holds a gid: the vertex's position in the
@@ -129,12 +126,7 @@ def follow(
 
 
 def vertex_states(log: Path, manifest: Manifest, ids: Sequence[VertexId]) -> dict[VertexId, VertexState]:
-    """Return the states of those of some vertices that one log has.
-
-    Args:
-        log: The log's folder.
-        manifest: Its manifest.
-        ids: The user's ids; whole numbers may be given as text.
+    """Return the states of those of some vertices, given as to `follow`, that one log has.
 
     Raises:
         StateLogError: If a part cannot be read.

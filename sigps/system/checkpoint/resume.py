@@ -35,7 +35,6 @@ class Identity:
     """What a run must have in common with a log to go on from it.
 
     Attributes:
-        program: The program's name.
         program_key: A hash of the bytecode of its methods, of the functions and values that these name, of its
             parameters, and of what it declares. It differs between versions of Python.
         graph_key: A hash of the graph, the same for every number of ranks.
@@ -47,13 +46,7 @@ class Identity:
 
     @classmethod
     def of(cls, program: Vertex, graph: Graph, precision: Literal["single", "double"]) -> Identity:
-        """Return the identity of a run. Collective; O(edges) once a graph.
-
-        Args:
-            program: The program as the user made it: its vertex ids are the user's.
-            graph: The graph that it runs on.
-            precision: The array type of Python's `float`.
-        """
+        """Return the identity of a run; the program has the user's vertex ids. Collective; O(edges) once a graph."""
         declared = program.declaration
         parts = [repr(program.params), class_fingerprint(type(program))]
         functions = [declared.combiner, *(a.function for a in declared.aggregators)]

@@ -221,14 +221,10 @@ class StateLog:
             "status": snapshot.status,
             "ends": snapshot.ends,
         }
-        arrays |= {
-            f"state.{name}": values for name, values in zip(self._states, snapshot.states, strict=True)
-        }
+        arrays |= zip((f"state.{name}" for name in self._states), snapshot.states, strict=True)
         if self._on_edges:
             arrays["sources"] = snapshot.sources
-            arrays |= {
-                f"edge.{name}": values for name, values in zip(self._on_edges, snapshot.edges, strict=True)
-            }
+            arrays |= zip((f"edge.{name}" for name in self._on_edges), snapshot.edges, strict=True)
         arrays |= {f"value.{i}": values for i, values in enumerate(snapshot.values)}
         if self._graph.ids.table is not None:
             if self._oids is None:

@@ -29,12 +29,7 @@ def check_writable() -> None:
 
 
 def write_trace(path: Path, traced: list[dict[str, Any]], graph: Graph) -> None:
-    """Write what an interpreter recorded on this rank. Collective where ids are strings.
-
-    Args:
-        path: The file, replaced as a whole.
-        traced: The records, in order.
-        graph: The graph, for its ids.
+    """Write what an interpreter recorded on this rank; replaces the file. Collective where ids are strings.
 
     Raises:
         OSError: If the file cannot be written.

@@ -266,14 +266,8 @@ def end_run(
 ) -> None:
     """Write the fault to stderr, send it to other ranks, end all ranks with exit code 1. Does not return.
 
-    Called on every rank, one reports: the others wait for a moment in which that one ends them.
-
-    Args:
-        group: The ranks.
-        fault: What happened.
-        last_log: The log from which the run can go on.
-        pass_on: Sends the fault to other ranks.
-        watchdog: This rank's connection with the watchdog process, if there is one.
+    Called on every rank, one reports: the others wait for a moment in which that one ends them. `pass_on` sends the
+    fault to other ranks.
     """
     text = f"{fault.describe(last_log)}\n".encode()
     is_first = group.rank == (1 if fault.rank == 0 else 0)

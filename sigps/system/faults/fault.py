@@ -13,10 +13,7 @@ class Fault:
     """What is wrong with one rank.
 
     Attributes:
-        rank: The rank, counted from 0.
-        host: The name of its host.
         superstep: The superstep that it is in, by its last report; None before the first.
-        what: The kind of fault.
         seconds: How long it is without a heartbeat, has computed, or is gone by an exception; 0 for a death.
     """
 

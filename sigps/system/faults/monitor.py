@@ -41,7 +41,6 @@ class MonitorThread:
         return offered is not None
 
     def is_current(self) -> bool:
-        """Return whether the caller is this thread."""
         return threading.current_thread() is self._thread
 
     def end(self) -> None:

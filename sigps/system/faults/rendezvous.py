@@ -20,11 +20,7 @@ _PATIENCE_SECONDS = 5.0
 
 
 def connect_ranks(group: Group, hosts: Sequence[str]) -> tuple[dict[int, socket.socket], str]:
-    """Connect rank 0 with the others. Collective.
-
-    Args:
-        group: The ranks.
-        hosts: The name of each rank's host, [size].
+    """Connect rank 0 with the others; `hosts` are the names of the ranks' hosts, [size]. Collective.
 
     Returns:
         This rank's sockets by the other end's rank, and what failed on any rank; empty where nothing did.

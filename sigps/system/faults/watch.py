@@ -46,13 +46,7 @@ class Faults:
 def watch(
     group: Group, faults: Faults | None, last_log: Callable[[], str | None]
 ) -> contextlib.AbstractContextManager[FaultDetector | None]:
-    """Return this rank's fault detector, or a context of None where ranks are not watched. Collective.
-
-    Args:
-        group: The ranks.
-        faults: The limits; None for none.
-        last_log: Returns the log from which the run can go on.
-    """
+    """Return this rank's fault detector, or a context of None where ranks are not watched. Collective."""
     if group.size == 1 or faults is None or faults.silent_seconds == math.inf:
         return contextlib.nullcontext()
     detector = FaultDetector(
@@ -66,13 +60,7 @@ def watch(
 
 
 class WatchedExchange:
-    """An exchange that reports to the fault detector when this rank waits.
-
-    Args:
-        inner: The exchange that it calls.
-        detector: The fault detector.
-        superstep: Returns the superstep that this rank is in.
-    """
+    """An exchange that reports to the fault detector when this rank waits in the exchange that it calls."""
 
     def __init__(self, inner: Exchange, detector: FaultDetector, superstep: Callable[[], int]) -> None:
         self.rank, self.size, self.on_device = inner.rank, inner.size, inner.on_device

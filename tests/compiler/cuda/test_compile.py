@@ -217,8 +217,8 @@ def test_no_neutral_slots(name: str) -> None:
     [
         ("BFS", {"EARLY_EXIT": 1, "RECORD_BYTES": 0, "SLOTS_BYTES": 4, "SLOTS_ALIGN": 4, "LISTED": 0}),
         ("PageRank", {"EARLY_EXIT": 0, "NUM_AGGREGATES": 2, "IDENTITY_WORDS": "0x0ull, 0x0ull"}),
-        ("SSSP", {"SLOTS_BYTES": 16, "SLOTS_ALIGN": 16, "SLOT0_OP": 5, "SLOT1_OFFSET": 8}),
-        ("WCC", {"NUM_SLOTS": 1, "SLOT0_OP": 1, "SLOT0_TYPE": "int32_t", "SLOT0_OFFSET": 0}),
+        ("SSSP", {"SLOTS_BYTES": 16, "SLOTS_ALIGN": 16, "EACH_SLOT(F)": "F(5, double, 0) F(5, int32_t, 8)"}),
+        ("WCC", {"NUM_SLOTS": 1, "EACH_SLOT(F)": "F(1, int32_t, 0)"}),
         ("truths", {"EACH_SLOT(F)": "F(3, bool, 0) F(4, bool, 1) F(0, int64_t, 8) F(0, int64_t, 16)"}),
         ("listed_offers", {"LISTED": 1, "MESSAGE_BYTES": 32, "MESSAGE_ALIGN": 16, "SLOTS_BYTES": 0}),
         ("postman", {"LISTED": 1, "DIRECT": 1}),
@@ -270,11 +270,11 @@ def test_rows_of_any_size_are_declared(name: str) -> None:
         ("y = math.gcd(self.id, 4)", "for a GPU, which lacks math.gcd"),
         ("y = np.gcd(self.id, 4)", "for a GPU, which lacks numpy.gcd"),
         ("y = np.cbrt(y)", "for a GPU, which lacks numpy.cbrt"),
-        ("y = (1, 2)", "Cannot unify"),
-        ("y = y + 'a'", "No implementation of function"),
-        ("y = math.sqrt(1, 2)", "No implementation of function|Invalid use|takes"),
-        ("y = None", "Optional|Cannot unify"),
-        ("y = helper(1)", "missing a required argument|not enough|takes"),
+        ("y = (1, 2)", "keeps one type"),
+        ("y = y + 'a'", "compute with numbers"),
+        ("y = math.sqrt(1, 2)", "takes 1 argument here, not 2"),
+        ("y = None", "keeps one type"),
+        ("y = helper(1)", "missing a required argument"),
     ],
 )
 def test_what_cannot_be_compiled_points_at_its_line(line: str, says: str) -> None:

@@ -78,8 +78,8 @@ def test_a_record(body: str, record: int, columns: tuple[str, ...]) -> None:
             "changes 'y', which is used outside",
         ),
         (
-            "for edge in self.out_edges:\n    if edge.weight > 1:\n        y = 1.0\n    self.send(edge, y)",
-            "an iteration may read 'y' from the one before",
+            "y = 0.0\nfor edge in self.out_edges:\n    if edge.weight > 1:\n        y = 1.0\n    self.send(edge, y)",
+            "y",
         ),
         (
             "for edge in self.out_edges:\n    self.send(edge, self.f(edge.weight))",

@@ -26,7 +26,7 @@ class InOrder(Vertex, message=int):
             self.code = (self.code * 31 + m + 7) % 1000003
             self.heard += 1
         if self.superstep < 3 and (self.id + self.superstep) % 3 != 0:
-            self.send_to_neighbors(self.id * 5 + self.superstep)
+            self.send_to_neighbors(self.id % 1000003 * 5 + self.superstep)
         if self.superstep >= 2:
             self.vote_to_halt()
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sigps.engine.gpu.priority import GpuBuckets
-from sigps.kernels.cuda.lease import ACTIVE, HALTED, RETIRED
+from sigps.kernels.cpu.arguments import ACTIVE, HALTED, RETIRED
 
 pytestmark = pytest.mark.gpu
 

@@ -76,9 +76,9 @@ def test_more_mail_is_restored_than_there_is_room_for() -> None:
     before, after = interpreted(program, graph), on_gpu(program, graph)
     before.lease(1)
     snapshot = before.save()
-    after._memory.lease["in_arguments"]["direct_capacity"] = 1
+    after._memory.lease["in"]["direct_capacity"] = 1
     after.restore(snapshot)
-    assert int(after._memory.lease["in_arguments"]["direct_capacity"]) == snapshot.ends.size > 1
+    assert int(after._memory.lease["in"]["direct_capacity"]) == snapshot.ends.size > 1
     whole = ending(interpreted(program, graph), program, LAST)
     for field, values in ending(after, program, LAST - 1)[0].items():
         assert_near(values, whole[0][field], field)

@@ -18,7 +18,7 @@ from ways import Way
 import sigps
 from sigps import Graph, Result, State, Vertex, neighbor_links, run
 from sigps.apps import LCC, Triangles
-from sigps.engine.gpu import memory_plan as gpu_plan
+from sigps.device.cuda import free_bytes
 from sigps.engine.gpu import triangles as gpu_triangles
 from sigps.engine.gpu.simple_rows import Counting
 from sigps.errors import DeviceError
@@ -151,6 +151,6 @@ def test_a_graph_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = sigps.generate("rmat", scale=10)
     run(Around(), sigps.generate("rmat", scale=4), device="cuda")
-    monkeypatch.setattr(gpu_triangles, "bytes_while_counted", lambda *_: gpu_plan.free_bytes() + 2**40)
+    monkeypatch.setattr(gpu_triangles, "bytes_while_counted", lambda *_: free_bytes() + 2**40)
     with pytest.raises(DeviceError, match=r"bytes free and this run needs .* for counting links"):
         run(Around(), graph, device="cuda")

@@ -116,15 +116,15 @@ def test_the_plain_kernels_say_the_same(sample: Sample, directed: bool) -> None:
     graph = sample.build()
     directed |= graph.directed
     rank = np.arange(graph.num_vertices, dtype=np.uint32)[::-1].copy()
-    plain = kernel.oriented_plain(graph.offsets, graph.targets, rank, directed)
+    plain = kernel.oriented.py_func(graph.offsets, graph.targets, rank, directed)
     compiled = kernel.oriented(graph.offsets, graph.targets, rank, directed)
     for a, b in zip(plain, compiled, strict=True):
         np.testing.assert_array_equal(a, b)
     rows, ends, ways, _ = plain
-    np.testing.assert_array_equal(kernel.cost_of_rows_plain(rows, ends), kernel.cost_of_rows(rows, ends))
+    np.testing.assert_array_equal(kernel.cost_of_rows.py_func(rows, ends), kernel.cost_of_rows(rows, ends))
     found = {}
     for name, arrays in (("links_among_neighbours", (rows, ends, ways)), ("triangles", (rows, ends))):
-        for count in (getattr(kernel, name), getattr(kernel, f"{name}_plain")):
+        for count in (getattr(kernel, name), getattr(kernel, name).py_func):
             marks, counts = np.zeros(rank.size, dtype=np.uint8), np.zeros(rank.size, dtype=np.int64)
             count(np.uint64(0), np.uint64(rank.size), *arrays, marks, counts)
             assert not marks.any()

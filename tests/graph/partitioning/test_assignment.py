@@ -68,7 +68,6 @@ def test_a_table_takes_no_more_bytes_than_its_parts_need(num_partitions, num_byt
 
 
 def test_an_assignment_says_how_it_is_kept():
-    assert [make().kind for make in (contiguous, hashed, table)] == ["bounds", "hashed", "table"]
     assert repr(table()) == "<Table: 6 vertices in 6 partitions>"
 
 

@@ -6,7 +6,7 @@ import pytest
 from battery import BATTERY
 
 from sigps.errors import PartitionError
-from sigps.graph.generators.generate import erdos_renyi, grid, path
+from sigps.graph.generators.generate import generate
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning import bfs_kernel
 from sigps.graph.partitioning import gathered_partition as gathered
@@ -40,7 +40,7 @@ def test_symmetric_adjacency_is_the_simple_graph(name):
         assert found == sorted(simple[vertex])
 
 
-@pytest.mark.parametrize("walk", [bfs_kernel.order_by_bfs, bfs_kernel.order_by_bfs_plain])
+@pytest.mark.parametrize("walk", [bfs_kernel.order_by_bfs, bfs_kernel.order_by_bfs.py_func])
 @pytest.mark.parametrize("name", ["grid", "isolated", "two_components", "skewed", "empty"])
 def test_bfs_order_goes_component_by_component_and_layer_by_layer(name, walk):
     graph = BATTERY[name].build()
@@ -71,7 +71,7 @@ def test_bfs_cuts_a_shuffled_path_once_a_border():
 
 @pytest.mark.parametrize("method", ["bfs", "metis"])
 def test_neighbours_stay_together_on_a_grid(method):
-    graph = grid(20, 20)
+    graph = generate("grid", rows=20, columns=20)
     cut = {name: measure(graph, partition(graph, 4, name)).cut_edges.sum() for name in (method, "hash")}
     # Three straight borders of 20 edges, both directions; hashing cuts three quarters of 1520.
     assert cut[method] <= 2 * 120 < cut["hash"]
@@ -79,14 +79,14 @@ def test_neighbours_stay_together_on_a_grid(method):
 
 @pytest.mark.parametrize("method", ["bfs", "metis"])
 def test_parts_get_work_by_their_capacities(method):
-    graph = erdos_renyi(2000, m=8000)
+    graph = generate("erdos_renyi", n=2000, m=8000)
     owners = partition(graph, 3, method, capacities=[4, 1, 5]).owner_of(np.arange(2000))
     work = np.bincount(owners, weights=graph.out_degrees() + 1, minlength=3)
     assert np.abs(work / work.sum() - [0.4, 0.1, 0.5]).max() < 0.02
 
 
 def test_metis_gives_more_parts_than_vertices_one_each():
-    assignment = partition(path(3), 5, "metis", capacities=[1, 3, 1, 2, 9])
+    assignment = partition(generate("path", n=3), 5, "metis", capacities=[1, 3, 1, 2, 9])
     assert assignment.owner_of(np.arange(3)).tolist() == [4, 1, 3]
 
 
@@ -104,7 +104,7 @@ def test_a_missing_pymetis_is_told_on_all_ranks(run_ranks, monkeypatch, num_rank
         with pytest.raises(
             PartitionError, match=r"needs pymetis.*pip install 'sigps\[io\]'.*'bfs'"
         ) as caught:
-            partition(grid(4, 4, group=group), 2, "metis")
+            partition(generate("grid", rows=4, columns=4, group=group), 2, "metis")
         return str(caught.value)
 
     assert len(set(run_ranks(num_ranks, problem))) == 1
@@ -115,11 +115,11 @@ def test_a_failure_on_rank_0_is_told_on_all_ranks(run_ranks, monkeypatch, num_ra
     def fail(*args):
         raise MemoryError("no room")
 
-    monkeypatch.setattr(gathered, "bfs_order", fail)
+    monkeypatch.setattr(bfs_kernel, "order_by_bfs", fail)
 
     def problem(group):
         with pytest.raises(PartitionError, match="'bfs' failed: MemoryError: no room"):
-            partition(grid(4, 4, group=group), 2, "bfs")
+            partition(generate("grid", rows=4, columns=4, group=group), 2, "bfs")
         return True
 
     assert run_ranks(num_ranks, problem) == [True] * num_ranks
@@ -138,7 +138,7 @@ def test_a_graph_too_large_to_gather_is_refused(monkeypatch, method, directed):
         partition(graph, 2, method)
 
 
-@pytest.mark.parametrize("count", [bfs_kernel.count_levels, bfs_kernel.count_levels_plain])
+@pytest.mark.parametrize("count", [bfs_kernel.count_levels, bfs_kernel.count_levels.py_func])
 @pytest.mark.parametrize("name", ["grid", "isolated", "two_components", "skewed", "directed_cycle"])
 def test_levels_are_the_distances_there_are(name, count):
     graph = BATTERY[name].build()

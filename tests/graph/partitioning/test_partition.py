@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sigps.errors import PartitionError
-from sigps.graph.generators.generate import grid, path, rmat
+from sigps.graph.generators.generate import generate
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning import partition as partition_module
 from sigps.graph.partitioning.partition import METHODS, degree_order, partition, work_of_rows
@@ -55,19 +55,24 @@ def test_ranks_agree_with_one_process(run_ranks, name, method, num_ranks):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_same_seed_gives_the_same_parts(method):
-    owners = [owners_of(partition(rmat(7, 4), 4, method, seed=3)) for _ in range(2)]
+    owners = [
+        owners_of(partition(generate("rmat", scale=7, edge_factor=4), 4, method, seed=3)) for _ in range(2)
+    ]
     assert owners[0] == owners[1]
 
 
 @pytest.mark.parametrize(("method", "differs"), [("hash", True), ("edges", False), ("vertices", False)])
 def test_only_random_methods_look_at_the_seed(method, differs):
-    owners = [owners_of(partition(rmat(7, 4), 4, method, seed=seed)) for seed in (1, 2)]
+    owners = [
+        owners_of(partition(generate("rmat", scale=7, edge_factor=4), 4, method, seed=seed))
+        for seed in (1, 2)
+    ]
     assert (owners[0] != owners[1]) == differs
 
 
 @given(st.integers(0, 60), st.integers(1, 70))
 def test_vertices_are_counted_out_evenly(n, num_partitions):
-    assignment = partition(path(n), num_partitions, "vertices")
+    assignment = partition(generate("path", n=n), num_partitions, "vertices")
     sizes = [assignment.owned(part).size for part in range(num_partitions)]
     assert max(sizes) - min(sizes) <= 1
     assert sum(sizes) == n
@@ -75,13 +80,13 @@ def test_vertices_are_counted_out_evenly(n, num_partitions):
 
 
 def test_vertices_are_counted_out_by_capacities():
-    assignment = partition(path(100), 4, "vertices", capacities=[1, 2, 3, 4])
+    assignment = partition(generate("path", n=100), 4, "vertices", capacities=[1, 2, 3, 4])
     assert [assignment.owned(part).size for part in range(4)] == [10, 20, 30, 40]
 
 
 def test_edges_is_the_default_and_balances_work():
     # Work is degree + 1: 2, 3, 3, 3, 3, 3, 3, 2. Half of 22 lies nearest behind the fourth vertex.
-    assert owners_of(partition(path(8), 2)) == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert owners_of(partition(generate("path", n=8), 2)) == [0, 0, 0, 0, 1, 1, 1, 1]
     # In-edges count as out-edges do: the hub 0 works 9 + 1, each leaf 1 + 1; 28 in all.
     star = Graph.from_edges([0] * 9, range(1, 10))
     assert owners_of(partition(star, 2)) == [0, 0, 0] + [1] * 7
@@ -90,7 +95,7 @@ def test_edges_is_the_default_and_balances_work():
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=8), st.integers(0, 99))
 def test_no_part_works_more_than_its_share_and_one_vertex(capacities, seed):
-    graph = rmat(7, 4, seed)
+    graph = generate("rmat", scale=7, edge_factor=4, seed=seed)
     work = graph.out_degrees() + 1
     owners = owners_of(partition(graph, len(capacities), capacities=capacities))
     done = np.bincount(owners, weights=work, minlength=len(capacities))
@@ -99,7 +104,10 @@ def test_no_part_works_more_than_its_share_and_one_vertex(capacities, seed):
 
 
 def test_capacities_are_relative():
-    halves = [owners_of(partition(grid(5, 5), 2, capacities=scale)) for scale in ([1, 3], [0.5, 1.5])]
+    halves = [
+        owners_of(partition(generate("grid", rows=5, columns=5), 2, capacities=scale))
+        for scale in ([1, 3], [0.5, 1.5])
+    ]
     assert halves[0] == halves[1]
 
 
@@ -134,14 +142,14 @@ def fail(oids):
 def test_a_wrong_answer_of_a_function_is_told_on_all_ranks(run_ranks, function, words, num_ranks):
     def divide(group):
         with pytest.raises(PartitionError, match=words):
-            partition(path(6, group=group), 2, function)
+            partition(generate("path", n=6, group=group), 2, function)
         return True
 
     assert run_ranks(num_ranks, divide) == [True] * num_ranks
 
 
 def test_a_function_is_not_called_without_vertices():
-    assert partition(path(0), 2, fail).num_vertices == 0
+    assert partition(generate("path", n=0), 2, fail).num_vertices == 0
 
 
 @pytest.mark.parametrize(
@@ -168,7 +176,7 @@ def test_a_function_is_not_called_without_vertices():
 )
 def test_wrong_arguments_are_named(num_partitions, options, words):
     with pytest.raises(PartitionError, match=words):
-        partition(path(4), num_partitions, **options)
+        partition(generate("path", n=4), num_partitions, **options)
 
 
 @given(st.lists(st.integers(0, 5), max_size=30), st.sampled_from([np.int64, np.int32, np.uint32]))

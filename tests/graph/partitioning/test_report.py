@@ -5,7 +5,7 @@ import pytest
 from battery import BATTERY
 
 from sigps.errors import PartitionError
-from sigps.graph.generators.generate import path, rmat
+from sigps.graph.generators.generate import generate
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning import report as partition_report
 from sigps.graph.partitioning.assignment import Contiguous, Table
@@ -47,13 +47,13 @@ def test_counts_are_those_of_a_plain_loop(name, method):
 def test_ranks_and_blocks_change_nothing(
     run_ranks, monkeypatch, directed, num_ranks, block_edges, block_pairs
 ):
-    alone = rmat(6, 3, directed=directed)
+    alone = generate("rmat", scale=6, edge_factor=3, directed=directed)
     expected = measure(alone, partition(alone, 4, "hash"))
     monkeypatch.setattr(partition_report, "_BLOCK_EDGES", block_edges)
     monkeypatch.setattr(partition_report, "_BLOCK_PAIRS", block_pairs)
 
     def report_on(group):
-        graph = rmat(6, 3, directed=directed, group=group)
+        graph = generate("rmat", scale=6, edge_factor=3, directed=directed, group=group)
         return measure(graph, partition(graph, 4, "hash"))
 
     for report in run_ranks(num_ranks, report_on):
@@ -81,7 +81,7 @@ def test_bytes_count_both_directions_and_columns():
 
 
 def test_balance_is_the_largest_over_the_mean():
-    report = measure(path(5), Contiguous(np.array([0, 1, 5])))
+    report = measure(generate("path", n=5), Contiguous(np.array([0, 1, 5])))
     assert report.vertex_balance == 4 / 2.5
     assert report.balance == 7 / 4
     assert report.cut_share == 2 / 8
@@ -89,13 +89,13 @@ def test_balance_is_the_largest_over_the_mean():
 
 
 def test_an_empty_graph_is_in_balance():
-    report = measure(path(0), partition(path(0), 3))
+    report = measure(generate("path", n=0), partition(generate("path", n=0), 3))
     assert (report.balance, report.vertex_balance, report.cut_share) == (1.0, 1.0, 0.0)
     assert report.vertices.tolist() == [0, 0, 0]
 
 
 def test_the_table_lines_up():
-    text = str(measure(path(3000), Contiguous(np.array([0, 1000, 3000]))))
+    text = str(measure(generate("path", n=3000), Contiguous(np.array([0, 1000, 3000]))))
     assert text.splitlines() == [
         "part  vertices  in-edges  cut edges  ghosts    bytes",
         "   0     1,000     1,999          1       1   48,012",
@@ -107,7 +107,7 @@ def test_the_table_lines_up():
 
 def test_an_assignment_of_another_graph_is_refused():
     with pytest.raises(PartitionError, match="of 5 vertices and the graph has 6"):
-        measure(path(6), partition(path(5), 2))
+        measure(generate("path", n=6), partition(generate("path", n=5), 2))
 
 
 def test_examples_hold():

@@ -14,7 +14,7 @@ import pytest
 from direction_cases import DIRECTION_CASES, DirectionCase
 
 from sigps.kernels import cuda as kernels
-from sigps.kernels.cuda.lease import FORCED
+from sigps.kernels.direction import FORCED
 
 FOLDER = Path(kernels.__file__).parent
 
@@ -26,7 +26,7 @@ INPUTS = np.dtype(
         ("retired_edges", np.uint64),
         ("num_edges", np.uint64),
         ("num_vertices", np.uint64),
-        ("push_gain", np.uint32),
+        ("pull_gain", np.uint32),
         ("forced", np.uint32),
         ("can_push", np.uint32),
     ],
@@ -37,7 +37,7 @@ SOURCE = """
 #include "direction.cuh"
 struct Inputs {
   uint64_t sender_edges, retired_edges, num_edges, num_vertices;
-  uint32_t push_gain, forced, can_push;
+  uint32_t pull_gain, forced, can_push;
 };
 #if defined(__CUDACC__)
 extern "C" __global__ void choose(const Inputs *inputs, uint32_t *chosen, uint32_t count) {
@@ -46,9 +46,9 @@ extern "C" __global__ void choose(const Inputs *inputs, uint32_t *chosen, uint32
 extern "C" void choose(const Inputs *inputs, uint32_t *chosen, uint32_t count) {
   for (uint32_t i = 0; i < count; i++)
 #endif
-    chosen[i] = sigps::choose_direction(inputs[i].sender_edges, inputs[i].retired_edges, inputs[i].num_edges,
-                                        inputs[i].num_vertices, inputs[i].push_gain, inputs[i].forced,
-                                        inputs[i].can_push);
+    chosen[i] = sigps::choose_direction(inputs[i].sender_edges, inputs[i].retired_edges,
+                                        inputs[i].num_edges + inputs[i].num_vertices,
+                                        inputs[i].pull_gain, inputs[i].forced, inputs[i].can_push);
 }
 """
 

@@ -15,6 +15,8 @@ from sigps.compiler.cuda.compile import compile_for_cuda
 from sigps.compiler.frontend.analysis import analyse
 from sigps.errors import DeviceError
 from sigps.kernels import cuda as kernels
+from sigps.kernels import direction
+from sigps.kernels.cpu import arguments
 from sigps.kernels.cuda import lease
 
 for needed in ("numba_cuda", "cuda.core"):
@@ -24,14 +26,6 @@ for needed in ("numba_cuda", "cuda.core"):
         is_there = False
     if not is_there:
         pytest.skip(f"{needed} is not installed: pip install 'sigps[cuda-link]'", allow_module_level=True)
-
-MEMBERS = {
-    ("Lease", "in_arguments"): "in",
-    ("Lease", "out_arguments"): "out",
-    ("Control", "arrived"): "barrier.arrived",
-    ("Control", "generation"): "barrier.generation",
-}
-"""What a field is called in C++ where it is not its own name."""
 
 
 def compile_claims(claims: list[str]) -> bytes:
@@ -49,10 +43,9 @@ def claims_of(name: str, structure: np.dtype[Any]) -> list[str]:
     assert structure.fields is not None
     claims = [f"sizeof({name}) == {structure.itemsize}"]
     for field, (dtype, offset, *_) in structure.fields.items():
-        member = MEMBERS.get((name, field), field)
-        claims.append(f"offsetof({name}, {member}) == {offset}")
+        claims.append(f"offsetof({name}, {field}) == {offset}")
         for inner, (_, begins, *_) in (dtype.fields or {}).items():
-            claims.append(f"offsetof({name}, {member}.{inner}) == {offset + begins}")
+            claims.append(f"offsetof({name}, {field}.{inner}) == {offset + begins}")
     return claims
 
 
@@ -87,12 +80,12 @@ def test_constants_are_those_of_cpp() -> None:
         "SMALL_BEFORE_SWITCH": lease.SMALL_BEFORE_SWITCH,
         "RUNNING": lease.RUNNING,
         "NUM_TASK_COUNTERS": lease.NUM_TASK_COUNTERS,
-        "PULL": lease.PULL,
-        "PUSH": lease.PUSH,
-        "SENDERS_NONE": lease.SENDERS_NONE,
-        "SENDERS_BITMAP": lease.SENDERS_BITMAP,
-        "SENDERS_TEST_EACH": lease.SENDERS_TEST_EACH,
-        "SENDERS_ALL": lease.SENDERS_ALL,
+        "PULL": direction.PULL,
+        "PUSH": direction.PUSH,
+        "SENDERS_NONE": arguments.SENDERS_NONE,
+        "SENDERS_BITMAP": arguments.SENDERS_BITMAP,
+        "SENDERS_TEST_EACH": arguments.SENDERS_TEST_EACH,
+        "SENDERS_ALL": arguments.SENDERS_ALL,
         "FRONTIER_BITS": lease.FRONTIER_BITS,
         "FRONTIER_LISTS": lease.FRONTIER_LISTS,
         "FRONTIER_DELIVERED": lease.FRONTIER_DELIVERED,

@@ -149,11 +149,7 @@ __device__ inline uint64_t sum_block(uint64_t value) {
 // The sum of the values of this thread and of those before it in the block.
 __device__ inline uint64_t scan_block(uint64_t value) {
   __shared__ uint64_t of_warp[32];
-#pragma unroll
-  for (uint32_t distance = 1; distance < 32; distance *= 2) {
-    uint64_t before = __shfl_up_sync(ALL_LANES, value, distance);
-    value += lane_id() >= distance ? before : 0;
-  }
+  value = scan_warp(value);
   if (lane_id() == 31)
     of_warp[threadIdx.x / 32] = value;
   __syncthreads();
@@ -279,10 +275,8 @@ __device__ inline bool takes_overflowed(const Lease &lease, uint32_t v) {
   return __shfl_sync(ALL_LANES, before, 0) & bit;
 }
 
-__device__ inline void read_and_compute(const Lease &lease,
-                                        const NextSuperstep &now,
-                                        uint32_t &generation,
-                                        ThreadCounters &counted) {
+__device__ inline void advance(const Lease &lease, const NextSuperstep &now,
+                               uint32_t &generation, ThreadCounters &counted) {
   if (now.superstep > 0 && now.remaining != OVERFLOWED)
     sort_messages(lease, generation);
   if (SIGPS_PEERS && lease.control->next.ending)

@@ -1,0 +1,670 @@
+"""From the syntax trees of a program's functions to an emitter's calls: types are found first, then code is emitted.
+
+A function is compiled once for each combination of argument types (`Instance`). A variable has one type, that of all
+values that it is ever given (`types.join`). Every function also returns its fault: 0, or where and how its arithmetic
+had no result: a position in `Functions.sites`, counted from 1; the first that happened.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import types as python_types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sigps.compiler.source import global_names, parse_function, reject
+from sigps.compiler.typed.emitter import Emitter, Finder
+from sigps.compiler.typed.operators import FUNCTIONS, NO_LITERAL, Operators, UnfitError, Value, join_values
+from sigps.compiler.typed.types import BOOL, FLOAT, INT, NONE, UINT, Array, Number, Tuple, Type, flat, join
+from sigps.compiler.typed.webs import split_variables
+
+__all__ = ["Functions", "Instance"]
+
+
+@dataclass(eq=False)
+class Instance:
+    """A function for some types of arguments.
+
+    Attributes:
+        result: The type of what it returns.
+        variables: The types of its variables.
+        literals: The variables that have only been given constants that are not negative.
+        can_fault: Whether it may return a fault.
+    """
+
+    name: str
+    tree: ast.FunctionDef
+    meanings: Mapping[str, Any]
+    arguments: tuple[Type, ...]
+    result: Type | None = None
+    variables: dict[str, Type] = field(default_factory=dict)
+    literals: set[str] = field(default_factory=set)
+    can_fault: bool = False
+    is_found: bool = False
+
+    @property
+    def num_results(self) -> int:
+        return len(list(flat(self.result or NONE)))
+
+
+class Functions:
+    """The functions of one program, and their instances.
+
+    Args:
+        module: Function definitions.
+        namespace: The values of their global names.
+        real: The type of floats while computing.
+
+    Attributes:
+        sites: Where something may have no result: file, line and kind. Found with the types.
+    """
+
+    def __init__(self, module: ast.Module, namespace: Mapping[str, Any], real: Number = FLOAT) -> None:
+        self.real = real
+        self._trees = {f.name: f for f in module.body if isinstance(f, ast.FunctionDef)}
+        self._namespace = namespace
+        self._instances: dict[Any, Instance] = {}
+        self.sites: list[tuple[str, int, int]] = []
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._trees
+
+    def instance(self, function: Any, arguments: tuple[Type, ...]) -> Instance:
+        """Return a function of the module, by name, or a user's function, for types of arguments; its types found.
+
+        Raises:
+            CompileError: If the types do not fit together; with file and line.
+        """
+        key = function if isinstance(function, str) else function.__code__, arguments
+        if key not in self._instances:
+            self._instances[key] = self._new(function, arguments, len(self._instances))
+        found = self._instances[key]
+        if not found.is_found:
+            if found.result is not None or found.variables:
+                reject(
+                    found.tree, f"{found.tree.name}() calls itself, which cannot be compiled: write a loop"
+                )
+            self._find(found)
+        return found
+
+    def _new(self, function: Any, arguments: tuple[Type, ...], number: int) -> Instance:
+        if isinstance(function, str):
+            meanings: Mapping[str, Any] = self._namespace
+            tree = self._trees[function]
+        else:
+            tree, meanings = parse_function(function, function.__module__), global_names(function)
+        return Instance(f"{tree.name}.{number}", split_variables(tree), meanings, arguments)
+
+    def _find(self, found: Instance) -> None:
+        params = [arg.arg for arg in found.tree.args.args]
+        found.variables = dict(zip(params, found.arguments, strict=True))
+        for _ in range(100):
+            before = dict(found.variables), found.result
+            _Body(self, found, Finder()).run()
+            if found.result is None:
+                found.result = NONE
+            if before == (found.variables, found.result):
+                found.is_found = True
+                return
+        raise AssertionError(f"types of {found.name} do not settle")
+
+    def emit(self, instance: Instance, emitter: Emitter, arguments: Sequence[Any]) -> None:
+        """Emit the body of an instance, given the handles of its arguments' parts."""
+        _Body(self, instance, emitter).run(arguments)
+
+    def site(self, file: str, line: int, kind: int) -> int:
+        """Return the fault of a place: what kind it is, in which line of which file."""
+        found = file, line, kind
+        if found not in self.sites:
+            self.sites.append(found)
+        return self.sites.index(found) + 1
+
+    def tree(self, name: str) -> ast.FunctionDef:
+        """Return the definition of a function of the module."""
+        return self._trees[name]
+
+
+class _Body:
+    """Emits the body of one instance, statement after statement."""
+
+    def __init__(self, functions: Functions, instance: Instance, emitter: Emitter) -> None:
+        self._functions, self._instance = functions, instance
+        self._set_emitter(emitter)
+        self._storage: dict[str, list[Any]] = {}
+        self._fault: Any = None
+        self._node: ast.AST = instance.tree
+        self._left: list[Any] = []  # of each loop with an else, the variable that says that it was left
+
+    def _set_emitter(self, emitter: Emitter) -> None:
+        self._emitter = emitter
+        self._operators = Operators(emitter, self._note_fault, self._functions.real)
+
+    @contextmanager
+    def _dry(self) -> Iterator[None]:
+        """Find types only, inside."""
+        before = self._emitter
+        self._set_emitter(Finder())
+        try:
+            yield
+        finally:
+            self._set_emitter(before)
+
+    def run(self, arguments: Sequence[Any] = ()) -> None:
+        e, instance = self._emitter, self._instance
+        if e.emits:
+            self._fault = e.variable(INT)
+            for name, kind in instance.variables.items():
+                self._storage[name] = [e.variable(part) for part in flat(kind)]
+            parts = iter(arguments)
+            for arg in instance.tree.args.args:
+                for variable in self._storage[arg.arg]:
+                    e.write(variable, next(parts))
+        self._block(instance.tree.body)
+        if not instance.tree.body or not isinstance(instance.tree.body[-1], ast.Return):
+            with self._at(instance.tree):
+                self._return(Value(NONE), is_end=True)
+
+    # Faults and errors.
+
+    def _note_fault(self, kind: int, happens: Any) -> None:
+        self._instance.can_fault = True
+        code = self._functions.site(
+            getattr(self._node, "sigps_file", ""), getattr(self._node, "lineno", 0), kind
+        )
+        if not self._emitter.emits:
+            return
+        e = self._emitter
+        e.if_rarely(happens, lambda: self._keep_fault(e.constant(INT, code)))
+
+    def _keep_fault(self, fault: Any) -> None:
+        """Keep a fault, if none happened before."""
+        e = self._emitter
+        so_far = e.read(self._fault)
+        is_first = e.compare("==", INT, so_far, e.constant(INT, 0))
+        e.write(self._fault, e.select(is_first, fault, so_far, INT))
+
+    @contextmanager
+    def _at(self, node: ast.AST) -> Iterator[None]:
+        before = self._node
+        if hasattr(node, "lineno"):
+            self._node = node
+        try:
+            yield
+        except UnfitError as error:
+            reject(self._node, str(error))
+        finally:
+            self._node = before
+
+    # Statements.
+
+    def _block(self, body: Sequence[ast.stmt]) -> None:
+        for statement in body:
+            with self._at(statement):
+                self._statement(statement)
+
+    def _statement(self, node: ast.stmt) -> None:
+        if isinstance(node, ast.Assign):
+            value = self._value(node.value)
+            for target in node.targets:
+                self._assign(target, value)
+        elif isinstance(node, ast.AugAssign):
+            load = _as_load(node.target)
+            self._assign(
+                node.target, self._operators.binary(node.op, self._value(load), self._value(node.value))
+            )
+        elif isinstance(node, ast.AnnAssign):
+            if node.value is not None:
+                self._assign(node.target, self._value(node.value))
+        elif isinstance(node, ast.If):
+            test = self._truth(node.test)
+            self._emitter.if_(test.handle, lambda: self._block(node.body), lambda: self._block(node.orelse))
+        elif isinstance(node, ast.While):
+            self._while(node)
+        elif isinstance(node, ast.For):
+            self._for(node)
+        elif isinstance(node, ast.Return):
+            self._return(Value(NONE) if node.value is None else self._value(node.value))
+        elif isinstance(node, ast.Break):
+            if self._left[-1] is not None:
+                self._emitter.write(self._left[-1], self._emitter.constant(BOOL, True))
+            self._emitter.break_()
+        elif isinstance(node, ast.Continue):
+            self._emitter.continue_()
+        elif isinstance(node, ast.Expr):
+            if not isinstance(node.value, ast.Constant):
+                self._value(node.value)
+        elif not isinstance(node, ast.Pass):
+            raise UnfitError(f"'{type(node).__name__.lower()}' cannot be compiled")
+
+    def _return(self, value: Value, *, is_end: bool = False) -> None:
+        instance = self._instance
+        if instance.result is None:
+            instance.result = value.kind
+        kind = join(instance.result, value.kind)
+        if kind is None:
+            if is_end and _never_ends(instance.tree.body):
+                if self._emitter.emits:
+                    zeros = [self._zero(part) for part in flat(instance.result)]
+                    self._emitter.return_([*zeros, self._emitter.read(self._fault)])
+                return
+            raise UnfitError(
+                f"{instance.tree.name}() returns {instance.result} on one path and {value.kind} on another"
+            )
+        instance.result = kind
+        if self._emitter.emits:
+            handles = self._operators.to(value, kind).handles()
+            self._emitter.return_([*handles, self._emitter.read(self._fault)])
+
+    def _zero(self, part: Number | Array) -> Any:
+        return self._emitter.read(self._emitter.variable(part))
+
+    def _assign(self, target: ast.expr, value: Value) -> None:
+        if isinstance(target, ast.Name):
+            self._set(target.id, value)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            if not isinstance(value.kind, Tuple) or len(value.items) != len(target.elts):
+                raise UnfitError(f"{len(target.elts)} names are given {value.kind}")
+            for part, item in zip(target.elts, value.items, strict=True):
+                self._assign(part, item)
+        elif isinstance(target, ast.Subscript):
+            array = self._value(target.value)
+            if not isinstance(array.kind, Array):
+                raise UnfitError("what a tuple holds cannot be assigned: make a new one")
+            at = self._position(self._value(target.slice))
+            stored = self._operators.declared(value, array.kind.element)
+            self._emitter.store(array.handle, array.kind.element, at, stored.handle)
+        else:
+            raise UnfitError("this cannot be assigned")
+
+    def _set(self, name: str, value: Value) -> None:
+        variables, literals = self._instance.variables, self._instance.literals
+        before = variables.get(name, value.kind)
+        kind = join(before, value.kind)
+        if UINT in (before, value.kind) and (name in literals or _may_be_unsigned(value)):
+            kind = UINT
+        if not _may_be_unsigned(value):
+            literals.discard(name)
+        elif name not in variables:
+            literals.add(name)
+        if kind is None:
+            raise UnfitError(
+                f"the variable {name.partition('.')[0]!r} is {variables[name]} on one path and {value.kind} on "
+                "another: a variable keeps one type"
+            )
+        if not self._emitter.emits:
+            variables[name] = kind
+            return
+        for variable, handle in zip(
+            self._storage[name], self._operators.to(value, kind).handles(), strict=True
+        ):
+            self._emitter.write(variable, handle)
+
+    def _while(self, node: ast.While) -> None:
+        def body() -> None:
+            test = self._truth(node.test)
+            if test.literal is not True:
+                self._emitter.if_(self._emitter.invert(test.handle), self._emitter.break_, lambda: None)
+            self._block(node.body)
+
+        self._loop(body, node.orelse)
+
+    def _loop(self, body: Callable[[], None], orelse: Sequence[ast.stmt]) -> None:
+        e = self._emitter
+        self._left.append(e.variable(BOOL) if orelse else None)
+        if orelse:
+            e.write(self._left[-1], e.constant(BOOL, False))
+        e.loop(body)
+        left = self._left.pop()
+        if orelse:
+            e.if_(e.invert(e.read(left)), lambda: self._block(orelse), lambda: None)
+
+    def _for(self, node: ast.For) -> None:
+        if isinstance(node.iter, ast.Call) and self._meaning(node.iter.func) is range:
+            self._for_range(node, node.iter)
+            return
+        values = self._value(node.iter)
+        if not isinstance(values.kind, Tuple):
+            raise UnfitError(f"a loop runs over range(...) or a tuple, and this is {values.kind}")
+        if not values.items:
+            return
+        e, counter = self._emitter, self._emitter.variable(INT)
+        e.write(counter, e.constant(INT, 0))
+
+        def body() -> None:
+            at = Value(INT, e.read(counter))
+            end = e.compare(">=", INT, at.handle, e.constant(INT, len(values.items)))
+            e.if_(end, e.break_, lambda: None)
+            e.write(counter, e.binary("+", INT, at.handle, e.constant(INT, 1)))
+            self._assign(node.target, self._item(values, at))
+            self._block(node.body)
+
+        self._loop(body, node.orelse)
+
+    def _for_range(self, node: ast.For, call: ast.Call) -> None:
+        ops, e = self._operators, self._emitter
+        given = [self._value(argument) for argument in call.args]
+        for value in given:
+            if not isinstance(value.kind, Number) or value.kind.is_float:
+                raise UnfitError(f"range() takes whole numbers, and this is {value.kind}")
+        step = given[2].literal if len(given) == 3 else 1
+        if step is NO_LITERAL or step == 0:
+            raise UnfitError("the step of range() is a constant that is not 0")
+        begin, end = (ops.constant(0), given[0]) if len(given) == 1 else given[:2]
+        kind = UINT if UINT in (begin.kind, end.kind) else INT
+        begin, end = (Value(kind, e.cast(v.handle, ops.number(v, "range()"), kind)) for v in (begin, end))
+        counter = e.variable(kind)
+        e.write(counter, begin.handle)
+
+        def body() -> None:
+            at = e.read(counter)
+            e.if_(e.compare(">=" if step > 0 else "<=", kind, at, end.handle), e.break_, lambda: None)
+            e.write(counter, e.binary("+", kind, at, e.constant(kind, step)))
+            self._assign(node.target, Value(kind, at))
+            self._block(node.body)
+
+        self._loop(body, node.orelse)
+
+    # Expressions.
+
+    def _value(self, node: ast.expr) -> Value:
+        with self._at(node):
+            return self._evaluated(node)
+
+    def _evaluated(self, node: ast.expr) -> Value:
+        ops = self._operators
+        if isinstance(node, ast.Constant):
+            return Value(NONE) if node.value is None else ops.constant(node.value)
+        if isinstance(node, ast.Name):
+            return self._name(node)
+        if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Name) and node.left.id == "__count":
+            counted = ops.to(self._value(node.right), INT)  # never leaves 64 bits (`frontend/reductions.py`)
+            return Value(INT, self._emitter.binary("+", INT, self._value(node.left).handle, counted.handle))
+        if isinstance(node, ast.BinOp):
+            return ops.binary(node.op, self._value(node.left), self._value(node.right))
+        if isinstance(node, ast.UnaryOp):
+            return ops.unary(node.op, self._value(node.operand))
+        if isinstance(node, ast.Compare):
+            return self._compare(node)
+        if isinstance(node, ast.BoolOp):
+            return self._either(node.op, node.values)
+        if isinstance(node, ast.IfExp):
+            return self._lazily(self._truth(node.test), node.body, node.orelse)
+        if isinstance(node, ast.Tuple):
+            items = tuple(self._value(item) for item in node.elts)
+            return Value(Tuple(tuple(item.kind for item in items)), items=items)
+        if isinstance(node, ast.Subscript):
+            return self._subscript(node)
+        if isinstance(node, ast.Attribute):
+            return self._attribute(node)
+        if isinstance(node, ast.Call):
+            return self._call(node)
+        raise UnfitError(f"{ast.unparse(node)} cannot be compiled: compute with numbers and tuples")
+
+    def _truth(self, node: ast.expr) -> Value:
+        with self._at(node):
+            value = self._value(node)
+            if isinstance(value.kind, Tuple):
+                return self._operators.constant(bool(value.items))
+            return self._operators.truth(value)
+
+    def _name(self, node: ast.Name) -> Value:
+        kind = self._instance.variables.get(node.id)
+        if kind is not None:
+            return self._rebuilt(kind, iter(self._storage[node.id] if self._emitter.emits else ()))
+        meaning = self._meaning(node)
+        if meaning is None:
+            return Value(NONE)
+        if isinstance(meaning, (bool, int, float, np.number, np.bool_, tuple)):
+            return self._operators.constant(meaning)
+        raise UnfitError(f"{node.id} is a {type(meaning).__name__}: compute with numbers and tuples")
+
+    def _rebuilt(self, kind: Type, parts: Iterator[Any]) -> Value:
+        """Return the value of a variable."""
+        if isinstance(kind, Tuple):
+            return Value(kind, items=tuple(self._rebuilt(item, parts) for item in kind.items))
+        if kind == NONE:
+            return Value(kind)
+        return Value(kind, self._emitter.read(next(parts)) if self._emitter.emits else None)
+
+    def _meaning(self, node: ast.expr) -> Any:
+        """Return what a global name, or an attribute of a module, stands for; the name of a function of the module."""
+        if isinstance(node, ast.Attribute):
+            return getattr(self._meaning(node.value), node.attr, None)
+        if not isinstance(node, ast.Name) or node.id in self._instance.variables:
+            return None
+        meanings = self._instance.meanings
+        if node.id in meanings:
+            return getattr(meanings[node.id], "py_func", meanings[node.id])
+        if node.id in self._functions:
+            return node.id
+        return getattr(builtins, node.id, None)
+
+    def _compare(self, node: ast.Compare) -> Value:
+        left, ops = self._value(node.left), self._operators
+        if len(node.ops) == 1:
+            operator, right = node.ops[0], self._value(node.comparators[0])
+            if isinstance(operator, (ast.In, ast.NotIn)):
+                return self._in(operator, left, right)
+            return ops.compare(operator, left, right)
+        e, answer = self._emitter, self._emitter.variable(BOOL)
+        e.write(answer, e.constant(BOOL, False))
+
+        def rest(left: Value, at: int) -> None:
+            right = self._value(node.comparators[at])
+            test = ops.compare(node.ops[at], left, right)
+            if at + 1 == len(node.ops):
+                e.write(answer, test.handle)
+            else:
+                e.if_(test.handle, lambda: rest(right, at + 1), lambda: None)
+
+        rest(left, 0)
+        return Value(BOOL, e.read(answer))
+
+    def _in(self, operator: ast.cmpop, value: Value, values: Value) -> Value:
+        if not isinstance(values.kind, Tuple):
+            raise UnfitError(f"'in' searches a tuple, and this is {values.kind}")
+        e, found = self._emitter, self._emitter.constant(BOOL, False)
+        for item in values.items:
+            found = e.binary("|", BOOL, found, self._operators.compare(ast.Eq(), value, item).handle)
+        return Value(BOOL, found if isinstance(operator, ast.In) else e.invert(found))
+
+    def _either(self, operator: ast.boolop, values: Sequence[ast.expr]) -> Value:
+        """Return the value that decides `and` or `or`; the others are not computed."""
+        if len(values) == 1:
+            return self._value(values[0])
+        first = self._value(values[0])
+        with self._dry():
+            kind = join_values(first, self._either(operator, values[1:]))
+        e, ops = self._emitter, self._operators
+        result = [e.variable(part) for part in flat(kind)]
+        test = ops.truth(first)
+
+        def first_decides() -> None:
+            self._write(result, ops.to(first, kind))
+
+        def rest_decides() -> None:
+            self._write(result, self._operators.to(self._either(operator, values[1:]), kind))
+
+        branches = (
+            (first_decides, rest_decides) if isinstance(operator, ast.Or) else (rest_decides, first_decides)
+        )
+        e.if_(test.handle, *branches)
+        return self._rebuilt(kind, iter(result))
+
+    def _write(self, variables: Sequence[Any], value: Value) -> None:
+        for variable, handle in zip(variables, value.handles(), strict=True):
+            self._emitter.write(variable, handle)
+
+    def _lazily(self, test: Value, body: ast.expr, orelse: ast.expr) -> Value:
+        with self._dry():
+            kind = join_values(self._value(body), self._value(orelse))
+        e, ops = self._emitter, self._operators
+        result = [e.variable(part) for part in flat(kind)]
+        e.if_(
+            test.handle,
+            lambda: self._write(result, ops.to(self._value(body), kind)),
+            lambda: self._write(result, ops.to(self._value(orelse), kind)),
+        )
+        return self._rebuilt(kind, iter(result))
+
+    def _position(self, value: Value) -> Any:
+        kind = self._operators.number(value, "a position")
+        if kind.is_float:
+            raise UnfitError("a position is a whole number, and this is a float")
+        return self._emitter.cast(value.handle, kind, INT)
+
+    def _subscript(self, node: ast.Subscript) -> Value:
+        whole, at = self._value(node.value), self._value(node.slice)
+        if isinstance(whole.kind, Array):
+            element = whole.kind.element
+            return Value(element, self._emitter.load(whole.handle, element, self._position(at)))
+        if not isinstance(whole.kind, Tuple):
+            raise UnfitError(f"only tuples have parts, and this is {whole.kind}")
+        return self._item(whole, at)
+
+    def _item(self, values: Value, at: Value) -> Value:
+        count = len(values.items)
+        if at.literal is not NO_LITERAL:
+            if not -count <= at.literal < count:
+                raise UnfitError(f"a tuple of {count} has no part {at.literal}")
+            return values.items[int(at.literal)]
+        ops = self._operators
+        found = values.items[-1]
+        for i, item in enumerate(values.items[:-1]):
+            found = ops.select(ops.compare(ast.Eq(), at, ops.constant(i)), item, found)
+        return found
+
+    def _attribute(self, node: ast.Attribute) -> Value:
+        meaning = self._meaning(node)
+        if isinstance(meaning, (bool, int, float, np.number, np.bool_)):
+            return self._operators.constant(meaning)
+        whole = self._value(node.value)
+        if isinstance(whole.kind, Array) and node.attr == "size":
+            return Value(INT, self._emitter.size(whole.handle))
+        fields = getattr(getattr(whole.kind, "cls", None), "_fields", ())
+        if node.attr not in fields:
+            raise UnfitError(f"{whole.kind} has no {node.attr!r}")
+        return whole.items[fields.index(node.attr)]
+
+    def _call(self, node: ast.Call) -> Value:
+        function = self._meaning(node.func)
+        if isinstance(function, (str, python_types.FunctionType)):
+            return self._call_function(function, node)
+        if isinstance(function, type) and hasattr(function, "_fields"):
+            items = tuple(self._arguments(inspect.signature(function), node, function.__name__))
+            return Value(Tuple(tuple(item.kind for item in items), function), items=items)
+        if node.keywords:
+            raise UnfitError(f"{ast.unparse(node.func)}() takes no named arguments here")
+        literal = getattr(node.args[0], "value", None) if len(node.args) == 1 else None
+        if function is np.uint64 and type(literal) is int:
+            return self._operators.constant(np.uint64(literal))
+        values = [self._value(argument) for argument in node.args]
+        return self._built_in(function, node, values)
+
+    def _built_in(self, function: Any, node: ast.Call, values: list[Value]) -> Value:
+        ops, name = self._operators, ast.unparse(node.func)
+        if function in (min, max) and len(values) > 1:
+            return ops.extreme(function.__name__, values)
+        if function is len and len(values) == 1:
+            if isinstance(values[0].kind, Array):
+                return Value(INT, self._emitter.size(values[0].handle))
+            if isinstance(values[0].kind, Tuple):
+                return ops.constant(len(values[0].items))
+        if isinstance(function, type) and issubclass(function, np.generic) and len(values) == 1:
+            kind, value = Number.of(function), values[0]
+            is_generated = name.startswith("__np.")
+            if not is_generated and kind.kind in "iu" and ops.number(value, name).is_float:
+                value = ops.to_int(value)
+            return ops.declared(value, kind)
+        found = FUNCTIONS.get(function) if _is_hashable(function) else None
+        if found is None:
+            raise UnfitError(
+                f"{name}() cannot be compiled: use arithmetic, tuples, and the scalar functions of math and numpy"
+            )
+        count, emit = found
+        if len(values) != count:
+            raise UnfitError(f"{name}() takes {count} argument{'s' * (count != 1)} here, not {len(values)}")
+        result: Value = emit(ops, values)
+        return result
+
+    def _call_function(self, function: Any, node: ast.Call) -> Value:
+        if isinstance(function, str):
+            tree = self._functions.tree(function)
+            values = self._in_order(tree.args, node, function)
+        else:
+            values = self._arguments(inspect.signature(function), node, function.__name__)
+        instance = self._functions.instance(function, tuple(value.kind for value in values))
+        handles = [h for value in values for h in value.handles()]
+        *results, fault = self._emitter.call(instance, handles)
+        if instance.can_fault:
+            self._instance.can_fault = True
+            if self._emitter.emits:
+                self._keep_fault(fault)
+        return self._given(instance.result or NONE, iter(results))
+
+    def _given(self, kind: Type, parts: Iterator[Any]) -> Value:
+        """Return the value of a call."""
+        if isinstance(kind, Tuple):
+            return Value(kind, items=tuple(self._given(item, parts) for item in kind.items))
+        return Value(kind) if kind == NONE else Value(kind, next(parts))
+
+    def _in_order(self, args: ast.arguments, node: ast.Call, name: str) -> list[Value]:
+        missing = len(args.args) - len(node.args)
+        if node.keywords or not 0 <= missing <= len(args.defaults):
+            raise UnfitError(f"{name}() takes {len(args.args)} arguments")
+        given = [*node.args, *args.defaults[len(args.defaults) - missing :]]
+        return [self._value(argument) for argument in given]
+
+    def _arguments(self, signature: inspect.Signature, node: ast.Call, name: str) -> list[Value]:
+        """Return the arguments of a user's function or NamedTuple, in the order of its parameters."""
+        try:
+            bound = signature.bind(*node.args, **{k.arg or "": k.value for k in node.keywords})
+        except TypeError as error:
+            raise UnfitError(f"{name}(): {error}") from None
+        bound.apply_defaults()
+        found = []
+        for value in bound.arguments.values():
+            found.append(
+                self._value(value) if isinstance(value, ast.expr) else self._operators.constant(value)
+            )
+        return found
+
+
+def _never_ends(body: Sequence[ast.stmt]) -> bool:
+    """Tell whether what is behind a block is never reached: each of its paths returns, or goes round for ever."""
+    if not body:
+        return False
+    last = body[-1]
+    if isinstance(last, ast.If):
+        return _never_ends(last.body) and _never_ends(last.orelse)
+    if isinstance(last, ast.While):
+        is_endless = isinstance(last.test, ast.Constant) and bool(last.test.value)
+        return is_endless and not any(isinstance(node, ast.Break) for node in ast.walk(last))
+    return isinstance(last, ast.Return)
+
+
+def _may_be_unsigned(value: Value) -> bool:
+    return value.kind == INT and value.literal is not NO_LITERAL and value.literal >= 0
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _as_load(target: ast.expr) -> ast.expr:
+    """Return the expression that reads what a statement assigns."""
+    if isinstance(target, ast.Name):
+        return ast.copy_location(ast.Name(target.id, ast.Load()), target)
+    if isinstance(target, ast.Subscript):
+        return ast.copy_location(ast.Subscript(target.value, target.slice, ast.Load()), target)
+    raise UnfitError("this cannot be assigned")

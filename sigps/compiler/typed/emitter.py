@@ -1,0 +1,120 @@
+"""What an emitter of code can do, and the emitter that emits nothing and only finds types.
+
+Handles are the emitter's own: a value of a number, or a pointer of an array. Operations take numbers of one type and
+are total: they have a result for all operands, as a machine has, and never trap. `operators.py` makes Python of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from sigps.compiler.typed.types import Array, Number
+
+__all__ = ["Emitter", "Finder"]
+
+Handle = Any
+Block = Callable[[], None]
+
+
+class Emitter(Protocol):
+    """Emits the body of one function, in order."""
+
+    emits: bool
+
+    def constant(self, kind: Number, value: Any) -> Handle: ...
+
+    def variable(self, kind: Number | Array) -> Handle:
+        """Return a new variable, zero at first."""
+        ...
+
+    def read(self, variable: Handle) -> Handle: ...
+
+    def write(self, variable: Handle, value: Handle) -> None: ...
+
+    def cast(self, value: Handle, kind: Number, to: Number) -> Handle:
+        """Convert: integers wrap, floats to integers saturate and NaN is 0; to bool: whether it is not 0."""
+        ...
+
+    def binary(self, op: str, kind: Number, a: Handle, b: Handle) -> Handle:
+        """`+ - *` (integers wrap), `/` (integers towards zero, b not 0 or -1), and of integers `% & | ^ << >>`.
+
+        Shifts are by less than the width.
+        """
+        ...
+
+    def overflows(self, op: str, kind: Number, a: Handle, b: Handle) -> tuple[Handle, Handle]:
+        """Return `+`, `-` or `*` of signed integers, and whether the true result is another."""
+        ...
+
+    def compare(self, op: str, kind: Number, a: Handle, b: Handle) -> Handle:
+        """`== != < <= > >=`; a bool. Of floats false where one is NaN, but for `!=`."""
+        ...
+
+    def invert(self, value: Handle) -> Handle:
+        """Return the opposite of a bool."""
+        ...
+
+    def select(self, condition: Handle, a: Handle, b: Handle, kind: Number) -> Handle: ...
+
+    def math(self, name: str, kind: Number, values: Sequence[Handle]) -> Handle:
+        """Call a function of C's math library, of floats to a float of that type."""
+        ...
+
+    def load(self, array: Handle, element: Number, at: Handle) -> Handle:
+        """Return an element; `at` is an int."""
+        ...
+
+    def store(self, array: Handle, element: Number, at: Handle, value: Handle) -> None: ...
+
+    def size(self, array: Handle) -> Handle:
+        """Return the number of elements of an array, an int."""
+        ...
+
+    def call(self, function: Any, values: Sequence[Handle]) -> list[Handle]:
+        """Call another function of the module; return the parts of its result, and its fault."""
+        ...
+
+    def if_(self, condition: Handle, then: Block, otherwise: Block) -> None: ...
+
+    def if_rarely(self, condition: Handle, then: Block) -> None:
+        """Do something that almost never happens."""
+        ...
+
+    def loop(self, body: Block) -> None:
+        """Repeat until the body breaks."""
+        ...
+
+    def break_(self) -> None: ...
+
+    def continue_(self) -> None: ...
+
+    def return_(self, values: Sequence[Handle]) -> None: ...
+
+
+class Finder:
+    """Emits nothing: handles are None. The builder runs with it until the types of variables stay as they are."""
+
+    emits = False
+
+    def _nothing(self, *_: Any) -> None:
+        return None
+
+    constant = variable = read = write = cast = binary = compare = invert = select = math = _nothing
+    load = store = size = break_ = continue_ = return_ = _nothing
+
+    def overflows(self, *_: Any) -> tuple[None, None]:
+        return None, None
+
+    def call(self, function: Any, values: Sequence[Handle]) -> list[Handle]:
+        return [None] * (function.num_results + 1)
+
+    def if_(self, condition: Handle, then: Block, otherwise: Block) -> None:
+        then()
+        otherwise()
+
+    def if_rarely(self, condition: Handle, then: Block) -> None:
+        then()
+
+    def loop(self, body: Block) -> None:
+        body()

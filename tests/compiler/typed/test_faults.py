@@ -1,0 +1,104 @@
+"""Arithmetic that has no result ends a run, at the user's line, on every device that can tell."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cells import program_of
+from thread_group import ThreadGroup, run_ranks
+
+from sigps import ComputeError, Graph, run
+
+RING = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+"""Every vertex has one in-edge and one out-edge."""
+
+FIELDS = "n: State[int] = 3\nu: State[np.uint8] = 200\nw: State[np.uint64] = 5"
+
+
+def fault(body: str, device: str, line: str, **options) -> ComputeError:
+    """Run a program and return the error that it ends with."""
+    program = program_of(body, FIELDS, message="message=int")
+    with pytest.raises(ComputeError) as caught:
+        run(program, RING, device=device, **options)
+    assert caught.value.source == line
+    return caught.value
+
+
+@pytest.mark.parametrize("device", ["python", "cpu"])
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("self.n = 7 // (self.id - 2)", "zero"),
+        ("self.n = 7 % (self.id - 2)", "zero"),
+        ("self.n = (self.id - 6) ** 40", "fit"),
+        ("self.n = 1 << (self.id + 62)", "fit"),
+        ("self.n = 4611686018427387904 * self.id", "fit"),
+        ("self.u += self.id * 50", "fit"),
+        ("self.n = int(self.id * 1e300)", ""),
+    ],
+)
+def test_arithmetic_without_a_result(line: str, says: str, device: str) -> None:
+    error = fault(f"{line}\nself.vote_to_halt()", device, line)
+    assert says in str(error)
+    assert error.superstep == 0
+    assert ", in vertex" in str(error)
+
+
+@pytest.mark.parametrize("direction", ["push", "pull"])
+def test_a_sum_of_messages_beyond_64_bits(direction: str) -> None:
+    """Each vertex hears from two others, and their messages are each at most 2**62."""
+    graph = Graph.from_edges([0, 1, 2, 3, 0, 1, 2, 3], [1, 2, 3, 0, 2, 3, 0, 1])
+    body = "self.n = sum(messages)\nif self.superstep == 0:\n    self.send_to_neighbors(2**62)\nself.vote_to_halt()"
+    program = program_of(body, FIELDS, message="message=int")
+    with pytest.raises(ComputeError, match="fit 64 bits") as caught:
+        run(program, graph, device="cpu", direction=direction, threads=1)
+    assert caught.value.superstep == 1
+    half = program_of(body.replace("2**62", "2**61"), FIELDS, message="message=int")
+    assert run(half, graph, device="cpu", direction=direction)["n"].tolist() == [2**62] * 4
+
+
+def test_the_vertex_is_named_by_its_id() -> None:
+    graph = Graph.from_edges([10, 20, 30], [20, 30, 10])
+    program = program_of("self.n = 1 // (self.id - 30)\nself.vote_to_halt()", FIELDS)
+    for device in ("python", "cpu"):
+        with pytest.raises(ComputeError, match="in vertex 30, superstep 0"):
+            run(program, graph, device=device)
+
+
+def test_unsigned_numbers_of_64_bits_wrap_around() -> None:
+    body = "self.w = self.w * np.uint64(0x9E3779B97F4A7C15) + np.uint64(self.id)\n"
+    body += "if self.superstep > 2:\n    self.vote_to_halt()"
+    expected = []
+    for i in range(4):
+        value = 5
+        for _ in range(4):
+            value = (value * 0x9E3779B97F4A7C15 + i) % 2**64
+        expected.append(value)
+    assert run(program_of(body, FIELDS), RING, device="cpu")["w"].tolist() == expected
+
+
+def test_the_opposite_of_an_unsigned_number_is_negative() -> None:
+    program = program_of("self.x = -self.u\nself.n = -int(self.w)\nself.vote_to_halt()", FIELDS)
+    for device in ("python", "cpu"):
+        result = run(program, RING, device=device)
+        assert result["x"].tolist() == [-200.0] * 4
+        assert result["n"].tolist() == [-5] * 4
+
+
+def test_a_fault_on_one_rank_ends_all() -> None:
+    program = program_of("self.n = 1 // (self.id - 3)\nself.vote_to_halt()", FIELDS)
+
+    def one(group: ThreadGroup) -> None:
+        run(program, Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], group=group), device="cpu")
+
+    with pytest.raises(ComputeError, match="in vertex 3, superstep 0"):
+        run_ranks(2, one)
+
+
+def test_what_does_not_overflow_is_exact() -> None:
+    program = program_of(
+        "self.n = (2**62 - 1) * 2 + 1\nself.x = 7 // -2 + -7 % 3\nself.vote_to_halt()", FIELDS
+    )
+    result = run(program, RING, device="cpu")
+    assert result["n"].tolist() == [np.iinfo(np.int64).max] * 4
+    assert result["x"].tolist() == [-4 + 2] * 4

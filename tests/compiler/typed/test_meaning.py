@@ -1,0 +1,57 @@
+"""What a drawn compute() leaves: machine code against the interpreter, bit for bit.
+
+Two kinds of difference are known, and are no wrong results. Compiled code notices a whole number beyond 64 bits on the
+way; the interpreter, whose whole numbers have no bounds, where it is stored, sent or contributed. And Python raises
+where a float is divided by zero or a power is too large; compiled code follows IEEE.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from battery import BATTERY
+from drawn_programs import Drawing, call_compute
+
+from sigps import ComputeError, run
+from sigps.compiler.typed.operators import Fault
+
+PROGRAMS, AT_ONCE = 1000, 50
+ONE = BATTERY["one_vertex"].build()
+
+
+def interpreted(seed: int) -> dict[str, Any] | ComputeError:
+    try:
+        result = run(Drawing(seed).program(), ONE, device="python")
+    except ComputeError as error:
+        return error
+    return {name: result[name][0].item() for name in result.fields}
+
+
+def is_same(a: Any, b: Any) -> bool:
+    if isinstance(a, float):
+        return (a == b and math.copysign(1, a) == math.copysign(1, b)) or (a != a and b != b)
+    return bool(a == b)
+
+
+@pytest.mark.parametrize("first", range(0, PROGRAMS, AT_ONCE))
+def test_a_drawn_program_means_the_same(first: int) -> None:
+    num_equal = 0
+    for seed in range(first, first + AT_ONCE):
+        found, fault = call_compute(Drawing(seed).program())
+        judge = interpreted(seed)
+        if isinstance(judge, ComputeError):
+            is_of_floats = not isinstance(judge.__cause__, ZeroDivisionError) or "float" in str(
+                judge.__cause__
+            )
+            assert fault is not None or is_of_floats, f"seed {seed}: only the interpreter says: {judge}"
+        elif fault is not None:
+            assert fault[2] in (Fault.OVERFLOW, Fault.CONVERSION), f"seed {seed}: only compiled code faults"
+        else:
+            wrong = {
+                name: (found[name], value) for name, value in judge.items() if not is_same(found[name], value)
+            }
+            assert not wrong, f"seed {seed}: {wrong}"
+            num_equal += 1
+    assert num_equal > AT_ONCE / 2
