@@ -14,6 +14,7 @@ import types as python_types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from operator import add, lshift, mul, sub
 from typing import Any
 
 import numpy as np
@@ -385,6 +386,8 @@ class _Body:
         if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Name) and node.left.id == "__count":
             counted = ops.to(self._value(node.right), INT)  # never leaves 64 bits (`frontend/reductions.py`)
             return Value(INT, self._emitter.binary("+", INT, self._value(node.left).handle, counted.handle))
+        if isinstance(node, ast.BinOp) and (written := _whole_constant(node)) is not None:
+            return ops.constant(written)
         if isinstance(node, ast.BinOp):
             return ops.binary(node.op, self._value(node.left), self._value(node.right))
         if isinstance(node, ast.UnaryOp):
@@ -561,9 +564,11 @@ class _Body:
             return Value(Tuple(tuple(item.kind for item in items), function), items=items)
         if node.keywords:
             raise UnfitError(f"{ast.unparse(node.func)}() takes no named arguments here")
-        literal = getattr(node.args[0], "value", None) if len(node.args) == 1 else None
-        if function is np.uint64 and type(literal) is int:
-            return self._operators.constant(np.uint64(literal))
+        written = _whole_constant(node.args[0]) if len(node.args) == 1 else None
+        if function is np.uint64 and written is not None:
+            if not 0 <= written < 2**64:
+                raise UnfitError(f"{written} is no np.uint64, which holds 0 to 2**64 - 1")
+            return self._operators.constant(np.uint64(written))
         values = [self._value(argument) for argument in node.args]
         return self._built_in(function, node, values)
 
@@ -647,6 +652,28 @@ def _never_ends(body: Sequence[ast.stmt]) -> bool:
         is_endless = isinstance(last.test, ast.Constant) and bool(last.test.value)
         return is_endless and not any(isinstance(node, ast.Break) for node in ast.walk(last))
     return isinstance(last, ast.Return)
+
+
+def _whole_constant(node: ast.expr) -> int | None:
+    """Return the value of an expression of whole numbers as written, such as `2**63 - 1`; None of any other."""
+    if isinstance(node, ast.Constant):
+        return node.value if type(node.value) is int else None
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = _whole_constant(node.operand)
+        return None if value is None else -value
+    compute = _WHOLE.get(type(node.op)) if isinstance(node, ast.BinOp) else None
+    if compute is None:
+        return None
+    assert isinstance(node, ast.BinOp)
+    left, right = _whole_constant(node.left), _whole_constant(node.right)
+    if left is None or right is None or (isinstance(node.op, (ast.Pow, ast.LShift)) and not 0 <= right <= 128):
+        return None
+    return compute(left, right)
+
+
+_WHOLE: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Pow: pow, ast.LShift: lshift,
+}  # fmt: skip
 
 
 def _may_be_unsigned(value: Value) -> bool:
