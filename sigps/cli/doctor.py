@@ -37,7 +37,7 @@ def doctor() -> None:
 
 
 def _findings(ranks: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
-    from sigps.compiler.cache import cache_dir
+    from sigps.native.cache import cache_dir
     from sigps.device.cpu import available_cores
     from sigps.group import world
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sigps.compiler.program import VertexProgram
-from sigps.compiler.source import global_names
+from sigps.native.source import global_names
 
 __all__ = ["compiled_names", "compiling", "summable"]
 

@@ -6,7 +6,7 @@ import inspect
 import types
 from typing import Any
 
-from sigps.compiler.source import global_names
+from sigps.native.source import global_names
 from sigps.model.vertex import Vertex
 
 __all__ = ["COMPILED_ELSEWHERE", "class_fingerprint", "fingerprint"]

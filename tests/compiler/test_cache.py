@@ -13,7 +13,7 @@ from places import SUPPORT
 from worked_cases import CASES, kite
 
 from sigps import run
-from sigps.compiler import cache
+from sigps.native import cache
 from sigps.compiler.cpu import native
 
 
@@ -71,7 +71,7 @@ def test_a_second_process_reads_what_the_first_compiled(tmp_path: Path) -> None:
     script = f"""
 import sys
 sys.path.insert(0, {str(SUPPORT)!r})
-from sigps.compiler import cache
+from sigps.native import cache
 writes = []
 kept = cache.write
 cache.write = lambda key, value: (writes.append(key), kept(key, value))

@@ -13,9 +13,9 @@ from llvmlite import binding, ir
 
 from sigps import Vertex
 from sigps.compiler.frontend.analysis import analyse
-from sigps.compiler.typed.builder import Functions
-from sigps.compiler.typed.llvm import LlvmModule, llvm_type
-from sigps.compiler.typed.types import BOOL, INT, Number, Tuple, flat
+from sigps.native.builder import Functions
+from sigps.native.llvm import LlvmModule, llvm_type
+from sigps.native.types import BOOL, INT, Number, Tuple, flat
 
 FIELDS = """
 i: State[int] = {i}

@@ -10,8 +10,8 @@ import numpy as np
 from sigps.compiler.cpu.rows import Dtypes
 from sigps.compiler.dispatchers import summable
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
-from sigps.compiler.typed.builder import Functions
-from sigps.compiler.typed.types import BOOL, INT, NONE, UINT, Array, Number, Tuple, flat
+from sigps.native.builder import Functions
+from sigps.native.types import BOOL, INT, NONE, UINT, Array, Number, Tuple, flat
 
 __all__ = ["infer_types"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,10 +11,10 @@ import numpy as np
 
 from sigps.compiler.cpu.functions import adds_floats, aggregates_floats, build_functions
 from sigps.compiler.cpu.inference import infer_types
-from sigps.compiler.cpu.loops import CompiledLoop
 from sigps.compiler.cpu.rows import Dtypes, rows
 from sigps.compiler.program import VertexProgram
-from sigps.compiler.typed.builder import Functions
+from sigps.native.builder import Functions
+from sigps.native.kernel import Kernel
 from sigps.kernels.cpu import direct_messages, edge_schedule, fused, monotone, pull, push
 from sigps.kernels.cpu.arguments import Outbox
 from sigps.kernels.cpu.functions import Functions as LoopFunctions
@@ -30,7 +30,6 @@ class NativeProgram:
         slots: Types of the inbox fields (of the message where messages are listed).
         record: Types of the outbox record's fields.
         empty: The inbox of a vertex without messages.
-        sites: Where arithmetic may have no result: file, line and kind (`typed.builder.Functions.sites`).
         priority_form: The program for supersteps in which only the best value is sent; None where there is none.
         monotone: The same program with loops that only look for better keys; None where it is not monotone.
     """
@@ -39,11 +38,11 @@ class NativeProgram:
     slots: Dtypes
     record: Dtypes
     empty: tuple[Any, ...]
-    sites: Sequence[tuple[str, int, int]]
+    _typed: Functions
     _functions: Callable[[bool], LoopFunctions]
     priority_form: NativeProgram | None = None
     monotone: NativeProgram | None = None
-    _loops: dict[tuple[str, bool], CompiledLoop] = field(default_factory=dict)
+    _loops: dict[tuple[str, bool], Kernel] = field(default_factory=dict)
 
     def loop(self, name: str, deterministic: bool = False) -> Callable[..., Any]:
         """Return a loop of `kernels/cpu`, compiled at its first call or read from the cache.
@@ -58,8 +57,9 @@ class NativeProgram:
         if (name, deterministic) not in self._loops:
             module = next(m for m in _MODULES if name in m.__all__)
             loop = getattr(module, name)(self._functions(deterministic))
-            self._loops[name, deterministic] = CompiledLoop(loop, f"{program.key} {name} {deterministic}")
-        return self._loops[name, deterministic].call
+            key = f"{program.key} {name} {deterministic}"
+            self._loops[name, deterministic] = Kernel(loop, key, self._typed)
+        return self._loops[name, deterministic]
 
     def outbox(self, size: int) -> Outbox:
         """Return an empty outbox for so many vertices.
@@ -100,7 +100,7 @@ def _compile(program: VertexProgram, used: Dtypes, read: Dtypes) -> NativeProgra
 
     def native(form: VertexProgram, functions: Functions, **forms: Any) -> NativeProgram:
         built = functools.partial(build_functions, form, functions, slots, record)
-        return NativeProgram(form, slots, record, empty, functions.sites, built, **forms)
+        return NativeProgram(form, slots, record, empty, functions, built, **forms)
 
     best, plain = program.priority_form, replace(program, monotone=None)
     best_functions = Functions(best.module, best.namespace) if best else None

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from sigps.compiler import cache
+from sigps.native import cache
 from sigps.compiler.cuda.adapters import Dtypes, Layout, Row
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
 from sigps.device.linking import compile_source, link_modules, toolchain_versions

@@ -25,7 +25,7 @@ from sigps.compiler.frontend.reductions import Loop, Reduction, match_reduction,
 from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import at, cast, expression, statements, tuple_of, visited
 from sigps.compiler.program import TO_GID, TO_ID
-from sigps.compiler.source import reject
+from sigps.native.source import reject
 
 __all__ = ["EdgeLoops", "rewrite_edge_loops"]
 

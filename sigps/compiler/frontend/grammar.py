@@ -6,7 +6,7 @@ import ast
 from typing import TypeGuard
 
 from sigps.compiler.frontend.syntax import is_self
-from sigps.compiler.source import reject
+from sigps.native.source import reject
 
 __all__ = [
     "ACTIONS",

@@ -14,7 +14,7 @@ from typing import Any
 
 from sigps.compiler.frontend.subject import ENV, VERTEX, Subject
 from sigps.compiler.frontend.syntax import assign, at, cast, expression, is_self, statements, visited
-from sigps.compiler.source import reject
+from sigps.native.source import reject
 
 __all__ = ["LowerFields", "lowered", "unpack"]
 

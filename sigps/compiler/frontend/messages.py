@@ -21,7 +21,7 @@ from sigps.compiler.frontend.slots import Combined
 from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import assign, expression, loaded_names, visited
 from sigps.compiler.program import Consumption, Slot
-from sigps.compiler.source import reject
+from sigps.native.source import reject
 
 __all__ = ["consume_messages"]
 

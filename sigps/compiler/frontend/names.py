@@ -19,7 +19,7 @@ from sigps.compiler.fingerprint import COMPILED_ELSEWHERE
 from sigps.compiler.frontend.constants import constant_of
 from sigps.compiler.frontend.syntax import assigned_names
 from sigps.compiler.program import FUNCTIONS
-from sigps.compiler.source import global_names, reject
+from sigps.native.source import global_names, reject
 
 __all__ = ["Names"]
 

@@ -14,7 +14,7 @@ from typing import Any
 from sigps.compiler.frontend.grammar import ACTIONS, check_actions
 from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import assigned_names, is_self, rename
-from sigps.compiler.source import reject
+from sigps.native.source import reject
 
 __all__ = ["check_fields", "prepare"]
 

@@ -15,7 +15,7 @@ from sigps.compiler.frontend.reductions import Reduction, match_reduction
 from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import assign, at, expression, substitute, visited
 from sigps.compiler.program import Consumption, Slot
-from sigps.compiler.source import as_written, reject
+from sigps.native.source import as_written, reject
 
 __all__ = ["Messages", "NotCombinableError", "Reader", "bind_message"]
 

@@ -20,7 +20,7 @@ from sigps.compiler.frontend.syntax import (
     loaded_names,
     statements,
 )
-from sigps.compiler.source import reject
+from sigps.native.source import reject
 
 __all__ = ["Loop", "Reduction", "match_reduction", "numeric", "reduction_call"]
 

@@ -19,7 +19,7 @@ from sigps.compiler.frontend.grammar import SENDS, action_of, is_edge_loop
 from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import assigned_names, is_self, loaded_names
 from sigps.compiler.program import Delivery
-from sigps.compiler.source import as_written, reject
+from sigps.native.source import as_written, reject
 
 __all__ = ["separate_sends"]
 

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from sigps.compiler.source import reject
+from sigps.native.source import reject
 
 __all__ = ["check_locals_are_set"]
 

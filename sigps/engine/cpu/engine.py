@@ -37,6 +37,7 @@ from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.snapshot import Snapshot, as_columns, fill_rows
 from sigps.engine.stats import Outcome
 from sigps.engine.superstep import Done, run_supersteps
+from sigps.native.kernel import LoopFault
 
 __all__ = ["Engine"]
 
@@ -194,9 +195,10 @@ class Engine:
         Raises:
             ComputeError: If arithmetic of compute() had no result.
         """
-        done = self._compute()
-        self._state.check_faults()
-        return done
+        try:
+            return self._compute()
+        except LoopFault as fault:
+            raise self._state.error_of(fault, self._state.superstep) from None
 
     def _compute(self) -> tuple[str, Counters, int]:
         state, counters = self._state, Counters(is_unordered=not self._has_order)
@@ -279,14 +281,17 @@ class FusedSupersteps:
             self._loop = Fused(state.push_edges, state.subgraph.num_owned, state.threads.count)
         inbox, aggregates = state.open_inbox(), state.aggregates
         assert state.active is not None
-        row = self._loop.run(
-            state.native, most_supersteps, self._forced, state.last_senders(), state.active, last.sent_edges,
-            state.arguments(), state.owned, state.fields, state.read, state.write, inbox, state.native.empty,
-            aggregates.given, aggregates.identity,
-        )  # fmt: skip
+        try:
+            row = self._loop.run(
+                state.native, most_supersteps, self._forced, state.last_senders(), state.active, last.sent_edges,
+                state.arguments(), state.owned, state.fields, state.read, state.write, inbox, state.native.empty,
+                aggregates.given, aggregates.identity,
+            )  # fmt: skip
+        except LoopFault as fault:
+            num_done, *_ = fault.result
+            raise state.error_of(fault, state.superstep + num_done - 1) from None
         state.senders, state.active = row.senders, row.active
         state.last = Counters(active=row.active.size, senders=row.senders.size, sent_edges=row.sent_edges)
-        state.check_faults()
         state.superstep += len(row.stats)
         aggregates.restore(row.values)
         if self._records.kept is not None:

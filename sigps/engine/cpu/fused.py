@@ -22,7 +22,7 @@ from sigps.compiler.program import EarlyExit
 from sigps.engine.cpu.push import pays_by_bins
 from sigps.engine.direction import Direction, pull_gain
 from sigps.engine.stats import SuperstepStats, shared_out
-from sigps.kernels.cpu.arguments import Edges, FusedLimits, FusedLists, LoopArguments
+from sigps.kernels.cpu.arguments import Edges, FusedAccount, FusedLimits, FusedLists, LoopArguments
 from sigps.kernels.direction import FORCED
 
 __all__ = ["Fused", "FusedResult", "most_work_alone"]
@@ -83,7 +83,7 @@ class Fused:
         senders, active, touched = (np.empty(capacity + more, dtype=np.uint32) for more in (0, 0, 1))
         self._lists = FusedLists(senders, active, touched, sizes=np.zeros(2, dtype=np.int64))
         self._compiled: NativeProgram | None = None
-        self._account = np.empty((_MOST_SUPERSTEPS, 3), dtype=np.int64)
+        self._account = FusedAccount(*(np.empty(_MOST_SUPERSTEPS, dtype=np.int64) for _ in range(3)))
 
     def run(
         self,
@@ -129,11 +129,11 @@ class Fused:
             loop(arguments, limits._replace(end=first), *others)
         began = time.perf_counter()
         done, sent_edges, values = loop(arguments, limits, *others)
-        account = self._account[:done]
-        seconds = shared_out(time.perf_counter() - began, account[:, 2])
+        ran, messages, work = (column[:done] for column in self._account)
+        seconds = shared_out(time.perf_counter() - began, work)
         stats = [
-            SuperstepStats(first + i, "push", ran, messages, 0, share, 1.0)
-            for i, ((ran, messages, _), share) in enumerate(zip(account.tolist(), seconds, strict=True))
+            SuperstepStats(first + i, "push", *counts, 0, share, 1.0)
+            for i, (*counts, share) in enumerate(zip(ran.tolist(), messages.tolist(), seconds, strict=True))
         ]
         num_senders, num_active = lists.sizes
         last = lists.senders[:num_senders].copy(), lists.active[:num_active].copy()

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from sigps.compiler.cpu.native import NativeProgram
 from sigps.compiler.cpu.rows import rows
-from sigps.compiler.typed.operators import PROBLEMS
+from sigps.native.kernel import LoopFault
+from sigps.native.operators import PROBLEMS
 from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.counters import Counters
@@ -93,7 +94,6 @@ class RunState:
             subgraph.ids, subgraph.incoming.offsets, subgraph.out_degrees, walked
         )
         self._of_thread = threading.local()
-        self._faults = np.zeros(1, dtype=np.int64)
 
     @property
     def owned(self) -> OwnedVertices:
@@ -121,17 +121,13 @@ class RunState:
     def arguments(self) -> LoopArguments:
         """Return what compute() reads of the run in this superstep."""
         sizes = self.subgraph.num_vertices, self.subgraph.num_edges
-        return LoopArguments(self.superstep, *sizes, self.params, self.aggregates.values, self._faults)
+        return LoopArguments(self.superstep, *sizes, self.params, self.aggregates.values)
 
-    def check_faults(self) -> None:
-        """Raise the ComputeError of a vertex whose arithmetic had no result, if there is one."""
-        fault = int(self._faults[0])
-        if fault == 0:
-            return
-        file, line, kind = self.native.sites[(fault & 0xFFFFFF) - 1]
-        lid = fault >> 24
-        name = f"vertex {self._id_of(lid)}" if lid >= 0 else "messages"
-        raise ComputeError(PROBLEMS[kind], who=name, superstep=self.superstep, file=file, line=line)
+    def error_of(self, fault: LoopFault, superstep: int) -> ComputeError:
+        """Return the error of a vertex whose arithmetic had no result."""
+        file, line, kind = fault.site
+        name = f"vertex {self._id_of(fault.at)}" if fault.at >= 0 else "messages"
+        return ComputeError(PROBLEMS[kind], who=name, superstep=superstep, file=file, line=line)
 
     def _id_of(self, lid: int) -> int:
         return int(self.subgraph.ids[lid]) if self.subgraph.ids.size else lid

@@ -1,4 +1,4 @@
-"""Loops over edges that NumPy cannot do in one pass. Imports Numba: import it inside functions.
+"""Loops over edges that NumPy cannot do in one pass.
 
 All are stable and take O(1) an edge. `slots` receives the new position of each edge, by which `scatter` moves
 columns of any type. Indices are unsigned, because each access by a signed one tests for < 0.
@@ -6,25 +6,14 @@ columns of any type. Indices are unsigned, because each access by a signed one t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["compiled", "count_ends", "place_by_source", "place_by_target", "scatter"]
+from sigps.native.kernel import compiled
 
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
-
-
-def compiled(function: Kernel) -> Kernel:
-    """Compile on first use, and cache the code on disk if a cache folder can be written."""
-    try:
-        kernel: Kernel = numba.njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # no folder for the cache
-        kernel = numba.njit(nogil=True)(function)
-    return kernel
+__all__ = ["count_ends", "place_by_source", "place_by_target", "scatter"]
 
 
 @compiled
@@ -51,6 +40,7 @@ def place_by_target(
     ends: NDArray[np.uint64],
     sources: NDArray[np.uint32],
     slots: NDArray[np.uint64],
+    reverses: NDArray[np.uint64],
 ) -> None:
     """Write each key's source into the row of its target, from the last key and the rows' ends backwards.
 
@@ -59,7 +49,8 @@ def place_by_target(
         symmetric: Whether to write the target into the source's row too.
         ends: [num_vertices], the first written slot of each row; decremented.
         sources: [stored edges], written at the slots.
-        slots: [2, edges], written: the edge's slot and its reverse's, or the edge's again if there is none.
+        slots: [edges], written: the edge's slot.
+        reverses: [edges], written: its reverse's slot, or the edge's again if there is none.
     """
     one = np.uint64(1)
     for at in range(keys.size):
@@ -68,13 +59,13 @@ def place_by_target(
         slot = ends[target] - one
         ends[target] = slot
         sources[slot] = np.uint32(source)
-        slots[0, i] = slot
-        slots[1, i] = slot
+        slots[i] = slot
+        reverses[i] = slot
         if symmetric and source != target:
             slot = ends[source] - one
             ends[source] = slot
             sources[slot] = np.uint32(target)
-            slots[1, i] = slot
+            reverses[i] = slot
 
 
 @compiled
@@ -83,6 +74,7 @@ def place_by_source(
     sources: NDArray[Any],
     start: int,
     stop: int,
+    row: np.uint64,
     ends: NDArray[np.uint64],
     targets: NDArray[Any],
     slots: NDArray[np.uint64],
@@ -94,11 +86,11 @@ def place_by_source(
         sources: [edges], the ends in it.
         start: The first edge to move.
         stop: The edge after the last.
+        row: The row of the first edge.
         ends: [rows of the other CSR], the first free slot of each; incremented.
         targets: [edges], written: the row that the edge had.
         slots: [stop - start], written.
     """
-    row = np.uint64(np.searchsorted(offsets, np.uint64(start), side="right") - 1)
     one = np.uint64(1)
     for i in range(np.uint64(start), np.uint64(stop)):
         while offsets[row + one] <= i:

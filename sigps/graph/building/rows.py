@@ -144,7 +144,7 @@ def _count_into_rows(buffers: list[EdgeBuffer], form: KeyForm, symmetric: bool) 
     for edges in reversed(buffers):
         while edges.size:
             start = (edges.size - 1) // _BLOCK_EDGES * _BLOCK_EDGES
-            place_by_target(edges.keys[start:], symmetric, ends, sources, slots)
+            place_by_target(edges.keys[start:], symmetric, ends, sources, slots[0], slots[1])
             for name, moved in columns.items():
                 for slot in slots if symmetric else slots[:1]:
                     scatter(edges.columns[name][start:], slot, moved)
@@ -163,7 +163,8 @@ def _move_rows(rows: Rows, offsets: NDArray[np.uint64]) -> Rows:
     slots = np.empty(_BLOCK_EDGES, dtype=np.uint64)
     for start in range(0, targets.size, _BLOCK_EDGES):
         stop = min(start + _BLOCK_EDGES, targets.size)
-        place_by_source(rows.offsets, rows.targets, start, stop, ends, targets, slots)
+        row = np.searchsorted(rows.offsets, np.uint64(start), side="right") - 1
+        place_by_source(rows.offsets, rows.targets, start, stop, np.uint64(row), ends, targets, slots)
         for name, column in rows.columns.items():
             scatter(column[start:stop], slots, columns[name])
     return Rows(offsets, targets, columns)

@@ -1,4 +1,4 @@
-"""The loops of `HashedTexts`: a hash table of texts. Imports Numba: import it inside functions.
+"""The loops of `HashedTexts`: a hash table of texts.
 
 A slot holds a text's hash << 32 | its code + 1, or 0 if it is free. A text is in the first slot at or after its
 hash that was free when it was inserted (linear probing). There are at least twice as many slots as texts, and a
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.graph.building.counting_sort import compiled
+from sigps.native.kernel import compiled
 
 __all__ = ["hash_texts", "look_up", "refill"]
 
@@ -105,7 +105,8 @@ def look_up(
     known = np.uint64(count)
     for i in range(codes.size):
         if i % _BATCH == 0:
-            _fetch(hashes[i : i + _BATCH], known_data, known_ends, slots, codes[i : i + _BATCH])
+            last = min(i + _BATCH, codes.size)
+            _fetch(hashes[i:last], known_data, known_ends, slots, codes[i:last])
         text = data[offsets[i] : offsets[i + 1]]
         at = hashes[i] & mask
         while slots[at]:
@@ -120,5 +121,6 @@ def look_up(
             begin = known_ends[known]
             known += _ONE
             known_ends[known] = begin + text.size
-            known_data[begin : begin + text.size] = text
+            for byte in range(text.size):
+                known_data[begin + byte] = text[byte]
     return int(known)

@@ -1,7 +1,6 @@
 """The compiled form of `edge_streams.draw_rmat`: the same edges bit for bit, about ten times faster.
 
-Imported only for large graphs, because importing Numba takes half a second. The kernel releases the interpreter
-lock, so several threads draw chunks at once.
+The kernel releases the interpreter lock, so several threads draw chunks at once.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.graph.building.counting_sort import compiled
+from sigps.native.kernel import compiled
 
 __all__ = ["draw"]
 

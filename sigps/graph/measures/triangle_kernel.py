@@ -10,12 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.graph.building.counting_sort import compiled
+from sigps.native.kernel import compiled
 
 __all__ = ["cost_of_rows", "links_among_neighbours", "oriented", "triangles"]
 
 
-@compiled
 def oriented(
     offsets: NDArray[np.uint64], targets: NDArray[np.uint32], rank: NDArray[np.uint32], directed: bool
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint8], NDArray[np.int64]]:
@@ -32,18 +31,45 @@ def oriented(
         (1 or 2, parallel ones not counted); and by rank how many neighbours a vertex has in all.
     """
     n = rank.size
-    begins = np.zeros(n + 1, dtype=np.uint64)
-    for v in range(n):
+    counts = np.zeros(n + 1, dtype=np.uint64)
+    _count_oriented(offsets, targets, rank, directed, counts[1:])
+    begins = np.cumsum(counts, dtype=np.uint64)
+    size = int(begins[-1])
+    ends, ways = np.empty(size, dtype=np.uint32), np.empty(size, dtype=np.uint8)
+    _place_oriented(offsets, targets, rank, directed, begins[:-1].copy(), ends, ways)
+    num_neighbors, rows = np.zeros(n, dtype=np.int64), np.zeros(n + 1, dtype=np.uint64)
+    kept = int(_drop_parallel(begins, ends, ways, np.zeros(n, dtype=np.uint8), num_neighbors, rows))
+    return rows, ends[:kept].copy(), ways[:kept].copy(), num_neighbors
+
+
+@compiled
+def _count_oriented(
+    offsets: NDArray[np.uint64],
+    targets: NDArray[np.uint32],
+    rank: NDArray[np.uint32],
+    directed: bool,
+    counts: NDArray[np.uint64],
+) -> None:
+    """Add to `counts`, [n], the arcs in each row."""
+    for v in range(rank.size):
         for e in range(offsets[v], offsets[v + 1]):
             a, b = rank[v], rank[targets[e]]
             if a < b or (directed and a > b):
-                begins[min(a, b) + np.uint64(1)] += np.uint64(1)
-    for v in range(n):
-        begins[v + 1] += begins[v]
-    at = begins[:-1].copy()
-    ends = np.empty(begins[n], dtype=np.uint32)
-    ways = np.empty(begins[n], dtype=np.uint8)
-    for v in range(n):
+                counts[min(a, b)] += np.uint64(1)
+
+
+@compiled
+def _place_oriented(
+    offsets: NDArray[np.uint64],
+    targets: NDArray[np.uint32],
+    rank: NDArray[np.uint32],
+    directed: bool,
+    at: NDArray[np.uint64],
+    ends: NDArray[np.uint32],
+    ways: NDArray[np.uint8],
+) -> None:
+    """Write the arcs of each row, whose next place is `at`: 1 for one to the higher rank, 2 for one back, 3 for both."""
+    for v in range(rank.size):
         for e in range(offsets[v], offsets[v + 1]):
             a, b = rank[v], rank[targets[e]]
             if a < b or (directed and a > b):
@@ -51,11 +77,20 @@ def oriented(
                 ends[at[low]] = max(a, b)
                 ways[at[low]] = (1 if a < b else 2) if directed else 3
                 at[low] += np.uint64(1)
-    seen = np.zeros(n, dtype=np.uint8)
-    num_neighbors = np.zeros(n, dtype=np.int64)
-    rows = np.zeros(n + 1, dtype=np.uint64)
+
+
+@compiled
+def _drop_parallel(
+    begins: NDArray[np.uint64],
+    ends: NDArray[np.uint32],
+    ways: NDArray[np.uint8],
+    seen: NDArray[np.uint8],
+    num_neighbors: NDArray[np.int64],
+    rows: NDArray[np.uint64],
+) -> np.uint64:
+    """Keep one arc of each pair in its row; fill `rows` and `num_neighbors`, and return how many are kept."""
     kept = np.uint64(0)
-    for v in range(n):
+    for v in range(seen.size):
         first = kept
         for e in range(begins[v], begins[v + 1]):
             w = ends[e]
@@ -70,20 +105,24 @@ def oriented(
             num_neighbors[v] += 1
             num_neighbors[w] += 1
         rows[v + 1] = kept
-    return rows, ends[:kept].copy(), ways[:kept].copy(), num_neighbors
+    return kept
 
 
-@compiled
 def cost_of_rows(rows: NDArray[np.uint64], ends: NDArray[np.uint32]) -> NDArray[np.int64]:
     """Return how many marks are read for the rows before each one, [n + 1]."""
     cost = np.zeros(rows.size, dtype=np.int64)
+    _add_costs(rows, ends, cost)
+    return cost
+
+
+@compiled
+def _add_costs(rows: NDArray[np.uint64], ends: NDArray[np.uint32], cost: NDArray[np.int64]) -> None:
     for u in range(rows.size - 1):
-        steps = np.int64(1)
+        steps = 1
         for e in range(rows[u], rows[u + 1]):
             v = ends[e]
-            steps += np.int64(2) + np.int64(rows[v + np.uint32(1)] - rows[v])
+            steps += 2 + np.int64(rows[v + np.uint32(1)] - rows[v])
         cost[u + 1] = cost[u] + steps
-    return cost
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""The breadth-first order and the levels of a graph. Imports Numba: import it inside functions."""
+"""The breadth-first order and the levels of a graph."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.graph.building.counting_sort import compiled
+from sigps.native.kernel import compiled
 
 __all__ = ["count_levels", "order_by_bfs"]
 
 
 @compiled
-def order_by_bfs(offsets: NDArray[np.int64], neighbours: NDArray[np.int64], order: NDArray[np.int64]) -> None:
+def order_by_bfs(
+    offsets: NDArray[np.int64],
+    neighbours: NDArray[np.int64],
+    order: NDArray[np.int64],
+    walked: NDArray[np.uint8],
+) -> None:
     """Write all vertices, component by component, each in breadth-first order.
 
     A component is searched twice: from its smallest vertex, then from the last vertex of that search.
@@ -22,8 +27,8 @@ def order_by_bfs(offsets: NDArray[np.int64], neighbours: NDArray[np.int64], orde
         offsets: [n + 1] of the rows of a symmetric graph.
         neighbours: [offsets[n]].
         order: [n] written.
+        walked: [n] zeros: scratch.
     """
-    walked = np.zeros(order.size, dtype=np.uint8)
     begin = 0
     for smallest in range(order.size):
         if walked[smallest] != 0:
@@ -46,7 +51,6 @@ def order_by_bfs(offsets: NDArray[np.int64], neighbours: NDArray[np.int64], orde
         begin = end
 
 
-@compiled
 def count_levels(offsets: NDArray[np.uint64], targets: NDArray[np.unsignedinteger[Any]], source: int) -> int:
     """Return the number of levels of a breadth-first search along out-edges, counting the source's.
 
@@ -59,6 +63,17 @@ def count_levels(offsets: NDArray[np.uint64], targets: NDArray[np.unsignedintege
     """
     seen = np.zeros(offsets.size - 1, dtype=np.uint8)
     queue = np.empty(offsets.size - 1, dtype=np.int64)
+    return int(_count_levels(offsets, targets, source, seen, queue))
+
+
+@compiled
+def _count_levels(
+    offsets: NDArray[np.uint64],
+    targets: NDArray[np.unsignedinteger[Any]],
+    source: int,
+    seen: NDArray[np.uint8],
+    queue: NDArray[np.int64],
+) -> int:
     queue[0] = source
     seen[source] = 1
     levels, begin, end = 0, 0, 1

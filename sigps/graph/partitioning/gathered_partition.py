@@ -31,7 +31,7 @@ def partition_by_bfs(graph: Graph, shares: NDArray[np.float64], seed: int) -> Ta
         from sigps.graph.partitioning import bfs_kernel
 
         order = np.empty(offsets.size - 1, dtype=np.int64)
-        bfs_kernel.order_by_bfs(offsets, neighbours, order)
+        bfs_kernel.order_by_bfs(offsets, neighbours, order, np.zeros(order.size, dtype=np.uint8))
         bounds = cut_by_weight(np.diff(offsets)[order] + 1, shares, Alone())
         owners = np.empty(order.size, dtype=np.int32)
         owners[order] = np.repeat(np.arange(shares.size, dtype=np.int32), np.diff(bounds))

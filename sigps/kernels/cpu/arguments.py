@@ -41,6 +41,7 @@ __all__ = [
     "CarriedRows",
     "DirectMessageQueue",
     "Edges",
+    "FusedAccount",
     "FusedLimits",
     "FusedLists",
     "Inbox",
@@ -74,17 +75,13 @@ Arrays = tuple[NDArray[Any], ...]
 
 
 class LoopArguments(NamedTuple):
-    """What compute() reads of the run in a superstep, and where it writes that arithmetic had no result.
-
-    faults: [1]: 0, or the local id of a vertex << 24 | its fault, a position in `typed.builder.Functions.sites` + 1.
-    """
+    """What compute() reads of the run in a superstep."""
 
     superstep: int
     num_vertices: int
     num_edges: int
     params: tuple[Any, ...]
     aggregates: tuple[Any, ...]
-    faults: NDArray[np.int64]
 
 
 class Edges(NamedTuple):
@@ -189,6 +186,14 @@ class FusedLimits(NamedTuple):
     num_edges: int
     pull_gain: int
     forced: int
+
+
+class FusedAccount(NamedTuple):
+    """What is counted of fused supersteps, [supersteps] each: vertices that ran, messages sent, and the work."""
+
+    ran: NDArray[np.int64]
+    messages: NDArray[np.int64]
+    work: NDArray[np.int64]
 
 
 class FusedLists(NamedTuple):

@@ -6,6 +6,7 @@ import numpy as np
 
 from sigps.kernels.cpu.arguments import ACTIVE, RETIRED
 from sigps.kernels.cpu.functions import Functions, Loop
+from sigps.native.primitives import keep_fault, load_row, store_row
 
 __all__ = ["combine_messages", "compute_direct"]
 
@@ -53,8 +54,7 @@ def combine_messages(f: Functions) -> Loop:
     Fills out_targets and out_slots, and returns how many targets there are. `arguments` are those of the superstep
     that reads the messages.
     """
-    lift, merge, load_message, store_slots = f.lift, f.merge, f.load_message, f.store_slots
-    note = f.note_fault
+    lift, merge = f.lift, f.merge
 
     def combine_messages(order, targets, messages, arguments, empty, out_targets, out_slots):
         env = (arguments.superstep, arguments.num_vertices, arguments.num_edges)
@@ -65,15 +65,15 @@ def combine_messages(f: Functions) -> Loop:
             is_next = count < 0 or targets[at] != out_targets[count]
             if is_next:
                 if count >= 0:
-                    store_slots(out_slots, count, slots)
+                    store_row(out_slots, count, slots)
                 count += 1
                 out_targets[count] = targets[at]
                 slots = empty
-            value, fault = lift(env, arguments.params, load_message(messages, at))
-            note(arguments, np.int64(-1), fault)  # of no vertex here
-            slots = merge(arguments, np.int64(-1), slots, not is_next, value)
+            value, fault = lift(env, arguments.params, load_row(messages, at))
+            keep_fault(-1, fault)  # of no vertex here
+            slots = merge(-1, slots, not is_next, value)
         if count >= 0:
-            store_slots(out_slots, count, slots)
+            store_row(out_slots, count, slots)
         return count + 1
 
     return combine_messages

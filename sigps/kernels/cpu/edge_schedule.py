@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sigps.kernels.cpu.arguments import HAS_MESSAGES, RETIRED
 from sigps.kernels.cpu.functions import ONE, Functions, Loop
+from sigps.native.primitives import load_row, store_row
 from sigps.kernels.cpu.pull import SEVEN, THREE
 
 __all__ = ["combine_edges"]
@@ -17,8 +18,8 @@ def combine_edges(f: Functions) -> Loop:
 
     Returns how many rows are listed, and whether something is carried.
     """
-    deliver, merge, load_record, load_columns = f.deliver, f.merge, f.load_record, f.load_columns
-    store_slots, may_retire = f.store_slots, f.may_retire
+    deliver, merge = f.deliver, f.merge
+    may_retire = f.may_retire
 
     def combine_edges(
         begin, end, v, piece, arguments, in_edges, owned, fields, outbox, empty, inbox, touched, carried
@@ -40,26 +41,26 @@ def combine_edges(f: Functions) -> Loop:
                 s = sources[e]
                 if (bits[s >> THREE] >> (s & SEVEN)) & 1:
                     passes, value = deliver(
-                        arguments, load_record(records, s), ids, s, v, load_columns(columns, e)
+                        arguments, load_row(records, s), ids, s, v, load_row(columns, e)
                     )
                     if passes:
-                        share = merge(arguments, v, empty, False, value)
+                        share = merge(v, empty, False, value)
                         has = True
                 e += ONE
             for i in range(e, last):
                 s = sources[i]
                 if (bits[s >> THREE] >> (s & SEVEN)) & 1:
                     passes, value = deliver(
-                        arguments, load_record(records, s), ids, s, v, load_columns(columns, i)
+                        arguments, load_row(records, s), ids, s, v, load_row(columns, i)
                     )
                     if passes:
-                        share = merge(arguments, v, share, True, value)
+                        share = merge(v, share, True, value)
             if has and offsets[v] < begin:
-                store_slots(carried.slots, piece, share)
+                store_row(carried.slots, piece, share)
                 carried.rows[piece] = v
                 carries = True
             elif has:
-                store_slots(inbox.slots, v, share)
+                store_row(inbox.slots, v, share)
                 touched[count] = v
                 count += inbox.state[v] == 0
                 inbox.state[v] |= HAS_MESSAGES

@@ -6,7 +6,8 @@ import numpy as np
 
 from sigps.kernels.cpu.arguments import LoopArguments
 from sigps.kernels.cpu.functions import Functions, Loop
-from sigps.kernels.direction import PULL
+from sigps.native.primitives import has_fault, load_row, store_row
+from sigps.kernels.direction import PULL, choose_direction
 
 __all__ = ["run_fused"]
 
@@ -16,13 +17,11 @@ def run_fused(f: Functions) -> Loop:
 
     Ends by `limits` (FusedLimits), before a superstep that is better pulled, when nothing is active and nothing in
     flight, and where no vertex ran: that is no superstep, but of a monotone program. `lists` (FusedLists) then are
-    those of the last superstep, and records are in `outbox`. `account`, [supersteps, 3], is filled: of each superstep
-    how many vertices ran, messages sent, and its work.
+    those of the last superstep, and records are in `outbox`. `account` (FusedAccount) is filled.
 
     Returns how many supersteps there were, the edges of the last senders, and the aggregators' values.
     """
     scatter, compute, conclude = f.scatter_direct, f.compute_listed, f.conclude
-    load_record, store_record, choose_direction = f.load_record, f.store_record, f.choose_direction
     counts_idle = not f.may_retire
 
     def run_fused(
@@ -33,7 +32,7 @@ def run_fused(f: Functions) -> Loop:
         senders, active, touched, sizes = lists.senders, lists.active, lists.touched, lists.sizes
         done, sum_of_work = 0, np.int64(0)
         is_idle = False
-        while superstep < limits.end and done < len(account) and not is_idle:
+        while superstep < limits.end and done < len(account.ran) and not is_idle:
             num_senders, num_active = sizes[0], sizes[1]
             work = sent_edges + num_active
             if work == 0 or work > limits.most_work or sum_of_work > limits.most_work_of_all:
@@ -49,7 +48,6 @@ def run_fused(f: Functions) -> Loop:
                 arguments.num_edges,
                 arguments.params,
                 values,
-                arguments.faults,
             )
             num_touched = scatter(senders[:num_senders], now, edges, owned, fields, outbox, inbox, touched)
             for i in range(num_senders):
@@ -72,16 +70,18 @@ def run_fused(f: Functions) -> Loop:
                 s = senders[i]
                 next_outbox.sent[s] = 0
                 outbox.sent[s] = 1
-                store_record(outbox.records, s, load_record(next_outbox.records, s))
+                store_row(outbox.records, s, load_row(next_outbox.records, s))
             sizes[0], sizes[1] = num_senders, num_active
             is_idle = ran == 0 and not counts_idle
             if not is_idle:
                 if ran > 0:
                     values = conclude(values, total, identity)
-                account[done, 0], account[done, 1], account[done, 2] = ran, sent_edges, work
+                account.ran[done], account.messages[done], account.work[done] = ran, sent_edges, work
                 done += 1
                 superstep += 1
             sum_of_work += work
+            if has_fault():
+                break
         return done, sent_edges, values
 
     return run_fused

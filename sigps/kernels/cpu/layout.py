@@ -4,33 +4,42 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from sigps.native.kernel import compiled
 
 __all__ = ["count_uses", "order_by_row", "rows_in_order", "targets_by_source"]
 
 
-def order_by_row_plain(
+def order_by_row(
     rows: NDArray[np.uint32], num_rows: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Return where each row begins, [num_rows + 1], and the order that groups elements by row, [elements]."""
-    offsets = np.zeros(num_rows + 1, dtype=np.uint64)
-    for i in range(rows.size):
-        offsets[rows[i] + np.uint32(1)] += np.uint64(1)
-    for row in range(num_rows):
-        offsets[row + 1] += offsets[row]
-    at = offsets[:-1].copy()
+    counts = np.zeros(num_rows + 1, dtype=np.uint32)
+    count_uses(rows, counts[1:])
+    offsets = np.cumsum(counts, dtype=np.uint64)
     order = np.empty(rows.size, dtype=np.int64)
+    _place_in_rows(rows, offsets[:-1].copy(), order)
+    return offsets, order
+
+
+@compiled
+def _place_in_rows(rows: NDArray[np.uint32], at: NDArray[np.uint64], order: NDArray[np.int64]) -> None:
+    """Write each element's number into its row's next place, `at`."""
     for i in range(rows.size):
         row = rows[i]
         order[at[row]] = i
         at[row] += np.uint64(1)
-    return offsets, order
 
 
-def targets_by_source_plain(
-    offsets: NDArray[np.uint64], sources: NDArray[np.uint32], targets: NDArray[np.uint32], order: NDArray[Any]
+@compiled
+def targets_by_source(
+    offsets: NDArray[np.uint64],
+    sources: NDArray[np.uint32],
+    targets: NDArray[np.uint32],
+    order: NDArray[Any],
+    at: NDArray[np.uint64],
 ) -> None:
     """Transpose rows of in-edges: fill `targets`, and `order` where it is not empty, ascending in each source's row.
 
@@ -39,15 +48,8 @@ def targets_by_source_plain(
         sources: [edges].
         targets: [edges], filled.
         order: [edges] or [0]: filled with the position of each edge in `sources`.
+        at: [sources' rows], where each source's out-edges begin; moved to where they end.
     """
-    num_sources = np.int64(0)
-    for e in range(sources.size):
-        num_sources = max(num_sources, np.int64(sources[e]) + 1)
-    at = np.zeros(num_sources + 1, dtype=np.uint64)
-    for e in range(sources.size):
-        at[sources[e] + np.uint32(1)] += np.uint64(1)
-    for s in range(num_sources):
-        at[s + 1] += at[s]
     for t in range(offsets.size - 1):
         for e in range(offsets[t], offsets[t + 1]):
             position = at[sources[e]]
@@ -57,13 +59,15 @@ def targets_by_source_plain(
             at[sources[e]] = position + np.uint64(1)
 
 
-def count_uses_plain(ends: NDArray[Any], uses: NDArray[np.uint32]) -> None:
+@compiled
+def count_uses(ends: NDArray[Any], uses: NDArray[np.uint32]) -> None:
     """Add to uses[v], [vertices], how often v is among `ends`."""
     for e in range(ends.size):
         uses[ends[e]] += np.uint32(1)
 
 
-def rows_in_order_plain(
+@compiled
+def rows_in_order(
     offsets: NDArray[np.uint64],
     order: NDArray[np.int64],
     values: NDArray[Any],
@@ -88,8 +92,3 @@ def rows_in_order_plain(
                 moved[at] = names[values[e]]
             at += np.uint64(1)
 
-
-count_uses = numba.njit(cache=True, nogil=True)(count_uses_plain)
-rows_in_order = numba.njit(cache=True, nogil=True)(rows_in_order_plain)
-order_by_row = numba.njit(cache=True, nogil=True)(order_by_row_plain)
-targets_by_source = numba.njit(cache=True, nogil=True)(targets_by_source_plain)

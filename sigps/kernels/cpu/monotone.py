@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from sigps.kernels.cpu.functions import ONE, Functions, Loop
+from sigps.native.primitives import load_row, store_row
 
 __all__ = ["gather_better", "gather_better_first", "store_last"]
 
@@ -28,7 +29,7 @@ def gather_better_first(f: Functions) -> Loop:
 
 
 def _gather(f: Functions, is_first: bool) -> Loop:
-    deliver, merge, load_record, load_columns = f.deliver, f.merge, f.load_record, f.load_columns
+    deliver, merge = f.deliver, f.merge
     current, is_better, compute_vertex, commit = f.current, f.is_better, f.compute_vertex, f.commit
     key_column = f.key_column
 
@@ -55,7 +56,7 @@ def _gather(f: Functions, is_first: bool) -> Loop:
                 best_column = bound.columns[key_column][v]
             else:
                 _, value = deliver(
-                    arguments, load_record(bound.records, 0), ids, v, v, load_columns(bound.columns, v)
+                    arguments, load_row(bound.records, 0), ids, v, v, load_row(bound.columns, v)
                 )
                 if not is_better(value[0], best):
                     continue
@@ -63,10 +64,10 @@ def _gather(f: Functions, is_first: bool) -> Loop:
             has = False
             for e in range(offsets[v], offsets[v + ONE]):
                 s = sources[e]
-                _, value = deliver(arguments, load_record(records, s), ids, s, v, load_columns(columns, e))
+                _, value = deliver(arguments, load_row(records, s), ids, s, v, load_row(columns, e))
                 key = value[0]
                 if not is_better(best, key) and (has or is_better(key, best)):
-                    slots = merge(arguments, v, slots, has, value)
+                    slots = merge(v, slots, has, value)
                     best = slots[0]
                     has = True
                 if is_first:
@@ -92,13 +93,13 @@ def _gather(f: Functions, is_first: bool) -> Loop:
 
 def store_last(f: Functions) -> Loop:
     """Copy the records that vertices begin..end sent to `last_records`; return the best key of `best` and these."""
-    load_record, store_record, is_better, key_field = f.load_record, f.store_record, f.is_better, f.key_field
+    is_better, key_field = f.is_better, f.key_field
 
     def store_last(begin, end, next_outbox, last_records, best):
         for v in range(begin, end):
             if next_outbox.sent[v] != 0:
-                record = load_record(next_outbox.records, v)
-                store_record(last_records, v, record)
+                record = load_row(next_outbox.records, v)
+                store_row(last_records, v, record)
                 if is_better(record[key_field], best):
                     best = record[key_field]
         return best

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from sigps.kernels.cpu.arguments import RETIRED
+from sigps.native.kernel import compiled
 
 __all__ = ["best_waiting"]
 
 
-def best_waiting_plain(
+@compiled
+def best_waiting(
     begin: int,
     end: int,
     waiting: NDArray[np.uint8],
@@ -39,5 +40,3 @@ def best_waiting_plain(
             num_edges += np.int64(out_degrees[v])
     return count, num_edges, best
 
-
-best_waiting = numba.njit(cache=True, nogil=True)(best_waiting_plain)

@@ -12,6 +12,7 @@ from sigps.kernels.cpu.arguments import (
     SENDERS_NONE,
 )
 from sigps.kernels.cpu.functions import ONE, Functions, Loop
+from sigps.native.primitives import load_row, store_row
 
 __all__ = ["PIECE", "SEVEN", "THREE", "gather_combined", "gather_listed"]
 
@@ -24,7 +25,7 @@ def gather_combined(f: Functions) -> Loop:
 
     `sender_filter` is one of SENDERS_NONE to SENDERS_ALL; `positions` is scratch, [PIECE] uint64.
     """
-    deliver, merge, load_record, load_columns = f.deliver, f.merge, f.load_record, f.load_columns
+    deliver, merge = f.deliver, f.merge
     compute_vertex, commit, stops_early = f.compute_vertex, f.commit, f.stops_early
 
     def gather_combined(
@@ -46,10 +47,10 @@ def gather_combined(f: Functions) -> Loop:
                 s = sources[e]
                 if sender_filter == SENDERS_ALL or (bits[s >> THREE] >> (s & SEVEN)) & 1:
                     passes, value = deliver(
-                        arguments, load_record(records, s), ids, s, v, load_columns(columns, e)
+                        arguments, load_row(records, s), ids, s, v, load_row(columns, e)
                     )
                     if passes:
-                        slots = merge(arguments, v, empty, False, value)
+                        slots = merge(v, empty, False, value)
                         has = True
                 e += ONE
             while e < last and not stops_early:
@@ -64,28 +65,28 @@ def gather_combined(f: Functions) -> Loop:
                         i = positions[k]
                         s = sources[i]
                         passes, value = deliver(
-                            arguments, load_record(records, s), ids, s, v, load_columns(columns, i)
+                            arguments, load_row(records, s), ids, s, v, load_row(columns, i)
                         )
                         if passes:
-                            slots = merge(arguments, v, slots, has, value)
+                            slots = merge(v, slots, has, value)
                             has = True
                 elif sender_filter == SENDERS_ALL:
                     for i in range(e, stop):
                         s = sources[i]
                         passes, value = deliver(
-                            arguments, load_record(records, s), ids, s, v, load_columns(columns, i)
+                            arguments, load_row(records, s), ids, s, v, load_row(columns, i)
                         )
                         if passes:
-                            slots = merge(arguments, v, slots, True, value)
+                            slots = merge(v, slots, True, value)
                 else:
                     for i in range(e, stop):
                         s = sources[i]
                         if (bits[s >> THREE] >> (s & SEVEN)) & 1:
                             passes, value = deliver(
-                                arguments, load_record(records, s), ids, s, v, load_columns(columns, i)
+                                arguments, load_row(records, s), ids, s, v, load_row(columns, i)
                             )
                             if passes:
-                                slots = merge(arguments, v, slots, True, value)
+                                slots = merge(v, slots, True, value)
                 e = stop
             if not has and status[v] != ACTIVE:
                 continue
@@ -108,8 +109,8 @@ def gather_listed(f: Functions) -> Loop:
 
     `scratch` has one array for each field of a message, as long as the longest row of in-edges.
     """
-    deliver, load_record, load_columns = f.deliver, f.load_record, f.load_columns
-    store_message, compute_vertex, commit = f.store_message, f.compute_vertex, f.commit
+    deliver = f.deliver
+    compute_vertex, commit = f.compute_vertex, f.commit
 
     def gather_listed(
         begin, end, arguments, in_edges, owned, fields, outbox, next_outbox, scratch, sender_filter, contributions,
@@ -128,10 +129,10 @@ def gather_listed(f: Functions) -> Loop:
                     s = sources[e]
                     if sender_filter == SENDERS_ALL or (bits[s >> THREE] >> (s & SEVEN)) & 1:
                         passes, message = deliver(
-                            arguments, load_record(records, s), ids, s, v, load_columns(columns, e)
+                            arguments, load_row(records, s), ids, s, v, load_row(columns, e)
                         )
                         if passes:
-                            store_message(scratch, count, message)
+                            store_row(scratch, count, message)
                             count += 1
             if count == 0 and status[v] != ACTIVE:
                 continue

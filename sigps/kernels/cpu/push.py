@@ -10,6 +10,7 @@ import numpy as np
 
 from sigps.kernels.cpu.arguments import HALTED, HAS_MESSAGES, RETIRED, UNLISTED
 from sigps.kernels.cpu.functions import ONE, Functions, Loop
+from sigps.native.primitives import load_row, prefetch, store_row
 
 __all__ = ["apply_bins", "compute_listed", "scatter_binned", "scatter_direct"]
 
@@ -19,8 +20,8 @@ AHEAD = 8
 
 def scatter_direct(f: Functions) -> Loop:
     """Push on one thread: senders combine into their targets' inboxes; new targets are listed in `touched`."""
-    deliver, merge, load_record, load_columns = f.deliver, f.merge, f.load_record, f.load_columns
-    load_slots, store_slots, matters, prefetch = f.load_slots, f.store_slots, f.matters, f.prefetch
+    deliver, merge = f.deliver, f.merge
+    matters = f.matters
 
     def scatter_direct(list_of_senders, arguments, edges, owned, fields, outbox, inbox, touched):
         offsets, targets, columns = edges.offsets, edges.ends, edges.columns
@@ -33,14 +34,14 @@ def scatter_direct(f: Functions) -> Loop:
             if i + AHEAD + AHEAD < num_senders:
                 prefetch(offsets, list_of_senders[i + AHEAD + AHEAD])
             s = list_of_senders[i]
-            record = load_record(outbox.records, s)
+            record = load_row(outbox.records, s)
             for e in range(offsets[s], offsets[s + ONE]):
                 t = targets[e]
-                passes, value = deliver(arguments, record, owned.ids, s, t, load_columns(columns, e))
+                passes, value = deliver(arguments, record, owned.ids, s, t, load_row(columns, e))
                 if passes and matters(fields.states, t, value):
                     before = state[t]
-                    merged = merge(arguments, t, load_slots(slots, t), (before & HAS_MESSAGES) != 0, value)
-                    store_slots(slots, t, merged)
+                    merged = merge(t, load_row(slots, t), (before & HAS_MESSAGES) != 0, value)
+                    store_row(slots, t, merged)
                     state[t] = before | HAS_MESSAGES
                     touched[count] = t
                     count += before == 0
@@ -55,8 +56,8 @@ def scatter_binned(f: Functions) -> Loop:
     Bin b takes targets b << shift up to (b + 1) << shift, at b * capacity in `bin_targets` and `bin_slots`; `counts`:
     [bins], how many are in each.
     """
-    deliver, load_record, load_columns = f.deliver, f.load_record, f.load_columns
-    store_slots, matters, may_retire, prefetch = f.store_slots, f.matters, f.may_retire, f.prefetch
+    deliver = f.deliver
+    matters, may_retire = f.matters, f.may_retire
 
     def scatter_binned(
         list_of_senders,
@@ -77,17 +78,17 @@ def scatter_binned(f: Functions) -> Loop:
             if i + AHEAD < num_senders:
                 prefetch(targets, offsets[list_of_senders[i + AHEAD]])
             s = list_of_senders[i]
-            record = load_record(outbox.records, s)
+            record = load_row(outbox.records, s)
             for e in range(offsets[s], offsets[s + ONE]):
                 t = targets[e]
                 if may_retire and fields.status[t] == RETIRED:
                     continue
-                passes, value = deliver(arguments, record, owned.ids, s, t, load_columns(columns, e))
+                passes, value = deliver(arguments, record, owned.ids, s, t, load_row(columns, e))
                 if passes and matters(fields.states, t, value):
                     b = t >> shift
                     at = b * capacity + counts[b]
                     bin_targets[at] = t
-                    store_slots(bin_slots, at, value)
+                    store_row(bin_slots, at, value)
                     counts[b] += np.uint64(1)
 
     return scatter_binned
@@ -95,17 +96,17 @@ def scatter_binned(f: Functions) -> Loop:
 
 def apply_bins(f: Functions) -> Loop:
     """Push, second half: one thread combines values begin..end of a bin into its targets' inboxes."""
-    merge, load_slots, store_slots = f.merge, f.load_slots, f.store_slots
+    merge = f.merge
 
     def apply_bins(begin, end, arguments, bin_targets, bin_slots, inbox, touched):
         state, slots = inbox.state, inbox.slots
         count = 0
         for at in range(begin, end):
             t = bin_targets[at]
-            value = load_slots(bin_slots, at)
+            value = load_row(bin_slots, at)
             before = state[t]
             has = (before & HAS_MESSAGES) != 0
-            store_slots(slots, t, merge(arguments, t, load_slots(slots, t), has, value))
+            store_row(slots, t, merge(t, load_row(slots, t), has, value))
             state[t] = before | HAS_MESSAGES
             touched[count] = t
             count += before == 0
@@ -116,7 +117,7 @@ def apply_bins(f: Functions) -> Loop:
 
 def compute_listed(f: Functions) -> Loop:
     """Compute the listed vertices from their inboxes, and empty these; list which sent and which stay active."""
-    load_slots, compute_vertex, commit = f.load_slots, f.compute_vertex, f.commit
+    compute_vertex, commit = f.compute_vertex, f.commit
 
     def compute_listed(
         vertices,
@@ -135,7 +136,7 @@ def compute_listed(f: Functions) -> Loop:
         for i in range(len(vertices)):
             v = vertices[i]
             has_messages = (inbox.state[v] & HAS_MESSAGES) != 0
-            messages = load_slots(inbox.slots, v) if has_messages else empty
+            messages = load_row(inbox.slots, v) if has_messages else empty
             outcome = compute_vertex(v, arguments, owned, fields, messages, has_messages, ())
             is_active, is_sender, total = commit(
                 v, outcome, arguments, owned, fields, next_outbox, contributions, total

@@ -46,7 +46,7 @@ def test_bfs_order_goes_component_by_component_and_layer_by_layer(name, walk):
     graph = BATTERY[name].build()
     simple = simple_graph_of(graph)
     order = np.empty(graph.num_vertices, dtype=np.int64)
-    walk(*adjacency_of(graph), order)
+    walk(*adjacency_of(graph), order, np.zeros(order.size, dtype=np.uint8))
     assert sorted(order.tolist()) == list(range(graph.num_vertices))
     place, smallest = 0, -1
     while place < order.size:
@@ -138,9 +138,8 @@ def test_a_graph_too_large_to_gather_is_refused(monkeypatch, method, directed):
         partition(graph, 2, method)
 
 
-@pytest.mark.parametrize("count", [bfs_kernel.count_levels, bfs_kernel.count_levels.py_func])
 @pytest.mark.parametrize("name", ["grid", "isolated", "two_components", "skewed", "directed_cycle"])
-def test_levels_are_the_distances_there_are(name, count):
+def test_levels_are_the_distances_there_are(name):
     graph = BATTERY[name].build()
     directed = nx.DiGraph()
     directed.add_nodes_from(range(graph.num_vertices))
@@ -148,4 +147,4 @@ def test_levels_are_the_distances_there_are(name, count):
     directed.add_edges_from(zip(sources.tolist(), graph.targets.tolist(), strict=True))
     for source in range(0, graph.num_vertices, 3):
         distances = nx.single_source_shortest_path_length(directed, source)
-        assert count(graph.offsets, graph.targets, source) == max(distances.values()) + 1
+        assert bfs_kernel.count_levels(graph.offsets, graph.targets, source) == max(distances.values()) + 1

@@ -1,7 +1,7 @@
 """An emitter of LLVM IR: a module of functions that are inlined wherever they are called.
 
-A function takes the numbers of its arguments, and of each array a pointer, its length and its stride in bytes; it
-returns a structure of the parts of its result, and its fault.
+A function takes the numbers of its arguments, and of each array a pointer and its length; it returns a structure of
+the parts of its result, and its fault.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from sigps.compiler.typed.builder import Functions, Instance
-from sigps.compiler.typed.emitter import Block
-from sigps.compiler.typed.types import BOOL, Array, Number, Type, flat
+from sigps.native.builder import Functions, Instance
+from sigps.native.emitter import Block
+from sigps.native.marshal import DATA_OFFSET, LENGTHS_OFFSET, Cell
+from sigps.native.types import BOOL, INT, NONE, Array, Number, Type, flat
 
 __all__ = ["LlvmModule", "argument_types", "llvm_type"]
 
@@ -24,7 +25,6 @@ _I64 = ir.IntType(64)
 class _View(NamedTuple):
     pointer: Any
     length: Any
-    stride: Any
 
 
 def llvm_type(kind: Number | Array) -> Any:
@@ -41,7 +41,7 @@ def argument_types(kinds: Sequence[Type]) -> list[Any]:
     found = []
     for kind in kinds:
         for part in flat(kind):
-            found += [llvm_type(part), _I64, _I64] if isinstance(part, Array) else [llvm_type(part)]
+            found += [llvm_type(part), _I64] if isinstance(part, Array) else [llvm_type(part)]
     return found
 
 
@@ -51,27 +51,73 @@ class LlvmModule:
     Args:
         functions: The functions.
         prefix: What the names of all begin with.
-        reorders: Whether sums of floats may be done in any order.
     """
 
-    def __init__(self, functions: Functions, prefix: str, *, reorders: bool = False) -> None:
+    def __init__(self, functions: Functions, prefix: str) -> None:
         self.module = ir.Module(prefix)
         self.functions, self.prefix = functions, prefix
-        self.flags = ("reassoc",) if reorders else ()
         self._emitted: dict[Instance, Any] = {}
 
     def function(self, instance: Instance) -> Any:
         """Return the LLVM function of an instance."""
         if instance not in self._emitted:
-            results = [llvm_type(part) for part in flat(instance.result)]  # type: ignore[arg-type]
+            results = argument_types([instance.result or NONE])
             kind = ir.FunctionType(ir.LiteralStructType([*results, _I64]), argument_types(instance.arguments))
             function = ir.Function(self.module, kind, f"{self.prefix}.{instance.name}")
-            function.linkage = "weak_odr"
+            function.linkage = "internal"
             function.attributes.add("alwaysinline")
             function.attributes.add("nounwind")
             self._emitted[instance] = function
             _Emitter(self, function).body(instance)
         return self._emitted[instance]
+
+
+    def add_entry(self, name: str, instance: Instance, cells: Sequence[Cell]) -> None:
+        """Add the function that Python calls: it takes the addresses of the cells of arguments, and of the result."""
+        pointer = ir.PointerType()
+        entry = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [pointer, pointer]), name)
+        builder = ir.IRBuilder(entry.append_basic_block())
+        given: list[Any] = []
+        for i, cell in enumerate(cells):
+            given += _loaded(builder, builder.gep(entry.args[0], [_I64(i)], source_etype=_I64), cell)
+        result = builder.call(self.function(instance), given)
+        kinds = [*flat(instance.result or NONE), INT]
+        for i, kind in enumerate(kinds):
+            value = _widened(builder, builder.extract_value(result, i), kind)
+            builder.store(value, builder.gep(entry.args[1], [_I64(i)], source_etype=_I64))
+        builder.ret_void()
+
+
+def _loaded(builder: Any, place: Any, cell: Cell) -> list[Any]:
+    """Return the parts of an argument, whose cell is at an address."""
+    kind = cell.kind
+    if kind is None:
+        array = builder.load(place, typ=ir.PointerType())
+        data, lengths = (
+            builder.load(builder.gep(array, [_I64(at)], source_etype=ir.IntType(8)), typ=ir.PointerType())
+            for at in (DATA_OFFSET, LENGTHS_OFFSET)
+        )
+        length = builder.load(lengths, typ=_I64)
+        found = []
+        for at, _ in cell.parts:
+            found += [builder.gep(data, [_I64(at)], source_etype=ir.IntType(8)), length]
+        return found
+    if kind.is_float:
+        value = builder.load(place, typ=ir.DoubleType())
+        return [builder.fptrunc(value, llvm_type(kind)) if kind.bits == 32 else value]
+    value = builder.load(place, typ=ir.IntType(8) if kind == BOOL else _I64)
+    goal = llvm_type(kind)
+    return [value if goal == value.type else builder.trunc(value, goal)]
+
+
+def _widened(builder: Any, value: Any, kind: Number | Array) -> Any:
+    """Return a number as its cell has it."""
+    assert isinstance(kind, Number)
+    if kind.is_float:
+        return builder.fpext(value, ir.DoubleType()) if kind.bits == 32 else value
+    if kind.bits == 64:
+        return value
+    return builder.sext(value, _I64) if kind.kind == "i" else builder.zext(value, _I64)
 
 
 class _Emitter:
@@ -83,6 +129,7 @@ class _Emitter:
         self._module, self._function = module, function
         self._entry = function.append_basic_block("entry")
         self._builder = ir.IRBuilder(function.append_basic_block("body"))
+        self._flags: tuple[str, ...] = ()
         self._loops: list[tuple[Any, Any]] = []
 
     def body(self, instance: Instance) -> None:
@@ -90,7 +137,8 @@ class _Emitter:
         for kind in instance.arguments:
             for part in flat(kind):
                 is_array = isinstance(part, Array)
-                arguments.append(_View(next(given), next(given), next(given)) if is_array else next(given))
+                arguments.append(_View(next(given), next(given)) if is_array else next(given))
+        self._flags = ("reassoc",) if instance.reorders else ()
         first = self._builder.block
         self._module.functions.emit(instance, self, arguments)
         if not self._builder.block.is_terminated:
@@ -108,7 +156,7 @@ class _Emitter:
 
     def variable(self, kind: Number | Array) -> Any:
         if isinstance(kind, Array):
-            return _View(self._slot(ir.PointerType()), self._slot(_I64), self._slot(_I64))
+            return _View(self._slot(ir.PointerType()), self._slot(_I64))
         return self._slot(llvm_type(kind))
 
     def _slot(self, kind: Any) -> Any:
@@ -151,7 +199,7 @@ class _Emitter:
         builder = self._builder
         if kind.is_float:
             made = {"+": builder.fadd, "-": builder.fsub, "*": builder.fmul, "/": builder.fdiv}[op]
-            return made(a, b, flags=self._module.flags)
+            return made(a, b, flags=self._flags)
         signed = kind.kind == "i"
         made = {
             "+": builder.add, "-": builder.sub, "*": builder.mul, "&": builder.and_, "|": builder.or_,
@@ -194,29 +242,41 @@ class _Emitter:
             known = ir.Function(self._module.module, ir.FunctionType(result, arguments), name)
         return known
 
-    def _element(self, array: Any, element: Number, at: Any) -> tuple[Any, Any]:
-        kind = ir.IntType(8) if element == BOOL else llvm_type(element)
-        offset = self._builder.mul(at, array.stride)
-        return self._builder.gep(array.pointer, [offset], source_etype=ir.IntType(8)), kind
+    def _element(self, array: Any, kind: Array, at: Any) -> tuple[Any, Any]:
+        """Return the address of an element, and its type in memory."""
+        stored = ir.IntType(8) if kind.element == BOOL else llvm_type(kind.element)
+        if kind.stride is None:
+            return self._builder.gep(array.pointer, [at], source_etype=stored), stored
+        offset = self._builder.mul(at, _I64(kind.stride))
+        return self._builder.gep(array.pointer, [offset], source_etype=ir.IntType(8)), stored
 
-    def load(self, array: Any, element: Number, at: Any) -> Any:
-        place, kind = self._element(array, element, at)
-        value = self._builder.load(place, typ=kind)
-        return self._builder.trunc(value, ir.IntType(1)) if element == BOOL else value
+    def load(self, array: Any, kind: Array, at: Any) -> Any:
+        place, stored = self._element(array, kind, at)
+        value = self._builder.load(place, typ=stored)
+        return self._builder.trunc(value, ir.IntType(1)) if kind.element == BOOL else value
 
-    def store(self, array: Any, element: Number, at: Any, value: Any) -> None:
-        place, kind = self._element(array, element, at)
-        self._builder.store(self._builder.zext(value, kind) if element == BOOL else value, place)
+    def store(self, array: Any, kind: Array, at: Any, value: Any) -> None:
+        place, stored = self._element(array, kind, at)
+        self._builder.store(self._builder.zext(value, stored) if kind.element == BOOL else value, place)
 
     def size(self, array: Any) -> Any:
         return array.length
 
+    def part(self, array: Any, kind: Array, begin: Any, end: Any) -> Any:
+        return _View(self._element(array, kind, begin)[0], self._builder.sub(end, begin))
+
+    def prefetch(self, array: Any, kind: Array, at: Any) -> None:
+        word = ir.IntType(32)
+        load = self._external("llvm.prefetch.p0", ir.VoidType(), [ir.PointerType(), word, word, word])
+        self._builder.call(load, [self._element(array, kind, at)[0], word(0), word(3), word(1)])
+
     def call(self, function: Instance, values: Sequence[Any]) -> list[Any]:
-        given: list[Any] = []
-        for value in values:
-            given += value if isinstance(value, _View) else [value]
-        result = self._builder.call(self._module.function(function), given)
-        return [self._builder.extract_value(result, i) for i in range(function.num_results + 1)]
+        result = self._builder.call(self._module.function(function), _parts(values))
+        count = len(self._module.function(function).function_type.return_type.elements)
+        parts = iter([self._builder.extract_value(result, i) for i in range(count)])
+        kinds = flat(function.result or NONE)
+        found = [_View(next(parts), next(parts)) if isinstance(k, Array) else next(parts) for k in kinds]
+        return [*found, next(parts)]
 
     def if_rarely(self, condition: Any, then: Block) -> None:
         self.if_(condition, then, lambda: None, weights=(1, 1 << 20))
@@ -257,10 +317,18 @@ class _Emitter:
 
     def return_(self, values: Sequence[Any]) -> None:
         result: Any = ir.Constant(self._function.function_type.return_type, ir.Undefined)
-        for i, value in enumerate(values):
+        for i, value in enumerate(_parts(values)):
             result = self._builder.insert_value(result, value, i)
         self._builder.ret(result)
         self._builder.position_at_end(self._function.append_basic_block())
+
+
+def _parts(values: Sequence[Any]) -> list[Any]:
+    """Return numbers, and pointers and lengths of arrays, one after the other."""
+    found: list[Any] = []
+    for value in values:
+        found += value if isinstance(value, _View) else [value]
+    return found
 
 
 def _suffix(kind: Number) -> str:

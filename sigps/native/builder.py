@@ -19,13 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from sigps.compiler.source import global_names, parse_function, reject
-from sigps.compiler.typed.emitter import Emitter, Finder
-from sigps.compiler.typed.operators import FUNCTIONS, NO_LITERAL, Operators, UnfitError, Value, join_values
-from sigps.compiler.typed.types import BOOL, FLOAT, INT, NONE, UINT, Array, Number, Tuple, Type, flat, join
-from sigps.compiler.typed.webs import split_variables
+from sigps.native import primitives
+from sigps.native.primitives import ProgramFunction
+from sigps.native.source import global_names, parse_function, reject
+from sigps.native.emitter import Emitter, Finder
+from sigps.native.operators import FUNCTIONS, NO_LITERAL, Operators, UnfitError, Value, join_values
+from sigps.native.types import BOOL, FLOAT, INT, NONE, UINT, Array, Number, Tuple, Type, flat, join
+from sigps.native.webs import split_variables
 
-__all__ = ["Functions", "Instance"]
+__all__ = ["Functions", "Instance", "Site"]
 
 
 @dataclass(eq=False)
@@ -33,6 +35,8 @@ class Instance:
     """A function for some types of arguments.
 
     Attributes:
+        is_checked: Whether arithmetic is a program's; that of loops is the machine's, and no faults.
+        reorders: Whether sums of floats may be done in any order.
         result: The type of what it returns.
         variables: The types of its variables.
         literals: The variables that have only been given constants that are not negative.
@@ -43,6 +47,8 @@ class Instance:
     tree: ast.FunctionDef
     meanings: Mapping[str, Any]
     arguments: tuple[Type, ...]
+    is_checked: bool = True
+    reorders: bool = False
     result: Type | None = None
     variables: dict[str, Type] = field(default_factory=dict)
     literals: set[str] = field(default_factory=set)
@@ -54,37 +60,47 @@ class Instance:
         return len(list(flat(self.result or NONE)))
 
 
+Site = tuple[str, int, int]
+"""Where arithmetic may have no result: file, line, and which kind of fault."""
+
+
 class Functions:
-    """The functions of one program, and their instances.
+    """Functions that call each other, and their instances: those of one program, and the loops around them.
 
     Args:
-        module: Function definitions.
+        module: The program's function definitions; None for functions of no program.
         namespace: The values of their global names.
         real: The type of floats while computing.
 
     Attributes:
-        sites: Where something may have no result: file, line and kind. Found with the types.
+        sites: Found with the types.
     """
 
-    def __init__(self, module: ast.Module, namespace: Mapping[str, Any], real: Number = FLOAT) -> None:
+    def __init__(
+        self, module: ast.Module | None = None, namespace: Mapping[str, Any] | None = None, real: Number = FLOAT
+    ) -> None:
         self.real = real
-        self._trees = {f.name: f for f in module.body if isinstance(f, ast.FunctionDef)}
-        self._namespace = namespace
+        self._trees = {f.name: f for f in module.body if isinstance(f, ast.FunctionDef)} if module else {}
+        self._namespace = namespace or {}
         self._instances: dict[Any, Instance] = {}
-        self.sites: list[tuple[str, int, int]] = []
+        self.sites: list[Site] = []
 
     def __contains__(self, name: str) -> bool:
         return name in self._trees
 
-    def instance(self, function: Any, arguments: tuple[Type, ...]) -> Instance:
-        """Return a function of the module, by name, or a user's function, for types of arguments; its types found.
+    def instance(
+        self, function: Any, arguments: tuple[Type, ...], *, is_checked: bool = True, reorders: bool = False
+    ) -> Instance:
+        """Return a function of the module, by name, or a Python function, for types of arguments; its types found.
 
         Raises:
             CompileError: If the types do not fit together; with file and line.
         """
-        key = function if isinstance(function, str) else function.__code__, arguments
+        key = function, arguments, is_checked, reorders
         if key not in self._instances:
-            self._instances[key] = self._new(function, arguments, len(self._instances))
+            made = self._new(function, arguments, len(self._instances))
+            made.is_checked, made.reorders = is_checked, reorders
+            self._instances[key] = made
         found = self._instances[key]
         if not found.is_found:
             if found.result is not None or found.variables:
@@ -144,7 +160,8 @@ class _Body:
 
     def _set_emitter(self, emitter: Emitter) -> None:
         self._emitter = emitter
-        self._operators = Operators(emitter, self._note_fault, self._functions.real)
+        note = self._note_fault if self._instance.is_checked else None
+        self._operators = Operators(emitter, note, self._functions.real)
 
     @contextmanager
     def _dry(self) -> Iterator[None]:
@@ -204,12 +221,16 @@ class _Body:
 
     # Statements.
 
-    def _block(self, body: Sequence[ast.stmt]) -> None:
+    def _block(self, body: Sequence[ast.stmt]) -> bool:
+        """Emit statements; tell whether what follows is never reached, as far as constants say."""
         for statement in body:
             with self._at(statement):
-                self._statement(statement)
+                if self._statement(statement):
+                    return True
+        return False
 
-    def _statement(self, node: ast.stmt) -> None:
+    def _statement(self, node: ast.stmt) -> bool:
+        """Emit one; tell whether what follows in its block is never reached."""
         if isinstance(node, ast.Assign):
             value = self._value(node.value)
             for target in node.targets:
@@ -224,6 +245,8 @@ class _Body:
                 self._assign(node.target, self._value(node.value))
         elif isinstance(node, ast.If):
             test = self._truth(node.test)
+            if test.literal is not NO_LITERAL:
+                return self._block(node.body if test.literal else node.orelse)
             self._emitter.if_(test.handle, lambda: self._block(node.body), lambda: self._block(node.orelse))
         elif isinstance(node, ast.While):
             self._while(node)
@@ -231,17 +254,21 @@ class _Body:
             self._for(node)
         elif isinstance(node, ast.Return):
             self._return(Value(NONE) if node.value is None else self._value(node.value))
+            return True
         elif isinstance(node, ast.Break):
             if self._left[-1] is not None:
                 self._emitter.write(self._left[-1], self._emitter.constant(BOOL, True))
             self._emitter.break_()
+            return True
         elif isinstance(node, ast.Continue):
             self._emitter.continue_()
+            return True
         elif isinstance(node, ast.Expr):
             if not isinstance(node.value, ast.Constant):
                 self._value(node.value)
         elif not isinstance(node, ast.Pass):
             raise UnfitError(f"'{type(node).__name__.lower()}' cannot be compiled")
+        return False
 
     def _return(self, value: Value, *, is_end: bool = False) -> None:
         instance = self._instance
@@ -277,17 +304,26 @@ class _Body:
             array = self._value(target.value)
             if not isinstance(array.kind, Array):
                 raise UnfitError("what a tuple holds cannot be assigned: make a new one")
-            at = self._position(self._value(target.slice))
-            stored = self._operators.declared(value, array.kind.element)
-            self._emitter.store(array.handle, array.kind.element, at, stored.handle)
+            self._store(array, self._position(self._value(target.slice)), value)
         else:
             raise UnfitError("this cannot be assigned")
+
+    def _store(self, array: Value, at: Any, value: Value) -> None:
+        assert isinstance(array.kind, Array)
+        stored = self._operators.declared(value, array.kind.element)
+        self._emitter.store(array.handle, array.kind, at, stored.handle)
+
+    def _load(self, array: Value, at: Any) -> Value:
+        assert isinstance(array.kind, Array)
+        return Value(array.kind.element, self._emitter.load(array.handle, array.kind, at))
 
     def _set(self, name: str, value: Value) -> None:
         variables, literals = self._instance.variables, self._instance.literals
         before = variables.get(name, value.kind)
         kind = join(before, value.kind)
         if UINT in (before, value.kind) and (name in literals or _may_be_unsigned(value)):
+            kind = UINT
+        if kind is None and not self._instance.is_checked and {before, value.kind} == {INT, UINT}:
             kind = UINT
         if not _may_be_unsigned(value):
             literals.discard(name)
@@ -330,19 +366,23 @@ class _Body:
             self._for_range(node, node.iter)
             return
         values = self._value(node.iter)
-        if not isinstance(values.kind, Tuple):
-            raise UnfitError(f"a loop runs over range(...) or a tuple, and this is {values.kind}")
-        if not values.items:
-            return
         e, counter = self._emitter, self._emitter.variable(INT)
+        if isinstance(values.kind, Array):
+            size = e.size(values.handle)
+        elif isinstance(values.kind, Tuple):
+            size = e.constant(INT, len(values.items))
+        else:
+            raise UnfitError(f"a loop runs over range(...) or a tuple, and this is {values.kind}")
+        if isinstance(values.kind, Tuple) and not values.items:
+            return
         e.write(counter, e.constant(INT, 0))
 
         def body() -> None:
             at = Value(INT, e.read(counter))
-            end = e.compare(">=", INT, at.handle, e.constant(INT, len(values.items)))
-            e.if_(end, e.break_, lambda: None)
+            e.if_(e.compare(">=", INT, at.handle, size), e.break_, lambda: None)
             e.write(counter, e.binary("+", INT, at.handle, e.constant(INT, 1)))
-            self._assign(node.target, self._item(values, at))
+            is_array = isinstance(values.kind, Array)
+            self._assign(node.target, self._load(values, at.handle) if is_array else self._item(values, at))
             self._block(node.body)
 
         self._loop(body, node.orelse)
@@ -386,7 +426,8 @@ class _Body:
         if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Name) and node.left.id == "__count":
             counted = ops.to(self._value(node.right), INT)  # never leaves 64 bits (`frontend/reductions.py`)
             return Value(INT, self._emitter.binary("+", INT, self._value(node.left).handle, counted.handle))
-        if isinstance(node, ast.BinOp) and (written := _whole_constant(node)) is not None:
+        written = _whole_constant(node) if isinstance(node, ast.BinOp) else None
+        if written is not None and -(2**63) <= written < 2**63:
             return ops.constant(written)
         if isinstance(node, ast.BinOp):
             return ops.binary(node.op, self._value(node.left), self._value(node.right))
@@ -399,8 +440,7 @@ class _Body:
         if isinstance(node, ast.IfExp):
             return self._lazily(self._truth(node.test), node.body, node.orelse)
         if isinstance(node, ast.Tuple):
-            items = tuple(self._value(item) for item in node.elts)
-            return Value(Tuple(tuple(item.kind for item in items)), items=items)
+            return _tuple([value for item in node.elts for value in self._items(item)])
         if isinstance(node, ast.Subscript):
             return self._subscript(node)
         if isinstance(node, ast.Attribute):
@@ -408,6 +448,15 @@ class _Body:
         if isinstance(node, ast.Call):
             return self._call(node)
         raise UnfitError(f"{ast.unparse(node)} cannot be compiled: compute with numbers and tuples")
+
+    def _items(self, node: ast.expr) -> Sequence[Value]:
+        """Return what one item of a tuple display stands for."""
+        if not isinstance(node, ast.Starred):
+            return [self._value(node)]
+        value = self._value(node.value)
+        if not isinstance(value.kind, Tuple):
+            raise UnfitError(f"* takes a tuple, and this is {value.kind}")
+        return value.items
 
     def _truth(self, node: ast.expr) -> Value:
         with self._at(node):
@@ -454,6 +503,8 @@ class _Body:
             operator, right = node.ops[0], self._value(node.comparators[0])
             if isinstance(operator, (ast.In, ast.NotIn)):
                 return self._in(operator, left, right)
+            if isinstance(operator, (ast.Is, ast.IsNot)) and NONE in (left.kind, right.kind):
+                return ops.constant((left.kind == right.kind) == isinstance(operator, ast.Is))
             return ops.compare(operator, left, right)
         e, answer = self._emitter, self._emitter.variable(BOOL)
         e.write(answer, e.constant(BOOL, False))
@@ -505,6 +556,8 @@ class _Body:
             self._emitter.write(variable, handle)
 
     def _lazily(self, test: Value, body: ast.expr, orelse: ast.expr) -> Value:
+        if test.literal is not NO_LITERAL:
+            return self._value(body if test.literal else orelse)
         with self._dry():
             kind = join_values(self._value(body), self._value(orelse))
         e, ops = self._emitter, self._operators
@@ -523,13 +576,28 @@ class _Body:
         return self._emitter.cast(value.handle, kind, INT)
 
     def _subscript(self, node: ast.Subscript) -> Value:
-        whole, at = self._value(node.value), self._value(node.slice)
+        whole = self._value(node.value)
+        if isinstance(node.slice, ast.Slice):
+            return self._part(whole, node.slice)
+        at = self._value(node.slice)
         if isinstance(whole.kind, Array):
-            element = whole.kind.element
-            return Value(element, self._emitter.load(whole.handle, element, self._position(at)))
+            return self._load(whole, self._position(at))
         if not isinstance(whole.kind, Tuple):
             raise UnfitError(f"only tuples have parts, and this is {whole.kind}")
         return self._item(whole, at)
+
+    def _part(self, whole: Value, part: ast.Slice) -> Value:
+        """Return a slice of an array, whose bounds are positions in it, or of a tuple, whose bounds are constants."""
+        if part.step is not None:
+            raise UnfitError("a slice has no step here")
+        begin, end = (None if bound is None else self._value(bound) for bound in (part.lower, part.upper))
+        if isinstance(whole.kind, Array):
+            first = self._emitter.constant(INT, 0) if begin is None else self._position(begin)
+            last = self._emitter.size(whole.handle) if end is None else self._position(end)
+            return Value(whole.kind, self._emitter.part(whole.handle, whole.kind, first, last))
+        if not isinstance(whole.kind, Tuple) or any(b and b.literal is NO_LITERAL for b in (begin, end)):
+            raise UnfitError("a slice is one of a tuple, with constants")
+        return _tuple(whole.items[slice(*(None if b is None else b.literal for b in (begin, end)))])
 
     def _item(self, values: Value, at: Value) -> Value:
         count = len(values.items)
@@ -557,6 +625,10 @@ class _Body:
 
     def _call(self, node: ast.Call) -> Value:
         function = self._meaning(node.func)
+        if isinstance(function, ProgramFunction):
+            return self._call_program(function, [self._value(argument) for argument in node.args])
+        if isinstance(function, python_types.FunctionType) and function in _PRIMITIVES:
+            return _PRIMITIVES[function](self, [self._value(argument) for argument in node.args])
         if isinstance(function, (str, python_types.FunctionType)):
             return self._call_function(function, node)
         if isinstance(function, type) and hasattr(function, "_fields"):
@@ -604,7 +676,13 @@ class _Body:
             values = self._in_order(tree.args, node, function)
         else:
             values = self._arguments(inspect.signature(function), node, function.__name__)
-        instance = self._functions.instance(function, tuple(value.kind for value in values))
+        is_checked = isinstance(function, str) or self._instance.is_checked
+        instance = self._functions.instance(
+            function,
+            tuple(value.kind for value in values),
+            is_checked=is_checked,
+            reorders=self._instance.reorders,
+        )
         handles = [h for value in values for h in value.handles()]
         *results, fault = self._emitter.call(instance, handles)
         if instance.can_fault:
@@ -612,6 +690,57 @@ class _Body:
             if self._emitter.emits:
                 self._keep_fault(fault)
         return self._given(instance.result or NONE, iter(results))
+
+    def _call_program(self, function: ProgramFunction, values: Sequence[Value]) -> Value:
+        """Call a function of the program from a loop: its result and its fault are a tuple."""
+        instance = self._functions.instance(
+            function.name, tuple(value.kind for value in values), reorders=function.reorders
+        )
+        handles = [h for value in values for h in value.handles()]
+        *results, fault = self._emitter.call(instance, handles)
+        if not instance.can_fault:
+            fault = self._emitter.constant(INT, 0)
+        return _tuple([self._given(instance.result or NONE, iter(results)), Value(INT, fault)])
+
+    # What loops call (`primitives.py`).
+
+    def _load_row(self, values: Sequence[Value]) -> Value:
+        arrays, at = values
+        position = self._position(at)
+        return _tuple([self._load(array, position) for array in arrays.items])
+
+    def _store_row(self, values: Sequence[Value]) -> Value:
+        arrays, at, row = values
+        position = self._position(at)
+        for array, value in zip(arrays.items, row.items, strict=True):
+            self._store(array, position, value)
+        return Value(NONE)
+
+    def _prefetch(self, values: Sequence[Value]) -> Value:
+        array, at = values
+        assert isinstance(array.kind, Array)
+        self._emitter.prefetch(array.handle, array.kind, self._position(at))
+        return Value(NONE)
+
+    def _pick(self, values: Sequence[Value]) -> Value:
+        flags, ones, others = values
+        chosen = zip(flags.items, ones.items, others.items, strict=True)
+        return _tuple([a if flag.literal else b for flag, a, b in chosen])
+
+    def _keep_fault_at(self, values: Sequence[Value]) -> Value:
+        at, fault = values
+        self._instance.can_fault = True
+        if self._emitter.emits:
+            e = self._emitter
+            happens = e.compare("!=", INT, fault.handle, e.constant(INT, 0))
+            place = e.binary("<<", INT, self._position(at), e.constant(INT, 24))
+            e.if_rarely(happens, lambda: self._keep_fault(e.binary("|", INT, place, fault.handle)))
+        return Value(NONE)
+
+    def _has_fault(self, values: Sequence[Value]) -> Value:
+        e = self._emitter
+        so_far = e.read(self._fault) if e.emits else None
+        return Value(BOOL, e.compare("!=", INT, so_far, e.constant(INT, 0)))
 
     def _given(self, kind: Type, parts: Iterator[Any]) -> Value:
         """Return the value of a call."""
@@ -639,6 +768,20 @@ class _Body:
                 self._value(value) if isinstance(value, ast.expr) else self._operators.constant(value)
             )
         return found
+
+
+_PRIMITIVES: dict[Any, Callable[[_Body, Sequence[Value]], Value]] = {
+    primitives.load_row: _Body._load_row,
+    primitives.store_row: _Body._store_row,
+    primitives.prefetch: _Body._prefetch,
+    primitives.pick: _Body._pick,
+    primitives.keep_fault: _Body._keep_fault_at,
+    primitives.has_fault: _Body._has_fault,
+}
+
+
+def _tuple(items: Sequence[Value]) -> Value:
+    return Value(Tuple(tuple(item.kind for item in items)), items=tuple(items))
 
 
 def _never_ends(body: Sequence[ast.stmt]) -> bool:

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from sigps.compiler.typed.emitter import Emitter
-from sigps.compiler.typed.types import BOOL, FLOAT, INT, UINT, Number, Tuple, Type, flat, join
+from sigps.native.emitter import Emitter
+from sigps.native.types import BOOL, FLOAT, INT, UINT, Number, Tuple, Type, flat, join
 
 __all__ = ["FUNCTIONS", "NO_LITERAL", "PROBLEMS", "Fault", "Operators", "UnfitError", "Value", "join_values"]
 
@@ -82,12 +82,17 @@ class Operators:
 
     Args:
         emitter: Emits them.
-        fault: Called with a kind of fault and a bool: whether it happens.
+        fault: Called with a kind of fault and a bool: whether it happens. None where arithmetic is the machine's: what
+            does not fit wraps around.
         real: The type of floats while computing.
     """
 
-    def __init__(self, emitter: Emitter, fault: Callable[[int, Any], None], real: Number = FLOAT) -> None:
-        self.emitter, self._fault, self.real = emitter, fault, real
+    def __init__(
+        self, emitter: Emitter, fault: Callable[[int, Any], None] | None, real: Number = FLOAT
+    ) -> None:
+        self.emitter, self.real = emitter, real
+        self._is_checked = fault is not None
+        self._fault = fault or _no_fault
 
     def constant(self, value: Any) -> Value:
         """Return a Python number, or a tuple of these."""
@@ -139,6 +144,8 @@ class Operators:
         return Value(kind, self.emitter.cast(value.handle, given, kind))
 
     def _check_fits(self, value: Value, given: Number, kind: Number) -> None:
+        if not self._is_checked:
+            return
         e, (least, most), (low, high) = self.emitter, _bounds(given), _bounds(kind)
         if value.literal is not NO_LITERAL:
             least = most = int(value.literal)
@@ -215,7 +222,7 @@ class Operators:
         return Value(kind, self._checked(op, kind, x, y))
 
     def _checked(self, op: str, kind: Number, x: Any, y: Any) -> Any:
-        if kind == UINT:
+        if kind == UINT or not self._is_checked:
             return self.emitter.binary(op, kind, x, y)
         result, overflows = self.emitter.overflows(op, kind, x, y)
         self._fault(Fault.OVERFLOW, overflows)
@@ -270,6 +277,8 @@ class Operators:
         given = self.number(b, "a shift")
         if given.kind == "i" and (b.literal is NO_LITERAL or b.literal < 0):
             self._fault(Fault.NEGATIVE_SHIFT, e.compare("<", given, b.handle, e.constant(given, 0)))
+        if b.literal is not NO_LITERAL and 0 <= b.literal < 64 and (op == ">>" or kind == UINT):
+            return e.binary(op, kind, x, y)
         most = e.constant(kind, 63)
         is_far = e.compare(">", UINT, e.cast(y, kind, UINT), e.constant(UINT, 63))
         by = e.select(is_far, most, y, kind)
@@ -459,6 +468,10 @@ def join_values(a: Value, b: Value) -> Type:
     if kind is None:
         raise UnfitError(f"this is {_article(a.kind)} or {_article(b.kind)}: a value has one type")
     return kind
+
+
+def _no_fault(kind: int, happens: Any) -> None:
+    """Do nothing about a fault."""
 
 
 def e_true(emitter: Emitter) -> Any:

@@ -1,7 +1,7 @@
 """Compiled code on disk: one file a loop, named by a hash of all that it depends on.
 
 The name covers the program (its generated functions, constants, types), the engine's own sources, the
-versions of Python, Numba, NumPy and sigps, and the processor. A file that cannot be read is compiled anew.
+versions of Python, LLVM, NumPy and sigps, and the processor. A file that cannot be read is compiled anew.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["KernelCache", "cache_dir", "read", "write"]
+__all__ = ["cache_dir", "read", "write"]
 
 log = logging.getLogger(__name__)
 
@@ -33,17 +33,17 @@ def cache_dir() -> Path:
 @functools.cache
 def environment_key() -> str:
     """Hash the versions, the processor and sigps' own compiling code."""
-    import llvmlite.binding as llvm
-    import numba
+    import llvmlite
     import numpy as np
+
+    from sigps.native.machine import processor
 
     package = Path(__file__).parent.parent
     digest = hashlib.sha256()
-    for folder in ("compiler", "kernels", "model"):
+    for folder in ("compiler", "kernels", "model", "native"):
         for file in sorted(filter(Path.is_file, (package / folder).rglob("*.*"))):
             digest.update(file.read_bytes())
-    parts = (sys.version, numba.__version__, np.__version__, llvm.get_host_cpu_name())
-    digest.update(repr((parts, llvm.get_host_cpu_features().flatten())).encode())
+    digest.update(repr((sys.version, llvmlite.__version__, np.__version__, processor())).encode())
     return digest.hexdigest()
 
 
@@ -76,24 +76,3 @@ def write(key: str, value: bytes) -> None:
         with contextlib.suppress(OSError, UnboundLocalError):
             os.unlink(file.name)
 
-
-class KernelCache:
-    """The cache of a Numba dispatcher, for one loop of one program."""
-
-    def __init__(self, key: str) -> None:
-        self._key = key
-        self.cache_path = str(cache_dir())
-
-    def load_overload(self, signature: Any, target_context: Any) -> Any:
-        from numba.core.compiler import CompileResult
-
-        payload = read(f"{self._key} {signature}")
-        if payload is None:
-            return None
-        target_context.refresh()
-        return CompileResult._rebuild(target_context, *payload)
-
-    def save_overload(self, signature: Any, result: Any) -> None:
-        from numba.core import serialize
-
-        write(f"{self._key} {signature}", serialize.dumps(result._reduce()))

@@ -8,7 +8,7 @@ import pytest
 from cells import program_of
 
 from sigps import Graph, run
-from sigps.compiler.typed.webs import split_variables
+from sigps.native.webs import split_variables
 
 
 def split(body: str) -> str:

@@ -15,7 +15,7 @@ from battery import BATTERY
 from drawn_programs import Drawing, call_compute
 
 from sigps import ComputeError, run
-from sigps.compiler.typed.operators import Fault
+from sigps.native.operators import Fault
 
 PROGRAMS, AT_ONCE = 1000, 50
 ONE = BATTERY["one_vertex"].build()

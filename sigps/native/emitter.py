@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from sigps.compiler.typed.types import Array, Number
+from sigps.native.types import Array, Number
 
 __all__ = ["Emitter", "Finder"]
 
 Handle = Any
-Block = Callable[[], None]
+Block = Callable[[], Any]
 
 
 class Emitter(Protocol):
@@ -61,14 +61,22 @@ class Emitter(Protocol):
         """Call a function of C's math library, of floats to a float of that type."""
         ...
 
-    def load(self, array: Handle, element: Number, at: Handle) -> Handle:
+    def load(self, array: Handle, kind: Array, at: Handle) -> Handle:
         """Return an element; `at` is an int."""
         ...
 
-    def store(self, array: Handle, element: Number, at: Handle, value: Handle) -> None: ...
+    def store(self, array: Handle, kind: Array, at: Handle, value: Handle) -> None: ...
 
     def size(self, array: Handle) -> Handle:
         """Return the number of elements of an array, an int."""
+        ...
+
+    def part(self, array: Handle, kind: Array, begin: Handle, end: Handle) -> Handle:
+        """Return elements begin..end, as an array."""
+        ...
+
+    def prefetch(self, array: Handle, kind: Array, at: Handle) -> None:
+        """Load the cache line of an element, without waiting for it."""
         ...
 
     def call(self, function: Any, values: Sequence[Handle]) -> list[Handle]:
@@ -101,7 +109,7 @@ class Finder:
         return None
 
     constant = variable = read = write = cast = binary = compare = invert = select = math = _nothing
-    load = store = size = break_ = continue_ = return_ = _nothing
+    load = store = size = part = prefetch = break_ = continue_ = return_ = _nothing
 
     def overflows(self, *_: Any) -> tuple[None, None]:
         return None, None

@@ -38,9 +38,10 @@ class Number:
 
 @dataclass(frozen=True)
 class Array:
-    """A pointer to elements, and how many there are."""
+    """A pointer to elements, and how many there are. stride: the bytes from one to the next; None where they are dense."""
 
     element: Number
+    stride: int | None = None
 
     def __str__(self) -> str:
         return f"array of {self.element}"

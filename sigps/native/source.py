@@ -15,7 +15,8 @@ from sigps.errors import CompileError
 
 __all__ = ["as_written", "global_names", "parse_function", "reject"]
 
-_DECORATORS = ("staticmethod", "property")
+_DECORATORS = ("staticmethod", "property", "compiled", "njit", "jit")
+"""Decorators that may stand before a function: the last ones compile it, which changes nothing of what it means."""
 
 
 def parse_function(function: Callable[..., Any], owner: str) -> ast.FunctionDef:
@@ -53,7 +54,8 @@ def parse_function(function: Callable[..., Any], owner: str) -> ast.FunctionDef:
     for node in ast.walk(tree):
         node.sigps_file = code.co_filename  # type: ignore[attr-defined]
     for decorator in tree.decorator_list:
-        if not isinstance(decorator, ast.Name) or decorator.id not in _DECORATORS:
+        named = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if getattr(named, "attr", getattr(named, "id", None)) not in _DECORATORS:
             reject(
                 decorator,
                 f"a decorator of {tree.name}() cannot be compiled: write what it does in the method",

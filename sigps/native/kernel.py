@@ -1,0 +1,138 @@
+"""Python functions of numbers and arrays, compiled to machine code at their first call for the types of that call.
+
+They hold no lock while they run, so threads run them side by side. Their arithmetic is the machine's: whole numbers
+have 64 bits and wrap around, positions are not checked, and arrays are views of the caller's.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import pickle
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sigps.native import cache
+from sigps.native.builder import Functions, Site
+from sigps.native.marshal import Cell, Form, describe
+from sigps.native.types import Type
+
+__all__ = ["Kernel", "LoopFault", "compiled"]
+
+log = logging.getLogger(__name__)
+
+_compiling = threading.RLock()
+
+
+class LoopFault(Exception):
+    """Arithmetic of a program had no result, in a loop.
+
+    Attributes:
+        site: Where it stands, and its kind.
+        at: The local id of the vertex, or -1.
+        result: What the loop returned.
+    """
+
+    def __init__(self, site: Site, at: int, result: Any) -> None:
+        super().__init__(site)
+        self.site, self.at, self.result = site, at, result
+
+
+class _Kept(NamedTuple):
+    """What is kept on disk of a function for some types of arguments."""
+
+    code: bytes
+    result: Type
+    sites: list[Site]
+
+
+class Kernel:
+    """A compiled function.
+
+    Args:
+        function: The Python function. What it calls is compiled with it.
+        key: What its code depends on besides the engine's own sources and types: a name in the cache on disk.
+        functions: The functions of the program that it calls (`primitives.ProgramFunction`).
+
+    Attributes:
+        py_func: The Python function.
+    """
+
+    def __init__(self, function: Callable[..., Any], key: str, functions: Functions | None = None) -> None:
+        self.py_func = function
+        self._key, self._functions = key, functions
+        self._forms: list[tuple[Form, _Kept]] = []
+        self._codes: dict[tuple[Type, ...], tuple[_Kept, Any]] = {}
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run it.
+
+        Raises:
+            LoopFault: If arithmetic of the program had no result.
+            TypeError: If an argument is nothing that compiled code takes.
+        """
+        for form, kept in self._forms:
+            if form.takes(arguments):
+                break
+        else:
+            form, kept = self._opened(arguments)
+        result, fault = form.call(arguments)
+        if fault != 0:
+            raise LoopFault(kept.sites[(fault & 0xFFFFFF) - 1], fault >> 24, result)
+        return result
+
+    def _opened(self, arguments: tuple[Any, ...]) -> tuple[Form, _Kept]:
+        """Return the form for some arguments, compiled or read from the cache."""
+        from sigps.native.machine import MachineCode
+
+        with _compiling:
+            for form, kept in self._forms:
+                if form.takes(arguments):
+                    return form, kept
+            described = [describe(argument) for argument in arguments]
+            kinds = tuple(kind for kind, _ in described)
+            cells = [cell for _, found in described for cell in found]
+            if kinds not in self._codes:
+                kept = self._kept(kinds, cells)
+                self._codes[kinds] = kept, MachineCode(kept.code)
+            kept, code = self._codes[kinds]
+            form = Form(arguments, cells, kept.result, code.address("entry"))
+            self._forms.append((form, kept))
+            return form, kept
+
+    def _kept(self, kinds: tuple[Type, ...], cells: list[Cell]) -> _Kept:
+        key = f"{self._key} {kinds!r}"
+        found = cache.read(key)
+        if not isinstance(found, _Kept):
+            found = self._compiled(kinds, cells)
+            cache.write(key, pickle.dumps(found))
+        return found
+
+    def _compiled(self, kinds: tuple[Type, ...], cells: list[Cell]) -> _Kept:
+        from sigps.native.llvm import LlvmModule
+        from sigps.native.machine import assemble
+
+        functions = self._functions or Functions()
+        instance = functions.instance(self.py_func, kinds, is_checked=False)
+        module = LlvmModule(functions, "sigps")
+        module.add_entry("entry", instance, cells)
+        code = assemble(str(module.module))
+        assert instance.result is not None
+        return _Kept(code, instance.result, list(functions.sites))
+
+
+def compiled(function: Callable[..., Any]) -> Kernel:
+    """Compile a function of a module at its first call; its code is kept on disk."""
+    kernel = Kernel(function, f"{function.__module__} {function.__qualname__} {_source_key(function.__module__)}")
+    functools.update_wrapper(kernel, function)
+    return kernel
+
+
+@functools.cache
+def _source_key(module: str) -> str:
+    file = sys.modules[module].__file__
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""

@@ -1,0 +1,190 @@
+"""Values of Python as compiled code takes and returns them: cells of eight bytes.
+
+A number is one cell. An array is one cell too, the address of the array object: compiled code reads there where its
+data lies and how many elements it has (the first fields of NumPy's array object, which never changed). So a call costs
+some 50 ns an array, where asking NumPy for the address costs a microsecond.
+
+An array of structures stands for one array a field. What it lies in, a tuple, then has all of these.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sigps.native.types import BOOL, FLOAT, INT, NONE, UINT, Array, Number, Tuple, Type, flat
+
+__all__ = ["DATA_OFFSET", "LENGTHS_OFFSET", "Cell", "Form", "describe"]
+
+DATA_OFFSET = object.__basicsize__
+"""Where an array object has the address of its data."""
+
+LENGTHS_OFFSET = DATA_OFFSET + 16
+"""Where it has the address of its lengths."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One argument of compiled code: a number, or an array with the arrays that it stands for.
+
+    Attributes:
+        kind: The number's type.
+        parts: Of an array, the position in bytes and the type of each array that it stands for.
+    """
+
+    kind: Number | None
+    parts: tuple[tuple[int, Array], ...] = ()
+
+
+def describe(value: Any) -> tuple[Type, list[Cell]]:
+    """Return the type of an argument, and its cells.
+
+    Raises:
+        TypeError: If it is nothing that compiled code takes.
+    """
+    if value is None:
+        return NONE, []
+    if isinstance(value, tuple):
+        kinds: list[Type] = []
+        cells: list[Cell] = []
+        for item in value:
+            kind, found = describe(item)
+            cells += found
+            is_spliced = isinstance(item, np.ndarray) and item.dtype.names is not None
+            kinds += kind.items if is_spliced and isinstance(kind, Tuple) else [kind]
+        return Tuple(tuple(kinds), type(value) if hasattr(value, "_fields") else None), cells
+    if isinstance(value, np.ndarray):
+        return _describe_array(value)
+    kind = _number(value)
+    return kind, [Cell(kind)]
+
+
+def _number(value: Any) -> Number:
+    for cls, kind in ((bool, BOOL), (int, INT), (float, FLOAT)):
+        if isinstance(value, cls):
+            return kind
+    if isinstance(value, np.generic) and value.dtype.kind in "biuf":
+        return Number.of(value.dtype)
+    raise TypeError(f"compiled code takes numbers, arrays of one dimension and tuples, not {value!r}")
+
+
+def _describe_array(array: np.ndarray[Any, Any]) -> tuple[Type, list[Cell]]:
+    if array.ndim != 1 or not array.dtype.isnative:
+        raise TypeError(f"compiled code takes arrays of one dimension in this machine's byte order, not {array!r}")
+    stride = array.strides[0]
+    fields = array.dtype.fields
+    if fields is None:
+        is_dense = stride == array.itemsize or array.size < 2
+        kind = Array(Number.of(array.dtype), None if is_dense else stride)
+        return kind, [Cell(None, ((0, kind),))]
+    parts = tuple((place[1], Array(Number.of(place[0]), stride)) for place in fields.values())
+    return Tuple(tuple(kind for _, kind in parts)), [Cell(None, parts)]
+
+
+class Form:
+    """Calls machine code whose arguments have the types of some given ones.
+
+    Args:
+        arguments: The given ones.
+        cells: Their cells.
+        result: The type of what it returns.
+        address: Where the code begins: it takes the addresses of its arguments' cells, and of its result's.
+    """
+
+    def __init__(self, arguments: Sequence[Any], cells: Sequence[Cell], result: Type, address: int) -> None:
+        self._signature: Callable[[Any], Any] = _made(", ".join(_signature("a", tuple(arguments))))
+        self._key = self._signature(arguments)
+        self._cells: Callable[[Any], Any] = _made(", ".join(_leaves("a", tuple(arguments))))
+        self._pack = struct.Struct("".join(_code(cell) for cell in cells)).pack
+        numbers = [part for part in flat(result) if isinstance(part, Number)]
+        self._unpack = struct.Struct("".join(_RESULT[_wide(n)] for n in numbers) + "q").unpack_from
+        self._rebuild = _rebuilder(result)
+        self._results = ctypes.c_int64 * (len(numbers) + 1)
+        self._run = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(address)
+
+    def takes(self, arguments: Sequence[Any]) -> bool:
+        """Tell whether arguments have the types of the first ones."""
+        try:
+            return bool(self._signature(arguments) == self._key)
+        except (AttributeError, IndexError, TypeError):
+            return False
+
+    def call(self, arguments: Sequence[Any]) -> tuple[Any, int]:
+        """Return the result, and the fault."""
+        results = self._results()
+        self._run(self._pack(*self._cells(arguments)), ctypes.addressof(results))
+        values = self._unpack(results)
+        return self._rebuild(values), values[-1]
+
+
+def _made(items: str) -> Callable[[Any], Any]:
+    return _evaluated(f"lambda a: ({items}{',' if items else ''})")
+
+
+@functools.lru_cache(maxsize=1024)
+def _evaluated(text: str) -> Any:
+    return eval(text, {"id": id, "np": np})
+
+
+def _signature(path: str, value: Any) -> Iterator[str]:
+    """Yield expressions whose values are those of the first arguments where the types are."""
+    if isinstance(value, tuple):
+        yield f"len({path})"
+        for i, item in enumerate(value):
+            yield from _signature(f"{path}[{i}]", item)
+    elif isinstance(value, np.ndarray):
+        yield f"{path}.dtype{'.num' if value.dtype.names is None else ''}"
+        yield f"{path}.strides"
+    else:
+        yield f"{path}.__class__"
+
+
+def _leaves(path: str, value: Any) -> Iterator[str]:
+    if isinstance(value, tuple):
+        for i, item in enumerate(value):
+            yield from _leaves(f"{path}[{i}]", item)
+    elif isinstance(value, np.ndarray):
+        yield f"id({path})"
+    elif value is not None:
+        yield path
+
+
+_RESULT = {INT: "q", UINT: "Q", FLOAT: "d"}
+
+
+def _wide(kind: Number) -> Number:
+    """Return the type in which a number is in a cell."""
+    if kind.is_float:
+        return FLOAT
+    return UINT if kind.kind == "u" else INT
+
+
+def _code(cell: Cell) -> str:
+    if cell.kind is None:
+        return "P"
+    return "?7x" if cell.kind == BOOL else _RESULT[_wide(cell.kind)]
+
+
+def _rebuilder(kind: Type) -> Callable[[Any], Any]:
+    """Return what makes a result of its numbers; of other types than int, float and bool NumPy's scalars."""
+    count = iter(range(1000))
+
+    def text(kind: Type) -> str:
+        if isinstance(kind, Tuple):
+            return f"({''.join(text(item) + ', ' for item in kind.items)})"
+        if kind == NONE:
+            return "None"
+        assert isinstance(kind, Number)
+        value = f"a[{next(count)}]"
+        if kind in (INT, FLOAT):
+            return value
+        return f"{value} != 0" if kind == BOOL else f"np.{kind.dtype.name}({value})"
+
+    made: Callable[[Any], Any] = _evaluated(f"lambda a: {text(kind)}")
+    return made

@@ -1,0 +1,51 @@
+"""What loops may call besides Python's own functions: plain Python here, a few instructions where they are compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["ProgramFunction", "has_fault", "keep_fault", "load_row", "pick", "prefetch", "store_row"]
+
+
+@dataclass(frozen=True)
+class ProgramFunction:
+    """A function of a program, as a loop calls it: it returns its result, and its fault (0 where there is none).
+
+    Attributes:
+        name: Its name in the generated module.
+        reorders: Whether its sums of floats may be done in any order.
+    """
+
+    name: str
+    reorders: bool = False
+
+
+def load_row(arrays: Sequence[Any], at: int) -> tuple[Any, ...]:
+    """Return one element of each array."""
+    return tuple(array[at] for array in arrays)
+
+
+def store_row(arrays: Sequence[Any], at: int, values: Sequence[Any]) -> None:
+    """Write one element of each array."""
+    for array, value in zip(arrays, values, strict=True):
+        array[at] = value
+
+
+def prefetch(array: Any, at: int) -> None:
+    """Load the cache line of an element, without waiting for it; the element need not exist."""
+
+
+def pick(flags: Sequence[bool], ones: Sequence[Any], others: Sequence[Any]) -> tuple[Any, ...]:
+    """Return, for each of some constant flags, the item of `ones` where it is set and of `others` where it is not."""
+    return tuple(a if flag else b for flag, a, b in zip(flags, ones, others, strict=True))
+
+
+def keep_fault(at: int, fault: int) -> None:
+    """Let the loop end with a fault that happened at a vertex, unless one happened before; nothing where it is 0."""
+
+
+def has_fault() -> bool:
+    """Tell whether this loop has a fault so far."""
+    return False
