@@ -722,6 +722,10 @@ class _Body:
         self._emitter.prefetch(array.handle, array.kind, self._position(at))
         return Value(NONE)
 
+    def _scratch(self, values: Sequence[Value]) -> Value:
+        (size,) = values
+        return Value(Array(UINT), self._emitter.scratch(UINT, int(size.literal)))
+
     def _pick(self, values: Sequence[Value]) -> Value:
         flags, ones, others = values
         chosen = zip(flags.items, ones.items, others.items, strict=True)
@@ -774,6 +778,7 @@ _PRIMITIVES: dict[Any, Callable[[_Body, Sequence[Value]], Value]] = {
     primitives.load_row: _Body._load_row,
     primitives.store_row: _Body._store_row,
     primitives.prefetch: _Body._prefetch,
+    primitives.scratch: _Body._scratch,
     primitives.pick: _Body._pick,
     primitives.keep_fault: _Body._keep_fault_at,
     primitives.has_fault: _Body._has_fault,

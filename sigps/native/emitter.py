@@ -75,6 +75,10 @@ class Emitter(Protocol):
         """Return elements begin..end, as an array."""
         ...
 
+    def scratch(self, element: Number, size: int) -> Handle:
+        """Return an array that lives as long as the call; its content is undefined."""
+        ...
+
     def prefetch(self, array: Handle, kind: Array, at: Handle) -> None:
         """Load the cache line of an element, without waiting for it."""
         ...
@@ -109,7 +113,7 @@ class Finder:
         return None
 
     constant = variable = read = write = cast = binary = compare = invert = select = math = _nothing
-    load = store = size = part = prefetch = break_ = continue_ = return_ = _nothing
+    load = store = size = part = scratch = prefetch = break_ = continue_ = return_ = _nothing
 
     def overflows(self, *_: Any) -> tuple[None, None]:
         return None, None

@@ -10,11 +10,14 @@ import functools
 import hashlib
 import logging
 import pickle
+import struct
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from sigps.native import cache
 from sigps.native.builder import Functions, Site
@@ -75,15 +78,29 @@ class Kernel:
             LoopFault: If arithmetic of the program had no result.
             TypeError: If an argument is nothing that compiled code takes.
         """
+        form, kept = self._form_of(arguments)
+        return _ended(form.run(form.pack(arguments)), kept)
+
+    def over(self, *others: Any) -> Callable[[Any, Any], Any]:
+        """Return a function that runs it over a range: it takes the first two arguments, which are uint64.
+
+        The others are given here, once for all ranges: a call then takes 1 us, and not 10.
+        """
+        arguments = np.uint64(0), np.uint64(0), *others
+        form, kept = self._form_of(arguments)
+        tail = form.pack(arguments)[16:]
+
+        def run(begin: Any, end: Any) -> Any:
+            _ = arguments  # live as long as their cells are used
+            return _ended(form.run(_RANGE(begin, end) + tail), kept)
+
+        return run
+
+    def _form_of(self, arguments: tuple[Any, ...]) -> tuple[Form, _Kept]:
         for form, kept in self._forms:
             if form.takes(arguments):
-                break
-        else:
-            form, kept = self._opened(arguments)
-        result, fault = form.call(arguments)
-        if fault != 0:
-            raise LoopFault(kept.sites[(fault & 0xFFFFFF) - 1], fault >> 24, result)
-        return result
+                return form, kept
+        return self._opened(arguments)
 
     def _opened(self, arguments: tuple[Any, ...]) -> tuple[Form, _Kept]:
         """Return the form for some arguments, compiled or read from the cache."""
@@ -123,6 +140,16 @@ class Kernel:
         code = assemble(str(module.module))
         assert instance.result is not None
         return _Kept(code, instance.result, list(functions.sites))
+
+
+def _ended(outcome: tuple[Any, int], kept: _Kept) -> Any:
+    result, fault = outcome
+    if fault != 0:
+        raise LoopFault(kept.sites[(fault & 0xFFFFFF) - 1], fault >> 24, result)
+    return result
+
+
+_RANGE = struct.Struct("QQ").pack
 
 
 def compiled(function: Callable[..., Any]) -> Kernel:

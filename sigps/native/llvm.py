@@ -265,6 +265,10 @@ class _Emitter:
     def part(self, array: Any, kind: Array, begin: Any, end: Any) -> Any:
         return _View(self._element(array, kind, begin)[0], self._builder.sub(end, begin))
 
+    def scratch(self, element: Number, size: int) -> Any:
+        builder = ir.IRBuilder(self._entry)
+        return _View(builder.alloca(llvm_type(element), size=_I64(size)), _I64(size))
+
     def prefetch(self, array: Any, kind: Array, at: Any) -> None:
         word = ir.IntType(32)
         load = self._external("llvm.prefetch.p0", ir.VoidType(), [ir.PointerType(), word, word, word])

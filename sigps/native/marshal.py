@@ -115,10 +115,15 @@ class Form:
         except (AttributeError, IndexError, TypeError):
             return False
 
-    def call(self, arguments: Sequence[Any]) -> tuple[Any, int]:
+    def pack(self, arguments: Sequence[Any]) -> bytes:
+        """Return the cells of arguments; they hold while these live."""
+        packed: bytes = self._pack(*self._cells(arguments))
+        return packed
+
+    def run(self, cells: bytes) -> tuple[Any, int]:
         """Return the result, and the fault."""
         results = self._results()
-        self._run(self._pack(*self._cells(arguments)), ctypes.addressof(results))
+        self._run(cells, ctypes.addressof(results))
         values = self._unpack(results)
         return self._rebuild(values), values[-1]
 

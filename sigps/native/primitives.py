@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ProgramFunction", "has_fault", "keep_fault", "load_row", "pick", "prefetch", "store_row"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["ProgramFunction", "has_fault", "keep_fault", "load_row", "pick", "prefetch", "scratch", "store_row"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,11 @@ def store_row(arrays: Sequence[Any], at: int, values: Sequence[Any]) -> None:
 
 def prefetch(array: Any, at: int) -> None:
     """Load the cache line of an element, without waiting for it; the element need not exist."""
+
+
+def scratch(size: int) -> NDArray[np.uint64]:
+    """Return an array of a constant size, [size], whose content is undefined; it ends with the function."""
+    return np.empty(size, dtype=np.uint64)
 
 
 def pick(flags: Sequence[bool], ones: Sequence[Any], others: Sequence[Any]) -> tuple[Any, ...]:

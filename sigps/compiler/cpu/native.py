@@ -44,7 +44,7 @@ class NativeProgram:
     monotone: NativeProgram | None = None
     _loops: dict[tuple[str, bool], Kernel] = field(default_factory=dict)
 
-    def loop(self, name: str, deterministic: bool = False) -> Callable[..., Any]:
+    def loop(self, name: str, deterministic: bool = False) -> Kernel:
         """Return a loop of `kernels/cpu`, compiled at its first call or read from the cache.
 
         Args:

@@ -74,8 +74,8 @@ class LastRecords:
         """
         worst = _keys(self._native, self._worst)[0]
         if senders is None:
-            loop = self._native.loop("store_last")
-            keys = threads.map(lambda span: loop(*span, outbox, self.records, worst), ranges)
+            store = self._native.loop("store_last").over(outbox, self.records, worst)
+            keys = threads.map(lambda span: store(*span), ranges)
             self._best = self._best_of(keys, worst)
         else:
             for to, new in zip(self.records, outbox.records, strict=True):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sigps.compiler.cpu.native import NativeProgram
 from sigps.compiler.cpu.rows import rows
-from sigps.native.kernel import LoopFault
+from sigps.native.kernel import Kernel, LoopFault
 from sigps.native.operators import PROBLEMS
 from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
@@ -132,7 +132,7 @@ class RunState:
     def _id_of(self, lid: int) -> int:
         return int(self.subgraph.ids[lid]) if self.subgraph.ids.size else lid
 
-    def loop(self, name: str) -> Callable[..., Any]:
+    def loop(self, name: str) -> Kernel:
         """Return a compiled loop of the variant at hand."""
         return self.native.loop(name, self.deterministic)
 

@@ -12,29 +12,28 @@ from sigps.kernels.cpu.arguments import (
     SENDERS_NONE,
 )
 from sigps.kernels.cpu.functions import ONE, Functions, Loop
-from sigps.native.primitives import load_row, store_row
+from sigps.native.primitives import load_row, scratch, store_row
 
-__all__ = ["PIECE", "SEVEN", "THREE", "gather_combined", "gather_listed"]
+__all__ = ["SEVEN", "THREE", "gather_combined", "gather_listed"]
 
-PIECE = np.uint64(64)
+PIECE = 64
 THREE, SEVEN = np.uint32(3), np.uint32(7)
 
 
 def gather_combined(f: Functions) -> Loop:
     """Pull: owned vertices begin..end combine their in-neighbours' records and compute.
 
-    `sender_filter` is one of SENDERS_NONE to SENDERS_ALL; `positions` is scratch, [PIECE] uint64.
+    `sender_filter` is one of SENDERS_NONE to SENDERS_ALL.
     """
     deliver, merge = f.deliver, f.merge
     compute_vertex, commit, stops_early = f.compute_vertex, f.commit, f.stops_early
 
     def gather_combined(
-        begin, end, arguments, in_edges, owned, fields, outbox, next_outbox, empty, positions, sender_filter,
-        contributions, total,
+        begin, end, arguments, in_edges, owned, fields, outbox, next_outbox, empty, sender_filter, contributions, total
     ):  # fmt: skip
         offsets, sources, columns = in_edges.offsets, in_edges.ends, in_edges.columns
         bits, records = outbox.sent, outbox.records
-        ids, status = owned.ids, fields.status
+        ids, status, positions = owned.ids, fields.status, scratch(PIECE)
         ran, active, senders, sent_edges = 0, 0, 0, np.int64(0)
         for v in range(begin, end):
             if status[v] == RETIRED:
