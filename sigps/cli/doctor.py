@@ -37,9 +37,9 @@ def doctor() -> None:
 
 
 def _findings(ranks: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
-    from sigps.native.cache import cache_dir
     from sigps.device.cpu import available_cores
     from sigps.group import world
+    from sigps.native.cache import cache_dir
 
     num_cores = available_cores()
     yield "sigps", f"{_version('sigps')} in {Path(__file__).parent}"

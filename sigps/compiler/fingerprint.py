@@ -6,8 +6,8 @@ import inspect
 import types
 from typing import Any
 
-from sigps.native.source import global_names
 from sigps.model.vertex import Vertex
+from sigps.native.source import global_names
 
 __all__ = ["COMPILED_ELSEWHERE", "class_fingerprint", "fingerprint"]
 

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from sigps.native import primitives
-from sigps.native.primitives import ProgramFunction
-from sigps.native.source import global_names, parse_function, reject
 from sigps.native.emitter import Emitter, Finder
 from sigps.native.operators import FUNCTIONS, NO_LITERAL, Operators, UnfitError, Value, join_values
+from sigps.native.primitives import External, ProgramFunction
+from sigps.native.source import global_names, parse_function, reject
 from sigps.native.types import BOOL, FLOAT, INT, NONE, UINT, Array, Number, Tuple, Type, flat, join
 from sigps.native.webs import split_variables
 
@@ -77,7 +77,10 @@ class Functions:
     """
 
     def __init__(
-        self, module: ast.Module | None = None, namespace: Mapping[str, Any] | None = None, real: Number = FLOAT
+        self,
+        module: ast.Module | None = None,
+        namespace: Mapping[str, Any] | None = None,
+        real: Number = FLOAT,
     ) -> None:
         self.real = real
         self._trees = {f.name: f for f in module.body if isinstance(f, ast.FunctionDef)} if module else {}
@@ -627,6 +630,8 @@ class _Body:
         function = self._meaning(node.func)
         if isinstance(function, ProgramFunction):
             return self._call_program(function, [self._value(argument) for argument in node.args])
+        if isinstance(function, External):
+            return self._call_external(function, [self._value(argument) for argument in node.args])
         if isinstance(function, python_types.FunctionType) and function in _PRIMITIVES:
             return _PRIMITIVES[function](self, [self._value(argument) for argument in node.args])
         if isinstance(function, (str, python_types.FunctionType)):
@@ -701,6 +706,17 @@ class _Body:
         if not instance.can_fault:
             fault = self._emitter.constant(INT, 0)
         return _tuple([self._given(instance.result or NONE, iter(results)), Value(INT, fault)])
+
+    def _call_external(self, function: External, values: Sequence[Value]) -> Value:
+        given = [self._as_declared(v, kind) for v, kind in zip(values, function.arguments, strict=True)]
+        handles = [h for value in given for h in value.handles()]
+        results = self._emitter.external(function.name, handles, list(flat(function.result)))
+        return self._given(function.result, iter(results))
+
+    def _as_declared(self, value: Value, kind: Type) -> Value:
+        if isinstance(kind, Tuple):
+            return _tuple([self._as_declared(v, k) for v, k in zip(value.items, kind.items, strict=True)])
+        return self._operators.declared(value, kind) if isinstance(kind, Number) else value
 
     # What loops call (`primitives.py`).
 
@@ -814,7 +830,11 @@ def _whole_constant(node: ast.expr) -> int | None:
         return None
     assert isinstance(node, ast.BinOp)
     left, right = _whole_constant(node.left), _whole_constant(node.right)
-    if left is None or right is None or (isinstance(node.op, (ast.Pow, ast.LShift)) and not 0 <= right <= 128):
+    if (
+        left is None
+        or right is None
+        or (isinstance(node.op, (ast.Pow, ast.LShift)) and not 0 <= right <= 128)
+    ):
         return None
     return compute(left, right)
 

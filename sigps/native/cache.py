@@ -75,4 +75,3 @@ def write(key: str, value: bytes) -> None:
         log.info("compiled code cannot be kept in %s (%s)", target.parent, error)
         with contextlib.suppress(OSError, UnboundLocalError):
             os.unlink(file.name)
-

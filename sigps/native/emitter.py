@@ -87,6 +87,12 @@ class Emitter(Protocol):
         """Call another function of the module; return the parts of its result, and its fault."""
         ...
 
+    def external(
+        self, name: str, values: Sequence[Handle], results: Sequence[Number | Array]
+    ) -> list[Handle]:
+        """Call a function of the engine; return the parts of its result."""
+        ...
+
     def if_(self, condition: Handle, then: Block, otherwise: Block) -> None: ...
 
     def if_rarely(self, condition: Handle, then: Block) -> None:
@@ -120,6 +126,11 @@ class Finder:
 
     def call(self, function: Any, values: Sequence[Handle]) -> list[Handle]:
         return [None] * (function.num_results + 1)
+
+    def external(
+        self, name: str, values: Sequence[Handle], results: Sequence[Number | Array]
+    ) -> list[Handle]:
+        return [None] * len(results)
 
     def if_(self, condition: Handle, then: Block, otherwise: Block) -> None:
         then()

@@ -24,14 +24,14 @@ from sigps.native.builder import Functions, Site
 from sigps.native.marshal import Cell, Form, describe
 from sigps.native.types import Type
 
-__all__ = ["Kernel", "LoopFault", "compiled"]
+__all__ = ["Kernel", "LoopFaultError", "compiled"]
 
 log = logging.getLogger(__name__)
 
 _compiling = threading.RLock()
 
 
-class LoopFault(Exception):
+class LoopFaultError(Exception):
     """Arithmetic of a program had no result, in a loop.
 
     Attributes:
@@ -75,7 +75,7 @@ class Kernel:
         """Run it.
 
         Raises:
-            LoopFault: If arithmetic of the program had no result.
+            LoopFaultError: If arithmetic of the program had no result.
             TypeError: If an argument is nothing that compiled code takes.
         """
         form, kept = self._form_of(arguments)
@@ -117,7 +117,7 @@ class Kernel:
                 kept = self._kept(kinds, cells)
                 self._codes[kinds] = kept, MachineCode(kept.code)
             kept, code = self._codes[kinds]
-            form = Form(arguments, cells, kept.result, code.address("entry"))
+            form = Form(arguments, cells, kept.result, code)
             self._forms.append((form, kept))
             return form, kept
 
@@ -145,7 +145,7 @@ class Kernel:
 def _ended(outcome: tuple[Any, int], kept: _Kept) -> Any:
     result, fault = outcome
     if fault != 0:
-        raise LoopFault(kept.sites[(fault & 0xFFFFFF) - 1], fault >> 24, result)
+        raise LoopFaultError(kept.sites[(fault & 0xFFFFFF) - 1], fault >> 24, result)
     return result
 
 
@@ -154,7 +154,9 @@ _RANGE = struct.Struct("QQ").pack
 
 def compiled(function: Callable[..., Any]) -> Kernel:
     """Compile a function of a module at its first call; its code is kept on disk."""
-    kernel = Kernel(function, f"{function.__module__} {function.__qualname__} {_source_key(function.__module__)}")
+    kernel = Kernel(
+        function, f"{function.__module__} {function.__qualname__} {_source_key(function.__module__)}"
+    )
     functools.update_wrapper(kernel, function)
     return kernel
 

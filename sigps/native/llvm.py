@@ -71,7 +71,6 @@ class LlvmModule:
             _Emitter(self, function).body(instance)
         return self._emitted[instance]
 
-
     def add_entry(self, name: str, instance: Instance, cells: Sequence[Cell]) -> None:
         """Add the function that Python calls: it takes the addresses of the cells of arguments, and of the result."""
         pointer = ir.PointerType()
@@ -281,6 +280,9 @@ class _Emitter:
         kinds = flat(function.result or NONE)
         found = [_View(next(parts), next(parts)) if isinstance(k, Array) else next(parts) for k in kinds]
         return [*found, next(parts)]
+
+    def external(self, name: str, values: Sequence[Any], results: Sequence[Number | Array]) -> list[Any]:
+        raise NotImplementedError("a GPU's only")
 
     def if_rarely(self, condition: Any, then: Block) -> None:
         self.if_(condition, then, lambda: None, weights=(1, 1 << 20))

@@ -14,11 +14,14 @@ import functools
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sigps.native.types import BOOL, FLOAT, INT, NONE, UINT, Array, Number, Tuple, Type, flat
+
+if TYPE_CHECKING:
+    from sigps.native.machine import MachineCode
 
 __all__ = ["DATA_OFFSET", "LENGTHS_OFFSET", "Cell", "Form", "describe"]
 
@@ -75,10 +78,13 @@ def _number(value: Any) -> Number:
 
 
 def _describe_array(array: np.ndarray[Any, Any]) -> tuple[Type, list[Cell]]:
-    if array.ndim != 1 or not array.dtype.isnative:
-        raise TypeError(f"compiled code takes arrays of one dimension in this machine's byte order, not {array!r}")
-    stride = array.strides[0]
     fields = array.dtype.fields
+    kinds = {array.dtype.kind} if fields is None else {place[0].kind for place in fields.values()}
+    if array.ndim != 1 or not array.dtype.isnative or not kinds <= set("biuf"):
+        raise TypeError(
+            f"compiled code takes arrays of one dimension, of numbers in this machine's byte order, not {array!r}"
+        )
+    (stride,) = array.strides
     if fields is None:
         is_dense = stride == array.itemsize or array.size < 2
         kind = Array(Number.of(array.dtype), None if is_dense else stride)
@@ -94,10 +100,13 @@ class Form:
         arguments: The given ones.
         cells: Their cells.
         result: The type of what it returns.
-        address: Where the code begins: it takes the addresses of its arguments' cells, and of its result's.
+        code: The code, whose function `entry` takes the addresses of its arguments' cells, and of its result's.
     """
 
-    def __init__(self, arguments: Sequence[Any], cells: Sequence[Cell], result: Type, address: int) -> None:
+    def __init__(
+        self, arguments: Sequence[Any], cells: Sequence[Cell], result: Type, code: MachineCode
+    ) -> None:
+        self._code = code
         self._signature: Callable[[Any], Any] = _made(", ".join(_signature("a", tuple(arguments))))
         self._key = self._signature(arguments)
         self._cells: Callable[[Any], Any] = _made(", ".join(_leaves("a", tuple(arguments))))
@@ -106,7 +115,7 @@ class Form:
         self._unpack = struct.Struct("".join(_RESULT[_wide(n)] for n in numbers) + "q").unpack_from
         self._rebuild = _rebuilder(result)
         self._results = ctypes.c_int64 * (len(numbers) + 1)
-        self._run = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(address)
+        self._run = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(code.address("entry"))
 
     def takes(self, arguments: Sequence[Any]) -> bool:
         """Tell whether arguments have the types of the first ones."""
@@ -129,7 +138,8 @@ class Form:
 
 
 def _made(items: str) -> Callable[[Any], Any]:
-    return _evaluated(f"lambda a: ({items}{',' if items else ''})")
+    made: Callable[[Any], Any] = _evaluated(f"lambda a: ({items}{',' if items else ''})")
+    return made
 
 
 @functools.lru_cache(maxsize=1024)

@@ -9,7 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ProgramFunction", "has_fault", "keep_fault", "load_row", "pick", "prefetch", "scratch", "store_row"]
+from sigps.native.types import NONE, Type
+
+__all__ = [
+    "External",
+    "ProgramFunction",
+    "has_fault",
+    "keep_fault",
+    "load_row",
+    "pick",
+    "prefetch",
+    "scratch",
+    "store_row",
+]
 
 
 @dataclass(frozen=True)
@@ -23,6 +35,21 @@ class ProgramFunction:
 
     name: str
     reorders: bool = False
+
+
+@dataclass(frozen=True)
+class External:
+    """A function of the engine, in the place of one of the program's: another language's.
+
+    Attributes:
+        name: As it is called there.
+        arguments: Types of its arguments.
+        result: The type of what it returns.
+    """
+
+    name: str
+    arguments: tuple[Type, ...]
+    result: Type = NONE
 
 
 def load_row(arrays: Sequence[Any], at: int) -> tuple[Any, ...]:

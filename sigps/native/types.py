@@ -38,10 +38,15 @@ class Number:
 
 @dataclass(frozen=True)
 class Array:
-    """A pointer to elements, and how many there are. stride: the bytes from one to the next; None where they are dense."""
+    """A pointer to elements, and how many there are.
+
+    stride: the bytes from one to the next; None where they are dense. is_shared: whether all lanes of a warp store to
+    it together, each value when all have come so far.
+    """
 
     element: Number
     stride: int | None = None
+    is_shared: bool = False
 
     def __str__(self) -> str:
         return f"array of {self.element}"

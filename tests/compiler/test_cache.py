@@ -13,8 +13,8 @@ from places import SUPPORT
 from worked_cases import CASES, kite
 
 from sigps import run
-from sigps.native import cache
 from sigps.compiler.cpu import native
+from sigps.native import cache
 
 
 @pytest.fixture

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from cells import program_of
 from worked_cases import CASES, kite
 
 from sigps import Aggregator, CompileError, Graph, Result, State, Vertex, run
-from sigps.compiler.cpu.loops import CompiledLoop
 
 
 @cache
@@ -106,33 +104,3 @@ def test_what_is_declared_otherwise_is_another_program() -> None:
         result = run(program, graph, device="cpu")
         assert result["x"].tolist() == [begins] * 3
         assert result["seen"].tolist() == [seen] * 3
-
-
-class Pair(NamedTuple):
-    values: Any
-    shift: int
-
-
-def test_a_loop_that_threads_call_first_is_found_at_every_later_call(monkeypatch: Any, tmp_path: Any) -> None:
-    monkeypatch.setenv("SIGPS_CACHE_DIR", str(tmp_path))
-
-    def total(pair, factor):
-        return (pair.values[0] + pair.shift) * factor
-
-    loop, pair = CompiledLoop(total, "total"), Pair(np.ones(3), 2)
-    call, ready, found = loop.call, threading.Barrier(8), []
-
-    def first() -> None:
-        ready.wait()
-        found.append(call(pair, 2))
-
-    crew = [threading.Thread(target=first) for _ in range(8)]
-    for thread in crew:
-        thread.start()
-    for thread in crew:
-        thread.join()
-    assert found == [6.0] * 8
-    monkeypatch.setattr(
-        loop._loop, "_compile_for_args", lambda *given: pytest.fail("its types are not found")
-    )
-    assert [loop.call(pair, 3), call(pair, 4)] == [9.0, 12.0]

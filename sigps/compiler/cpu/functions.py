@@ -8,9 +8,9 @@ import numpy as np
 
 from sigps.compiler.cpu.rows import Dtypes
 from sigps.compiler.program import FUNCTIONS, Consumption, EarlyExit, VertexProgram
-from sigps.native.builder import Functions as TypedFunctions
 from sigps.kernels.cpu import push
 from sigps.kernels.cpu.functions import ONE, Functions, commit, compute_vertex
+from sigps.native.builder import Functions as TypedFunctions
 from sigps.native.primitives import ProgramFunction, keep_fault, load_row, pick, store_row
 
 __all__ = ["adds_floats", "aggregates_floats", "build_functions"]
@@ -106,7 +106,7 @@ def _comparisons(program: VertexProgram) -> dict[str, Any]:
         return key < other if takes_min else key > other
 
     def matters(states, v, value):  # type: ignore[no-untyped-def]
-        return is_better(value[0], states[at][v])
+        return is_better(value[0], states[at][v])  # type: ignore[no-untyped-call]
 
     return {
         "current": current,

@@ -11,9 +11,9 @@ from sigps.compiler.cpu.rows import Dtypes
 from sigps.compiler.dispatchers import summable
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.native.builder import Functions
-from sigps.native.types import BOOL, INT, NONE, UINT, Array, Number, Tuple, flat
+from sigps.native.types import BOOL, INT, NONE, UINT, Array, Number, Tuple, Type, flat
 
-__all__ = ["infer_types"]
+__all__ = ["argument_types", "infer_types"]
 
 
 def infer_types(
@@ -33,46 +33,78 @@ def infer_types(
     Raises:
         CompileError: If the types do not fit together; with file and line.
     """
-    env = _tuple((np.int64,) * 3)
-    params = _tuple(field.dtype(program.precision) for field in program.params)  # type: ignore[arg-type]
     slots = program.message_dtypes
-    inbox = Tuple((INT, INT, *_arrays(slots).items))
     if program.consumption is not Consumption.LISTED:
-        lifted = functions.instance("lift", (env, params, _tuple(slots))).result
+        lifted = functions.instance("lift", argument_types(program, slots, (), used, read)["lift"]).result
         slots = tuple(summable(d, op) for d, op in zip(_dtypes(lifted), program.slot_ops, strict=True))
-        inbox = _tuple(slots)
-    edges = direct = Tuple(())
-    if program.reads_edges:
-        parts = (UINT, UINT, *_arrays((np.uint32, np.int64)).items, _arrays(read))
-        if program.reads_edge_links:
-            states = _arrays(program.edge_state_dtypes)
-            rows = _arrays((np.uint32, np.uint64, np.uint32, np.uint32, np.int64))
-            parts += (Tuple((*rows.items, states, states)),)
-        edges = Tuple(parts)
-    if program.delivery is Delivery.DIRECT:
-        direct = _arrays((np.int64, np.uint8, np.int64, np.uint32, *program.message_dtypes))
-    read_only = env, params, _tuple(program.aggregate_dtypes), env  # the second: (id, out_degree, in_degree)
-    given = *read_only, _tuple(program.state_dtypes), inbox, BOOL, edges, direct
-    result = functions.instance("compute", given).result
+    arguments = argument_types(program, slots, (), used, read)
+    result = functions.instance("compute", arguments["compute"]).result
     assert isinstance(result, Tuple)
     record = _dtypes(result.items[2])
     if program.precision == "single":
         record = tuple(np.dtype(np.float32) if d == np.float64 else d for d in record)
-    if "edge" in functions:
-        functions.instance("edge", (env, params, _tuple(record), INT, INT, _tuple(used)))
-    if "merge" in functions:
-        functions.instance("merge", (inbox, BOOL, inbox))
-    totals = _tuple(program.aggregate_dtypes)
-    functions.instance("fold", (totals, totals))
+    arguments = argument_types(program, slots, record, used, read)
+    for name in ("edge", "merge", "fold"):
+        if name in functions:
+            functions.instance(name, arguments[name])
     return slots, record
+
+
+def argument_types(
+    program: VertexProgram,
+    slots: Sequence[np.dtype[Any]],
+    record: Sequence[np.dtype[Any]],
+    used: Sequence[np.dtype[Any]],
+    read: Sequence[np.dtype[Any]],
+    direct: Tuple | None = None,
+    *,
+    is_by_warp: bool = False,
+) -> dict[str, tuple[Type, ...]]:
+    """Return the types of the arguments of each function (`compiler/program.py`), for types of slots and record.
+
+    Args:
+        program: The program.
+        slots: Types of the slots; where messages are listed, of a message's fields.
+        record: Types of the record's fields.
+        used: Types of the edge columns that messages read.
+        read: Types of the edge columns that compute() reads.
+        direct: What compute() hands to emit(), where it is not what the CPU's takes.
+        is_by_warp: Whether all lanes of a warp run compute() of a vertex together.
+    """
+    env = _tuple((np.int64,) * 3)
+    params = _tuple(field.dtype(program.precision) for field in program.params)  # type: ignore[arg-type]
+    inbox = _tuple(slots)
+    if program.consumption is Consumption.LISTED:
+        inbox = Tuple((INT, INT, *_arrays(slots).items))
+    edges = Tuple(())
+    if program.reads_edges:
+        parts = (UINT, UINT, *_arrays((np.uint32, np.int64)).items, _arrays(read))
+        if program.reads_edge_links:
+            states = _arrays(program.edge_state_dtypes)
+            pending = _arrays(program.edge_state_dtypes, is_shared=is_by_warp)
+            rows = _arrays((np.uint32, np.uint64, np.uint32, np.uint32, np.int64))
+            parts += (Tuple((*rows.items, pending, states)),)
+        edges = Tuple(parts)
+    if direct is None or program.delivery is not Delivery.DIRECT:
+        fields = (np.int64, np.uint8, np.int64, np.uint32, *program.message_dtypes)
+        direct = _arrays(fields) if program.delivery is Delivery.DIRECT else Tuple(())
+    totals = _tuple(program.aggregate_dtypes)
+    read_only = env, params, totals, env  # the second: (id, out_degree, in_degree)
+    return {
+        "compute": (*read_only, _tuple(program.state_dtypes), inbox, BOOL, edges, direct),
+        "edge": (env, params, _tuple(record), INT, INT, _tuple(used)),
+        "lift": (env, params, _tuple(program.message_dtypes)),
+        "merge": (inbox, BOOL, inbox),
+        "fold": (totals, totals),
+    }
 
 
 def _tuple(dtypes: Iterable[Any]) -> Tuple:
     return Tuple(tuple(Number.of(d) for d in dtypes))
 
 
-def _arrays(dtypes: Iterable[Any]) -> Tuple:
-    return Tuple(tuple(Array(Number.of(d)) for d in dtypes))
+def _arrays(dtypes: Iterable[Any], *, is_shared: bool = False) -> Tuple:
+    return Tuple(tuple(Array(Number.of(d), is_shared=is_shared) for d in dtypes))
 
 
 def _dtypes(kind: Any) -> Dtypes:

@@ -13,11 +13,11 @@ from sigps.compiler.cpu.functions import adds_floats, aggregates_floats, build_f
 from sigps.compiler.cpu.inference import infer_types
 from sigps.compiler.cpu.rows import Dtypes, rows
 from sigps.compiler.program import VertexProgram
-from sigps.native.builder import Functions
-from sigps.native.kernel import Kernel
 from sigps.kernels.cpu import direct_messages, edge_schedule, fused, monotone, pull, push
 from sigps.kernels.cpu.arguments import Outbox
 from sigps.kernels.cpu.functions import Functions as LoopFunctions
+from sigps.native.builder import Functions
+from sigps.native.kernel import Kernel
 
 __all__ = ["NativeProgram", "compile_for_cpu"]
 

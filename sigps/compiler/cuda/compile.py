@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from sigps.native import cache
 from sigps.compiler.cuda.adapters import Dtypes, Layout, Row
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
 from sigps.device.linking import compile_source, link_modules, toolchain_versions
@@ -25,6 +24,7 @@ from sigps.errors import CompileError
 from sigps.kernels import cuda as kernels
 from sigps.kernels.cuda.abi import capacity_of
 from sigps.model.vertex import extreme
+from sigps.native import cache
 
 __all__ = ["CudaProgram", "compile_for_cuda", "find_atomics_obstacle", "link", "link_plain"]
 

@@ -30,9 +30,9 @@ from sigps.compiler.cuda.ufuncs import complete_ufuncs
 from sigps.compiler.cuda.warps import jit_device, warp_names
 from sigps.compiler.dispatchers import compiled_names
 from sigps.compiler.program import Delivery, VertexProgram
+from sigps.errors import CompileError
 from sigps.native.builder import Functions as TypedFunctions
 from sigps.native.types import Number
-from sigps.errors import CompileError
 
 __all__ = ["Functions", "compiling_for"]
 

@@ -26,10 +26,10 @@ from sigps.compiler.frontend.syntax import assign, at, cast, expression, functio
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, Slot, VertexProgram
 from sigps.compiler.proofs.monotone import monotone
 from sigps.compiler.proofs.priority import priority_form
-from sigps.native.source import reject
 from sigps.errors import CompileError
 from sigps.kernels.cpu.neighbors import mark_row, next_common
 from sigps.model.vertex import Vertex
+from sigps.native.source import reject
 
 __all__ = ["analyse"]
 

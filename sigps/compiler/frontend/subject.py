@@ -17,8 +17,8 @@ from sigps.compiler.frontend.grammar import refuse
 from sigps.compiler.frontend.names import Names
 from sigps.compiler.frontend.syntax import is_self, rename
 from sigps.compiler.frontend.unset import check_locals_are_set
-from sigps.native.source import parse_function, reject
 from sigps.model.vertex import Field, Vertex
+from sigps.native.source import parse_function, reject
 
 __all__ = ["ENV", "VERTEX", "Precision", "Subject"]
 

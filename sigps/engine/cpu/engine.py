@@ -37,7 +37,7 @@ from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.snapshot import Snapshot, as_columns, fill_rows
 from sigps.engine.stats import Outcome
 from sigps.engine.superstep import Done, run_supersteps
-from sigps.native.kernel import LoopFault
+from sigps.native.kernel import LoopFaultError
 
 __all__ = ["Engine"]
 
@@ -197,7 +197,7 @@ class Engine:
         """
         try:
             return self._compute()
-        except LoopFault as fault:
+        except LoopFaultError as fault:
             raise self._state.error_of(fault, self._state.superstep) from None
 
     def _compute(self) -> tuple[str, Counters, int]:
@@ -287,7 +287,7 @@ class FusedSupersteps:
                 state.arguments(), state.owned, state.fields, state.read, state.write, inbox, state.native.empty,
                 aggregates.given, aggregates.identity,
             )  # fmt: skip
-        except LoopFault as fault:
+        except LoopFaultError as fault:
             num_done, *_ = fault.result
             raise state.error_of(fault, state.superstep + num_done - 1) from None
         state.senders, state.active = row.senders, row.active

@@ -132,8 +132,10 @@ class Fused:
         ran, messages, work = (column[:done] for column in self._account)
         seconds = shared_out(time.perf_counter() - began, work)
         stats = [
-            SuperstepStats(first + i, "push", *counts, 0, share, 1.0)
-            for i, (*counts, share) in enumerate(zip(ran.tolist(), messages.tolist(), seconds, strict=True))
+            SuperstepStats(first + i, "push", num_ran, num_sent, 0, share, 1.0)
+            for i, (num_ran, num_sent, share) in enumerate(
+                zip(ran.tolist(), messages.tolist(), seconds, strict=True)
+            )
         ]
         num_senders, num_active = lists.sizes
         last = lists.senders[:num_senders].copy(), lists.active[:num_active].copy()

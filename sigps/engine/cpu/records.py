@@ -32,8 +32,8 @@ Arrays = tuple[NDArray[Any], ...]
 Span = tuple[np.uint64, np.uint64]
 
 _WORTH_A_PART = 1 << 15
-"""Edges and vertices for which a part of its own pays. With 2^12 PageRank takes 11 ms on kron-12, with this 4.2, and 3.5
-and 1.5 on kron-10 (2 cores): threads that end often wait for the interpreter's lock."""
+"""Edges and vertices for which a part of its own pays. With 2^12 PageRank takes 11 ms on kron-12, with this 4.2, and
+3.5 and 1.5 on kron-10 (2 cores): threads that end often wait for the interpreter's lock."""
 
 
 class Records:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -12,8 +11,6 @@ from numpy.typing import NDArray
 
 from sigps.compiler.cpu.native import NativeProgram
 from sigps.compiler.cpu.rows import rows
-from sigps.native.kernel import Kernel, LoopFault
-from sigps.native.operators import PROBLEMS
 from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.counters import Counters
@@ -33,6 +30,8 @@ from sigps.kernels.cpu.arguments import (
     OwnedVertices,
     VertexFields,
 )
+from sigps.native.kernel import Kernel, LoopFaultError
+from sigps.native.operators import PROBLEMS
 
 __all__ = ["RunState"]
 
@@ -123,7 +122,7 @@ class RunState:
         sizes = self.subgraph.num_vertices, self.subgraph.num_edges
         return LoopArguments(self.superstep, *sizes, self.params, self.aggregates.values)
 
-    def error_of(self, fault: LoopFault, superstep: int) -> ComputeError:
+    def error_of(self, fault: LoopFaultError, superstep: int) -> ComputeError:
         """Return the error of a vertex whose arithmetic had no result."""
         file, line, kind = fault.site
         name = f"vertex {self._id_of(fault.at)}" if fault.at >= 0 else "messages"

@@ -68,7 +68,7 @@ def _place_oriented(
     ends: NDArray[np.uint32],
     ways: NDArray[np.uint8],
 ) -> None:
-    """Write the arcs of each row, whose next place is `at`: 1 for one to the higher rank, 2 for one back, 3 for both."""
+    """Write the arcs of each row, whose next place is `at`: 1 for one to the higher rank, 2 one back, 3 both."""
     for v in range(rank.size):
         for e in range(offsets[v], offsets[v + 1]):
             a, b = rank[v], rank[targets[e]]
@@ -118,10 +118,10 @@ def cost_of_rows(rows: NDArray[np.uint64], ends: NDArray[np.uint32]) -> NDArray[
 @compiled
 def _add_costs(rows: NDArray[np.uint64], ends: NDArray[np.uint32], cost: NDArray[np.int64]) -> None:
     for u in range(rows.size - 1):
-        steps = 1
+        steps = np.int64(1)
         for e in range(rows[u], rows[u + 1]):
             v = ends[e]
-            steps += 2 + np.int64(rows[v + np.uint32(1)] - rows[v])
+            steps += np.int64(2) + np.int64(rows[v + np.uint32(1)] - rows[v])
         cost[u + 1] = cost[u] + steps
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from sigps.kernels.cpu.arguments import ACTIVE, RETIRED
 from sigps.kernels.cpu.functions import Functions, Loop
 from sigps.native.primitives import keep_fault, load_row, store_row

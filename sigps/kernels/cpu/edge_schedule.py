@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sigps.kernels.cpu.arguments import HAS_MESSAGES, RETIRED
 from sigps.kernels.cpu.functions import ONE, Functions, Loop
-from sigps.native.primitives import load_row, store_row
 from sigps.kernels.cpu.pull import SEVEN, THREE
+from sigps.native.primitives import load_row, store_row
 
 __all__ = ["combine_edges"]
 
@@ -40,9 +40,7 @@ def combine_edges(f: Functions) -> Loop:
             while e < last and not has:
                 s = sources[e]
                 if (bits[s >> THREE] >> (s & SEVEN)) & 1:
-                    passes, value = deliver(
-                        arguments, load_row(records, s), ids, s, v, load_row(columns, e)
-                    )
+                    passes, value = deliver(arguments, load_row(records, s), ids, s, v, load_row(columns, e))
                     if passes:
                         share = merge(v, empty, False, value)
                         has = True
@@ -50,9 +48,7 @@ def combine_edges(f: Functions) -> Loop:
             for i in range(e, last):
                 s = sources[i]
                 if (bits[s >> THREE] >> (s & SEVEN)) & 1:
-                    passes, value = deliver(
-                        arguments, load_row(records, s), ids, s, v, load_row(columns, i)
-                    )
+                    passes, value = deliver(arguments, load_row(records, s), ids, s, v, load_row(columns, i))
                     if passes:
                         share = merge(v, share, True, value)
             if has and offsets[v] < begin:

@@ -36,9 +36,9 @@ class Functions(NamedTuple):
     one is added.
     """
 
-    compute: Loop
+    compute: Any
     deliver: Loop
-    lift: Loop
+    lift: Any
     merge: Loop
     contribute: Loop
     edges_of: Loop
@@ -49,8 +49,8 @@ class Functions(NamedTuple):
     matters: Loop
     current: Any = None
     is_better: Any = None
-    key_field: int | None = None
-    key_column: int | None = None
+    key_field: Any = None
+    key_column: Any = None
     compute_vertex: Any = None
     commit: Any = None
     scatter_direct: Any = None

@@ -6,8 +6,8 @@ import numpy as np
 
 from sigps.kernels.cpu.arguments import LoopArguments
 from sigps.kernels.cpu.functions import Functions, Loop
-from sigps.native.primitives import has_fault, load_row, store_row
 from sigps.kernels.direction import PULL, choose_direction
+from sigps.native.primitives import has_fault, load_row, store_row
 
 __all__ = ["run_fused"]
 

@@ -12,9 +12,7 @@ from sigps.native.kernel import compiled
 __all__ = ["count_uses", "order_by_row", "rows_in_order", "targets_by_source"]
 
 
-def order_by_row(
-    rows: NDArray[np.uint32], num_rows: int
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def order_by_row(rows: NDArray[np.uint32], num_rows: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Return where each row begins, [num_rows + 1], and the order that groups elements by row, [elements]."""
     counts = np.zeros(num_rows + 1, dtype=np.uint32)
     count_uses(rows, counts[1:])
@@ -91,4 +89,3 @@ def rows_in_order(
             else:
                 moved[at] = names[values[e]]
             at += np.uint64(1)
-

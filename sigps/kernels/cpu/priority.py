@@ -39,4 +39,3 @@ def best_waiting(
             count += 1
             num_edges += np.int64(out_degrees[v])
     return count, num_edges, best
-

@@ -45,9 +45,7 @@ def gather_combined(f: Functions) -> Loop:
             while sender_filter != SENDERS_BITMAP and e < last and not has:
                 s = sources[e]
                 if sender_filter == SENDERS_ALL or (bits[s >> THREE] >> (s & SEVEN)) & 1:
-                    passes, value = deliver(
-                        arguments, load_row(records, s), ids, s, v, load_row(columns, e)
-                    )
+                    passes, value = deliver(arguments, load_row(records, s), ids, s, v, load_row(columns, e))
                     if passes:
                         slots = merge(v, empty, False, value)
                         has = True

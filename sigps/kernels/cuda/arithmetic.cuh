@@ -1,0 +1,87 @@
+// What arithmetic of compute() needs besides C++'s own operators. Also compiled
+// for the host, by tests.
+
+#pragma once
+
+#include "integers.cuh"
+
+#if !defined(__CUDACC_RTC__)
+#include <cmath>
+#include <cstring>
+#define __device__
+#define __forceinline__ inline
+#endif
+
+namespace sigps {
+
+__device__ __forceinline__ double of_bits(uint64_t bits) {
+#if defined(__CUDACC_RTC__)
+  return __longlong_as_double(int64_t(bits));
+#else
+  double value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+#endif
+}
+
+__device__ __forceinline__ double infinity() {
+  return of_bits(0x7ff0000000000000ull);
+}
+
+__device__ __forceinline__ double not_a_number() {
+  return of_bits(0x7ff8000000000000ull);
+}
+
+// The integer of a float, without its fraction; the nearest there is where it
+// does not fit, and 0 for NaN.
+__device__ __forceinline__ int64_t to_int(double value) {
+  if (!(value == value))
+    return 0;
+#if defined(__CUDACC_RTC__)
+  return __double2ll_rz(value);
+#else
+  if (value >= 9223372036854775808.0)
+    return 9223372036854775807ll;
+  if (value < -9223372036854775808.0)
+    return -9223372036854775807ll - 1;
+  return int64_t(value);
+#endif
+}
+
+__device__ __forceinline__ int64_t to_int(float value) {
+#if defined(__CUDACC_RTC__)
+  return value == value ? __float2ll_rz(value) : 0;
+#else
+  return to_int(double(value));
+#endif
+}
+
+// Whether the true result of an operation is another than the one that wrapped
+// around.
+__device__ __forceinline__ bool overflows_add(int64_t a, int64_t b,
+                                              int64_t result) {
+  return ((a ^ result) & (b ^ result)) < 0;
+}
+
+__device__ __forceinline__ bool overflows_subtract(int64_t a, int64_t b,
+                                                   int64_t result) {
+  return ((a ^ b) & (a ^ result)) < 0;
+}
+
+__device__ __forceinline__ bool overflows_multiply(int64_t a, int64_t b,
+                                                   int64_t result) {
+#if defined(__CUDACC_RTC__)
+  return __mul64hi(a, b) != result >> 63;
+#else
+  int64_t wrapped;
+  return __builtin_mul_overflow(a, b, &wrapped) || wrapped != result;
+#endif
+}
+
+__device__ __forceinline__ void sync_warp() {
+#if defined(__CUDACC_RTC__)
+  __syncwarp();
+#endif
+}
+
+} // namespace sigps
