@@ -18,7 +18,7 @@ def machine_facts(*packages: str) -> dict[str, Any]:
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
     )
-    versions = {name: importlib.metadata.version(name) for name in ("numpy", "numba", *packages)}
+    versions = {name: importlib.metadata.version(name) for name in ("numpy", "llvmlite", *packages)}
     return {
         "date": datetime.date.today().isoformat(),
         "commit": commit.stdout.strip(),

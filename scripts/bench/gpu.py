@@ -222,7 +222,7 @@ def rows(text: str) -> list[str]:
 def facts(given: argparse.Namespace) -> dict[str, Any]:
     """Return what the rows are measured on."""
     driver = cupy.cuda.runtime.driverGetVersion()
-    found = machine_facts("numba-cuda", "cuda-core") | {
+    found = machine_facts("cuda-core") | {
         "gpu": gpu_name(),
         "cuda_driver": f"{driver // 1000}.{driver % 1000 // 10}",
         "driver": driver_version(),

@@ -115,7 +115,7 @@ def alone(what: str, path: Path) -> dict[str, Any]:
 
 def measure(what: str, path: str) -> dict[str, Any]:
     """Do one thing and return its time, its peak memory over the start, and the graph's size."""
-    import numba  # noqa: F401 - its memory is not the graph's
+    import llvmlite.binding  # noqa: F401 - its memory is not the graph's
     import numpy as np  # noqa: F401
     import pyarrow.csv  # noqa: F401
 

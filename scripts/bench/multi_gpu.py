@@ -42,7 +42,7 @@ class Table:
         self._before = {(row["work"], row["graph"]): row["milliseconds"] for row in before}
         found = {"gpu": gpu_name(), "driver": driver_version(), "ranks": GROUP.size}
         found["transport"] = given.transport
-        facts = machine_facts("numba-cuda", "cuda-core") | found
+        facts = machine_facts("cuda-core") | found
         self._content = facts | {"commit": given.commit or facts["commit"], "rows": []}
 
     def add(self, work: str, graph: str, seconds: float, **more: Any) -> None:

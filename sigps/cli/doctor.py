@@ -44,7 +44,7 @@ def _findings(ranks: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     num_cores = available_cores()
     yield "sigps", f"{_version('sigps')} in {Path(__file__).parent}"
     yield "python", f"{platform.python_version()} ({sys.executable}) on {platform.platform()}"
-    yield "packages", ", ".join(f"{name} {_version(name)}" for name in ("numpy", "numba", "llvmlite"))
+    yield "packages", ", ".join(f"{name} {_version(name)}" for name in ("numpy", "llvmlite"))
     extras = ("pyarrow", "pandas", "scipy", "zstandard", "pymetis")
     missing = [name for name in extras if _version(name) == "absent"]
     hint = f"absent: {', '.join(missing)}; pip install 'sigps[io]'" if missing else "all of [io] is here"

@@ -11,7 +11,7 @@ from sigps.native.source import global_names
 
 __all__ = ["COMPILED_ELSEWHERE", "class_fingerprint", "fingerprint"]
 
-COMPILED_ELSEWHERE = ("numpy", "math", "builtins", "operator", "cmath", "numba")
+COMPILED_ELSEWHERE = ("numpy", "math", "builtins", "operator", "cmath")
 """Packages whose functions the back ends compile themselves: their names stay, and their code is not described."""
 
 

@@ -56,6 +56,7 @@ Their arguments and results; a tuple has one scalar for each element of what it 
 from __future__ import annotations
 
 import ast
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -78,7 +79,11 @@ __all__ = [
     "Monotone",
     "Slot",
     "VertexProgram",
+    "compiling",
 ]
+
+compiling = threading.Lock()
+"""Held while a program is compiled, so that ranks that are threads compile it once."""
 
 FUNCTIONS = ("compute", "edge", "lift", "merge", "fold", "emit")
 TO_GID, TO_ID = 0, 1

@@ -143,7 +143,7 @@ def what_is_missing() -> str:
     """
     import importlib.util
 
-    packages = {"cupy": "cupy-cuda13x", "numba_cuda": "numba-cuda", "cuda": "cuda-core"}
+    packages = {"cupy": "cupy-cuda13x", "cuda": "cuda-core"}
     absent = [wheel for module, wheel in packages.items() if importlib.util.find_spec(module) is None]
     if absent:
         return f"{', '.join(absent)} not installed (pip install 'sigps[cu13]', or [cu12])"

@@ -10,7 +10,7 @@ from sigps.errors import DeviceError
 
 __all__ = ["compile_source", "link_modules", "toolchain_versions"]
 
-_TOOLCHAIN = ("numba-cuda", "cuda-core", "cuda-bindings", "nvidia-nvvm", "nvidia-cuda-nvcc-cu12")
+_TOOLCHAIN = ("cuda-core", "cuda-bindings")
 _LIBRARIES = (("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"), ("nvidia-nvjitlink", "nvidia-nvjitlink-cu12"))
 
 

@@ -154,7 +154,7 @@ class _Body:
     """Emits the body of one instance, statement after statement."""
 
     def __init__(self, functions: Functions, instance: Instance, emitter: Emitter) -> None:
-        self._functions, self._instance = functions, instance
+        self._functions, self._instance, self._real = functions, instance, functions.real
         self._set_emitter(emitter)
         self._storage: dict[str, list[Any]] = {}
         self._fault: Any = None
@@ -164,7 +164,7 @@ class _Body:
     def _set_emitter(self, emitter: Emitter) -> None:
         self._emitter = emitter
         note = self._note_fault if self._instance.is_checked else None
-        self._operators = Operators(emitter, note, self._functions.real)
+        self._operators = Operators(emitter, note, self._real)
 
     @contextmanager
     def _dry(self) -> Iterator[None]:
@@ -646,8 +646,20 @@ class _Body:
             if not 0 <= written < 2**64:
                 raise UnfitError(f"{written} is no np.uint64, which holds 0 to 2**64 - 1")
             return self._operators.constant(np.uint64(written))
+        if function is np.float64 and ast.unparse(node.func).startswith("__np."):
+            return self._in_double(node)
         values = [self._value(argument) for argument in node.args]
         return self._built_in(function, node, values)
+
+    def _in_double(self, node: ast.Call) -> Value:
+        """Compute what goes to an aggregator, which adds up in double precision whatever compute() uses."""
+        before, self._real = self._real, FLOAT
+        self._set_emitter(self._emitter)
+        try:
+            return self._built_in(np.float64, node, [self._value(argument) for argument in node.args])
+        finally:
+            self._real = before
+            self._set_emitter(self._emitter)
 
     def _built_in(self, function: Any, node: ast.Call, values: list[Value]) -> Value:
         ops, name = self._operators, ast.unparse(node.func)

@@ -38,7 +38,7 @@ def pretend(
         return num_gpus
 
     real = importlib.util.find_spec
-    packages = {"cupy", "numba_cuda", "cuda"}
+    packages = {"cupy", "cuda"}
 
     def find_spec(name: str, *rest: Any) -> Any:
         return (None if name in absent else SimpleNamespace()) if name in packages else real(name, *rest)
@@ -52,9 +52,8 @@ def pretend(
 @pytest.mark.parametrize(
     ("absent", "num_gpus", "says"),
     [
-        ({"cupy", "numba_cuda", "cuda"}, 0, "cupy-cuda13x, numba-cuda, cuda-core not installed"),
+        ({"cupy", "cuda"}, 0, "cupy-cuda13x, cuda-core not installed"),
         ({"cupy"}, 1, "cupy-cuda13x not installed (pip install 'sigps[cu13]', or [cu12])"),
-        ({"numba_cuda"}, 1, "numba-cuda not installed"),
         ({"cuda"}, 1, "cuda-core not installed"),
         (set(), 0, "no GPU is found"),
         (set(), None, "no GPU is found (cudaErrorInsufficientDriver)"),

@@ -109,8 +109,7 @@ def of_cupy_strided(array: Any) -> Any:
 
 
 def of_numba(array: Any) -> Any:
-    from numba import cuda
-
+    cuda = pytest.importorskip("numba.cuda", reason="needs numba-cuda: pip install numba-cuda")
     return cuda.to_device(array)
 
 

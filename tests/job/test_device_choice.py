@@ -109,7 +109,7 @@ def test_a_machine_without_a_gpu_says_what_is_missing(
 @pytest.mark.usefixtures("any_size_pays")
 def test_what_is_counted_before_needs_room_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two programs that keep the same of a graph, one counts links in it first."""
-    pytest.importorskip("numba_cuda", reason="needs numba-cuda: pip install 'sigps[cuda-link]'")
+    pytest.importorskip("cuda.core", reason="needs cuda-core: pip install 'sigps[cuda-link]'")
     Asked(monkeypatch)
     graph = generate("grid", rows=100, columns=100)
     enough = bytes_while_laid_out(graph.num_vertices, graph.num_edges, 0)
@@ -122,7 +122,7 @@ def test_what_is_counted_before_needs_room_too(monkeypatch: pytest.MonkeyPatch) 
 def test_a_machine_with_a_gpu_uses_it(
     graph: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pytest.importorskip("numba_cuda", reason="needs numba-cuda: pip install 'sigps[cuda-link]'")
+    pytest.importorskip("cuda.core", reason="needs cuda-core: pip install 'sigps[cuda-link]'")
     machine = Asked(monkeypatch)
     with caplog.at_level(logging.INFO, logger="sigps"):
         assert chosen(OutDegree(), BATTERY[graph].build()) == "cuda"
@@ -165,7 +165,7 @@ def test_an_engine_asked_for_by_name_is_asked_what_it_cannot_do() -> None:
 def test_several_ranks_need_gpus_that_reach_each_other(
     program: Vertex, why: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pytest.importorskip("numba_cuda", reason="needs numba-cuda: pip install 'sigps[cuda-link]'")
+    pytest.importorskip("cuda.core", reason="needs cuda-core: pip install 'sigps[cuda-link]'")
     Asked(monkeypatch)
 
     def run_shared(group: ThreadGroup) -> str:
@@ -180,7 +180,7 @@ def test_several_ranks_need_gpus_that_reach_each_other(
 def test_values_on_edges_go_to_gpus_among_which_nccl_moves(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pytest.importorskip("numba_cuda", reason="needs numba-cuda: pip install 'sigps[cuda-link]'")
+    pytest.importorskip("cuda.core", reason="needs cuda-core: pip install 'sigps[cuda-link]'")
     Asked(monkeypatch)
     assert chosen(Marks(), BATTERY["grid"].build()) == "cuda"
 
@@ -221,7 +221,7 @@ def facts_of_each(without_nccl: str = "") -> Callable[[Gpu], dict[str, Any]]:
 
 @pytest.mark.usefixtures("any_size_pays")
 def test_several_ranks_with_gpus_of_their_own_use_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("numba_cuda", reason="needs numba-cuda: pip install 'sigps[cuda-link]'")
+    pytest.importorskip("cuda.core", reason="needs cuda-core: pip install 'sigps[cuda-link]'")
     Asked(monkeypatch)
     monkeypatch.setattr("sigps.engine.gpu.choice.gpu_facts", facts_of_each())
 
@@ -245,7 +245,7 @@ class CubeRoot(Vertex):
 def test_a_program_that_cuda_cannot_compile_runs_on_the_cpu(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pytest.importorskip("numba_cuda", reason="needs numba-cuda: pip install 'sigps[cuda-link]'")
+    pytest.importorskip("cuda.core", reason="needs cuda-core: pip install 'sigps[cuda-link]'")
     Asked(monkeypatch)
     with caplog.at_level(logging.INFO, logger="sigps"):
         assert run(CubeRoot(), BATTERY["grid"].build()).device == "cpu"
@@ -258,7 +258,7 @@ def test_a_run_on_the_cpu_loads_nothing_of_cuda() -> None:
     code = (
         "import sys, sigps, sigps.job.run, sigps.engine.gpu.choice as choice; from sigps.apps import OutDegree; "
         "choice.GPU_PAYS_FROM_EDGES = {}; sigps.run(OutDegree(), sigps.Graph.from_edges([0], [1])); "
-        "sys.exit(', '.join({{'cupy', 'cuda', 'numba_cuda'}} & set(sys.modules)) or 0)"
+        "sys.exit(', '.join({{'cupy', 'cuda'}} & set(sys.modules)) or 0)"
     )
     without_a_gpu = [10, 1] if cuda.what_is_missing() else [10]
     for pays_from in without_a_gpu:
@@ -274,7 +274,7 @@ def test_a_run_on_the_cpu_loads_nothing_of_cuda() -> None:
 @pytest.mark.gpu
 def test_large_graphs_go_to_the_gpu_and_small_ones_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     if what_is_missing():
-        pytest.skip("no GPU, or no CuPy, numba-cuda and cuda.core")
+        pytest.skip("no GPU, or no CuPy and cuda.core")
     graph = BATTERY["skewed"].build()
     small = run(BFS(source=0), graph)
     monkeypatch.setattr("sigps.engine.gpu.choice.GPU_PAYS_FROM_EDGES", graph.num_edges)

@@ -1,4 +1,4 @@
-"""What a drawn compute() leaves: machine code against the interpreter, bit for bit.
+"""What a drawn compute() leaves: machine code, and the C++ of GPUs, against the interpreter, bit for bit.
 
 Two kinds of difference are known, and are no wrong results. Compiled code notices a whole number beyond 64 bits on the
 way; the interpreter, whose whole numbers have no bounds, where it is stored, sent or contributed. And Python raises
@@ -8,11 +8,13 @@ where a float is divided by zero or a power is too large; compiled code follows 
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 from battery import BATTERY
-from drawn_programs import Drawing, call_compute
+from drawn_programs import Drawing, call_compute, call_on_host
+from host_cpp import has_compiler
 
 from sigps import ComputeError, run
 from sigps.native.operators import Fault
@@ -36,10 +38,20 @@ def is_same(a: Any, b: Any) -> bool:
 
 
 @pytest.mark.parametrize("first", range(0, PROGRAMS, AT_ONCE))
-def test_a_drawn_program_means_the_same(first: int) -> None:
+def test_a_drawn_program_means_the_same(first: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SIGPS_CACHE_DIR", str(tmp_path))
     num_equal = 0
-    for seed in range(first, first + AT_ONCE):
-        found, fault = call_compute(Drawing(seed).program())
+    seeds = range(first, first + AT_ONCE)
+    called = [call_compute(Drawing(seed).program()) for seed in seeds]
+    if has_compiler():
+        for seed, one, other in zip(
+            seeds, called, call_on_host([Drawing(s).program() for s in seeds]), strict=True
+        ):
+            # Places are those of one drawn class each.
+            assert (one.fault or ())[1:] == (other.fault or ())[1:], f"seed {seed}"
+            if one.fault is None:
+                assert all(is_same(v, other.states[name]) for name, v in one.states.items()), f"seed {seed}"
+    for seed, (found, fault) in zip(seeds, ((c.states, c.fault) for c in called), strict=True):
         judge = interpreted(seed)
         if isinstance(judge, ComputeError):
             is_of_floats = not isinstance(judge.__cause__, ZeroDivisionError) or "float" in str(

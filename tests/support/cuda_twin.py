@@ -1,4 +1,4 @@
-"""A GPU's work without one: adapters run as the Python they are, on this process's memory, by the plain schedule.
+"""A GPU's work without one: adapters compiled for the host run on this process's memory, by the plain schedule.
 
 What `gather_reference.cu` does for every vertex stands here a second time, in Python; `run_plainly` is the host
 that fills `Arguments` and calls one superstep after another, by any function that runs one.
@@ -6,18 +6,18 @@ that fills `Arguments` and calls one superstep after another, by any function th
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from host_cpp import host_functions
 
 from sigps import Graph, Vertex
 from sigps.compiler.cpu.native import compile_for_cpu
 from sigps.compiler.cuda import compile as cuda
-from sigps.compiler.cuda.adapters import Layout, emit, write_adapters
-from sigps.compiler.cuda.stores import reporting_changes, reports_changes
+from sigps.compiler.cuda.adapters import Layout
+from sigps.compiler.cuda.functions import Functions
 from sigps.compiler.frontend.analysis import analyse
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.kernels.cuda.abi import ARGUMENTS, HALT, OVERFLOW, RETIRE, SENT
@@ -79,24 +79,23 @@ def layout_of(program: VertexProgram, columns: dict[str, Any], narrow_ids: bool)
     return cuda._layout(program, slots, native.record, used, read, narrow_ids)
 
 
-class Interpreted:
-    """The functions of `abi.cuh` as Python; a superstep by the plain schedule."""
+class OnHost:
+    """The functions of `abi.cuh` compiled for the host; a superstep by the plain schedule."""
 
     def __init__(self, program: VertexProgram, layout: Layout) -> None:
         self._program = program
-        names: dict[str, Any] = dict(program.namespace)
-        if program.reads_neighbors:  # found by a warp there: test_warp_neighbors.py
-            names |= {"__mark_row": lambda *row: None, "__next_common": _next_common}
-        tells = reports_changes(program.module)
-        module = reporting_changes(program.module) if tells else program.module
-        exec(compile(module, program.file, "exec"), names)
-        access = {"__np": np, **_accessors()}
-        if program.delivery is Delivery.DIRECT:
-            exec(emit(layout.message), access)
-            names["emit"] = access["emit"]
-        self._f = {**access, **names, "edge_function": names.get("edge")}
-        for _, text in write_adapters(program, layout, cuda._empty(program, layout.slots), tells).values():
-            exec(text, self._f)
+        columns = dict(
+            zip(
+                (*program.edge_columns, *program.read_columns),
+                (*layout.columns, *layout.read_columns),
+                strict=True,
+            )
+        )
+        functions = Functions(program, columns)
+        functions.infer()
+        source = functions.source(layout, cuda._empty(program, layout.slots))
+        defines = cuda._defines(program, layout, cuda._neutral(program, layout.slots))
+        self._f = host_functions(source, defines)
 
     def __call__(self, memory: Memory, superstep: int) -> None:
         arguments = memory.arguments(lambda array: array.ctypes.data)
@@ -164,7 +163,7 @@ class Interpreted:
             m.next_records[v, : record.size] = record
 
 
-class Pushed(Interpreted):
+class Pushed(OnHost):
     """The same by the plain push of `scatter_reference.cu`, for programs that combine along edges."""
 
     def __call__(self, memory: Memory, superstep: int) -> None:
@@ -362,65 +361,3 @@ def _row(size: int) -> Any:
 
 def _at(row: Any) -> int:
     return int(row.ctypes.data)
-
-
-def _next_common(
-    targets: Any, cells: Any, first: int, at: int, end: int, begin: int, other: int, stop: int
-) -> tuple[Any, Any]:
-    theirs = [targets[i] for i in range(begin, stop)]
-    for i in range(at, end):
-        if targets[i] in theirs and (i == first or targets[i - 1] != targets[i]):
-            return np.uint64(i), np.uint64(int(begin) + theirs.index(targets[i]))
-    return end, other
-
-
-class _Elements:
-    def __init__(self, pointer: int, dtype: np.dtype[Any]) -> None:
-        self._pointer, self._dtype = pointer, dtype
-
-    def __getitem__(self, index: int) -> Any:
-        return _load(self._dtype)(self._pointer, int(index) * self._dtype.itemsize)
-
-    def __setitem__(self, index: int, value: Any) -> None:
-        _store(self._dtype)(self._pointer, int(index) * self._dtype.itemsize, value)
-
-
-def _load(dtype: np.dtype[Any]) -> Callable[[int, int], Any]:
-    def load(pointer: int, offset: int) -> Any:
-        return np.frombuffer(ctypes.string_at(int(pointer) + int(offset), dtype.itemsize), dtype)[0].item()
-
-    return load
-
-
-def _store(dtype: np.dtype[Any]) -> Callable[[int, int, Any], None]:
-    def store(pointer: int, offset: int, value: Any) -> None:
-        ctypes.memmove(int(pointer) + int(offset), np.array([value], dtype).tobytes(), dtype.itemsize)
-
-    return store
-
-
-def _accessors() -> dict[str, Any]:
-    cells: list[Any] = []
-
-    def new_cell() -> int:
-        cells[:] = [np.zeros(1, np.uint32)]
-        return int(cells[0].ctypes.data)
-
-    def next_of(pointer: int) -> int:
-        count = int(_load(np.dtype(np.int64))(pointer, 0))
-        _store(np.dtype(np.int64))(pointer, 0, count + 1)
-        return count
-
-    found: dict[str, Any] = {
-        "load_pointer": _load(np.dtype(np.uint64)),
-        "new_cell": new_cell,
-        "new_cells": lambda: 0,
-        "sync_warp": lambda: None,
-        "next_of": next_of,
-    }
-    for dtype in map(np.dtype, "?bhilqBHILQfd"):
-        code = dtype.str[1:]
-        found |= {f"load_{code}": _load(dtype), f"store_{code}": _store(dtype)}
-        for kind in ("elements", "shared"):
-            found[f"{kind}_{code}"] = lambda pointer, dtype=dtype: _Elements(pointer, dtype)
-    return found

@@ -1,21 +1,25 @@
-"""Programs drawn from a grammar of what compute() may say, and one call of compute() as machine code."""
+"""Programs drawn from a grammar of what compute() may say, and one call of compute() as machine code and as C++."""
 
 from __future__ import annotations
 
 import ctypes
-import functools
 import random
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from cells import program_of
-from llvmlite import binding, ir
+from host_cpp import host_library
 
 from sigps import Vertex
 from sigps.compiler.frontend.analysis import analyse
-from sigps.native.builder import Functions
-from sigps.native.llvm import LlvmModule, llvm_type
-from sigps.native.types import BOOL, INT, Number, Tuple, flat
+from sigps.compiler.program import VertexProgram
+from sigps.native.builder import Functions, Site
+from sigps.native.cpp import CppFunctions, cpp_type
+from sigps.native.kernel import Kernel
+from sigps.native.primitives import ProgramFunction
+from sigps.native.types import BOOL, INT, NONE, Number, Tuple, flat
 
 FIELDS = """
 i: State[int] = {i}
@@ -143,67 +147,78 @@ def indented(lines: list[str]) -> list[str]:
     return [f"    {line}" for line in lines]
 
 
-def call_compute(program: Vertex) -> tuple[dict[str, Any], tuple[str, int, int] | None]:
-    """Call a program's compute() once, for the one vertex of a graph without edges.
+@dataclass(frozen=True)
+class Called:
+    """What one call of compute() left.
 
-    Returns:
-        The states afterwards, and where and how it had no result: file, line and kind; None where it had one.
+    Attributes:
+        states: The states afterwards.
+        fault: Where and how it had no result: file, line and kind; None where it had one.
     """
+
+    states: dict[str, Any]
+    fault: Site | None
+
+
+def call_compute(program: Vertex) -> Called:
+    """Call a program's compute() once, as machine code, for the one vertex of a graph without edges."""
     derived = analyse(program)
     functions = Functions(derived.module, derived.namespace)
-    env = Tuple((INT,) * 3)
-    states = Tuple(tuple(Number.of(d) for d in derived.state_dtypes))
-    nothing = Tuple(())
-    given = (env, nothing, nothing, env, states, nothing, BOOL, nothing, nothing)
-    instance = functions.instance("compute", given)
-    module = LlvmModule(functions, "drawn")
-    compute = module.function(instance)
-    pointer = ir.PointerType()
-    entry = ir.Function(module.module, ir.FunctionType(ir.VoidType(), [pointer] * 2), "entry")
-    builder = ir.IRBuilder(entry.append_basic_block())
-    parts = [part for kind in given for part in flat(kind)]
-    arguments = [_load(builder, entry.args[0], i, part) for i, part in enumerate(parts)]
-    result = builder.call(compute, arguments)
-    stored = [*flat(instance.result), INT]
-    for i, part in enumerate(stored):
-        place = builder.gep(entry.args[1], [ir.Constant(ir.IntType(64), 8 * i)], source_etype=ir.IntType(8))
-        value = builder.extract_value(result, i)
-        builder.store(builder.zext(value, ir.IntType(8)) if part == BOOL else value, place)
-    builder.ret_void()
-    first = [(0, np.int64), (1, np.int64), (0, np.int64), (0, np.int64), (0, np.int64), (0, np.int64)]
-    first += [(field.default, d) for field, d in zip(derived.states, derived.state_dtypes, strict=True)]
-    cells, out = np.zeros(len(parts), np.int64), np.zeros(len(stored), np.int64)
-    for i, (value, dtype) in enumerate(first):
-        cells[i : i + 1].view(dtype)[0] = value
-    engine = _machine(str(module.module))
-    ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(engine.get_function_address("entry"))(
-        cells.ctypes.data, out.ctypes.data
-    )
-    named = zip([field.name for field in derived.states], derived.state_dtypes, strict=True)
-    found = {name: out[i : i + 1].view(dtype)[0].item() for i, (name, dtype) in enumerate(named)}
-    fault = int(out[-1])
-    return found, functions.sites[fault - 1] if fault else None
+    compute = ProgramFunction("compute")
+
+    def call(env, vertex, states):  # type: ignore[no-untyped-def]
+        (state, _, _, _), fault = compute(env, (), (), vertex, states, (), False, (), ())  # type: ignore[operator]
+        return state, fault
+
+    first = tuple(d.type(f.default) for f, d in zip(derived.states, derived.state_dtypes, strict=True))
+    state, fault = Kernel(call, f"drawn {derived.key}", functions)((0, 1, 0), (0, 0, 0), first)
+    return _called(derived, functions, state, fault)
 
 
-def _load(builder: Any, base: Any, i: int, part: Any) -> Any:
-    place = builder.gep(base, [ir.Constant(ir.IntType(64), 8 * i)], source_etype=ir.IntType(8))
-    if part == BOOL:
-        return builder.trunc(builder.load(place, typ=ir.IntType(8)), ir.IntType(1))
-    return builder.load(place, typ=llvm_type(part))
+def call_on_host(programs: Sequence[Vertex]) -> list[Called]:
+    """The same for several programs, emitted as C++ and compiled for the host."""
+    sources, made = ['#include "arithmetic.cuh"', '#include "rows.cuh"'], []
+    for i, program in enumerate(programs):
+        derived = analyse(program)
+        functions = Functions(derived.module, derived.namespace)
+        cpp = CppFunctions(functions)
+        env, nothing = Tuple((INT,) * 3), Tuple(())
+        states = Tuple(tuple(Number.of(d) for d in derived.state_dtypes))
+        instance = functions.instance(
+            "compute", (env, nothing, nothing, env, states, nothing, BOOL, nothing, nothing)
+        )
+        name, results = cpp.name(instance), list(flat(instance.result or NONE))
+        loads = [f"sigps::load<{cpp_type(kind)}>(given, {8 * at})" for at, kind in enumerate(flat(states))]
+        parts = [f"r{at}" for at in range(len(results))]
+        arguments = ["0", "1", "0", "0", "0", "0", *loads, "false", *parts]
+        sources += [
+            f"namespace p{i} {{",
+            cpp.text,
+            "}",
+            f'extern "C" void run_{i}(const void *given, void *out) {{',
+        ]
+        sources += [f"{cpp_type(kind)} {part};" for kind, part in zip(results, parts, strict=True)]
+        sources.append(f"const int64_t fault = p{i}::{name}({', '.join(arguments)});")
+        sources += [
+            f"sigps::store<{cpp_type(kind)}>(out, {8 * at}, {part});"
+            for at, (kind, part) in enumerate(zip(results, parts, strict=True))
+        ]
+        sources += [f"sigps::store<int64_t>(out, {8 * len(results)}, fault);", "}"]
+        made.append((derived, functions, results))
+    library = host_library("\n".join(sources))
+    found = []
+    for i, (derived, functions, results) in enumerate(made):
+        given, out = np.zeros(len(derived.states), np.int64), np.zeros(len(results) + 1, np.int64)
+        for at, (field, dtype) in enumerate(zip(derived.states, derived.state_dtypes, strict=True)):
+            given[at : at + 1].view(dtype)[0] = field.default
+        getattr(library, f"run_{i}")(ctypes.c_void_p(given.ctypes.data), ctypes.c_void_p(out.ctypes.data))
+        state = [out[at : at + 1].view(k.dtype)[0] for at, k in enumerate(results[: len(derived.states)])]
+        found.append(_called(derived, functions, state, int(out[-1])))
+    return found
 
 
-@functools.cache
-def _target() -> Any:
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    return binding.Target.from_default_triple()
-
-
-def _machine(text: str) -> Any:
-    module = binding.parse_assembly(text)
-    machine = _target().create_target_machine(opt=2)
-    builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=2))
-    builder.getModulePassManager().run(module, builder)
-    engine = binding.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    return engine
+def _called(derived: VertexProgram, functions: Functions, state: Sequence[Any], fault: int) -> Called:
+    named = zip(derived.states, derived.state_dtypes, state, strict=True)
+    with np.errstate(all="ignore"):
+        states = {field.name: np.asarray(value).astype(dtype).item() for field, dtype, value in named}
+    return Called(states, functions.sites[fault - 1] if fault else None)

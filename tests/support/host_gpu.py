@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_twin import IDLE, Interpreted, Memory, layout_of
+from cuda_twin import IDLE, Memory, OnHost, layout_of
 
 from sigps.compiler.cuda.compile import compile_for_cuda
 from sigps.compiler.program import Delivery, VertexProgram
@@ -220,7 +220,7 @@ class _LeaseKernel:
     def __init__(self, program: VertexProgram, columns: dict[str, Any], narrow: bool) -> None:
         self._program = program
         self._layout = layout_of(program, columns, narrow)
-        self._functions = Interpreted(program, self._layout)
+        self._functions = OnHost(program, self._layout)
         self._begun: dict[int, Any] = {}  # supersteps that ran out of room, by where their control lies
 
     def launch(self, blocks: int, threads: int, parameters: Any, **_: Any) -> None:

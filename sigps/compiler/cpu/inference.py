@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from sigps.compiler.cpu.rows import Dtypes
-from sigps.compiler.dispatchers import summable
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.native.builder import Functions
 from sigps.native.types import BOOL, INT, NONE, UINT, Array, Number, Tuple, Type, flat
@@ -21,6 +20,7 @@ def infer_types(
     functions: Functions,
     used: Sequence[np.dtype[Any]],
     read: Sequence[np.dtype[Any]],
+    direct: Tuple | None = None,
 ) -> tuple[Dtypes, Dtypes]:
     """Return the types of the slots and of the outbox record, having found those of all functions.
 
@@ -29,6 +29,7 @@ def infer_types(
         functions: Its functions.
         used: Types of the edge columns that messages read.
         read: Types of the edge columns that compute() reads.
+        direct: What compute() hands to emit(), where it is not what the CPU's takes.
 
     Raises:
         CompileError: If the types do not fit together; with file and line.
@@ -37,7 +38,7 @@ def infer_types(
     if program.consumption is not Consumption.LISTED:
         lifted = functions.instance("lift", argument_types(program, slots, (), used, read)["lift"]).result
         slots = tuple(summable(d, op) for d, op in zip(_dtypes(lifted), program.slot_ops, strict=True))
-    arguments = argument_types(program, slots, (), used, read)
+    arguments = argument_types(program, slots, (), used, read, direct)
     result = functions.instance("compute", arguments["compute"]).result
     assert isinstance(result, Tuple)
     record = _dtypes(result.items[2])
@@ -97,6 +98,13 @@ def argument_types(
         "merge": (inbox, BOOL, inbox),
         "fold": (totals, totals),
     }
+
+
+def summable(dtype: np.dtype[Any], op: str) -> np.dtype[Any]:
+    """Return the type of a slot: whole numbers add up in 64 bits, as they do in Python."""
+    if op != "sum" or dtype.kind not in "iu":
+        return dtype
+    return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
 
 
 def _tuple(dtypes: Iterable[Any]) -> Tuple:

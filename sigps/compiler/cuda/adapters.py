@@ -1,26 +1,39 @@
-"""The functions of `kernels/abi.cuh`, written in Python around a program's functions.
+"""The functions of `kernels/cuda/abi.cuh`, written in CUDA C++ around a program's functions.
 
-An adapter has C linkage and sees memory: it loads rows into tuples, calls the program's functions, and stores
-what they return. What a field is in memory may be narrower than what the functions compute with.
+An adapter has C linkage and sees memory: it loads rows, calls the program's functions, and stores what they return.
+What a field is in memory may be narrower than what the functions compute with.
 
-Where compute() looks through rows of neighbours, all lanes of a warp run an adapter together, for one vertex
-(`cuda_warps.py`).
+Where compute() looks through rows of neighbours, all lanes of a warp run an adapter together, for one vertex. They run
+the same instructions on the same values, so each stores what all others store; what one lane reads must not be stored
+by a lane ahead of it, so the warp synchronises before every store to what compute() also reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from sigps.compiler.cpu.inference import argument_types
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
-from sigps.kernels.cuda.abi import OVERFLOW, SENT, offset_of
+from sigps.kernels.cuda.abi import OVERFLOW, SENT
+from sigps.native.builder import Functions, Instance
+from sigps.native.cpp import CppFunctions, cpp_type
+from sigps.native.primitives import External
+from sigps.native.types import INT, UINT, Array, Number, Tuple, Type, flat
 
-__all__ = ["Layout", "Row", "code_of", "emit", "write_adapters"]
+__all__ = ["EXTERNALS", "Layout", "Row", "direct_type", "emit_type", "write_source"]
 
 Dtypes = tuple[np.dtype[Any], ...]
+
+_GIDS, _POSITIONS = Array(Number.of(np.uint32)), (UINT,)
+EXTERNALS = {
+    "__mark_row": External("sigps::forget_found", (_GIDS, _GIDS, UINT, UINT)),
+    "__next_common": External("sigps::find_by_warp", (_GIDS, _GIDS, *[UINT] * 6), Tuple((UINT, UINT))),
+}
+"""What stands in the place of `kernels/cpu/neighbors.py`."""
 
 
 @dataclass(frozen=True)
@@ -61,285 +74,308 @@ class Layout:
     narrow_ids: bool
 
 
-def write_adapters(
-    program: VertexProgram, layout: Layout, empty: Sequence[str], reports_changes: bool
-) -> dict[str, tuple[str, str]]:
-    """Write every adapter that a program needs, and what they share.
+def direct_type() -> Tuple:
+    """Return the type of what compute() hands to emit(): the arguments, the sender, and whether there was no room."""
+    return Tuple((Array(Number.of(np.uint8)), INT, _GIDS))
+
+
+def emit_type(message: Row) -> External:
+    """Return what stands in the place of the program's emit()."""
+    fields = Tuple(tuple(Number.of(d) for d in message.dtypes))
+    return External("emit", (direct_type(), INT, INT, fields))
+
+
+def write_source(
+    program: VertexProgram, layout: Layout, functions: Functions, empty: Sequence[str], reports_changes: bool
+) -> str:
+    """Return the program's functions and every adapter that it needs.
 
     Args:
         program: The program.
         layout: Where its data lie.
+        functions: The program's functions, with `EXTERNALS` and its `emit_type` in the place of some.
         empty: The slots of a vertex without messages, as expressions.
-        reports_changes: Whether compute() also returns which state fields it assigned (`cuda_stores.py`).
-
-    Returns:
-        By name: the types of result and arguments (`u4 p i8` and so on, `v` for nothing), or "" for what only
-        the others call; and the text.
+        reports_changes: Whether compute() also returns which state fields it assigned (`stores.py`).
     """
-    adapters = {
-        "id_of": ("", _id_of(layout)),
-        "sigps_deliver": ("u4 p i8 p u4 u4 u8 p", _deliver(program, layout)),
-        "sigps_fold": ("v p p", _fold(layout)),
-    }
-    if program.consumption is Consumption.LISTED:
-        adapters["sigps_compute_listed"] = (
-            "u4 p i8 u4 i8 i8 p p",
-            _compute(program, layout, empty, reports_changes),
+    return "\n".join(_Source(program, layout, functions, empty, reports_changes).lines())
+
+
+_HEAD = """\
+#include "abi.cuh"
+#include "arithmetic.cuh"
+#include "rows.cuh"
+"""
+
+
+class _Source:
+    """Writes the source of one program."""
+
+    def __init__(
+        self,
+        program: VertexProgram,
+        layout: Layout,
+        functions: Functions,
+        empty: Sequence[str],
+        reports_changes: bool,
+    ) -> None:
+        self._program, self._layout, self._empty = program, layout, empty
+        self._reports_changes = reports_changes
+        self._functions, self._cpp = functions, CppFunctions(functions)
+        self._is_listed = program.consumption is Consumption.LISTED
+        self._is_direct = program.delivery is Delivery.DIRECT
+        slots = layout.message if self._is_listed else layout.slots
+        self._types = argument_types(
+            program, slots.dtypes, layout.record.dtypes, layout.columns, layout.read_columns, direct_type(),
+            is_by_warp=program.reads_neighbors,
+        )  # fmt: skip
+
+    def lines(self) -> Iterator[str]:
+        adapters = [self._deliver(), self._fold(), self._compute()]
+        adapters += [self._list()] if self._is_listed else [self._lift(), self._merge()]
+        yield _HEAD
+        if self._program.reads_neighbors:
+            yield '#include "warp_neighbors.cuh"\n'
+        if self._is_direct:
+            yield from self._emit()
+        yield self._cpp.text
+        for adapter in adapters:
+            yield from adapter
+
+    def _called(self, name: str, arguments: Sequence[str], prefix: str) -> tuple[list[str], Instance]:
+        """Write a call of a function of the program, whose results are `prefix`0, `prefix`1, ..."""
+        instance = self._functions.instance(name, self._types[name], is_checked=False)
+        results = list(flat(instance.result))  # type: ignore[arg-type]
+        names = [f"{prefix}{i}" for i in range(len(results))]
+        lines = [f"{cpp_type(kind)} {result};" for kind, result in zip(results, names, strict=True)]
+        return [*lines, f"{self._cpp.name(instance)}({', '.join([*arguments, *names])});"], instance
+
+    def _compute(self) -> list[str]:
+        layout, program = self._layout, self._program
+        name = "sigps_compute_listed" if self._is_listed else "sigps_compute"
+        takes = "int64_t begin, int64_t end" if self._is_listed else "const void *inbox, uint32_t has"
+        body = []
+        if self._is_listed:
+            inbox = ["begin", "end", *_arrays("lists", layout.message.stored)]
+        else:
+            inbox = _slots_or(layout.slots, self._empty)
+        if program.reads_neighbors:
+            body.append("sigps::Found found;")
+        if self._is_direct:
+            body.append("uint32_t overflow = 0;")
+        given = [
+            *_env("superstep"), *_cells("arguments->params", layout.params),
+            *_cells("arguments->aggregates", layout.aggregates), *_vertex(),
+            *_state(layout.states), *inbox, "end > begin" if self._is_listed else "has != 0",
+            *self._edges(),
+            *(["(uint8_t *)arguments", "int64_t(vertex)", "&overflow"] if self._is_direct else []),
+        ]  # fmt: skip
+        lines, instance = self._called("compute", given, "r")
+        body += lines
+        parts = _numbered(instance.result, "r")
+        if self._is_direct:
+            body += self._refusal()
+        if program.reads_neighbors:
+            body.append("sigps::sync_warp();")
+        changed = parts[4] if self._reports_changes else [""] * len(parts[0])
+        for i, (value, flag, dtype) in enumerate(zip(parts[0], changed, layout.states.stored, strict=True)):
+            store = f"(({_c(dtype)} *)arguments->states[{i}])[vertex] = {_c(dtype)}({value});"
+            body.append(f"if ({flag}) {store}" if flag else store)
+        flags = parts[1][0]
+        body += [f"if ({flags} & {SENT}) {{", *_stores("record", layout.record, parts[2]), "}"]
+        body += _store_cells("given", layout.aggregates, parts[3])
+        body.append(f"return uint32_t({flags});")
+        head = (
+            f"uint32_t {name}(const sigps::Arguments *arguments, int64_t superstep, uint32_t vertex, {takes}, "
+            "void *record, void *given)"
         )
-        adapters["sigps_list"] = ("v p i8 p", _list(layout))
-    else:
-        adapters["sigps_compute"] = ("u4 p i8 u4 p u4 p p", _compute(program, layout, empty, reports_changes))
-        adapters["sigps_lift"] = ("v p i8 p p", _lift(layout))
-        adapters["sigps_merge"] = ("v p u4 p", _merge(layout))
-    return adapters
+        return _function(head, body)
 
-
-def emit(message: Row) -> str:
-    """Write the program's `emit`, which sends a direct message: positions are taken atomically."""
-    lines = [
-        "def emit(direct, kind, target, message):",
-        "    arguments, sender, overflow = direct",
-        f"    position = next_of(load_pointer(arguments, {offset_of('num_direct')}))",
-        f"    if position < load_i8(arguments, {offset_of('direct_capacity')}):",
-        f"        store_u1(load_pointer(arguments, {offset_of('direct_kinds')}), position, kind)",
-        f"        store_i8(load_pointer(arguments, {offset_of('direct_targets')}), position * 8, target)",
-        f"        store_u4(load_pointer(arguments, {offset_of('direct_senders')}), position * 4, sender)",
-        f"        row = load_pointer(arguments, {offset_of('direct_messages')})",
-        f"        at = position * {message.structure.itemsize}",
-        *_indented(_stores("row", message, "message", "at + "), 2),
-        "    else:",
-        "        store_u4(overflow, 0, 1)",
-    ]
-    return "\n".join(lines)
-
-
-def _compute(program: VertexProgram, layout: Layout, empty: Sequence[str], reports_changes: bool) -> str:
-    listed = program.consumption is Consumption.LISTED
-    messages = "begin, end" if listed else "inbox, has"
-    inbox = _tuple(_slots_or(layout.slots, empty))
-    if listed:
-        boxes = [_elements(code_of(d), "lists", i) for i, d in enumerate(layout.message.stored)]
-        inbox = _tuple(["begin", "end", *boxes])
-    is_direct = program.delivery is Delivery.DIRECT
-    name = "sigps_compute_listed" if listed else "sigps_compute"
-    lines = [
-        f"def {name}(arguments, superstep, vertex, {messages}, record, given):",
-        "    v = __np.int64(vertex)",
-        *_indented(_params(layout)),
-        f"    cells = load_pointer(arguments, {offset_of('aggregates')})",
-        f"    aggregates = {_cells('cells', layout.aggregates)}",
-        f"    out_degree = __np.int64(load_u4(load_pointer(arguments, {offset_of('out_degrees')}), v * 4))",
-        f"    in_degree = __np.int64(load_u4(load_pointer(arguments, {offset_of('in_degrees')}), v * 4))",
-        f"    state = {_state(layout)}",
-        f"    messages = {inbox}",
-        f"    edges = {_edges(program, layout) if program.reads_edges else '()'}",
-        "    overflow = new_cell()" if is_direct else "",
-        f"    direct = {'(arguments, vertex, overflow)' if is_direct else '()'}",
-        f"    outcome = compute({_env('superstep')}, params, aggregates, (id_of(arguments, v), out_degree, in_degree), "
-        f"state, messages, {'end > begin' if listed else 'has != 0'}, edges, direct)",
-        *_indented(_refusal(layout) if is_direct else []),
-        "    sync_warp()" if program.reads_neighbors else "",
-        *_indented(_store_states(layout, reports_changes)),
-        f"    if outcome[1] & {SENT}:",
-        *_indented(_stores("record", layout.record, "outcome[2]") or ["pass"], 2),
-        *_indented(_store_cells("given", layout.aggregates, "outcome[3]")),
-        "    return __np.uint32(outcome[1])",
-    ]
-    return "\n".join(line for line in lines if line)
-
-
-def _store_states(layout: Layout, reports_changes: bool) -> list[str]:
-    lines = []
-    for i, d in enumerate(layout.states.stored):
-        array, value = f"load_pointer(arguments, {offset_of('states', i)})", _narrowed(f"outcome[0][{i}]", d)
-        store = f"store_{code_of(d)}({array}, v * {d.itemsize}, {value})"
-        lines += [f"if outcome[4][{i}]:", f"    {store}"] if reports_changes else [store]
-    return lines
-
-
-def _refusal(layout: Layout) -> list[str]:
-    """Write the return of a vertex that found the buffer of direct messages full, with its edge states restored."""
-    undo = [f"edges[5][5][{i}][at] = edges[5][6][{i}][at]" for i in range(len(layout.edge_states))]
-    return [
-        "if load_u4(overflow, 0) != 0:",
-        *_indented(["for at in range(edges[0], edges[1]):", *_indented(undo)] if undo else []),
-        f"    return __np.uint32({OVERFLOW})",
-    ]
-
-
-def _deliver(program: VertexProgram, layout: Layout) -> str:
-    head = "def sigps_deliver(arguments, superstep, record, source, target, edge, value):"
-    if program.delivery is not Delivery.RECORD:
-        return f"{head}\n    return __np.uint32(0)"
-    columns = [
-        f"load_{code_of(d)}(load_pointer(arguments, {offset_of('columns', i)}), __np.int64(edge) * {d.itemsize})"
-        for i, d in enumerate(layout.columns)
-    ]
-    ends = [f"__np.int64({end})" for end in ("source", "target")]
-    if program.needs_end_ids:
-        ends = [f"id_of(arguments, {end})" for end in ends]
-    row, value = layout.slots, f"lift({_env('superstep + 1')}, params, message)"
-    if program.consumption is Consumption.LISTED:
-        row, value = layout.message, "message"
-    lines = [
-        head,
-        *_indented(_params(layout)),
-        f"    passes, message = edge_function({_env('superstep')}, params, {_loads('record', layout.record)}, "
-        f"{', '.join(ends)}, {_tuple(columns)})",
-        f"    lifted = {value}",
-        *_indented(_stores("value", row, "lifted")),
-        "    return __np.uint32(1 if passes else 0)",
-    ]
-    return "\n".join(lines)
-
-
-def _lift(layout: Layout) -> str:
-    lines = [
-        "def sigps_lift(arguments, superstep, message, value):",
-        *_indented(_params(layout)),
-        f"    lifted = lift({_env('superstep')}, params, {_loads('message', layout.message)})",
-        *_indented(_stores("value", layout.slots, "lifted")),
-    ]
-    return "\n".join(lines)
-
-
-def _merge(layout: Layout) -> str:
-    lines = [
-        "def sigps_merge(into, has, value):",
-        f"    merged = merge({_loads('into', layout.slots)}, has != 0, {_loads('value', layout.slots)})",
-        *_indented(_stores("into", layout.slots, "merged")),
-    ]
-    return "\n".join(lines)
-
-
-def _fold(layout: Layout) -> str:
-    lines = [
-        "def sigps_fold(total, given):",
-        f"    folded = fold({_cells('total', layout.aggregates)}, {_cells('given', layout.aggregates)})",
-        *_indented(_store_cells("total", layout.aggregates, "folded")),
-    ]
-    return "\n".join(lines)
-
-
-def _list(layout: Layout) -> str:
-    lines = [
-        "def sigps_list(arguments, position, message):",
-        f"    row = {_loads('message', layout.message)}",
-    ]
-    lines += [
-        f"    store_{code_of(d)}(load_pointer(arguments, {offset_of('lists', i)}), position * {d.itemsize}, row[{i}])"
-        for i, d in enumerate(layout.message.stored)
-    ]
-    return "\n".join(lines)
-
-
-def _id_of(layout: Layout) -> str:
-    load, size = ("load_i4", 4) if layout.narrow_ids else ("load_i8", 8)
-    ids = f"load_pointer(arguments, {offset_of('ids')})"
-    return f"def id_of(arguments, local):\n    return __np.int64({load}({ids}, local * {size}))"
-
-
-def _env(superstep: str) -> str:
-    counts = (f"load_i8(arguments, {offset_of(name)})" for name in ("num_vertices", "num_edges"))
-    return _tuple([superstep, *counts])
-
-
-def _params(layout: Layout) -> list[str]:
-    return [
-        f"cells = load_pointer(arguments, {offset_of('params')})",
-        f"params = {_cells('cells', layout.params)}",
-    ]
-
-
-def _state(layout: Layout) -> str:
-    return _tuple(
-        [
-            _widened(f"load_pointer(arguments, {offset_of('states', i)})", f"v * {s.itemsize}", d, s)
-            for i, (d, s) in enumerate(zip(layout.states.dtypes, layout.states.stored, strict=True))
+    def _refusal(self) -> list[str]:
+        """Write the return of a vertex that found no room for its messages, with its edge states restored."""
+        undo = [
+            f"(({_c(d)} *)arguments->pending[{i}])[at] = ((const {_c(d)} *)arguments->committed[{i}])[at];"
+            for i, d in enumerate(self._layout.edge_states)
         ]
-    )
+        if undo:
+            span = (
+                "uint64_t at = arguments->out_offsets[vertex]; at < arguments->out_offsets[vertex + 1]; ++at"
+            )
+            undo = [f"for ({span}) {{", *undo, "}"]
+        return ["if (overflow != 0) {", *undo, f"return {OVERFLOW}u;", "}"]
+
+    def _edges(self) -> list[str]:
+        if not self._program.reads_edges:
+            return []
+        offsets = "arguments->out_offsets"
+        parts = [
+            f"{offsets}[vertex]", f"{offsets}[vertex + 1]", "(uint32_t *)arguments->out_gids",
+            "(int64_t *)arguments->out_ids", *_arrays("out_columns", self._layout.read_columns),
+        ]  # fmt: skip
+        if self._program.reads_edge_links:
+            kept = self._layout.edge_states
+            cells = "(uint32_t *)&found" if self._program.reads_neighbors else "(uint32_t *)nullptr"
+            parts += [
+                "(uint32_t *)arguments->out_rows", f"(uint64_t *){offsets}", "(uint32_t *)arguments->out_gids",
+                cells, "(int64_t *)arguments->reverse", *_arrays("pending", kept), *_arrays("committed", kept),
+            ]  # fmt: skip
+        return parts
+
+    def _deliver(self) -> list[str]:
+        layout, program = self._layout, self._program
+        head = (
+            "uint32_t sigps_deliver(const sigps::Arguments *arguments, int64_t superstep, const void *record, "
+            "uint32_t source, uint32_t target, uint64_t edge, void *value)"
+        )
+        if program.delivery is not Delivery.RECORD:
+            return _function(head, ["return 0;"])
+        columns = [f"((const {_c(d)} *)arguments->columns[{i}])[edge]" for i, d in enumerate(layout.columns)]
+        ends = [_id(end) if program.needs_end_ids else f"int64_t({end})" for end in ("source", "target")]
+        params = _cells("arguments->params", layout.params)
+        given = [*_env("superstep"), *params, *_loads("record", layout.record), *ends, *columns]
+        body, instance = self._called("edge", given, "r")
+        passes, message = _numbered(instance.result, "r")
+        row = layout.message
+        if not self._is_listed:
+            lines, lifted = self._called(
+                "lift", [*_env("superstep + 1"), *params, *self._message(message)], "s"
+            )
+            body += lines
+            row, message = layout.slots, _all(lifted, "s")
+        return _function(head, [*body, *_stores("value", row, message), f"return {passes[0]} ? 1u : 0u;"])
+
+    def _message(self, values: Sequence[str]) -> list[str]:
+        """Write a message as lift() takes it."""
+        return [f"{_c(d)}({v})" for v, d in zip(values, self._layout.message.dtypes, strict=True)]
+
+    def _lift(self) -> list[str]:
+        layout = self._layout
+        given = [
+            *_env("superstep"),
+            *_cells("arguments->params", layout.params),
+            *_loads("message", layout.message),
+        ]
+        body, instance = self._called("lift", given, "r")
+        head = "void sigps_lift(const sigps::Arguments *arguments, int64_t superstep, const void *message, void *value)"
+        return _function(head, [*body, *_stores("value", layout.slots, _all(instance, "r"))])
+
+    def _merge(self) -> list[str]:
+        slots = self._layout.slots
+        given = [*_loads("into", slots), "has != 0", *_loads("value", slots)]
+        body, instance = self._called("merge", given, "r")
+        head = "void sigps_merge(void *into, uint32_t has, const void *value)"
+        return _function(head, [*body, *_stores("into", slots, _all(instance, "r"))])
+
+    def _fold(self) -> list[str]:
+        totals = self._layout.aggregates
+        body, instance = self._called("fold", [*_cells("total", totals), *_cells("given", totals)], "r")
+        head = "void sigps_fold(void *total, const void *given)"
+        return _function(head, [*body, *_store_cells("total", totals, _all(instance, "r"))])
+
+    def _list(self) -> list[str]:
+        row = self._layout.message
+        values = zip(row.stored, _loads("message", row), strict=True)
+        stores = [
+            f"(({_c(d)} *)arguments->lists[{i}])[position] = {_c(d)}({v});" for i, (d, v) in enumerate(values)
+        ]
+        return _function(
+            "void sigps_list(const sigps::Arguments *arguments, int64_t position, const void *message)",
+            stores,
+        )
+
+    def _emit(self) -> list[str]:
+        """Write what sends a direct message: positions are taken atomically, by one lane for its warp."""
+        row = self._layout.message
+        fields = "".join(f", {_c(d)} m{i}" for i, d in enumerate(row.dtypes))
+        take = "sigps::next_for_warp" if self._program.reads_neighbors else "sigps::next_of"
+        size = row.structure.itemsize
+        return [
+            "static __device__ __forceinline__ int64_t emit(uint8_t *given, int64_t sender, uint32_t *overflow, "
+            f"int64_t kind, int64_t target{fields}) {{",
+            "  const sigps::Arguments *arguments = (const sigps::Arguments *)given;",
+            f"  const uint64_t position = {take}(arguments->num_direct);",
+            "  if (position >= arguments->direct_capacity) {",
+            "    *overflow = 1;",
+            "    return 0;",
+            "  }",
+            "  arguments->direct_kinds[position] = uint8_t(kind);",
+            "  arguments->direct_targets[position] = target;",
+            "  arguments->direct_senders[position] = uint32_t(sender);",
+            f"  void *message = (char *)arguments->direct_messages + position * {size};",
+            *_stores("message", row, [f"m{i}" for i in range(len(row.dtypes))]),
+            "  return 0;",
+            "}",
+        ]
 
 
-def _edges(program: VertexProgram, layout: Layout) -> str:
-    offsets = f"load_pointer(arguments, {offset_of('out_offsets')})"
-    parts = [
-        f"load_i8({offsets}, v * 8)",
-        f"load_i8({offsets}, v * 8 + 8)",
-        _elements("u4", "out_gids"),
-        _elements("i8", "out_ids"),
-        _arrays("out_columns", layout.read_columns),
+def _function(head: str, body: Sequence[str]) -> list[str]:
+    return [f'extern "C" __device__ SIGPS_INLINE {head} {{', *(f"  {line}" for line in body), "}"]
+
+
+def _numbered(kind: Type | None, prefix: str) -> list[list[str]]:
+    """Return the names of a tuple's parts, item by item, when its numbers are named one after the other."""
+    assert isinstance(kind, Tuple)
+    count, found = 0, []
+    for item in kind.items:
+        size = len(list(flat(item)))
+        found.append([f"{prefix}{count + i}" for i in range(size)])
+        count += size
+    return found
+
+
+def _all(instance: Instance, prefix: str) -> list[str]:
+    return [f"{prefix}{i}" for i in range(instance.num_results)]
+
+
+def _env(superstep: str) -> list[str]:
+    return [superstep, "arguments->num_vertices", "arguments->num_edges"]
+
+
+def _vertex() -> list[str]:
+    degrees = (f"int64_t(arguments->{name}[vertex])" for name in ("out_degrees", "in_degrees"))
+    return [_id("vertex"), *degrees]
+
+
+def _id(local: str) -> str:
+    return f"int64_t(((const sigps::Id *)arguments->ids)[{local}])"
+
+
+def _state(states: Row) -> list[str]:
+    return [
+        f"{_c(d)}(((const {_c(s)} *)arguments->states[{i}])[vertex])"
+        for i, (d, s) in enumerate(zip(states.dtypes, states.stored, strict=True))
     ]
-    return _tuple([*parts, _links(program, layout)] if program.reads_edge_links else parts)
 
 
-def _links(program: VertexProgram, layout: Layout) -> str:
-    """Write what is kept on edges, and the rows of neighbours, with cells in the place of marks."""
-    rows = [_elements("u4", "out_rows"), _elements("u8", "out_offsets"), _elements("u4", "out_gids")]
-    cells, written = ("new_cells()", "shared") if program.reads_neighbors else ("()", "elements")
-    pending, committed = (
-        _arrays("pending", layout.edge_states, written),
-        _arrays("committed", layout.edge_states),
-    )
-    return _tuple([*rows, cells, _elements("i8", "reverse"), pending, committed])
-
-
-def _arrays(name: str, dtypes: Dtypes, kind: str = "elements") -> str:
-    return _tuple([_elements(code_of(d), name, i, kind) for i, d in enumerate(dtypes)])
-
-
-def _elements(code: str, name: str, index: int = 0, kind: str = "elements") -> str:
-    return f"{kind}_{code}(load_pointer(arguments, {offset_of(name, index)}))"
+def _arrays(name: str, dtypes: Dtypes) -> list[str]:
+    return [f"({_c(d)} *)arguments->{name}[{i}]" for i, d in enumerate(dtypes)]
 
 
 def _slots_or(slots: Row, empty: Sequence[str]) -> list[str]:
-    return [
-        f"({_widened('inbox', str(o), d, s)} if has != 0 else {e})"
-        for d, s, o, e in zip(slots.dtypes, slots.stored, slots.offsets, empty, strict=True)
-    ]
+    return [f"has != 0 ? {load} : {e}" for load, e in zip(_loads("inbox", slots), empty, strict=True)]
 
 
-def _loads(pointer: str, row: Row) -> str:
+def _loads(pointer: str, row: Row) -> list[str]:
     parts = zip(row.dtypes, row.stored, row.offsets, strict=True)
-    return _tuple([_widened(pointer, str(o), d, s) for d, s, o in parts])
+    return [f"{_c(d)}(sigps::load<{_c(s)}>({pointer}, {offset}))" for d, s, offset in parts]
 
 
-def _stores(pointer: str, row: Row, values: str, base: str = "") -> list[str]:
-    return [
-        f"store_{code_of(s)}({pointer}, {base}{o}, {_narrowed(f'{values}[{i}]', s)})"
-        for i, (s, o) in enumerate(zip(row.stored, row.offsets, strict=True))
-    ]
+def _stores(pointer: str, row: Row, values: Sequence[str]) -> list[str]:
+    parts = zip(row.stored, row.offsets, values, strict=True)
+    return [f"sigps::store<{_c(s)}>({pointer}, {offset}, {_c(s)}({value}));" for s, offset, value in parts]
 
 
-def _cells(pointer: str, row: Row) -> str:
-    return _tuple([f"load_{code_of(d)}({pointer}, {8 * i})" for i, d in enumerate(row.dtypes)])
+def _cells(pointer: str, row: Row) -> list[str]:
+    return [f"sigps::load<{_c(d)}>({pointer}, {8 * i})" for i, d in enumerate(row.dtypes)]
 
 
-def _store_cells(pointer: str, row: Row, values: str) -> list[str]:
+def _store_cells(pointer: str, row: Row, values: Sequence[str]) -> list[str]:
     # The bytes above a narrow value are zero: a cell may be compared or copied as a word.
     lines = []
-    for i, d in enumerate(row.dtypes):
-        lines += [f"store_i8({pointer}, {8 * i}, 0)"] if d.itemsize < 8 else []
-        lines.append(f"store_{code_of(d)}({pointer}, {8 * i}, {_narrowed(f'{values}[{i}]', d)})")
+    for i, (d, value) in enumerate(zip(row.dtypes, values, strict=True)):
+        lines += [f"sigps::store<int64_t>({pointer}, {8 * i}, 0);"] if d.itemsize < 8 else []
+        lines.append(f"sigps::store<{_c(d)}>({pointer}, {8 * i}, {_c(d)}({value}));")
     return lines
 
 
-def _widened(pointer: str, offset: str, dtype: np.dtype[Any], stored: np.dtype[Any]) -> str:
-    load = f"load_{code_of(stored)}({pointer}, {offset})"
-    return load if dtype == stored else f"__np.{dtype.name}({load})"
-
-
-def _narrowed(value: str, stored: np.dtype[Any]) -> str:
-    return f"bool({value})" if stored.kind == "b" else f"__np.{stored.name}({value})"
-
-
-def code_of(dtype: np.dtype[Any]) -> str:
-    """Return the short name of a type in names of accessors: `f8`, `u4`, `b1`."""
-    return dtype.str[1:]
-
-
-def _tuple(parts: Sequence[str]) -> str:
-    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
-
-
-def _indented(lines: Sequence[str], depth: int = 1) -> list[str]:
-    return ["    " * depth + line for line in lines]
+def _c(dtype: np.dtype[Any]) -> str:
+    return cpp_type(Number.of(dtype))

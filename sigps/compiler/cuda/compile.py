@@ -1,4 +1,4 @@
-"""From a vertex program to a cubin: its functions by Numba, engine kernels by NVRTC, linked by nvJitLink.
+"""From a vertex program to a cubin: its functions as CUDA C++, compiled with engine kernels by NVRTC, and linked.
 
 Nothing here needs a GPU, and what was compiled before needs no compiler: it comes from the cache on disk.
 """
@@ -154,12 +154,13 @@ def _compiled(
     from sigps.compiler.cuda.functions import Functions
 
     columns = dict(zip((*program.edge_columns, *program.read_columns), (*used, *read), strict=True))
-    functions = Functions(program, columns, arch)
+    functions = Functions(program, columns)
     slots, record = functions.infer()
     if program.consumption is Consumption.LISTED:
         slots = ()
     layout = _layout(program, slots, record, used, read, narrow_ids)
     neutral = _neutral(program, layout.slots)
+    defines = _defines(program, layout, neutral)
     return {
         "states": layout.states.stored,
         "slots": layout.slots.stored,
@@ -167,8 +168,8 @@ def _compiled(
         "message": layout.message.stored,
         "record_types": layout.record.dtypes,
         "neutral": neutral,
-        "functions": functions.compile(layout, _empty(program, layout.slots)),
-        "defines": _defines(program, layout, neutral),
+        "functions": (functions.compile(layout, _empty(program, layout.slots), defines, arch),),
+        "defines": defines,
     }
 
 
@@ -262,10 +263,7 @@ def _ops(program: VertexProgram) -> list[str]:
 
 def _empty(program: VertexProgram, slots: Row) -> list[str]:
     """Return the slots of a vertex without messages as expressions: zeros, and true for all()."""
-    return [
-        str(op == "all") if d.kind == "b" else f"__np.{d.name}({int(op == 'all')})"
-        for d, op in zip(slots.dtypes, program.slot_ops, strict=True)
-    ]
+    return [f"{_c_type(d)}({int(op == 'all')})" for d, op in zip(slots.dtypes, program.slot_ops, strict=True)]
 
 
 def _neutral(program: VertexProgram, slots: Row) -> bytes | None:

@@ -30,7 +30,7 @@ class CpuSpec(EngineSpec):
         self, program: VertexProgram | None, graph: Graph, facts: RunFacts, rank_on_host: int
     ) -> Executable:
         from sigps.compiler.cpu.native import compile_for_cpu
-        from sigps.compiler.dispatchers import compiling
+        from sigps.compiler.program import compiling
         from sigps.engine.cpu.work import needs_order
 
         assert program is not None

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.compiler.dispatchers import compiling
-from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
+from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram, compiling
 from sigps.device.cuda import Gpu
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.direction import (

@@ -164,7 +164,7 @@ class GpuSpec(EngineSpec):
     ) -> str:
         """Compile, and name what CUDA lacks that other devices have; empty where it lacks nothing."""
         from sigps.compiler.cuda.compile import compile_for_cuda
-        from sigps.compiler.dispatchers import compiling
+        from sigps.compiler.program import compiling
         from sigps.device.cuda import find_gpu
         from sigps.engine.gpu.variant import find_edge_obstacle
 

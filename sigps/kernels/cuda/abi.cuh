@@ -1,6 +1,6 @@
 // The contract between engine kernels (CUDA C++) and a program's functions
-// (Python, compiled by Numba). Both become LTO-IR and are linked into one
-// module, in which the calls below are inlined.
+// (CUDA C++ that compiler/cuda writes). Both become LTO-IR and are linked into
+// one module, in which the calls below are inlined.
 //
 // What of a program a kernel can be specialised for arrives as macros, written
 // by sigps/compiler/cuda/compile.py:

@@ -8,8 +8,6 @@
 #if !defined(__CUDACC_RTC__)
 #include <cmath>
 #include <cstring>
-#define __device__
-#define __forceinline__ inline
 #endif
 
 namespace sigps {

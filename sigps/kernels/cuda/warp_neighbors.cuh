@@ -26,11 +26,13 @@ struct Found {
   uint32_t lanes; // of which the hit is not yet returned
 };
 
+#if defined(__CUDACC_RTC__)
 __device__ __forceinline__ uint64_t lane_number() {
   uint32_t lane;
   asm("mov.u32 %0, %%laneid;" : "=r"(lane));
   return lane;
 }
+#endif
 
 // The first of the positions low..end whose target is not below the goal, or
 // `end`.
@@ -59,10 +61,10 @@ __device__ __forceinline__ int64_t forget_found(uint32_t *, uint32_t *cells,
 // marks. Stands in the place of `next_common` of kernels/cpu/neighbors.py.
 // O(the shorter row / 32, times the logarithm of the longer one) for all calls
 // together.
-__device__ __forceinline__ int64_t find_by_warp(
-    uint32_t *targets, uint32_t *cells, uint64_t first, uint64_t at,
-    uint64_t end, uint64_t begin, uint64_t other, uint64_t stop,
-    uint64_t &next_at, uint64_t &next_other) {
+__device__ __forceinline__ int64_t
+find_by_warp(uint32_t *targets, uint32_t *cells, uint64_t first, uint64_t at,
+             uint64_t end, uint64_t begin, uint64_t other, uint64_t stop,
+             uint64_t &next_at, uint64_t &next_other) {
   constexpr uint32_t ALL = 0xffffffffu;
   Found &kept = *reinterpret_cast<Found *>(cells);
   const bool walks_first = end - first <= stop - begin;

@@ -1,10 +1,10 @@
-"""The adapters between kernels and programs, run as Python: states and supersteps are the interpreter's."""
+"""The adapters between kernels and programs, compiled for the host: states and supersteps are the interpreter's."""
 
 from __future__ import annotations
 
 import pytest
 from adapter_judge import GRAPHS, ON_EDGES, PROGRAMS, assert_as_interpreted, assert_kept_as_interpreted
-from cuda_twin import Interpreted, run_plainly
+from cuda_twin import OnHost, run_plainly
 from equality_programs import Flows
 from worked_cases import kite
 
@@ -14,11 +14,11 @@ from sigps import run
 @pytest.mark.parametrize("narrow_ids", [False, True])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_adapters_are_the_interpreters(name: str, narrow_ids: bool) -> None:
-    assert_as_interpreted(PROGRAMS[name](), Interpreted, narrow_ids)
+    assert_as_interpreted(PROGRAMS[name](), OnHost, narrow_ids)
 
 
 def test_the_directions_of_edges_reach_a_program() -> None:
-    states, num_supersteps = run_plainly(Flows(), kite().both_ways(), Interpreted, narrow_ids=False)
+    states, num_supersteps = run_plainly(Flows(), kite().both_ways(), OnHost, narrow_ids=False)
     judge = run(Flows(), kite(), device="python")
     assert num_supersteps == judge.supersteps
     assert judge["out"].tolist() != judge["into"].tolist()
@@ -29,4 +29,4 @@ def test_the_directions_of_edges_reach_a_program() -> None:
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("program", ON_EDGES)
 def test_what_is_kept_on_edges_is_the_interpreters(program: str, name: str) -> None:
-    assert_kept_as_interpreted(ON_EDGES[program], name, Interpreted)
+    assert_kept_as_interpreted(ON_EDGES[program], name, OnHost)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("numba_cuda", reason="needs numba-cuda: pip install 'sigps[cuda-link]'")
+pytest.importorskip("cuda.core", reason="needs cuda-core: pip install 'sigps[cuda-link]'")
 
 import host_gpu
 from battery import BATTERY, NAMES, Sample

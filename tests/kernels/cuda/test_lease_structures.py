@@ -19,7 +19,7 @@ from sigps.kernels import direction
 from sigps.kernels.cpu import arguments
 from sigps.kernels.cuda import lease
 
-for needed in ("numba_cuda", "cuda.core"):
+for needed in ("cuda.core",):
     try:
         is_there = importlib.util.find_spec(needed) is not None
     except ModuleNotFoundError:

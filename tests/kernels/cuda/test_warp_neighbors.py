@@ -2,65 +2,93 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from host_cpp import host_library
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sigps.kernels.cuda.warp_neighbors import CELLS, WarpFunctions, find_by_warp, forget_found
-
 LANES = 32
+
+SOURCE = """// SIGPS_HOST_WARP
+#include <cstdint>
+extern "C" {
+uint64_t (*say_lane)();
+uint32_t (*say_ballot)(int);
+uint64_t (*say_shfl)(uint64_t, int);
+}
+namespace sigps {
+inline uint64_t lane_number() { return say_lane(); }
+}
+#define __ballot_sync(mask, holds) say_ballot(holds)
+#define __shfl_sync(mask, value, lane) say_shfl(value, lane)
+#define __ffs(bits) __builtin_ffs(bits)
+#include "warp_neighbors.cuh"
+extern "C" int64_t find_all(uint32_t *targets, uint64_t first, uint64_t end, uint64_t stop, int begins_again,
+                            uint64_t *out) {
+  sigps::Found found;
+  uint32_t *cells = (uint32_t *)&found;
+  sigps::forget_found(targets, cells, first, end);
+  uint64_t at = first, other = end;
+  int64_t count = 0;
+  while (true) {
+    uint64_t next_at, next_other;
+    sigps::find_by_warp(targets, cells, first, at, end, end, other, stop, next_at, next_other);
+    if (next_at >= end) return count;
+    out[2 * count] = next_at;
+    out[2 * count++ + 1] = next_other;
+    at = next_at + 1;
+    other = next_other + 1;
+    if (begins_again) sigps::forget_found(targets, cells, first, end);
+  }
+}
+"""
 
 
 class Warp:
-    """Threads in the place of lanes."""
+    """Threads in the place of lanes, which run the kernel's own code and wait for each other in Python."""
 
     def __init__(self) -> None:
         self._barrier = threading.Barrier(LANES, timeout=60)
         self._said: list[Any] = [None] * LANES
         self._of_thread = threading.local()
+        self._library = host_library(SOURCE)
+        self._callbacks = {
+            "say_lane": ctypes.CFUNCTYPE(ctypes.c_uint64)(lambda: self._of_thread.lane),
+            "say_ballot": ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_int)(self._ballot),
+            "say_shfl": ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int)(
+                lambda value, lane: self._all_say(value)[lane]
+            ),
+        }
+        for name, callback in self._callbacks.items():
+            ctypes.c_void_p.in_dll(self._library, name).value = ctypes.cast(callback, ctypes.c_void_p).value
 
-    def run(self, work: Callable[[], Any]) -> list[Any]:
-        """Return what each lane returns; a failure of one is raised."""
+    def run(self, targets: Any, first: int, end: int, stop: int, *, begins_again: bool) -> list[Any]:
+        """Return what each lane finds."""
         found: list[Any] = [None] * LANES
 
         def one(lane: int) -> None:
             self._of_thread.lane = lane
-            try:
-                found[lane] = work()
-            except BaseException as error:
-                found[lane] = error
-                self._barrier.abort()
+            out = np.zeros(2 * (end - first) + 2, np.uint64)
+            count = self._library.find_all(
+                ctypes.c_void_p(targets.ctypes.data), ctypes.c_uint64(first), ctypes.c_uint64(end),
+                ctypes.c_uint64(stop), int(begins_again), ctypes.c_void_p(out.ctypes.data),
+            )  # fmt: skip
+            found[lane] = [tuple(pair) for pair in out.reshape(-1, 2)[:count].tolist()]
 
         threads = [threading.Thread(target=one, args=(lane,)) for lane in range(LANES)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        errors = [f for f in found if isinstance(f, BaseException)]
-        for error in errors:
-            if not isinstance(error, threading.BrokenBarrierError) or len(errors) == LANES:
-                raise error
         return found
 
-    def functions(self) -> WarpFunctions:
-        return WarpFunctions(
-            lane=lambda: np.uint64(self._of_thread.lane),
-            ballot=self._ballot,
-            first_of=lambda lanes: (int(lanes) & -int(lanes)).bit_length() - 1,
-            broadcast=lambda value, lane: self._all_say(value)[int(lane)],
-            load_position=lambda cells, at: cells[at : at + 8].view(np.uint64)[0],
-            load_lanes=lambda cells, at: cells[at : at + 4].view(np.uint32)[0],
-            store_position=_store(np.uint64),
-            store_lanes=_store(np.uint32),
-        )
-
-    def _ballot(self, holds: bool) -> np.uint32:
-        return np.uint32(sum(1 << lane for lane, said in enumerate(self._all_say(bool(holds))) if said))
+    def _ballot(self, holds: int) -> int:
+        return sum(1 << lane for lane, said in enumerate(self._all_say(bool(holds))) if said)
 
     def _all_say(self, value: Any) -> list[Any]:
         self._said[self._of_thread.lane] = value
@@ -68,13 +96,6 @@ class Warp:
         said = list(self._said)
         self._barrier.wait()
         return said
-
-
-def _store(kind: Any) -> Callable[..., None]:
-    def store(cells: Any, at: int, value: Any) -> None:
-        cells[at : at + np.dtype(kind).itemsize].view(kind)[0] = value
-
-    return store
 
 
 def common(mine: list[int], theirs: list[int], *, begins_again: bool = False) -> list[tuple[int, int]]:
@@ -87,25 +108,8 @@ def common(mine: list[int], theirs: list[int], *, begins_again: bool = False) ->
             between.
     """
     targets = np.array([5, *mine, *theirs, 5], dtype=np.uint32)
-    first, end, stop = (np.uint64(n) for n in (1, 1 + len(mine), 1 + len(mine) + len(theirs)))
-    warp = Warp()
-    functions = warp.functions()
-    find, forget = find_by_warp(functions, lambda f: f), forget_found(functions)
-
-    def work() -> list[tuple[int, int]]:
-        cells = np.zeros(CELLS, np.uint8)
-        forget(targets, cells, first, end)
-        at, other, found = first, end, []
-        while True:
-            at, other = find(targets, cells, first, at, end, end, other, stop)
-            if at >= end:
-                return found
-            found.append((int(at), int(other)))
-            at, other = at + np.uint64(1), other + np.uint64(1)
-            if begins_again:
-                forget(targets, cells, first, end)
-
-    lanes = warp.run(work)
+    end = 1 + len(mine)
+    lanes = Warp().run(targets, 1, end, end + len(theirs), begins_again=begins_again)
     assert all(lane == lanes[0] for lane in lanes), "lanes went different ways"
     found: list[tuple[int, int]] = lanes[0]
     return found

@@ -1,0 +1,111 @@
+"""CUDA C++ that needs no GPU, compiled by the host's C++ compiler and loaded."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sigps.kernels import cuda as kernels
+
+__all__ = ["find_compiler", "has_compiler", "host_functions", "host_library"]
+
+FOLDER = Path(kernels.__file__).parent
+
+_QUALIFIERS = {"__device__": "", "__forceinline__": "inline"}
+
+_WARP_OF_ONE = """
+#include <cstddef>
+#include <cstdint>
+namespace sigps {
+struct Found {};
+inline int64_t forget_found(uint32_t *, uint32_t *, uint64_t, uint64_t) { return 0; }
+// Common targets by comparing all of them.
+inline int64_t find_by_warp(uint32_t *targets, uint32_t *, uint64_t first, uint64_t at, uint64_t end, uint64_t begin,
+                            uint64_t, uint64_t stop, uint64_t &next_at, uint64_t &next_other) {
+  for (; at < end; ++at) {
+    if (at > first && targets[at - 1] == targets[at]) continue;
+    for (uint64_t i = begin; i < stop; ++i)
+      if (targets[i] == targets[at]) {
+        next_at = at;
+        next_other = i;
+        return 0;
+      }
+  }
+  next_at = end;
+  next_other = stop;
+  return 0;
+}
+inline uint64_t next_for_warp(unsigned long long *count) { return (*count)++; }
+}
+"""
+"""What stands in the place of `warp_neighbors.cuh`, where one thread is all lanes."""
+
+_ARGUMENTS = {
+    "sigps_compute": "pqupupp",
+    "sigps_compute_listed": "pquqqpp",
+    "sigps_deliver": "pqpuuqp",
+    "sigps_lift": "pqpp",
+    "sigps_merge": "pup",
+    "sigps_fold": "pp",
+    "sigps_list": "pqp",
+}
+_TYPES: dict[str, Any] = {"p": ctypes.c_void_p, "q": ctypes.c_int64, "u": ctypes.c_uint32}
+
+
+def host_functions(source: str, defines: Mapping[str, str]) -> dict[str, Any]:
+    """Compile a program's adapters; return the functions of `abi.cuh` that it has, by name."""
+    library = host_library(source, tuple(defines.items()))
+    found = {}
+    for name, types in _ARGUMENTS.items():
+        if hasattr(library, name):
+            function = getattr(library, name)
+            function.argtypes, function.restype = [_TYPES[t] for t in types], ctypes.c_uint32
+            found[name] = function
+    return found
+
+
+def find_compiler() -> str | None:
+    """Return the host's C++ compiler, if there is one."""
+    return next(filter(None, map(shutil.which, ("c++", "g++", "clang++"))), None)
+
+
+def has_compiler() -> bool:
+    return find_compiler() is not None
+
+
+@functools.lru_cache(maxsize=256)
+def host_library(source: str, defines: tuple[tuple[str, str], ...] = ()) -> ctypes.CDLL:
+    """Compile a source for the host, or skip where there is no compiler."""
+    compiler = find_compiler()
+    if compiler is None:
+        pytest.skip("no C++ compiler (c++, g++, clang++)")
+    with tempfile.TemporaryDirectory() as folder:
+        for file in FOLDER.glob("*.cuh"):  # beside each other, so that one of them can be replaced
+            (Path(folder) / file.name).symlink_to(file)
+        warp = Path(folder) / "warp_neighbors.cuh"
+        if "SIGPS_HOST_WARP" not in source:
+            warp.unlink()
+            warp.write_text(_WARP_OF_ONE)
+        (Path(folder) / "program.cpp").write_text(source)
+        macros = [f"-D{name}={value}" for name, value in (*_QUALIFIERS.items(), *defines)]
+        flags = [
+            "-std=c++17",
+            "-O0",
+            "-shared",
+            "-fPIC",
+            "-fno-strict-aliasing",
+            "-Wno-attributes",
+            f"-I{folder}",
+        ]
+        library = Path(folder) / f"{hashlib.sha256(source.encode()).hexdigest()[:16]}.so"
+        subprocess.run([compiler, *flags, *macros, "program.cpp", "-o", str(library)], cwd=folder, check=True)
+        return ctypes.CDLL(str(library))
