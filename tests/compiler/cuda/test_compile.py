@@ -167,6 +167,125 @@ def test_narrow_ids(name: str, states: list[str], slots: list[str], record: list
     ],
 )
 def test_records_that_are_only_sent_as_ids_are_narrow(body: str, record: list[str]) -> None:
+    program = program_of(
+        f"self.parent = min(messages, default=-1)\n{body}",
+        fields="parent: State[VertexId] = -1",
+        message="message=VertexId",
+    )
+    assert [d.name for d in compiled(program).record] == record
+
+
+def test_filtered_slots_stay_wide() -> None:
+    """Their neutral value does not fit an id's width."""
+    program = program_of(
+        "self.parent = min((m for m in messages if m > 3), default=-1)\nself.send_to_neighbors(self.id)",
+        fields="parent: State[VertexId] = -1",
+        message="message=VertexId",
+    )
+    assert compiled(program).slots[0] == np.int64
+
+
+@pytest.mark.parametrize(
+    ("name", "neutral", "words"),
+    [
+        ("PageRank", [0.0], "0x0ull"),
+        ("WCC", [2**31 - 1], "0x7fffffffu"),
+        ("two_folds", [2**63 - 1, -(2**63)], "0x7fffffffffffffffull, 0x8000000000000000ull"),
+        ("truths", [False, True, 0, 0], "0x100ull, 0x0ull, 0x0ull"),
+        ("presence", [], ""),
+        ("combiner", [-math.inf], "0xfff0000000000000ull"),
+        ("SSSP", [math.inf, 2**31 - 1], "0x7ff0000000000000ull, 0x7fffffffull"),
+    ],
+)
+def test_neutral_slots(name: str, neutral: list[Any], words: str) -> None:
+    program = compiled(name)
+    row = np.dtype([(f"f{i}", d) for i, d in enumerate(program.slots)], align=True)
+    assert program.neutral is not None
+    assert len(program.neutral) == row.itemsize
+    assert not neutral or list(np.frombuffer(program.neutral, row)[0]) == neutral
+    assert program.defines["SIGPS_NEUTRAL_WORDS"] == words
+    assert program.defines["SIGPS_NEUTRAL"] == "1"
+
+
+@pytest.mark.parametrize("name", ["user_combiner", "joined_offers", "listed"])
+def test_no_neutral_slots(name: str) -> None:
+    program = compiled(name)
+    assert program.neutral is None
+    assert program.defines["SIGPS_NEUTRAL"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("name", "defines"),
+    [
+        ("BFS", {"EARLY_EXIT": 1, "RECORD_BYTES": 0, "SLOTS_BYTES": 4, "SLOTS_ALIGN": 4, "LISTED": 0}),
+        ("PageRank", {"EARLY_EXIT": 0, "NUM_AGGREGATES": 2, "IDENTITY_WORDS": "0x0ull, 0x0ull"}),
+        ("SSSP", {"SLOTS_BYTES": 16, "SLOTS_ALIGN": 16, "EACH_SLOT(F)": "F(5, double, 0) F(5, int32_t, 8)"}),
+        ("WCC", {"NUM_SLOTS": 1, "EACH_SLOT(F)": "F(1, int32_t, 0)"}),
+        ("truths", {"EACH_SLOT(F)": "F(3, bool, 0) F(4, bool, 1) F(0, int64_t, 8) F(0, int64_t, 16)"}),
+        ("listed_offers", {"LISTED": 1, "MESSAGE_BYTES": 32, "MESSAGE_ALIGN": 16, "SLOTS_BYTES": 0}),
+        ("postman", {"LISTED": 1, "DIRECT": 1}),
+    ],
+)
+def test_macros(name: str, defines: dict[str, Any]) -> None:
+    given = compiled(name).defines
+    assert {macro: given[f"SIGPS_{macro}"] for macro in defines} == {m: str(v) for m, v in defines.items()}
+
+
+def test_arguments_are_laid_out_as_in_cpp() -> None:
+    from sigps.device.linking import compile_source
+
+    assert ARGUMENTS.fields is not None
+    claims = [f"offsetof(Arguments, {name}) == {field[1]}" for name, field in ARGUMENTS.fields.items()]
+    flags = f"{HALT | RETIRE << 4 | SENT << 8 | OVERFLOW << 12}"
+    claims += [
+        f"sizeof(Arguments) == {ARGUMENTS.itemsize}",
+        f"(HALT | RETIRE << 4 | SENT << 8 | OVERFLOW << 12) == {flags}",
+        "sizeof(Slots) == SIGPS_SLOTS_BYTES",
+        "alignof(Slots) == SIGPS_SLOTS_ALIGN",
+    ]
+    program = compiled("two_folds")
+    text = '#define offsetof(t, f) __builtin_offsetof(t, f)\n#include "abi.cuh"\nusing namespace sigps;\n'
+    text += "\n".join(f'static_assert({claim}, "");' for claim in claims)
+    folder = Path(kernels.__file__).parent
+    assert compile_source(text, "claims.cu", "sm_90", program.defines, folder)
+
+
+@pytest.mark.parametrize("name", ["PageRank", "OutDegree", "market", "listed", "postman", "carried"])
+def test_rows_of_any_size_are_declared(name: str) -> None:
+    """A kernel may name every row, of programs that lack some, too."""
+    from sigps.device.linking import compile_source
+
+    text = """#include "abi.cuh"
+    using namespace sigps;
+    extern "C" __global__ void copy(Record *r, Slots *s, Message *m, Totals *t) {
+      r[1] = r[0]; s[1] = s[0]; m[1] = m[0]; t[1] = identity_totals();
+    #if SIGPS_NEUTRAL
+      s[2] = neutral_slots();
+    #endif
+    }"""
+    assert compile_source(text, "rows.cu", "sm_80", compiled(name).defines, Path(kernels.__file__).parent)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("y = (1, 2)", "keeps one type"),
+        ("y = y + 'a'", "compute with numbers"),
+        ("y = math.sqrt(1, 2)", "takes 1 argument here, not 2"),
+        ("y = None", "keeps one type"),
+        ("y = helper(1)", "missing a required argument"),
+    ],
+)
+def test_what_cannot_be_compiled_points_at_its_line(line: str, says: str) -> None:
+    before = "def helper(a, b):\n    return a + b"
+    program = program_of(f"y = self.x\nif self.id > 1:\n    {line}\nself.x = y", before=before)
+    with pytest.raises(CompileError, match=says) as caught:
+        compiled(program)
+    assert caught.value.source in (line, "self.x = y")
+    assert "__" not in str(caught.value).partition("\n")[0]
+
+
+def test_quotients_in_single_precision_take_no_double() -> None:
     program = program_of("self.x = 1.0 / (self.x / self.id) + math.sqrt(self.x * 0.1) - 3 * self.x")
     derived = analyse(program, "single")
     functions = Functions(derived, {})
@@ -175,7 +294,7 @@ def test_records_that_are_only_sent_as_ids_are_narrow(body: str, record: list[st
     text = functions.source(layout, [])
     compute = text[text.index("f_compute") : text.index("sigps_deliver")]
     assert "sqrtf(" in compute
-    assert compute.count("double") == 0
+    assert "double" not in compute
 
 
 @pytest.mark.parametrize(
