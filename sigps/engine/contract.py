@@ -274,7 +274,7 @@ class Share:
 
 
 class EngineSpec(ABC):
-    """What an engine is: a stateless object, made without importing Numba, CuPy or mpi4py.
+    """What an engine is: a stateless object, made without importing LLVM, CuPy or mpi4py.
 
     Attributes:
         device: The name by which `device=` and `engine: {device: ...}` ask for it.

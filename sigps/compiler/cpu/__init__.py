@@ -1,1 +1,1 @@
-"""From a vertex program to loops on CPU cores: Numba compiles its functions into the loops of `kernels/cpu`."""
+"""From a vertex program to loops on CPU cores: its functions are compiled into the loops of `kernels/cpu`."""
