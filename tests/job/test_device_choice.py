@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 from battery import BATTERY
+from cells import program_of
 from edge_programs import Marks
 from equality_programs import Jump, TwoLetters
 from thread_group import ThreadGroup, run_ranks
 
-from sigps import DeviceError, Graph, State, Vertex, generate, run
+from sigps import DeviceError, Graph, Vertex, generate, run
 from sigps.apps import BFS, BiTriDN, OutDegree, PageRank, Triangles
 from sigps.compiler.frontend.analysis import analyse
 from sigps.device import cuda
@@ -231,14 +232,9 @@ def test_several_ranks_with_gpus_of_their_own_use_them(monkeypatch: pytest.Monke
     assert run_ranks(2, choose) == ["cuda", "cuda"]
 
 
-class CubeRoot(Vertex):
-    """Calls what CUDA lacks."""
-
-    value: State[float] = 0.0
-
-    def compute(self, messages):
-        self.value = np.cbrt(8.0 * self.id)
-        self.vote_to_halt()
+_STATES = "\n".join(f"s{i}: State[int] = 0" for i in range(33))
+MANY_STATES = program_of("self.s0 = self.id\nself.vote_to_halt()", _STATES)
+"""More than a GPU takes."""
 
 
 @pytest.mark.usefixtures("any_size_pays")
@@ -248,10 +244,10 @@ def test_a_program_that_cuda_cannot_compile_runs_on_the_cpu(
     pytest.importorskip("cuda.core", reason="needs cuda-core: pip install 'sigps[cuda-link]'")
     Asked(monkeypatch)
     with caplog.at_level(logging.INFO, logger="sigps"):
-        assert run(CubeRoot(), BATTERY["grid"].build()).device == "cpu"
+        assert run(MANY_STATES, BATTERY["grid"].build()).device == "cpu"
     (said,) = [r.getMessage() for r in caplog.records]
     assert said.startswith("device: cpu (")
-    assert "cannot be compiled for a GPU, which lacks numpy.cbrt" in said
+    assert "states; a GPU takes 32" in said
 
 
 def test_a_run_on_the_cpu_loads_nothing_of_cuda() -> None:
@@ -281,4 +277,4 @@ def test_large_graphs_go_to_the_gpu_and_small_ones_stay(monkeypatch: pytest.Monk
     large = run(BFS(source=0), graph)
     assert (small.device, large.device) == ("cpu", "cuda")
     np.testing.assert_array_equal(small["level"], large["level"])
-    assert run(CubeRoot(), graph).device == "cpu"
+    assert run(MANY_STATES, graph).device == "cpu"
