@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.engine.exact_sum import LIMBS, from_limbs, to_limbs
+from sigps.model.fields import as_computed
 from sigps.model.vertex import Aggregator
 
 __all__ = ["Aggregates"]
@@ -82,6 +83,11 @@ class Aggregates:
     def restore(self, values: tuple[Any, ...]) -> None:
         """Read these in the next superstep."""
         self.values = tuple(d.type(v) for d, v in zip(self._dtypes, values, strict=True))
+
+    def read(self, name: str) -> Any:
+        """Return one value as compute() sees it."""
+        at = next(i for i, a in enumerate(self._aggregators) if a.name == name)
+        return as_computed(self.values[at], self._dtypes[at])
 
     def by_name(self) -> dict[str, Any]:
         """Return the values as Python numbers."""

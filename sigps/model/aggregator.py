@@ -144,6 +144,8 @@ _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
 
 def _readable(value: Any) -> Any:
     """Return the aggregated value as a number whose `+=` makes a contribution."""
+    if isinstance(value, np.uint64):
+        return _AddableUnsigned(value)
     return _AddableFloat(value) if isinstance(value, (float, np.floating)) else _AddableInt(value)
 
 
@@ -162,6 +164,11 @@ class _AddableInt(int):
     def __iadd__(self, other: Any) -> Any:  # type: ignore[misc]
         is_float = isinstance(other, (float, np.floating))
         return _contribution(_GivenFloat if is_float else _GivenInt, self, other)
+
+
+class _AddableUnsigned(np.uint64):
+    def __iadd__(self, other: Any) -> Any:  # type: ignore[misc]
+        return _contribution(_GivenInt, int(self), other)
 
 
 class _GivenFloat(_Contribution, float):

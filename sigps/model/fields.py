@@ -17,6 +17,7 @@ __all__ = [
     "Shared",
     "State",
     "VertexId",
+    "as_computed",
     "extreme",
     "inf",
     "is_number_type",
@@ -150,7 +151,7 @@ class Field:
                 raise OverflowError(
                     f"{value} does not fit {self.name}, {dtype} ({bounds.min} to {bounds.max})"
                 )
-        return self.convert(value)
+        return as_computed(self.convert(value), dtype)
 
     def exactly(self, value: Any) -> Any:
         """Return a value as this field holds it.
@@ -170,6 +171,13 @@ class Field:
         if dtype.kind in "iu" and not extreme("max", self.type) <= held <= extreme("min", self.type):
             raise OverflowError(f"{value!r} does not fit")
         return held
+
+
+def as_computed(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a number of an array as compute() sees it: Python's, but `np.uint64`, whose arithmetic wraps around."""
+    if dtype == np.uint64:
+        return np.uint64(value)
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def extreme(kind: str, type: Any) -> Any:

@@ -73,6 +73,8 @@ class Vertex:
         **kwargs: Any,
     ) -> None:
         super().__init_subclass__(**kwargs)
+        if "declaration" in vars(cls):  # another form of a class that is declared
+            return
         frame = inspect.currentframe()
         caller = frame.f_back if frame is not None else None
         scope = {**caller.f_globals, **caller.f_locals} if caller is not None else {}

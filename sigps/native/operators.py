@@ -262,7 +262,9 @@ class Operators:
         modulo = e.select(is_left, moved, e.math("copysign", kind, [zero, y]), kind)
         if op == "%":
             return modulo
-        exact = e.binary("/", kind, e.binary("-", kind, x, modulo), y)
+        exact = e.binary("/", kind, e.binary("-", kind, x, rest), y)
+        is_moved = e.binary("&", BOOL, differs, is_left)
+        exact = e.select(is_moved, e.binary("-", kind, exact, e.constant(kind, 1.0)), exact, kind)
         whole = e.math("floor", kind, [exact])
         above = e.compare(">", kind, e.binary("-", kind, exact, whole), e.constant(kind, 0.5))
         whole = e.select(above, e.binary("+", kind, whole, e.constant(kind, 1.0)), whole, kind)

@@ -27,6 +27,7 @@ k: State[np.int32] = {k}
 u: State[np.uint8] = {u}
 f: State[float] = {f}
 b: State[bool] = {b}
+w: State[np.uint64] = {w}
 def whole(self, a, c=3):
     if a > c:
         return a - c
@@ -37,7 +38,7 @@ def real(self, a):
 
 
 class Drawing:
-    """Draws the text of a compute() for one vertex, which reads and assigns five states and nine locals."""
+    """Draws the text of a compute() for one vertex, which reads and assigns six states and nine locals."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -51,6 +52,7 @@ class Drawing:
             u=pick.randrange(256),
             f=pick.choice([0.0, -0.0, 1.5, -2.25, 1e300, -1e-300, pick.uniform(-9, 9)]),
             b=pick.choice([True, False]),
+            w=pick.choice([0, 7, 2**64 - 1, 2**63, pick.randrange(2**64)]),
         )
         lines = [f"i{n} = {pick.randrange(-9, 9)}" for n in range(3)]
         lines += [f"f{n} = {pick.uniform(-9, 9)!r}" for n in range(3)]
@@ -58,6 +60,7 @@ class Drawing:
         for _ in range(pick.randrange(2, 7)):
             lines += self.statement(2)
         lines += [f"self.i = {self.whole(1)}", f"self.f = {self.real(2)}", f"self.b = {self.truth(2)}"]
+        lines.append(f"self.w = {self.unsigned(2)}")
         lines.append("self.vote_to_halt()")
         return program_of("\n".join(lines), fields)
 
@@ -68,6 +71,8 @@ class Drawing:
             return [f"i{pick.randrange(3)} {self.assigns()} {self.whole(2)}"]
         if kind < 5:
             return [f"f{pick.randrange(3)} {self.assigns()} {self.real(2)}"]
+        if kind == 5 and pick.random() < 0.4:
+            return [f"self.w {self.assigns()} {self.unsigned(2)}"]
         if kind == 5:
             return [f"b{pick.randrange(3)} = {self.truth(2)}"]
         if kind == 6:
@@ -113,6 +118,23 @@ class Drawing:
             ]
         )  # fmt: skip
 
+    def unsigned(self, depth: int) -> str:
+        pick = self._random
+        if depth == 0 or pick.random() < 0.2:
+            return pick.choice(
+                ["self.w", "np.uint64(self.u)", "np.uint64(0x9E3779B97F4A7C15)", "np.uint64(abs(i0))"]
+            )
+        a, b = self.unsigned(depth - 1), self.unsigned(depth - 1)
+        n = self.whole(depth - 1)
+        return pick.choice(
+            [
+                f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"({a} // {b})", f"({a} % {b})", f"({a} & {b})",
+                f"({a} | {b})", f"({a} ^ {b})", f"({a} << {pick.randrange(70)})", f"({a} >> ({n} & 63))", f"(~{a})",
+                f"({a} + {n})", f"({n} * {a})", f"({a}) ** {pick.randrange(4)}", f"min({a}, {b})", f"abs({a})",
+                f"({a} if {self.truth(depth - 1)} else {b})",
+            ]
+        )  # fmt: skip
+
     def real(self, depth: int) -> str:
         pick = self._random
         if depth == 0 or pick.random() < 0.2:
@@ -122,7 +144,9 @@ class Drawing:
             [
                 f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"({a} / {b})", f"({a} // {b})", f"({a} % {b})",
                 f"(-{a})", f"abs({a})", f"min({a}, {b})", f"max({a}, {b})", f"math.sqrt(abs({a}))",
-                f"({a} if {self.truth(depth - 1)} else {b})", "float(self.u)", f"({a} * self.k)", f"self.real({a})",
+                f"({a} if {self.truth(depth - 1)} else {b})", "float(self.u)", "float(self.w)",
+                f"math.exp({a})", f"math.log({a})", f"math.hypot({a}, {b})",
+                f"math.gamma({a})", f"({a}) ** {b}", f"np.sqrt({a})", f"({a} * self.k)", f"self.real({a})",
                 f"math.fmod({a}, 3.0)", f"math.copysign({a}, {b})", f"math.atan2({a}, {b})", f"({a}) ** 2",
             ]
         )  # fmt: skip
@@ -130,7 +154,20 @@ class Drawing:
     def truth(self, depth: int) -> str:
         pick = self._random
         if depth == 0 or pick.random() < 0.2:
-            return pick.choice(["self.b", "b0", "b1", "b2", "True", "False", "self.u > 100"])
+            return pick.choice(
+                [
+                    "self.b",
+                    "b0",
+                    "b1",
+                    "b2",
+                    "True",
+                    "False",
+                    "self.u > 100",
+                    "self.w > i1",
+                    "self.w == self.u",
+                    "i2 <= self.w",
+                ]
+            )
         a, b = self.whole(depth - 1), self.whole(depth - 1)
         x, y = self.real(depth - 1), self.real(depth - 1)
         p, q = self.truth(depth - 1), self.truth(depth - 1)

@@ -1,0 +1,375 @@
+"""What operators and functions of compute() mean, in Python: the rules of docs/program-model.md, "Arithmetic".
+
+Whole numbers have 64 bits and a sign, whatever type NumPy gave them; what has no result raises. Where one side is a
+`np.uint64`, the result is modulo 2**64. Floats are IEEE's. Anything else (texts, lists) means what Python says.
+
+Compiled engines have rules of their own (`native/operators.py`), and a test compares the two.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import functools
+import math
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from sigps.model.aggregator import Aggregator
+
+__all__ = ["OPERATORS", "UNARY", "NoResultError", "combine", "in_place", "standing_for"]
+
+_LEAST, _MOST, _MASK = -(2**63), 2**63 - 1, 2**64 - 1
+
+_OVERFLOW = "a whole number does not fit 64 bits, or the type that is declared"
+_ZERO = "a whole number is divided by zero"
+_CONVERSION = "int() of a float that is NaN, infinite or beyond 64 bits"
+
+
+class NoResultError(ArithmeticError):
+    """Arithmetic has no result."""
+
+
+def _fits(value: int) -> int:
+    if not _LEAST <= value <= _MOST:
+        raise NoResultError(_OVERFLOW)
+    return value
+
+
+def _number(value: Any) -> Any:
+    """Return a number as bool, int, float or np.uint64; None for anything else."""
+    if isinstance(value, (int, float)):  # subclasses too
+        return value
+    if isinstance(value, np.generic):
+        if isinstance(value, np.uint64):
+            return value
+        if value.dtype.kind in "biuf":
+            return value.item()
+    return None
+
+
+# --- whole numbers ----------------------------------------------------------
+
+
+def _divided(a: int, b: int) -> int:
+    if b == 0:
+        raise NoResultError(_ZERO)
+    return _fits(a // b)
+
+
+def _rest(a: int, b: int) -> int:
+    if b == 0:
+        raise NoResultError(_ZERO)
+    return a % b
+
+
+def _power(a: int, b: int) -> int:
+    if b < 0:
+        raise NoResultError("a whole number to a negative power: use floats")
+    if b > 64 and a not in (-1, 0, 1):
+        raise NoResultError(_OVERFLOW)
+    return _fits(a ** (b if b <= 64 else 64 + b % 2))
+
+
+def _shift_count(b: int) -> int:
+    if b < 0:
+        raise NoResultError("a shift by a negative number")
+    return min(b, 64)
+
+
+_WHOLE: dict[str, Callable[[int, int], int]] = {
+    "+": lambda a, b: _fits(a + b),
+    "-": lambda a, b: _fits(a - b),
+    "*": lambda a, b: _fits(a * b),
+    "//": _divided,
+    "%": _rest,
+    "**": _power,
+    "<<": lambda a, b: _fits(a << _shift_count(b)),
+    ">>": lambda a, b: a >> _shift_count(b),
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+}
+
+_UNSIGNED: dict[str, Callable[[int, int], int]] = {
+    **_WHOLE,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": lambda a, b: _divided(a >> 1, b) if b == 0 else a // b,
+    "**": lambda a, b: pow(a, b, 2**64),
+    "<<": lambda a, b: a << _shift_count(b),
+}
+"""Of numbers below 2**64; the result is taken modulo 2**64."""
+
+
+def _unsigned(name: str, a: Any, b: Any) -> np.uint64:
+    if name in ("<<", ">>", "**") and not isinstance(b, np.uint64) and b < 0:
+        _WHOLE[name](1, int(b))  # raises
+    return np.uint64(_UNSIGNED[name](int(a) & _MASK, int(b) & _MASK) & _MASK)
+
+
+# --- floats -----------------------------------------------------------------
+
+
+@functools.cache
+def _libm() -> ctypes.CDLL:
+    return ctypes.CDLL(ctypes.util.find_library("m"))
+
+
+@functools.cache
+def _of_libm(name: str) -> Callable[..., float]:
+    """Return a function of C's math library, which has an answer for every argument."""
+    function = getattr(_libm(), name)
+    function.restype = ctypes.c_double
+    return lambda *values: float(function(*map(ctypes.c_double, values)))
+
+
+def _quotient(a: float, b: float) -> float:
+    if b != 0:
+        return a / b
+    if a != a or a == 0:
+        return math.nan
+    return math.copysign(math.inf, a) * math.copysign(1.0, b)
+
+
+def _float_power(a: float, b: float) -> float:
+    try:
+        found = a**b
+    except (OverflowError, ZeroDivisionError):
+        return _of_libm("pow")(a, b)
+    return found if isinstance(found, float) else math.nan  # a root of a negative number is complex
+
+
+_REAL: dict[str, Callable[[float, float], float]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": _quotient,
+    "//": lambda a, b: a // b if b != 0 else _quotient(a, b),
+    "%": lambda a, b: a % b if b != 0 else math.nan,
+    "**": _float_power,
+}
+
+
+# --- operators --------------------------------------------------------------
+
+
+def _binary(name: str, plain: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    whole, real = _WHOLE.get(name), _REAL.get(name)
+
+    def compute(a: Any, b: Any) -> Any:
+        if type(a) is float and type(b) is float and real is not None:
+            return real(a, b)
+        if type(a) is int and type(b) is int and whole is not None:
+            return whole(a, b)
+        x, y = _number(a), _number(b)
+        if x is None or y is None:
+            return plain(a, b)
+        if isinstance(x, float) or isinstance(y, float) or whole is None:
+            return plain(a, b) if real is None else real(float(x), float(y))
+        if isinstance(x, np.uint64) or isinstance(y, np.uint64):
+            return _unsigned(name, x, y)
+        if isinstance(x, bool) and isinstance(y, bool) and name in "&|^":
+            return plain(x, y)
+        return whole(int(x), int(y))
+
+    return compute
+
+
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    name: _binary(name, plain)
+    for name, plain in {
+        "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+        "%": operator.mod, "**": operator.pow, "<<": operator.lshift, ">>": operator.rshift, "&": operator.and_,
+        "|": operator.or_, "^": operator.xor,
+    }.items()
+}  # fmt: skip
+
+
+def in_place(name: str, plain: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    """Return what `a <operator>= b` leaves in a; what says itself what that is (aggregators, lists) is asked."""
+    if hasattr(type(a), plain.__name__.replace("i", "__i", 1) + "__"):
+        return plain(a, b)
+    return OPERATORS[name](a, b)
+
+
+def _minus(a: Any) -> Any:
+    x = _number(a)
+    if x is None:
+        return -a
+    return -x if isinstance(x, float) else _fits(-int(x))
+
+
+def _plus(a: Any) -> Any:
+    x = _number(a)
+    return +a if x is None else (int(x) if isinstance(x, bool) else x)
+
+
+def _inverted(a: Any) -> Any:
+    x = _number(a)
+    if x is None or isinstance(x, float):
+        return ~a
+    return np.uint64(~int(x) & _MASK) if isinstance(x, np.uint64) else ~int(x)
+
+
+UNARY: dict[str, Callable[[Any], Any]] = {"-": _minus, "+": _plus, "~": _inverted}
+
+
+# --- functions --------------------------------------------------------------
+
+
+def _int(*values: Any) -> Any:
+    if len(values) != 1:
+        return int(*values)
+    x = _number(values[0])
+    if x is None:
+        return int(values[0])
+    if isinstance(x, float):
+        if not -(2.0**63) <= x < 2.0**63:
+            raise NoResultError(_CONVERSION)
+        return int(x)
+    return _fits(int(x))
+
+
+def _float(*values: Any) -> Any:
+    return float(*values)
+
+
+def _abs(value: Any) -> Any:
+    x = _number(value)
+    if x is None or isinstance(x, float):
+        return abs(value if x is None else x)
+    return x if isinstance(x, np.uint64) else _fits(abs(int(x)))
+
+
+def _round(value: Any, *digits: Any) -> Any:
+    x = _number(value)
+    if x is None or digits:
+        return round(value, *digits)
+    return _int(_of_libm("rint")(x)) if isinstance(x, float) else _fits(int(x))
+
+
+def _sum(values: Iterable[Any], start: Any = 0) -> Any:
+    total = start
+    for value in values:
+        total = OPERATORS["+"](total, value)
+    return total
+
+
+def _pow(a: Any, b: Any, *modulo: Any) -> Any:
+    return pow(a, b, *modulo) if modulo else OPERATORS["**"](a, b)
+
+
+def _divmod(a: Any, b: Any) -> Any:
+    return OPERATORS["//"](a, b), OPERATORS["%"](a, b)
+
+
+def _to_whole(function: Callable[[float], int], name: str) -> Callable[[Any], int]:
+    """Return math.floor or the like, which returns an int."""
+
+    def rounded(value: Any) -> int:
+        x = _number(value)
+        if x is None:
+            return function(value)
+        return int(_int(_of_libm(name)(x) if isinstance(x, float) else x))
+
+    return rounded
+
+
+def _real(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return a function of floats that answers as IEEE has it where Python's raises."""
+
+    def compute(*values: Any) -> Any:
+        numbers = [_number(value) for value in values]
+        if any(number is None for number in numbers):
+            return function(*values)
+        reals = [float(number) for number in numbers]
+        try:
+            return float(function(*reals))
+        except (ValueError, OverflowError):
+            return _of_libm(name)(*reals)
+
+    return compute
+
+
+def _always(name: str, count: int) -> Callable[..., Any]:
+    """Return a function of C's math library, where Python has its own way to compute it."""
+
+    def compute(*values: Any) -> Any:
+        if len(values) != count:
+            raise TypeError(f"{name}() takes {count} argument{'s' * (count > 1)} here")
+        return _of_libm(name)(*map(float, values))
+
+    return compute
+
+
+def _narrowed(kind: Any) -> Callable[..., Any]:
+    """Return a NumPy type of whole numbers as a function: what does not fit raises."""
+
+    def convert(*values: Any) -> Any:
+        x = _number(values[0]) if len(values) == 1 else None
+        if x is None:
+            return kind(*values)
+        whole = _int(x) if isinstance(x, float) else int(x)
+        if not np.iinfo(kind).min <= whole <= np.iinfo(kind).max:
+            raise NoResultError(_OVERFLOW)
+        return kind(whole)
+
+    return convert
+
+
+_OF_FLOATS = [
+    "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
+    "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "cbrt", "exp2", "atan2", "fmod", "fabs", "copysign",
+]  # fmt: skip
+
+
+def _functions() -> dict[Any, Callable[..., Any]]:
+    found: dict[Any, Callable[..., Any]] = {
+        int: _int, float: _float, abs: _abs, round: _round, sum: _sum, pow: _pow, divmod: _divmod,
+        math.floor: _to_whole(math.floor, "floor"), math.ceil: _to_whole(math.ceil, "ceil"),
+        math.trunc: _to_whole(math.trunc, "trunc"),
+        math.lgamma: _always("lgamma", 1), math.gamma: _always("tgamma", 1),
+        math.hypot: _always("hypot", 2), np.hypot: _always("hypot", 2),
+        math.pow: _always("pow", 2), np.float_power: _always("pow", 2),
+        np.abs: _abs, np.absolute: _abs,
+    }  # fmt: skip
+    for name in _OF_FLOATS:
+        of_numpy = "arc" + name[1:] if name[0] == "a" else name
+        real = _real(getattr(math, name), name) if hasattr(math, name) else _always(name, 1)
+        for module, other in ((math, name), (np, of_numpy)):
+            if hasattr(module, other):
+                found[getattr(module, other)] = real
+    for other, name in (("floor", "floor"), ("ceil", "ceil"), ("trunc", "trunc"), ("rint", "rint")):
+        found[getattr(np, other)] = _always(name, 1)
+    for kind in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64):
+        found[kind] = _narrowed(kind)
+    for function, name in {
+        np.add: "+", np.subtract: "-", np.multiply: "*", np.divide: "/", np.floor_divide: "//", np.mod: "%",
+        np.power: "**", np.bitwise_and: "&", np.bitwise_or: "|", np.bitwise_xor: "^", operator.add: "+",
+        operator.sub: "-", operator.mul: "*", operator.truediv: "/",
+    }.items():  # fmt: skip
+        found[function] = OPERATORS[name]
+    return found
+
+
+_FUNCTIONS = _functions()
+
+
+def combine(aggregator: Aggregator[Any], a: Any, b: Any) -> Any:
+    """Combine two values of an aggregator, as its type holds the result."""
+    if aggregator.kind == "sum":
+        return aggregator.field.assigned(OPERATORS["+"](a, b))
+    return aggregator.combine(a, b)
+
+
+def standing_for(function: Any) -> Any:
+    """Return what a built-in function, or one of math and NumPy, means in compute(); None for any other."""
+    try:
+        return _FUNCTIONS.get(function)
+    except TypeError:  # not hashable
+        return None

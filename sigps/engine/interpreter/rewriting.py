@@ -1,0 +1,206 @@
+"""A program whose methods compute by the rules of `arithmetic.py`: their source, rewritten with its lines kept.
+
+`a + b` becomes a call of the rule, and every call asks whether its function stands for another one: a rule, or a
+function of the user's, rewritten too. A function whose source cannot be read, or that is a library's, stays as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import functools
+import logging
+import operator
+import sysconfig
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from sigps.engine.interpreter import arithmetic
+from sigps.errors import CompileError
+from sigps.model.vertex import Vertex
+from sigps.native.source import parse_function
+
+__all__ = ["rewritten", "rewritten_program"]
+
+log = logging.getLogger(__name__)
+
+_RULES = "sigps_rules_"
+"""The name by which rewritten functions know `_Rules`."""
+
+_NAMES: dict[type[ast.operator], tuple[str, str]] = {
+    ast.Add: ("+", "iadd"), ast.Sub: ("-", "isub"), ast.Mult: ("*", "imul"), ast.Div: ("/", "itruediv"),
+    ast.FloorDiv: ("//", "ifloordiv"), ast.Mod: ("%", "imod"), ast.Pow: ("**", "ipow"), ast.LShift: ("<<", "ilshift"),
+    ast.RShift: (">>", "irshift"), ast.BitAnd: ("&", "iand"), ast.BitOr: ("|", "ior"), ast.BitXor: ("^", "ixor"),
+}  # fmt: skip
+_UNARY: dict[type[ast.unaryop], str] = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}
+
+
+def rewritten_program(program: Vertex) -> Vertex:
+    """Return a copy of a program whose methods are rewritten."""
+    copied = copy.copy(program)
+    object.__setattr__(copied, "__class__", _rewritten_class(type(program)))
+    return copied
+
+
+_classes: weakref.WeakKeyDictionary[type, type] = weakref.WeakKeyDictionary()
+
+
+def _rewritten_class(cls: type) -> type:
+    if cls not in _classes:
+        members: dict[str, Any] = {}
+        for base in reversed(cls.__mro__[: cls.__mro__.index(Vertex)]):
+            for name, member in vars(base).items():
+                made = _rewritten_member(name, member)
+                if made is not None:
+                    members[name] = made
+        names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
+        declaration = cls.declaration  # type: ignore[attr-defined]
+        _classes[cls] = type(cls)(cls.__name__, (cls,), {**members, **names, "declaration": declaration})
+    return _classes[cls]
+
+
+def _rewritten_member(name: str, member: Any) -> Any:
+    if isinstance(member, types.FunctionType) and not name.startswith("__"):
+        return rewritten(member)
+    if isinstance(member, staticmethod):
+        return staticmethod(rewritten(member.__func__))
+    if isinstance(member, property) and member.fget is not None:
+        return property(rewritten(member.fget))
+    return None
+
+
+_functions: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+
+def rewritten(function: Any) -> Any:
+    """Return a function that computes by the rules; one that cannot be rewritten as it is."""
+    if not isinstance(function, types.FunctionType) or _is_of_a_library(function):
+        return function
+    if function not in _functions:
+        _functions[function] = function  # while it is rewritten, for one that calls itself
+        try:
+            _functions[function] = _rewrite(function)
+        except (CompileError, SyntaxError, StopIteration) as problem:
+            log.debug("%s() computes as Python does: %s", function.__name__, problem)
+    return _functions[function]
+
+
+def _rewrite(function: types.FunctionType) -> types.FunctionType:
+    tree = parse_function(function, function.__module__)
+    tree.decorator_list = []
+    tree = ast.fix_missing_locations(_Rewriting().visit(tree))
+    free = function.__code__.co_freevars
+    # Inside a class of the same name, so that private names mean what they meant.
+    owner = function.__qualname__.rpartition(".")[0].rpartition(".")[2]
+    is_method = bool(owner) and owner != "<locals>"
+    taken = ", ".join(name for name in (_RULES, *free) if name != "__class__")
+    factory: Any = ast.parse(
+        f"def sigps_factory_({taken}):\n    class {owner if is_method else '_'}: pass"
+    ).body[0]
+    factory.body[0].body = [tree]
+    if not is_method:
+        factory.body = [tree]
+    module = ast.fix_missing_locations(ast.Module([factory], []))
+    code = _code_named(compile(module, function.__code__.co_filename, "exec", dont_inherit=True), tree.name)
+    cells = dict(zip(free, function.__closure__ or (), strict=True)) | {_RULES: types.CellType(_Rules)}
+    made = types.FunctionType(
+        code,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        tuple(cells[name] for name in code.co_freevars),
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__module__, made.__qualname__ = function.__module__, function.__qualname__
+    return made
+
+
+def _code_named(code: types.CodeType, name: str) -> types.CodeType:
+    """Return the first function of a name inside some code."""
+    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    found = next((c for c in inner if c.co_name == name), None)
+    return found or next(_code_named(c, name) for c in inner)
+
+
+@functools.cache
+def _library_folders() -> tuple[str, ...]:
+    return tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+
+
+def _is_of_a_library(function: types.FunctionType) -> bool:
+    if function.__module__.startswith("sigps.apps"):
+        return False
+    return function.__code__.co_filename.startswith(("<frozen", *_library_folders()))
+
+
+class _Rules:
+    """What rewritten code calls."""
+
+    binary = arithmetic.OPERATORS
+    unary = arithmetic.UNARY
+
+    @staticmethod
+    def in_place(name: str, method: str, a: Any, b: Any) -> Any:
+        plain: Callable[[Any, Any], Any] = getattr(operator, method)
+        return arithmetic.in_place(name, plain, a, b)
+
+    @staticmethod
+    def callee(function: Any) -> Any:
+        found = arithmetic.standing_for(function)
+        if found is not None:
+            return found
+        return rewritten(getattr(function, "py_func", function))
+
+
+class _Rewriting(ast.NodeTransformer):
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        if type(node.op) not in _NAMES:
+            return node
+        return _call(node, f"binary[{_NAMES[type(node.op)][0]!r}]", node.left, node.right)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        is_number = isinstance(node.operand, ast.Constant)
+        if type(node.op) not in _UNARY or is_number:
+            return node
+        return _call(node, f"unary[{_UNARY[type(node.op)]!r}]", node.operand)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        self.generic_visit(node)
+        if type(node.op) not in _NAMES or not _is_simple(node.target):
+            return node
+        before = copy.deepcopy(node.target)
+        before.ctx = ast.Load()
+        name, method = _NAMES[type(node.op)]
+        value = _call(node, "in_place", ast.Constant(name), ast.Constant(method), before, node.value)
+        return ast.copy_location(ast.Assign([node.target], value), node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        is_own = isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "") == "self"
+        if not is_own:
+            node.func = _call(node.func, "callee", node.func)
+        return node
+
+
+def _is_simple(target: ast.expr) -> bool:
+    """Tell whether an expression may be evaluated twice."""
+    if isinstance(target, ast.Attribute):
+        return isinstance(target.value, ast.Name)
+    if isinstance(target, ast.Subscript):
+        return isinstance(target.value, ast.Name) and isinstance(target.slice, (ast.Name, ast.Constant))
+    return isinstance(target, ast.Name)
+
+
+def _call(node: ast.AST, rule: str, *arguments: ast.expr) -> ast.expr:
+    function = ast.parse(f"{_RULES}.{rule}", mode="eval").body
+    call = ast.Call(function, list(arguments), [])
+    for made in (call, *ast.walk(function), *arguments):
+        if not hasattr(made, "lineno"):
+            ast.copy_location(made, node)
+    for made in ast.walk(function):
+        ast.copy_location(made, node)
+    return ast.copy_location(call, node)
