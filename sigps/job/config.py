@@ -113,6 +113,7 @@ class EngineSection(_Section):
     asynchronous: bool = True
     threads: Count | None = None
     trace: list[VertexId] | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
 
 
 class PartitionSection(_Section):

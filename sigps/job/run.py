@@ -52,6 +52,7 @@ def run(
     checkpoint: Checkpoint | None = None,
     resume: bool = False,
     faults: Faults | None = None,
+    seed: int = 0,
 ) -> Result:
     """Run a vertex program on a graph until it ends. Collective under `mpirun`.
 
@@ -91,6 +92,7 @@ def run(
             partitioner and device; where there is none the run begins at superstep 0.
         faults: When a rank counts as lost, so that the run ends instead of waiting for it; None for the defaults
             of `sigps.Faults`.
+        seed: Of the random numbers that vertices draw (`self.random()`): another seed, other numbers.
 
     Raises:
         CompileError: If compute() cannot be compiled.
@@ -125,6 +127,7 @@ def run(
     check_device(device)
     if trace is not None and device not in (able := tracing_devices()):
         raise ConfigError(f"trace= works on device={able[0]!r}; this run has {device!r}")
+    program = _seeded(program, seed)
     prepared = check_program(program, device, precision)
     check_schedule(schedule, direction, device, prepared)
     if graph.num_vertices == 0:
@@ -158,6 +161,17 @@ def run(
         saving=Saving(checkpoint, program, precision, spec.device, resume) if checkpoint else None,
     )
     return collect(part, program, graph, spec.device, gather=gather)
+
+
+def _seeded(program: Vertex, seed: int) -> Vertex:
+    """Return a program whose random numbers follow a seed."""
+    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed < 2**63:
+        raise ConfigError(f"seed={seed!r} must be a whole number from 0 to 2**63 - 1")
+    if not isinstance(program, Vertex):  # which check_program says
+        return program
+    seeded = copy.copy(program)
+    object.__setattr__(seeded, "random_seed", int(seed))
+    return seeded
 
 
 def check_program(program: Vertex, device: str, precision: Precision = "double") -> Any:

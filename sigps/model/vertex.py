@@ -22,10 +22,11 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from sigps.errors import ConfigError
+from sigps.model import draws
 from sigps.model.aggregator import Aggregator
 from sigps.model.declaration import Declaration, checked, declare
 from sigps.model.fields import EdgeState, Field, Param, Shared, State, VertexId, extreme, inf
@@ -63,6 +64,8 @@ class Vertex:
 
     declaration: ClassVar[Declaration] = Declaration((), (), (), None, (), None)
     view: View
+    random_seed: int = 0
+    """The run's seed: `sigps.run(..., seed=...)`."""
 
     def __init_subclass__(
         cls,
@@ -185,6 +188,25 @@ class Vertex:
     def send_to(self, vertex_id: int, message: Any) -> None:
         """Send a message to any vertex by its id. One that is not in the graph ends the run with an error."""
         self.view.send_to(vertex_id, message)
+
+    def random(self) -> float:
+        """Draw a number in [0, 1), uniformly.
+
+        It depends on the run's seed, the vertex's id, the superstep, and how many draws this call of compute() made
+        before: it is the same on every device and for every number of ranks.
+        """
+        return draws.random(*self._draw())
+
+    def random_int(self, below: int) -> int:
+        """Draw a whole number from 0 to below - 1, uniformly."""
+        return draws.random_int(*self._draw(), below)
+
+    def choose(self, weights: Sequence[float]) -> int:
+        """Draw a position in `weights`, a tuple of numbers that are not negative, in proportion to the weight there."""
+        return draws.choose(*self._draw(), weights)
+
+    def _draw(self) -> tuple[int, int, int, int]:
+        return self.random_seed, self.id, self.superstep, self.view.next_draw()
 
     def vote_to_halt(self) -> None:
         """Sleep until a message arrives."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from sigps.native import primitives
 from sigps.native.emitter import Emitter, Finder
-from sigps.native.operators import FUNCTIONS, NO_LITERAL, Operators, UnfitError, Value, join_values
+from sigps.native.operators import FUNCTIONS, NO_LITERAL, Fault, Operators, UnfitError, Value, join_values
 from sigps.native.primitives import External, ProgramFunction
 from sigps.native.source import global_names, parse_function, reject
 from sigps.native.types import BOOL, FLOAT, INT, NONE, UINT, Array, Number, Tuple, Type, flat, join
@@ -702,7 +702,11 @@ class _Body:
         )
         handles = [h for value in values for h in value.handles()]
         *results, fault = self._emitter.call(instance, handles)
-        if instance.can_fault:
+        if instance.can_fault and getattr(function, "__module__", "") in _ENGINES_OWN:
+            # What it was called with has no result: the place is the caller's.
+            happens = self._emitter.compare("!=", INT, fault, self._emitter.constant(INT, 0))
+            self._note_fault(Fault.OVERFLOW, happens)
+        elif instance.can_fault:
             self._instance.can_fault = True
             if self._emitter.emits:
                 self._keep_fault(fault)
@@ -811,6 +815,10 @@ _PRIMITIVES: dict[Any, Callable[[_Body, Sequence[Value]], Value]] = {
     primitives.keep_fault: _Body._keep_fault_at,
     primitives.has_fault: _Body._has_fault,
 }
+
+
+_ENGINES_OWN = ("sigps.model.draws",)
+"""Modules whose functions a program calls without naming them."""
 
 
 def _tuple(items: Sequence[Value]) -> Value:

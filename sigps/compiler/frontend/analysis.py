@@ -14,6 +14,7 @@ import numpy as np
 
 from sigps.compiler.fingerprint import class_fingerprint, fingerprint
 from sigps.compiler.frontend.combine import emit, fold, lift, merge
+from sigps.compiler.frontend.draws import DRAW_FUNCTIONS, number_draws
 from sigps.compiler.frontend.edge_function import Sends
 from sigps.compiler.frontend.edge_loops import EdgeLoops, rewrite_edge_loops
 from sigps.compiler.frontend.lower import lowered, unpack
@@ -72,7 +73,7 @@ def _fixed_params(program: Vertex) -> str:
 
 def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexProgram:
     tree = subject.compute()
-    sends = separate_sends(prepare(tree, subject), subject)
+    sends = separate_sends(number_draws(prepare(tree, subject), subject), subject)
     messages = consume_messages(sends.body, subject)
     edges = rewrite_edge_loops(messages.body, subject)
     body, called = lowered(edges.body, subject)
@@ -93,6 +94,8 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
     namespace = _namespace(subject)
     if edges.pairs:
         namespace |= {"__mark_row": mark_row, "__next_common": next_common}
+    if "random_seed" in subject.params:
+        namespace |= DRAW_FUNCTIONS
     early_exit = _early_exit(subject, sends, messages)
     derived = VertexProgram(
         name=subject.name,

@@ -52,8 +52,6 @@ _REFUSED: dict[type[ast.AST], str] = {
     ast.DictComp: "a dict comprehension cannot be compiled: use a loop",
     ast.SetComp: "a set comprehension cannot be compiled: use a loop",
     ast.JoinedStr: "an f-string cannot be compiled: print and format with device='python'",
-    ast.NamedExpr: "':=' cannot be compiled: assign on a line of its own",
-    ast.Match: "'match' cannot be compiled: use if and elif",
     ast.Starred: "'*' cannot be compiled: name the arguments",
 }
 _CALLS_REFUSED = {
@@ -65,8 +63,8 @@ _CALLS_REFUSED = {
     "set": "set() cannot be compiled: use State fields, tuples or local variables",
     "dict": "dict() cannot be compiled: use State fields, tuples or local variables",
     "next": "next() cannot be compiled: the order of messages is unspecified; use min() or max()",
-    "enumerate": "enumerate() cannot be compiled: count in a local variable",
-    "zip": "zip() cannot be compiled: loop over range(...)",
+    "enumerate": "enumerate() is written in a loop: 'for i, x in enumerate(values)'",
+    "zip": "zip() is written in a loop: 'for a, b in zip(ones, others)'",
     "isinstance": "isinstance() cannot be compiled: a message has the one type that the class declares",
     "getattr": "getattr() cannot be compiled: write self.name",
     "hasattr": "hasattr() cannot be compiled: write self.name",
@@ -98,15 +96,11 @@ def _check_loop(node: ast.For) -> None:
     is_tuple = isinstance(getattr(source, "value", None), tuple) or isinstance(source, (ast.Name, ast.Tuple))
     is_edges = is_out_edges(source)
     is_pairs = is_common_neighbors(source)
-    if not (is_range or is_tuple or is_edges or is_pairs):
+    if not (is_range or is_tuple or is_edges or is_pairs or is_self(source)):  # of fields see prepare.py
         reject(
             node,
             "a loop runs over messages, self.out_edges, self.common_neighbors(edge), range(...) or a tuple; "
             "this one does not",
-        )
-    if node.orelse:
-        reject(
-            node, "'else' of a loop cannot be compiled: note in a local variable whether the loop was left"
         )
     target = node.target
     is_parts = isinstance(target, ast.Tuple) and all(isinstance(t, ast.Name) for t in target.elts)

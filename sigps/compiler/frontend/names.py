@@ -17,6 +17,7 @@ import numpy as np
 
 from sigps.compiler.fingerprint import COMPILED_ELSEWHERE
 from sigps.compiler.frontend.constants import constant_of
+from sigps.compiler.frontend.desugar import BIT_FUNCTIONS, OWN
 from sigps.compiler.frontend.syntax import assigned_names
 from sigps.compiler.program import FUNCTIONS
 from sigps.native.source import global_names, reject
@@ -49,7 +50,7 @@ class Names:
         local = (params | assigned_names(tree.body)) - set(reserved)
         for node in ast.walk(tree):
             name = getattr(node, "id", getattr(node, "arg", None))
-            if isinstance(name, str) and name in local and name.startswith("__"):
+            if isinstance(name, str) and name in local and name.startswith("__") and not name.startswith(OWN):
                 reject(
                     node,
                     f"the name {name!r} begins with two underscores, as the compiler's own do: rename it",
@@ -79,6 +80,9 @@ class _Resolver(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if node.id in self._reserved:
+            return node
+        if node.id in BIT_FUNCTIONS:
+            self._names.meanings[node.id] = BIT_FUNCTIONS[node.id]
             return node
         if node.id in self._local:
             node.id = self._local_name(node.id)
@@ -133,8 +137,18 @@ def _check_usable(node: ast.expr, name: str, value: Any) -> None:
     if is_number or is_tuple or is_type or isinstance(value, functions) or hasattr(value, "py_func"):
         return
     is_numpy = callable(value) and str(getattr(value, "__module__", "")).partition(".")[0] == "numpy"
-    if is_numpy or value in (int, float, bool) or getattr(builtins, name, None) is value:
+    if (
+        is_numpy
+        or any(value is kind for kind in (int, float, bool))
+        or getattr(builtins, name, None) is value
+    ):
         return
+    if isinstance(value, (np.ndarray, list, dict)):
+        reject(
+            node,
+            f"the global {name!r} is a {type(value).__name__}, which compute() cannot read: values of vertices go into "
+            "State fields, those of edges into edge columns, and a few numbers into a tuple",
+        )
     reject(
         node,
         f"the global {name!r} is a {type(value).__name__}; compiled code can use numbers, tuples of numbers, "
@@ -148,6 +162,6 @@ def _check_not_random(node: ast.expr, name: str, value: Any) -> None:
     if home in _RANDOM or owner in (*_RANDOM, "numpy.random.mtrand"):
         reject(
             node,
-            f"{name}: random numbers would differ from run to run: compute them from self.id, self.superstep "
-            "and a seed, as in (self.id * 2654435761 + self.superstep * seed) % 1000003",
+            f"{name}: these numbers would differ from run to run and from device to device: draw with "
+            "x = self.random(), k = self.random_int(n) or k = self.choose(weights)",
         )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sigps.compiler.frontend.grammar import ACTIONS, check_actions
-from sigps.compiler.frontend.subject import Subject
+from sigps.compiler.frontend.subject import DRAWS, Subject
 from sigps.compiler.frontend.syntax import assigned_names, is_self, rename
 from sigps.native.source import reject
 
@@ -42,6 +42,8 @@ def check_fields(tree: ast.AST, subject: Subject) -> None:
             _check_call(node, calls.get(id(node)), subject)
         elif node.attr == "common_neighbors":
             _check_pairs(node, calls.get(id(node)))
+        elif node.attr in DRAWS:
+            _check_draw(node, calls.get(id(node)))
         elif node.attr not in ACTIONS and node.attr != "out_edges":
             _check_field(node, subject)
 
@@ -55,6 +57,11 @@ def _check_call(node: ast.Attribute, call: ast.Call | None, subject: Subject) ->
     if call.keywords or not least <= len(call.args) <= most:
         count = f"{least}" if least == most else f"{least} to {most}"
         reject(node, f"self.{node.attr}() takes {count} argument{'s' * (most != 1)}, without names")
+
+
+def _check_draw(node: ast.Attribute, call: ast.Call | None) -> None:
+    if call is None:
+        reject(node, f"self.{node.attr} is called: {DRAWS[node.attr][1]}")
 
 
 def _check_pairs(node: ast.Attribute, call: ast.Call | None) -> None:

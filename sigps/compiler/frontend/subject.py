@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from sigps.compiler.frontend.constants import Constants, constant_of, fold_constants
+from sigps.compiler.frontend.desugar import desugar
 from sigps.compiler.frontend.grammar import refuse
 from sigps.compiler.frontend.names import Names
 from sigps.compiler.frontend.syntax import is_self, rename
@@ -20,13 +21,46 @@ from sigps.compiler.frontend.unset import check_locals_are_set
 from sigps.model.vertex import Field, Vertex
 from sigps.native.source import parse_function, reject
 
-__all__ = ["ENV", "VERTEX", "Precision", "Subject"]
+__all__ = ["DRAWS", "ENV", "VERTEX", "Precision", "Subject"]
 
 Precision = Literal["single", "double"]
 
 ENV = ("superstep", "num_vertices", "num_edges")
 VERTEX = ("id", "out_degree", "in_degree")
-EFFECTS = ("send", "send_to", "send_to_neighbors", "vote_to_halt", "retire", "out_edges", "common_neighbors")
+DRAWS = {
+    "random": (0, "x = self.random()"),
+    "random_int": (1, "k = self.random_int(n)"),
+    "choose": (1, "k = self.choose((w0, w1, w2))"),
+}
+"""The methods that draw random numbers: how many arguments each takes, and an example."""
+EFFECTS = (
+    "send", "send_to", "send_to_neighbors", "vote_to_halt", "retire", "out_edges", "common_neighbors", *DRAWS
+)  # fmt: skip
+
+
+_ELSEWHERE = {
+    **dict.fromkeys(
+        ("neighbors", "neighbours", "edges", "get_edges"),
+        "a vertex walks its out-edges: 'for edge in self.out_edges', where edge.target is the neighbour's id",
+    ),
+    **dict.fromkeys(
+        ("in_edges", "in_neighbors", "in_neighbours", "predecessors"),
+        "a vertex sees its out-edges; write class ...(Vertex, both_ways=True) to walk edges backward too",
+    ),
+    **dict.fromkeys(
+        ("degree", "num_edges_of", "out_degrees"), "self.out_degree and self.in_degree count edges"
+    ),
+    **dict.fromkeys(
+        ("value", "get_value", "set_value", "vertex_value"),
+        "declare a field, 'rank: State[float] = 0.0', and use self.rank",
+    ),
+    **dict.fromkeys(("halt", "vote_halt", "voteToHalt", "deactivate"), "write self.vote_to_halt()"),
+    **dict.fromkeys(
+        ("send_message", "sendMessage", "send_message_to"), "self.send(edge, m), self.send_to(id, m)"
+    ),
+    **dict.fromkeys(("step", "round", "iteration"), "self.superstep counts from 0"),
+}
+"""What other frameworks have, and what it is here."""
 
 
 class Subject:
@@ -116,7 +150,7 @@ class Subject:
         given = dict(zip((arg.arg for arg in tree.args.args), kept, strict=False))
         if given != {k: k for k in kept}:
             tree = rename(tree, {**{k: f"{k}_" for k in kept}, **given})
-        tree = fold_constants(tree, self._fixed)
+        tree = fold_constants(desugar(tree), self._fixed)
         refuse(tree)
         check_locals_are_set(tree)
         tree = self.names.resolve(tree, function, kept)
@@ -222,10 +256,25 @@ class Subject:
                 f"self.{name} is no number, string, None or tuple of these, so it cannot be compiled: "
                 "use a State or Param field",
             )
-        fields = [*ENV, *VERTEX, *self.states, *self.params, *self._fixed.values, *self.aggregators]
-        near = difflib.get_close_matches(name, [*fields, "out_edges"], 1)
-        hint = f"; did you mean self.{near[0]}?" if near else ""
-        reject(node, f"{self.name} has no field {name!r}{hint}. Declare it: '{name}: State[float] = 0.0'")
+        if name in _ELSEWHERE:
+            reject(node, f"self.{name} is not there: {_ELSEWHERE[name]}")
+        methods = [n for n in dir(self.cls) if not n.startswith("_") and callable(getattr(self.cls, n, None))]
+        fields = [
+            *ENV,
+            *VERTEX,
+            *self.states,
+            *self.params,
+            *self._fixed.values,
+            *self.aggregators,
+            "out_edges",
+        ]
+        near = difflib.get_close_matches(name, [*fields, *methods], 1)
+        if near:
+            reject(
+                node,
+                f"{self.name} has no {name!r}; did you mean self.{near[0]}{'()' * (near[0] in methods)}?",
+            )
+        reject(node, f"{self.name} has no {name!r}. A field of it is declared: '{name}: State[float] = 0.0'")
 
 
 def _takes_plain(tree: ast.FunctionDef) -> bool:

@@ -84,6 +84,7 @@ class InterpretedEngine:
         declared = program.declaration
         self.superstep = 0
         self.program, self.subgraph, self._exchange = rewritten_program(program), subgraph, exchange
+        self._given = program
         for field in declared.params:
             if field.type is np.uint64:
                 object.__setattr__(self.program, field.name, np.uint64(getattr(program, field.name)))
@@ -208,7 +209,7 @@ class InterpretedEngine:
     def _expanded(self, snapshot: Snapshot) -> Outgoing:
         from sigps.compiler.frontend.analysis import analyse
 
-        program = analyse(self.program, self._precision)
+        program = analyse(self._given, self._precision)
         params = tuple(f.dtype(self._precision).type(getattr(self.program, f.name)) for f in program.params)
         outgoing = Outgoing()
         for gid, sender, message in messages_of(program, params, snapshot, self.subgraph, self.columns):

@@ -147,6 +147,10 @@ class _Rules:
         return arithmetic.in_place(name, plain, a, b)
 
     @staticmethod
+    def real(value: Any) -> Any:
+        return float(value)
+
+    @staticmethod
     def callee(function: Any) -> Any:
         found = arithmetic.standing_for(function)
         if found is not None:
@@ -156,9 +160,12 @@ class _Rules:
 
 class _Rewriting(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        is_root = isinstance(node.op, ast.Pow) and _is_minus(node.right)
         self.generic_visit(node)
         if type(node.op) not in _NAMES:
             return node
+        if is_root:  # a float, as in Python
+            node.left = _call(node.left, "real", node.left)
         return _call(node, f"binary[{_NAMES[type(node.op)][0]!r}]", node.left, node.right)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
@@ -179,11 +186,27 @@ class _Rewriting(ast.NodeTransformer):
         return ast.copy_location(ast.Assign([node.target], value), node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
+        named = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        is_constant = named == "uint64" and all(map(_is_whole_constant, node.args))
+        if is_constant:  # np.uint64(2**63): the argument may have more than 63 bits
+            self.generic_visit(node.func)
+        else:
+            self.generic_visit(node)
         is_own = isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "") == "self"
         if not is_own:
             node.func = _call(node.func, "callee", node.func)
         return node
+
+
+def _is_minus(node: ast.expr) -> bool:
+    """Tell whether an exponent is written with a minus (`frontend/constants.py`)."""
+    is_negative = isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value < 0
+    return is_negative or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub))
+
+
+def _is_whole_constant(node: ast.AST) -> bool:
+    allowed = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
+    return all(isinstance(n, allowed) and isinstance(getattr(n, "value", 0), int) for n in ast.walk(node))
 
 
 def _is_simple(target: ast.expr) -> bool:

@@ -108,6 +108,7 @@ class VertexView:
         self.num_edges = subgraph.num_edges
         self.out_degree = int(subgraph.out_degrees[lid])
         self.in_degree = int(subgraph.incoming.offsets[lid + 1] - subgraph.incoming.offsets[lid])
+        self._num_draws = 0
         self.has_halted = False
         self.has_retired = False
         self.contributions: dict[str, Any] = {}
@@ -165,6 +166,11 @@ class VertexView:
 
     def send_to(self, vertex_id: int, message: Any) -> None:
         self._post(int(vertex_id), True, message)
+
+    def next_draw(self) -> int:
+        """Return the number of the next random number, counted from 0."""
+        self._num_draws += 1
+        return self._num_draws - 1
 
     def halt(self) -> None:
         self.has_halted = True

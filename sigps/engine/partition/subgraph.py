@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.engine.partition.edge_list import EdgeList, by_source, grouped, in_order, reverse_edges
-from sigps.errors import GraphError
+from sigps.errors import GraphError, nearest
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning.assignment import Contiguous
 from sigps.graph.partitioning.partition import Assignment, degree_order
@@ -182,8 +182,10 @@ def columns_of(edges: EdgeList, names: tuple[str, ...]) -> tuple[NDArray[Any], .
             columns.append(np.broadcast_to(np.float64(1.0), edges.ends.shape))
         else:
             known = ", ".join(edges.columns) or "none"
+            near = nearest(name, [*edges.columns, "weight", "target"])
+            hint = "" if near == "." else near
             raise GraphError(
-                f"the program reads edge.{name}, but the edges have no such column; they have: {known}"
+                f"the program reads edge.{name}, but the edges have no such column; they have: {known}{hint}"
             )
     return tuple(columns)
 

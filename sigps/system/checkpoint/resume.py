@@ -55,6 +55,7 @@ class Identity:
             f"{f.name} {f.dtype(precision)} {f.default} {f.measure}"
             for f in (*declared.states, *declared.message, *declared.edge_states)
         ]
+        parts += [f"seed {program.random_seed}"] if program.random_seed else []
         parts += [f"{a.name} {a.kind} {a.identity} {a.start} {a.persistent}" for a in declared.aggregators]
         key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
         return cls(type(program).__qualname__, key, graph_fingerprint(graph))
