@@ -17,6 +17,7 @@ from sigps.errors import (
 )
 from sigps.model.fields import neighbor_links, num_neighbors
 from sigps.model.vertex import Aggregator, EdgeState, Param, Shared, State, Vertex, VertexId, inf
+from sigps.model.wrapping import wrapping
 from sigps.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ __all__ = [
     "neighbor_links",
     "num_neighbors",
     "run",
+    "wrapping",
 ]
 
 _LATE = {

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from sigps.model.wrapping import wrapping
 from sigps.native import primitives
 from sigps.native.emitter import Emitter, Finder
 from sigps.native.operators import FUNCTIONS, NO_LITERAL, Fault, Operators, UnfitError, Value, join_values
@@ -155,6 +156,7 @@ class _Body:
 
     def __init__(self, functions: Functions, instance: Instance, emitter: Emitter) -> None:
         self._functions, self._instance, self._real = functions, instance, functions.real
+        self._wraps = False
         self._set_emitter(emitter)
         self._storage: dict[str, list[Any]] = {}
         self._fault: Any = None
@@ -164,7 +166,7 @@ class _Body:
     def _set_emitter(self, emitter: Emitter) -> None:
         self._emitter = emitter
         note = self._note_fault if self._instance.is_checked else None
-        self._operators = Operators(emitter, note, self._real)
+        self._operators = Operators(emitter, note, self._real, wraps=self._wraps)
 
     @contextmanager
     def _dry(self) -> Iterator[None]:
@@ -347,12 +349,23 @@ class _Body:
 
     def _while(self, node: ast.While) -> None:
         def body() -> None:
+            if self._instance.is_checked:
+                self._emitter.if_rarely(self._emitter.interrupted(), self._leave_interrupted)
             test = self._truth(node.test)
             if test.literal is not True:
                 self._emitter.if_(self._emitter.invert(test.handle), self._emitter.break_, lambda: None)
             self._block(node.body)
 
         self._loop(body, node.orelse)
+
+    def _leave_interrupted(self) -> None:
+        """Return at once, with a fault that says that the user wants the run to end."""
+        self._instance.can_fault = True
+        place = getattr(self._node, "sigps_file", ""), getattr(self._node, "lineno", 0)
+        code = self._functions.site(*place, Fault.INTERRUPTED)
+        if self._emitter.emits:
+            zeros = [self._zero(part) for part in flat(self._instance.result or NONE)]
+            self._emitter.return_([*zeros, self._emitter.constant(INT, code)])
 
     def _loop(self, body: Callable[[], None], orelse: Sequence[ast.stmt]) -> None:
         e = self._emitter
@@ -634,6 +647,8 @@ class _Body:
             return self._call_external(function, [self._value(argument) for argument in node.args])
         if isinstance(function, python_types.FunctionType) and function in _PRIMITIVES:
             return _PRIMITIVES[function](self, [self._value(argument) for argument in node.args])
+        if function is wrapping:
+            return self._wrapping(node)
         if isinstance(function, (str, python_types.FunctionType)):
             return self._call_function(function, node)
         if isinstance(function, type) and hasattr(function, "_fields"):
@@ -650,6 +665,20 @@ class _Body:
             return self._in_double(node)
         values = [self._value(argument) for argument in node.args]
         return self._built_in(function, node, values)
+
+    def _wrapping(self, node: ast.Call) -> Value:
+        if len(node.args) != 1 or node.keywords:
+            raise UnfitError("wrapping() takes one expression")
+        before, self._wraps = self._wraps, True
+        self._set_emitter(self._emitter)
+        try:
+            value = self._value(node.args[0])
+            if self._operators.number(value, "wrapping()").is_float:
+                raise UnfitError("wrapping() takes whole numbers, and this is a float")
+            return value if value.literal is not NO_LITERAL else self._operators.to(value, INT)
+        finally:
+            self._wraps = before
+            self._set_emitter(self._emitter)
 
     def _in_double(self, node: ast.Call) -> Value:
         """Compute what goes to an aggregator, which adds up in double precision whatever compute() uses."""

@@ -195,6 +195,9 @@ class _Emitter:
     def if_rarely(self, condition: str, then: Block) -> None:
         self.if_(condition, then, lambda: None)
 
+    def interrupted(self) -> str:
+        return "false"
+
     def loop(self, body: Block) -> None:
         self._line("while (true) {")
         self._inside(body)

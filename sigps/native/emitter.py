@@ -99,6 +99,10 @@ class Emitter(Protocol):
         """Do something that almost never happens."""
         ...
 
+    def interrupted(self) -> Handle:
+        """Tell whether the user wants the run to end: a bool, read anew at every call."""
+        ...
+
     def loop(self, body: Block) -> None:
         """Repeat until the body breaks."""
         ...
@@ -119,7 +123,7 @@ class Finder:
         return None
 
     constant = variable = read = write = cast = binary = compare = invert = select = math = _nothing
-    load = store = size = part = scratch = prefetch = break_ = continue_ = return_ = _nothing
+    load = store = size = part = scratch = prefetch = break_ = continue_ = return_ = interrupted = _nothing
 
     def overflows(self, *_: Any) -> tuple[None, None]:
         return None, None

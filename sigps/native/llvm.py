@@ -13,6 +13,7 @@ from llvmlite import ir
 
 from sigps.native.builder import Functions, Instance
 from sigps.native.emitter import Block
+from sigps.native.machine import INTERRUPTED
 from sigps.native.marshal import DATA_OFFSET, LENGTHS_OFFSET, Cell
 from sigps.native.types import BOOL, INT, NONE, Array, Number, Type, flat
 
@@ -300,6 +301,12 @@ class _Emitter:
             if not self._builder.block.is_terminated:
                 self._builder.branch(blocks[2])
         self._builder.position_at_end(blocks[2])
+
+    def interrupted(self) -> Any:
+        module = self._module.module
+        flag = module.globals.get(INTERRUPTED) or ir.GlobalVariable(module, ir.IntType(8), INTERRUPTED)
+        value = self._builder.load_atomic(flag, "monotonic", 1, typ=ir.IntType(8))
+        return self._builder.icmp_unsigned("!=", value, ir.IntType(8)(0))
 
     def loop(self, body: Block) -> None:
         begin, end = (self._function.append_basic_block() for _ in range(2))

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from typing import Any
 
 from llvmlite import binding
 
-__all__ = ["MachineCode", "assemble", "processor"]
+__all__ = ["INTERRUPTED", "MachineCode", "assemble", "interrupted", "processor"]
+
+interrupted = ctypes.c_uint8(0)
+"""Not 0 where compiled loops should end (`interrupt.py`)."""
+
+INTERRUPTED = "sigps_interrupted"
+"""Its name in compiled code."""
 
 
 def processor() -> tuple[str, str]:
@@ -41,6 +48,7 @@ class MachineCode:
     """An object file in the memory of this process, for as long as this object lives."""
 
     def __init__(self, code: bytes) -> None:
+        binding.add_symbol(INTERRUPTED, ctypes.addressof(interrupted))
         empty = binding.parse_assembly("")
         self._engine = binding.create_mcjit_compiler(empty, _target_of_engine())
         self._engine.add_object_file(binding.ObjectFileRef.from_data(code))

@@ -35,7 +35,7 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 class Fault:
     """What compute() did that has no result: the low bits of a fault."""
 
-    OVERFLOW, ZERO_DIVISION, CONVERSION, NEGATIVE_SHIFT, NEGATIVE_POWER = 1, 2, 3, 4, 5
+    OVERFLOW, ZERO_DIVISION, CONVERSION, NEGATIVE_SHIFT, NEGATIVE_POWER, INTERRUPTED = 1, 2, 3, 4, 5, 6
 
 
 PROBLEMS = {
@@ -44,6 +44,7 @@ PROBLEMS = {
     Fault.CONVERSION: "int() of a float that is NaN, infinite or beyond 64 bits",
     Fault.NEGATIVE_SHIFT: "a shift by a negative number",
     Fault.NEGATIVE_POWER: "a whole number to a negative power: use floats",
+    Fault.INTERRUPTED: "interrupted",
 }
 """What a ComputeError says."""
 
@@ -85,13 +86,19 @@ class Operators:
         fault: Called with a kind of fault and a bool: whether it happens. None where arithmetic is the machine's: what
             does not fit wraps around.
         real: The type of floats while computing.
+        wraps: Whether whole numbers wrap around where they leave 64 bits.
     """
 
     def __init__(
-        self, emitter: Emitter, fault: Callable[[int, Any], None] | None, real: Number = FLOAT
+        self,
+        emitter: Emitter,
+        fault: Callable[[int, Any], None] | None,
+        real: Number = FLOAT,
+        *,
+        wraps: bool = False,
     ) -> None:
         self.emitter, self.real = emitter, real
-        self._is_checked = fault is not None
+        self._is_checked = fault is not None and not wraps
         self._fault = fault or _no_fault
 
     def constant(self, value: Any) -> Value:
@@ -288,7 +295,7 @@ class Operators:
             shifted = e.binary(">>", kind, x, by)
             return e.select(is_far, zero, shifted, kind) if kind == UINT else shifted
         shifted = e.select(is_far, zero, e.binary("<<", kind, x, by), kind)
-        if kind == INT:
+        if kind == INT and self._is_checked:
             back = e.binary(">>", kind, shifted, by)
             is_lost = e.compare("!=", kind, back, x)
             self._fault(Fault.OVERFLOW, is_lost)

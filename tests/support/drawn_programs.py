@@ -110,7 +110,8 @@ class Drawing:
             [
                 f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"({a} // {b})", f"({a} % {b})", f"({a} & {b})",
                 f"({a} | {b})", f"({a} ^ {b})", f"({a} << {pick.randrange(9)})", f"({a} >> ({b} & 31))",
-                f"(-{a})", f"(~{a})", f"abs({a})", f"min({a}, {b})", f"max({a}, {b}, 3)",
+                f"(-{a})", f"(~{a})", f"abs({a})", f"wrapping({a} * {b} - {a})",
+                f"wrapping(-(({a}) << 9) ** 3)", f"min({a}, {b})", f"max({a}, {b}, 3)",
                 f"({a}) ** {pick.randrange(4)}",
                 f"({a} if {self.truth(depth - 1)} else {b})", f"int({self.real(depth - 1)})",
                 f"round({self.real(depth - 1)})", f"({a} + ({self.truth(depth - 1)}))", f"self.whole({a})",

@@ -18,6 +18,7 @@ from sigps.kernels.cpu.arguments import Outbox
 from sigps.kernels.cpu.functions import Functions as LoopFunctions
 from sigps.native.builder import Functions
 from sigps.native.kernel import Kernel
+from sigps.native.operators import Fault
 
 __all__ = ["NativeProgram", "compile_for_cpu"]
 
@@ -60,6 +61,11 @@ class NativeProgram:
             key = f"{program.key} {name} {deterministic}"
             self._loops[name, deterministic] = Kernel(loop, key, self._typed)
         return self._loops[name, deterministic]
+
+    @property
+    def has_open_loops(self) -> bool:
+        """Whether compute() has a `while`, which may never end."""
+        return any(kind == Fault.INTERRUPTED for _, _, kind in self._typed.sites)
 
     def outbox(self, size: int) -> Outbox:
         """Return an empty outbox for so many vertices.

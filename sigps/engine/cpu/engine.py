@@ -13,6 +13,7 @@ What a run keeps is `run_state.py`; the loop is `engine/superstep.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.snapshot import Snapshot, as_columns, fill_rows
 from sigps.engine.stats import Outcome
 from sigps.engine.superstep import Done, run_supersteps
+from sigps.native.interrupt import watching
 from sigps.native.kernel import LoopFaultError
 
 __all__ = ["Engine"]
@@ -177,9 +179,15 @@ class Engine:
         """Run until the end, or for so many supersteps. Collective."""
         if self.superstep == 0:
             self._compile()
-        return run_supersteps(
-            self, num_supersteps, self._exchange, master=self._master, fused=self._fused, order=self._order
-        )
+        with watching() if self._plain.has_open_loops else nullcontext():
+            return run_supersteps(
+                self,
+                num_supersteps,
+                self._exchange,
+                master=self._master,
+                fused=self._fused,
+                order=self._order,
+            )
 
     def receive(self) -> int:
         """Bring here the records of ghosts; return the bytes that left this rank. Collective."""

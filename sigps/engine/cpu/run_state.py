@@ -31,7 +31,7 @@ from sigps.kernels.cpu.arguments import (
     VertexFields,
 )
 from sigps.native.kernel import Kernel, LoopFaultError
-from sigps.native.operators import PROBLEMS
+from sigps.native.operators import PROBLEMS, Fault
 
 __all__ = ["RunState"]
 
@@ -122,9 +122,11 @@ class RunState:
         sizes = self.subgraph.num_vertices, self.subgraph.num_edges
         return LoopArguments(self.superstep, *sizes, self.params, self.aggregates.values)
 
-    def error_of(self, fault: LoopFaultError, superstep: int) -> ComputeError:
-        """Return the error of a vertex whose arithmetic had no result."""
+    def error_of(self, fault: LoopFaultError, superstep: int) -> BaseException:
+        """Return the error of a vertex whose arithmetic had no result, or whose loop was interrupted."""
         file, line, kind = fault.site
+        if kind == Fault.INTERRUPTED:
+            return KeyboardInterrupt(f"{file}:{line}")
         name = f"vertex {self._id_of(fault.at)}" if fault.at >= 0 else "messages"
         return ComputeError(PROBLEMS[kind], who=name, superstep=superstep, file=file, line=line)
 

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from sigps.model.aggregator import Aggregator
+from sigps.model.wrapping import wrapping
 
-__all__ = ["OPERATORS", "UNARY", "NoResultError", "combine", "in_place", "standing_for"]
+__all__ = ["OPERATORS", "UNARY", "WRAPPING", "NoResultError", "combine", "in_place", "standing_for"]
 
 _LEAST, _MOST, _MASK = -(2**63), 2**63 - 1, 2**64 - 1
 
@@ -158,8 +159,10 @@ _REAL: dict[str, Callable[[float, float], float]] = {
 # --- operators --------------------------------------------------------------
 
 
-def _binary(name: str, plain: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    whole, real = _WHOLE.get(name), _REAL.get(name)
+def _binary(
+    name: str, plain: Callable[[Any, Any], Any], table: dict[str, Callable[[int, int], int]]
+) -> Callable[[Any, Any], Any]:
+    whole, real = table.get(name), _REAL.get(name)
 
     def compute(a: Any, b: Any) -> Any:
         if type(a) is float and type(b) is float and real is not None:
@@ -180,14 +183,25 @@ def _binary(name: str, plain: Callable[[Any, Any], Any]) -> Callable[[Any, Any],
     return compute
 
 
-OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    name: _binary(name, plain)
-    for name, plain in {
-        "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
-        "%": operator.mod, "**": operator.pow, "<<": operator.lshift, ">>": operator.rshift, "&": operator.and_,
-        "|": operator.or_, "^": operator.xor,
-    }.items()
+_WRAPPING: dict[str, Callable[[int, int], int]] = {
+    **_WHOLE,
+    "+": lambda a, b: wrapping(a + b),
+    "-": lambda a, b: wrapping(a - b),
+    "*": lambda a, b: wrapping(a * b),
+    "<<": lambda a, b: wrapping(a << _shift_count(b)),
+    "**": lambda a, b: wrapping(pow(a, b, 2**64)) if b >= 0 else _power(a, b),
+}
+
+_PLAIN: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "<<": operator.lshift, ">>": operator.rshift, "&": operator.and_,
+    "|": operator.or_, "^": operator.xor,
 }  # fmt: skip
+
+OPERATORS = {name: _binary(name, plain, _WHOLE) for name, plain in _PLAIN.items()}
+
+WRAPPING = {name: _binary(name, plain, _WRAPPING) for name, plain in _PLAIN.items()}
+"""The same between the parentheses of `wrapping()`."""
 
 
 def in_place(name: str, plain: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:

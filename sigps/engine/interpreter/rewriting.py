@@ -130,8 +130,8 @@ def _library_folders() -> tuple[str, ...]:
 
 
 def _is_of_a_library(function: types.FunctionType) -> bool:
-    if function.__module__.startswith("sigps.apps"):
-        return False
+    if function.__module__.startswith("sigps."):
+        return not function.__module__.startswith("sigps.apps")
     return function.__code__.co_filename.startswith(("<frozen", *_library_folders()))
 
 
@@ -139,6 +139,7 @@ class _Rules:
     """What rewritten code calls."""
 
     binary = arithmetic.OPERATORS
+    wrapping = arithmetic.WRAPPING
     unary = arithmetic.UNARY
 
     @staticmethod
@@ -159,6 +160,9 @@ class _Rules:
 
 
 class _Rewriting(ast.NodeTransformer):
+    def __init__(self) -> None:
+        self._table = "binary"
+
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         is_root = isinstance(node.op, ast.Pow) and _is_minus(node.right)
         self.generic_visit(node)
@@ -166,13 +170,15 @@ class _Rewriting(ast.NodeTransformer):
             return node
         if is_root:  # a float, as in Python
             node.left = _call(node.left, "real", node.left)
-        return _call(node, f"binary[{_NAMES[type(node.op)][0]!r}]", node.left, node.right)
+        return _call(node, f"{self._table}[{_NAMES[type(node.op)][0]!r}]", node.left, node.right)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         self.generic_visit(node)
         is_number = isinstance(node.operand, ast.Constant)
         if type(node.op) not in _UNARY or is_number:
             return node
+        if isinstance(node.op, ast.USub) and self._table == "wrapping":
+            return _call(node, "wrapping['-']", ast.Constant(0), node.operand)
         return _call(node, f"unary[{_UNARY[type(node.op)]!r}]", node.operand)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
@@ -188,7 +194,11 @@ class _Rewriting(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         named = getattr(node.func, "attr", getattr(node.func, "id", ""))
         is_constant = named == "uint64" and all(map(_is_whole_constant, node.args))
-        if is_constant:  # np.uint64(2**63): the argument may have more than 63 bits
+        if named == "wrapping":
+            before, self._table = self._table, "wrapping"
+            self.generic_visit(node)
+            self._table = before
+        elif is_constant:  # np.uint64(2**63): the argument may have more than 63 bits
             self.generic_visit(node.func)
         else:
             self.generic_visit(node)
