@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import math
 import types as python_types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -802,6 +803,13 @@ class _Body:
             e.if_rarely(happens, lambda: self._keep_fault(e.binary("|", INT, place, fault.handle)))
         return Value(NONE)
 
+    def _lost_nan(self, value: Value, instead: float) -> Value:
+        if not isinstance(value.kind, Number) or not value.kind.is_float:
+            return value
+        e, kind = self._emitter, value.kind
+        is_nan = e.compare("!=", kind, value.handle, value.handle)
+        return Value(kind, e.select(is_nan, e.constant(kind, instead), value.handle, kind))
+
     def _has_fault(self, values: Sequence[Value]) -> Value:
         e = self._emitter
         so_far = e.read(self._fault) if e.emits else None
@@ -843,6 +851,8 @@ _PRIMITIVES: dict[Any, Callable[[_Body, Sequence[Value]], Value]] = {
     primitives.pick: _Body._pick,
     primitives.keep_fault: _Body._keep_fault_at,
     primitives.has_fault: _Body._has_fault,
+    primitives.lost_in_min: lambda body, values: body._lost_nan(values[0], math.inf),
+    primitives.lost_in_max: lambda body, values: body._lost_nan(values[0], -math.inf),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ __all__ = [
     "has_fault",
     "keep_fault",
     "load_row",
+    "lost_in_max",
+    "lost_in_min",
     "pick",
     "prefetch",
     "scratch",
@@ -75,6 +78,16 @@ def scratch(size: int) -> NDArray[np.uint64]:
 def pick(flags: Sequence[bool], ones: Sequence[Any], others: Sequence[Any]) -> tuple[Any, ...]:
     """Return, for each of some constant flags, the item of `ones` where it is set and of `others` where it is not."""
     return tuple(a if flag else b for flag, a, b in zip(flags, ones, others, strict=True))
+
+
+def lost_in_min(value: Any) -> Any:
+    """Return inf for a NaN, which loses against every number in a min(); anything else as it is."""
+    return math.inf if isinstance(value, float) and value != value else value
+
+
+def lost_in_max(value: Any) -> Any:
+    """Return -inf for a NaN, which loses against every number in a max(); anything else as it is."""
+    return -math.inf if isinstance(value, float) and value != value else value
 
 
 def keep_fault(at: int, fault: int) -> None:

@@ -21,6 +21,7 @@ from sigps.compiler.frontend.lower import lowered, unpack
 from sigps.compiler.frontend.messages import consume_messages
 from sigps.compiler.frontend.prepare import check_fields, prepare
 from sigps.compiler.frontend.reading import Messages
+from sigps.compiler.frontend.reductions import NAN_FUNCTIONS
 from sigps.compiler.frontend.sends import separate_sends
 from sigps.compiler.frontend.subject import Precision, Subject
 from sigps.compiler.frontend.syntax import assign, at, cast, expression, function, statements, tuple_of
@@ -260,7 +261,7 @@ def _methods(subject: Subject, names: set[str]) -> list[ast.stmt]:
 
 def _namespace(subject: Subject) -> dict[str, Any]:
     """Return the value of every global name of the generated functions."""
-    namespace: dict[str, Any] = {"__np": np, **subject.names.meanings}
+    namespace: dict[str, Any] = {"__np": np, **NAN_FUNCTIONS, **subject.names.meanings}
     if subject.message_type is not None:
         namespace["__Message"] = subject.message_type
     if subject.combiner is not None:

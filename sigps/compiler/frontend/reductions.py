@@ -20,9 +20,18 @@ from sigps.compiler.frontend.syntax import (
     loaded_names,
     statements,
 )
+from sigps.native.primitives import lost_in_max, lost_in_min
 from sigps.native.source import reject
 
-__all__ = ["Loop", "Reduction", "match_reduction", "numeric", "reduction_call"]
+__all__ = [
+    "NAN_FUNCTIONS",
+    "Loop",
+    "Reduction",
+    "match_reduction",
+    "numeric",
+    "reduction_call",
+    "without_nan",
+]
 
 Loop = Callable[[list[ast.stmt]], list[ast.stmt]]
 """Writes a loop around its body."""
@@ -119,6 +128,8 @@ def reduction_call(
     """
     start, update, result = _LOOPS[reduction.op]
     element = numeric(reduction.element, None) if reduction.op == "sum" else reduction.element
+    if reduction.op in ("min", "max") and not isinstance(element, ast.Tuple):
+        element = without_nan(reduction.op, element, None)
     if reduction.op == "len" or (reduction.op == "sum" and reduction.default is None and _counts(reduction)):
         start, update, result = _COUNTING
     skip: list[ast.stmt] = [
@@ -136,7 +147,8 @@ def reduction_call(
         first = [assign("__i", ast.Name(span[0], ast.Load())), *item, assign("__acc", element)]
         before = copy.deepcopy([*first, *statements(start)])
     code = [*before, *loops, *statements(f"return {result}")]
-    inside = {"__i", "__m", "__np", "__Message", "__mark_row", "__next_common", *subject.names.meanings}
+    inside = {"__i", "__m", "__np", "__Message", "__mark_row", "__next_common", *NAN_FUNCTIONS}
+    inside |= set(subject.names.meanings)
     names = loaded_names(code) - assigned_names(code) - inside - set(dir(builtins))
     captured = sorted(n for n in names if not n.startswith(("__method_", "__reduce")))
     definition = function(name, captured, at(code, reduction.node))
@@ -167,6 +179,16 @@ def _counts(reduction: Reduction) -> bool:
 def _is_truth(element: ast.expr) -> bool:
     is_not = isinstance(element, ast.UnaryOp) and isinstance(element.op, ast.Not)
     return is_not or isinstance(element, ast.Compare)
+
+
+NAN_FUNCTIONS = {"__lost_in_min": lost_in_min, "__lost_in_max": lost_in_max}
+
+
+def without_nan(op: str, element: ast.expr, dtype: Any) -> ast.expr:
+    """Return what min() or max() takes of an element: a NaN loses against every number, in whatever order they come."""
+    if dtype is not None and dtype.kind != "f":
+        return element
+    return ast.Call(ast.Name(f"__lost_in_{op}", ast.Load()), [element], [])
 
 
 def numeric(element: ast.expr, dtype: Any) -> ast.expr:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sigps.compiler.frontend.reading import NotCombinableError, Reader
-from sigps.compiler.frontend.reductions import Reduction, numeric
+from sigps.compiler.frontend.reductions import Reduction, numeric, without_nan
 from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import assigned_names, cast, expression, is_self
 from sigps.compiler.program import Consumption, Slot
@@ -155,6 +155,7 @@ class Combined(Reader):
             parts = [element]
             if is_whole:
                 parts = [expression(f"__m.{f.name}") for f in self.subject.message]
+            parts[0] = without_nan(op, parts[0], self.dtypes[0] if is_whole else self._dtype(element))
             identities = []
             if conditions:
                 dtypes = self.dtypes if is_whole else [self._dtype(element)]

@@ -274,6 +274,29 @@ def _sum(values: Iterable[Any], start: Any = 0) -> Any:
     return total
 
 
+def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return min or max: of what it runs over, a NaN loses against every number, and alone it is infinite."""
+    lost = math.inf if function is min else -math.inf
+
+    def extreme(*values: Any, **options: Any) -> Any:
+        if len(values) != 1 or "key" in options:
+            return function(*values, **options)
+        kept = [lost if isinstance(v, float) and v != v else v for v in values[0]]
+        if kept and isinstance(kept[0], tuple):  # messages
+            kept = [_with_first(v, lost) for v in kept]
+        return function(kept, **options)
+
+    return extreme
+
+
+def _with_first(message: Any, lost: float) -> Any:
+    first = message[0] if message else None
+    if not isinstance(first, float) or first == first:
+        return message
+    changed = lost, *message[1:]
+    return type(message)(*changed) if hasattr(message, "_fields") else changed
+
+
 def _pow(a: Any, b: Any, *modulo: Any) -> Any:
     return pow(a, b, *modulo) if modulo else OPERATORS["**"](a, b)
 
@@ -344,6 +367,7 @@ _OF_FLOATS = [
 
 def _functions() -> dict[Any, Callable[..., Any]]:
     found: dict[Any, Callable[..., Any]] = {
+        min: _extreme(min), max: _extreme(max),
         int: _int, float: _float, abs: _abs, round: _round, sum: _sum, pow: _pow, divmod: _divmod,
         math.floor: _to_whole(math.floor, "floor"), math.ceil: _to_whole(math.ceil, "ceil"),
         math.trunc: _to_whole(math.trunc, "trunc"),

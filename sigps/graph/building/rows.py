@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.errors import GraphError
 from sigps.graph.arrays import GraphArrays
 from sigps.graph.building.edges import EdgeBuffer, EdgeChunk, KeyForm, mirror
 
@@ -241,6 +242,17 @@ def _apply_duplicates(rows: Rows, first_row: int, duplicates: Duplicates) -> Non
     rows.offsets = rows.offsets - np.searchsorted(where, rows.offsets.view(np.int64)).astype(np.uint64)
 
 
+def _check_sums(sums: NDArray[np.float64], dtype: np.dtype[Any]) -> None:
+    """Refuse sums of whole weights that their type cannot hold; within rounding of its bounds, too."""
+    bounds = np.iinfo(dtype)
+    wrong = sums[(sums >= float(bounds.max) + 1) | (sums < float(bounds.min) - 1)]
+    if wrong.size:
+        raise GraphError(
+            f"duplicates='sum' makes a weight of about {wrong[0]:.4g}, which {dtype} cannot hold: load the weights as "
+            "floats, or with a wider type"
+        )
+
+
 def _reduce_runs(weights: NDArray[Any], repeated: NDArray[np.bool_], duplicates: Duplicates) -> None:
     """Write the reduction over each run of equal edges to the first of them."""
     in_run = repeated.copy()
@@ -248,4 +260,6 @@ def _reduce_runs(weights: NDArray[Any], repeated: NDArray[np.bool_], duplicates:
     heads = np.flatnonzero(~repeated[in_run])
     reducer = {"sum": np.add, "min": np.minimum, "max": np.maximum}[duplicates]
     reduced = reducer.reduceat(weights[in_run], heads, dtype=weights.dtype)
+    if duplicates == "sum" and weights.dtype.kind in "iu":
+        _check_sums(np.add.reduceat(weights[in_run], heads, dtype=np.float64), weights.dtype)
     weights[np.flatnonzero(in_run & ~repeated)] = reduced

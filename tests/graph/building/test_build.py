@@ -453,3 +453,15 @@ class TestBadInput:
         chunks = [EdgeChunk(np.array(["a"]), np.array(["b"]))]
         with pytest.raises(GraphError, match="needs integer ids"):
             build_graph(chunks, directed=True, group=Alone(), ids="identity", num_vertices=2)
+
+
+TOO_LARGE = [(np.int64, [2**62, 2**62]), (np.int64, [-(2**63), -(2**62)]), (np.uint64, [2**63, 2**63])]
+
+
+@pytest.mark.parametrize(("dtype", "weights"), TOO_LARGE)
+def test_a_sum_of_weights_that_does_not_fit(dtype: Any, weights: list[int]) -> None:
+    with pytest.raises(GraphError, match="duplicates='sum' makes a weight"):
+        Graph.from_edges([0, 0], [1, 1], np.array(weights, dtype), duplicates="sum")
+    fitting = np.array([weights[0], 1], dtype)
+    graph = Graph.from_edges([0, 0], [1, 1], fitting, duplicates="sum")
+    assert graph.columns["weight"].tolist() == [weights[0] + 1]
