@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import difflib
 import linecache
+import os
+import traceback
 from collections.abc import Iterable
 
 __all__ = [
@@ -33,6 +35,9 @@ __all__ = [
 ]
 
 
+_PACKAGE = os.path.dirname(__file__)
+
+
 def nearest(word: object, known: Iterable[str]) -> str:
     """Return `"; did you mean 'x'?"` for a message, or a full stop where no known word is near."""
     close = difflib.get_close_matches(str(word), list(known), n=1)
@@ -41,6 +46,13 @@ def nearest(word: object, known: Iterable[str]) -> str:
 
 class SigpsError(Exception):
     """The root of all errors that sigps raises on purpose."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what a notebook shows: the user's lines on the way to the error, and the message; none of ours."""
+        frames = traceback.extract_tb(self.__traceback__)
+        users = [f for f in frames if not f.filename.startswith(_PACKAGE) and "IPython" not in f.filename]
+        lines = [f"  {frame.filename}:{frame.lineno}: {frame.line}" for frame in users]
+        return [*lines, f"{type(self).__name__}: {self}", *getattr(self, "__notes__", [])]
 
 
 class ConfigError(SigpsError):

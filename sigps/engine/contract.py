@@ -32,7 +32,7 @@ import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -159,6 +159,7 @@ class RunOptions:
         has_peers: Whether GPUs write into each other's memory.
         patience: Seconds that a GPU waits for another.
         schedule: What a work item of a superstep's messages is.
+        initial: The values that states begin with, where they are given: [num_vertices] by gid, by name.
     """
 
     deterministic: bool = False
@@ -170,6 +171,7 @@ class RunOptions:
     has_peers: bool = False
     patience: float = math.inf
     schedule: Schedule = "vertex"
+    initial: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -6,21 +6,28 @@ import difflib
 import hashlib
 import importlib
 import importlib.util
+import logging
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
 from sigps.errors import ConfigError, SigpsError
 from sigps.model.vertex import Vertex
 
-__all__ = ["import_program"]
+__all__ = ["import_program", "stop_if_imported"]
+
+log = logging.getLogger(__name__)
 
 _FORM = "write package.module:Class, as in sigps.apps:PageRank, or path/to/file.py:Class"
 
 
 def import_program(spec: str, folder: Path | None = None) -> type[Vertex]:
     """Import the vertex class that a job or a command names. Runs the module's code, as any import does.
+
+    A file is run up to its first `sigps.run()`: a script need not guard it.
 
     The file's folder, or the current directory for a module, joins the end of `sys.path`, so that the
     program can import what lies beside it.
@@ -87,13 +94,39 @@ def _from_file(spec: str, path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(description)
     sys.modules[name] = module
     try:
-        description.loader.exec_module(module)
+        with _without_runs():
+            description.loader.exec_module(module)
+    except _RunReachedError:
+        log.info("%s calls sigps.run() where it is imported: what stands before is used", path)
     except Exception as error:
         del sys.modules[name]
         if isinstance(error, SigpsError):
             raise
         raise ConfigError(_import_failed(spec, error)) from error
     return module
+
+
+class _RunReachedError(BaseException):
+    """A script that is imported for a class in it came to its `sigps.run()`. No `except Exception` of its stops it."""
+
+
+_imports: list[None] = []
+
+
+@contextmanager
+def _without_runs() -> Iterator[None]:
+    """Let `sigps.run()` end the script that calls it, inside."""
+    _imports.append(None)
+    try:
+        yield
+    finally:
+        _imports.pop()
+
+
+def stop_if_imported() -> None:
+    """End the script that calls `sigps.run()` while a command imports it for a class."""
+    if _imports:
+        raise _RunReachedError
 
 
 def _add_to_path(folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,6 +18,8 @@ from sigps.graph.graph import Graph
 from sigps.graph.partitioning.partition import PartitionFunction
 from sigps.group import together
 from sigps.job.device_choice import choose_engine
+from sigps.job.importing import stop_if_imported
+from sigps.job.initial import initial_values
 from sigps.job.result import Result
 from sigps.model.vertex import Vertex
 
@@ -53,6 +55,7 @@ def run(
     resume: bool = False,
     faults: Faults | None = None,
     seed: int = 0,
+    initial: Mapping[str, Any] | Result | None = None,
 ) -> Result:
     """Run a vertex program on a graph until it ends. Collective under `mpirun`.
 
@@ -93,6 +96,9 @@ def run(
         faults: When a rank counts as lost, so that the run ends instead of waiting for it; None for the defaults
             of `sigps.Faults`.
         seed: Of the random numbers that vertices draw (`self.random()`): another seed, other numbers.
+        initial: What states begin with instead of their defaults: `{"seed": values}`, an array of one value a vertex in
+            ascending order of ids, or the values of some vertices by their ids, `{"seed": {7: 1.0}}`; or an earlier
+            result on the same vertices, whose states of the same names are taken. The same on all ranks.
 
     Raises:
         CompileError: If compute() cannot be compiled.
@@ -111,6 +117,7 @@ def run(
     from sigps.system.faults.watch import Faults
     from sigps.system.worker_manager import Saving, WorkerManager
 
+    stop_if_imported()
     _check_options(max_supersteps, schedule, direction, precision, threads, transport)
     _check_kinds(
         graph,
@@ -148,6 +155,7 @@ def run(
         trace=tuple(_seen_ids(graph, list(trace or ()), "trace=")),
         saves=checkpoint is not None,
         schedule=schedule,
+        initial=together(lambda: initial_values(program, graph, initial, precision), graph.group),
     )
     part = manager.run(
         bound,

@@ -196,6 +196,8 @@ class WorkerManager:
             worker = Worker(RunContext(program, executable, subgraph, exchange, threads, options))
             if found is None:
                 self._begin(worker, program, executable, threads, registrations)
+                for name, values in options.initial.items():
+                    worker.engine.begin(name, values[worker.subgraph.owned_gids])
             elif saving is not None:
                 folder = saving.checkpoint.folder
                 worker.engine.restore(read_snapshot(folder, found, self._group, assignment))

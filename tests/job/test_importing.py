@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from cells import program_of
 
+from sigps import Graph, run
 from sigps.errors import CompileError, ConfigError
 from sigps.job.importing import import_program
 from sigps.model.vertex import Vertex
@@ -112,3 +114,31 @@ def test_an_error_of_the_class_itself_is_passed_on(folder: Path) -> None:
     )
     with pytest.raises(CompileError, match="not supported"):
         import_program("bad.py:A")
+
+
+def test_a_script_is_imported_up_to_its_run(tmp_path: Path) -> None:
+    file = tmp_path / "script.py"
+    file.write_text(
+        "import sigps\n"
+        "class Before(sigps.Vertex):\n    def compute(self, messages):\n        self.vote_to_halt()\n"
+        "try:\n    sigps.run(Before(), sigps.Graph.from_edges([0], [1]), progress=print)\n"
+        "except Exception:\n    pass\n"
+        "class After(Before):\n    pass\n"
+    )
+    program = import_program(f"{file}:Before")
+    assert program.__name__ == "Before"
+    assert run(program(), Graph.from_edges([0], [1]), device="python").reason == "converged"
+    with pytest.raises(ConfigError, match="has no class 'After'"):
+        import_program(f"{file}:After")
+
+
+def test_a_notebook_shows_the_users_lines_and_the_message() -> None:
+    program = program_of("self.x = self.superstepp")
+    try:
+        run(program, Graph.from_edges([0], [1]), device="cpu")
+    except CompileError as error:
+        shown = error._render_traceback_()
+    assert len(shown) == 2
+    assert shown[0].endswith('run(program, Graph.from_edges([0], [1]), device="cpu")')
+    assert shown[1].startswith("CompileError: ")
+    assert "did you mean self.superstep?" in shown[1]

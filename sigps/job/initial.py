@@ -1,0 +1,105 @@
+"""What states begin with, as the user gives it: an array, values of some ids, or an earlier result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.errors import ConfigError, GraphError, nearest
+from sigps.graph.graph import Graph
+from sigps.job.result import Result
+from sigps.model.fields import Field
+from sigps.model.vertex import Vertex
+
+__all__ = ["initial_values"]
+
+
+def initial_values(
+    program: Vertex, graph: Graph, given: Any, precision: Literal["single", "double"]
+) -> dict[str, NDArray[Any]]:
+    """Return the values with which states begin, [num_vertices] in ascending order of ids, by their names.
+
+    Args:
+        program: The program.
+        graph: The graph.
+        given: By the name of a state: an array, [num_vertices] in that order, or the values of some vertices by their
+            ids; or an earlier result, of which the states of the same names are taken. None for no values.
+        precision: The array type of Python's `float`.
+
+    Raises:
+        ConfigError: If there is no such state, or it is not given what it can hold.
+        GraphError: If an id is not in the graph.
+    """
+    if given is None:
+        return {}
+    fields = {field.name: field for field in program.declaration.states}
+    if isinstance(given, Result):
+        if given.num_vertices != graph.num_vertices:
+            raise ConfigError(
+                f"initial= is a result of {given.num_vertices:,} vertices, and the graph has {graph.num_vertices:,}: "
+                "give the values of vertices by their ids"
+            )
+        given = {name: given[name] for name in fields if name in given.fields}
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"initial={given!r} must give values by the names of states, or be a result")
+    found = {}
+    for name, values in given.items():
+        if name not in fields:
+            states = ", ".join(fields) or "none"
+            raise ConfigError(
+                f"initial={name!r}: {type(program).__name__} has the states {states}{nearest(name, fields)}"
+            )
+        found[name] = _values(fields[name], values, graph, precision)
+    return found
+
+
+def _values(field: Field, given: Any, graph: Graph, precision: Literal["single", "double"]) -> NDArray[Any]:
+    where, dtype = f"initial={field.name!r}", field.dtype(precision)
+    if isinstance(given, Mapping):
+        values = np.full(graph.num_vertices, field.default, dtype)
+        gids = _gids(graph, np.asarray(list(given)), where)
+        values[gids] = _converted(field, np.asarray(list(given.values())), graph, dtype, where)
+        return values
+    values = np.asarray(given.get() if hasattr(given, "get") else given)
+    if values.shape != (graph.num_vertices,):
+        raise ConfigError(
+            f"{where} has the shape {values.shape}, and the graph has {graph.num_vertices:,} vertices: give one "
+            "value a vertex, in ascending order of ids (result.ids), or values by ids: {id: value}"
+        )
+    return _converted(field, values, graph, dtype, where)
+
+
+def _converted(
+    field: Field, values: NDArray[Any], graph: Graph, dtype: np.dtype[Any], where: str
+) -> NDArray[Any]:
+    if field.is_vertex_id and graph.ids.kind == "strings":
+        return _gids(graph, values, where).astype(dtype)
+    if values.dtype.kind not in "biuf":
+        raise ConfigError(f"{where} holds {values.dtype} values, and the state is {field.type}: give numbers")
+    if dtype.kind == "b" and values.dtype.kind != "b":
+        raise ConfigError(
+            f"{where} holds {values.dtype} values, and the state is a truth value: give True and False"
+        )
+    if dtype.kind in "iu":
+        bounds = np.iinfo(dtype)
+        fits = (values >= bounds.min) & (values <= bounds.max) & (values == np.floor(values))
+        if not fits.all():
+            wrong = values[int(np.argmin(fits))]
+            raise ConfigError(f"{where}: {wrong} is no whole number that {dtype} can hold")
+    converted: NDArray[Any] = values.astype(dtype)
+    return converted
+
+
+def _gids(graph: Graph, oids: NDArray[Any], where: str) -> NDArray[np.int64]:
+    if not oids.size:
+        return np.empty(0, dtype=np.int64)
+    try:
+        gids = graph.ids.to_gids(oids)
+    except GraphError as error:
+        raise GraphError(f"{where}: {error}") from None
+    if (gids < 0).any():
+        raise GraphError(f"{where}: there is no vertex {oids[int(np.argmin(gids))].item()!r} in the graph")
+    return gids
