@@ -164,8 +164,8 @@ class Vertex:
         return self.view.in_degree
 
     @property
-    def out_edges(self) -> Iterator[Edge]:
-        """The edges out of this vertex, in ascending order of their targets."""
+    def out_edges(self) -> Sequence[Edge]:
+        """The edges out of this vertex, in ascending order of their targets; `self.out_edges[k]` is one of them."""
         return self.view.out_edges()
 
     def common_neighbors(self, edge: Edge) -> Iterator[tuple[Edge, Edge]]:
@@ -175,6 +175,14 @@ class Vertex:
         the two edges read as they were when the superstep began, and cannot be assigned.
         """
         return self.view.common_neighbors(edge)
+
+    def has_edge(self, target: int) -> bool:
+        """Tell whether there is an edge from this vertex to a target; O(log out_degree) in compiled code."""
+        return any(edge.target == target for edge in self.view.out_edges())
+
+    def random_edge(self) -> Edge:
+        """Draw one of the edges out of this vertex, uniformly: `edge = self.random_edge()`."""
+        return self.view.out_edges()[self.random_int(self.out_degree)]
 
     def send(self, edge: Edge, message: Any) -> None:
         """Send a message along an out-edge; it is read in the next superstep."""

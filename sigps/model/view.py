@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 __all__ = ["Edge", "EdgeValues", "View"]
@@ -78,7 +78,7 @@ class View(Protocol):
     out_degree: int
     in_degree: int
 
-    def out_edges(self) -> Iterator[Edge]: ...
+    def out_edges(self) -> Sequence[Edge]: ...
     def common_neighbors(self, edge: Edge) -> Iterator[tuple[Edge, Edge]]: ...
     def send(self, edge: Edge, message: Any) -> None: ...
     def send_to(self, vertex_id: int, message: Any) -> None: ...

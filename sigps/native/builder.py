@@ -38,6 +38,7 @@ class Instance:
 
     Attributes:
         is_checked: Whether arithmetic is a program's; that of loops is the machine's, and no faults.
+        may_not_end: Whether a `while` is the user's, and looks whether the user wants the run to end.
         reorders: Whether sums of floats may be done in any order.
         result: The type of what it returns.
         variables: The types of its variables.
@@ -50,6 +51,7 @@ class Instance:
     meanings: Mapping[str, Any]
     arguments: tuple[Type, ...]
     is_checked: bool = True
+    may_not_end: bool = False
     reorders: bool = False
     result: Type | None = None
     variables: dict[str, Type] = field(default_factory=dict)
@@ -105,6 +107,10 @@ class Functions:
         if key not in self._instances:
             made = self._new(function, arguments, len(self._instances))
             made.is_checked, made.reorders = is_checked, reorders
+            module = "" if isinstance(function, str) else function.__module__
+            made.may_not_end = is_checked and (
+                not module.startswith("sigps.") or module.startswith("sigps.apps")
+            )
             self._instances[key] = made
         found = self._instances[key]
         if not found.is_found:
@@ -350,8 +356,8 @@ class _Body:
 
     def _while(self, node: ast.While) -> None:
         def body() -> None:
-            if self._instance.is_checked:
-                self._emitter.if_rarely(self._emitter.interrupted(), self._leave_interrupted)
+            if self._instance.may_not_end and not getattr(node, "sigps_ends", False):
+                self._emitter.if_rarely(self._emitter.interrupted(), lambda: self._leave(Fault.INTERRUPTED))
             test = self._truth(node.test)
             if test.literal is not True:
                 self._emitter.if_(self._emitter.invert(test.handle), self._emitter.break_, lambda: None)
@@ -359,11 +365,11 @@ class _Body:
 
         self._loop(body, node.orelse)
 
-    def _leave_interrupted(self) -> None:
-        """Return at once, with a fault that says that the user wants the run to end."""
+    def _leave(self, kind: int) -> None:
+        """Return at once, with a fault."""
         self._instance.can_fault = True
         place = getattr(self._node, "sigps_file", ""), getattr(self._node, "lineno", 0)
-        code = self._functions.site(*place, Fault.INTERRUPTED)
+        code = self._functions.site(*place, kind)
         if self._emitter.emits:
             zeros = [self._zero(part) for part in flat(self._instance.result or NONE)]
             self._emitter.return_([*zeros, self._emitter.constant(INT, code)])
@@ -803,6 +809,15 @@ class _Body:
             e.if_rarely(happens, lambda: self._keep_fault(e.binary("|", INT, place, fault.handle)))
         return Value(NONE)
 
+    def _edge_at(self, values: Sequence[Value]) -> Value:
+        begin, end, at = (self._position(value) for value in values)
+        e, zero = self._emitter, self._emitter.constant(INT, 0)
+        count = e.binary("-", INT, end, begin)
+        at = e.select(e.compare("<", INT, at, zero), e.binary("+", INT, at, count), at, INT)
+        is_none = e.binary("|", BOOL, e.compare("<", INT, at, zero), e.compare(">=", INT, at, count))
+        e.if_rarely(is_none, lambda: self._leave(Fault.NO_EDGE))
+        return Value(UINT, e.cast(e.binary("+", INT, begin, at), INT, UINT))
+
     def _lost_nan(self, value: Value, instead: float) -> Value:
         if not isinstance(value.kind, Number) or not value.kind.is_float:
             return value
@@ -851,6 +866,7 @@ _PRIMITIVES: dict[Any, Callable[[_Body, Sequence[Value]], Value]] = {
     primitives.pick: _Body._pick,
     primitives.keep_fault: _Body._keep_fault_at,
     primitives.has_fault: _Body._has_fault,
+    primitives.edge_at: _Body._edge_at,
     primitives.lost_in_min: lambda body, values: body._lost_nan(values[0], math.inf),
     primitives.lost_in_max: lambda body, values: body._lost_nan(values[0], -math.inf),
 }

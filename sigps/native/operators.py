@@ -35,7 +35,7 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 class Fault:
     """What compute() did that has no result: the low bits of a fault."""
 
-    OVERFLOW, ZERO_DIVISION, CONVERSION, NEGATIVE_SHIFT, NEGATIVE_POWER, INTERRUPTED = 1, 2, 3, 4, 5, 6
+    OVERFLOW, ZERO_DIVISION, CONVERSION, NEGATIVE_SHIFT, NEGATIVE_POWER, INTERRUPTED, NO_EDGE = range(1, 8)
 
 
 PROBLEMS = {
@@ -45,6 +45,7 @@ PROBLEMS = {
     Fault.NEGATIVE_SHIFT: "a shift by a negative number",
     Fault.NEGATIVE_POWER: "a whole number to a negative power: use floats",
     Fault.INTERRUPTED: "interrupted",
+    Fault.NO_EDGE: "the vertex has no such out-edge: positions are 0 to self.out_degree - 1",
 }
 """What a ComputeError says."""
 

@@ -15,6 +15,7 @@ from sigps.native.types import NONE, Type
 __all__ = [
     "External",
     "ProgramFunction",
+    "edge_at",
     "has_fault",
     "keep_fault",
     "load_row",
@@ -78,6 +79,15 @@ def scratch(size: int) -> NDArray[np.uint64]:
 def pick(flags: Sequence[bool], ones: Sequence[Any], others: Sequence[Any]) -> tuple[Any, ...]:
     """Return, for each of some constant flags, the item of `ones` where it is set and of `others` where it is not."""
     return tuple(a if flag else b for flag, a, b in zip(flags, ones, others, strict=True))
+
+
+def edge_at(begin: int, end: int, at: int) -> int:
+    """Return the position of an out-edge among begin..end; from the end where `at` is negative.
+
+    Where there is none, the function that asks ends with a fault.
+    """
+    count = int(end) - int(begin)
+    return int(begin) + (at + count if at < 0 else at)
 
 
 def lost_in_min(value: Any) -> Any:

@@ -16,7 +16,7 @@ from sigps.compiler.fingerprint import class_fingerprint, fingerprint
 from sigps.compiler.frontend.combine import emit, fold, lift, merge
 from sigps.compiler.frontend.draws import DRAW_FUNCTIONS, number_draws
 from sigps.compiler.frontend.edge_function import Sends
-from sigps.compiler.frontend.edge_loops import EdgeLoops, rewrite_edge_loops
+from sigps.compiler.frontend.edge_loops import EDGE_FUNCTIONS, EdgeLoops, rewrite_edge_loops
 from sigps.compiler.frontend.lower import lowered, unpack
 from sigps.compiler.frontend.messages import consume_messages
 from sigps.compiler.frontend.prepare import check_fields, prepare
@@ -95,6 +95,8 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
     namespace = _namespace(subject)
     if edges.pairs:
         namespace |= {"__mark_row": mark_row, "__next_common": next_common}
+    called_names = {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
+    namespace |= {name: value for name, value in EDGE_FUNCTIONS.items() if name in called_names}
     if "random_seed" in subject.params:
         namespace |= DRAW_FUNCTIONS
     early_exit = _early_exit(subject, sends, messages)

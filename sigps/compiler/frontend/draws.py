@@ -14,14 +14,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sigps.compiler.frontend.subject import DRAWS, Subject
-from sigps.compiler.frontend.syntax import at, is_self, statements
+from sigps.compiler.frontend.syntax import at, expression, is_self, statements
 from sigps.model import draws
 from sigps.model.fields import Field
 from sigps.native.source import reject
 
 __all__ = ["DRAW_FUNCTIONS", "number_draws"]
 
-DRAW_FUNCTIONS = {f"__{name}": getattr(draws, name) for name in DRAWS}
+DRAW_FUNCTIONS = {f"__{name}": getattr(draws, name) for name in DRAWS if name != "random_edge"}
 """What generated functions call, by name."""
 
 _CONDITIONAL = (ast.BoolOp, ast.IfExp, ast.GeneratorExp, ast.ListComp, ast.Lambda)
@@ -90,6 +90,9 @@ class _Draws(ast.NodeTransformer):
         if node.keywords or len(node.args) != count:
             reject(node, f"self.{name}() takes {count} argument{'s' * (count != 1)}: {example}")
         self._count += 1
+        is_edge, name = name == "random_edge", "random_int" if name == "random_edge" else name
+        if is_edge:
+            node.args, count = [expression("self.out_degree")], 1
         arguments = "".join(f", A{i}" for i in range(count))
         drawn = statements(
             f"__drawn{self._count} = __{name}(self.random_seed, self.id, self.superstep, __draws{arguments})\n"
@@ -99,7 +102,9 @@ class _Draws(ast.NodeTransformer):
         assert isinstance(drawn[0].value, ast.Call)
         drawn[0].value.args[4:] = node.args
         self._before += at(drawn, node)
-        return ast.copy_location(ast.Name(f"__drawn{self._count}", ast.Load()), node)
+        number = ast.Name(f"__drawn{self._count}", ast.Load())
+        found = expression("self.out_edges[K]", K=number) if is_edge else number
+        return at([found], node)[0]
 
 
 def _refuse_draws(nodes: Sequence[ast.AST]) -> None:

@@ -11,6 +11,8 @@ import ast
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
+import numpy as np
+
 from sigps.compiler.frontend.grammar import (
     SENDS,
     action_of,
@@ -23,11 +25,12 @@ from sigps.compiler.frontend.grammar import (
 from sigps.compiler.frontend.lower import LowerFields
 from sigps.compiler.frontend.reductions import Loop, Reduction, match_reduction, reduction_call
 from sigps.compiler.frontend.subject import Subject
-from sigps.compiler.frontend.syntax import at, cast, expression, statements, tuple_of, visited
+from sigps.compiler.frontend.syntax import at, cast, expression, is_self, statements, tuple_of, visited
 from sigps.compiler.program import TO_GID, TO_ID
+from sigps.native.primitives import edge_at
 from sigps.native.source import reject
 
-__all__ = ["EdgeLoops", "rewrite_edge_loops"]
+__all__ = ["EDGE_FUNCTIONS", "EdgeLoops", "rewrite_edge_loops"]
 
 
 @dataclass
@@ -50,6 +53,22 @@ class EdgeLoops:
     reverses: bool = False
     functions: list[ast.FunctionDef] = field(default_factory=list)
     methods: set[str] = field(default_factory=set)
+
+
+def has_edge(ids: Any, begin: Any, end: Any, target: Any) -> bool:
+    """Tell whether a target is among the ascending ids at begin..end; O(log of how many these are)."""
+    low, high = begin, end
+    while low < high:
+        middle = (low + high) >> np.uint64(1)
+        if ids[middle] < target:
+            low = middle + np.uint64(1)
+        else:
+            high = middle
+    return bool(low < end and ids[low] == target)
+
+
+EDGE_FUNCTIONS = {"__edge_at": edge_at, "__has_edge": has_edge}
+"""What generated functions call, by name."""
 
 
 def rewrite_edge_loops(body: list[ast.stmt], subject: Subject) -> EdgeLoops:
@@ -121,6 +140,8 @@ class _Rewriter(ast.NodeTransformer):
         return call
 
     def visit_Call(self, node: ast.Call) -> Any:
+        if is_self(node.func) and node.func.attr == "has_edge":
+            return self._has_edge(node)
         reduction = match_reduction(node)
         if reduction is not None and is_common_neighbors(reduction.source):
             if reduction.needs_default:
@@ -149,6 +170,13 @@ class _Rewriter(ast.NodeTransformer):
             )
         return self._reduce(reduction, {reduction.variable.id: "__i"})
 
+    def _has_edge(self, node: ast.Call) -> ast.expr:
+        if node.keywords or len(node.args) != 1:
+            reject(node, "self.has_edge() takes one id: self.has_edge(target)")
+        self.result.walks = True
+        call = expression("__has_edge(__edge_ids, __edge_begin, __edge_end, X)", X=self.visit(node.args[0]))
+        return at([call], node)[0]
+
     def _reduce(self, reduction: Reduction, positions: dict[str, str], loop: Loop | None = None) -> ast.expr:
         lower = LowerFields(self._subject)
         if reduction.default is not None:
@@ -165,7 +193,25 @@ class _Rewriter(ast.NodeTransformer):
         self.result.methods |= lower.methods
         return call
 
+    def _indexed(self, node: ast.expr) -> str | None:
+        """Return the position of `self.out_edges[k]`, as an expression; None of any other."""
+        if not isinstance(node, ast.Subscript) or not is_out_edges(node.value):
+            return None
+        if isinstance(node.slice, ast.Slice):
+            reject(node, "self.out_edges[k] is one edge: loop over self.out_edges for more")
+        self.result.walks = True
+        return f"__edge_at(__edge_begin, __edge_end, {ast.unparse(self.visit(node.slice))})"
+
     def visit_Attribute(self, node: ast.Attribute) -> Any:
+        indexed = self._indexed(node.value)
+        if indexed is not None:
+            if not isinstance(node.ctx, ast.Load) or node.attr in self._subject.edge_states:
+                reject(node, f"write 'edge = self.out_edges[k]' first, then edge.{node.attr}")
+            if node.attr == "target":
+                return at([expression(f"__np.int64(__edge_ids[{indexed}])")], node)[0]
+            if node.attr not in self.columns:
+                self.columns.append(node.attr)
+            return at([expression(f"__column_{node.attr}[{indexed}]")], node)[0]
         whole = node.value
         if isinstance(whole, ast.Attribute) and whole.attr == "reverse" and self._is_own_edge(whole.value):
             return self._reversed(node, whole)
@@ -227,6 +273,13 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         """Cast what is assigned to an edge state to its declared type at once, as the interpreter does."""
+        indexed = self._indexed(node.value)
+        if indexed is not None:
+            (target, *more) = node.targets
+            if more or not isinstance(target, ast.Name) or target.id in self._committed:
+                reject(node, "an edge is given a name of its own: 'edge = self.out_edges[k]'")
+            self._positions[target.id] = f"__position_{target.id}"
+            return at(statements(f"__position_{target.id} = {indexed}"), node)[0]
         on_edges = [t for t in node.targets if self._is_edge_state(t)]
         if not on_edges:
             return self.generic_visit(node)
@@ -310,6 +363,7 @@ def _walk(edge: str, names: list[str], body: list[ast.stmt]) -> list[ast.stmt]:
     )[0]
     assert isinstance(loop, ast.While)
     loop.body += body
+    loop.sigps_ends = True  # type: ignore[attr-defined]
     return [*start, loop]
 
 

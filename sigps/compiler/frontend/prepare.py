@@ -44,7 +44,7 @@ def check_fields(tree: ast.AST, subject: Subject) -> None:
             _check_pairs(node, calls.get(id(node)))
         elif node.attr in DRAWS:
             _check_draw(node, calls.get(id(node)))
-        elif node.attr not in ACTIONS and node.attr != "out_edges":
+        elif node.attr not in ACTIONS and node.attr not in ("out_edges", "has_edge"):
             _check_field(node, subject)
 
 

@@ -31,10 +31,12 @@ DRAWS = {
     "random": (0, "x = self.random()"),
     "random_int": (1, "k = self.random_int(n)"),
     "choose": (1, "k = self.choose((w0, w1, w2))"),
+    "random_edge": (0, "edge = self.random_edge()"),
 }
 """The methods that draw random numbers: how many arguments each takes, and an example."""
 EFFECTS = (
-    "send", "send_to", "send_to_neighbors", "vote_to_halt", "retire", "out_edges", "common_neighbors", *DRAWS
+    "send", "send_to", "send_to_neighbors", "vote_to_halt", "retire", "out_edges", "common_neighbors", "has_edge",
+    *DRAWS,
 )  # fmt: skip
 
 

@@ -114,14 +114,8 @@ class VertexView:
         self.contributions: dict[str, Any] = {}
         self.sent: list[Any] = []
 
-    def out_edges(self) -> Iterator[Edge]:
-        subgraph, columns = self._engine.subgraph, self._engine.columns
-        edges = subgraph.outgoing
-        assert edges is not None
-        ids = subgraph.outgoing_ids()
-        for index in range(int(edges.offsets[self._lid]), int(edges.offsets[self._lid + 1])):
-            values = {name: as_computed(column[index], column.dtype) for name, column in columns.items()}
-            yield Edge(index, int(ids[index]), values, self._engine.own_values)
+    def out_edges(self) -> Sequence[Edge]:
+        return _OutEdges(self._engine, self._lid)
 
     def common_neighbors(self, edge: Edge) -> Iterator[tuple[Edge, Edge]]:
         rows = self._engine.subgraph.neighbor_rows
@@ -209,3 +203,31 @@ class VertexView:
         self._outgoing.add(target, self._gid, row, by_id)
         if self.id in self._engine.trace:
             self.sent.append(message)
+
+
+class _OutEdges(Sequence[Edge]):
+    """The out-edges of a vertex, each made when it is asked for."""
+
+    def __init__(self, engine: Run, lid: int) -> None:
+        edges = engine.subgraph.outgoing
+        assert edges is not None
+        self._engine, self._ids = engine, engine.subgraph.outgoing_ids()
+        self._begin, self._end = int(edges.offsets[lid]), int(edges.offsets[lid + 1])
+
+    def __len__(self) -> int:
+        return self._end - self._begin
+
+    def __getitem__(self, at: Any) -> Any:
+        if not -len(self) <= at < len(self):
+            raise arithmetic.NoResultError(
+                "the vertex has no such out-edge: positions are 0 to self.out_degree - 1"
+            )
+        return self._edge(self._begin + int(at) + (len(self) if at < 0 else 0))
+
+    def __iter__(self) -> Iterator[Edge]:
+        return map(self._edge, range(self._begin, self._end))
+
+    def _edge(self, index: int) -> Edge:
+        columns = self._engine.columns.items()
+        values = {name: as_computed(column[index], column.dtype) for name, column in columns}
+        return Edge(index, int(self._ids[index]), values, self._engine.own_values)

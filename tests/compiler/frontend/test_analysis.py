@@ -223,7 +223,7 @@ second line at the margin.
         self.x = 3
         self.y = 4
 '''
-    with pytest.raises(CompileError, match="no field 'y'") as caught:
+    with pytest.raises(CompileError, match="P has no 'y'") as caught:
         analyse(run_cell(source)["P"]())
     assert caught.value.line == 9
     assert caught.value.source == "self.y = 4"
