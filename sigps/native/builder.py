@@ -91,6 +91,7 @@ class Functions:
         self._namespace = namespace or {}
         self._instances: dict[Any, Instance] = {}
         self.sites: list[Site] = []
+        self._places: dict[tuple[Any, ...], int] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._trees
@@ -146,12 +147,18 @@ class Functions:
         """Emit the body of an instance, given the handles of its arguments' parts."""
         _Body(self, instance, emitter).run(arguments)
 
-    def site(self, file: str, line: int, kind: int) -> int:
-        """Return the fault of a place: what kind it is, in which line of which file."""
-        found = file, line, kind
-        if found not in self.sites:
-            self.sites.append(found)
-        return self.sites.index(found) + 1
+    def site(self, node: ast.AST, kind: int) -> int:
+        """Return the fault of a place: what kind it is, at which node.
+
+        Places are numbered by nodes and not by lines: code that is kept on disk is also that of a program whose lines
+        are broken elsewhere.
+        """
+        file, line = getattr(node, "sigps_file", ""), getattr(node, "lineno", 0)
+        place = file, line, getattr(node, "col_offset", 0), getattr(node, "end_col_offset", 0), kind
+        if place not in self._places:
+            self.sites.append((file, line, kind))
+            self._places[place] = len(self.sites)
+        return self._places[place]
 
     def tree(self, name: str) -> ast.FunctionDef:
         """Return the definition of a function of the module."""
@@ -204,9 +211,7 @@ class _Body:
 
     def _note_fault(self, kind: int, happens: Any) -> None:
         self._instance.can_fault = True
-        code = self._functions.site(
-            getattr(self._node, "sigps_file", ""), getattr(self._node, "lineno", 0), kind
-        )
+        code = self._functions.site(self._node, kind)
         if not self._emitter.emits:
             return
         e = self._emitter
@@ -368,8 +373,7 @@ class _Body:
     def _leave(self, kind: int) -> None:
         """Return at once, with a fault."""
         self._instance.can_fault = True
-        place = getattr(self._node, "sigps_file", ""), getattr(self._node, "lineno", 0)
-        code = self._functions.site(*place, kind)
+        code = self._functions.site(self._node, kind)
         if self._emitter.emits:
             zeros = [self._zero(part) for part in flat(self._instance.result or NONE)]
             self._emitter.return_([*zeros, self._emitter.constant(INT, code)])

@@ -79,7 +79,7 @@ class Kernel:
             TypeError: If an argument is nothing that compiled code takes.
         """
         form, kept = self._form_of(arguments)
-        return _ended(form.run(form.pack(arguments)), kept)
+        return self._ended(form.run(form.pack(arguments)), kept)
 
     def over(self, *others: Any) -> Callable[[Any, Any], Any]:
         """Return a function that runs it over a range: it takes the first two arguments, which are uint64.
@@ -92,9 +92,18 @@ class Kernel:
 
         def run(begin: Any, end: Any) -> Any:
             _ = arguments  # live as long as their cells are used
-            return _ended(form.run(_RANGE(begin, end) + tail), kept)
+            return self._ended(form.run(_RANGE(begin, end) + tail), kept)
 
         return run
+
+    def _ended(self, outcome: tuple[Any, int], kept: _Kept) -> Any:
+        result, fault = outcome
+        if fault != 0:
+            number = (fault & 0xFFFFFF) - 1
+            # What was kept may be of a program with the same code in another file.
+            own = self._functions.sites if self._functions is not None else []
+            raise LoopFaultError((own if number < len(own) else kept.sites)[number], fault >> 24, result)
+        return result
 
     def _form_of(self, arguments: tuple[Any, ...]) -> tuple[Form, _Kept]:
         for form, kept in self._forms:
@@ -140,13 +149,6 @@ class Kernel:
         code = assemble(str(module.module))
         assert instance.result is not None
         return _Kept(code, instance.result, list(functions.sites))
-
-
-def _ended(outcome: tuple[Any, int], kept: _Kept) -> Any:
-    result, fault = outcome
-    if fault != 0:
-        raise LoopFaultError(kept.sites[(fault & 0xFFFFFF) - 1], fault >> 24, result)
-    return result
 
 
 _RANGE = struct.Struct("QQ").pack

@@ -102,3 +102,13 @@ def test_what_does_not_overflow_is_exact() -> None:
     result = run(program, RING, device="cpu")
     assert result["n"].tolist() == [np.iinfo(np.int64).max] * 4
     assert result["x"].tolist() == [-4 + 2] * 4
+
+
+def test_the_place_is_that_of_the_program_that_runs() -> None:
+    """Two classes with one text share their compiled code, also on disk; lines may be broken elsewhere."""
+    for body in ("self.n = 7 // self.id", "self.n = (\n    7\n    // self.id\n)", "self.n = 7 // self.id"):
+        program = program_of(body, FIELDS)
+        with pytest.raises(ComputeError) as caught:
+            run(program, RING, device="cpu")
+        assert caught.value.file == type(program).compute.__code__.co_filename
+        assert caught.value.source in body
