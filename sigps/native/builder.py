@@ -40,6 +40,7 @@ class Instance:
         is_checked: Whether arithmetic is a program's; that of loops is the machine's, and no faults.
         may_not_end: Whether a `while` is the user's, and looks whether the user wants the run to end.
         reorders: Whether sums of floats may be done in any order.
+        has_nan: Whether a message may be NaN.
         result: The type of what it returns.
         variables: The types of its variables.
         literals: The variables that have only been given constants that are not negative.
@@ -53,6 +54,7 @@ class Instance:
     is_checked: bool = True
     may_not_end: bool = False
     reorders: bool = False
+    has_nan: bool = True
     result: Type | None = None
     variables: dict[str, Type] = field(default_factory=dict)
     literals: set[str] = field(default_factory=set)
@@ -97,17 +99,23 @@ class Functions:
         return name in self._trees
 
     def instance(
-        self, function: Any, arguments: tuple[Type, ...], *, is_checked: bool = True, reorders: bool = False
+        self,
+        function: Any,
+        arguments: tuple[Type, ...],
+        *,
+        is_checked: bool = True,
+        reorders: bool = False,
+        has_nan: bool = True,
     ) -> Instance:
         """Return a function of the module, by name, or a Python function, for types of arguments; its types found.
 
         Raises:
             CompileError: If the types do not fit together; with file and line.
         """
-        key = function, arguments, is_checked, reorders
+        key = function, arguments, is_checked, reorders, has_nan
         if key not in self._instances:
             made = self._new(function, arguments, len(self._instances))
-            made.is_checked, made.reorders = is_checked, reorders
+            made.is_checked, made.reorders, made.has_nan = is_checked, reorders, has_nan
             module = "" if isinstance(function, str) else function.__module__
             made.may_not_end = is_checked and (
                 not module.startswith("sigps.") or module.startswith("sigps.apps")
@@ -739,6 +747,7 @@ class _Body:
             tuple(value.kind for value in values),
             is_checked=is_checked,
             reorders=self._instance.reorders,
+            has_nan=self._instance.has_nan,
         )
         handles = [h for value in values for h in value.handles()]
         *results, fault = self._emitter.call(instance, handles)
@@ -755,7 +764,10 @@ class _Body:
     def _call_program(self, function: ProgramFunction, values: Sequence[Value]) -> Value:
         """Call a function of the program from a loop: its result and its fault are a tuple."""
         instance = self._functions.instance(
-            function.name, tuple(value.kind for value in values), reorders=function.reorders
+            function.name,
+            tuple(value.kind for value in values),
+            reorders=function.reorders,
+            has_nan=function.has_nan,
         )
         handles = [h for value in values for h in value.handles()]
         *results, fault = self._emitter.call(instance, handles)
@@ -823,7 +835,7 @@ class _Body:
         return Value(UINT, e.cast(e.binary("+", INT, begin, at), INT, UINT))
 
     def _lost_nan(self, value: Value, instead: float) -> Value:
-        if not isinstance(value.kind, Number) or not value.kind.is_float:
+        if not isinstance(value.kind, Number) or not value.kind.is_float or not self._instance.has_nan:
             return value
         e, kind = self._emitter, value.kind
         is_nan = e.compare("!=", kind, value.handle, value.handle)

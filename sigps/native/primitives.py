@@ -35,10 +35,12 @@ class ProgramFunction:
     Attributes:
         name: Its name in the generated module.
         reorders: Whether its sums of floats may be done in any order.
+        has_nan: Whether a message may be NaN; where none is, min() and max() need not look.
     """
 
     name: str
     reorders: bool = False
+    has_nan: bool = True
 
 
 @dataclass(frozen=True)

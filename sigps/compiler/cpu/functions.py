@@ -29,7 +29,9 @@ def build_functions(
         deterministic: Whether floats add up in the order of messages, and vertices' contributions stay apart.
     """
     lists = program.consumption is Consumption.LISTED
-    names = {name: ProgramFunction(name) for name in FUNCTIONS if name in typed}
+    # The keys of a monotone program's loops have an order: no key is NaN (`engine/cpu/monotone.py`).
+    has_nan = program.monotone is None
+    names = {name: ProgramFunction(name, has_nan=has_nan) for name in FUNCTIONS if name in typed}
     if _merges_in_any_order(program, slots, deterministic):
         names["merge"] = ProgramFunction("merge", reorders=True)
     functions = Functions(

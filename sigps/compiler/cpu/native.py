@@ -94,11 +94,12 @@ def compile_for_cpu(program: VertexProgram, columns: Mapping[str, np.dtype[Any]]
     """
     used = tuple(columns.get(c, np.dtype(np.float64)) for c in program.edge_columns)
     read = tuple(columns.get(c, np.dtype(np.float64)) for c in program.read_columns)
-    return _compile(program, used, read)
+    return _compile(program, used, read, (program.file, program.line))
 
 
 @functools.lru_cache(maxsize=256)
-def _compile(program: VertexProgram, used: Dtypes, read: Dtypes) -> NativeProgram:
+def _compile(program: VertexProgram, used: Dtypes, read: Dtypes, place: tuple[str, int]) -> NativeProgram:
+    # Programs with one key are equal, but errors name their own places.
     functions = Functions(program.module, program.namespace)
     slots, record = infer_types(program, functions, used, read)
     ops = program.slot_ops or ["sum"] * len(slots)

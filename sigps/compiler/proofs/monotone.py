@@ -33,6 +33,7 @@ from sigps.compiler.proofs.opaque import (
     functions,
     may_not_end,
 )
+from sigps.native.primitives import lost_in_max, lost_in_min
 
 __all__ = ["find_obstacle", "monotone"]
 
@@ -76,11 +77,13 @@ def _examine(program: VertexProgram) -> Monotone | str:
 
 
 def _meanings(program: VertexProgram) -> dict[str, Any]:
-    """Return the global names that a proof can run with: the message's type and numbers."""
+    """Return the global names that a proof can run with: the message's type, numbers, and what takes NaN out."""
     return {
         name: value
         for name, value in program.namespace.items()
-        if value is program.message_type or isinstance(value, (int, float))
+        if value is program.message_type
+        or isinstance(value, (int, float))
+        or value in (lost_in_min, lost_in_max)
     }
 
 
