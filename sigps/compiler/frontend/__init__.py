@@ -3,10 +3,12 @@
 The passes in order; each takes compute()'s body from the one before it and returns it with one thing replaced:
 
     1  subject.py        read the class: what each `self.x` means; parse compute() and the methods it calls, and in each
+         desugar.py        write match, `:=`, enumerate, zip and `else` of loops in the longer form,
          constants.py      fold class constants and parameters that are not one number, drop dead branches,
          grammar.py        refuse what cannot be compiled, with what to write instead,
          names.py          give each global a name of the generated module
     2  prepare.py        put methods that act where they are called; check every `self.x`
+       draws.py          number the random numbers, each on a line of its own
     3  sends.py          find the sends; where they allow it,
          edge_function.py  replace them by assignments to the outbox record, and build edge()
     4  messages.py       choose how `messages` is read, and replace each use (the walk is in reading.py), by

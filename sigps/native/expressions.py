@@ -1,0 +1,602 @@
+"""Expressions of a function's body: to values, by calls of an emitter.
+
+A function also returns its fault: 0, or where and how its arithmetic had no result; the first that happened.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import math
+import types as python_types
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from operator import add, lshift, mul, sub
+from typing import Any
+
+import numpy as np
+
+from sigps.model.wrapping import wrapping
+from sigps.native import primitives
+from sigps.native.emitter import Emitter, Finder
+from sigps.native.instance import FunctionTable, Instance
+from sigps.native.operators import FUNCTIONS, NO_LITERAL, Fault, Operators, UnfitError, Value, join_values
+from sigps.native.primitives import External, ProgramFunction
+from sigps.native.source import reject
+from sigps.native.types import BOOL, FLOAT, INT, NONE, UINT, Array, Number, Tuple, Type, flat
+
+__all__ = ["Expressions", "as_load", "may_be_unsigned"]
+
+
+class Expressions:
+    """Emits the expressions of one instance's body."""
+
+    def __init__(self, functions: FunctionTable, instance: Instance, emitter: Emitter) -> None:
+        self._functions, self._instance, self._real = functions, instance, functions.real
+        self._wraps = False
+        self._set_emitter(emitter)
+        self._storage: dict[str, list[Any]] = {}
+        self._fault: Any = None
+        self._node: ast.AST = instance.tree
+
+    def _set_emitter(self, emitter: Emitter) -> None:
+        self._emitter = emitter
+        note = self._note_fault if self._instance.is_checked else None
+        self._operators = Operators(emitter, note, self._real, wraps=self._wraps)
+
+    @contextmanager
+    def _dry(self) -> Iterator[None]:
+        """Find types only, inside."""
+        before = self._emitter
+        self._set_emitter(Finder())
+        try:
+            yield
+        finally:
+            self._set_emitter(before)
+
+    # Faults and errors.
+
+    def _note_fault(self, kind: int, happens: Any) -> None:
+        self._instance.can_fault = True
+        code = self._functions.site(self._node, kind)
+        if not self._emitter.emits:
+            return
+        e = self._emitter
+        e.if_rarely(happens, lambda: self._keep_fault(e.constant(INT, code)))
+
+    def _keep_fault(self, fault: Any) -> None:
+        """Keep a fault, if none happened before."""
+        e = self._emitter
+        so_far = e.read(self._fault)
+        is_first = e.compare("==", INT, so_far, e.constant(INT, 0))
+        e.write(self._fault, e.select(is_first, fault, so_far, INT))
+
+    @contextmanager
+    def _at(self, node: ast.AST) -> Iterator[None]:
+        before = self._node
+        if hasattr(node, "lineno"):
+            self._node = node
+        try:
+            yield
+        except UnfitError as error:
+            reject(self._node, str(error))
+        finally:
+            self._node = before
+
+    def _store(self, array: Value, at: Any, value: Value) -> None:
+        assert isinstance(array.kind, Array)
+        stored = self._operators.declared(value, array.kind.element)
+        self._emitter.store(array.handle, array.kind, at, stored.handle)
+
+    def _load(self, array: Value, at: Any) -> Value:
+        assert isinstance(array.kind, Array)
+        return Value(array.kind.element, self._emitter.load(array.handle, array.kind, at))
+
+    def _leave(self, kind: int) -> None:
+        """Return at once, with a fault."""
+        self._instance.can_fault = True
+        code = self._functions.site(self._node, kind)
+        if self._emitter.emits:
+            zeros = [self._zero(part) for part in flat(self._instance.result or NONE)]
+            self._emitter.return_([*zeros, self._emitter.constant(INT, code)])
+
+    def _zero(self, part: Number | Array) -> Any:
+        return self._emitter.read(self._emitter.variable(part))
+
+    # Expressions.
+
+    def _value(self, node: ast.expr) -> Value:
+        with self._at(node):
+            return self._evaluated(node)
+
+    def _evaluated(self, node: ast.expr) -> Value:
+        ops = self._operators
+        if isinstance(node, ast.Constant):
+            return Value(NONE) if node.value is None else ops.constant(node.value)
+        if isinstance(node, ast.Name):
+            return self._name(node)
+        if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Name) and node.left.id == "__count":
+            counted = ops.to(self._value(node.right), INT)  # never leaves 64 bits (`frontend/reductions.py`)
+            return Value(INT, self._emitter.binary("+", INT, self._value(node.left).handle, counted.handle))
+        written = _whole_constant(node) if isinstance(node, ast.BinOp) else None
+        if written is not None and -(2**63) <= written < 2**63:
+            return ops.constant(written)
+        if isinstance(node, ast.BinOp):
+            return ops.binary(node.op, self._value(node.left), self._value(node.right))
+        if isinstance(node, ast.UnaryOp):
+            return ops.unary(node.op, self._value(node.operand))
+        if isinstance(node, ast.Compare):
+            return self._compare(node)
+        if isinstance(node, ast.BoolOp):
+            return self._either(node.op, node.values)
+        if isinstance(node, ast.IfExp):
+            return self._lazily(self._truth(node.test), node.body, node.orelse)
+        if isinstance(node, ast.Tuple):
+            return _tuple([value for item in node.elts for value in self._items(item)])
+        if isinstance(node, ast.Subscript):
+            return self._subscript(node)
+        if isinstance(node, ast.Attribute):
+            return self._attribute(node)
+        if isinstance(node, ast.Call):
+            return self._call(node)
+        raise UnfitError(f"{ast.unparse(node)} cannot be compiled: compute with numbers and tuples")
+
+    def _items(self, node: ast.expr) -> Sequence[Value]:
+        """Return what one item of a tuple display stands for."""
+        if not isinstance(node, ast.Starred):
+            return [self._value(node)]
+        value = self._value(node.value)
+        if not isinstance(value.kind, Tuple):
+            raise UnfitError(f"* takes a tuple, and this is {value.kind}")
+        return value.items
+
+    def _truth(self, node: ast.expr) -> Value:
+        with self._at(node):
+            value = self._value(node)
+            if isinstance(value.kind, Tuple):
+                return self._operators.constant(bool(value.items))
+            return self._operators.truth(value)
+
+    def _name(self, node: ast.Name) -> Value:
+        kind = self._instance.variables.get(node.id)
+        if kind is not None:
+            return self._rebuilt(kind, iter(self._storage[node.id] if self._emitter.emits else ()))
+        meaning = self._meaning(node)
+        if meaning is None:
+            return Value(NONE)
+        if isinstance(meaning, (bool, int, float, np.number, np.bool_, tuple)):
+            return self._operators.constant(meaning)
+        raise UnfitError(f"{node.id} is a {type(meaning).__name__}: compute with numbers and tuples")
+
+    def _rebuilt(self, kind: Type, parts: Iterator[Any]) -> Value:
+        """Return the value of a variable."""
+        if isinstance(kind, Tuple):
+            return Value(kind, items=tuple(self._rebuilt(item, parts) for item in kind.items))
+        if kind == NONE:
+            return Value(kind)
+        return Value(kind, self._emitter.read(next(parts)) if self._emitter.emits else None)
+
+    def _meaning(self, node: ast.expr) -> Any:
+        """Return what a global name, or an attribute of a module, stands for; the name of a function of the module."""
+        if isinstance(node, ast.Attribute):
+            return getattr(self._meaning(node.value), node.attr, None)
+        if not isinstance(node, ast.Name) or node.id in self._instance.variables:
+            return None
+        meanings = self._instance.meanings
+        if node.id in meanings:
+            return getattr(meanings[node.id], "py_func", meanings[node.id])
+        if node.id in self._functions:
+            return node.id
+        return getattr(builtins, node.id, None)
+
+    def _compare(self, node: ast.Compare) -> Value:
+        left, ops = self._value(node.left), self._operators
+        if len(node.ops) == 1:
+            operator, right = node.ops[0], self._value(node.comparators[0])
+            if isinstance(operator, (ast.In, ast.NotIn)):
+                return self._in(operator, left, right)
+            if isinstance(operator, (ast.Is, ast.IsNot)) and NONE in (left.kind, right.kind):
+                return ops.constant((left.kind == right.kind) == isinstance(operator, ast.Is))
+            return ops.compare(operator, left, right)
+        e, answer = self._emitter, self._emitter.variable(BOOL)
+        e.write(answer, e.constant(BOOL, False))
+
+        def rest(left: Value, at: int) -> None:
+            right = self._value(node.comparators[at])
+            test = ops.compare(node.ops[at], left, right)
+            if at + 1 == len(node.ops):
+                e.write(answer, test.handle)
+            else:
+                e.if_(test.handle, lambda: rest(right, at + 1), lambda: None)
+
+        rest(left, 0)
+        return Value(BOOL, e.read(answer))
+
+    def _in(self, operator: ast.cmpop, value: Value, values: Value) -> Value:
+        if not isinstance(values.kind, Tuple):
+            raise UnfitError(f"'in' searches a tuple, and this is {values.kind}")
+        e, found = self._emitter, self._emitter.constant(BOOL, False)
+        for item in values.items:
+            found = e.binary("|", BOOL, found, self._operators.compare(ast.Eq(), value, item).handle)
+        return Value(BOOL, found if isinstance(operator, ast.In) else e.invert(found))
+
+    def _either(self, operator: ast.boolop, values: Sequence[ast.expr]) -> Value:
+        """Return the value that decides `and` or `or`; the others are not computed."""
+        if len(values) == 1:
+            return self._value(values[0])
+        first = self._value(values[0])
+        with self._dry():
+            kind = join_values(first, self._either(operator, values[1:]))
+        e, ops = self._emitter, self._operators
+        result = [e.variable(part) for part in flat(kind)]
+        test = ops.truth(first)
+
+        def first_decides() -> None:
+            self._write(result, ops.to(first, kind))
+
+        def rest_decides() -> None:
+            self._write(result, self._operators.to(self._either(operator, values[1:]), kind))
+
+        branches = (
+            (first_decides, rest_decides) if isinstance(operator, ast.Or) else (rest_decides, first_decides)
+        )
+        e.if_(test.handle, *branches)
+        return self._rebuilt(kind, iter(result))
+
+    def _write(self, variables: Sequence[Any], value: Value) -> None:
+        for variable, handle in zip(variables, value.handles(), strict=True):
+            self._emitter.write(variable, handle)
+
+    def _lazily(self, test: Value, body: ast.expr, orelse: ast.expr) -> Value:
+        if test.literal is not NO_LITERAL:
+            return self._value(body if test.literal else orelse)
+        with self._dry():
+            kind = join_values(self._value(body), self._value(orelse))
+        e, ops = self._emitter, self._operators
+        result = [e.variable(part) for part in flat(kind)]
+        e.if_(
+            test.handle,
+            lambda: self._write(result, ops.to(self._value(body), kind)),
+            lambda: self._write(result, ops.to(self._value(orelse), kind)),
+        )
+        return self._rebuilt(kind, iter(result))
+
+    def _position(self, value: Value) -> Any:
+        kind = self._operators.number(value, "a position")
+        if kind.is_float:
+            raise UnfitError("a position is a whole number, and this is a float")
+        return self._emitter.cast(value.handle, kind, INT)
+
+    def _subscript(self, node: ast.Subscript) -> Value:
+        whole = self._value(node.value)
+        if isinstance(node.slice, ast.Slice):
+            return self._part(whole, node.slice)
+        at = self._value(node.slice)
+        if isinstance(whole.kind, Array):
+            return self._load(whole, self._position(at))
+        if not isinstance(whole.kind, Tuple):
+            raise UnfitError(f"only tuples have parts, and this is {whole.kind}")
+        return self._item(whole, at)
+
+    def _part(self, whole: Value, part: ast.Slice) -> Value:
+        """Return a slice of an array, whose bounds are positions in it, or of a tuple, whose bounds are constants."""
+        if part.step is not None:
+            raise UnfitError("a slice has no step here")
+        begin, end = (None if bound is None else self._value(bound) for bound in (part.lower, part.upper))
+        if isinstance(whole.kind, Array):
+            first = self._emitter.constant(INT, 0) if begin is None else self._position(begin)
+            last = self._emitter.size(whole.handle) if end is None else self._position(end)
+            return Value(whole.kind, self._emitter.part(whole.handle, whole.kind, first, last))
+        if not isinstance(whole.kind, Tuple) or any(b and b.literal is NO_LITERAL for b in (begin, end)):
+            raise UnfitError("a slice is one of a tuple, with constants")
+        return _tuple(whole.items[slice(*(None if b is None else b.literal for b in (begin, end)))])
+
+    def _item(self, values: Value, at: Value) -> Value:
+        count = len(values.items)
+        if at.literal is not NO_LITERAL:
+            if not -count <= at.literal < count:
+                raise UnfitError(f"a tuple of {count} has no part {at.literal}")
+            return values.items[int(at.literal)]
+        ops = self._operators
+        found = values.items[-1]
+        for i, item in enumerate(values.items[:-1]):
+            found = ops.select(ops.compare(ast.Eq(), at, ops.constant(i)), item, found)
+        return found
+
+    def _attribute(self, node: ast.Attribute) -> Value:
+        meaning = self._meaning(node)
+        if isinstance(meaning, (bool, int, float, np.number, np.bool_)):
+            return self._operators.constant(meaning)
+        whole = self._value(node.value)
+        if isinstance(whole.kind, Array) and node.attr == "size":
+            return Value(INT, self._emitter.size(whole.handle))
+        fields = getattr(getattr(whole.kind, "cls", None), "_fields", ())
+        if node.attr not in fields:
+            raise UnfitError(f"{whole.kind} has no {node.attr!r}")
+        return whole.items[fields.index(node.attr)]
+
+    def _call(self, node: ast.Call) -> Value:
+        function = self._meaning(node.func)
+        if isinstance(function, ProgramFunction):
+            return self._call_program(function, [self._value(argument) for argument in node.args])
+        if isinstance(function, External):
+            return self._call_external(function, [self._value(argument) for argument in node.args])
+        if isinstance(function, python_types.FunctionType) and function in _PRIMITIVES:
+            return _PRIMITIVES[function](self, [self._value(argument) for argument in node.args])
+        if function is wrapping:
+            return self._wrapping(node)
+        if isinstance(function, (str, python_types.FunctionType)):
+            return self._call_function(function, node)
+        if isinstance(function, type) and hasattr(function, "_fields"):
+            items = tuple(self._arguments(inspect.signature(function), node, function.__name__))
+            return Value(Tuple(tuple(item.kind for item in items), function), items=items)
+        if node.keywords:
+            raise UnfitError(f"{ast.unparse(node.func)}() takes no named arguments here")
+        written = _whole_constant(node.args[0]) if len(node.args) == 1 else None
+        if function is np.uint64 and written is not None:
+            if not 0 <= written < 2**64:
+                raise UnfitError(f"{written} is no np.uint64, which holds 0 to 2**64 - 1")
+            return self._operators.constant(np.uint64(written))
+        if function is np.float64 and ast.unparse(node.func).startswith("__np."):
+            return self._in_double(node)
+        values = [self._value(argument) for argument in node.args]
+        return self._built_in(function, node, values)
+
+    def _wrapping(self, node: ast.Call) -> Value:
+        if len(node.args) != 1 or node.keywords:
+            raise UnfitError("wrapping() takes one expression")
+        before, self._wraps = self._wraps, True
+        self._set_emitter(self._emitter)
+        try:
+            value = self._value(node.args[0])
+            if self._operators.number(value, "wrapping()").is_float:
+                raise UnfitError("wrapping() takes whole numbers, and this is a float")
+            return value if value.literal is not NO_LITERAL else self._operators.to(value, INT)
+        finally:
+            self._wraps = before
+            self._set_emitter(self._emitter)
+
+    def _in_double(self, node: ast.Call) -> Value:
+        """Compute what goes to an aggregator, which adds up in double precision whatever compute() uses."""
+        before, self._real = self._real, FLOAT
+        self._set_emitter(self._emitter)
+        try:
+            return self._built_in(np.float64, node, [self._value(argument) for argument in node.args])
+        finally:
+            self._real = before
+            self._set_emitter(self._emitter)
+
+    def _built_in(self, function: Any, node: ast.Call, values: list[Value]) -> Value:
+        ops, name = self._operators, ast.unparse(node.func)
+        if function in (min, max) and len(values) > 1:
+            return ops.extreme(function.__name__, values)
+        if function is len and len(values) == 1:
+            if isinstance(values[0].kind, Array):
+                return Value(INT, self._emitter.size(values[0].handle))
+            if isinstance(values[0].kind, Tuple):
+                return ops.constant(len(values[0].items))
+        if isinstance(function, type) and issubclass(function, np.generic) and len(values) == 1:
+            kind, value = Number.of(function), values[0]
+            is_generated = name.startswith("__np.")
+            if not is_generated and kind.kind in "iu" and ops.number(value, name).is_float:
+                value = ops.to_int(value)
+            return ops.declared(value, kind)
+        found = FUNCTIONS.get(function) if _is_hashable(function) else None
+        if found is None:
+            raise UnfitError(
+                f"{name}() cannot be compiled: use arithmetic, tuples, and the scalar functions of math and numpy"
+            )
+        count, emit = found
+        if len(values) != count:
+            raise UnfitError(f"{name}() takes {count} argument{'s' * (count != 1)} here, not {len(values)}")
+        result: Value = emit(ops, values)
+        return result
+
+    def _call_function(self, function: Any, node: ast.Call) -> Value:
+        if isinstance(function, str):
+            tree = self._functions.tree(function)
+            values = self._in_order(tree.args, node, function)
+        else:
+            values = self._arguments(inspect.signature(function), node, function.__name__)
+        is_checked = isinstance(function, str) or self._instance.is_checked
+        instance = self._functions.instance(
+            function,
+            tuple(value.kind for value in values),
+            is_checked=is_checked,
+            reorders=self._instance.reorders,
+            has_nan=self._instance.has_nan,
+        )
+        handles = [h for value in values for h in value.handles()]
+        *results, fault = self._emitter.call(instance, handles)
+        if instance.can_fault and getattr(function, "__module__", "") in _ENGINES_OWN:
+            # What it was called with has no result: the place is the caller's.
+            happens = self._emitter.compare("!=", INT, fault, self._emitter.constant(INT, 0))
+            self._note_fault(Fault.OVERFLOW, happens)
+        elif instance.can_fault:
+            self._instance.can_fault = True
+            if self._emitter.emits:
+                self._keep_fault(fault)
+        return self._given(instance.result or NONE, iter(results))
+
+    def _call_program(self, function: ProgramFunction, values: Sequence[Value]) -> Value:
+        """Call a function of the program from a loop: its result and its fault are a tuple."""
+        instance = self._functions.instance(
+            function.name,
+            tuple(value.kind for value in values),
+            reorders=function.reorders,
+            has_nan=function.has_nan,
+        )
+        handles = [h for value in values for h in value.handles()]
+        *results, fault = self._emitter.call(instance, handles)
+        if not instance.can_fault:
+            fault = self._emitter.constant(INT, 0)
+        return _tuple([self._given(instance.result or NONE, iter(results)), Value(INT, fault)])
+
+    def _call_external(self, function: External, values: Sequence[Value]) -> Value:
+        given = [self._as_declared(v, kind) for v, kind in zip(values, function.arguments, strict=True)]
+        handles = [h for value in given for h in value.handles()]
+        results = self._emitter.external(function.name, handles, list(flat(function.result)))
+        return self._given(function.result, iter(results))
+
+    def _as_declared(self, value: Value, kind: Type) -> Value:
+        if isinstance(kind, Tuple):
+            return _tuple([self._as_declared(v, k) for v, k in zip(value.items, kind.items, strict=True)])
+        return self._operators.declared(value, kind) if isinstance(kind, Number) else value
+
+    # What loops call (`primitives.py`).
+
+    def _load_row(self, values: Sequence[Value]) -> Value:
+        arrays, at = values
+        position = self._position(at)
+        return _tuple([self._load(array, position) for array in arrays.items])
+
+    def _store_row(self, values: Sequence[Value]) -> Value:
+        arrays, at, row = values
+        position = self._position(at)
+        for array, value in zip(arrays.items, row.items, strict=True):
+            self._store(array, position, value)
+        return Value(NONE)
+
+    def _prefetch(self, values: Sequence[Value]) -> Value:
+        array, at = values
+        assert isinstance(array.kind, Array)
+        self._emitter.prefetch(array.handle, array.kind, self._position(at))
+        return Value(NONE)
+
+    def _scratch(self, values: Sequence[Value]) -> Value:
+        (size,) = values
+        return Value(Array(UINT), self._emitter.scratch(UINT, int(size.literal)))
+
+    def _pick(self, values: Sequence[Value]) -> Value:
+        flags, ones, others = values
+        chosen = zip(flags.items, ones.items, others.items, strict=True)
+        return _tuple([a if flag.literal else b for flag, a, b in chosen])
+
+    def _keep_fault_at(self, values: Sequence[Value]) -> Value:
+        at, fault = values
+        self._instance.can_fault = True
+        if self._emitter.emits:
+            e = self._emitter
+            happens = e.compare("!=", INT, fault.handle, e.constant(INT, 0))
+            place = e.binary("<<", INT, self._position(at), e.constant(INT, 24))
+            e.if_rarely(happens, lambda: self._keep_fault(e.binary("|", INT, place, fault.handle)))
+        return Value(NONE)
+
+    def _edge_at(self, values: Sequence[Value]) -> Value:
+        begin, end, at = (self._position(value) for value in values)
+        e, zero = self._emitter, self._emitter.constant(INT, 0)
+        count = e.binary("-", INT, end, begin)
+        at = e.select(e.compare("<", INT, at, zero), e.binary("+", INT, at, count), at, INT)
+        is_none = e.binary("|", BOOL, e.compare("<", INT, at, zero), e.compare(">=", INT, at, count))
+        e.if_rarely(is_none, lambda: self._leave(Fault.NO_EDGE))
+        return Value(UINT, e.cast(e.binary("+", INT, begin, at), INT, UINT))
+
+    def _lost_nan(self, value: Value, instead: float) -> Value:
+        if not isinstance(value.kind, Number) or not value.kind.is_float or not self._instance.has_nan:
+            return value
+        e, kind = self._emitter, value.kind
+        is_nan = e.compare("!=", kind, value.handle, value.handle)
+        return Value(kind, e.select(is_nan, e.constant(kind, instead), value.handle, kind))
+
+    def _has_fault(self, values: Sequence[Value]) -> Value:
+        e = self._emitter
+        so_far = e.read(self._fault) if e.emits else None
+        return Value(BOOL, e.compare("!=", INT, so_far, e.constant(INT, 0)))
+
+    def _given(self, kind: Type, parts: Iterator[Any]) -> Value:
+        """Return the value of a call."""
+        if isinstance(kind, Tuple):
+            return Value(kind, items=tuple(self._given(item, parts) for item in kind.items))
+        return Value(kind) if kind == NONE else Value(kind, next(parts))
+
+    def _in_order(self, args: ast.arguments, node: ast.Call, name: str) -> list[Value]:
+        missing = len(args.args) - len(node.args)
+        if node.keywords or not 0 <= missing <= len(args.defaults):
+            raise UnfitError(f"{name}() takes {len(args.args)} arguments")
+        given = [*node.args, *args.defaults[len(args.defaults) - missing :]]
+        return [self._value(argument) for argument in given]
+
+    def _arguments(self, signature: inspect.Signature, node: ast.Call, name: str) -> list[Value]:
+        """Return the arguments of a user's function or NamedTuple, in the order of its parameters."""
+        try:
+            bound = signature.bind(*node.args, **{k.arg or "": k.value for k in node.keywords})
+        except TypeError as error:
+            raise UnfitError(f"{name}(): {error}") from None
+        bound.apply_defaults()
+        found = []
+        for value in bound.arguments.values():
+            found.append(
+                self._value(value) if isinstance(value, ast.expr) else self._operators.constant(value)
+            )
+        return found
+
+
+_PRIMITIVES: dict[Any, Callable[[Expressions, Sequence[Value]], Value]] = {
+    primitives.load_row: Expressions._load_row,
+    primitives.store_row: Expressions._store_row,
+    primitives.prefetch: Expressions._prefetch,
+    primitives.scratch: Expressions._scratch,
+    primitives.pick: Expressions._pick,
+    primitives.keep_fault: Expressions._keep_fault_at,
+    primitives.has_fault: Expressions._has_fault,
+    primitives.edge_at: Expressions._edge_at,
+    primitives.lost_in_min: lambda body, values: body._lost_nan(values[0], math.inf),
+    primitives.lost_in_max: lambda body, values: body._lost_nan(values[0], -math.inf),
+}
+
+
+_ENGINES_OWN = ("sigps.model.draws",)
+"""Modules whose functions a program calls without naming them."""
+
+
+def _tuple(items: Sequence[Value]) -> Value:
+    return Value(Tuple(tuple(item.kind for item in items)), items=tuple(items))
+
+
+def _whole_constant(node: ast.expr) -> int | None:
+    """Return the value of an expression of whole numbers as written, such as `2**63 - 1`; None of any other."""
+    if isinstance(node, ast.Constant):
+        return node.value if type(node.value) is int else None
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = _whole_constant(node.operand)
+        return None if value is None else -value
+    compute = _WHOLE.get(type(node.op)) if isinstance(node, ast.BinOp) else None
+    if compute is None:
+        return None
+    assert isinstance(node, ast.BinOp)
+    left, right = _whole_constant(node.left), _whole_constant(node.right)
+    if (
+        left is None
+        or right is None
+        or (isinstance(node.op, (ast.Pow, ast.LShift)) and not 0 <= right <= 128)
+    ):
+        return None
+    return compute(left, right)
+
+
+_WHOLE: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Pow: pow, ast.LShift: lshift,
+}  # fmt: skip
+
+
+def may_be_unsigned(value: Value) -> bool:
+    """Tell whether a value is a constant that a `np.uint64` may be, too."""
+    return value.kind == INT and value.literal is not NO_LITERAL and value.literal >= 0
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def as_load(target: ast.expr) -> ast.expr:
+    """Return the expression that reads what a statement assigns."""
+    if isinstance(target, ast.Name):
+        return ast.copy_location(ast.Name(target.id, ast.Load()), target)
+    if isinstance(target, ast.Subscript):
+        return ast.copy_location(ast.Subscript(target.value, target.slice, ast.Load()), target)
+    raise UnfitError("this cannot be assigned")
