@@ -175,7 +175,8 @@ class Drawing:
         compare = pick.choice(["<", "<=", ">", ">=", "==", "!="])
         return pick.choice(
             [
-                f"({a} {compare} {b})", f"({x} {compare} {y})", f"({p} and {q})", f"({p} or {q})", f"(not {p})",
+                f"({a} {compare} {b})", f"({x} {compare} {y})", f"({a} {compare} {x})",
+                f"({x} < {a} <= {y})", f"({p} and {q})", f"({p} or {q})", f"(not {p})",
                 f"({a} < {b} <= {self.whole(0)})", f"bool({a})", f"({p} != {q})", f"({a} in (1, 2, self.i))",
             ]
         )  # fmt: skip

@@ -103,6 +103,7 @@ def host_library(source: str, defines: tuple[tuple[str, str], ...] = ()) -> ctyp
             "-shared",
             "-fPIC",
             "-fno-strict-aliasing",
+            "-fno-builtin",
             "-Wno-attributes",
             f"-I{folder}",
         ]

@@ -13,7 +13,7 @@ import ctypes.util
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,17 @@ import numpy as np
 from sigps.model.aggregator import Aggregator
 from sigps.model.wrapping import wrapping
 
-__all__ = ["OPERATORS", "UNARY", "WRAPPING", "NoResultError", "combine", "in_place", "standing_for"]
+__all__ = [
+    "OPERATORS",
+    "UNARY",
+    "WRAPPING",
+    "NoResultError",
+    "chained",
+    "combine",
+    "compared",
+    "in_place",
+    "standing_for",
+]
 
 _LEAST, _MOST, _MASK = -(2**63), 2**63 - 1, 2**64 - 1
 
@@ -202,6 +212,38 @@ OPERATORS = {name: _binary(name, plain, _WHOLE) for name, plain in _PLAIN.items(
 
 WRAPPING = {name: _binary(name, plain, _WRAPPING) for name, plain in _PLAIN.items()}
 """The same between the parentheses of `wrapping()`."""
+
+
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+
+
+def compared(name: str, a: Any, b: Any) -> Any:
+    """Return `a <operator> b`: where a whole number meets a float, both are floats."""
+    if type(a) is type(b):
+        return _COMPARE[name](a, b)
+    x, y = _number(a), _number(b)
+    if x is None or y is None:
+        return _COMPARE[name](a, b)
+    if isinstance(x, float) != isinstance(y, float):
+        return _COMPARE[name](float(x), float(y))
+    return (
+        _COMPARE[name](int(x), int(y))
+        if isinstance(x, np.uint64) or isinstance(y, np.uint64)
+        else _COMPARE[name](x, y)
+    )
+
+
+def chained(names: Sequence[str], first: Any, *others: Callable[[], Any]) -> Any:
+    """Return `first <operator> other <operator> ...`; what comes after a comparison that fails is not computed."""
+    for name, other in zip(names, others, strict=True):
+        second = other()
+        found = compared(name, first, second)
+        if not found:
+            return found
+        first = second
+    return found
 
 
 def in_place(name: str, plain: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:

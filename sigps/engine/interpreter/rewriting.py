@@ -34,6 +34,9 @@ _NAMES: dict[type[ast.operator], tuple[str, str]] = {
     ast.FloorDiv: ("//", "ifloordiv"), ast.Mod: ("%", "imod"), ast.Pow: ("**", "ipow"), ast.LShift: ("<<", "ilshift"),
     ast.RShift: (">>", "irshift"), ast.BitAnd: ("&", "iand"), ast.BitOr: ("|", "ior"), ast.BitXor: ("^", "ixor"),
 }  # fmt: skip
+_COMPARE: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+}  # fmt: skip
 _UNARY: dict[type[ast.unaryop], str] = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}
 
 
@@ -147,6 +150,9 @@ class _Rules:
         plain: Callable[[Any, Any], Any] = getattr(operator, method)
         return arithmetic.in_place(name, plain, a, b)
 
+    compared = staticmethod(arithmetic.compared)
+    chained = staticmethod(arithmetic.chained)
+
     @staticmethod
     def real(value: Any) -> Any:
         return float(value)
@@ -180,6 +186,18 @@ class _Rewriting(ast.NodeTransformer):
         if isinstance(node.op, ast.USub) and self._table == "wrapping":
             return _call(node, "wrapping['-']", ast.Constant(0), node.operand)
         return _call(node, f"unary[{_UNARY[type(node.op)]!r}]", node.operand)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        names = [_COMPARE.get(type(op)) for op in node.ops]
+        if None in names:
+            return node
+        if len(names) == 1:
+            return _call(node, "compared", ast.Constant(names[0]), node.left, node.comparators[0])
+        plain = ast.arguments([], [], None, [], [], None, [])
+        later: list[ast.expr] = [ast.copy_location(ast.Lambda(plain, c), c) for c in node.comparators]
+        given = ast.Tuple([ast.Constant(name) for name in names], ast.Load())
+        return ast.fix_missing_locations(_call(node, "chained", given, node.left, *later))
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         self.generic_visit(node)
