@@ -291,9 +291,12 @@ def test_a_parameter_that_is_nan_takes_the_plain_loops() -> None:
     assert sum(ran(program(step=2.0), graph, "cpu")) < sum(ran(program(step=2.0), graph, "python"))
     program = type(relax(first=start, test="not received >= self.best"))
     nan = float("nan")
-    for options in ({"device": "cpu"}, {"device": "python"}):
+    for options in (
+        {"device": "cpu"},
+        {"device": "python"},
+    ):  # min() of a NaN alone is inf, which is not below inf
         result = run(program(step=nan), graph, max_supersteps=5, **options)
-        assert [s.active for s in result.stats] == [3, 1, 1, 1, 1]
+        assert [s.active for s in result.stats] == [3, 1]
 
 
 def test_the_last_superstep_counts_though_no_vertex_received_a_better_key() -> None:
