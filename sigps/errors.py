@@ -40,7 +40,9 @@ _PACKAGE = os.path.dirname(__file__)
 
 def nearest(word: object, known: Iterable[str]) -> str:
     """Return `"; did you mean 'x'?"` for a message, or a full stop where no known word is near."""
-    close = difflib.get_close_matches(str(word), list(known), n=1)
+    names = list(known)
+    meant = {"gpu": "cuda"}.get(str(word).lower())
+    close = [meant] if meant in names else difflib.get_close_matches(str(word), names, n=1)
     return f"; did you mean {close[0]!r}?" if close else "."
 
 

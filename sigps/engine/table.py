@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from sigps.engine.contract import EngineSpec
-from sigps.errors import ConfigError
+from sigps.errors import ConfigError, nearest
 
 __all__ = ["ENGINES", "device_names", "engine_here", "engine_of", "tracing_devices"]
 
@@ -35,7 +35,8 @@ def engine_of(device: str) -> EngineSpec:
         if spec.device == device:
             return spec
     *names, last = device_names()
-    raise ConfigError(f"there is no device {device!r}; choose {', '.join(names)} or {last}")
+    near = nearest(device, [*names, last]).rstrip(".")
+    raise ConfigError(f"there is no device {device!r}; choose {', '.join(names)} or {last}{near}")
 
 
 def tracing_devices() -> tuple[str, ...]:

@@ -79,3 +79,8 @@ def test_fields_come_back_in_the_order_of_ids() -> None:
     graph = BATTERY["star_in"].build()
     result = run(WCC(), graph, device="cpu")
     assert np.array_equal(result.ids, np.sort(result.ids))
+
+
+def test_a_gpu_is_called_cuda() -> None:
+    with pytest.raises(ConfigError, match=r"there is no device 'gpu'; .*; did you mean 'cuda'\?"):
+        run(WCC(), BATTERY["path"].build(), device="gpu")
