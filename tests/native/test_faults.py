@@ -7,7 +7,7 @@ import pytest
 from cells import program_of
 from thread_group import ThreadGroup, run_ranks
 
-from sigps import ComputeError, Graph, run
+from sigps import CompileError, ComputeError, Graph, run
 
 RING = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
 """Every vertex has one in-edge and one out-edge."""
@@ -112,3 +112,9 @@ def test_the_place_is_that_of_the_program_that_runs() -> None:
             run(program, RING, device="cpu")
         assert caught.value.file == type(program).compute.__code__.co_filename
         assert caught.value.source in body
+
+
+@pytest.mark.parametrize("device", ["python", "cpu"])
+def test_a_compute_that_yields_is_refused(device: str) -> None:
+    with pytest.raises(CompileError, match="'yield'"):
+        run(program_of("yield 1\nself.n = 3", FIELDS), RING, device=device)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
+import linecache
 import logging
 import os
 import traceback
@@ -32,7 +34,7 @@ from sigps.engine.partition.subgraph import Subgraph, columns_of
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
 from sigps.engine.superstep import run_supersteps
-from sigps.errors import ComputeError, DeviceError
+from sigps.errors import CompileError, ComputeError, DeviceError
 from sigps.kernels.cpu.arguments import ACTIVE, HALTED, RETIRED
 from sigps.model.fields import as_computed
 from sigps.model.vertex import Edge, Vertex
@@ -80,6 +82,7 @@ class InterpretedEngine:
         precision: Literal["single", "double"] = "double",
         trace: Sequence[int] = (),
     ) -> None:
+        _check_is_no_generator(program)
         n = subgraph.num_owned
         declared = program.declaration
         self.superstep = 0
@@ -342,6 +345,20 @@ class InterpretedEngine:
         fields = self.program.declaration.message
         parts = list(zip(*messages, strict=True)) if messages else [()] * len(fields)
         return tuple(np.array(p, f.dtype(self._precision)) for p, f in zip(parts, fields, strict=True))
+
+
+def _check_is_no_generator(program: Vertex) -> None:
+    """Refuse a compute() with `yield`, which Python would never run."""
+    compute = type(program).compute
+    if inspect.isgeneratorfunction(compute):
+        code = compute.__code__
+        source = linecache.getline(code.co_filename, code.co_firstlineno).strip()
+        raise CompileError(
+            "compute() has a 'yield', so calling it runs nothing: send messages instead",
+            file=code.co_filename,
+            line=code.co_firstlineno,
+            source=source,
+        )
 
 
 def _compute_error(error: ArithmeticError, vertex_id: int, superstep: int) -> ComputeError:
