@@ -371,6 +371,8 @@ class Expressions:
         ops, name = self._operators, ast.unparse(node.func)
         if function in (min, max) and len(values) > 1:
             return ops.extreme(function.__name__, values)
+        if function is sorted and len(values) == 1 and isinstance(values[0].kind, Tuple):
+            return _tuple(ops.sorted(values[0].items))
         if function is len and len(values) == 1:
             if isinstance(values[0].kind, Array):
                 return Value(INT, self._emitter.size(values[0].handle))
@@ -499,6 +501,14 @@ class Expressions:
         is_nan = e.compare("!=", kind, value.handle, value.handle)
         return Value(kind, e.select(is_nan, e.constant(kind, instead), value.handle, kind))
 
+    def _best_by(self, operator: ast.cmpop, values: Sequence[Value]) -> Value:
+        keys, given = values
+        ops, (key, best) = self._operators, (keys.items[0], given.items[0])
+        for other, value in zip(keys.items[1:], given.items[1:], strict=True):
+            is_better = ops.compare(operator, other, key)
+            key, best = ops.select(is_better, other, key), ops.select(is_better, value, best)
+        return best
+
     def _has_fault(self, values: Sequence[Value]) -> Value:
         e = self._emitter
         so_far = e.read(self._fault) if e.emits else None
@@ -541,6 +551,8 @@ _PRIMITIVES: dict[Any, Callable[[Expressions, Sequence[Value]], Value]] = {
     primitives.keep_fault: Expressions._keep_fault_at,
     primitives.has_fault: Expressions._has_fault,
     primitives.edge_at: Expressions._edge_at,
+    primitives.min_by: lambda body, values: body._best_by(ast.Lt(), values),
+    primitives.max_by: lambda body, values: body._best_by(ast.Gt(), values),
     primitives.lost_in_min: lambda body, values: body._lost_nan(values[0], math.inf),
     primitives.lost_in_max: lambda body, values: body._lost_nan(values[0], -math.inf),
 }

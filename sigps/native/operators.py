@@ -18,7 +18,17 @@ import numpy as np
 from sigps.native.emitter import Emitter
 from sigps.native.types import BOOL, FLOAT, INT, UINT, Number, Tuple, Type, flat, join
 
-__all__ = ["FUNCTIONS", "NO_LITERAL", "PROBLEMS", "Fault", "Operators", "UnfitError", "Value", "join_values"]
+__all__ = [
+    "FUNCTIONS",
+    "MOST_SORTED",
+    "NO_LITERAL",
+    "PROBLEMS",
+    "Fault",
+    "Operators",
+    "UnfitError",
+    "Value",
+    "join_values",
+]
 
 NO_LITERAL: Any = object()
 
@@ -37,6 +47,9 @@ class Fault:
 
     OVERFLOW, ZERO_DIVISION, CONVERSION, NEGATIVE_SHIFT, NEGATIVE_POWER, INTERRUPTED, NO_EDGE = range(1, 8)
 
+
+MOST_SORTED = 8
+"""How many values sorted() takes in compiled code, which compares each with all before it."""
 
 PROBLEMS = {
     Fault.OVERFLOW: "a whole number does not fit 64 bits, or the type that is declared",
@@ -448,6 +461,20 @@ class Operators:
         for value in values[1:]:
             best = self.select(self.compare(operator, value, best), value, best)
         return best
+
+    def sorted(self, values: Sequence[Value]) -> list[Value]:
+        """Return a few values in ascending order, equal ones in theirs."""
+        if len(values) > MOST_SORTED:
+            raise UnfitError(
+                f"sorted() takes a tuple of at most {MOST_SORTED} values, and this has {len(values)}"
+            )
+        found = list(values)
+        for last in range(1, len(found)):
+            for i in range(last, 0, -1):
+                a, b = found[i - 1], found[i]
+                is_less = self.compare(ast.Lt(), b, a)
+                found[i - 1], found[i] = self.select(is_less, b, a), self.select(is_less, a, b)
+        return found
 
     def absolute(self, value: Value) -> Value:
         kind = self.number(value, "abs()")

@@ -21,6 +21,8 @@ __all__ = [
     "load_row",
     "lost_in_max",
     "lost_in_min",
+    "max_by",
+    "min_by",
     "pick",
     "prefetch",
     "scratch",
@@ -100,6 +102,16 @@ def lost_in_min(value: Any) -> Any:
 def lost_in_max(value: Any) -> Any:
     """Return -inf for a NaN, which loses against every number in a max(); anything else as it is."""
     return -math.inf if isinstance(value, float) and value != value else value
+
+
+def min_by(keys: Sequence[Any], values: Sequence[Any]) -> Any:
+    """Return the first value whose key is the smallest."""
+    return values[min(range(len(keys)), key=keys.__getitem__)]
+
+
+def max_by(keys: Sequence[Any], values: Sequence[Any]) -> Any:
+    """Return the first value whose key is the largest."""
+    return values[max(range(len(keys)), key=keys.__getitem__)]
 
 
 def keep_fault(at: int, fault: int) -> None:

@@ -184,6 +184,8 @@ class _Rewriter(ast.NodeTransformer):
         outer = dict(self._positions)
         self._positions |= positions
         reduction.element = lower.visit(self.visit(reduction.element))
+        if reduction.key is not None:
+            reduction.key = lower.visit(self.visit(reduction.key))
         reduction.conditions = [lower.visit(self.visit(c)) for c in reduction.conditions]
         self._positions = outer
         name = f"__reduce_edges{len(self.result.functions)}"

@@ -58,7 +58,6 @@ _CALLS_REFUSED = {
     "print": "print() cannot be compiled: run with device='python', or trace=[ids]",
     "breakpoint": "breakpoint() cannot be compiled: run with device='python'",
     "super": "super() cannot be compiled: give the shared part a method name of its own",
-    "sorted": "sorted() cannot be compiled: keep the best values in local variables while looping",
     "list": "list() cannot be compiled: loop over the messages themselves",
     "set": "set() cannot be compiled: use State fields, tuples or local variables",
     "dict": "dict() cannot be compiled: use State fields, tuples or local variables",
@@ -83,9 +82,19 @@ def refuse(tree: ast.FunctionDef) -> None:
             reject(node, refusal)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CALLS_REFUSED:
             reject(node, _CALLS_REFUSED[node.func.id])
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "sorted":
+            _check_sorted(node)
     for node in ast.walk(tree):
         if isinstance(node, ast.For):
             _check_loop(node)
+
+
+def _check_sorted(node: ast.Call) -> None:
+    source = node.args[0] if node.args else node
+    if is_messages(source) or is_out_edges(source) or isinstance(source, ast.GeneratorExp):
+        reject(node, "sorted() takes a few values here: keep the best ones in local variables while looping")
+    if len(node.args) != 1 or node.keywords:
+        reject(node, "sorted() takes one tuple here, and no key= or reverse=: 'low, high = sorted((a, b))'")
 
 
 def _check_loop(node: ast.For) -> None:

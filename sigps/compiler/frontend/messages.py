@@ -99,11 +99,15 @@ class _Listed(_Single):
         element = self.visit(self.over_message(reduction.element, reduction.variable))
         conditions = [self.visit(self.over_message(c, reduction.variable)) for c in reduction.conditions]
         reduction.element = self.lowered(element)
+        if reduction.key is not None:
+            reduction.key = self.lowered(self.visit(self.over_message(reduction.key, reduction.variable)))
         reduction.conditions = [self.lowered(c) for c in conditions]
         reduction.default = None if reduction.default is None else self.lowered(reduction.default)
         name = f"__reduce{len(self.result.functions)}"
         item = []
-        if "__m" in loaded_names([reduction.element, *reduction.conditions]):
+        if "__m" in loaded_names(
+            [reduction.element, *reduction.conditions, reduction.key or reduction.element]
+        ):
             item = [assign("__m", self._message("__i"))]
         definition, call = reduction_call(name, reduction, item, self.subject)
         self.result.functions.append(definition)

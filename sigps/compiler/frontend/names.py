@@ -18,11 +18,14 @@ import numpy as np
 from sigps.compiler.fingerprint import COMPILED_ELSEWHERE
 from sigps.compiler.frontend.constants import constant_of
 from sigps.compiler.frontend.desugar import BIT_FUNCTIONS, OWN
+from sigps.compiler.frontend.keys import KEY_FUNCTIONS
 from sigps.compiler.frontend.syntax import assigned_names
 from sigps.compiler.program import FUNCTIONS
 from sigps.native.source import global_names, reject
 
 __all__ = ["Names"]
+
+_OWN_FUNCTIONS = BIT_FUNCTIONS | KEY_FUNCTIONS
 
 _RANDOM = ("random", "numpy.random", "secrets")
 
@@ -81,8 +84,8 @@ class _Resolver(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if node.id in self._reserved:
             return node
-        if node.id in BIT_FUNCTIONS:
-            self._names.meanings[node.id] = BIT_FUNCTIONS[node.id]
+        if node.id in _OWN_FUNCTIONS:
+            self._names.meanings[node.id] = _OWN_FUNCTIONS[node.id]
             return node
         if node.id in self._local:
             node.id = self._local_name(node.id)

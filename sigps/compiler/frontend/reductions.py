@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sigps.compiler.frontend.grammar import is_common_neighbors, is_messages, is_out_edges
+from sigps.compiler.frontend.keys import KEY_FUNCTIONS, OWN
 from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import (
     assign,
@@ -19,6 +20,7 @@ from sigps.compiler.frontend.syntax import (
     function,
     loaded_names,
     statements,
+    tuple_of,
 )
 from sigps.native.primitives import lost_in_max, lost_in_min
 from sigps.native.source import reject
@@ -27,6 +29,7 @@ __all__ = [
     "NAN_FUNCTIONS",
     "Loop",
     "Reduction",
+    "key_without_nan",
     "match_reduction",
     "numeric",
     "reduction_call",
@@ -48,6 +51,8 @@ class Reduction:
         element: The expression reduced, over the variable.
         conditions: The filters.
         default: The value without elements; the start of a sum; None if not given.
+        key: By what min() and max() compare, over the variable; None where they compare the elements. The element is
+            then what has the best key: the constant None for an edge, which is given as a position (`keys.py`).
     """
 
     op: str
@@ -57,6 +62,7 @@ class Reduction:
     conditions: list[ast.expr]
     default: ast.expr | None
     node: ast.Call
+    key: ast.expr | None = None
 
     @property
     def needs_default(self) -> bool:
@@ -65,9 +71,12 @@ class Reduction:
 
 def match_reduction(node: ast.Call) -> Reduction | None:
     """Return the reduction of messages or edges that a call is, or None."""
-    if not isinstance(node.func, ast.Name) or node.func.id not in _LOOPS or not node.args:
+    op = getattr(node.func, "id", "")
+    is_by_key = op in KEY_FUNCTIONS
+    op = op.removeprefix(OWN).removesuffix("_by") if is_by_key else op
+    if op not in _LOOPS or not node.args:
         return None
-    first, op = node.args[0], node.func.id
+    first = node.args[0]
     if isinstance(first, ast.GeneratorExp):
         source = first.generators[0]
         if len(first.generators) != 1 or source.is_async:
@@ -79,6 +88,9 @@ def match_reduction(node: ast.Call) -> Reduction | None:
                 "something else: write a loop",
             )
         reduction = Reduction(op, source.iter, source.target, first.elt, source.ifs, None, node)
+        if is_by_key:
+            reduction.key, *element = first.elt.elts  # type: ignore[attr-defined]
+            reduction.element = element[0] if element else ast.Constant(None)
     elif is_messages(first):
         each = ast.Name("__each", ast.Load())
         reduction = Reduction(op, first, ast.Name("__each", ast.Store()), each, [], None, node)
@@ -96,8 +108,6 @@ def match_reduction(node: ast.Call) -> Reduction | None:
 
 
 def _default(node: ast.Call, op: str) -> ast.expr | None:
-    if any(k.arg == "key" for k in node.keywords):
-        reject(node, f"{op}(..., key=) cannot be compiled: send a NamedTuple whose first field is the key")
     given = {k.arg: k.value for k in node.keywords}
     if op == "sum" and len(node.args) == 2:
         given["start"] = node.args[1]
@@ -132,6 +142,8 @@ def reduction_call(
         element = without_nan(reduction.op, element, None)
     if reduction.op == "len" or (reduction.op == "sum" and reduction.default is None and _counts(reduction)):
         start, update, result = _COUNTING
+    if reduction.key is not None:
+        element, update = _compared_by_key(reduction, span[0], subject)
     skip: list[ast.stmt] = [
         ast.If(ast.UnaryOp(ast.Not(), c), [ast.Continue()], []) for c in reduction.conditions
     ]
@@ -141,8 +153,10 @@ def reduction_call(
     ]
     if loop is not None:
         loops = loop(body)
-    before = [assign("__acc", reduction.default or ast.Constant(0)), *statements(start)]
-    if reduction.needs_default:
+    before = statements(start)
+    if reduction.key is None or reduction.default is not None:
+        before = [assign("__acc", reduction.default or ast.Constant(0)), *before]
+    if reduction.needs_default and reduction.key is None:
         # At least one element exists here: the first one is the start.
         first = [assign("__i", ast.Name(span[0], ast.Load())), *item, assign("__acc", element)]
         before = copy.deepcopy([*first, *statements(start)])
@@ -154,6 +168,31 @@ def reduction_call(
     definition = function(name, captured, at(code, reduction.node))
     call = ast.Call(ast.Name(name, ast.Load()), [ast.Name(c, ast.Load()) for c in captured], [])
     return at([definition], reduction.node)[0], at([call], reduction.node)[0]
+
+
+def _compared_by_key(reduction: Reduction, begin: str, subject: Subject) -> tuple[ast.expr, str]:
+    """Return a pair of key and element, and the update by which the best pair is kept."""
+    op, key, element = reduction.op, reduction.key, reduction.element
+    assert key is not None
+    sign = tie = "<" if op == "min" else ">"
+    if isinstance(element, ast.Constant) and element.value is None:
+        element, tie = expression(f"__np.int64(__i - {begin})"), "<"
+    elif subject.message_type is not None and ast.unparse(element) == "__m":
+        names = [f.name for f in subject.message]
+        fields = [
+            without_nan(op, expression(f"__m.{names[0]}"), None),
+            *(expression(f"__m.{n}") for n in names[1:]),
+        ]
+        element = ast.Call(ast.Name("__Message", ast.Load()), fields, [])
+    elif not isinstance(element, ast.Tuple):
+        element = without_nan(op, element, None)
+    update = (
+        "(__this, __item) = __x\n"
+        "if not __found:\n    __best = __this\n    __acc = __item\n"
+        f"elif __this {sign} __best or (__this == __best and __item {tie} __acc):\n"
+        "    __best = __this\n    __acc = __item\n__found = True"
+    )
+    return tuple_of([key_without_nan(op, key), element]), update
 
 
 _LOOPS = {
@@ -189,6 +228,13 @@ def without_nan(op: str, element: ast.expr, dtype: Any) -> ast.expr:
     if dtype is not None and dtype.kind != "f":
         return element
     return ast.Call(ast.Name(f"__lost_in_{op}", ast.Load()), [element], [])
+
+
+def key_without_nan(op: str, key: ast.expr) -> ast.expr:
+    """Return a key whose number, or first number, loses where it is NaN."""
+    if isinstance(key, ast.Tuple) and key.elts:
+        return tuple_of([without_nan(op, key.elts[0], None), *key.elts[1:]])
+    return without_nan(op, key, None)
 
 
 def numeric(element: ast.expr, dtype: Any) -> ast.expr:

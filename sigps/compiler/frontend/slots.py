@@ -33,7 +33,8 @@ class Combined(Reader):
         element = self.over_message(reduction.element, reduction.variable)
         conditions = [self.over_message(c, reduction.variable) for c in reduction.conditions]
         op, node = reduction.op, reduction.node
-        value = self._slot("count" if op == "len" else op, element, conditions, node)
+        key = None if reduction.key is None else self.over_message(reduction.key, reduction.variable)
+        value = self._slot("count" if op == "len" else op, element, conditions, node, key)
         if op == "sum" and reduction.default is not None:
             return ast.BinOp(reduction.default, ast.Add(), value)
         if op in ("min", "max"):
@@ -121,29 +122,53 @@ class Combined(Reader):
         }
         return [ast.Assign([_as_store(target)], expression(folded[op], OLD=target, NEW=value))]
 
-    def _slot(self, op: str, element: ast.expr, conditions: list[ast.expr], node: ast.AST) -> ast.expr:
-        for part in (element, *conditions):
+    def _slot(
+        self,
+        op: str,
+        element: ast.expr,
+        conditions: list[ast.expr],
+        node: ast.AST,
+        by: ast.expr | None = None,
+    ) -> ast.expr:
+        keys = [] if by is None else self._keys(by, element)
+        for part in (element, *conditions, *keys):
             self._require_uniform(part, node)
         text = "1" if op == "count" else ast.unparse(element).replace("__m", "m")
-        key = f"{op} {ast.dump(element) if op != 'count' else ''} {[ast.dump(c) for c in conditions]}"
+        if keys:
+            text += f" by {', '.join(map(ast.unparse, keys))}".replace("__m", "m")
+        key = f"{op} {text if op == 'count' else ast.dump(element)} {[ast.dump(k) for k in (*keys, *conditions)]}"
         is_whole = self.subject.message_type is not None and ast.dump(element) == ast.dump(
             ast.Name("__m", ast.Load())
         )
         if key not in self._slot_of:
             self._slot_of[key] = len(self.result.lift)
-            parts = self._parts(op, element, conditions, is_whole, node)
+            parts = self._parts(op, element, conditions, is_whole, node, keys)
             self.result.lift += [self.lowered(p) for p in parts]
             condition = "".join(f" if {ast.unparse(c)}" for c in conditions).replace("__m", "m")
             names = tuple(f"__g{self._slot_of[key] + i}" for i in range(len(parts)))
             self.result.slots.append(Slot("sum" if op == "count" else op, names, text + condition))
         first = self._slot_of[key]
         if is_whole and op in ("min", "max"):
-            fields = ", ".join(f"__g{first + i}" for i in range(len(self.dtypes)))
+            fields = ", ".join(f"__g{first + len(keys) + i}" for i in range(len(self.dtypes)))
             return expression(f"__Message({fields})")
-        return ast.Name(f"__g{first}", ast.Load())
+        return ast.Name(f"__g{first + len(keys)}", ast.Load())
+
+    def _keys(self, key: ast.expr, element: ast.expr) -> list[ast.expr]:
+        """Return the values before an element's own by which it is compared; none where its own do."""
+        keys = key.elts if isinstance(key, ast.Tuple) else [key]
+        own = [ast.unparse(element)]
+        if own == ["__m"] and self.subject.message_type is not None:
+            own = [f"__m.{f.name}" for f in self.subject.message]
+        return [] if [ast.unparse(k) for k in keys] == own[: len(keys)] else keys
 
     def _parts(
-        self, op: str, element: ast.expr, conditions: list[ast.expr], is_whole: bool, node: ast.AST
+        self,
+        op: str,
+        element: ast.expr,
+        conditions: list[ast.expr],
+        is_whole: bool,
+        node: ast.AST,
+        keys: list[ast.expr],
     ) -> list[ast.expr]:
         if op == "count":
             parts, identities = [expression("__np.int64(1)")], [expression("__np.int64(0)")]
@@ -156,9 +181,13 @@ class Combined(Reader):
             if is_whole:
                 parts = [expression(f"__m.{f.name}") for f in self.subject.message]
             parts[0] = without_nan(op, parts[0], self.dtypes[0] if is_whole else self._dtype(element))
+            if keys:
+                parts = [numeric(k, self._dtype(k)) for k in keys] + parts
+                parts[0] = without_nan(op, parts[0], self._dtype(keys[0]))
             identities = []
             if conditions:
-                dtypes = self.dtypes if is_whole else [self._dtype(element)]
+                own = self.dtypes if is_whole else [self._dtype(element)]
+                dtypes = [*map(self._dtype, keys), *own]
                 if any(d is None for d in dtypes):
                     raise NotCombinableError(
                         node, f"a filtered {op}() of an expression has no known neutral value"

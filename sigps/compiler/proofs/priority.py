@@ -62,6 +62,8 @@ def find_obstacle(program: VertexProgram) -> str | None:
         return "messages are not combined along edges"
     if [slot.op for slot in program.slots] not in (["min"], ["max"]) or len(program.message) != 1:
         return "there is not one min or max of one value"
+    if len(program.slots[0].names) != 1:
+        return "messages are compared by a key"
     if len(program.states) != 1 or program.aggregators:
         return "a vertex has more state than its current value"
     if program.message_dtypes != program.state_dtypes or program.message_dtypes[0].kind not in "iu":

@@ -19,9 +19,11 @@ from typing import Any
 import numpy as np
 
 from sigps.model.aggregator import Aggregator
+from sigps.model.vertex import Edge
 from sigps.model.wrapping import wrapping
 
 __all__ = [
+    "NO_EDGE",
     "OPERATORS",
     "UNARY",
     "WRAPPING",
@@ -37,6 +39,7 @@ _LEAST, _MOST, _MASK = -(2**63), 2**63 - 1, 2**64 - 1
 
 _OVERFLOW = "a whole number does not fit 64 bits, or the type that is declared"
 _ZERO = "a whole number is divided by zero"
+NO_EDGE = "the vertex has no such out-edge: positions are 0 to self.out_degree - 1"
 _CONVERSION = "int() of a float that is NaN, infinite or beyond 64 bits"
 
 
@@ -321,17 +324,45 @@ def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
     lost = math.inf if function is min else -math.inf
 
     def extreme(*values: Any, **options: Any) -> Any:
-        if len(values) != 1 or "key" in options:
+        if len(values) != 1 or isinstance(values[0], tuple):
             return function(*values, **options)
-        kept = [lost if isinstance(v, float) and v != v else v for v in values[0]]
-        if kept and isinstance(kept[0], tuple):  # messages
-            kept = [_with_first(v, lost) for v in kept]
-        return function(kept, **options)
+        if options.get("key") is not None:
+            return _best_by(function, lost, list(values[0]), **options)
+        return function([_with_first(value, lost) for value in values[0]], **options)
 
     return extreme
 
 
+def _best_by(
+    function: Callable[..., Any], lost: float, values: list[Any], key: Callable[[Any], Any], **default: Any
+) -> Any:
+    """Return the first edge with the best key; of messages with that key min() the smallest, max() the largest."""
+    if not values and default:
+        return default["default"]
+    if not values:
+        raise NoResultError(NO_EDGE)
+    keys = [_with_first(key(value), lost) for value in values]
+    if isinstance(values[0], Edge):
+        return values[function(range(len(values)), key=keys.__getitem__)]
+    return function(zip(keys, [_with_first(value, lost) for value in values], strict=True))[1]
+
+
+def _sorted(values: Any, **options: Any) -> Any:
+    """Sort a tuple as compiled code does, by insertion: where a value is NaN, the order depends on how it is done."""
+    if not isinstance(values, tuple) or options:
+        return sorted(values, **options)
+    found = list(values)
+    for last in range(1, len(found)):
+        for i in range(last, 0, -1):
+            if compared("<", found[i], found[i - 1]):
+                found[i - 1], found[i] = found[i], found[i - 1]
+    return found
+
+
 def _with_first(message: Any, lost: float) -> Any:
+    """Return a number, or a tuple with its first number, that is `lost` where it was NaN."""
+    if not isinstance(message, tuple):
+        return lost if isinstance(message, float) and message != message else message
     first = message[0] if message else None
     if not isinstance(first, float) or first == first:
         return message
@@ -409,7 +440,7 @@ _OF_FLOATS = [
 
 def _functions() -> dict[Any, Callable[..., Any]]:
     found: dict[Any, Callable[..., Any]] = {
-        min: _extreme(min), max: _extreme(max),
+        min: _extreme(min), max: _extreme(max), sorted: _sorted,
         int: _int, float: _float, abs: _abs, round: _round, sum: _sum, pow: _pow, divmod: _divmod,
         math.floor: _to_whole(math.floor, "floor"), math.ceil: _to_whole(math.ceil, "ceil"),
         math.trunc: _to_whole(math.trunc, "trunc"),

@@ -220,6 +220,10 @@ class _Rewriting(ast.NodeTransformer):
             self.generic_visit(node.func)
         else:
             self.generic_visit(node)
+        if named in ("min", "max"):
+            for keyword in node.keywords:
+                if keyword.arg == "key":
+                    keyword.value = _call(keyword.value, "callee", keyword.value)
         is_own = isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "") == "self"
         if not is_own:
             node.func = _call(node.func, "callee", node.func)

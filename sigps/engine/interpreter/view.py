@@ -219,9 +219,7 @@ class _OutEdges(Sequence[Edge]):
 
     def __getitem__(self, at: Any) -> Any:
         if not -len(self) <= at < len(self):
-            raise arithmetic.NoResultError(
-                "the vertex has no such out-edge: positions are 0 to self.out_degree - 1"
-            )
+            raise arithmetic.NoResultError(arithmetic.NO_EDGE)
         return self._edge(self._begin + int(at) + (len(self) if at < 0 else 0))
 
     def __iter__(self) -> Iterator[Edge]:

@@ -75,7 +75,7 @@ def refused(body: str, fields: str = "", **options: object) -> CompileError:
         ("print(self.x)", "trace=[ids]"),
         ("breakpoint()", "device='python'"),
         ("super().compute(messages)", "give the shared part a method name of its own"),
-        ("best = sorted(messages)", "keep the best values in local variables"),
+        ("best = sorted(messages)", "keep the best ones in local variables"),
         ("best = list(messages)", "loop over the messages themselves"),
         ("best = next(messages)", "use min() or max()"),
         (
@@ -108,7 +108,6 @@ def refused(body: str, fields: str = "", **options: object) -> CompileError:
         ("self.total = 3", "contribute with 'self.total += x'"),
         ("self.total -= 3", "no other operator"),
         ("self.x = min(messages)", "needs default=..., or to stand under 'if messages:'"),
-        ("self.x = min(messages, key=abs, default=1)", "whose first field is the key"),
         ("self.x = sum(messages, 1, 2)", "takes what it reduces and start=, nothing else"),
         ("self.x = sum(y for y in range(3))", "this runs over something else: write a loop"),
         ("self.x = sum(m for m in messages for k in messages)", "one 'for' inside it"),
