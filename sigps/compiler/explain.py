@@ -66,17 +66,27 @@ def _described(field: Field) -> str:
 
 def _derived(program: VertexProgram) -> str:
     rows = [("messages", program.consumption.value)]
-    for slot in program.slots:
-        rows.append(("combiner", f"{slot.op} of {slot.text}"))
+    if program.consumption is Consumption.GROUPED:
+        key, weight = program.slots
+        added = "counts the messages" if weight.text == "1" else f"adds up {weight.text}"
+        rows.append(("by key", f"{key.text}: a table a vertex {added} of each, in O(degree)"))
+    else:
+        rows += [("combiner", f"{slot.op} of {slot.text}") for slot in program.slots]
+    if program.sorts_by:
+        rows.append(("by key", f"{program.sorts_by}: each list is sorted by it, in O(degree log degree)"))
     rows.append(("delivery", program.delivery.value))
     if program.delivery is Delivery.RECORD:
         size = len(program.record)
         rows.append(("outbox", f"{size} value{'s' * (size != 1)} a vertex"))
         read = [*program.edge_columns, *["the target's id"] * program.reads_target]
         rows.append(("edge reads", ", ".join(read) or "nothing: the message is the sender's alone"))
-        lists = program.consumption is Consumption.LISTED
         rows.append(
-            ("directions", "pull" if lists else "pull and push, chosen each superstep; or edge by edge")
+            (
+                "directions",
+                "pull"
+                if program.reads_all_at_once
+                else "pull and push, chosen each superstep; or edge by edge",
+            )
         )
         prefix = "no: " if program.early_exit is EarlyExit.NEVER else ""
         rows.append(("early exit", prefix + program.early_exit.value))

@@ -11,11 +11,13 @@ The functions (without side effects, but for direct messages and edge states; so
         -> (passes, message)                          one edge: the sender's outbox record to a message, if one passes
     lift(env, params, message) -> inbox               one message to one value of every slot
     merge(inbox, has, value) -> inbox                 the combiner: one more value, or the first where has is False
+    key(env, params, message) -> key                  the whole number that a list of messages is sorted by
     fold(total, given) -> total                       add one vertex's contributions to the totals
     emit(direct, kind, target, message)               append one direct message
 
-`edge` is there unless `delivery` is DIRECT, `emit` only if it is; `lift` and `merge` unless `consumption` is LISTED.
-Names of all other functions of the module begin with two underscores; these six call them.
+`edge` is there unless `delivery` is DIRECT, `emit` only if it is; `lift` and `merge` unless `consumption` is LISTED;
+`key` where `sorts_by` is not empty. Names of all other functions of the module begin with two underscores; these call
+them.
 
 Their arguments and results; a tuple has one scalar for each element of what it belongs to, in that order:
 
@@ -23,10 +25,12 @@ Their arguments and results; a tuple has one scalar for each element of what it 
               lift() and compute() the one in which the message is read, the next.
     params, aggregates, state, message    types: each param's, `aggregate_dtypes`, `state_dtypes`, `message_dtypes`
     vertex    (id, out_degree, in_degree), int64. The id is the one that compute() reads: the user's, if it is a number.
-    inbox     messages in slots: one scalar for each name of each of `slots`; the back end infers their types from
-              lift() (integers add up in 64 bits). Where has is False the scalars mean nothing.
+    inbox     messages in slots, or the key and the total that are found of them: one scalar for each name of each of
+              `slots`; the back end infers their types from lift() (integers add up in 64 bits). Where has is False the
+              scalars mean nothing.
               messages in lists: (begin, end, array, ...), int64 positions and an array for each field of a message; the
-              vertex's messages are begin..end
+              vertex's messages are begin..end, ascending by key() where `sorts_by` is not empty, in the order in which
+              they came where keys are equal
     has       bool: whether the vertex has a message
     flags     uint8: HALT, it voted to halt; RETIRE, it halts for good; SENT, `record` is what it sends along its edges
     record    one scalar for each of `record`; the back end infers their types from compute(). Unspecified without SENT.
@@ -85,7 +89,7 @@ __all__ = [
 compiling = threading.Lock()
 """Held while a program is compiled, so that ranks that are threads compile it once."""
 
-FUNCTIONS = ("compute", "edge", "lift", "merge", "fold", "emit")
+FUNCTIONS = ("compute", "edge", "lift", "merge", "key", "fold", "emit")
 TO_GID, TO_ID = 0, 1
 
 
@@ -105,12 +109,16 @@ class Consumption(Enum):
     """How compute() reads its messages.
 
     COMBINED and SINGLE let an engine combine messages in any order and any grouping, also before they leave a rank;
-    only sums of floats then depend on the order, by rounding. LISTED needs all messages of a vertex side by side.
+    only sums of floats then depend on the order, by rounding. GROUPED: the engine combines a vertex's messages by key,
+    the first of the two slots, with merge(), and hands over what it has of the key with the largest second slot, the
+    smallest such key. It needs all messages of a vertex at once, but keeps none. A total that is NaN is the smallest.
+    LISTED needs all messages of a vertex side by side.
     """
 
     NONE = "messages are not read"
     COMBINED = "messages are only reduced: one record a vertex, no lists"
     SINGLE = "the explicit combiner leaves one message"
+    GROUPED = "messages are added up by key, and the key of the largest sum is found: no lists"
     LISTED = "compute() reads the messages one by one: one slot an in-edge, contiguous per target"
 
 
@@ -127,7 +135,7 @@ class Slot:
     """One reduction of a vertex's messages, and one value or more in its inbox.
 
     Attributes:
-        op: `sum`, `min`, `max`, `any`, `all`, or `user`.
+        op: `sum`, `min`, `max`, `any`, `all`, `user`, or `key`: equal in what is combined.
         names: Names of its inbox values: one, except where whole NamedTuples are reduced.
         text: The reduced expression as the user would write it, for `explain`.
     """
@@ -197,6 +205,8 @@ class VertexProgram:
             hold copies of their rows; a vertex's work is then the sum of its neighbours' degrees.
         reads_reverse: Whether compute() reads the edge states of the other ends of its edges (`edge.reverse`). An
             engine must hold copies of them, and `reverse` beside the edges.
+        sorts_by: What lists of messages are sorted by before compute() reads them, as the user would write it; empty
+            where their order is open.
     """
 
     name: str
@@ -228,6 +238,7 @@ class VertexProgram:
     edge_states: tuple[Field, ...] = ()
     reads_neighbors: bool = False
     reads_reverse: bool = False
+    sorts_by: str = ""
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -243,6 +254,11 @@ class VertexProgram:
     def slot_ops(self) -> list[str]:
         """The operation of each value of the inbox; none of messages in lists."""
         return [slot.op for slot in self.slots for _ in slot.names]
+
+    @property
+    def reads_all_at_once(self) -> bool:
+        """Whether an engine needs all messages of a vertex at once, so that nothing can be combined on their way."""
+        return self.consumption in (Consumption.GROUPED, Consumption.LISTED)
 
     @property
     def message_dtypes(self) -> tuple[np.dtype[Any], ...]:
@@ -283,6 +299,8 @@ class VertexProgram:
             return "it sends direct messages, which do not follow edges"
         if self.consumption is Consumption.LISTED:
             return "compute() reads its messages one by one, and edges have one slot a vertex to combine into"
+        if self.consumption is Consumption.GROUPED:
+            return "messages are grouped by key, and edges have one slot a vertex to combine into"
         return None
 
     @property

@@ -112,6 +112,8 @@ def obstacle(program: VertexProgram | None, schedule: str = "vertex") -> str:
         return "predictions are of the vertex schedule"
     if program.delivery is Delivery.DIRECT or program.consumption is Consumption.LISTED:
         return "messages of this program are written out, whose cost was not measured"
+    if program.consumption is Consumption.GROUPED:
+        return "messages of this program are grouped by key, whose cost was not measured"
     return ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sigps.cli.plan.prediction import PartitionSize, even_partition
 from sigps.cli.plan.size import Size
-from sigps.compiler.program import Consumption, Delivery, VertexProgram
+from sigps.compiler.program import Delivery, VertexProgram
 
 __all__ = ["memory"]
 
@@ -70,6 +70,6 @@ def _message_bytes(program: VertexProgram | None, owned: int, edges: int, ghosts
         a_message = sum(d.itemsize for d in program.message_dtypes) if program else _VALUE_BYTES
         return 2 * edges * (a_message + 1 + 8 + 4)  # with kind, target and sender; once sent, once arrived
     outbox = 2 * (owned + ghosts) * (1 + _VALUE_BYTES * len(program.record))
-    if program.consumption is Consumption.LISTED:
-        return outbox  # lists are made from the records, one vertex at a time
+    if program.reads_all_at_once:
+        return outbox  # lists and keys are made from the records, one vertex at a time
     return outbox + owned * (1 + _VALUE_BYTES * sum(len(slot.names) for slot in program.slots))

@@ -8,10 +8,17 @@ import numpy as np
 
 from sigps.compiler.cpu.rows import Dtypes
 from sigps.compiler.program import FUNCTIONS, Consumption, EarlyExit, VertexProgram
-from sigps.kernels.cpu import push
+from sigps.kernels.cpu import grouped, push
 from sigps.kernels.cpu.functions import ONE, Functions, commit, compute_vertex
 from sigps.native.builder import Functions as TypedFunctions
-from sigps.native.primitives import ProgramFunction, keep_fault, load_row, pick, store_row
+from sigps.native.primitives import (
+    ProgramFunction,
+    keep_fault,
+    load_row,
+    lost_in_max,
+    pick,
+    store_row,
+)
 
 __all__ = ["adds_floats", "aggregates_floats", "build_functions"]
 
@@ -47,6 +54,9 @@ def build_functions(
         may_retire=program.monotone is None,
         **_comparisons(program),
     )
+    functions = functions._replace(key=names.get("key"), is_more=_is_more, arrange=_as_they_are)
+    if program.sorts_by:
+        functions = functions._replace(arrange=grouped.sort_list(functions))
     functions = functions._replace(compute_vertex=compute_vertex(functions), commit=commit(functions))
     return functions._replace(
         scatter_direct=push.scatter_direct(functions), compute_listed=push.compute_listed(functions)
@@ -65,7 +75,7 @@ def aggregates_floats(program: VertexProgram) -> bool:
 
 def _merges_in_any_order(program: VertexProgram, slots: Dtypes, deterministic: bool) -> bool:
     """Tell whether sums may be done in any order, several at once: where the order of messages is left open."""
-    if deterministic or not adds_floats(program, slots):
+    if deterministic or not adds_floats(program, slots) or program.consumption is Consumption.GROUPED:
         return False
     return all(op in ("sum", "any", "all") for op in program.slot_ops)
 
@@ -121,6 +131,15 @@ def _comparisons(program: VertexProgram) -> dict[str, Any]:
 
 def _always(states, v, value):  # type: ignore[no-untyped-def]
     return True
+
+
+def _as_they_are(v, arguments, messages):  # type: ignore[no-untyped-def]
+    return messages
+
+
+def _is_more(slots, other):  # type: ignore[no-untyped-def]
+    mine, theirs = lost_in_max(slots[1]), lost_in_max(other[1])
+    return mine > theirs or (mine == theirs and slots[0] < other[0])
 
 
 def _absent() -> None:

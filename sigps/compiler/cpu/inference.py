@@ -10,6 +10,7 @@ import numpy as np
 from sigps.compiler.cpu.rows import Dtypes
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.native.builder import Functions
+from sigps.native.source import reject
 from sigps.native.types import BOOL, INT, NONE, UINT, Array, Number, Tuple, Type, flat
 
 __all__ = ["argument_types", "infer_types"]
@@ -38,6 +39,8 @@ def infer_types(
     if program.consumption is not Consumption.LISTED:
         lifted = functions.instance("lift", argument_types(program, slots, (), used, read)["lift"]).result
         slots = tuple(summable(d, op) for d, op in zip(_dtypes(lifted), program.slot_ops, strict=True))
+    if program.consumption is Consumption.GROUPED:
+        _check_key(functions, "lift", lifted.items[0])  # type: ignore[union-attr]
     arguments = argument_types(program, slots, (), used, read, direct)
     result = functions.instance("compute", arguments["compute"]).result
     assert isinstance(result, Tuple)
@@ -45,10 +48,18 @@ def infer_types(
     if program.precision == "single":
         record = tuple(np.dtype(np.float32) if d == np.float64 else d for d in record)
     arguments = argument_types(program, slots, record, used, read)
-    for name in ("edge", "merge", "fold"):
+    for name in ("edge", "merge", "key", "fold"):
         if name in functions:
             functions.instance(name, arguments[name])
+    if program.sorts_by:
+        _check_key(functions, "key", functions.instance("key", arguments["key"]).result)
     return slots, record
+
+
+def _check_key(functions: Functions, name: str, kind: Type | None) -> None:
+    """Refuse a key that is no whole number, at the place of the function that makes it."""
+    if not isinstance(kind, Number) or kind.is_float:
+        reject(functions.tree(name).body[-1], f"a key of messages is a whole number, and this is {kind}")
 
 
 def argument_types(
@@ -96,6 +107,7 @@ def argument_types(
         "edge": (env, params, _tuple(record), INT, INT, _tuple(used)),
         "lift": (env, params, _tuple(program.message_dtypes)),
         "merge": (inbox, BOOL, inbox),
+        "key": (env, params, _tuple(program.message_dtypes)),
         "fold": (totals, totals),
     }
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sigps.compiler.fingerprint import class_fingerprint, fingerprint
-from sigps.compiler.frontend.combine import emit, fold, lift, merge
+from sigps.compiler.frontend.combine import emit, fold, key, lift, merge
 from sigps.compiler.frontend.draws import DRAW_FUNCTIONS, number_draws
 from sigps.compiler.frontend.edge_function import Sends
 from sigps.compiler.frontend.edge_loops import EDGE_FUNCTIONS, EdgeLoops, rewrite_edge_loops
@@ -75,7 +75,7 @@ def _fixed_params(program: Vertex) -> str:
 def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexProgram:
     tree = subject.compute()
     sends = separate_sends(number_draws(prepare(tree, subject), subject), subject)
-    messages = consume_messages(sends.body, subject)
+    messages = consume_messages(sends.body, subject, sends.delivery)
     edges = rewrite_edge_loops(messages.body, subject)
     body, called = lowered(edges.body, subject)
     functions: list[ast.stmt] = [
@@ -87,6 +87,8 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
     functions += edge
     if messages.consumption is not Consumption.LISTED:
         functions += [lift(subject, messages, tree), merge(subject, messages)]
+    elif messages.key is not None:
+        functions.append(key(subject, messages, tree))
     functions.append(fold(subject))
     if sends.delivery is Delivery.DIRECT:
         functions.append(emit(len(subject.message)))
@@ -128,6 +130,7 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
         edge_states=tuple(subject.edge_states.values()),
         reads_neighbors=edges.pairs,
         reads_reverse=edges.reverses,
+        sorts_by=messages.key_text,
     )
     if derived.has_master or derived.reads_edge_links:  # supersteps run as written
         return derived

@@ -1,8 +1,9 @@
-"""The functions lift(), merge(), fold() and emit() of a program: what `compiler/program.py` says of them, as code."""
+"""The functions lift(), merge(), key(), fold() and emit(): what `compiler/program.py` says of them, as code."""
 
 from __future__ import annotations
 
 import ast
+import copy
 
 from sigps.compiler.frontend.lower import unpack
 from sigps.compiler.frontend.reading import Messages
@@ -10,7 +11,7 @@ from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import at, function, scalar_type, statements, tuple_of
 from sigps.compiler.program import Slot
 
-__all__ = ["emit", "fold", "lift", "merge"]
+__all__ = ["emit", "fold", "key", "lift", "merge"]
 
 
 def lift(subject: Subject, messages: Messages, tree: ast.FunctionDef) -> ast.stmt:
@@ -50,6 +51,8 @@ def _merged(
         code.append(f"__u = __combiner({given[0]}, {given[1]})")
         types_ = [scalar_type(d) for d in subject.message_dtypes]
         return [f"{t}(__u)" if scalar else f"{t}(__u[{i}])" for i, t in enumerate(types_)]
+    if slot.op == "key":  # that of both
+        return a
     if slot.op == "sum":
         return [f"{x} + {y}" for x, y in zip(a, b, strict=True)]
     if slot.op in ("any", "all"):
@@ -64,6 +67,16 @@ def _merged(
         test = f"({y} {sign}= {x} and ({y} {sign} {x} or {test}))"
     code.append(f"__take{first} = {test}")
     return [f"({y} if __take{first} else {x})" for x, y in zip(a, b, strict=True)]
+
+
+def key(subject: Subject, messages: Messages, tree: ast.FunctionDef) -> ast.stmt:
+    """Build `key`: what lists of messages are sorted by."""
+    assert messages.key is not None
+    parts = ", ".join(f"__message[{i}]" for i in range(len(subject.message)))
+    start = unpack(subject, "__env", "__params")
+    start += statements(f"__m = {parts if subject.message_type is None else f'__Message({parts})'}")
+    body = [*start, ast.Return(copy.deepcopy(messages.key))]
+    return at([function("key", ["__env", "__params", "__message"], body)], tree)[0]
 
 
 def fold(subject: Subject) -> ast.stmt:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from typing import TypeGuard
 
+from sigps.compiler.frontend.keyed import is_grouped
 from sigps.compiler.frontend.syntax import is_self
 from sigps.native.source import reject
 
 __all__ = [
     "ACTIONS",
+    "GROUP",
     "SENDS",
     "action_of",
     "check_actions",
@@ -24,6 +26,9 @@ __all__ = [
 
 ACTIONS = {"send": 2, "send_to": 2, "send_to_neighbors": 1, "vote_to_halt": 0, "retire": 0}
 """The methods by which a vertex acts, and how many arguments each takes."""
+
+GROUP = "__group"
+"""What the names of groups begin with, where a loop over `messages.grouped()` is read."""
 
 SENDS = ("send", "send_to", "send_to_neighbors")
 
@@ -104,24 +109,29 @@ def _check_loop(node: ast.For) -> None:
     )
     is_tuple = isinstance(getattr(source, "value", None), tuple) or isinstance(source, (ast.Name, ast.Tuple))
     is_edges = is_out_edges(source)
-    is_pairs = is_common_neighbors(source)
-    if not (is_range or is_tuple or is_edges or is_pairs or is_self(source)):  # of fields see prepare.py
+    is_pairs, is_groups = is_common_neighbors(source), is_grouped(source)
+    if not (
+        is_range or is_tuple or is_edges or is_pairs or is_groups or is_self(source)
+    ):  # of fields see prepare.py
         reject(
             node,
-            "a loop runs over messages, self.out_edges, self.common_neighbors(edge), range(...) or a tuple; "
+            "a loop runs over messages, messages.grouped(...), self.out_edges, self.common_neighbors(edge), "
+            "range(...) or a tuple; "
             "this one does not",
         )
     target = node.target
     is_parts = isinstance(target, ast.Tuple) and all(isinstance(t, ast.Name) for t in target.elts)
     if is_pairs:
         check_pair(target)
+    if is_groups and not (is_parts and len(target.elts) == 2):  # type: ignore[attr-defined]
+        reject(target, "grouped() gives pairs: 'for key, group in messages.grouped(...)'")
     if not isinstance(target, ast.Name) and not (is_parts and not is_edges and not is_range):
         reject(node, "the loop variable must be one name, or a name for each field of a message")
 
 
 def is_messages(node: ast.AST) -> bool:
-    """Tell whether an expression is `messages`."""
-    return isinstance(node, ast.Name) and node.id == "messages"
+    """Tell whether an expression is `messages`, or a group of them."""
+    return isinstance(node, ast.Name) and (node.id == "messages" or node.id.startswith(GROUP))
 
 
 def is_out_edges(node: ast.AST) -> bool:

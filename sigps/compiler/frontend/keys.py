@@ -16,7 +16,8 @@ from typing import Any
 
 from sigps.compiler.frontend.desugar import OWN
 from sigps.compiler.frontend.grammar import is_common_neighbors, is_messages, is_out_edges
-from sigps.compiler.frontend.syntax import at, expression, substitute, tuple_of
+from sigps.compiler.frontend.keyed import applied, is_grouped
+from sigps.compiler.frontend.syntax import at, expression, tuple_of
 from sigps.native.primitives import max_by, min_by
 from sigps.native.source import reject
 
@@ -34,7 +35,9 @@ def write_keys(tree: ast.FunctionDef) -> ast.FunctionDef:
     """
     if not any(_has_key(node) for node in ast.walk(tree)):
         return tree
-    written: ast.FunctionDef = _Keys().visit(copy.deepcopy(tree))
+    loops = (n for n in ast.walk(tree) if isinstance(n, ast.For) and is_grouped(n.iter))
+    groups = {n.target.elts[-1].id for n in loops if isinstance(n.target, ast.Tuple)}  # type: ignore[attr-defined]
+    written: ast.FunctionDef = _Keys(groups).visit(copy.deepcopy(tree))
     return written
 
 
@@ -46,6 +49,9 @@ def _has_key(node: ast.AST) -> bool:
 
 
 class _Keys(ast.NodeTransformer):
+    def __init__(self, groups: set[str]) -> None:
+        self._groups = groups  # names of groups of messages
+
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
         if not _has_key(node) or not node.args:
@@ -56,54 +62,40 @@ class _Keys(ast.NodeTransformer):
         others = [k for k in node.keywords if k.arg != "key"]
         first = node.args[0]
         if len(node.args) == 1 and not isinstance(first, ast.Tuple):
-            return at([_over_many(function, node, key, others)], node)[0]
+            return at([self._over_many(function, node, key, others)], node)[0]
         values = first.elts if isinstance(first, ast.Tuple) and len(node.args) == 1 else node.args
         if others or any(isinstance(value, ast.Starred) for value in values):
             reject(node, f"{name}(a, b, key=...) takes values and a key, nothing else")
-        keys = tuple_of([_applied(key, value) for value in values])
+        keys = tuple_of([applied(key, value) for value in values])
         return at([ast.Call(function, [keys, tuple_of(copy.deepcopy(values))], [])], node)[0]
 
-
-def _over_many(function: ast.Name, node: ast.Call, key: ast.expr, others: list[ast.keyword]) -> ast.expr:
-    """Write an extreme of messages or edges."""
-    source, name = node.args[0], function.id.removeprefix(OWN)[:3]
-    if isinstance(source, ast.GeneratorExp):
-        generators, element = source.generators, source.elt
-    else:
-        # A lambda's argument is a name for the loop's variable.
-        variable = key.args.args[0].arg if isinstance(key, ast.Lambda) and key.args.args else f"{OWN}each"
-        generators = [ast.comprehension(ast.Name(variable, ast.Store()), source, [], 0)]
-        element = ast.Name(variable, ast.Load())
-    over = generators[0].iter
-    if not (is_messages(over) or is_out_edges(over) or is_common_neighbors(over)):
-        reject(
-            node,
-            f"{name}(..., key=) takes messages, self.out_edges, or a tuple that is written out: "
-            f"'{name}((a, b), key=...)'",
-        )
-    of_edges = is_out_edges(over) and ast.unparse(element) == ast.unparse(generators[0].target)
-    parts = [_applied(key, element)] if of_edges else [_applied(key, element), element]
-    if not of_edges:
-        return ast.Call(function, [ast.GeneratorExp(tuple_of(parts), generators)], others)
-    if others:
-        reject(node, f"{name}() of edges has no {others[0].arg}=: test self.out_degree before it")
-    # No edge: a position past the last one, which is an error where it is read.
-    none = [ast.keyword("default", expression("self.out_degree"))]
-    position = ast.Call(function, [ast.GeneratorExp(tuple_of(parts), generators)], none)
-    return expression("self.out_edges[AT]", AT=position)
-
-
-def _applied(key: ast.expr, value: ast.expr) -> ast.expr:
-    """Return the key of a value."""
-    if isinstance(key, ast.Lambda):
-        arguments = key.args
-        if (
-            len(arguments.args) != 1
-            or sum(isinstance(n, ast.arg) for n in ast.walk(arguments)) != 1
-            or arguments.defaults
-        ):
-            reject(key, "a key takes one argument: 'key=lambda m: m.distance'")
-        return substitute(key.body, {arguments.args[0].arg: value})
-    if not isinstance(key, (ast.Name, ast.Attribute)):
-        reject(key, "a key is a lambda or the name of a function: 'key=lambda m: m.distance'")
-    return ast.Call(copy.deepcopy(key), [copy.deepcopy(value)], [])
+    def _over_many(
+        self, function: ast.Name, node: ast.Call, key: ast.expr, others: list[ast.keyword]
+    ) -> ast.expr:
+        """Write an extreme of messages or edges."""
+        source, name = node.args[0], function.id.removeprefix(OWN)[:3]
+        if isinstance(source, ast.GeneratorExp):
+            generators, element = source.generators, source.elt
+        else:
+            # A lambda's argument is a name for the loop's variable.
+            variable = key.args.args[0].arg if isinstance(key, ast.Lambda) and key.args.args else f"{OWN}each"
+            generators = [ast.comprehension(ast.Name(variable, ast.Store()), source, [], 0)]
+            element = ast.Name(variable, ast.Load())
+        over = generators[0].iter
+        is_group = isinstance(over, ast.Name) and over.id in self._groups
+        if not (is_group or is_messages(over) or is_out_edges(over) or is_common_neighbors(over)):
+            reject(
+                node,
+                f"{name}(..., key=) takes messages, self.out_edges, or a tuple that is written out: "
+                f"'{name}((a, b), key=...)'",
+            )
+        of_edges = is_out_edges(over) and ast.unparse(element) == ast.unparse(generators[0].target)
+        parts = [applied(key, element)] if of_edges else [applied(key, element), element]
+        if not of_edges:
+            return ast.Call(function, [ast.GeneratorExp(tuple_of(parts), generators)], others)
+        if others:
+            reject(node, f"{name}() of edges has no {others[0].arg}=: test self.out_degree before it")
+        # No edge: a position past the last one, which is an error where it is read.
+        none = [ast.keyword("default", expression("self.out_degree"))]
+        position = ast.Call(function, [ast.GeneratorExp(tuple_of(parts), generators)], none)
+        return expression("self.out_edges[AT]", AT=position)

@@ -1,4 +1,4 @@
-"""How compute() reads its messages: in slots that combine them, as one combined message, or as a list.
+"""How compute() reads its messages: in slots that combine them, by key, as one combined message, or as a list.
 
 Where every use of `messages` is a reduction of something that depends only on the message and the run, the
 reductions become slots (`slots.py`): one value each, combined on the way. Two folds make two slots.
@@ -6,7 +6,9 @@ reductions become slots (`slots.py`): one value each, combined on the way. Two f
     best = min(messages, default=inf)                slot 0: min of m
     for m in messages: total += m * self.damping     slot 1: sum of m * damping
 
-Any other use needs the messages as a list. With `combiner=` there is one message at most.
+Where every use is one `most_common()`, the engine finds the key, and hands over that and its total. Any other use needs
+the messages as a list; where some of them go by key, one that is sorted by it. With `combiner=` there is one message at
+most.
 """
 
 from __future__ import annotations
@@ -15,19 +17,21 @@ import ast
 import copy
 
 from sigps.compiler.frontend.grammar import is_messages
+from sigps.compiler.frontend.keyed import Keyed, match_keyed
+from sigps.compiler.frontend.lists import Listed
 from sigps.compiler.frontend.reading import Messages, NotCombinableError, Reader, bind_message
-from sigps.compiler.frontend.reductions import Reduction, reduction_call
-from sigps.compiler.frontend.slots import Combined
+from sigps.compiler.frontend.reductions import Reduction
+from sigps.compiler.frontend.slots import Combined, Grouped
 from sigps.compiler.frontend.subject import Subject
-from sigps.compiler.frontend.syntax import assign, expression, loaded_names, visited
-from sigps.compiler.program import Consumption, Slot
+from sigps.compiler.frontend.syntax import expression, visited
+from sigps.compiler.program import Consumption, Delivery, Slot
 from sigps.native.source import reject
 
 __all__ = ["consume_messages"]
 
 
-def consume_messages(body: list[ast.stmt], subject: Subject) -> Messages:
-    """Derive how a program reads its messages."""
+def consume_messages(body: list[ast.stmt], subject: Subject, delivery: Delivery) -> Messages:
+    """Derive how a program reads its messages, which are delivered in this way."""
     reads = [n for s in body for n in ast.walk(s) if is_messages(n)]
     if not reads:
         return Messages(Consumption.NONE, body)
@@ -38,10 +42,13 @@ def consume_messages(body: list[ast.stmt], subject: Subject) -> Messages:
         )
     if subject.combiner is not None:
         return _Single(subject, body).read(body)
+    is_keyed = any(match_keyed(n) for s in body for n in ast.walk(s))
     try:
-        return Combined(subject, body).read(copy.deepcopy(body))
+        if is_keyed and delivery is Delivery.DIRECT:
+            raise NotCombinableError(body[0], "direct messages are listed, so keys are found in lists")
+        return (Grouped if is_keyed else Combined)(subject, body).read(copy.deepcopy(body))
     except NotCombinableError as reason:
-        messages = _Listed(subject, body).read(body)
+        messages = Listed(subject, body).read(body)
         messages.obstacle = str(reason)
         return messages
 
@@ -78,6 +85,12 @@ class _Single(Reader):
     def truth(self) -> ast.expr:
         return expression("__has")
 
+    def loop_groups(self, node: ast.For, keyed: Keyed, group: str) -> list[ast.stmt]:
+        reject(node, "combiner= leaves one message at most: there is nothing to group")
+
+    def most_common(self, keyed: Keyed) -> ast.expr:
+        reject(keyed.node, "combiner= leaves one message at most: there is nothing to group")
+
     def finish(self) -> None:
         names = [f.name for f in self.subject.message]
         scalar = self.subject.message_type is None
@@ -86,46 +99,3 @@ class _Single(Reader):
         op = next((f.__name__ for f in (min, max, sum) if f is combiner), "user")
         fields = tuple(f"__g{i}" for i in range(len(names)))
         self.result.slots = [Slot(op, fields, "m")]
-
-
-class _Listed(_Single):
-    """Messages are listed: positions `__begin` to `__end` of the arrays `__box0`, ..., one a field."""
-
-    consumption = Consumption.LISTED
-
-    def reduce(self, reduction: Reduction) -> ast.expr:
-        if reduction.op == "len" and not reduction.conditions:
-            return expression("(__end - __begin)")
-        element = self.visit(self.over_message(reduction.element, reduction.variable))
-        conditions = [self.visit(self.over_message(c, reduction.variable)) for c in reduction.conditions]
-        reduction.element = self.lowered(element)
-        if reduction.key is not None:
-            reduction.key = self.lowered(self.visit(self.over_message(reduction.key, reduction.variable)))
-        reduction.conditions = [self.lowered(c) for c in conditions]
-        reduction.default = None if reduction.default is None else self.lowered(reduction.default)
-        name = f"__reduce{len(self.result.functions)}"
-        item = []
-        if "__m" in loaded_names(
-            [reduction.element, *reduction.conditions, reduction.key or reduction.element]
-        ):
-            item = [assign("__m", self._message("__i"))]
-        definition, call = reduction_call(name, reduction, item, self.subject)
-        self.result.functions.append(definition)
-        return call
-
-    def loop(self, node: ast.For) -> list[ast.stmt]:
-        code = [assign("__m", self._message("__at_message")), *bind_message(node.target, self.subject)]
-        node.body = [*code, *visited(self, node.body)]
-        node.target = ast.Name("__at_message", ast.Store())
-        node.iter = expression("range(__begin, __end)")
-        return [node]
-
-    def truth(self) -> ast.expr:
-        return expression("(__end > __begin)")
-
-    def finish(self) -> None:
-        return
-
-    def _message(self, index: str) -> ast.expr:
-        parts = ", ".join(f"__box{i}[{index}]" for i in range(len(self.dtypes)))
-        return expression(parts if self.subject.message_type is None else f"__Message({parts})")

@@ -5,19 +5,29 @@ from __future__ import annotations
 import ast
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sigps.compiler.frontend.grammar import is_messages
+from sigps.compiler.frontend.grammar import GROUP, is_messages
+from sigps.compiler.frontend.keyed import Keyed, is_grouped, match_keyed
 from sigps.compiler.frontend.lower import LowerFields
 from sigps.compiler.frontend.reductions import Reduction, match_reduction
 from sigps.compiler.frontend.subject import Subject
-from sigps.compiler.frontend.syntax import assign, at, expression, substitute, visited
+from sigps.compiler.frontend.syntax import (
+    assign,
+    assigned_names,
+    at,
+    expression,
+    is_self,
+    rename,
+    substitute,
+    visited,
+)
 from sigps.compiler.program import Consumption, Slot
 from sigps.native.source import as_written, reject
 
-__all__ = ["Messages", "NotCombinableError", "Reader", "bind_message"]
+__all__ = ["Messages", "NotCombinableError", "Reader", "bind_message", "first_of_vertex"]
 
 
 @dataclass
@@ -29,6 +39,8 @@ class Messages:
         functions: Reductions of lists, one function for each.
         methods: User methods without effects that `lift` and `functions` call.
         obstacle: Why messages must be listed; empty where they combine.
+        key: What lists are sorted by, over the message `__m` and parameters of the run; None where nothing.
+        key_text: The same as the user would write it; empty where nothing.
     """
 
     consumption: Consumption
@@ -38,6 +50,8 @@ class Messages:
     functions: list[ast.FunctionDef] = field(default_factory=list)
     methods: set[str] = field(default_factory=set)
     obstacle: str = ""
+    key: ast.expr | None = None
+    key_text: str = ""
 
 
 class NotCombinableError(Exception):
@@ -48,7 +62,7 @@ class NotCombinableError(Exception):
 
 
 class Reader(ast.NodeTransformer, ABC):
-    """Replaces each use of `messages` in compute() by what the methods `reduce`, `loop` and `truth` return."""
+    """Replaces each use of `messages` in compute() by what the abstract methods return."""
 
     consumption: Consumption
 
@@ -56,7 +70,9 @@ class Reader(ast.NodeTransformer, ABC):
         self.subject = subject
         self.dtypes = subject.message_dtypes
         self.result = Messages(self.consumption, [])
+        self.local_names = assigned_names(body) | {"messages"}
         self._num_guards = 0
+        self._num_groups = 0
 
     def read(self, body: list[ast.stmt]) -> Messages:
         self.result.body = visited(self, body)
@@ -66,6 +82,19 @@ class Reader(ast.NodeTransformer, ABC):
     def visit_Call(self, node: ast.Call) -> Any:
         if isinstance(node.func, ast.Name) and node.func.id == "bool" and len(node.args) == 1:
             node.args = [self._truth(node.args[0])]
+        keyed = match_keyed(node)
+        if keyed is not None:
+            self._check_keyed(keyed)
+            if is_grouped(node):
+                reject(node, "grouped() stands in a loop: 'for key, group in messages.grouped(...)'")
+            if keyed.default is None and not self._num_guards:
+                reject(
+                    node,
+                    "most_common() needs default=..., or to stand under 'if messages:': a vertex may have none",
+                )
+            if keyed.default is not None:
+                keyed.default = self.visit(keyed.default)
+            return at([self.most_common(keyed)], node)[0]
         reduction = match_reduction(node)
         if reduction is None or not is_messages(reduction.source):
             return self.generic_visit(node)
@@ -74,9 +103,19 @@ class Reader(ast.NodeTransformer, ABC):
             reduction.default = self.visit(reduction.default)
         return at([self.reduce(reduction)], node)[0]
 
+    def _check_keyed(self, keyed: Keyed) -> None:
+        source, key = keyed.source, keyed.key
+        if not (isinstance(source, ast.Name) and source.id == "messages"):
+            reject(keyed.node, "grouped() and most_common() are methods of messages: a group has one key")
+        is_whole = isinstance(key, ast.Name) and ast.unparse(key) == ast.unparse(keyed.variable)
+        if is_whole and self.subject.message_type is not None:
+            name = self.subject.message[0].name
+            reject(keyed.node, f"messages are NamedTuples here: name the key, as in lambda m: m.{name}")
+
     def _check(self, reduction: Reduction) -> None:
         op, node = reduction.op, reduction.node
-        if reduction.needs_default and not (self._num_guards and not reduction.conditions):
+        has_some = self._num_guards or reduction.source.id != "messages"  # type: ignore[attr-defined]
+        if reduction.needs_default and not (has_some and not reduction.conditions):
             reject(
                 node,
                 f"{op}() of messages needs default=..., or to stand under 'if messages:': "
@@ -99,6 +138,15 @@ class Reader(ast.NodeTransformer, ABC):
             elif isinstance(node.target, ast.Name):
                 self.check_fields(node, node.target.id)
             return at(self.loop(node), node)
+        if is_grouped(node.iter):
+            keyed = match_keyed(node.iter)
+            assert keyed is not None
+            self._check_keyed(keyed)
+            group = f"{GROUP}{self._num_groups}"
+            self._num_groups += 1
+            name = node.target.elts[1].id  # type: ignore[attr-defined]
+            node.body = [rename(statement, {name: group}) for statement in node.body]
+            return at(self.loop_groups(node, keyed, group), node)
         return self.generic_visit(node)
 
     def visit_If(self, node: Any) -> Any:
@@ -124,11 +172,11 @@ class Reader(ast.NodeTransformer, ABC):
         return self.generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> Any:
-        if node.id == "messages":
+        if is_messages(node):
             reject(
                 node,
-                "messages can be reduced (sum, min, max, any, all, len), tested, or looped over in compute"
-                "(), not stored, indexed or handed on",
+                "messages and groups of them can be reduced (sum, min, max, any, all, len), tested, or looped over in "
+                "compute(), not stored, indexed or handed on",
             )
         return node
 
@@ -139,6 +187,14 @@ class Reader(ast.NodeTransformer, ABC):
     @abstractmethod
     def loop(self, node: ast.For) -> list[ast.stmt]:
         """Return what stands in the place of a loop over the messages."""
+
+    @abstractmethod
+    def loop_groups(self, node: ast.For, keyed: Keyed, group: str) -> list[ast.stmt]:
+        """Return what stands in the place of a loop over the groups of messages, which its body knows by a name."""
+
+    @abstractmethod
+    def most_common(self, keyed: Keyed) -> ast.expr:
+        """Return what stands in the place of a search for the most common key."""
 
     @abstractmethod
     def truth(self) -> ast.expr:
@@ -195,6 +251,16 @@ def bind_message(target: ast.expr, subject: Subject) -> list[ast.stmt]:
         assign(t.id, expression(f"__m.{f.name}"))  # type: ignore[attr-defined]
         for t, f in zip(target.elts, subject.message, strict=True)
     ]
+
+
+def first_of_vertex(parts: Sequence[ast.expr], subject: Subject, local_names: Collection[str]) -> str:
+    """Return the first name in some expressions that belongs to one vertex; empty where none does."""
+    for child in (child for part in parts for child in ast.walk(part)):
+        if isinstance(child, ast.Name) and child.id in local_names:
+            return repr(child.id)
+        if is_self(child) and not subject.is_uniform(child.attr):
+            return f"self.{child.attr}"
+    return ""
 
 
 def _shows_messages(test: ast.expr) -> bool:

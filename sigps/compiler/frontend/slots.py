@@ -7,14 +7,15 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
-from sigps.compiler.frontend.reading import NotCombinableError, Reader
+from sigps.compiler.frontend.keyed import Keyed
+from sigps.compiler.frontend.reading import NotCombinableError, Reader, first_of_vertex
 from sigps.compiler.frontend.reductions import Reduction, numeric, without_nan
 from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import assigned_names, cast, expression, is_self
 from sigps.compiler.program import Consumption, Slot
 from sigps.model.vertex import extreme
 
-__all__ = ["Combined"]
+__all__ = ["Combined", "Grouped"]
 
 
 class Combined(Reader):
@@ -24,7 +25,6 @@ class Combined(Reader):
 
     def __init__(self, subject: Subject, body: Sequence[ast.stmt]) -> None:
         super().__init__(subject, body)
-        self._local_names = assigned_names(body) | {"messages"}
         self._read_after_loops = _names_outside_their_loops(body)
         self._slot_of: dict[str, int] = {}
         self._folded: dict[str, str] = {}
@@ -55,6 +55,12 @@ class Combined(Reader):
         for statement in node.body:
             code += self._fold(statement, node, [])
         return code
+
+    def loop_groups(self, node: ast.For, keyed: Keyed, group: str) -> list[ast.stmt]:
+        raise AssertionError("read by Grouped or Listed")
+
+    def most_common(self, keyed: Keyed) -> ast.expr:
+        raise AssertionError("read by Grouped or Listed")
 
     def truth(self) -> ast.expr:
         return expression("__has")
@@ -131,8 +137,7 @@ class Combined(Reader):
         by: ast.expr | None = None,
     ) -> ast.expr:
         keys = [] if by is None else self._keys(by, element)
-        for part in (element, *conditions, *keys):
-            self._require_uniform(part, node)
+        self._require_uniform([element, *conditions, *keys], node)
         text = "1" if op == "count" else ast.unparse(element).replace("__m", "m")
         if keys:
             text += f" by {', '.join(map(ast.unparse, keys))}".replace("__m", "m")
@@ -211,18 +216,51 @@ class Combined(Reader):
             return self.dtypes[names.index(element.attr)]
         return None
 
-    def _require_uniform(self, part: ast.expr, node: ast.AST) -> None:
-        for child in ast.walk(part):
-            if isinstance(child, ast.Name) and child.id in self._local_names:
-                raise NotCombinableError(
-                    node, f"what is reduced depends on {child.id!r}, which belongs to one vertex"
-                )
-            if is_self(child):
-                name = child.attr
-                if not self.subject.is_uniform(name):
-                    raise NotCombinableError(
-                        node, f"what is reduced depends on self.{name}, which belongs to one vertex"
-                    )
+    def _require_uniform(self, parts: list[ast.expr], node: ast.AST) -> None:
+        name = first_of_vertex(parts, self.subject, self.local_names)
+        if name:
+            raise NotCombinableError(node, f"what is reduced depends on {name}, which belongs to one vertex")
+
+
+class Grouped(Combined):
+    """Replaces `most_common()`, where all messages are read by it, by a read of the key that the engine found.
+
+    The first slot is a message's key, the second its weight; messages of one key combine.
+    """
+
+    consumption = Consumption.GROUPED
+
+    def __init__(self, subject: Subject, body: Sequence[ast.stmt]) -> None:
+        super().__init__(subject, body)
+        self._found = ""
+
+    def reduce(self, reduction: Reduction) -> ast.expr:
+        raise NotCombinableError(reduction.node, "messages are grouped by key, and also read in another way")
+
+    def loop(self, node: ast.For) -> list[ast.stmt]:
+        raise NotCombinableError(node, "messages are grouped by key, and also read in another way")
+
+    def loop_groups(self, node: ast.For, keyed: Keyed, group: str) -> list[ast.stmt]:
+        raise NotCombinableError(node, "the loop reads messages group by group")
+
+    def most_common(self, keyed: Keyed) -> ast.expr:
+        key = self.over_message(keyed.key, keyed.variable)
+        weight: ast.expr = expression("__np.int64(1)")
+        if keyed.weight is not None:
+            weight = self.over_message(keyed.weight, keyed.variable)
+            weight = numeric(weight, self._dtype(weight))
+        self._require_uniform([key, weight], keyed.node)
+        found = f"{ast.unparse(key)} {ast.unparse(weight)}"
+        if self._found not in ("", found):
+            raise NotCombinableError(keyed.node, "messages are grouped in two ways")
+        if not self._found:
+            self._found = found
+            self.result.lift = [self.lowered(key), self.lowered(weight)]
+            texts = [ast.unparse(part).replace("__m", "m") for part in (key, weight)]
+            texts[1] = texts[1] if keyed.weight is not None else "1"
+            self.result.slots = [Slot("key", ("__g0",), texts[0]), Slot("sum", ("__g1",), texts[1])]
+        value = ast.Name("__g0", ast.Load())
+        return value if keyed.default is None else ast.IfExp(expression("__has"), value, keyed.default)
 
 
 def _update(statement: ast.stmt) -> tuple[str, ast.expr, ast.expr] | None:

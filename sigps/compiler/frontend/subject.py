@@ -15,6 +15,7 @@ import numpy as np
 from sigps.compiler.frontend.constants import Constants, constant_of, fold_constants
 from sigps.compiler.frontend.desugar import desugar
 from sigps.compiler.frontend.grammar import refuse
+from sigps.compiler.frontend.keyed import spell_out_keys
 from sigps.compiler.frontend.keys import write_keys
 from sigps.compiler.frontend.names import Names
 from sigps.compiler.frontend.syntax import is_self, rename
@@ -153,7 +154,7 @@ class Subject:
         given = dict(zip((arg.arg for arg in tree.args.args), kept, strict=False))
         if given != {k: k for k in kept}:
             tree = rename(tree, {**{k: f"{k}_" for k in kept}, **given})
-        tree = fold_constants(desugar(write_keys(tree)), self._fixed)
+        tree = fold_constants(desugar(write_keys(spell_out_keys(tree))), self._fixed)
         refuse(tree)
         check_locals_are_set(tree)
         tree = self.names.resolve(tree, function, kept)

@@ -21,6 +21,7 @@ from sigps.errors import ExchangeError
 from sigps.kernels.cpu.arguments import (
     DirectMessageQueue,
     Inbox,
+    KeyTable,
     LoopArguments,
     MessageLists,
     Outbox,
@@ -28,7 +29,7 @@ from sigps.kernels.cpu.arguments import (
     VertexFields,
 )
 
-__all__ = ["DirectMessages", "combine_into", "list_by_target", "new_queue"]
+__all__ = ["DirectMessages", "combine_into", "list_by_target", "new_queue", "new_table"]
 
 Arrays = tuple[NDArray[Any], ...]
 _FIRST_CAPACITY = 1 << 12
@@ -62,7 +63,7 @@ class DirectMessages:
         self._inbox: Any
         if self._lists:
             nothing = tuple(np.empty(0, dtype=d) for d in native.program.message_dtypes)
-            self._inbox = MessageLists(np.zeros(n + 1, dtype=np.int64), nothing)
+            self._inbox = self._listed(np.empty(0, dtype=np.int64), nothing)
         else:
             self._inbox = Inbox(np.zeros(n, dtype=np.uint8), rows(native.slots, n))
 
@@ -106,7 +107,7 @@ class DirectMessages:
             return (
                 "messages",
                 np.repeat(gids, np.diff(lists.offsets)),
-                tuple(m.copy() for m in lists.messages),
+                tuple(m[: lists.offsets[-1]].copy() for m in lists.messages),
             )
         inbox: Inbox = self._inbox
         targets = np.flatnonzero(inbox.state)
@@ -117,12 +118,16 @@ class DirectMessages:
     ) -> None:
         """Put in place the messages that arrived for the superstep of `arguments`."""
         if self._lists:
-            self._inbox = list_by_target(lids, values, self._subgraph.num_owned)
+            self._inbox = self._listed(lids, values)
         elif in_flight == "slots":
             self._inbox.state[lids] = 1
             fill_rows(self._inbox.slots, lids, values)
         else:
             combine_into(self._inbox, self._native, lids, values, arguments)
+
+    def _listed(self, lids: NDArray[np.int64], messages: Arrays) -> MessageLists:
+        twice = bool(self._native.program.sorts_by)
+        return list_by_target(lids, messages, self._subgraph.num_owned, twice=twice)
 
     def _write(
         self,
@@ -172,6 +177,7 @@ class DirectMessages:
         """
         message = sum(d.itemsize for d in self._native.program.message_dtypes)
         needed = 2 * num_messages * (message + 13)  # written, and sorted by target
+        needed += num_messages * message if self._native.program.sorts_by else 0
         free = available_memory()
         if num_messages > _FIRST_CAPACITY and needed > free:
             raise ExchangeError(
@@ -196,7 +202,7 @@ class DirectMessages:
             targets, messages = self._combined(targets, messages, arguments)
         lids, messages, num_bytes = self._exchange.route(targets, gids, messages)
         if self._lists:
-            self._inbox = list_by_target(lids, messages, self._subgraph.num_owned)
+            self._inbox = self._listed(lids, messages)
         else:
             self._merge(lids, messages, arguments)
         return num_bytes
@@ -240,12 +246,22 @@ def _columns(queue: DirectMessageQueue) -> Arrays:
     return tuple(column[: int(queue.size[0])] for column in columns)
 
 
-def list_by_target(targets: NDArray[np.int64], messages: Arrays, num_owned: int) -> MessageLists:
-    """Return messages by target, those of one target in their order."""
+def list_by_target(
+    targets: NDArray[np.int64], messages: Arrays, num_owned: int, *, twice: bool
+) -> MessageLists:
+    """Return messages by target, those of one target in their order; with as many places again, if `twice`."""
     order = np.argsort(targets, kind="stable")
     offsets = np.zeros(num_owned + 1, dtype=np.int64)
     np.cumsum(np.bincount(targets, minlength=num_owned), out=offsets[1:])
-    return MessageLists(offsets, tuple(m[order] for m in messages))
+    places = np.concatenate([order, order]) if twice else order
+    return MessageLists(offsets, tuple(m[places] for m in messages))
+
+
+def new_table(native: NativeProgram, num_messages: int) -> KeyTable:
+    """Return a table for the keys of a vertex with so many messages."""
+    places = max(4, 1 << (2 * num_messages - 1).bit_length()) if num_messages else 4
+    stamps = np.zeros(places, dtype=np.uint32)
+    return KeyTable(stamps, rows(native.slots, places), np.empty(num_messages, dtype=np.uint32))
 
 
 def combine_into(
@@ -255,15 +271,20 @@ def combine_into(
     messages: Arrays,
     arguments: LoopArguments,
 ) -> NDArray[np.uint32]:
-    """Combine messages in their order into an empty inbox; return the vertices that are listed.
+    """Combine messages in their order into an empty inbox, or find their keys; return the vertices that are listed.
 
     `arguments` are those of the superstep that reads the messages.
     """
     order = np.argsort(targets, kind="stable")
     found = np.empty(order.size, dtype=np.int64)
     slots = rows(native.slots, order.size)
-    combine = native.loop("combine_messages", True)
-    count = combine(order, targets, messages, arguments, native.empty, found, slots)
+    if native.program.consumption is Consumption.GROUPED:
+        most = int(np.unique(targets, return_counts=True)[1].max(initial=0))
+        given = order, targets, messages, arguments, native.empty, new_table(native, most)
+        count = native.loop("group_messages")(*given, found, slots)
+    else:
+        combine = native.loop("combine_messages", True)
+        count = combine(order, targets, messages, arguments, native.empty, found, slots)
     touched = np.empty(count + 1, dtype=np.uint32)
     apply = native.loop("apply_bins", True)
     ends = np.uint64(0), np.uint64(count)

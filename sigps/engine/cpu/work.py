@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.compiler.cpu.native import NativeProgram
-from sigps.compiler.program import Consumption, Delivery, VertexProgram
+from sigps.compiler.program import Delivery, VertexProgram
 from sigps.engine.partition.edge_states import EdgeStates
 from sigps.engine.partition.subgraph import Subgraph, columns_of
 from sigps.kernels.cpu.neighbors import no_marks
@@ -34,7 +34,7 @@ _PARTS_OF_THREAD = 32
 def can_push(native: NativeProgram, deterministic: bool) -> bool:
     """Tell whether messages may be combined in the order in which senders push them."""
     program = native.program
-    if program.delivery is not Delivery.RECORD or program.consumption is Consumption.LISTED:
+    if program.delivery is not Delivery.RECORD or program.reads_all_at_once:
         return False
     return not needs_order(native, deterministic)
 

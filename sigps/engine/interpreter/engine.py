@@ -26,6 +26,7 @@ from sigps.engine.counters import Counters, Everywhere
 from sigps.engine.exchange import Exchange
 from sigps.engine.interpreter import arithmetic
 from sigps.engine.interpreter.expansion import messages_of
+from sigps.engine.interpreter.messages import Messages
 from sigps.engine.interpreter.rewriting import rewritten, rewritten_program
 from sigps.engine.interpreter.view import EdgeValues, Outgoing, VertexView, as_message, as_row
 from sigps.engine.master_compute import MasterCompute
@@ -284,7 +285,7 @@ class InterpretedEngine:
             before[name] = as_computed(values[lid], values.dtype)
             object.__setattr__(vertex, name, before[name])
         try:
-            messages = self._combine(messages)
+            messages = Messages(self._combine(messages))
             vertex.compute(messages)
             for name, values in self._states.items():
                 values[lid] = getattr(vertex, name)

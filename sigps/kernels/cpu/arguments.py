@@ -45,6 +45,7 @@ __all__ = [
     "FusedLimits",
     "FusedLists",
     "Inbox",
+    "KeyTable",
     "LoopArguments",
     "MessageLists",
     "Outbox",
@@ -143,10 +144,24 @@ class Inbox(NamedTuple):
 
 
 class MessageLists(NamedTuple):
-    """Messages sorted by target. offsets: [n + 1], where each vertex's begin. messages: [messages] each."""
+    """Messages sorted by target. offsets: [n + 1], where each vertex's begin. messages: [messages] each.
+
+    Twice as many places where each list is sorted by key, too.
+    """
 
     offsets: NDArray[np.int64]
     messages: Arrays
+
+
+class KeyTable(NamedTuple):
+    """The keys of one vertex. stamps: [places] uint32, all 0. rows: slots, [places]. used: [messages] the places taken.
+
+    `places` is a power of two, at least 4 and twice the messages; a stamp is counted from 1.
+    """
+
+    stamps: NDArray[np.uint32]
+    rows: Arrays
+    used: NDArray[np.uint32]
 
 
 class DirectMessageQueue(NamedTuple):

@@ -28,7 +28,8 @@ class Functions(NamedTuple):
 
     `deliver(arguments, record, ids, source, target, columns)` gives (passes, slots), or (passes, message) where
     messages are listed. `load_inbox(v, inbox, empty)` gives (has, messages). `conclude(values, total, identity)` gives
-    the aggregators' next values.
+    the aggregators' next values. `arrange(v, arguments, messages)` gives the messages as compute() reads them, sorted
+    by `key` where the program wants that. `is_more(slots, other)` tells which key is the more common one.
 
     In a monotone program the first slot is the key: `current(states, v)` is the current value of v, `is_better(key,
     other)` is strict, and `matters(states, v, slots)` tells whether a message would improve v; messages of other
@@ -51,6 +52,9 @@ class Functions(NamedTuple):
     is_better: Any = None
     key_field: Any = None
     key_column: Any = None
+    key: Any = None
+    is_more: Any = None
+    arrange: Any = None
     compute_vertex: Any = None
     commit: Any = None
     scatter_direct: Any = None
@@ -59,7 +63,7 @@ class Functions(NamedTuple):
 
 def compute_vertex(f: Functions) -> Loop:
     """Compute one vertex; write nothing but direct messages."""
-    compute, edges_of = f.compute, f.edges_of
+    compute, edges_of, arrange = f.compute, f.edges_of, f.arrange
 
     def compute_vertex(v, arguments, owned, fields, messages, has, queue):
         env = (arguments.superstep, arguments.num_vertices, arguments.num_edges)
@@ -68,8 +72,9 @@ def compute_vertex(f: Functions) -> Loop:
         vertex = (vid, np.int64(owned.out_degrees[v]), in_degree)
         state, edges = load_row(fields.states, v), edges_of(owned.walked, v)
         outcome, fault = compute(
-            env, arguments.params, arguments.aggregates, vertex, state, messages, has, edges, queue
-        )
+            env, arguments.params, arguments.aggregates, vertex, state, arrange(v, arguments, messages), has, edges,
+            queue,
+        )  # fmt: skip
         keep_fault(v, fault)
         return outcome
 

@@ -80,7 +80,7 @@ def refused(body: str, fields: str = "", **options: object) -> CompileError:
         ("best = next(messages)", "use min() or max()"),
         (
             "for m in messages.copy():\n    pass",
-            "a loop runs over messages, self.out_edges, self.common_neighbors(edge), range(...) or a tuple",
+            "a loop runs over messages, messages.grouped(...), self.out_edges",
         ),
         ("for a, b in self.out_edges:\n    pass", "the loop variable must be one name"),
         ("self.y = 1.0", "Program has no 'y'"),
