@@ -15,7 +15,7 @@ from sigps.errors import (
     SigpsError,
     StateLogError,
 )
-from sigps.model.fields import neighbor_links, num_neighbors
+from sigps.model.fields import from_column, neighbor_links, num_neighbors
 from sigps.model.vertex import Aggregator, EdgeState, Param, Shared, State, Vertex, VertexId, inf
 from sigps.model.wrapping import wrapping
 from sigps.version import __version__ as __version__
@@ -50,6 +50,7 @@ __all__ = [
     "StateLogError",
     "Vertex",
     "VertexId",
+    "from_column",
     "generate",
     "inf",
     "load",

@@ -99,12 +99,15 @@ def _check_graph(job: JobConfig) -> None:
         name, options = job.graph.generator_call
         edge_stream(name, **options)
         return
+    from sigps.graph.formats.blocks import require_file
     from sigps.graph.formats.table import detect_format
 
     try:
         detect_format(Path(job.graph.path))
+        if job.graph.vertices is not None:
+            require_file(Path(job.graph.vertices))
     except GraphError as error:
-        if Path(job.graph.path).exists():
+        if all(Path(path).exists() for path in (job.graph.path, job.graph.vertices) if path is not None):
             raise
         raise GraphError(
             f"{error}. A path in the job file starts at the file's folder, one given by --set here"

@@ -119,7 +119,12 @@ def _writer(path: str) -> Callable[[Graph, str], Any]:
 
 
 def _write(graph: Graph, path: str, write: Callable[[Graph, str], Any]) -> None:
+    from sigps.graph.formats.store import save
+
     _say(graph, str(graph.report))
+    if graph.vertex_columns and write is not save:
+        names = ", ".join(graph.vertex_columns)
+        _say(graph, f"vertex columns not written: {names} (a native store, .sigps, holds them)")
     write(graph, path)
     graph.group.barrier()
     _say(graph, f"wrote {path}")
@@ -135,12 +140,17 @@ def _print_info(graph: Graph) -> None:
     highest = graph.group.all_reduce(np.array([degrees.max(initial=0)]), "max")[0]
     num_bytes = graph.group.all_reduce(np.array([graph.nbytes]), "sum")[0]
     columns = ", ".join(f"{name} {column.dtype}" for name, column in graph.columns.items()) or "none"
+    of_vertices = ", ".join(
+        f"{name} {column.dtype}{list(column.shape[1:]) or ''}"
+        for name, column in graph.vertex_columns.items()
+    )
     mean = graph.num_edges / max(graph.num_vertices, 1)
     lines = [
         f"{'directed' if graph.directed else 'undirected'}",
         f"vertices       {graph.num_vertices:,}",
         f"stored edges   {graph.num_edges:,}",
         f"edge columns   {columns}",
+        f"vertex columns {of_vertices or 'none'}",
         f"ids            {graph.ids.dtype}{', 0 to n - 1' if graph.ids.is_identity else ''}",
         f"out-degree     mean {mean:.2f}, highest {highest:,}",
         f"bytes          {bytes_text(float(num_bytes))}",

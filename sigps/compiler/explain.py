@@ -61,6 +61,7 @@ def _kind(aggregator: Aggregator[Any]) -> str:
 def _described(field: Field) -> str:
     kind = "constant" if field.type is None else field.type.__name__
     begins = f" from {field.measure}" if field.measure else ""
+    begins = f" from the vertex column {field.column.name!r}" if field.column is not None else begins
     return f"{field.name}: {'VertexId' if field.is_vertex_id else kind}{begins}"
 
 

@@ -160,6 +160,7 @@ class RunOptions:
         patience: Seconds that a GPU waits for another.
         schedule: What a work item of a superstep's messages is.
         initial: The values that states begin with, where they are given: [num_vertices] by gid, by name.
+        columns: Those that the graph's vertex columns give: of this rank's rows, [num_rows], by name of the state.
     """
 
     deterministic: bool = False
@@ -172,6 +173,7 @@ class RunOptions:
     patience: float = math.inf
     schedule: Schedule = "vertex"
     initial: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

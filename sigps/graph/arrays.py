@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ class GraphArrays:
         offsets: [num_rows + 1], uint64: where each row begins in `targets`.
         targets: [local edges], uint32 (uint64 above 2**32 - 1 vertices), ascending inside a row.
         columns: Edge columns in the order of `targets`; `"weight"` is the weight.
+        vertex_columns: Values of this rank's rows, [num_rows] or [num_rows, k] each, by name.
         num_edges: Directed edges of the whole graph as stored.
         row_bounds: [group.size + 1], int64.
         group: The ranks that hold the graph together.
@@ -61,6 +62,7 @@ class GraphArrays:
     group: Group
     report: LoadReport
     by_target: InEdges | None = None
+    vertex_columns: dict[str, NDArray[Any]] = field(default_factory=dict)
 
     @property
     def num_vertices(self) -> int:
@@ -83,7 +85,7 @@ class GraphArrays:
     @property
     def nbytes(self) -> int:
         """Bytes that this rank's arrays take, in-edges included once they exist."""
-        arrays = [self.offsets, self.targets, *self.columns.values()]
+        arrays = [self.offsets, self.targets, *self.columns.values(), *self.vertex_columns.values()]
         if self.by_target is not None and self.directed:
             arrays += [self.by_target.offsets, self.by_target.sources, *self.by_target.columns.values()]
         return sum(array.nbytes for array in arrays) + self.ids.nbytes

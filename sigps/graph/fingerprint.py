@@ -16,13 +16,17 @@ __all__ = ["fingerprint"]
 _PIECE_EDGES = 1 << 20
 
 
-def fingerprint(graph: Graph) -> str:
-    """Return a hash of the ids, the edges and their columns: 16 hexadecimal digits. Collective.
+def fingerprint(graph: Graph, vertex_columns: tuple[str, ...] = ()) -> str:
+    """Return a hash of the ids, the edges, their columns, and some vertex columns: 16 hexadecimal digits. Collective.
 
     Each edge and each id is hashed separately and the hashes are added modulo 2**64, so their order does not matter.
     Computed once a graph, in one pass.
     """
-    return graph.derived("fingerprint", lambda: _fingerprint(graph))
+    found = graph.derived("fingerprint", lambda: _fingerprint(graph))
+    if not vertex_columns:
+        return found
+    words = graph.derived(("vertex columns", vertex_columns), lambda: _hash_vertices(graph, vertex_columns))
+    return f"{zlib.crc32(f'{found} {words} {vertex_columns}'.encode()):08x}{int(words) & 0xFFFFFFFF:08x}"
 
 
 def _fingerprint(graph: Graph) -> str:
@@ -31,6 +35,16 @@ def _fingerprint(graph: Graph) -> str:
     counts = f"{graph.num_vertices} {graph.num_edges} {graph.directed} {graph.ids.kind} {graph.ids.base}"
     text = f"{edges} {ids} {counts} {[(n, c.dtype.str) for n, c in graph.columns.items()]}".encode()
     return f"{zlib.crc32(text):08x}{(edges ^ ids) & 0xFFFFFFFF:08x}"
+
+
+def _hash_vertices(graph: Graph, names: tuple[str, ...]) -> int:
+    words = np.arange(graph.first_row, graph.first_row + graph.num_rows, dtype=np.uint64)
+    for name in names:
+        column = graph.vertex_columns[name]
+        for values in column.reshape(graph.num_rows, -1).T:
+            words = splitmix64(words) + _bits(values)
+    own = np.array([_sum(np.uint64(0), words)], dtype=np.uint64)
+    return int(graph.group.all_reduce(own, "sum")[0])
 
 
 def _hash_edges(graph: Graph) -> np.uint64:

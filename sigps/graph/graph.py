@@ -7,7 +7,7 @@ store therefore return and take `GraphArrays`, and do not import `Graph`.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
@@ -18,7 +18,8 @@ from sigps.graph.arrays import GraphArrays, InEdges
 from sigps.graph.building.build import both_ways, build, undirected
 from sigps.graph.building.edges import EdgeChunk, TextChunk, edge_chunks, own_share
 from sigps.graph.building.rows import Duplicates, Rows, SelfLoops, transpose
-from sigps.graph.formats import store, structures
+from sigps.graph.building.vertex_columns import columns_by_id, user_columns
+from sigps.graph.formats import store, structures, vertex_table
 from sigps.graph.formats.edge_input import EdgeInput
 from sigps.graph.report import LoadReport
 from sigps.graph.user_arrays import as_ids
@@ -40,7 +41,7 @@ class Graph(GraphArrays):
     """A directed or undirected graph with edge columns; immutable. On several ranks, this rank's rows.
 
     `from_edges`, a loader or a generator makes it. The attributes are those of `GraphArrays`: `num_vertices`,
-    `num_edges`, `directed`, `ids`, `group`, `row_bounds`, `offsets`, `targets`, `columns` and `report`.
+    `num_edges`, `directed`, `ids`, `group`, `row_bounds`, `offsets`, `targets`, `columns`, `vertex_columns`, `report`.
     """
 
     _derived: dict[Hashable, Any] = field(default_factory=dict, init=False)
@@ -59,6 +60,7 @@ class Graph(GraphArrays):
         directed: bool = True,
         vertices: ArrayLike | None = None,
         columns: dict[str, ArrayLike] | None = None,
+        vertex_columns: Mapping[str, Any] | None = None,
         duplicates: Duplicates = "keep",
         self_loops: SelfLoops = "keep",
         local: bool = False,
@@ -76,6 +78,8 @@ class Graph(GraphArrays):
             directed: Whether edges have a direction.
             vertices: Ids of vertices, with or without an edge.
             columns: Further named edge columns, [edges] each.
+            vertex_columns: Named values of the vertices, as in `with_vertex_columns`; arrays in the order of `vertices`
+                where these are given.
             duplicates: What to do with parallel edges: `"keep"`, `"drop"` all but the first, or replace them by
                 one edge whose weight is the `"sum"`, `"min"` or `"max"`.
             self_loops: `"keep"` or `"drop"`.
@@ -98,7 +102,12 @@ class Graph(GraphArrays):
             given = {"weight": weights, **given}
         chunks = edge_chunks(sources, targets, given, group, local)
         found = EdgeInput("memory", directed, chunks, _own_vertices(vertices, local, group))
-        return build_read(found, duplicates, self_loops, group)
+        graph = build_read(found, duplicates, self_loops, group)
+        return (
+            graph
+            if vertex_columns is None
+            else graph.with_vertex_columns(vertex_columns, vertices, local=local)
+        )
 
     @staticmethod
     def from_scipy(
@@ -135,6 +144,7 @@ class Graph(GraphArrays):
         *,
         weight: str | None = "weight",
         columns: Mapping[str, str] | None = None,
+        vertex_columns: Mapping[str, str] | None = None,
         duplicates: Duplicates = "keep",
         self_loops: SelfLoops = "keep",
         group: Group | None = None,
@@ -146,6 +156,7 @@ class Graph(GraphArrays):
             weight: The attribute that is the weight, 1 for edges without it; no weights if no edge has it. None reads
                 none.
             columns: Further edge columns: name to attribute, which every edge must have.
+            vertex_columns: Vertex columns: name to attribute, which every node must have.
             duplicates: As in `from_edges`, for multigraphs.
             self_loops: `"keep"` or `"drop"`.
             group: As in `from_edges`.
@@ -154,7 +165,7 @@ class Graph(GraphArrays):
             GraphError: If a node is neither an int nor a string, or an attribute is missing or no number.
         """
         group = world() if group is None else group
-        found = structures.read_networkx(source, weight, columns or {}, group)
+        found = structures.read_networkx(source, weight, columns or {}, vertex_columns or {}, group)
         return build_read(found, duplicates, self_loops, group)
 
     @staticmethod
@@ -165,8 +176,10 @@ class Graph(GraphArrays):
         weight: int | str | None = None,
         *,
         directed: bool = True,
-        vertices: ArrayLike | None = None,
+        vertices: Any = None,
         columns: Mapping[str, int | str] | None = None,
+        vertex_id: int | str | None = None,
+        vertex_columns: Mapping[str, Any] | None = None,
         duplicates: Duplicates = "keep",
         self_loops: SelfLoops = "keep",
         local: bool = False,
@@ -176,7 +189,9 @@ class Graph(GraphArrays):
 
         A stream (any object with `__arrow_c_stream__`) is read batch by batch, except on several ranks without `local`.
         `source`, `target` and `weight` are columns by position or name, as are the values of `columns`, which gives
-        further edge columns by name. The other arguments are those of `from_edges`.
+        further edge columns by name. `vertices` may be a table too, with a row for every vertex: `vertex_id` is its
+        column of ids (one named "id", else the first), and `vertex_columns` gives the vertex columns by name to column;
+        None takes all that hold numbers. The other arguments are those of `from_edges`.
 
         Raises:
             GraphError: If a column is missing, has missing values, or holds neither ids nor numbers.
@@ -184,7 +199,17 @@ class Graph(GraphArrays):
         group = world() if group is None else group
         ends: dict[str, int | str] = {"source": source, "target": target}
         found = structures.read_arrow_table(data, ends, weight, columns or {}, directed, local, group)
-        found.vertices = _own_vertices(vertices, local, group)
+        if not vertex_table.is_table(vertices):
+            found.vertices = _own_vertices(vertices, local, group)
+            graph = build_read(found, duplicates, self_loops, group)
+            return (
+                graph
+                if vertex_columns is None
+                else graph.with_vertex_columns(vertex_columns, vertices, local=local)
+            )
+        found.vertices, found.vertex_columns = vertex_table.from_arrow(
+            vertices, vertex_id, vertex_columns, local, group
+        )
         return build_read(found, duplicates, self_loops, group)
 
     def to_scipy(self) -> scipy.sparse.csr_array[Any]:
@@ -205,6 +230,39 @@ class Graph(GraphArrays):
             GraphError: If the path cannot be written or is something else than a store.
         """
         store.save(self, path, in_edges=self.in_edges() if in_edges and self.directed else None)
+
+    def with_vertex_columns(
+        self, columns: Mapping[str, Any], ids: ArrayLike | None = None, *, local: bool = False
+    ) -> Graph:
+        """Return the graph with vertex columns, beside those that it has or in their place. Collective; O(vertices).
+
+        A state begins with one by `from_column`: `age: State[int] = from_column("age")`. `graph.vertex_columns` has the
+        arrays, on several ranks those of this rank's rows.
+
+        Args:
+            columns: By name: an array of one number a vertex, or of one row of k numbers, [num_vertices, k], in
+                ascending order of ids; or values of some vertices by their ids, `{id: value}`, where the others have 0.
+            ids: The ids of all vertices, in whose order arrays are given instead.
+            local: On several ranks, whether every rank gives other vertices, by their ids.
+
+        Raises:
+            GraphError: If a length, an id or a value is wrong, or a vertex has no value.
+
+        >>> graph = Graph.from_edges([10, 10], [20, 30]).with_vertex_columns({"age": [40, 50, 60], "seed": {20: 1.0}})
+        >>> {name: column.tolist() for name, column in graph.vertex_columns.items()}
+        {'age': [40, 50, 60], 'seed': [0.0, 1.0, 0.0]}
+        """
+        found = user_columns(self, columns, ids, local=local)
+        return self.of_columns({**self.vertex_columns, **found})
+
+    def of_columns(self, vertex_columns: dict[str, NDArray[Any]]) -> Graph:
+        """Return the graph with these vertex columns, of this rank's rows, and no others."""
+        graph = replace(self, vertex_columns=vertex_columns)
+        for key, made in self._derived.items():
+            is_of_columns = isinstance(key, tuple) and key[0] == "vertex columns"
+            if not is_of_columns and not isinstance(made, Graph):
+                graph._derived[key] = made
+        return graph
 
     def derived(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return the result of `make`, computed by the first call with this key and kept as long as the graph.
@@ -299,6 +357,7 @@ class Graph(GraphArrays):
     def __repr__(self) -> str:
         kind = "directed" if self.directed else "undirected"
         columns = f", columns {', '.join(self.columns)}" if self.columns else ""
+        columns += f", vertex columns {', '.join(self.vertex_columns)}" if self.vertex_columns else ""
         return f"<Graph: {kind}, {self.num_vertices:,} vertices, {self.num_edges:,} stored edges{columns}>"
 
 
@@ -359,7 +418,7 @@ def build_read(
     report: LoadReport | None = None,
 ) -> Graph:
     """Build the graph of edges that were read from a file or a structure in memory. Collective."""
-    return build_graph(
+    graph = build_graph(
         found.chunks,
         directed=found.directed,
         group=group,
@@ -370,6 +429,10 @@ def build_read(
         num_vertices=found.num_vertices,
         report=report or LoadReport(format=found.format),
     )
+    if not found.vertex_columns:
+        return graph
+    ids = as_ids(found.vertices, "vertices")  # type: ignore[arg-type]
+    return graph.of_columns(columns_by_id(graph, ids, found.vertex_columns, what="the table of vertices"))
 
 
 def _own_vertices(vertices: ArrayLike | None, local: bool, group: Group) -> ArrayLike | None:

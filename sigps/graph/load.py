@@ -15,9 +15,11 @@ import numpy as np
 from sigps.errors import ConfigError, GraphError
 from sigps.graph.building.edges import EdgeChunk, TextChunk
 from sigps.graph.building.rows import Duplicates, SelfLoops
+from sigps.graph.building.vertex_columns import columns_by_id
 from sigps.graph.formats.edge_input import ColumnRef, EdgeInput, LoadOptions
 from sigps.graph.formats.store import read_store
 from sigps.graph.formats.table import ALIASES, FORMATS, detect_format
+from sigps.graph.formats.vertex_table import VertexRows, read_vertices
 from sigps.graph.graph import Graph, build_read
 from sigps.graph.report import LoadReport
 from sigps.group import Group, raise_together, together, world
@@ -38,6 +40,9 @@ def load(
     comment: str | None = None,
     header: bool | None = None,
     ids: Literal["int", "string"] | None = None,
+    vertices: str | os.PathLike[str] | None = None,
+    vertex_id: int | str | None = None,
+    vertex_columns: Mapping[str, ColumnRef] | None = None,
     duplicates: Duplicates = "keep",
     self_loops: SelfLoops = "keep",
     group: Group | None = None,
@@ -64,6 +69,11 @@ def load(
         comment: The beginning of comment lines. None means `#`, `%` and `//`.
         header: Whether the first row names the columns. None infers it from the first rows.
         ids: `"int"` (the default for text) or `"string"`, any text.
+        vertices: A file with a row for every vertex, `.parquet`, `.arrow` or text: its id, and the values of its
+            vertex columns (see `Graph.with_vertex_columns`). Beside any format, a native store too.
+        vertex_id: That file's column of ids, by name or number from 0; None for one named "id", else the first.
+        vertex_columns: The vertex columns, by name: `{"age": "years"}`, a column of that file; None takes all that
+            hold numbers, by their names.
         duplicates: `"keep"` parallel edges, `"drop"` all but the first, or reduce their weights by
             `"sum"`, `"min"` or `"max"`.
         self_loops: `"keep"` or `"drop"`.
@@ -87,16 +97,27 @@ def load(
     options = LoadOptions(directed, weights, columns, source, target, delimiter, comment, header, ids)
     file = Path(path)
     reduces = (duplicates, self_loops) != ("keep", "keep")
+    if vertices is None and (vertex_id, vertex_columns) != (None, None):
+        raise ConfigError(
+            "vertex_id= and vertex_columns= are columns of a file of vertices: give it as vertices="
+        )
     read = together(lambda: _reader(file, format, options, reduces=reduces), group)
+    rows = None
+    if vertices is not None:
+        table = partial(read_vertices, Path(vertices), vertex_id, vertex_columns, options, group)
+        rows = together(table, group)
     if read is None:
-        return open_store(path, group)
+        return _with_rows(open_store(path, group), rows, vertices)
     found = together(partial(read, file, options, group), group)
+    if rows is not None and found.vertices is None and found.num_vertices is None:
+        found.vertices = rows[0]
     report = LoadReport(format=found.format, source=str(path), directed=found.directed)
     report.seconds = time.perf_counter() - started
     checked = replace(found, chunks=_read(found, group))
     graph = build_read(checked, duplicates, self_loops, group, report)
     if found.num_listed is not None:
         _require_listed(path, found.num_listed, graph)
+    graph = _with_rows(graph, rows, vertices)
     report.rows_skipped = int(group.all_reduce(np.array([found.rows_skipped]), "sum")[0])
     report.notes = found.notes
     return graph
@@ -116,6 +137,14 @@ def open_store(path: str | os.PathLike[str], group: Group | None = None, verify:
         GraphError: If the store is missing, incomplete, damaged or of an unknown version.
     """
     return Graph.of(read_store(path, world() if group is None else group, verify=verify))
+
+
+def _with_rows(graph: Graph, rows: VertexRows | None, path: object) -> Graph:
+    """Return the graph with the vertex columns of a table, of which each rank has read its share. Collective."""
+    if rows is None:
+        return graph
+    found = columns_by_id(graph, rows[0], rows[1], what=str(path))
+    return graph.of_columns({**graph.vertex_columns, **found})
 
 
 def _reader(

@@ -81,6 +81,9 @@ class GraphSection(_Section):
     comment: str | None = None
     header: bool | None = None
     ids: Literal["int", "string"] | None = None
+    vertices: str | None = None
+    vertex_id: Column = None
+    vertex_columns: dict[str, Column] | None = None
     generator: dict[str, dict[str, Any] | None] | None = None
 
     @property
@@ -365,7 +368,13 @@ def _rooted(job: JobConfig, source: Source, folder: Path) -> JobConfig:
         return str((Path.cwd() if typed else folder) / Path(path).expanduser())
 
     sections = {name: getattr(job, name) for name in ("graph", "output", "checkpoint")}
-    for name, key in (("graph", "path"), ("output", "path"), ("output", "edges"), ("checkpoint", "dir")):
+    for name, key in (
+        ("graph", "path"),
+        ("graph", "vertices"),
+        ("output", "path"),
+        ("output", "edges"),
+        ("checkpoint", "dir"),
+    ):
         path = getattr(sections[name], key, None)
         if path is not None:
             sections[name] = sections[name].model_copy(update={key: absolute(path, name, key)})

@@ -1,8 +1,10 @@
-"""What states begin with, as the user gives it: an array, values of some ids, or an earlier result."""
+"""What states begin with: what the user gives (an array, values of some ids, an earlier result), or vertex columns."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +16,7 @@ from sigps.job.result import Result
 from sigps.model.fields import Field
 from sigps.model.vertex import Vertex
 
-__all__ = ["initial_values"]
+__all__ = ["column_values", "initial_values", "with_initial"]
 
 
 def initial_values(
@@ -53,6 +55,53 @@ def initial_values(
                 f"initial={name!r}: {type(program).__name__} has the states {states}{nearest(name, fields)}"
             )
         found[name] = _values(fields[name], values, graph, precision)
+    return found
+
+
+def with_initial(program: Vertex, initial: Mapping[str, Any]) -> Vertex:
+    """Return a program of which some states begin with what the run gives, whatever the class says."""
+    if not initial:
+        return program
+    declared, given = program.declaration, copy.copy(program)
+    states = tuple(
+        replace(f, measure=None, column=None, is_given=True) if f.name in initial else f
+        for f in declared.states
+    )
+    object.__setattr__(given, "declaration", replace(declared, states=states))
+    return given
+
+
+def column_values(
+    program: Vertex, graph: Graph, precision: Literal["single", "double"]
+) -> dict[str, NDArray[Any]]:
+    """Return the values of vertex columns with which states begin, of this rank's rows, by names of the states.
+
+    Raises:
+        ConfigError: If a state cannot hold the values of its column.
+        GraphError: If the graph has no such column.
+    """
+    found = {}
+    for field in program.declaration.states:
+        if field.column is None:
+            continue
+        name, columns = field.column.name, graph.vertex_columns
+        if name not in columns and field.column.default is not None:
+            found[field.name] = np.full(graph.num_rows, field.column.default, field.dtype(precision))
+            continue
+        if name not in columns:
+            known = ", ".join(columns) or "none"
+            raise GraphError(
+                f"{type(program).__name__}.{field.name} begins with the vertex column {name!r}, and the graph has no "
+                f"such column; it has: {known}{nearest(name, columns)} Give it: "
+                f"graph.with_vertex_columns({{{name!r}: values}}), or 'vertices: FILE' below 'graph' in a job, or "
+                f"run(..., initial={{{field.name!r}: values}})"
+            )
+        where = f"the vertex column {name!r}"
+        if columns[name].ndim > 1:
+            raise ConfigError(
+                f"{where} has rows of {columns[name].shape[1]} numbers, and the state {field.name!r} is one number"
+            )
+        found[field.name] = _converted(field, columns[name], graph, field.dtype(precision), where)
     return found
 
 

@@ -19,7 +19,7 @@ from sigps.graph.partitioning.partition import PartitionFunction
 from sigps.group import together
 from sigps.job.device_choice import choose_engine
 from sigps.job.importing import stop_if_imported
-from sigps.job.initial import initial_values
+from sigps.job.initial import column_values, initial_values, with_initial
 from sigps.job.result import Result
 from sigps.model.vertex import Vertex
 
@@ -135,6 +135,9 @@ def run(
     if trace is not None and device not in (able := tracing_devices()):
         raise ConfigError(f"trace= works on device={able[0]!r}; this run has {device!r}")
     program = _seeded(program, seed)
+    if isinstance(program, Vertex):
+        given = together(lambda: initial_values(program, graph, initial, precision), graph.group)
+        program = with_initial(program, given)
     prepared = check_program(program, device, precision)
     check_schedule(schedule, direction, device, prepared)
     if graph.num_vertices == 0:
@@ -143,6 +146,7 @@ def run(
         )
     graph = turned(graph, program)
     bound = bind_ids(program, graph)
+    columns = together(lambda: column_values(program, graph, precision), graph.group)
     manager = WorkerManager(graph, threads)
     facts = RunFacts(graph.num_vertices, graph.num_edges, graph.group.size, deterministic, resume, schedule)
     spec = choose_engine(device, prepared, graph, facts, rank_on_host=manager.rank_on_host)
@@ -155,7 +159,8 @@ def run(
         trace=tuple(_seen_ids(graph, list(trace or ()), "trace=")),
         saves=checkpoint is not None,
         schedule=schedule,
-        initial=together(lambda: initial_values(program, graph, initial, precision), graph.group),
+        initial=given,
+        columns=columns,
     )
     part = manager.run(
         bound,

@@ -18,6 +18,7 @@ from sigps.model.fields import (
     STATE,
     TYPES,
     VERTEX_ID,
+    Column,
     Field,
     Measure,
     is_number_type,
@@ -181,6 +182,11 @@ class _OnEdges:
 def _edge_state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -> Field:
     if isinstance(default, Measure):
         raise CompileError(f"{cls.__name__}.{name}: {default!r} is a measure of vertices, not of edges")
+    if isinstance(default, Column):
+        raise CompileError(
+            f"{cls.__name__}.{name}: {default!r} is a column of vertices; copy an edge column in superstep 0: "
+            f"edge.{name} = edge.{default.name}"
+        )
     if isinstance(default, _OnEdges):
         default = Field.REQUIRED
     if name in ("source", "target", "weight", "index", "reverse", "_columns", "_values"):
@@ -213,13 +219,19 @@ def _state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool, k
             raise CompileError(f"{cls.__name__}.{name}: {default!r} counts, so it must be a State[int]")
         return Field(name, type_, 0, measure=default)
     field = Field(name, type_, None, is_vertex_id)
+    column = default if isinstance(default, Column) else None
+    if column is not None:
+        default = Field.REQUIRED if column.default is None else column.default
     try:
         value = field.exactly(type_(0) if default is Field.REQUIRED else default)
     except (TypeError, ValueError, OverflowError) as error:
         raise CompileError(
             f"{cls.__name__}.{name}: {kind}[{_shown(type_)}] cannot begin as {default!r}: {error}"
         ) from None
-    return Field(name, type_, value, is_vertex_id)
+    if column is None:
+        return Field(name, type_, value, is_vertex_id)
+    column = Column(column.name, None if default is Field.REQUIRED else value)
+    return Field(name, type_, field.convert(0), is_vertex_id, column=column)
 
 
 def _share(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -> None:

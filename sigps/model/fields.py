@@ -10,6 +10,7 @@ import numpy as np
 
 __all__ = [
     "NUMPY_TYPES",
+    "Column",
     "EdgeState",
     "Field",
     "Measure",
@@ -19,6 +20,7 @@ __all__ = [
     "VertexId",
     "as_computed",
     "extreme",
+    "from_column",
     "inf",
     "is_number_type",
     "neighbor_links",
@@ -97,15 +99,40 @@ CPU cores. With several ranks each holds all edges in its memory while it counts
 
 
 @dataclass(frozen=True)
+class Column:
+    """A vertex column of the graph: what a state begins with. `default` stands in for it, unless that is None."""
+
+    name: str
+    default: Any = None
+
+
+def from_column(name: str, default: Any = None) -> Any:
+    """Let a state begin with a vertex column of the graph.
+
+    `seed: State[float] = from_column("seed")`. A run checks that the graph has that column, and that the state can
+    hold its values. `initial={"seed": values}` takes its place.
+
+    Args:
+        name: The column's name.
+        default: What all vertices begin with where the graph has no such column; without it, that is an error.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"from_column() takes the name of a vertex column, not {name!r}")
+    return Column(name, default)
+
+
+@dataclass(frozen=True)
 class Field:
     """One declared state, parameter, or part of a message.
 
     Attributes:
         type: What the user wrote: `int`, `float`, `bool` or a NumPy scalar type; None for a parameter that
             is fixed when the program is compiled.
-        default: The initial value; `Field.REQUIRED` for a parameter that must be given; 0 where there is a measure.
+        default: The initial value; `Field.REQUIRED` for a parameter that must be given; 0 where the graph has it.
         is_vertex_id: Whether it was declared as `VertexId`.
-        measure: The initial value of a state, where it is not the same for all vertices; else None.
+        measure: What a state begins with, where that is a measure of the graph; else None.
+        column: What it begins with, where that is a vertex column of the graph; else None.
+        is_given: Whether the run gives what it begins with: `initial=`.
     """
 
     REQUIRED: ClassVar[object] = Marker("REQUIRED")
@@ -115,6 +142,13 @@ class Field:
     default: Any
     is_vertex_id: bool = False
     measure: Measure | None = None
+    column: Column | None = None
+    is_given: bool = False
+
+    @property
+    def varies(self) -> bool:
+        """Whether vertices may begin with different values."""
+        return self.is_given or self.measure is not None or self.column is not None
 
     def dtype(self, precision: Literal["single", "double"] = "double") -> np.dtype[Any]:
         """Return the array type; Python's `float` follows the run's precision."""

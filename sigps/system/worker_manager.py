@@ -7,7 +7,7 @@ import functools
 import logging
 import math
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.stats import SaveStats, StatsLog, SuperstepStats
 from sigps.engine.table import ENGINES, engine_of
 from sigps.errors import ConfigError
+from sigps.graph.building.vertex_columns import values_of
 from sigps.graph.graph import Graph
 from sigps.graph.measures.neighbourhood import neighbourhoods
 from sigps.graph.partitioning.partition import Assignment, PartitionFunction
@@ -166,7 +167,7 @@ class WorkerManager:
         Raises:
             ConfigError: If that transport is not possible here, or ranks on these devices cannot work together.
         """
-        state_log, found = self._logs(saving, max_supersteps)
+        state_log, found = self._logs(saving, max_supersteps, options.initial)
         stats = StatsLog(stats_of(found) if found else ())
         registrations = self._register(program, executable, options, saving)
         chosen = self._transport(executable, registrations, transport, found)
@@ -198,6 +199,9 @@ class WorkerManager:
                 self._begin(worker, program, executable, threads, registrations)
                 for name, values in options.initial.items():
                     worker.engine.begin(name, values[worker.subgraph.owned_gids])
+                for name, values in options.columns.items():
+                    own = values_of(self._graph, values, worker.subgraph.owned_gids)
+                    worker.engine.begin(name, own)
             elif saving is not None:
                 folder = saving.checkpoint.folder
                 worker.engine.restore(read_snapshot(folder, found, self._group, assignment))
@@ -281,12 +285,12 @@ class WorkerManager:
             worker.engine.begin(field, getattr(found, measure)[worker.subgraph.owned_gids])
 
     def _logs(
-        self, saving: Saving | None, max_supersteps: int | None
+        self, saving: Saving | None, max_supersteps: int | None, initial: Mapping[str, NDArray[Any]]
     ) -> tuple[StateLog | None, Manifest | None]:
         """Return what this run writes to, and the log that it goes on from."""
         if saving is None:
             return None, None
-        identity = Identity.of(saving.program, self._graph, saving.precision)
+        identity = Identity.of(saving.program, self._graph, saving.precision, initial)
         checkpoint, found = saving.checkpoint, None
         if saving.resumes:
             found = find_log(checkpoint.folder, identity, self._group, max_supersteps)

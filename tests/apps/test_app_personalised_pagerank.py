@@ -11,8 +11,10 @@ from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
 from hypothesis import strategies as st
+from thread_group import run_ranks
 from ways import results_of
 
+from sigps import run
 from sigps.apps import PersonalisedPageRank
 
 
@@ -53,3 +55,29 @@ def test_ranks_after_some_steps_on_random_graphs(sample: Sample, steps: int) -> 
     for way, result in results_of(program, sample, RUNS):
         assert by_id(result, "rank") == pytest.approx(expected, rel=1e-12, abs=1e-15), way
         assert result.supersteps == steps + 1, way
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("how", ["column", "initial", "nothing"])
+def test_returns_in_proportion_to_a_column(name: str, how: str) -> None:
+    sample = BATTERY[name]
+    ids = vertices_of(sample)
+    weights = {v: float(1 + 5 * (i % 3)) for i, v in enumerate(ids)}
+    given = {v: w for v, w in weights.items() if w > 1} or weights
+    judge = given if how != "nothing" else None
+    expected = nx.pagerank(
+        as_networkx(sample), alpha=0.8, personalization=judge, tol=1e-13, max_iter=500, weight=None
+    )
+    program = PersonalisedPageRank(damping=0.8, iterations=500, tolerance=1e-12)
+    for way in RUNS:
+
+        def on_rank(group: Any, way: Any = way) -> Any:
+            graph = sample.build(group=group)
+            if how == "column":
+                graph = graph.with_vertex_columns({"personalisation": given})
+            initial = {"personalisation": given} if how == "initial" else None
+            return run(program, graph, initial=initial, **way.options())
+
+        result = run_ranks(way.ranks, on_rank)[0]
+        assert by_id(result, "rank") == pytest.approx(expected, rel=1e-7, abs=1e-12), way
+        assert result.supersteps <= 300, way

@@ -48,7 +48,8 @@ def analyse(program: Vertex, precision: Precision = "double") -> VertexProgram:
     if type(program).compute is Vertex.compute:
         raise CompileError(f"{type(program).__name__} has no compute(): write 'def compute(self, messages)'")
     analysed = _analysed.setdefault(type(program), {})
-    key = (precision, _fixed_params(program), class_fingerprint(type(program)))
+    given = tuple(f.name for f in program.declaration.states if f.is_given)
+    key = (precision, _fixed_params(program), class_fingerprint(type(program)), given)
     with _analysing:
         if key not in analysed:
             analysed[key] = _analyse(program, Subject(program, precision), precision)
@@ -297,7 +298,7 @@ def _key(
     text = [ast.unparse(module), repr(slots), precision, subject.name, repr(subject.has_master)]
     for group in (subject.states.values(), subject.params.values(), subject.message):
         text += [f"{f.name} {f.type} {f.is_vertex_id}" for f in group]
-    text += [f"{f.default!r} {f.measure}" for f in subject.states.values()]
+    text += [f"{f.default!r} {f.measure} {f.varies}" for f in subject.states.values()]
     text += [f"edge {f.name} {f.type} {f.default!r}" for f in subject.edge_states.values()]
     text += [
         f"{a.name} {a.kind} {a.field.type} {a.identity} {a.start} {a.persistent}"

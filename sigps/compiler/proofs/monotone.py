@@ -214,7 +214,7 @@ def _starts_halted(program: VertexProgram, names: Functions, state: int, sent: i
     """Return whether every vertex halts in superstep 0, on every path, and stores and sends no NaN as its key."""
     for oracle in _all_answers():
         vertex = (_Guess(oracle), _Guess(oracle), _Guess(oracle))
-        states = tuple(Unknown() if field.measure else field.default for field in program.states)
+        states = tuple(Unknown() if field.varies else field.default for field in program.states)
         inbox = tuple(Unknown() for _ in program.slots[0].names)
         after, flags, record = call_compute(
             names, program, Superstep(True), vertex, states, inbox, False, _Guess(oracle)

@@ -21,6 +21,7 @@ from sigps.graph.building.edges import EdgeBuffer, EdgeChunk, KeyForm, TextChunk
 from sigps.graph.building.numbering import Numbering, Segment, Share, encode, number, translated
 from sigps.graph.building.rows import Duplicates, Rows, SelfLoops, rows_as_chunks, sort_edges
 from sigps.graph.building.spread import balance_rows, send_to_rows
+from sigps.graph.building.vertex_columns import moved_to_rows
 from sigps.graph.report import LoadReport
 from sigps.graph.user_arrays import as_column, as_ids
 from sigps.group import Group, raise_together
@@ -286,4 +287,5 @@ def _rebuilt(graph: GraphArrays, chunks: Iterable[EdgeChunk], *, directed: bool)
     built = build(
         chunks, directed=directed, group=graph.group, ids="identity", num_vertices=graph.num_vertices
     )
-    return replace(built, ids=graph.ids, report=graph.report)
+    columns = moved_to_rows(graph.vertex_columns, graph.row_bounds, built.row_bounds, graph.group)
+    return replace(built, ids=graph.ids, report=graph.report, vertex_columns=columns)

@@ -15,7 +15,7 @@ from sigps.graph.building.edges import EdgeChunk
 from sigps.graph.formats.edge_input import LoadOptions
 from sigps.graph.user_arrays import as_ids
 
-__all__ = ["edge_chunk", "numbers_of", "one_array", "strings_of"]
+__all__ = ["edge_chunk", "holds_numbers", "numbers_of", "one_array", "strings_of", "vertex_rows"]
 
 
 def edge_chunk(batch: Any, names: dict[str, str], options: LoadOptions, what: str) -> EdgeChunk:
@@ -33,6 +33,35 @@ def edge_chunk(batch: Any, names: dict[str, str], options: LoadOptions, what: st
         if name not in ("source", "target")
     }
     return EdgeChunk(ends[0], ends[1], columns)
+
+
+def vertex_rows(
+    batch: Any, id: str, names: dict[str, str], options: LoadOptions, what: str
+) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
+    """Return the ids and the vertex columns of a pyarrow RecordBatch or Table; a list of k numbers is a row, [rows, k].
+
+    `id` is the column of ids, `names` gives its column for each vertex column; of `options`, `ids` is used.
+
+    Raises:
+        GraphError: If a value is missing, or is no id or no number.
+    """
+    columns = {name: _rows_of_numbers(batch.column(column), column, what) for name, column in names.items()}
+    return _ids(batch.column(id), id, options, what), columns
+
+
+def holds_numbers(kind: Any) -> bool:
+    """Return whether values of an Arrow type can be a vertex column."""
+    from pyarrow import types
+
+    if types.is_fixed_size_list(kind) or types.is_list(kind) or types.is_large_list(kind):
+        return holds_numbers(kind.value_type)
+    return bool(
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_boolean(kind)
+        or types.is_decimal(kind)
+        or (types.is_temporal(kind) and not types.is_interval(kind))
+    )
 
 
 def one_array(values: Any) -> Any:
@@ -76,7 +105,29 @@ def _ids(values: Any, name: str, options: LoadOptions, what: str) -> NDArray[Any
     return as_ids(numbers_of(values), f"{what}: column {name!r}")
 
 
-def _numbers(values: Any, name: str, what: str) -> NDArray[Any]:
+def _rows_of_numbers(values: Any, name: str, what: str) -> NDArray[Any]:
+    import pyarrow
+
+    _require_all(values, name, what)
+    if not pyarrow.types.is_nested(values.type):
+        return _any_numbers(values, name, what, "a vertex column")
+    if not holds_numbers(values.type):
+        raise GraphError(f"{what}: column {name!r} is {values.type}; a vertex column must be numeric")
+    flat = values.flatten()
+    _require_all(flat, name, what)
+    lengths = (
+        set() if not len(values) else set(pyarrow.compute.list_value_length(values).unique().to_pylist())
+    )
+    if len(lengths) > 1 or 0 in lengths:
+        raise GraphError(
+            f"{what}: column {name!r} has lists of {min(lengths)} to {max(lengths)} numbers; every vertex needs "
+            "equally many"
+        )
+    width = lengths.pop() if lengths else getattr(values.type, "list_size", 1)
+    return _any_numbers(flat, name, what, "a vertex column").reshape(-1, width)
+
+
+def _any_numbers(values: Any, name: str, what: str, place: str) -> NDArray[Any]:
     import pyarrow
 
     _require_all(values, name, what)
@@ -85,11 +136,13 @@ def _numbers(values: Any, name: str, what: str) -> NDArray[Any]:
         values = values.cast(pyarrow.float64())
     elif pyarrow.types.is_temporal(kind) and not pyarrow.types.is_interval(kind):
         values = values.view(f"int{kind.bit_width}")
-    elif not (
-        pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind) or pyarrow.types.is_boolean(kind)
-    ):
-        raise GraphError(f"{what}: column {name!r} is {kind}; an edge column must be numeric")
-    numbers: NDArray[Any] = numbers_of(values)
+    elif not holds_numbers(kind):
+        raise GraphError(f"{what}: column {name!r} is {kind}; {place} must be numeric")
+    return numbers_of(values)
+
+
+def _numbers(values: Any, name: str, what: str) -> NDArray[Any]:
+    numbers = _any_numbers(values, name, what, "an edge column")
     if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
         at = int(np.flatnonzero(~np.isfinite(numbers))[0])
         raise GraphError(

@@ -13,7 +13,15 @@ from sigps.errors import GraphError
 from sigps.graph.formats.edge_input import ColumnRef, LoadOptions
 from sigps.graph.formats.text_table import Column
 
-__all__ = ["END_NAMES", "column_index", "end_column", "is_whole", "value_columns", "value_places"]
+__all__ = [
+    "END_NAMES",
+    "column_index",
+    "end_column",
+    "is_number",
+    "is_whole",
+    "value_columns",
+    "value_places",
+]
 
 END_NAMES = {
     "source": ("source", "src", "from", "fromnodeid"),
@@ -106,6 +114,15 @@ def value_columns(
 def is_whole(field: str) -> bool:
     """Return whether a field of text is a whole number."""
     return _WHOLE.fullmatch(field.strip()) is not None
+
+
+def is_number(field: str) -> bool:
+    """Return whether a field of text is a number."""
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
 
 
 _TYPES = ("int64", "int32", "float64", "float32")

@@ -44,6 +44,7 @@ class EdgeInput:
         directed: Whether edges have a direction, as the file or the caller says.
         chunks: The edges in the file's order, which iterating reads; rank r's share precedes rank r + 1's.
         vertices: Ids of vertices, with or without an edge; this rank's share of them.
+        vertex_columns: Values of these vertices by name, [vertices] or [vertices, k] each.
         num_vertices: The vertices are 0..num_vertices - 1; None if they are the ids that occur.
         num_listed: How many vertices this rank's share lists, if the file lists all vertices; else None.
         num_read: Edges that this rank has read.
@@ -57,6 +58,7 @@ class EdgeInput:
     directed: bool
     chunks: Iterator[EdgeChunk | TextChunk] = field(default_factory=lambda: iter(()))
     vertices: ArrayLike | None = None
+    vertex_columns: dict[str, NDArray[Any]] = field(default_factory=dict)
     num_vertices: int | None = None
     num_listed: int | None = None
     num_read: int = 0

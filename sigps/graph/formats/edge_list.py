@@ -18,13 +18,13 @@ from sigps.graph.arrays import GraphArrays
 from sigps.graph.building.edges import EdgeChunk
 from sigps.graph.building.rows import rows_as_chunks
 from sigps.graph.formats.blocks import COMMENTS, FirstRows, TextFile, first_rows
-from sigps.graph.formats.columns import END_NAMES, end_column, is_whole, value_columns
+from sigps.graph.formats.columns import END_NAMES, end_column, is_number, is_whole, value_columns
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions
 from sigps.graph.formats.text_output import PathLike, count_given, once, text_lines, write_text
 from sigps.graph.formats.text_table import WHITESPACE, Column, Layout, read_edges, split_line
 from sigps.group import Group, together
 
-__all__ = ["read_edge_list", "write_edge_list"]
+__all__ = ["find_delimiter", "read_edge_list", "write_edge_list"]
 
 
 def read_edge_list(path: Path, options: LoadOptions, group: Group, *, format: str = "snap") -> EdgeInput:
@@ -119,7 +119,7 @@ class _Table:
     @classmethod
     def of(cls, source: TextFile, sample: FirstRows, options: LoadOptions, *, strict_tabs: bool) -> _Table:
         lines = [line for _, line in sample.lines]
-        delimiter = _delimiter(lines, options, strict_tabs)
+        delimiter = find_delimiter(lines, options, strict_tabs)
         rows = [split_line(line, delimiter) for line in lines]
         if not _has_header(rows, options):
             names = [""] * len(rows[0])
@@ -141,7 +141,8 @@ class _Table:
         return Column(index, "int64", f"{end} id", hint='ids="string" takes any text as id')
 
 
-def _delimiter(lines: list[bytes], options: LoadOptions, strict_tabs: bool) -> str:
+def find_delimiter(lines: list[bytes], options: LoadOptions, strict_tabs: bool) -> str:
+    """Return what separates the fields of some lines."""
     given = options.delimiter
     if given in (" ", WHITESPACE):
         return WHITESPACE
@@ -167,16 +168,8 @@ def _has_header(rows: list[list[str]], options: LoadOptions) -> bool:
         places = [ref[0] if isinstance(ref, tuple) else ref for ref in places]
         usual = {name.lower() for name in first} & {*END_NAMES["source"], *END_NAMES["target"]}
         return len(usual) >= 2 or any(isinstance(ref, str) and ref in first for ref in places)
-    named = not any(_is_number(name) for name in first)
+    named = not any(is_number(name) for name in first)
     return named and len(rows) > 1 and sum(is_whole(field) for field in rows[1]) >= 2
-
-
-def _is_number(field: str) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
 
 
 def _notes(table: _Table, columns: dict[str, Column]) -> list[str]:

@@ -1,8 +1,8 @@
 """LDBC Graphalytics graphs: a vertex file `.v`, an edge file `.e`, and usually a `.properties` file.
 
-    graph.v: one id a line; a vertex needs no edge
+    graph.v: id [properties], one a line; a vertex needs no edge
     graph.e: source target [weight]; an undirected edge is listed once
-    graph.properties: graph.<name>.directed, .meta.edges, .edge-properties.names
+    graph.properties: graph.<name>.directed, .meta.edges, .edge-properties.names, .vertex-properties.names
 
 Format: "The LDBC Graphalytics Benchmark", arXiv:2011.15028, section 2.2.
 """
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sigps.errors import GraphError
 from sigps.graph.formats.blocks import TextFile, first_rows, require_file
-from sigps.graph.formats.columns import value_columns
+from sigps.graph.formats.columns import is_number, is_whole, value_columns
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions, promise_edges
 from sigps.graph.formats.text_table import Column, Layout, read_edges, read_rows, split_line
 from sigps.group import Group
@@ -44,7 +44,7 @@ def read_ldbc(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
         )
     kind = "string" if options.ids == "string" else "int64"
     result = EdgeInput("ldbc", directed)
-    result.vertices = _vertices(TextFile(files[".v"]), kind, group, result)
+    result.vertices = _vertices(TextFile(files[".v"]), kind, known, group, result)
     result.num_listed = result.vertices.size
     if known.num_edges is not None:
         promise_edges(result, files[".e"], known.num_edges, "edges (in .properties)")
@@ -99,6 +99,7 @@ class _Properties:
     directed: bool | None = None
     num_edges: int | None = None
     columns: list[str] = field(default_factory=list)
+    vertex_columns: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, path: Path | None) -> _Properties:
@@ -121,12 +122,13 @@ _KEYS = {
     "directed": ".directed",
     "num_edges": ".meta.edges",
     "columns": ".edge-properties.names",
+    "vertex_columns": ".vertex-properties.names",
 }
 
 
 def _property(path: Path, name: str, text: str) -> Any:
-    if name == "columns":
-        return [column.strip() for column in text.split(",")]
+    if name in ("columns", "vertex_columns"):
+        return [column.strip() for column in text.split(",") if column.strip()]
     if name == "directed" and text.lower() in ("true", "false"):
         return text.lower() == "true"
     if name != "directed" and text.isdigit():
@@ -137,15 +139,30 @@ def _property(path: Path, name: str, text: str) -> Any:
 _RULES = {"directed": "true or false", "num_edges": "a count"}
 
 
-def _vertices(source: TextFile, kind: str, group: Group, result: EdgeInput) -> NDArray[Any]:
-    """Return this rank's share of the vertex file's ids."""
-    num_fields = len(split_line(first_rows(source, ("#",), count=1).lines[0][1], "whitespace"))
-    layout = Layout({"id": Column(0, kind, "vertex id")}, num_fields, comments=("#",))
-    parts = [np.empty(0, dtype=np.str_ if kind == "string" else np.int64)]
-    for rows in read_rows(source, layout, group):
+def _vertices(
+    source: TextFile, kind: str, known: _Properties, group: Group, result: EdgeInput
+) -> NDArray[Any]:
+    """Return this rank's share of the vertex file's ids; set the vertex columns, the properties that are numbers."""
+    first = [split_line(line, "whitespace") for _, line in first_rows(source, ("#",)).lines]
+    num_fields = len(first[0])
+    columns = {"": Column(0, kind, "vertex id")}
+    for index, name in enumerate(known.vertex_columns[: num_fields - 1], start=1):
+        fields = [row[index] for row in first if index < len(row)]
+        if not all(map(is_number, fields)):
+            result.notes.append(f"vertex property {name!r} not read: it holds text")
+            continue
+        columns[name] = Column(index, "int64" if all(map(is_whole, fields)) else "float64", name)
+    blocks = []
+    for rows in read_rows(source, Layout(columns, num_fields, comments=("#",)), group):
         result.rows_skipped += rows.num_skipped
-        parts.append(np.asarray(rows.columns["id"]))
-    return np.concatenate(parts)
+        blocks.append(rows.columns)
+    found = {}
+    for name, column in columns.items():
+        nothing = np.empty(0, dtype=np.str_ if column.type == "string" else column.type)
+        found[name] = np.concatenate([nothing, *(np.asarray(block[name]) for block in blocks)])
+    ids = found.pop("")
+    result.vertex_columns = found
+    return ids
 
 
 def _edge_layout(

@@ -5,6 +5,7 @@
       offsets.bin         [num_vertices + 1] uint64
       targets.bin         [num_edges] uint32 or uint64
       column-<n>.bin      [num_edges], one for each edge column
+      vertex-column-<n>.bin     [num_vertices] or [num_vertices * k], one for each vertex column
       ids.bin             [num_vertices] int64 or UTF-32 text of fixed width; absent if ids are consecutive
       in-offsets.bin, in-sources.bin, in-column-<n>.bin     the edges by target, optional
 
@@ -125,6 +126,9 @@ def _slices(graph: GraphArrays, in_edges: InEdges | None) -> list[_Slice]:
     ]
     columns = enumerate(graph.columns.values())
     parts += [_Slice(f"column-{index}", column, first_edge, graph.num_edges) for index, column in columns]
+    for index, column in enumerate(graph.vertex_columns.values()):
+        k, values = _width(column), column.reshape(-1)
+        parts.append(_Slice(f"vertex-column-{index}", values, graph.first_row * k, graph.num_vertices * k))
     if graph.ids.table is not None:
         parts.append(_Slice("ids", graph.ids.table, graph.ids.first_row, graph.num_vertices))
     if in_edges is not None:
@@ -133,6 +137,10 @@ def _slices(graph: GraphArrays, in_edges: InEdges | None) -> list[_Slice]:
         columns = enumerate(in_edges.columns.values())
         parts += [_Slice(f"in-column-{index}", column, 0, graph.num_edges) for index, column in columns]
     return parts
+
+
+def _width(column: NDArray[Any]) -> int:
+    return int(column.shape[1]) if column.ndim == 2 else 1
 
 
 def _prepare(folder: Path, scratch: Path, parts: list[_Slice]) -> None:
@@ -152,6 +160,7 @@ def _header(graph: GraphArrays, parts: list[_Slice], pieces: list[dict[str, Any]
         "id_kind": graph.ids.kind,
         "id_base": graph.ids.base,
         "columns": list(graph.columns),
+        "vertex_columns": [[name, column.shape[1:]] for name, column in graph.vertex_columns.items()],
         "report": asdict(graph.report),
         "arrays": {
             part.name: {
@@ -260,6 +269,11 @@ class _Store:
         columns = {
             name: self.array(f"column-{index}", *edges) for index, name in enumerate(header["columns"])
         }
+        vertex_columns = {}
+        for index, (name, shape) in enumerate(header.get("vertex_columns", ())):  # older stores have none
+            k = int(np.prod(shape, dtype=np.int64))
+            values = self.array(f"vertex-column-{index}", first * k, stop * k)
+            vertex_columns[name] = values.reshape(stop - first, *shape)
         in_edges = None
         if "in-offsets" in header["arrays"] and group.size == 1:
             in_columns = {
@@ -277,6 +291,7 @@ class _Store:
             group=group,
             report=LoadReport(),
             by_target=in_edges,
+            vertex_columns=vertex_columns,
         )
 
     def _ids(self, bounds: NDArray[np.int64], group: Group) -> Ids:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sigps.errors import GraphError
 from sigps.graph.arrays import GraphArrays
 from sigps.graph.building.edges import EdgeChunk, edge_chunks, own_share
+from sigps.graph.building.vertex_columns import as_vertex_column
 from sigps.graph.formats.arrow_columns import edge_chunk
 from sigps.graph.formats.blocks import import_optional
 from sigps.graph.formats.columns import column_index
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import networkx
     import scipy.sparse
 
-__all__ = ["read_arrow_table", "read_networkx", "read_scipy", "to_scipy"]
+__all__ = ["batches_of", "plain", "read_arrow_table", "read_networkx", "read_scipy", "to_scipy"]
 
 
 def read_scipy(matrix: Any, directed: bool, weights: bool, group: Group) -> EdgeInput:
@@ -61,7 +62,11 @@ def to_scipy(graph: GraphArrays) -> scipy.sparse.csr_array[Any]:
 
 
 def read_networkx(
-    source: networkx.Graph[Any], weight: str | None, columns: Mapping[str, str], group: Group
+    source: networkx.Graph[Any],
+    weight: str | None,
+    columns: Mapping[str, str],
+    vertex_columns: Mapping[str, str],
+    group: Group,
 ) -> EdgeInput:
     """Return the edges of a NetworkX graph that all ranks have; see `Graph.from_networkx`."""
     try:
@@ -75,7 +80,11 @@ def read_networkx(
     if weight is not None and any(weight in data for *_, data in source.edges(data=True)):
         values = {"weight": _attributes(source, weight, default=1), **values}
     chunks = edge_chunks(oids[ends[:, 0]], oids[ends[:, 1]], values, group)
-    return EdgeInput("networkx", source.is_directed(), chunks, vertices=own_share(oids, group))
+    result = EdgeInput("networkx", source.is_directed(), chunks, vertices=own_share(oids, group))
+    own = own_range(len(source), group)
+    for name, key in vertex_columns.items():
+        result.vertex_columns[name] = _node_attributes(source, key)[own.start : own.stop]
+    return result
 
 
 def read_arrow_table(
@@ -89,7 +98,7 @@ def read_arrow_table(
 ) -> EdgeInput:
     """Return the edges of a table of record batches; see `Graph.from_arrow`."""
     import_optional("pyarrow", "from_arrow")
-    reader = _reader(data)
+    reader = batches_of(data)
     wanted = dict(ends) if weight is None else {**ends, "weight": weight}
     if clash := wanted.keys() & columns:
         raise GraphError(f"columns= has {sorted(clash)}, which other arguments already name; rename them")
@@ -137,7 +146,16 @@ def _attributes(source: networkx.Graph[Any], key: str, default: float | None = N
     return np.array(values)
 
 
-def _reader(data: Any) -> Any:
+def _node_attributes(source: networkx.Graph[Any], key: str) -> NDArray[Any]:
+    """Return one attribute of every node."""
+    values = [value for _, value in source.nodes(data=key)]
+    if any(value is None for value in values):
+        at = next(place for place, value in enumerate(values) if value is None)
+        raise GraphError(f"node {list(source.nodes)[at]!r} has no attribute {key!r}; every node needs it")
+    return as_vertex_column(values, key)
+
+
+def batches_of(data: Any) -> Any:
     """Return a reader of record batches for any object that holds a table."""
     import pyarrow
 
@@ -167,13 +185,13 @@ def _arrow_chunks(reader: Any, places: dict[str, int], local: bool, group: Group
         own = own_range(table.num_rows, group)
         reader = table.slice(own.start, len(own)).to_reader(_BATCH_ROWS)
     for batch in reader:
-        arrays = [_plain(batch.column(place)) for place in labels]
+        arrays = [plain(batch.column(place)) for place in labels]
         part = pyarrow.RecordBatch.from_arrays(arrays, names=list(labels.values()))
         names = {name: labels[place] for name, place in places.items()}
         yield edge_chunk(part, names, LoadOptions(), "from_arrow")
 
 
-def _plain(values: Any) -> Any:
+def plain(values: Any) -> Any:
     """Return an array of string views as one of large strings, because older Arrow kernels lack views."""
     import pyarrow
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -37,7 +40,8 @@ class Identity:
     Attributes:
         program_key: A hash of the bytecode of its methods, of the functions and values that these name, of its
             parameters, and of what it declares. It differs between versions of Python.
-        graph_key: A hash of the graph, the same for every number of ranks.
+        graph_key: A hash of the graph, with the vertex columns that states begin with; the same for every number of
+            ranks.
     """
 
     program: str
@@ -45,8 +49,17 @@ class Identity:
     graph_key: str
 
     @classmethod
-    def of(cls, program: Vertex, graph: Graph, precision: Literal["single", "double"]) -> Identity:
-        """Return the identity of a run; the program has the user's vertex ids. Collective; O(edges) once a graph."""
+    def of(
+        cls,
+        program: Vertex,
+        graph: Graph,
+        precision: Literal["single", "double"],
+        initial: Mapping[str, NDArray[Any]] = MappingProxyType({}),
+    ) -> Identity:
+        """Return the identity of a run; the program has the user's vertex ids. Collective; O(edges) once a graph.
+
+        `initial` are the values that the run gives states to begin with, [num_vertices] each, by name.
+        """
         declared = program.declaration
         parts = [repr(program.params), class_fingerprint(type(program))]
         functions = [declared.combiner, *(a.function for a in declared.aggregators)]
@@ -55,10 +68,14 @@ class Identity:
             f"{f.name} {f.dtype(precision)} {f.default} {f.measure}"
             for f in (*declared.states, *declared.message, *declared.edge_states)
         ]
+        parts += [f"{f.name} from {f.column}" for f in declared.states if f.column is not None]
+        parts += [f"{name} begins {zlib.crc32(values.tobytes())}" for name, values in sorted(initial.items())]
         parts += [f"seed {program.random_seed}"] if program.random_seed else []
         parts += [f"{a.name} {a.kind} {a.identity} {a.start} {a.persistent}" for a in declared.aggregators]
         key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-        return cls(type(program).__qualname__, key, graph_fingerprint(graph))
+        named = {f.column.name for f in declared.states if f.column is not None}
+        columns = tuple(sorted(named & graph.vertex_columns.keys()))
+        return cls(type(program).__qualname__, key, graph_fingerprint(graph, columns))
 
 
 def find_log(
@@ -112,7 +129,8 @@ def _checked(folder: Path, identity: Identity, group: Group, max_supersteps: int
         )
     if manifest.program_key != identity.program_key:
         raise StateLogError(
-            f"it is of {manifest.program} with another source, parameters or precision than this one"
+            f"it is of {manifest.program} with another source, parameters or precision than this one, or with other "
+            "values of initial="
         )
     if max_supersteps is not None and manifest.superstep > max_supersteps:
         raise StateLogError(

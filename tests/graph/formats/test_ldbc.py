@@ -170,3 +170,18 @@ def test_the_example_as_an_adjacency_list_is_the_same_graph(conformance_dir: Pat
     pair = load(folder / f"example-{kind}", directed=directed, weights=False)
     lists = load(folder / f"example-{kind}-input", directed=directed)
     assert (arcs(pair), vertices(pair)) == (arcs(lists), vertices(lists))
+
+
+def test_properties_of_vertices(tmp_path: Path, run_ranks: Ranks) -> None:
+    more = PROPERTIES + "graph.g.vertex-properties.names = age, name, score\n"
+    path = make(tmp_path, properties=more, v="1 40 ann .5\n3 50 bob 1\n5 60 eve 2\n9 70 joe 3.25\n")
+
+    def on_rank(group: Any) -> Any:
+        graph = load(path, group=group)
+        return {name: column.tolist() for name, column in graph.vertex_columns.items()}, graph.report.notes
+
+    assert on_rank(None)[0] == {"age": [40, 50, 60, 70], "score": [0.5, 1.0, 2.0, 3.25]}
+    assert "vertex property 'name' not read: it holds text" in on_rank(None)[1]
+    for size in (2, 3):
+        parts = [columns for columns, _ in run_ranks(size, on_rank)]
+        assert [age for part in parts for age in part["age"]] == [40, 50, 60, 70]
