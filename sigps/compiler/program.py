@@ -138,11 +138,13 @@ class Slot:
         op: `sum`, `min`, `max`, `any`, `all`, `user`, or `key`: equal in what is combined.
         names: Names of its inbox values: one, except where whole NamedTuples are reduced.
         text: The reduced expression as the user would write it, for `explain`.
+        is_small: Whether a sum adds up numbers so small that it never leaves 64 bits (`frontend/small_sums.py`).
     """
 
     op: str
     names: tuple[str, ...]
     text: str
+    is_small: bool = False
 
     @property
     def is_idempotent(self) -> bool:

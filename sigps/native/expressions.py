@@ -12,6 +12,7 @@ import math
 import types as python_types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from operator import add, lshift, mul, sub
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 
 from sigps.model.wrapping import wrapping
 from sigps.native import primitives
+from sigps.native.bounds import GIVEN, join_bounds
 from sigps.native.emitter import Emitter, Finder
 from sigps.native.instance import FunctionTable, Instance
 from sigps.native.operators import FUNCTIONS, NO_LITERAL, Fault, Operators, UnfitError, Value, join_values
@@ -116,9 +118,9 @@ class Expressions:
             return Value(NONE) if node.value is None else ops.constant(node.value)
         if isinstance(node, ast.Name):
             return self._name(node)
-        if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Name) and node.left.id == "__count":
-            counted = ops.to(self._value(node.right), INT)  # never leaves 64 bits (`frontend/reductions.py`)
-            return Value(INT, self._emitter.binary("+", INT, self._value(node.left).handle, counted.handle))
+        if isinstance(node, ast.BinOp) and _is_count(node.left):
+            one, other = (ops.to(self._value(part), INT).handle for part in (node.left, node.right))
+            return Value(INT, self._emitter.binary("+", INT, one, other))
         written = _whole_constant(node) if isinstance(node, ast.BinOp) else None
         if written is not None and -(2**63) <= written < 2**63:
             return ops.constant(written)
@@ -161,7 +163,9 @@ class Expressions:
     def _name(self, node: ast.Name) -> Value:
         kind = self._instance.variables.get(node.id)
         if kind is not None:
-            return self._rebuilt(kind, iter(self._storage[node.id] if self._emitter.emits else ()))
+            value = self._rebuilt(kind, iter(self._storage[node.id] if self._emitter.emits else ()))
+            known = GIVEN.get(node.id) if kind == INT else None
+            return value if known is None else replace(value, bounds=known)
         meaning = self._meaning(node)
         if meaning is None:
             return Value(NONE)
@@ -252,7 +256,8 @@ class Expressions:
         if test.literal is not NO_LITERAL:
             return self._value(body if test.literal else orelse)
         with self._dry():
-            kind = join_values(self._value(body), self._value(orelse))
+            one, other = self._value(body), self._value(orelse)
+            kind = join_values(one, other)
         e, ops = self._emitter, self._operators
         result = [e.variable(part) for part in flat(kind)]
         e.if_(
@@ -260,7 +265,8 @@ class Expressions:
             lambda: self._write(result, ops.to(self._value(body), kind)),
             lambda: self._write(result, ops.to(self._value(orelse), kind)),
         )
-        return self._rebuilt(kind, iter(result))
+        bounds = join_bounds(one.range, other.range) if kind == INT else None
+        return replace(self._rebuilt(kind, iter(result)), bounds=bounds)
 
     def _position(self, value: Value) -> Any:
         kind = self._operators.number(value, "a position")
@@ -564,6 +570,11 @@ _ENGINES_OWN = ("sigps.model.draws",)
 
 def _tuple(items: Sequence[Value]) -> Value:
     return Value(Tuple(tuple(item.kind for item in items)), items=tuple(items))
+
+
+def _is_count(node: ast.expr) -> bool:
+    """Tell whether a variable counts, and never leaves 64 bits: `frontend/reductions.py` and `combine.py` name them."""
+    return isinstance(node, ast.Name) and node.id.startswith("__count")
 
 
 def _whole_constant(node: ast.expr) -> int | None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from sigps.native.bounds import Bounds, bounds_of_result, bounds_of_type, fits_int, join_bounds
 from sigps.native.emitter import Emitter
 from sigps.native.types import BOOL, FLOAT, INT, UINT, Number, Tuple, Type, flat, join
 
@@ -76,12 +77,21 @@ class Value:
         handle: The emitter's, of a number or array.
         items: The parts of a tuple.
         literal: The number as written, where it is a constant.
+        bounds: Between what whole numbers it is known to lie, closer than its type says.
     """
 
     kind: Type
     handle: Any = None
     items: tuple[Value, ...] = ()
     literal: Any = NO_LITERAL
+    bounds: Bounds = None
+
+    @property
+    def range(self) -> Bounds:
+        """Between what whole numbers it lies; None for floats, and for what is no number."""
+        if isinstance(self.literal, int):
+            return int(self.literal), int(self.literal)
+        return self.bounds or bounds_of_type(self.kind)
 
     def handles(self) -> list[Any]:
         """Return the handles of its numbers and arrays, in the order of `flat`."""
@@ -151,7 +161,8 @@ class Operators:
             return Value(kind, items=items)
         assert isinstance(kind, Number)
         assert isinstance(value.kind, Number)
-        return Value(kind, self.emitter.cast(value.handle, value.kind, kind))
+        bounds = value.range if kind == INT else None
+        return Value(kind, self.emitter.cast(value.handle, value.kind, kind), bounds=bounds)
 
     def declared(self, value: Value, kind: Number) -> Value:
         """Convert to a declared type, as what is stored and sent is: it must fit."""
@@ -167,10 +178,9 @@ class Operators:
     def _check_fits(self, value: Value, given: Number, kind: Number) -> None:
         if not self._is_checked:
             return
-        e, (least, most), (low, high) = self.emitter, _bounds(given), _bounds(kind)
-        if value.literal is not NO_LITERAL:
-            least = most = int(value.literal)
-        if low <= least and most <= high:
+        e, (low, high) = self.emitter, _bounds(kind)
+        known = value.range
+        if known is not None and low <= known[0] and known[1] <= high:
             return
         if UINT in (given, kind):  # one of them does not fit the other's sign
             limit = e.constant(given, high if given == UINT else 0)
@@ -232,14 +242,18 @@ class Operators:
             if op not in ("+", "-", "*"):
                 raise UnfitError(f"the operator {op} is one of whole numbers, and this is a float")
             return Value(kind, self.emitter.binary(op, kind, x, y))
+        if op in ("&", "|", "^") and a.kind == b.kind == BOOL:
+            return Value(BOOL, self.emitter.binary(op, BOOL, a.handle, b.handle))
+        bounds = bounds_of_result(op, a.range, b.range) if kind == INT else None
+        bounds = bounds if fits_int(bounds) else None
         if op in ("&", "|", "^"):
-            if a.kind == b.kind == BOOL:
-                return Value(BOOL, self.emitter.binary(op, BOOL, a.handle, b.handle))
-            return Value(kind, self.emitter.binary(op, kind, x, y))
+            return Value(kind, self.emitter.binary(op, kind, x, y), bounds=bounds)
         if op in ("<<", ">>"):
-            return Value(kind, self._shift(op, kind, x, y, b))
+            return Value(kind, self._shift(op, kind, x, y, b), bounds=bounds)
         if op in ("//", "%"):
             return Value(kind, self._floor_int(op, kind, x, y, b))
+        if bounds is not None:
+            return Value(kind, self.emitter.binary(op, kind, x, y), bounds=bounds)
         return Value(kind, self._checked(op, kind, x, y))
 
     def _checked(self, op: str, kind: Number, x: Any, y: Any) -> Any:
@@ -446,7 +460,8 @@ class Operators:
             items = tuple(self.select(condition, x, y) for x, y in zip(a.items, b.items, strict=True))
             return Value(kind, items=items)
         assert isinstance(kind, Number)
-        return Value(kind, self.emitter.select(condition.handle, a.handle, b.handle, kind))
+        selected = self.emitter.select(condition.handle, a.handle, b.handle, kind)
+        return Value(kind, selected, bounds=join_bounds(a.range, b.range) if kind == INT else None)
 
     # Functions.
 

@@ -23,6 +23,7 @@ from sigps.compiler.frontend.prepare import check_fields, prepare
 from sigps.compiler.frontend.reading import Messages
 from sigps.compiler.frontend.reductions import NAN_FUNCTIONS
 from sigps.compiler.frontend.sends import separate_sends
+from sigps.compiler.frontend.small_sums import mark_small_sums
 from sigps.compiler.frontend.subject import Precision, Subject
 from sigps.compiler.frontend.syntax import assign, at, cast, expression, function, statements, tuple_of
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, Slot, VertexProgram
@@ -79,6 +80,7 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
     messages = consume_messages(sends.body, subject, sends.delivery)
     edges = rewrite_edge_loops(messages.body, subject)
     body, called = lowered(edges.body, subject)
+    messages.slots = mark_small_sums(subject, messages, sends)
     functions: list[ast.stmt] = [
         _compute(subject, body, sends, messages, edges, tree),
         *messages.functions,

@@ -53,6 +53,9 @@ def _merged(
         return [f"{t}(__u)" if scalar else f"{t}(__u[{i}])" for i, t in enumerate(types_)]
     if slot.op == "key":  # that of both
         return a
+    if slot.op == "sum" and slot.is_small:  # the builder checks no addition to a count
+        code.append(f"__count{first} = {a[0]}")
+        return [f"__count{first} + {b[0]}"]
     if slot.op == "sum":
         return [f"{x} + {y}" for x, y in zip(a, b, strict=True)]
     if slot.op in ("any", "all"):
