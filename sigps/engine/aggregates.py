@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sigps.engine.exact_sum import LIMBS, from_limbs, to_limbs
+from sigps.errors import ComputeError
 from sigps.model.fields import as_computed
 from sigps.model.vertex import Aggregator
 
-__all__ = ["Aggregates"]
+__all__ = ["Aggregates", "error_of"]
+
+
+def error_of(aggregator: Aggregator[Any], error: ArithmeticError, superstep: int) -> ComputeError:
+    """Return what a run ends with where contributions to an aggregator have no result."""
+    file, line = aggregator.place
+    return ComputeError(
+        str(error), who=f"aggregator {aggregator.name!r}", superstep=superstep, file=file, line=line
+    )
 
 
 class Aggregates:
@@ -39,24 +48,30 @@ class Aggregates:
         if deterministic and has_floats:
             self.given = tuple(np.full(num_owned, i) for i in self.identity)
 
-    def pack(self, totals: list[tuple[Any, ...]]) -> NDArray[np.int64]:
-        """Return this rank's totals as 8-byte words, for the exchange."""
+    def pack(self, totals: list[tuple[Any, ...]], superstep: int = 0) -> NDArray[np.int64]:
+        """Return this rank's totals of a superstep as 8-byte words, for the exchange.
+
+        Raises:
+            ComputeError: If a total of whole numbers does not fit the aggregator's type.
+        """
         words: list[NDArray[np.int64]] = []
-        for i, (aggregator, dtype) in enumerate(zip(self._aggregators, self._dtypes, strict=True)):
+        for i, dtype in enumerate(self._dtypes):
             if self._is_exact(i):
                 words.append(to_limbs(self.given[i]))
                 continue
-            value = self.identity[i]
-            for total in totals:
-                value = aggregator.combine(value, total[i])
+            value = self._combined(i, (total[i] for total in totals), superstep)
             wide = np.float64 if dtype.kind == "f" else np.int64
             words.append(np.array([value], dtype=dtype).astype(wide, copy=False).view(np.int64))
         for array, identity in zip(self.given, self.identity, strict=False):
             array.fill(identity)
         return np.concatenate(words) if words else np.empty(0, dtype=np.int64)
 
-    def advance(self, words: NDArray[np.int64]) -> None:
-        """Take all ranks' packed totals, [ranks, words]; `values` become what the next superstep reads."""
+    def advance(self, words: NDArray[np.int64], superstep: int = 0) -> None:
+        """Take all ranks' packed totals of a superstep, [ranks, words]; `values` become what the next one reads.
+
+        Raises:
+            ComputeError: If a total of whole numbers does not fit the aggregator's type.
+        """
         values = []
         at = 0
         for i, (aggregator, dtype) in enumerate(zip(self._aggregators, self._dtypes, strict=True)):
@@ -66,14 +81,25 @@ class Aggregates:
             else:
                 column = np.ascontiguousarray(words[:, at])
                 numbers = column.view(np.float64) if dtype.kind == "f" else column
-                value = self.identity[i]
-                for number in numbers.astype(dtype):
-                    value = aggregator.combine(value, number)
+                value = self._combined(i, numbers.astype(dtype), superstep)
                 at += 1
             if aggregator.persistent:
-                value = aggregator.combine(self.values[i], value)
+                value = self._combined(i, (self.values[i], value), superstep)
             values.append(dtype.type(value))
         self.values = tuple(values)
+
+    def _combined(self, i: int, numbers: Iterable[Any], superstep: int) -> Any:
+        """Return numbers combined as an aggregator does, from its identity, as plain Python ones."""
+        aggregator, dtype = self._aggregators[i], self._dtypes[i]
+        value = self.identity[i].item()
+        try:
+            for number in numbers:
+                value = aggregator.combine(value, number.item() if isinstance(number, np.generic) else number)
+            if dtype == np.uint64:
+                return value % 2**64  # as it wraps around in compute()
+            return aggregator.field.assigned(value)
+        except ArithmeticError as error:
+            raise error_of(aggregator, error, superstep) from error
 
     def share(self, values: dict[str, Any]) -> None:
         """Read these shared values from now on."""

@@ -72,6 +72,7 @@ def reduce_counters(
     aggregates: Aggregates,
     counters: Counters,
     *,
+    superstep: int,
     num_bytes: int,
     seconds: float,
     counts_idle: bool = False,
@@ -84,15 +85,16 @@ def reduce_counters(
         exchange: The way to the others.
         aggregates: The aggregators' values here.
         counters: What this partition did.
+        superstep: In which superstep.
         num_bytes: The bytes that it sent.
         seconds: How long it computed.
         counts_idle: Whether what nobody ran is a superstep.
     """
     counts = [counters.ran, counters.active, counters.sent_edges, num_bytes, int(seconds * 1e9)]
     counts.append(counters.is_unordered)
-    packed = np.concatenate([np.array(counts, dtype=np.int64), aggregates.pack(counters.totals)])
+    packed = np.concatenate([np.array(counts, dtype=np.int64), aggregates.pack(counters.totals, superstep)])
     gathered = exchange.gather(packed)
     everywhere = Everywhere.of(gathered[:, : len(counts)])
     if everywhere.ran > 0 or counts_idle:
-        aggregates.advance(gathered[:, len(counts) :])
+        aggregates.advance(gathered[:, len(counts) :], superstep)
     return everywhere

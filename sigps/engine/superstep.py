@@ -144,6 +144,7 @@ def run_superstep(partition: Partition, exchange: Exchange, *, counts_idle: bool
         exchange,
         partition.aggregates,
         counters,
+        superstep=partition.superstep,
         num_bytes=num_bytes + bytes_sent,
         seconds=time.perf_counter() - began,
         counts_idle=counts_idle,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import typing
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -28,6 +29,7 @@ class Aggregator(Generic[T]):
     Attributes:
         start: Its value before any contribution.
         is_shared: Whether it is a `Shared` value.
+        place: The file and line in which it is declared, which errors name.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Aggregator(Generic[T]):
         self.persistent = persistent
         self.start = self.field.default
         self.is_shared = False
+        self.place = _place_of_caller()
 
     @staticmethod
     def shared(type: type, start: Any) -> Aggregator[Any]:
@@ -131,6 +134,14 @@ class Aggregator(Generic[T]):
                 f"aggregator {self.name!r} cannot be assigned: contribute with 'self.{self.name} += x'"
             )
         vertex.view.contribute(self.name, value.given)
+
+
+def _place_of_caller() -> tuple[str, int]:
+    """Return the file and line outside this file from which it is called."""
+    frame = sys._getframe()
+    while frame.f_code.co_filename == __file__ and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
 
 
 _COMBINE: dict[str, Callable[[Any, Any], Any]] = {

@@ -6,7 +6,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sigps.errors import CompileError, ConfigError
@@ -41,6 +41,7 @@ class Declaration:
         both_ways: Whether each edge is an out-edge of both its ends, with columns `leads_out` and `leads_in`.
         edge_states: The values that vertices keep on their out-edges.
         reads_neighbors: Whether the code of a method names `common_neighbors`; the compiler finds whether it is called.
+        place: The file and line of the class, which errors of its combiner name.
     """
 
     states: tuple[Field, ...]
@@ -55,6 +56,7 @@ class Declaration:
     both_ways: bool = False
     edge_states: tuple[Field, ...] = ()
     reads_neighbors: bool = False
+    place: tuple[str, int] = field(default=("", 0), repr=False, compare=False)
 
 
 def declare(
@@ -66,11 +68,13 @@ def declare(
     directed: bool | None,
     both_ways: bool | None,
     scope: dict[str, Any],
+    place: tuple[str, int] = ("", 0),
 ) -> Declaration:
     """Read what a class body declares; fields of its base come first.
 
     `root` is `Vertex`, whose names are taken; `inherited` is what the bases of the class declare; `scope` has
-    the names that annotations may use. The others are the class arguments; None where not given.
+    the names that annotations may use; `place` is where the class stands. The others are its arguments; None where
+    not given.
 
     Raises:
         CompileError: If a type, a default, a name or the combiner is wrong.
@@ -123,6 +127,7 @@ def declare(
         both_ways,
         tuple(edge_states.values()),
         any(_names(value, "common_neighbors") for base in cls.__mro__[:-1] for value in vars(base).values()),
+        inherited.place if combiner is inherited.combiner and inherited.combiner else place,
     )
 
 

@@ -81,7 +81,10 @@ class Vertex:
         frame = inspect.currentframe()
         caller = frame.f_back if frame is not None else None
         scope = {**caller.f_globals, **caller.f_locals} if caller is not None else {}
-        cls.declaration = declare(cls, Vertex, cls.declaration, message, combiner, directed, both_ways, scope)
+        place = (caller.f_code.co_filename, caller.f_lineno) if caller is not None else ("", 0)
+        cls.declaration = declare(
+            cls, Vertex, cls.declaration, message, combiner, directed, both_ways, scope, place
+        )
 
     def __init__(self, **params: Any) -> None:
         """Bind the run's parameters.

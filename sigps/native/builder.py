@@ -17,6 +17,7 @@ from sigps.native.instance import Instance, Site
 from sigps.native.operators import NO_LITERAL, Fault, UnfitError, Value
 from sigps.native.source import global_names, parse_function, reject
 from sigps.native.types import BOOL, FLOAT, INT, NONE, UINT, Array, Number, Tuple, Type, flat, join
+from sigps.native.unset import check_locals_are_set
 from sigps.native.webs import split_variables
 
 __all__ = ["Functions", "Instance", "Site"]
@@ -69,9 +70,10 @@ class Functions:
             made = self._new(function, arguments, len(self._instances))
             made.is_checked, made.reorders, made.has_nan = is_checked, reorders, has_nan
             module = "" if isinstance(function, str) else function.__module__
-            made.may_not_end = is_checked and (
-                not module.startswith("sigps.") or module.startswith("sigps.apps")
-            )
+            is_of_a_user = not module.startswith("sigps.") or module.startswith("sigps.apps")
+            made.may_not_end = is_checked and is_of_a_user
+            if is_checked and module and is_of_a_user:
+                check_locals_are_set(made.tree)
             self._instances[key] = made
         found = self._instances[key]
         if not found.is_found:

@@ -65,6 +65,75 @@ def test_the_vertex_is_named_by_its_id() -> None:
             run(program, graph, device=device)
 
 
+FULL = Graph.from_edges([0, 1, 2, 3, 0, 1, 2, 3], [1, 2, 3, 0, 2, 3, 0, 1])
+"""Every vertex has two in-edges."""
+
+NOTHING_LEFT = """
+def nothing_left(a, b):
+    return 7 // (a - a)
+"""
+
+
+@pytest.mark.parametrize(
+    "way", [{"device": "python"}, {"direction": "pull"}, {"direction": "push", "threads": 2}]
+)
+@pytest.mark.parametrize(
+    ("body", "kind", "source"),
+    [
+        ("self.n = len(messages)\nself.n += sum(messages)", "", "self.n += sum(messages)"),
+        ("for m in messages:\n    self.n += m", "", "self.n += m"),
+        ("self.n = sum(messages)", ", combiner=sum", "class Program(Vertex, message=int, combiner=sum):"),
+        ("self.n = sum(messages)", ", combiner=nothing_left", "return 7 // (a - a)"),
+    ],
+)
+def test_where_messages_cannot_be_combined(body: str, kind: str, source: str, way: dict[str, str]) -> None:
+    body += "\nif self.superstep == 0:\n    self.send_to_neighbors(2**62)\nself.vote_to_halt()"
+    program = program_of(body, FIELDS, message=f"message=int{kind}", before=NOTHING_LEFT)
+    with pytest.raises(ComputeError, match=r"in vertex [0-3], superstep 1") as caught:
+        run(program, FULL, **way)
+    assert caught.value.source == source
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("device", ["python", "cpu"])
+@pytest.mark.parametrize(
+    ("declared", "given", "superstep"),
+    [
+        ("Aggregator.sum(int)", "2**62 * (self.superstep == 2)", 2),
+        ("Aggregator.sum(np.int8)", "50", 0),
+        ("Aggregator.sum(np.uint32, persistent=True)", "2**29", 1),
+    ],
+)
+def test_a_total_of_all_vertices_beyond_its_type(
+    declared: str, given: str, superstep: int, device: str, threads: int, ranks: int
+) -> None:
+    program = program_of(f"self.n = 1\nself.total += {given}", f"{FIELDS}\ntotal = {declared}")
+
+    def one(group: ThreadGroup) -> None:
+        run(program, RING if ranks == 1 else _ring(group), device=device, threads=threads, max_supersteps=4)
+
+    with pytest.raises(ComputeError, match=f"in aggregator 'total', superstep {superstep}") as caught:
+        run_ranks(ranks, one)
+    assert caught.value.source == f"total = {declared}"
+
+
+def _ring(group: ThreadGroup) -> Graph:
+    return Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], group=group)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("device", ["python", "cpu"])
+def test_a_total_of_uint64_wraps_around(device: str, ranks: int) -> None:
+    program = program_of("self.total += np.uint64(2**62 + 1)", "total = Aggregator.sum(np.uint64)")
+
+    def one(group: ThreadGroup) -> int:
+        found = run(program, _ring(group), device=device, threads=2, max_supersteps=2)
+        return int(found.aggregators["total"])
+
+    assert run_ranks(ranks, one)[0] == 4
+
+
 def test_unsigned_numbers_of_64_bits_wrap_around() -> None:
     body = "self.w = self.w * np.uint64(0x9E3779B97F4A7C15) + np.uint64(self.id)\n"
     body += "if self.superstep > 2:\n    self.vote_to_halt()"

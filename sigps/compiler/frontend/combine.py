@@ -8,7 +8,16 @@ import copy
 from sigps.compiler.frontend.lower import unpack
 from sigps.compiler.frontend.reading import Messages
 from sigps.compiler.frontend.subject import Subject
-from sigps.compiler.frontend.syntax import at, function, scalar_type, statements, tuple_of
+from sigps.compiler.frontend.syntax import (
+    at,
+    cast,
+    expression,
+    function,
+    placed,
+    scalar_type,
+    statements,
+    tuple_of,
+)
 from sigps.compiler.program import Slot
 
 __all__ = ["emit", "fold", "key", "lift", "merge"]
@@ -28,17 +37,19 @@ def lift(subject: Subject, messages: Messages, tree: ast.FunctionDef) -> ast.stm
 
 def merge(subject: Subject, messages: Messages) -> ast.stmt:
     """Build `merge`: combine slot by slot. The first message of a vertex is stored as it is."""
-    code = ["if not has:", "    return value"]
+    code = statements("if not has:\n    return value")
     first = 0
-    results: list[str] = []
-    for slot in messages.slots:
+    results: list[ast.expr] = []
+    for slot, place in zip(messages.slots, messages.places, strict=True):
         width = len(slot.names)
         a = [f"inbox[{first + i}]" for i in range(width)]
         b = [f"value[{first + i}]" for i in range(width)]
-        results += _merged(slot, a, b, code, subject, len(results))
+        before: list[str] = []
+        merged = [expression(text) for text in _merged(slot, a, b, before, subject, len(results))]
+        code += at(statements("\n".join(before)), place)
+        results += at(merged, place)
         first += width
-    code.append(f"return ({', '.join(results)},)" if results else "return ()")
-    return function("merge", ["inbox", "has", "value"], statements("\n".join(code)))
+    return function("merge", ["inbox", "has", "value"], [*code, ast.Return(tuple_of(results))])
 
 
 def _merged(
@@ -86,11 +97,11 @@ def fold(subject: Subject) -> ast.stmt:
     """Build `fold`: add one vertex's contributions to the totals."""
     combined = {"sum": "{a} + {b}", "min": "min({a}, {b})", "max": "max({a}, {b})"}
     combined |= {"any": "bool({a} or {b})", "all": "bool({a} and {b})", "custom": "__fold_{name}({a}, {b})"}
-    parts = ""
+    parts = []
     for i, aggregator in enumerate(subject.aggregators.values()):
         value = combined[aggregator.kind].format(a=f"total[{i}]", b=f"given[{i}]", name=aggregator.name)
-        parts += f"{scalar_type(aggregator.field.dtype())}({value}), "
-    return function("fold", ["total", "given"], statements(f"return ({parts})"))
+        parts.append(placed(cast(aggregator.field.dtype(), expression(value)), *aggregator.place, i))
+    return function("fold", ["total", "given"], [ast.Return(tuple_of(parts))])
 
 
 def emit(width: int) -> ast.stmt:

@@ -23,7 +23,7 @@ from sigps.compiler.frontend.reading import Messages, NotCombinableError, Reader
 from sigps.compiler.frontend.reductions import Reduction
 from sigps.compiler.frontend.slots import Combined, Grouped
 from sigps.compiler.frontend.subject import Subject
-from sigps.compiler.frontend.syntax import expression, visited
+from sigps.compiler.frontend.syntax import expression, placed, visited
 from sigps.compiler.program import Consumption, Delivery, Slot
 from sigps.native.source import reject
 
@@ -99,3 +99,5 @@ class _Single(Reader):
         op = next((f.__name__ for f in (min, max, sum) if f is combiner), "user")
         fields = tuple(f"__g{i}" for i in range(len(names)))
         self.result.slots = [Slot(op, fields, "m")]
+        file, line = self.subject.cls.declaration.place
+        self.result.places = [placed(ast.Pass(), file, line)]

@@ -36,6 +36,7 @@ class Messages:
 
     Attributes:
         lift: One expression for each inbox field, over the message `__m` and parameters of the run.
+        places: What each of `slots` is made of, where an error of combining messages points to.
         functions: Reductions of lists, one function for each.
         methods: User methods without effects that `lift` and `functions` call.
         obstacle: Why messages must be listed; empty where they combine.
@@ -46,6 +47,7 @@ class Messages:
     consumption: Consumption
     body: list[ast.stmt]
     slots: list[Slot] = field(default_factory=list)
+    places: list[ast.AST] = field(default_factory=list)
     lift: list[ast.expr] = field(default_factory=list)
     functions: list[ast.FunctionDef] = field(default_factory=list)
     methods: set[str] = field(default_factory=set)

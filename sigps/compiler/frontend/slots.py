@@ -151,6 +151,7 @@ class Combined(Reader):
             self.result.lift += [self.lowered(p) for p in parts]
             condition = "".join(f" if {ast.unparse(c)}" for c in conditions).replace("__m", "m")
             names = tuple(f"__g{self._slot_of[key] + i}" for i in range(len(parts)))
+            self.result.places.append(node)
             self.result.slots.append(Slot("sum" if op == "count" else op, names, text + condition))
         first = self._slot_of[key]
         if is_whole and op in ("min", "max"):
@@ -258,6 +259,7 @@ class Grouped(Combined):
             self.result.lift = [self.lowered(key), self.lowered(weight)]
             texts = [ast.unparse(part).replace("__m", "m") for part in (key, weight)]
             texts[1] = texts[1] if keyed.weight is not None else "1"
+            self.result.places = [keyed.node, keyed.node]
             self.result.slots = [Slot("key", ("__g0",), texts[0]), Slot("sum", ("__g1",), texts[1])]
         value = ast.Name("__g0", ast.Load())
         return value if keyed.default is None else ast.IfExp(expression("__has"), value, keyed.default)

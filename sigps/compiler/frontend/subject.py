@@ -19,9 +19,9 @@ from sigps.compiler.frontend.keyed import spell_out_keys
 from sigps.compiler.frontend.keys import write_keys
 from sigps.compiler.frontend.names import Names
 from sigps.compiler.frontend.syntax import is_self, rename
-from sigps.compiler.frontend.unset import check_locals_are_set
 from sigps.model.vertex import Field, Vertex
 from sigps.native.source import parse_function, reject
+from sigps.native.unset import check_locals_are_set
 
 __all__ = ["DRAWS", "ENV", "VERTEX", "Precision", "Subject"]
 

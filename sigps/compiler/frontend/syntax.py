@@ -18,6 +18,7 @@ __all__ = [
     "function",
     "is_self",
     "loaded_names",
+    "placed",
     "rename",
     "scalar_type",
     "statements",
@@ -78,6 +79,16 @@ def at(nodes: Iterable[Node], place: ast.AST) -> list[Node]:
                 child.sigps_file = file  # type: ignore[attr-defined]
         placed.append(ast.fix_missing_locations(node))
     return placed
+
+
+def placed(node: Node, file: str, line: int, number: int = 0) -> Node:
+    """Give a new node a place outside compiled functions; `number` tells it from others in that line."""
+    for child in ast.walk(node):
+        child.sigps_file = file  # type: ignore[attr-defined]
+        if "lineno" in child._attributes:
+            child.lineno = child.end_lineno = line  # type: ignore[attr-defined]
+            child.col_offset, child.end_col_offset = number, number + 1  # type: ignore[attr-defined]
+    return node
 
 
 def function(name: str, params: Sequence[str], body: Sequence[ast.stmt]) -> ast.FunctionDef:

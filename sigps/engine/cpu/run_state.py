@@ -128,6 +128,9 @@ class RunState:
         if kind == Fault.INTERRUPTED:
             return KeyboardInterrupt(f"{file}:{line}")
         name = f"vertex {self._id_of(fault.at)}" if fault.at >= 0 else "messages"
+        name = next(
+            (f"aggregator {a.name!r}" for a in self.program.aggregators if a.place == (file, line)), name
+        )
         return ComputeError(PROBLEMS[kind], who=name, superstep=superstep, file=file, line=line)
 
     def _id_of(self, lid: int) -> int:

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from sigps.model.aggregator import Aggregator
 from sigps.model.vertex import Edge
 from sigps.model.wrapping import wrapping
 
@@ -29,7 +28,6 @@ __all__ = [
     "WRAPPING",
     "NoResultError",
     "chained",
-    "combine",
     "compared",
     "in_place",
     "standing_for",
@@ -469,13 +467,6 @@ def _functions() -> dict[Any, Callable[..., Any]]:
 
 
 _FUNCTIONS = _functions()
-
-
-def combine(aggregator: Aggregator[Any], a: Any, b: Any) -> Any:
-    """Combine two values of an aggregator, as its type holds the result."""
-    if aggregator.kind == "sum":
-        return aggregator.field.assigned(OPERATORS["+"](a, b))
-    return aggregator.combine(a, b)
 
 
 def standing_for(function: Any) -> Any:

@@ -27,7 +27,7 @@ from sigps.engine.exchange import Exchange
 from sigps.engine.interpreter import arithmetic
 from sigps.engine.interpreter.expansion import messages_of
 from sigps.engine.interpreter.messages import Messages
-from sigps.engine.interpreter.rewriting import rewritten, rewritten_program
+from sigps.engine.interpreter.rewriting import combine, rewritten, rewritten_program
 from sigps.engine.interpreter.view import EdgeValues, Outgoing, VertexView, as_message, as_row
 from sigps.engine.master_compute import MasterCompute
 from sigps.engine.partition.edge_states import EdgeStates, check_names
@@ -273,7 +273,11 @@ class InterpretedEngine:
     def _contribute(self, lid: int, view: VertexView, totals: list[Any]) -> None:
         for i, aggregator in enumerate(self.program.declaration.aggregators):
             given = view.contributions.get(aggregator.name, aggregator.identity)
-            totals[i] = arithmetic.combine(aggregator, totals[i], given)
+            try:
+                totals[i] = combine(aggregator, totals[i], given)
+            except ArithmeticError as error:
+                who = f"aggregator {aggregator.name!r}"
+                raise _compute_error(error, who, self.superstep, aggregator.place) from error
             if self.aggregates.given:
                 self.aggregates.given[i][lid] = given
 
@@ -291,7 +295,8 @@ class InterpretedEngine:
                 values[lid] = getattr(vertex, name)
             self._contribute(lid, view, totals)
         except ArithmeticError as error:
-            raise _compute_error(error, view.id, self.superstep) from error
+            place = self.program.declaration.place
+            raise _compute_error(error, f"vertex {view.id}", self.superstep, place) from error
         except Exception as error:
             error.add_note(f"while computing vertex {view.id} in superstep {self.superstep}")
             raise
@@ -321,7 +326,13 @@ class InterpretedEngine:
             return messages
         if combiner is sum:
             return [functools.reduce(arithmetic.OPERATORS["+"], messages)]
-        return [as_message(self.program, functools.reduce(rewritten(combiner), messages))]
+        by_rule = arithmetic.standing_for(combiner) or rewritten(combiner)
+
+        def combined(a: Any, b: Any) -> Any:
+            values = zip(self.program.declaration.message, as_row(self.program, by_rule(a, b)), strict=True)
+            return as_message(self.program, [field.assigned(value) for field, value in values])
+
+        return [functools.reduce(combined, messages)]
 
     def _deliver(self, outgoing: Outgoing) -> int:
         gids = np.array(outgoing.gids, dtype=np.int64)
@@ -362,11 +373,9 @@ def _check_is_no_generator(program: Vertex) -> None:
         )
 
 
-def _compute_error(error: ArithmeticError, vertex_id: int, superstep: int) -> ComputeError:
-    """Return what compiled code raises where arithmetic has no result, at the user's line."""
+def _compute_error(error: ArithmeticError, who: str, superstep: int, place: tuple[str, int]) -> ComputeError:
+    """Return what compiled code raises where arithmetic has no result: at the user's line, or the given one."""
     frames = traceback.extract_tb(error.__traceback__)
-    users = [f for f in frames if not f.filename.startswith(_PACKAGE) or _APPS in f.filename] or frames
-    line = users[-1].lineno or 0
-    return ComputeError(
-        str(error), who=f"vertex {vertex_id}", superstep=superstep, file=users[-1].filename, line=line
-    )
+    users = [f for f in frames if not f.filename.startswith(_PACKAGE) or _APPS in f.filename]
+    file, line = (users[-1].filename, users[-1].lineno or 0) if users else place
+    return ComputeError(str(error), who=who, superstep=superstep, file=file, line=line)

@@ -19,10 +19,10 @@ from typing import Any
 
 from sigps.engine.interpreter import arithmetic
 from sigps.errors import CompileError
-from sigps.model.vertex import Vertex
+from sigps.model.vertex import Aggregator, Vertex
 from sigps.native.source import parse_function
 
-__all__ = ["rewritten", "rewritten_program"]
+__all__ = ["combine", "rewritten", "rewritten_program"]
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +88,15 @@ def rewritten(function: Any) -> Any:
         except (CompileError, SyntaxError, StopIteration) as problem:
             log.debug("%s() computes as Python does: %s", function.__name__, problem)
     return _functions[function]
+
+
+def combine(aggregator: Aggregator[Any], a: Any, b: Any) -> Any:
+    """Combine two values of an aggregator, as its type holds the result."""
+    if aggregator.kind == "sum":
+        return aggregator.field.assigned(arithmetic.OPERATORS["+"](a, b))
+    if aggregator.function is not None:
+        return aggregator.field.assigned(rewritten(aggregator.function)(a, b))
+    return aggregator.combine(a, b)
 
 
 def _rewrite(function: types.FunctionType) -> types.FunctionType:

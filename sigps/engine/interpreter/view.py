@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.interpreter import arithmetic
+from sigps.engine.interpreter.rewriting import combine
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.model.fields import as_computed
 from sigps.model.vertex import Edge, Field, Vertex
@@ -179,7 +180,7 @@ class VertexView:
         aggregator = next(a for a in self._engine.program.declaration.aggregators if a.name == name)
         value = aggregator.field.assigned(value)
         so_far = self.contributions.get(name, aggregator.identity)
-        self.contributions[name] = arithmetic.combine(aggregator, so_far, value)
+        self.contributions[name] = combine(aggregator, so_far, value)
 
     def share(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(

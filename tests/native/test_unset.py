@@ -4,8 +4,28 @@ from __future__ import annotations
 
 import pytest
 
-from sigps import CompileError, State, Vertex
+from sigps import CompileError, Graph, State, Vertex, run
 from sigps.compiler.frontend.analysis import analyse
+
+
+def outside(a):
+    if a > 3:
+        best = a
+    return best  # here
+
+
+class CallsAFunction(Vertex, message=int):
+    x: State[int] = 0
+
+    def compute(self, messages):
+        self.x = outside(self.id)
+        self.vote_to_halt()
+
+
+def test_a_function_outside_the_class_is_checked() -> None:
+    with pytest.raises(CompileError, match="'best' may be read before it is set") as caught:
+        run(CallsAFunction(), Graph.from_edges([0], [1]), device="cpu")
+    assert caught.value.source == "return best  # here"
 
 
 class OnOnePath(Vertex, message=int):
