@@ -70,7 +70,7 @@ import numpy as np
 
 from sigps.kernels.cpu.arguments import HALT, RETIRE, SENT
 from sigps.model.aggregator import Aggregator
-from sigps.model.fields import Field
+from sigps.model.fields import Field, extreme
 
 __all__ = [
     "FUNCTIONS",
@@ -84,6 +84,8 @@ __all__ = [
     "Slot",
     "VertexProgram",
     "compiling",
+    "empty_value",
+    "identity_of",
 ]
 
 compiling = threading.Lock()
@@ -135,9 +137,11 @@ class Slot:
     """One reduction of a vertex's messages, and one value or more in its inbox.
 
     Attributes:
-        op: `sum`, `min`, `max`, `any`, `all`, `user`, or `key`: equal in what is combined.
-        names: Names of its inbox values: one, except where whole NamedTuples are reduced.
+        op: `sum`, `prod`, `min`, `max`, `any`, `all`, `or`, `and`, `xor` (of bits), `user`, or `key`: equal in what
+            is combined.
+        names: Names of its inbox values: one, except where NamedTuples or tuples are reduced.
         text: The reduced expression as the user would write it, for `explain`.
+        keys: How many first values decide by `op`; where these are equal, the others do by `others`. 0: all.
         is_small: Whether a sum adds up numbers so small that it never leaves 64 bits (`frontend/small_sums.py`).
     """
 
@@ -145,10 +149,32 @@ class Slot:
     names: tuple[str, ...]
     text: str
     is_small: bool = False
+    keys: int = 0
+    others: str = ""
 
     @property
     def is_idempotent(self) -> bool:
-        return self.op in ("min", "max", "any", "all")
+        return self.op in ("min", "max", "any", "all", "or", "and")
+
+    @property
+    def ops(self) -> list[str]:
+        """The operation of each of its values."""
+        keys = self.keys or len(self.names)
+        return [self.op] * keys + [self.others] * (len(self.names) - keys)
+
+
+def identity_of(op: str, dtype: np.dtype[Any]) -> Any:
+    """Return the value that changes no other under an operation of a slot, as a Python number."""
+    if op in ("min", "max"):
+        return extreme(op, dtype.type)
+    if op == "and":
+        return {"b": True, "u": extreme("min", dtype.type)}.get(dtype.kind, -1)
+    return {"any": False, "all": True, "prod": 1}.get(op, 0)
+
+
+def empty_value(op: str, dtype: np.dtype[Any]) -> Any:
+    """Return what compute() reads of a slot without messages: what reductions of nothing come to."""
+    return 0 if op in ("min", "max", "user") else identity_of(op, dtype)
 
 
 @dataclass(frozen=True)
@@ -202,6 +228,7 @@ class VertexProgram:
         reads_target: Whether edge() reads the target's id, so that a message is not the same for all edges of a vertex.
         needs_end_ids: Whether edge() reads ids of an edge's ends. Where False it at most compares the two with each
             other, and an engine may pass local ids, without looking up those that compute() reads.
+        takes_one: Whether a loop takes one of several messages that are as good: as if they came in ascending order.
         edge_states: What vertices keep on their out-edges: one value an edge, written by the source.
         reads_neighbors: Whether compute() walks the out-edges of its neighbours (`common_neighbors()`). An engine must
             hold copies of their rows; a vertex's work is then the sum of its neighbours' degrees.
@@ -237,6 +264,7 @@ class VertexProgram:
     has_master: bool = False
     reads_target: bool = False
     needs_end_ids: bool = True
+    takes_one: bool = False
     edge_states: tuple[Field, ...] = ()
     reads_neighbors: bool = False
     reads_reverse: bool = False
@@ -255,7 +283,7 @@ class VertexProgram:
     @property
     def slot_ops(self) -> list[str]:
         """The operation of each value of the inbox; none of messages in lists."""
-        return [slot.op for slot in self.slots for _ in slot.names]
+        return [op for slot in self.slots for op in slot.ops]
 
     @property
     def reads_all_at_once(self) -> bool:

@@ -64,8 +64,10 @@ def build_functions(
 
 
 def adds_floats(program: VertexProgram, slots: Dtypes) -> bool:
-    """Tell whether messages combine by adding up floats, whose sum depends on their order."""
-    return any(d.kind == "f" and op == "sum" for d, op in zip(slots, program.slot_ops, strict=False))
+    """Tell whether messages combine by adding or multiplying floats, which depends on their order."""
+    return any(
+        d.kind == "f" and op in ("sum", "prod") for d, op in zip(slots, program.slot_ops, strict=False)
+    )
 
 
 def aggregates_floats(program: VertexProgram) -> bool:

@@ -113,8 +113,8 @@ def argument_types(
 
 
 def summable(dtype: np.dtype[Any], op: str) -> np.dtype[Any]:
-    """Return the type of a slot: whole numbers add up in 64 bits, as they do in Python."""
-    if op != "sum" or dtype.kind not in "iu":
+    """Return the type of a slot: whole numbers add up and multiply in 64 bits, as they do in Python."""
+    if op not in ("sum", "prod") or dtype.kind not in "iu":
         return dtype
     return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
 

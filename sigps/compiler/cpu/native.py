@@ -12,7 +12,7 @@ import numpy as np
 from sigps.compiler.cpu.functions import adds_floats, aggregates_floats, build_functions
 from sigps.compiler.cpu.inference import infer_types
 from sigps.compiler.cpu.rows import Dtypes, rows
-from sigps.compiler.program import VertexProgram
+from sigps.compiler.program import VertexProgram, empty_value
 from sigps.kernels.cpu import direct_messages, edge_schedule, fused, grouped, monotone, pull, push
 from sigps.kernels.cpu.arguments import Outbox
 from sigps.kernels.cpu.functions import Functions as LoopFunctions
@@ -103,7 +103,7 @@ def _compile(program: VertexProgram, used: Dtypes, read: Dtypes, place: tuple[st
     functions = Functions(program.module, program.namespace)
     slots, record = infer_types(program, functions, used, read)
     ops = program.slot_ops or ["sum"] * len(slots)
-    empty = tuple(d.type(op == "all") for d, op in zip(slots, ops, strict=True))
+    empty = tuple(d.type(empty_value(op, d)) for d, op in zip(slots, ops, strict=True))
 
     def native(form: VertexProgram, functions: Functions, **forms: Any) -> NativeProgram:
         built = functools.partial(build_functions, form, functions, slots, record)

@@ -18,17 +18,23 @@ from typing import Any
 import numpy as np
 
 from sigps.compiler.cuda.adapters import Dtypes, Layout, Row
-from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
+from sigps.compiler.program import (
+    Consumption,
+    Delivery,
+    EarlyExit,
+    VertexProgram,
+    empty_value,
+    identity_of,
+)
 from sigps.device.linking import compile_source, link_modules, toolchain_versions
 from sigps.errors import CompileError
 from sigps.kernels import cuda as kernels
 from sigps.kernels.cuda.abi import capacity_of
-from sigps.model.vertex import extreme
 from sigps.native import cache
 
 __all__ = ["CudaProgram", "compile_for_cuda", "find_atomics_obstacle", "link", "link_plain"]
 
-_OPS = {"sum": 0, "min": 1, "max": 2, "any": 3, "all": 4, "user": 5}
+_OPS = {"sum": 0, "min": 1, "max": 2, "any": 3, "all": 4, "user": 5, "prod": 6, "or": 7, "and": 8, "xor": 9}
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,12 +94,18 @@ def find_atomics_obstacle(compiled: CudaProgram, arch: str) -> str | None:
         return "a combiner that is a function, for which there is no atomic"
     size = len(compiled.neutral)
     fields = zip(_ops(compiled.program), compiled.slots, strict=True)
-    if all(op != "user" and (d.kind == "b" if op in ("any", "all") else d.itemsize >= 4) for op, d in fields):
+    if all(_is_native(op, d) for op, d in fields):
         return None
     most = 16 if int(arch.removeprefix("sm_")) >= 90 else 8
     if size in (4, 8, 16) and size <= most:
         return None
     return f"{size} bytes that combine as a whole, for which there is no atomic"
+
+
+def _is_native(op: str, dtype: np.dtype[Any]) -> bool:
+    if op in ("any", "all"):
+        return dtype.kind == "b"
+    return op not in ("user", "prod") and dtype.itemsize >= 4
 
 
 def link(program: CudaProgram, kernel: str, arch: str, defines: Mapping[str, str] | None = None) -> bytes:
@@ -262,8 +274,9 @@ def _ops(program: VertexProgram) -> list[str]:
 
 
 def _empty(program: VertexProgram, slots: Row) -> list[str]:
-    """Return the slots of a vertex without messages as expressions: zeros, and true for all()."""
-    return [f"{_c_type(d)}({int(op == 'all')})" for d, op in zip(slots.dtypes, program.slot_ops, strict=True)]
+    """Return the slots of a vertex without messages as expressions."""
+    values = zip(slots.dtypes, program.slot_ops, strict=True)
+    return [f"{_c_type(d)}({int(empty_value(op, d))})" for d, op in values]
 
 
 def _neutral(program: VertexProgram, slots: Row) -> bytes | None:
@@ -272,8 +285,7 @@ def _neutral(program: VertexProgram, slots: Row) -> bytes | None:
         return None
     row = np.zeros((), dtype=slots.structure)
     for i, (op, dtype) in enumerate(zip(ops, slots.stored, strict=True)):
-        values = {"sum": 0, "any": False, "all": True}
-        row[f"f{i}"] = values[op] if op in values else extreme(op, dtype.type)
+        row[f"f{i}"] = identity_of(op, dtype)
     return row.tobytes()
 
 

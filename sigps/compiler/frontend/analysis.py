@@ -130,6 +130,7 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
         has_master=subject.has_master,
         reads_target=sends.reads_target,
         needs_end_ids=sends.needs_end_ids,
+        takes_one=messages.takes_one,
         edge_states=tuple(subject.edge_states.values()),
         reads_neighbors=edges.pairs,
         reads_reverse=edges.reverses,

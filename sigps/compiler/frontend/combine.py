@@ -67,20 +67,23 @@ def _merged(
     if slot.op == "sum" and slot.is_small:  # the builder checks no addition to a count
         code.append(f"__count{first} = {a[0]}")
         return [f"__count{first} + {b[0]}"]
-    if slot.op == "sum":
-        return [f"{x} + {y}" for x, y in zip(a, b, strict=True)]
+    if slot.op in _ARITHMETIC:
+        return [f"{x} {_ARITHMETIC[slot.op]} {y}" for x, y in zip(a, b, strict=True)]
     if slot.op in ("any", "all"):
         word = "or" if slot.op == "any" else "and"
         return [f"({a[0]} {word} {b[0]})"]
-    sign = "<" if slot.op == "min" else ">"
+    signs = ["<" if op == "min" else ">" for op in slot.ops]
     if width == 1:
-        return [f"({b[0]} if {b[0]} {sign} {a[0]} else {a[0]})"]
+        return [f"({b[0]} if {b[0]} {signs[0]} {a[0]} else {a[0]})"]
     # NamedTuples compare field by field, as in Python. The first comparison decides most often.
-    test = f"{b[-1]} {sign} {a[-1]}"
-    for x, y in reversed(list(zip(a[:-1], b[:-1], strict=True))):
+    test = f"{b[-1]} {signs[-1]} {a[-1]}"
+    for x, y, sign in reversed(list(zip(a[:-1], b[:-1], signs[:-1], strict=True))):
         test = f"({y} {sign}= {x} and ({y} {sign} {x} or {test}))"
     code.append(f"__take{first} = {test}")
     return [f"({y} if __take{first} else {x})" for x, y in zip(a, b, strict=True)]
+
+
+_ARITHMETIC = {"sum": "+", "prod": "*", "or": "|", "and": "&", "xor": "^"}
 
 
 def key(subject: Subject, messages: Messages, tree: ast.FunctionDef) -> ast.stmt:

@@ -7,7 +7,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from sigps.compiler.frontend.grammar import GROUP, is_messages
 from sigps.compiler.frontend.keyed import Keyed, is_grouped, match_keyed
@@ -42,6 +42,7 @@ class Messages:
         obstacle: Why messages must be listed; empty where they combine.
         key: What lists are sorted by, over the message `__m` and parameters of the run; None where nothing.
         key_text: The same as the user would write it; empty where nothing.
+        takes_one: Whether a loop takes one of several messages.
     """
 
     consumption: Consumption
@@ -54,6 +55,10 @@ class Messages:
     obstacle: str = ""
     key: ast.expr | None = None
     key_text: str = ""
+    takes_one: bool = False
+
+
+Tree = TypeVar("Tree", bound=ast.AST)
 
 
 class NotCombinableError(Exception):
@@ -228,8 +233,8 @@ class Reader(ast.NodeTransformer, ABC):
                 has = "it is one number" if kind is None else f"it has: {', '.join(names)}"
                 reject(node, f"a message has no field {node.attr!r}; {has}")
 
-    def over_message(self, node: ast.expr, variable: ast.expr) -> ast.expr:
-        """Return an expression with the loop's variables replaced by the message's."""
+    def over_message(self, node: Tree, variable: ast.expr) -> Tree:
+        """Return a tree with the loop's variables replaced by the message's."""
         if isinstance(variable, ast.Name):
             self.check_fields(node, variable.id)
             return substitute(node, {variable.id: ast.Name("__m", ast.Load())})

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from sigps.compiler.frontend.grammar import is_messages
 from sigps.compiler.frontend.keyed import Keyed
-from sigps.compiler.frontend.reading import NotCombinableError, Reader, first_of_vertex
+from sigps.compiler.frontend.loop_folds import Fold, Take, as_load, as_store, read_loop
+from sigps.compiler.frontend.reading import NotCombinableError, Reader, bind_message, first_of_vertex
 from sigps.compiler.frontend.reductions import Reduction, numeric, without_nan
 from sigps.compiler.frontend.subject import Subject
-from sigps.compiler.frontend.syntax import assigned_names, cast, expression, is_self
-from sigps.compiler.program import Consumption, Slot
-from sigps.model.vertex import extreme
+from sigps.compiler.frontend.syntax import assign, assigned_names, cast, expression, is_self, loaded_names
+from sigps.compiler.program import Consumption, Slot, identity_of
 
 __all__ = ["Combined", "Grouped"]
 
@@ -25,36 +27,23 @@ class Combined(Reader):
 
     def __init__(self, subject: Subject, body: Sequence[ast.stmt]) -> None:
         super().__init__(subject, body)
+        self._read_outside = _reads_outside_loops(body)
         self._read_after_loops = _names_outside_their_loops(body)
         self._slot_of: dict[str, int] = {}
-        self._folded: dict[str, str] = {}
 
     def reduce(self, reduction: Reduction) -> ast.expr:
         element = self.over_message(reduction.element, reduction.variable)
         conditions = [self.over_message(c, reduction.variable) for c in reduction.conditions]
         op, node = reduction.op, reduction.node
         key = None if reduction.key is None else self.over_message(reduction.key, reduction.variable)
-        value = self._slot("count" if op == "len" else op, element, conditions, node, key)
+        keys = [] if key is None else self._keys(key, element)
+        value = self._value("count" if op == "len" else op, element, conditions, node, keys)
         if op == "sum" and reduction.default is not None:
             return ast.BinOp(reduction.default, ast.Add(), value)
         if op in ("min", "max"):
-            has = expression("__has")
-            if conditions:
-                has = self._slot("any", ast.Constant(True), conditions, node)
+            has = self._any(conditions, node)
             return value if reduction.default is None else ast.IfExp(has, value, reduction.default)
         return value
-
-    def loop(self, node: ast.For) -> list[ast.stmt]:
-        code: list[ast.stmt] = []
-        self._folded = {}
-        lasting = assigned_names([node.target]) & self._read_after_loops
-        if lasting:
-            raise NotCombinableError(
-                node, f"the loop's variable {sorted(lasting)[0]!r} is read after the loop"
-            )
-        for statement in node.body:
-            code += self._fold(statement, node, [])
-        return code
 
     def loop_groups(self, node: ast.For, keyed: Keyed, group: str) -> list[ast.stmt]:
         raise AssertionError("read by Grouped or Listed")
@@ -65,99 +54,130 @@ class Combined(Reader):
     def truth(self) -> ast.expr:
         return expression("__has")
 
-    def _fold(self, statement: ast.stmt, loop: ast.For, conditions: list[ast.expr]) -> list[ast.stmt]:
-        """Return the update of an accumulator after a loop over messages that equals one update in each iteration."""
-        if isinstance(statement, ast.If) and not statement.orelse:
-            extremum = self._extremum(statement)
-            if extremum is not None:
-                return self._accumulate(*extremum, loop, conditions, statement)
-            inner = [*conditions, statement.test]
-            return [s for child in statement.body for s in self._fold(child, loop, inner)]
-        update = _update(statement)
-        if update is None:
-            raise NotCombinableError(statement, "the loop over messages does more than fold them")
-        return self._accumulate(*update, loop, conditions, statement)
+    # Loops.
 
-    def _extremum(self, node: ast.If) -> tuple[str, ast.expr, ast.expr] | None:
-        """Match `if x < best: best = x` and its mirror images."""
-        test = node.test
-        if (
-            len(node.body) != 1
-            or not isinstance(node.body[0], ast.Assign)
-            or not isinstance(test, ast.Compare)
-        ):
-            return None
-        target, value = node.body[0].targets[0], node.body[0].value
-        sides = [ast.dump(_as_load(test.left)), ast.dump(_as_load(test.comparators[0]))]
-        less = isinstance(test.ops[0], (ast.Lt, ast.LtE))
-        if len(test.ops) != 1 or not (less or isinstance(test.ops[0], (ast.Gt, ast.GtE))):
-            return None
-        best, new = ast.dump(_as_load(target)), ast.dump(value)
-        if sides == [new, best]:
-            return ("min" if less else "max"), _as_load(target), value
-        if sides == [best, new]:
-            return ("max" if less else "min"), _as_load(target), value
-        return None
-
-    def _accumulate(
-        self,
-        op: str,
-        target: ast.expr,
-        element: ast.expr,
-        loop: ast.For,
-        conditions: list[ast.expr],
-        node: ast.stmt,
-    ) -> list[ast.stmt]:
-        if self._folded.setdefault(ast.dump(target), op) != op:
+    def loop(self, node: ast.For) -> list[ast.stmt]:
+        lasting = assigned_names([node.target]) & self._read_after_loops
+        if lasting:
             raise NotCombinableError(
-                node, f"the loop folds {ast.unparse(target)} in two ways, and their order matters"
+                node, f"the loop's variable {sorted(lasting)[0]!r} is read after the loop"
             )
-        element = self.over_message(element, loop.target)
-        over = [self.over_message(c, loop.target) for c in conditions]
-        value = self._slot(op, element, over, node)
+        code: list[ast.stmt] = []
+        for part in read_loop(node, self._read_outside[ast.dump(node)]):
+            own, conditions = self._split(part.conditions, node)
+            made: list[ast.stmt]
+            if isinstance(part, Fold):
+                made = self._fold(part, conditions, node)
+            elif isinstance(part, Take):
+                made = self._take(part, conditions, node)
+            else:
+                made = [ast.If(self._any(conditions, part.node), part.body, [])]
+            code += [ast.If(ast.BoolOp(ast.And(), [self.truth(), *own]), made, [])] if own else made
+        return code
+
+    def _split(self, conditions: list[ast.expr], loop: ast.For) -> tuple[list[ast.expr], list[ast.expr]]:
+        """Return the conditions that a vertex tests once for all its messages, and the others, over `__m`."""
+        of_message, own, others = assigned_names([loop.target]), [], []
+        for condition in (c for both in conditions for c in _conjuncts(both)):
+            over = self.over_message(condition, loop.target)
+            try:
+                self._require_uniform([over], condition)
+                others.append(over)
+            except NotCombinableError:
+                if loaded_names([condition]) & of_message:
+                    raise
+                own.append(condition)
+        return own, others
+
+    def _fold(self, fold: Fold, conditions: list[ast.expr], loop: ast.For) -> list[ast.stmt]:
+        """Return the update of an accumulator after a loop that equals one update in each iteration."""
+        op, target = fold.op, fold.target
+        element = self.over_message(fold.element, loop.target)
+        value = self._value("sum" if op == "difference" else op, element, conditions, fold.node)
         if is_self(target) and target.attr in self.subject.aggregators:
             if op != "sum" or self.subject.aggregators[target.attr].kind != "sum":
-                raise NotCombinableError(node, "the loop over messages contributes each one to an aggregator")
-            return [ast.AugAssign(_as_store(target), ast.Add(), value)]  # type: ignore[arg-type]
+                raise NotCombinableError(
+                    fold.node, "the loop over messages contributes each one to an aggregator"
+                )
+            return [ast.AugAssign(as_store(target), ast.Add(), value)]  # type: ignore[arg-type]
         folded = {
             "sum": "OLD + NEW",
+            "difference": "OLD - NEW",
+            "prod": "OLD * NEW",
+            "or": "OLD | NEW",
+            "and": "OLD & NEW",
+            "xor": "OLD ^ NEW",
             "min": "NEW if __has and NEW < OLD else OLD",
             "max": "NEW if __has and NEW > OLD else OLD",
             "any": "OLD or NEW",
             "all": "OLD and NEW",
         }
-        return [ast.Assign([_as_store(target)], expression(folded[op], OLD=target, NEW=value))]
+        return [ast.Assign([as_store(target)], expression(folded[op], OLD=as_load(target), NEW=value))]
 
-    def _slot(
+    def _take(self, take: Take, conditions: list[ast.expr], loop: ast.For) -> list[ast.stmt]:
+        """Return what a loop does with the one message that it takes, from a slot that holds its fields."""
+        if any(isinstance(n, ast.Name) and n.id == "messages" for s in take.body for n in ast.walk(s)):
+            raise NotCombinableError(take.node, "the loop over messages reads messages inside")
+        scalar = self.subject.message_type is None
+        fields = [expression("__m" if scalar else f"__m.{f.name}") for f in self.subject.message]
+        over = [self.over_message(k, loop.target) for k in take.key]
+        body = [self.over_message(s, loop.target) for s in take.body]
+        keys = {ast.dump(k) for k in over}
+        read = {ast.dump(n) for p in [*over, *body] for n in ast.walk(p)} - keys
+        is_read = [ast.dump(f) in read or self._reads_whole(body) for f in fields]
+        others = [f for i, f in enumerate(fields) if any(is_read[i:]) and ast.dump(f) not in keys]
+        if not take.is_strict and over and self._kind(over[0]) != "i":
+            conditions = [*conditions, ast.Compare(over[0], [ast.Eq()], [over[0]])]  # a NaN is not taken
+        has = self.truth() if take.key and take.is_strict else self._any(conditions, take.node)
+        parts = [*over, *others]
+        code: list[ast.stmt] = []
+        if parts:
+            ties = "min" if take.is_strict or not over else "max"  # as if messages came in ascending order
+            names = self._slot(take.op, parts, conditions, take.node, ties, len(over))
+            self.result.takes_one = True
+            value_of = {ast.dump(p): n for p, n in zip(parts, names, strict=True)}
+            values = [
+                value_of.get(ast.dump(f), cast(d, ast.Constant(0)))
+                for f, d in zip(fields, self.dtypes, strict=True)
+            ]
+            message = values[0] if scalar else ast.Call(expression("__Message"), values, [])
+            code = [assign("__m", message), *bind_message(loop.target, self.subject)]
+        code += take.body if take.test is None else [ast.If(take.test, take.body, [])]
+        return [ast.If(has, code, [])]
+
+    def _reads_whole(self, body: Sequence[ast.AST]) -> bool:
+        """Tell whether a message `__m` is read other than by its fields."""
+        nodes = [n for s in body for n in ast.walk(s)]
+        inside = {id(n.value) for n in nodes if isinstance(n, ast.Attribute)}
+        return any(isinstance(n, ast.Name) and n.id == "__m" and id(n) not in inside for n in nodes)
+
+    # Slots.
+
+    def _any(self, conditions: list[ast.expr], node: ast.AST) -> ast.expr:
+        """Return whether there is a message for which conditions hold."""
+        if not conditions:
+            return self.truth()
+        return self._slot("any", [ast.Constant(True)], conditions, node)[0]
+
+    def _value(
         self,
         op: str,
         element: ast.expr,
         conditions: list[ast.expr],
         node: ast.AST,
-        by: ast.expr | None = None,
+        keys: Sequence[ast.expr] = (),
     ) -> ast.expr:
-        keys = [] if by is None else self._keys(by, element)
-        self._require_uniform([element, *conditions, *keys], node)
-        text = "1" if op == "count" else ast.unparse(element).replace("__m", "m")
-        if keys:
-            text += f" by {', '.join(map(ast.unparse, keys))}".replace("__m", "m")
-        key = f"{op} {text if op == 'count' else ast.dump(element)} {[ast.dump(k) for k in (*keys, *conditions)]}"
-        is_whole = self.subject.message_type is not None and ast.dump(element) == ast.dump(
-            ast.Name("__m", ast.Load())
-        )
-        if key not in self._slot_of:
-            self._slot_of[key] = len(self.result.lift)
-            parts = self._parts(op, element, conditions, is_whole, node, keys)
-            self.result.lift += [self.lowered(p) for p in parts]
-            condition = "".join(f" if {ast.unparse(c)}" for c in conditions).replace("__m", "m")
-            names = tuple(f"__g{self._slot_of[key] + i}" for i in range(len(parts)))
-            self.result.places.append(node)
-            self.result.slots.append(Slot("sum" if op == "count" else op, names, text + condition))
-        first = self._slot_of[key]
-        if is_whole and op in ("min", "max"):
-            fields = ", ".join(f"__g{first + len(keys) + i}" for i in range(len(self.dtypes)))
-            return expression(f"__Message({fields})")
-        return ast.Name(f"__g{first + len(keys)}", ast.Load())
+        """Return the value of a reduction, of the type of its element; `keys` are compared before it."""
+        parts = [element]
+        is_whole = isinstance(element, ast.Name) and element.id == "__m" and op in ("min", "max")
+        if is_whole and self.subject.message_type is not None:
+            parts = [expression(f"__m.{f.name}") for f in self.subject.message]
+            values = self._slot(op, [*keys, *parts], conditions, node, num_keys=len(keys))
+            return ast.Call(expression("__Message"), values[len(keys) :], [])
+        if isinstance(element, ast.Tuple) and op in ("min", "max"):
+            values = self._slot(op, [*keys, *element.elts], conditions, node, num_keys=len(keys))
+            return ast.Tuple(values[len(keys) :], ast.Load())
+        return self._slot(op, [*keys, element], conditions, node, num_keys=len(keys))[-1]
 
     def _keys(self, key: ast.expr, element: ast.expr) -> list[ast.expr]:
         """Return the values before an element's own by which it is compared; none where its own do."""
@@ -167,42 +187,86 @@ class Combined(Reader):
             own = [f"__m.{f.name}" for f in self.subject.message]
         return [] if [ast.unparse(k) for k in keys] == own[: len(keys)] else keys
 
-    def _parts(
+    def _slot(
         self,
         op: str,
-        element: ast.expr,
+        parts: Sequence[ast.expr],
         conditions: list[ast.expr],
-        is_whole: bool,
         node: ast.AST,
-        keys: list[ast.expr],
+        ties: str = "",
+        num_keys: int = 0,
     ) -> list[ast.expr]:
+        """Return the values of the slot that reduces these, one that is there already if it is the same.
+
+        Args:
+            op: The operation.
+            parts: What is reduced; of `min` and `max`, what is compared, in this order.
+            conditions: What holds of the messages that count.
+            node: Where it stands.
+            ties: `min` or `max`: how parts other than keys are compared; empty for as `op` says.
+            num_keys: How many of the parts are keys.
+        """
+        self._require_uniform([*parts, *conditions], node)
+        texts = ["1"] if op == "count" else [ast.unparse(p) for p in parts]
+        keys, own = (texts[:num_keys], texts[num_keys:]) if len(texts) > num_keys else ([], texts)
+        is_whole = len(own) > 1 and own == [f"__m.{f.name}" for f in self.subject.message]
+        text = "__m" if is_whole else ", ".join(own)
+        if keys:
+            text += f" by {', '.join(keys)}"
+        text += "".join(f" if {ast.unparse(c)}" for c in conditions)
+        key = f"{op} {text} {ties}"
+        if key not in self._slot_of:
+            self._slot_of[key] = len(self.result.lift)
+            names = tuple(f"__g{len(self.result.lift) + i}" for i in range(len(parts)))
+            keeps = ties in ("", op)
+            op_of_slot = "sum" if op == "count" else op
+            slot = Slot(
+                op_of_slot,
+                names,
+                text.replace("__m", "m"),
+                keys=0 if keeps else num_keys,
+                others="" if keeps else ties,
+            )
+            self.result.slots.append(slot)
+            self.result.places.append(node)
+            lifted = self._lifted(op, slot, parts, conditions, node)
+            self.result.lift += [self.lowered(p) for p in lifted]
+        first = self._slot_of[key]
+        return [ast.Name(f"__g{first + i}", ast.Load()) for i in range(len(parts))]
+
+    def _lifted(
+        self, op: str, slot: Slot, parts: Sequence[ast.expr], conditions: list[ast.expr], node: ast.AST
+    ) -> list[ast.expr]:
+        """Return what one message brings to a slot: neutral values where a condition does not hold."""
+        dtypes = [self._dtype(p) for p in parts]
+        lifted = list(parts)
         if op == "count":
-            parts, identities = [expression("__np.int64(1)")], [expression("__np.int64(0)")]
+            lifted = [expression("__np.int64(1)")]
         elif op == "sum":
-            parts, identities = [numeric(element, self._dtype(element))], [ast.Constant(0)]
+            lifted = [numeric(parts[0], dtypes[0])]
         elif op in ("any", "all"):
-            parts, identities = [expression("bool(VALUE)", VALUE=element)], [ast.Constant(op == "all")]
-        else:
-            parts = [element]
-            if is_whole:
-                parts = [expression(f"__m.{f.name}") for f in self.subject.message]
-            parts[0] = without_nan(op, parts[0], self.dtypes[0] if is_whole else self._dtype(element))
-            if keys:
-                parts = [numeric(k, self._dtype(k)) for k in keys] + parts
-                parts[0] = without_nan(op, parts[0], self._dtype(keys[0]))
-            identities = []
-            if conditions:
-                own = self.dtypes if is_whole else [self._dtype(element)]
-                dtypes = [*map(self._dtype, keys), *own]
-                if any(d is None for d in dtypes):
-                    raise NotCombinableError(
-                        node, f"a filtered {op}() of an expression has no known neutral value"
-                    )
-                identities = [cast(d, ast.Constant(extreme(op, d.type))) for d in dtypes if d is not None]
+            lifted = [expression("bool(VALUE)", VALUE=parts[0])]
+        elif op in ("min", "max"):
+            lifted = [numeric(p, d) if len(parts) > 1 else p for p, d in zip(parts, dtypes, strict=True)]
+            lifted[0] = without_nan(op, lifted[0], dtypes[0])
         if not conditions:
-            return parts
+            return lifted
         test = conditions[0] if len(conditions) == 1 else ast.BoolOp(ast.And(), conditions)
-        return [ast.IfExp(test, p, i) for p, i in zip(parts, identities, strict=True)]
+        ops = [op] if op == "count" else slot.ops
+        neutral = [self._neutral(o, p, node) for o, p in zip(ops, parts, strict=True)]
+        return [ast.IfExp(test, p, n) for p, n in zip(lifted, neutral, strict=True)]
+
+    def _neutral(self, op: str, element: ast.expr, node: ast.AST) -> ast.expr:
+        if op in ("count", "sum", "any", "all", "prod"):
+            same = identity_of("sum" if op == "count" else op, np.dtype(np.int64))
+            return expression("__np.int64(0)") if op == "count" else ast.Constant(same)
+        dtype = self._dtype(element)
+        if dtype is not None:
+            return cast(dtype, ast.Constant(identity_of(op, dtype)))
+        kind = self._kind(element)
+        if not kind:
+            raise NotCombinableError(node, f"a filtered {op}() of this expression has no known neutral value")
+        return ast.Constant(identity_of(op, np.dtype(np.int64 if kind == "i" else np.float64)))
 
     def _dtype(self, element: ast.expr) -> Any:
         """Return the type of an element that is a message or a field of one; None for an expression."""
@@ -216,6 +280,25 @@ class Combined(Reader):
             names = [f.name for f in self.subject.message]
             return self.dtypes[names.index(element.attr)]
         return None
+
+    def _kind(self, element: ast.expr) -> str:
+        """Return `i` for an expression that is a whole number of 64 bits, `f` for a float; empty where that is open."""
+        dtype = self._dtype(element)
+        if dtype is None and is_self(element) and element.attr in self.subject.params:
+            field = self.subject.params[element.attr]
+            dtype = None if field.type is None else field.dtype(self.subject.precision)
+        if dtype is not None:
+            return {"f": "f", "i": "i"}.get(dtype.kind, "")
+        if isinstance(element, ast.Constant):
+            return {int: "i", float: "f"}.get(type(element.value), "")
+        if isinstance(element, ast.UnaryOp) and isinstance(element.op, ast.USub):
+            return self._kind(element.operand)
+        if isinstance(element, ast.BinOp):
+            kinds = {self._kind(element.left), self._kind(element.right)}
+            if "" in kinds or not isinstance(element.op, (ast.Add, ast.Sub, ast.Mult, ast.Div)):
+                return ""
+            return "f" if "f" in kinds or isinstance(element.op, ast.Div) else "i"
+        return ""
 
     def _require_uniform(self, parts: list[ast.expr], node: ast.AST) -> None:
         name = first_of_vertex(parts, self.subject, self.local_names)
@@ -265,39 +348,39 @@ class Grouped(Combined):
         return value if keyed.default is None else ast.IfExp(expression("__has"), value, keyed.default)
 
 
-def _update(statement: ast.stmt) -> tuple[str, ast.expr, ast.expr] | None:
-    """Match `acc += x`, `acc = acc + x`, `acc = min(acc, x)`, `acc = acc or x`: the operation, acc, and x."""
-    if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add):
-        return "sum", _as_load(statement.target), statement.value
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        return None
-    target, value = _as_load(statement.targets[0]), statement.value
-    pairs: list[tuple[str, list[ast.expr]]] = []
-    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
-        pairs.append(("sum", [value.left, value.right]))
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("min", "max"):
-        pairs.append((value.func.id, value.args))
-    if isinstance(value, ast.BoolOp):
-        pairs.append(("any" if isinstance(value.op, ast.Or) else "all", value.values))
-    for op, (first, *rest) in pairs:
-        if len(rest) == 1 and ast.dump(first) == ast.dump(target):
-            return op, target, rest[0]
-        if len(rest) == 1 and ast.dump(rest[0]) == ast.dump(target):
-            return op, target, first
-    return None
+def _conjuncts(condition: ast.expr) -> list[ast.expr]:
+    if isinstance(condition, ast.BoolOp) and isinstance(condition.op, ast.And):
+        return [c for part in condition.values for c in _conjuncts(part)]
+    return [condition]
 
 
-def _as_store(node: ast.expr) -> ast.expr:
-    node = copy.deepcopy(node)
-    node.ctx = ast.Store()  # type: ignore[attr-defined]
-    return node
+def _reads_outside_loops(body: Sequence[ast.stmt]) -> dict[str, set[str]]:
+    """Return, by the text of each loop over messages, the names read outside it.
 
+    Names that another loop gives a value in each iteration, before it reads them, are its own.
+    """
+    reads: list[tuple[str, str]] = []  # of every read the loop over messages around it, and the name
 
-def _as_load(node: ast.expr) -> ast.expr:
-    node = copy.deepcopy(node)
-    if hasattr(node, "ctx"):
-        node.ctx = ast.Load()
-    return node
+    def visit(node: ast.AST, bound: frozenset[str], around: str) -> None:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in bound:
+            reads.append((around, node.id))
+        if isinstance(node, ast.For):
+            visit(node.iter, bound, around)
+            around = ast.dump(node) if is_messages(node.iter) else around
+            found.setdefault(around, set())
+            bound |= assigned_names([node.target])
+            for statement in node.body:
+                visit(statement, bound, around)
+                if isinstance(statement, ast.Assign):
+                    bound |= assigned_names(statement.targets)
+            return
+        for child in ast.iter_child_nodes(node):
+            visit(child, bound, around)
+
+    found: dict[str, set[str]] = {}
+    for statement in body:
+        visit(statement, frozenset(), "")
+    return {loop: {name for around, name in reads if around != loop} for loop in found}
 
 
 def _names_outside_their_loops(body: Sequence[ast.AST], bound: frozenset[str] = frozenset()) -> set[str]:

@@ -20,6 +20,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.compiler.program import VertexProgram
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.contract import by_gid
 from sigps.engine.counters import Counters, Everywhere
@@ -48,15 +49,22 @@ _PACKAGE = str(Path(__file__).parents[2])
 _APPS = f"{os.sep}apps{os.sep}"
 
 
-def _counts_messages(program: Vertex) -> bool:
-    """Tell whether compiled engines know how many messages there are; of what they cannot run, that does not matter."""
+def _derived(program: Vertex) -> VertexProgram | None:
+    """Return what compiled engines would run; None of what they cannot."""
     from sigps.compiler.frontend.analysis import analyse
     from sigps.errors import CompileError
 
     try:
-        return analyse(program).sends_along_all_edges
+        return analyse(program)
     except CompileError:
-        return True
+        return None
+
+
+def _smallest_first(message: Any) -> Any:
+    """Return what messages are sorted by: field by field, a NaN last."""
+    if isinstance(message, tuple):
+        return tuple(map(_smallest_first, message))
+    return (message != message, message)
 
 
 class InterpretedEngine:
@@ -92,9 +100,11 @@ class InterpretedEngine:
         for field in declared.params:
             if field.type is np.uint64:
                 object.__setattr__(self.program, field.name, np.uint64(getattr(program, field.name)))
+        derived = _derived(program)
+        self._takes_one = derived is not None and derived.takes_one
         self._master = None
         if declared.has_master:
-            counts = _counts_messages(program)
+            counts = derived is None or derived.sends_along_all_edges
             self._master = MasterCompute(
                 program, subgraph.num_vertices, subgraph.num_edges, counts_messages=counts
             )
@@ -289,7 +299,10 @@ class InterpretedEngine:
             before[name] = as_computed(values[lid], values.dtype)
             object.__setattr__(vertex, name, before[name])
         try:
-            messages = Messages(self._combine(messages))
+            messages = self._combine(messages)
+            if self._takes_one:  # where a loop may take any, all engines take the same
+                messages = sorted(messages, key=_smallest_first)
+            messages = Messages(messages)
             vertex.compute(messages)
             for name, values in self._states.items():
                 values[lid] = getattr(vertex, name)

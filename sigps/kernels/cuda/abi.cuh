@@ -39,7 +39,18 @@ enum Flag : uint32_t { HALT = 1, RETIRE = 2, SENT = 4, OVERFLOW = 8 };
 
 // How a field of the slots row combines. USER: with its row as a whole, which
 // only sigps_merge can do.
-enum Op { SUM = 0, MIN = 1, MAX = 2, ANY = 3, ALL = 4, USER = 5 };
+enum Op {
+  SUM = 0,
+  MIN = 1,
+  MAX = 2,
+  ANY = 3,
+  ALL = 4,
+  USER = 5,
+  PROD = 6,
+  OR = 7, // of bits, as AND and XOR
+  AND = 8,
+  XOR = 9
+};
 
 // What does not change while a kernel runs, but for the values it points to.
 // n: owned vertices; g: ghosts, which follow them. Edge columns have the order

@@ -147,7 +147,8 @@ constexpr bool is_float = is_same<T, float> || is_same<T, double>;
 // Whether the hardware combines this way.
 template <int OP, class T>
 constexpr bool is_native =
-    OP == ANY || OP == ALL ? is_same<T, bool> : OP != USER && sizeof(T) >= 4;
+    OP == ANY || OP == ALL ? is_same<T, bool>
+                           : OP != USER && OP != PROD && sizeof(T) >= 4;
 
 template <int BYTES> struct BitsOf {
   using Signed = int32_t;
@@ -175,6 +176,12 @@ __device__ inline void combine_native(void *address, const void *given) {
     atomicAdd(at, value);
   } else if constexpr (OP == SUM) {
     atomicAdd(reinterpret_cast<Unsigned *>(at), Unsigned(value));
+  } else if constexpr (OP == OR) {
+    atomicOr(reinterpret_cast<Unsigned *>(at), Unsigned(value));
+  } else if constexpr (OP == AND) {
+    atomicAnd(reinterpret_cast<Unsigned *>(at), Unsigned(value));
+  } else if constexpr (OP == XOR) {
+    atomicXor(reinterpret_cast<Unsigned *>(at), Unsigned(value));
   } else if constexpr (is_float<T>) {
     Signed bits;
     memcpy(&bits, &value, sizeof(T));

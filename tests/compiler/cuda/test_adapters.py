@@ -6,6 +6,7 @@ import pytest
 from adapter_judge import GRAPHS, ON_EDGES, PROGRAMS, assert_as_interpreted, assert_kept_as_interpreted
 from cuda_twin import OnHost, run_plainly
 from equality_programs import Flows
+from loop_programs import FOLDS, loop_program
 from worked_cases import kite
 
 from sigps import run
@@ -15,6 +16,11 @@ from sigps import run
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_adapters_are_the_interpreters(name: str, narrow_ids: bool) -> None:
     assert_as_interpreted(PROGRAMS[name](), OnHost, narrow_ids)
+
+
+@pytest.mark.parametrize("name", FOLDS)
+def test_loops_that_fold_are_the_interpreters(name: str) -> None:
+    assert_as_interpreted(loop_program(name), OnHost, narrow_ids=True)
 
 
 def test_the_directions_of_edges_reach_a_program() -> None:

@@ -7,12 +7,23 @@ import pytest
 from battery import BATTERY
 from equality_programs import PROGRAMS
 from gpu_ways import assert_as_judged, assert_same_in_leases, rows_of_every_kind
+from loop_programs import FOLDS, loop_program
 from send_programs import Flood, FloodSum
 
 from sigps import Graph, Param, State, Vertex, run
 from sigps.errors import ExchangeError
 
 pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("direction", ["pull", "push"])
+@pytest.mark.parametrize("name", FOLDS)
+def test_loops_that_fold(name: str, direction: str) -> None:
+    graph = BATTERY["rmat_8"].build()
+    judge = run(loop_program(name), graph, device="python")
+    result = run(loop_program(name), graph, device="gpu", direction=direction)
+    for field in judge.fields:
+        np.testing.assert_allclose(result[field], judge[field], rtol=1e-9, err_msg=field)
 
 
 class InOrder(Vertex, message=int):

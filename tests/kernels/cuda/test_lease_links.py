@@ -7,6 +7,7 @@ from typing import Any
 import equality_programs
 import pytest
 from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
+from loop_programs import loop_program
 from worked_cases import COLUMNS, PROGRAMS, kite
 
 import sigps.apps
@@ -96,6 +97,13 @@ def test_a_lease_that_checks_itself_links(name: str) -> None:
     plain = link(native, "lease", "sm_90", MEDIUM.macros() | cluster.macros())
     assert link(native, "lease", "sm_90", debug | cluster.macros()) != plain
     assert b"run_lease" in link(native, "lease", "sm_90", debug | PEERS)
+
+
+@pytest.mark.parametrize(
+    "name", ["best and its sender", "bits of a kind", "product", "a hit that ends compute()"]
+)
+def test_a_lease_of_a_loop_that_folds_links(name: str) -> None:
+    assert_links(analyse(loop_program(name)), "sm_90")
 
 
 EDGE_CASES = [
