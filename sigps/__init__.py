@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from sigps.graph.generators.generate import generate
     from sigps.graph.graph import Graph
     from sigps.graph.load import load
+    from sigps.job.many import run_many
+    from sigps.job.many_results import Results
     from sigps.job.result import Result
     from sigps.job.run import run
     from sigps.system.checkpoint.state_log import Checkpoint
@@ -44,6 +46,7 @@ __all__ = [
     "Param",
     "PartitionError",
     "Result",
+    "Results",
     "Shared",
     "SigpsError",
     "State",
@@ -57,6 +60,7 @@ __all__ = [
     "neighbor_links",
     "num_neighbors",
     "run",
+    "run_many",
     "wrapping",
 ]
 
@@ -67,7 +71,9 @@ _LATE = {
     "Result": "sigps.job.result",
     "generate": "sigps.graph.generators.generate",
     "load": "sigps.graph.load",
+    "Results": "sigps.job.many_results",
     "run": "sigps.job.run",
+    "run_many": "sigps.job.many",
 }
 
 

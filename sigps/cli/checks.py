@@ -81,7 +81,7 @@ def _check_fields(job: JobConfig, program: Vertex) -> None:
 
 def _check_engine(job: JobConfig, program: Vertex) -> None:
     from sigps.engine.table import tracing_devices
-    from sigps.job.run import check_checkpoint, check_device, check_program, check_schedule
+    from sigps.job.preparing import check_checkpoint, check_device, check_program, check_schedule
 
     device = job.engine.device
     check_device(device)

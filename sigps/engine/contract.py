@@ -31,7 +31,7 @@ from __future__ import annotations
 import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -45,7 +45,7 @@ from sigps.engine.direction import Direction, Schedule
 from sigps.engine.exchange import Exchange
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.snapshot import Snapshot
-from sigps.engine.stats import Outcome
+from sigps.engine.stats import Outcome, StatsLog
 from sigps.graph.graph import Graph
 from sigps.graph.measures.neighbourhood import CountShare, count_on_threads
 from sigps.model.vertex import Vertex
@@ -55,6 +55,8 @@ __all__ = [
     "Engine",
     "EngineSpec",
     "Executable",
+    "LaneRun",
+    "LanesFailedError",
     "Needs",
     "RunContext",
     "RunFacts",
@@ -277,6 +279,35 @@ class Share:
     edges_everywhere: int
 
 
+@dataclass(frozen=True, eq=False)
+class LaneRun:
+    """What one of several runs left that an engine ran side by side.
+
+    Attributes:
+        fields: [num_vertices] each, in ascending order of gids.
+        reason: Why it ended.
+        stats: One entry a superstep.
+        aggregators: The values after the last superstep.
+    """
+
+    fields: Mapping[str, NDArray[Any]]
+    reason: Literal["converged", "max_supersteps", "stopped"]
+    stats: StatsLog
+    aggregators: Mapping[str, Any]
+
+
+class LanesFailedError(Exception):
+    """Arithmetic of some of several runs had no result: one by one they say which, and where.
+
+    Attributes:
+        runs: The numbers of the runs that may be meant.
+    """
+
+    def __init__(self, runs: range) -> None:
+        super().__init__(runs)
+        self.runs = runs
+
+
 class EngineSpec(ABC):
     """What an engine is: a stateless object, made without importing LLVM, CuPy or mpi4py.
 
@@ -345,6 +376,30 @@ class EngineSpec(ABC):
         Raises:
             DeviceError: If the run does not fit; it names the bytes and the ways out.
         """
+
+    def lanes_obstacle(self, program: VertexProgram | None, facts: RunFacts, options: RunOptions) -> str:
+        """Say why several runs of a program cannot go side by side, in lanes; empty where they can. Pure."""
+        return f"device={self.device!r} has one run at a time"
+
+    def run_lanes(
+        self,
+        context: RunContext,
+        programs: Sequence[Vertex],
+        begins: Mapping[str, NDArray[Any]],
+        max_supersteps: int | None,
+    ) -> Iterator[LaneRun]:
+        """Run programs of one class, and one compiled code, side by side on one rank; yield their results in order.
+
+        Args:
+            context: As for `make`; its program is the first.
+            programs: The class with the parameters of each run, vertex ids among them as compute() sees them.
+            begins: The values with which states begin, [num_owned] by local id.
+            max_supersteps: Where each stops at the latest.
+
+        Raises:
+            LanesFailedError: If arithmetic of compute() has no result in one of them.
+        """
+        raise NotImplementedError(f"device={self.device!r} has no lanes")
 
     def num_bytes(self, program: VertexProgram, share: Share) -> dict[str, int]:
         """Return what a run takes of the device's own memory, by purpose; empty where that is the host's. Pure."""

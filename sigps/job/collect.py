@@ -13,7 +13,7 @@ from sigps.job.result import EdgeFields, Result
 from sigps.model.vertex import Vertex
 from sigps.system.worker_manager import RankResult
 
-__all__ = ["collect"]
+__all__ = ["all_ids", "as_string_ids", "collect"]
 
 
 def collect(part: RankResult, program: Vertex, graph: Graph, device: str, *, gather: bool) -> Result:
@@ -24,15 +24,13 @@ def collect(part: RankResult, program: Vertex, graph: Graph, device: str, *, gat
     group = graph.group
     fields: Mapping[str, NDArray[Any]] = part.fields
     if group.size == 1:
-        ids = _all_ids(graph)
+        ids = all_ids(graph)
     elif gather:
         gids, fields = _gathered(part.gids, fields, graph)
         ids = graph.ids.to_oids(gids)
     else:
         ids = part.oids(graph)
-    if graph.ids.kind == "strings":
-        are_ids = {field.name for field in program.declaration.states if field.is_vertex_id}
-        fields = {n: _string_ids(values, graph) if n in are_ids else values for n, values in fields.items()}
+    fields = as_string_ids(fields, program, graph)
     if part.trace is not None and graph.ids.kind == "strings":
         names = graph.ids.to_oids(np.array([entry["id"] for entry in part.trace], dtype=np.int64))
         for entry, name in zip(part.trace, names.tolist(), strict=True):
@@ -51,6 +49,16 @@ def collect(part: RankResult, program: Vertex, graph: Graph, device: str, *, gat
         group_rank=group.rank,
         group_size=1 if gather else group.size,
     )
+
+
+def as_string_ids(
+    fields: Mapping[str, NDArray[Any]], program: Vertex, graph: Graph
+) -> Mapping[str, NDArray[Any]]:
+    """Return fields with those that hold ids of vertices as the user's strings, where the graph has such."""
+    if graph.ids.kind != "strings":
+        return fields
+    are_ids = {field.name for field in program.declaration.states if field.is_vertex_id}
+    return {n: _string_ids(values, graph) if n in are_ids else values for n, values in fields.items()}
 
 
 def _on_edges(part: RankResult, program: Vertex, graph: Graph, *, gather: bool) -> EdgeFields:
@@ -85,7 +93,7 @@ def _to_rank_0(values: NDArray[Any], graph: Graph) -> NDArray[Any]:
     return everything if group.rank == 0 else values
 
 
-def _all_ids(graph: Graph) -> NDArray[Any]:
+def all_ids(graph: Graph) -> NDArray[Any]:
     """Return the ids of a graph in one process, read-only; made once a graph."""
 
     def made() -> NDArray[Any]:

@@ -10,6 +10,7 @@ On several ranks a result holds all vertices, or those of its rank.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -210,6 +211,12 @@ class Result(_Table):
 
     def __repr__(self) -> str:
         return f"<Result: {', '.join(self.fields)} of {self.num_vertices:,} vertices; {self.summary()}>"
+
+    def without_fields(self) -> Result:
+        """Return the same without its fields, which take memory."""
+        bare = copy.copy(self)
+        bare._fields = {}
+        return bare
 
     def summary(self) -> str:
         """Say in one line why the run ended, after how much work."""

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import copy
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
-from sigps.engine.contract import RunFacts, RunOptions
 from sigps.engine.direction import Schedule
 from sigps.engine.stats import SuperstepStats
-from sigps.engine.table import engine_of, tracing_devices
-from sigps.errors import ConfigError, GraphError
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning.partition import PartitionFunction
-from sigps.group import together
-from sigps.job.device_choice import choose_engine
-from sigps.job.importing import stop_if_imported
-from sigps.job.initial import column_values, initial_values, with_initial
+from sigps.job.preparing import Precision, bind_ids, prepared
 from sigps.job.result import Result
 from sigps.model.vertex import Vertex
 
@@ -27,11 +17,7 @@ if TYPE_CHECKING:
     from sigps.system.checkpoint.state_log import Checkpoint
     from sigps.system.faults.watch import Faults
 
-__all__ = ["bind_ids", "check_checkpoint", "check_device", "check_program", "check_schedule", "run", "turned"]
-
-log = logging.getLogger(__name__)
-
-Precision = Literal["single", "double"]
+__all__ = ["run"]
 
 
 def run(
@@ -115,58 +101,35 @@ def run(
     """
     from sigps.job.collect import collect
     from sigps.system.faults.watch import Faults
-    from sigps.system.worker_manager import Saving, WorkerManager
+    from sigps.system.worker_manager import Saving
 
-    stop_if_imported()
-    _check_options(max_supersteps, schedule, direction, precision, threads, transport)
-    _check_kinds(
+    made = prepared(
+        program,
         graph,
-        trace,
-        progress,
+        device=device,
+        max_supersteps=max_supersteps,
         deterministic=deterministic,
+        trace=trace,
         gather=gather,
-        asynchronous=asynchronous,
-        resume=resume,
-    )
-    together(lambda: check_checkpoint(checkpoint, resume, traces=trace is not None), graph.group)
-    if not isinstance(faults, (Faults, type(None))):
-        raise ConfigError(f"faults={faults!r} must be a sigps.Faults, or None")
-    check_device(device)
-    if trace is not None and device not in (able := tracing_devices()):
-        raise ConfigError(f"trace= works on device={able[0]!r}; this run has {device!r}")
-    program = _seeded(program, seed)
-    if isinstance(program, Vertex):
-        given = together(lambda: initial_values(program, graph, initial, precision), graph.group)
-        program = with_initial(program, given)
-    prepared = check_program(program, device, precision)
-    check_schedule(schedule, direction, device, prepared)
-    if graph.num_vertices == 0:
-        raise GraphError(
-            "the graph has no vertices, so nothing can run. Check the file or the vertices= option"
-        )
-    graph = turned(graph, program)
-    bound = bind_ids(program, graph)
-    columns = together(lambda: column_values(program, graph, precision), graph.group)
-    manager = WorkerManager(graph, threads)
-    facts = RunFacts(graph.num_vertices, graph.num_edges, graph.group.size, deterministic, resume, schedule)
-    spec = choose_engine(device, prepared, graph, facts, rank_on_host=manager.rank_on_host)
-    executable = spec.compile(prepared, graph, facts, manager.rank_on_host)
-    options = RunOptions(
-        deterministic=deterministic,
-        forced=None if direction == "auto" else direction,
-        precision=precision,
-        asynchronous=asynchronous and max_supersteps is None and checkpoint is None and schedule == "vertex",
-        trace=tuple(_seen_ids(graph, list(trace or ()), "trace=")),
-        saves=checkpoint is not None,
         schedule=schedule,
-        initial=given,
-        columns=columns,
+        direction=direction,
+        precision=precision,
+        asynchronous=asynchronous,
+        threads=threads,
+        transport=transport,
+        progress=progress,
+        checkpoint=checkpoint,
+        resume=resume,
+        faults=faults,
+        seed=seed,
+        initial=initial,
     )
-    part = manager.run(
-        bound,
-        executable,
+    program, graph, spec = made.program, made.graph, made.executable.spec
+    part = made.manager.run(
+        bind_ids(program, graph),
+        made.executable,
         method=partitioner,
-        options=options,
+        options=made.options,
         max_supersteps=max_supersteps,
         on_progress=progress,
         faults=faults or Faults(),
@@ -174,169 +137,3 @@ def run(
         saving=Saving(checkpoint, program, precision, spec.device, resume) if checkpoint else None,
     )
     return collect(part, program, graph, spec.device, gather=gather)
-
-
-def _seeded(program: Vertex, seed: int) -> Vertex:
-    """Return a program whose random numbers follow a seed."""
-    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed < 2**63:
-        raise ConfigError(f"seed={seed!r} must be a whole number from 0 to 2**63 - 1")
-    if not isinstance(program, Vertex):  # which check_program says
-        return program
-    seeded = copy.copy(program)
-    object.__setattr__(seeded, "random_seed", int(seed))
-    return seeded
-
-
-def check_program(program: Vertex, device: str, precision: Precision = "double") -> Any:
-    """Compile what can be compiled before any graph is read; None for the interpreter.
-
-    Raises:
-        CompileError: If compute() cannot be compiled.
-    """
-    if not isinstance(program, Vertex):
-        hint = f": write {program.__name__}(...)" if isinstance(program, type) else ""
-        raise ConfigError(f"run() takes an instance of a Vertex subclass, not {program!r}{hint}")
-    if device != "auto" and not engine_of(device).is_compiled:
-        return None
-    from sigps.compiler.frontend.analysis import analyse
-
-    return analyse(program, precision)
-
-
-def check_device(device: str) -> None:
-    """Check that a device is known, and that programs can run on it where it is asked for by name.
-
-    Raises:
-        ConfigError: If there is no device of that name.
-        DeviceError: If that device cannot run programs.
-    """
-    if device != "auto":
-        engine_of(device).check_machine()
-
-
-def check_schedule(schedule: str, direction: str, device: str, prepared: Any) -> None:
-    """Check that a program, as `check_program` returned it, can run by a schedule on a device.
-
-    Raises:
-        ConfigError: If it cannot.
-    """
-    if schedule == "vertex":
-        return
-    if direction != "auto":
-        raise ConfigError(
-            f"direction={direction!r} is of schedule='vertex'; edges are neither pushed nor pulled"
-        )
-    if prepared is None:
-        raise ConfigError(
-            f"schedule={schedule!r} is of compiled code; device={device!r} goes from vertex to vertex. "
-            "Use device='cpu', or schedule='vertex'"
-        )
-    if prepared.edge_obstacle is not None:
-        raise ConfigError(
-            f"{prepared.name} cannot run with schedule={schedule!r}: {prepared.edge_obstacle} "
-            "(sigps explain tells why). Use schedule='vertex'"
-        )
-
-
-def check_checkpoint(checkpoint: Checkpoint | None, resume: bool, *, traces: bool) -> None:
-    """Check that the state can be saved as asked for.
-
-    Raises:
-        ConfigError: If there is nothing to resume from, or the folder cannot be written.
-    """
-    from sigps.system.checkpoint.state_log import Checkpoint, check_folder
-    from sigps.system.checkpoint.trace import check_writable
-
-    if checkpoint is None:
-        if resume:
-            raise ConfigError("resume: there is nothing to go on from without a checkpoint and its folder")
-        return
-    if not isinstance(checkpoint, Checkpoint):
-        raise ConfigError(f"checkpoint={checkpoint!r} must be a sigps.Checkpoint, or None")
-    check_folder(checkpoint.folder)
-    if traces:
-        check_writable()
-
-
-def _check_options(
-    max_supersteps: int | None,
-    schedule: str,
-    direction: str,
-    precision: str,
-    threads: int | None,
-    transport: str,
-) -> None:
-    choices = {
-        "schedule": (schedule, ("vertex", "edge")),
-        "direction": (direction, ("auto", "push", "pull")),
-        "precision": (precision, ("single", "double")),
-        "transport": (transport, ("auto", "mpi", "nccl", "peer")),
-    }
-    for name, (value, allowed) in choices.items():
-        if value not in allowed:
-            raise ConfigError(f"{name}={value!r} is not one of {', '.join(allowed)}")
-    for name, count in (("max_supersteps", max_supersteps), ("threads", threads)):
-        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
-            raise ConfigError(f"{name}={count!r} must be a whole number, at least 1, or None")
-
-
-def _check_kinds(graph: Any, trace: Any, progress: Any, **flags: Any) -> None:
-    if not isinstance(graph, Graph):
-        raise ConfigError(
-            f"run() takes a Graph, not {graph!r:.80}: make one with sigps.load or Graph.from_edges"
-        )
-    if trace is not None and (isinstance(trace, (str, bytes)) or not isinstance(trace, Iterable)):
-        raise ConfigError(f"trace={trace!r} must be a list of vertex ids: trace=[{trace!r}]")
-    if progress is not None and not callable(progress):
-        raise ConfigError(f"progress={progress!r} must be a function of a list of SuperstepStats, or None")
-    for name, value in flags.items():
-        if not isinstance(value, (bool, np.bool_)):
-            raise ConfigError(f"{name}={value!r} must be True or False")
-
-
-def turned(graph: Graph, program: Vertex) -> Graph:
-    """Return the graph with its edges in the directions in which a program takes them. Collective."""
-    if program.declaration.both_ways:
-        return graph.both_ways()
-    if program.declaration.directed or not graph.directed:
-        return graph
-    log.info("%s runs on undirected graphs: every edge is taken in both directions", type(program).__name__)
-    return graph.undirected()
-
-
-def bind_ids(program: Vertex, graph: Graph) -> Vertex:
-    """Return the program with its vertex ids as compute() sees them, each checked to be in the graph."""
-    bound = copy.copy(program)
-    for field in program.declaration.params:
-        value = getattr(program, field.name)
-        may_be_none = field.type is None
-        if field.is_vertex_id and not (may_be_none and value is None):
-            seen = _seen_ids(graph, [value], f"{type(program).__name__}({field.name}=)")
-            object.__setattr__(bound, field.name, int(seen[0]))
-    return bound
-
-
-def _seen_ids(graph: Graph, oids: list[Any], where: str) -> list[int]:
-    if not oids:
-        return []
-    for oid in oids:
-        if not np.isscalar(oid):
-            raise GraphError(f"{where}: {oid!r} is not an id: ids are whole numbers or strings")
-    try:
-        gids = graph.ids.to_gids(np.asarray(oids))
-    except GraphError as error:
-        raise GraphError(f"{where}: {error}") from None
-    for oid, gid in zip(oids, gids, strict=True):
-        if gid < 0:
-            kind = "strings" if graph.ids.kind == "strings" else "whole numbers"
-            raise GraphError(
-                f"{where}: there is no vertex {oid!r} in the graph; its {graph.num_vertices:,} ids are {kind}"
-                f"{_id_range(graph)}"
-            )
-    return [int(g) for g in gids] if graph.ids.kind == "strings" else [int(o) for o in oids]
-
-
-def _id_range(graph: Graph) -> str:
-    if graph.ids.kind in ("identity", "range"):
-        return f" {graph.ids.base} to {graph.ids.base + graph.num_vertices - 1}"
-    return ""

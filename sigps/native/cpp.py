@@ -165,6 +165,9 @@ class _Emitter:
     def scratch(self, element: Number, size: int) -> str:
         raise NotImplementedError("loops only")
 
+    def lowest_bit(self, mask: str) -> str:
+        raise NotImplementedError("loops only")
+
     def prefetch(self, array: str, kind: Array, at: str) -> None:
         raise NotImplementedError("loops only")
 

@@ -79,6 +79,10 @@ class Emitter(Protocol):
         """Return an array that lives as long as the call; its content is undefined."""
         ...
 
+    def lowest_bit(self, mask: Handle) -> Handle:
+        """Return the position of the lowest bit that is set in a uint64, an int; one must be."""
+        ...
+
     def prefetch(self, array: Handle, kind: Array, at: Handle) -> None:
         """Load the cache line of an element, without waiting for it."""
         ...
@@ -123,7 +127,8 @@ class Finder:
         return None
 
     constant = variable = read = write = cast = binary = compare = invert = select = math = _nothing
-    load = store = size = part = scratch = prefetch = break_ = continue_ = return_ = interrupted = _nothing
+    load = store = size = part = scratch = prefetch = lowest_bit = _nothing
+    break_ = continue_ = return_ = interrupted = _nothing
 
     def overflows(self, *_: Any) -> tuple[None, None]:
         return None, None

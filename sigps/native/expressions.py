@@ -472,6 +472,10 @@ class Expressions:
         self._emitter.prefetch(array.handle, array.kind, self._position(at))
         return Value(NONE)
 
+    def _lowest_bit(self, values: Sequence[Value]) -> Value:
+        (mask,) = values
+        return Value(INT, self._emitter.lowest_bit(self._operators.to(mask, UINT).handle))
+
     def _scratch(self, values: Sequence[Value]) -> Value:
         (size,) = values
         return Value(Array(UINT), self._emitter.scratch(UINT, int(size.literal)))
@@ -552,6 +556,7 @@ _PRIMITIVES: dict[Any, Callable[[Expressions, Sequence[Value]], Value]] = {
     primitives.load_row: Expressions._load_row,
     primitives.store_row: Expressions._store_row,
     primitives.prefetch: Expressions._prefetch,
+    primitives.lowest_bit: Expressions._lowest_bit,
     primitives.scratch: Expressions._scratch,
     primitives.pick: Expressions._pick,
     primitives.keep_fault: Expressions._keep_fault_at,

@@ -269,6 +269,10 @@ class _Emitter:
         builder = ir.IRBuilder(self._entry)
         return _View(builder.alloca(llvm_type(element), size=_I64(size)), _I64(size))
 
+    def lowest_bit(self, mask: Any) -> Any:
+        count = self._external("llvm.cttz.i64", _I64, [_I64, ir.IntType(1)])
+        return self._builder.call(count, [mask, ir.IntType(1)(1)])
+
     def prefetch(self, array: Any, kind: Array, at: Any) -> None:
         word = ir.IntType(32)
         load = self._external("llvm.prefetch.p0", ir.VoidType(), [ir.PointerType(), word, word, word])

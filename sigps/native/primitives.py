@@ -21,6 +21,7 @@ __all__ = [
     "load_row",
     "lost_in_max",
     "lost_in_min",
+    "lowest_bit",
     "max_by",
     "min_by",
     "pick",
@@ -73,6 +74,11 @@ def store_row(arrays: Sequence[Any], at: int, values: Sequence[Any]) -> None:
 
 def prefetch(array: Any, at: int) -> None:
     """Load the cache line of an element, without waiting for it; the element need not exist."""
+
+
+def lowest_bit(mask: Any) -> int:
+    """Return the position of the lowest bit that is set in a `np.uint64`; one must be."""
+    return (int(mask) & -int(mask)).bit_length() - 1
 
 
 def scratch(size: int) -> NDArray[np.uint64]:

@@ -129,6 +129,7 @@ class WorkerManager:
 
     Attributes:
         rank_on_host: This rank's number among those of its host.
+        num_threads: The threads that this rank uses.
     """
 
     def __init__(self, graph: Graph, threads: int | None) -> None:
@@ -136,7 +137,7 @@ class WorkerManager:
         hosts = self._group.all_gather(platform.node())
         self.rank_on_host = hosts[: self._group.rank].count(platform.node())
         share = max(1, available_cores() // hosts.count(platform.node()))
-        self._num_threads = threads or share
+        self.num_threads = threads or share
 
     def run(
         self,
@@ -179,11 +180,11 @@ class WorkerManager:
         order = self._group.broadcast({"capacities": master.capacities if master else []})
         needs = executable.spec.needs(executable, program, self._graph, self._group.size)
         capacities = tuple(order["capacities"])
-        assignment, subgraph = partition_of(self._graph, method, capacities, needs, self._num_threads)
+        assignment, subgraph = partition_of(self._graph, method, capacities, needs, self.num_threads)
         last_log = functools.partial(_last_log, state_log)
         worker: Worker | None = None
         with (
-            Threads(self._num_threads) as threads,
+            Threads(self.num_threads) as threads,
             watch(self._group, faults, last_log) as detector,
             _naming_the_log(state_log),
         ):
@@ -222,7 +223,7 @@ class WorkerManager:
             ConfigError: If ranks on these devices cannot work together.
         """
         alone = self._group.size == 1
-        facts = executable.spec.facts_of_rank(self.rank_on_host, self._num_threads, alone=alone)
+        facts = executable.spec.facts_of_rank(self.rank_on_host, self.num_threads, alone=alone)
         registrations = self._group.all_gather(facts)
         in_fixed_order = options.deterministic or bool(saving and saving.resumes)
         _check_mixture(

@@ -30,7 +30,7 @@ from sigps import (
 )
 from sigps.apps import BFS, SSSP, WCC, OutDegree, PageRank
 from sigps.device.cuda import what_is_missing
-from sigps.job.run import check_program
+from sigps.job.preparing import check_program
 
 DEVICES = ["python", "cpu"]
 HOST = platform.node()

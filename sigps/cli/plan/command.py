@@ -86,7 +86,7 @@ def _count(
     from sigps.graph.partitioning import report as partition_report
     from sigps.graph.partitioning.partition import partition
     from sigps.group import Alone
-    from sigps.job.run import turned
+    from sigps.job.preparing import turned
 
     graph = load_graph(job, Alone())
     if not graph.num_vertices:
@@ -110,7 +110,7 @@ def _source(graph: Graph, program: Vertex) -> int:
     """Return the gid at which a search begins: the vertex that a parameter names, else one of highest degree."""
     import numpy as np
 
-    from sigps.job.run import bind_ids
+    from sigps.job.preparing import bind_ids
 
     bind_ids(program, graph)  # raises for a wrong id, as a run does
     values = (getattr(program, field.name) for field in program.declaration.params if field.is_vertex_id)

@@ -24,7 +24,12 @@ __all__ = ["adds_floats", "aggregates_floats", "build_functions"]
 
 
 def build_functions(
-    program: VertexProgram, typed: TypedFunctions, slots: Dtypes, record: Dtypes, deterministic: bool
+    program: VertexProgram,
+    typed: TypedFunctions,
+    slots: Dtypes,
+    record: Dtypes,
+    deterministic: bool,
+    num_lanes: int = 1,
 ) -> Functions:
     """Return what loops call of a program.
 
@@ -34,12 +39,13 @@ def build_functions(
         slots: Types of the inbox fields.
         record: Types of the outbox record's fields.
         deterministic: Whether floats add up in the order of messages, and vertices' contributions stay apart.
+        num_lanes: Runs side by side; of several floats add up in the order of messages, too.
     """
     lists = program.consumption is Consumption.LISTED
     # The keys of a monotone program's loops have an order: no key is NaN (`engine/cpu/monotone.py`).
     has_nan = program.monotone is None
     names = {name: ProgramFunction(name, has_nan=has_nan) for name in FUNCTIONS if name in typed}
-    if _merges_in_any_order(program, slots, deterministic):
+    if _merges_in_any_order(program, slots, deterministic or num_lanes > 1):
         names["merge"] = ProgramFunction("merge", reorders=True)
     functions = Functions(
         compute=names["compute"],
@@ -52,6 +58,8 @@ def build_functions(
         conclude=_conclude(names["fold"], tuple(a.persistent for a in program.aggregators)),
         stops_early=program.early_exit in (EarlyExit.FIRST, EarlyExit.LOWEST),
         may_retire=program.monotone is None,
+        num_lanes=num_lanes,
+        passes_always=program.sends_along_all_edges,
         **_comparisons(program),
     )
     functions = functions._replace(key=names.get("key"), is_more=_is_more, arrange=_as_they_are)

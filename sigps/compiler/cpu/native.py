@@ -13,7 +13,7 @@ from sigps.compiler.cpu.functions import adds_floats, aggregates_floats, build_f
 from sigps.compiler.cpu.inference import infer_types
 from sigps.compiler.cpu.rows import Dtypes, rows
 from sigps.compiler.program import VertexProgram, empty_value
-from sigps.kernels.cpu import direct_messages, edge_schedule, fused, grouped, monotone, pull, push
+from sigps.kernels.cpu import direct_messages, edge_schedule, fused, grouped, lanes, monotone, pull, push
 from sigps.kernels.cpu.arguments import Outbox
 from sigps.kernels.cpu.functions import Functions as LoopFunctions
 from sigps.native.builder import Functions
@@ -40,27 +40,28 @@ class NativeProgram:
     record: Dtypes
     empty: tuple[Any, ...]
     _typed: Functions
-    _functions: Callable[[bool], LoopFunctions]
+    _functions: Callable[[bool, int], LoopFunctions]
     priority_form: NativeProgram | None = None
     monotone: NativeProgram | None = None
-    _loops: dict[tuple[str, bool], Kernel] = field(default_factory=dict)
+    _loops: dict[tuple[str, bool, int], Kernel] = field(default_factory=dict)
 
-    def loop(self, name: str, deterministic: bool = False) -> Kernel:
+    def loop(self, name: str, deterministic: bool = False, num_lanes: int = 1) -> Kernel:
         """Return a loop of `kernels/cpu`, compiled at its first call or read from the cache.
 
         Args:
             name: Its name.
             deterministic: Whether floats add up in the order of messages, and vertices' contributions stay apart; a
                 program that adds up no floats has one loop for both.
+            num_lanes: Of the loops of `lanes.py`: runs side by side.
         """
         program = self.program
         deterministic = deterministic and (adds_floats(program, self.slots) or aggregates_floats(program))
-        if (name, deterministic) not in self._loops:
+        if (name, deterministic, num_lanes) not in self._loops:
             module = next(m for m in _MODULES if name in m.__all__)
-            loop = getattr(module, name)(self._functions(deterministic))
-            key = f"{program.key} {name} {deterministic}"
-            self._loops[name, deterministic] = Kernel(loop, key, self._typed)
-        return self._loops[name, deterministic]
+            loop = getattr(module, name)(self._functions(deterministic, num_lanes))
+            key = f"{program.key} {name} {deterministic} {num_lanes}"
+            self._loops[name, deterministic, num_lanes] = Kernel(loop, key, self._typed)
+        return self._loops[name, deterministic, num_lanes]
 
     @property
     def has_open_loops(self) -> bool:
@@ -79,7 +80,7 @@ class NativeProgram:
         return Outbox(sent, records)
 
 
-_MODULES = (pull, push, direct_messages, monotone, edge_schedule, fused, grouped)
+_MODULES = (pull, push, direct_messages, monotone, edge_schedule, fused, grouped, lanes)
 
 
 def compile_for_cpu(program: VertexProgram, columns: Mapping[str, np.dtype[Any]]) -> NativeProgram:

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from numpy.typing import NDArray
 
 from sigps.compiler.program import Delivery, VertexProgram
-from sigps.engine.contract import DeviceKind, Engine, EngineSpec, Executable, Needs, RunContext, RunFacts
+from sigps.engine.contract import (
+    DeviceKind,
+    Engine,
+    EngineSpec,
+    Executable,
+    LaneRun,
+    Needs,
+    RunContext,
+    RunFacts,
+    RunOptions,
+)
 from sigps.engine.master_compute import MasterCompute
 from sigps.errors import ConfigError
 from sigps.graph.graph import Graph
@@ -69,6 +82,23 @@ class CpuSpec(EngineSpec):
             master=MasterCompute.of(context),
             schedule=options.schedule,
         )
+
+    def lanes_obstacle(self, program: VertexProgram | None, facts: RunFacts, options: RunOptions) -> str:
+        from sigps.engine.cpu.lanes import find_obstacle
+
+        assert program is not None
+        return find_obstacle(program, facts, options)
+
+    def run_lanes(
+        self,
+        context: RunContext,
+        programs: Sequence[Vertex],
+        begins: Mapping[str, NDArray[Any]],
+        max_supersteps: int | None,
+    ) -> Iterator[LaneRun]:
+        from sigps.engine.cpu.lanes import run_waves
+
+        return run_waves(context, programs, begins, max_supersteps)
 
 
 def _gains_by_degree(program: VertexProgram, graph: Graph) -> bool:

@@ -46,12 +46,18 @@ __all__ = [
     "FusedLists",
     "Inbox",
     "KeyTable",
+    "LaneAccount",
+    "LaneCounts",
+    "LaneLimits",
+    "LaneMasks",
+    "LaneMemory",
     "LoopArguments",
     "MessageLists",
     "Outbox",
     "OutboxBitmap",
     "OwnedVertices",
     "VertexFields",
+    "VertexSets",
 ]
 
 ACTIVE, HALTED, RETIRED = 0, 1, 2
@@ -218,3 +224,53 @@ class FusedLists(NamedTuple):
     active: NDArray[np.uint32]
     touched: NDArray[np.uint32]
     sizes: NDArray[np.int64]
+
+
+class LaneMasks(NamedTuple):
+    """A bit a lane of each vertex, [n] uint64 each: active, retired, sent in the last superstep, has a message."""
+
+    active: NDArray[np.uint64]
+    retired: NDArray[np.uint64]
+    sent: NDArray[np.uint64]
+    has: NDArray[np.uint64]
+
+
+class VertexSets(NamedTuple):
+    """A bit a vertex, [n / 64] uint64 each: those that sent in some lane, and those that are to run in some."""
+
+    senders: NDArray[np.uint64]
+    running: NDArray[np.uint64]
+
+
+class LaneMemory(NamedTuple):
+    """What vertices keep in each of k lanes, [n * k]: lane l of vertex v at v * k + l. records and slots are rows."""
+
+    states: Arrays
+    records: Arrays
+    slots: Arrays
+
+
+class LaneCounts(NamedTuple):
+    """What is counted of each lane, [k] int64: its next superstep; of the last vertices that ran, active, messages."""
+
+    superstep: NDArray[np.int64]
+    ran: NDArray[np.int64]
+    active: NDArray[np.int64]
+    messages: NDArray[np.int64]
+
+
+class LaneLimits(NamedTuple):
+    """When a call ends: all lanes before superstep `end`, or after `most_work`; how the direction is chosen."""
+
+    end: int
+    most_work: int
+    pull_gain: int
+    forced: int
+
+
+class LaneAccount(NamedTuple):
+    """What lanes did in each superstep of a call, zeroed: vertices that ran, messages, [supersteps * k]; direction."""
+
+    ran: NDArray[np.int64]
+    messages: NDArray[np.int64]
+    direction: NDArray[np.int64]

@@ -30,6 +30,8 @@ class Functions(NamedTuple):
     messages are listed. `load_inbox(v, inbox, empty)` gives (has, messages). `conclude(values, total, identity)` gives
     the aggregators' next values. `arrange(v, arguments, messages)` gives the messages as compute() reads them, sorted
     by `key` where the program wants that. `is_more(slots, other)` tells which key is the more common one.
+    `num_lanes` is how many runs a loop of `lanes.py` has side by side; `passes_always`, whether every edge lets its
+    message pass.
 
     In a monotone program the first slot is the key: `current(states, v)` is the current value of v, `is_better(key,
     other)` is strict, and `matters(states, v, slots)` tells whether a message would improve v; messages of other
@@ -59,6 +61,8 @@ class Functions(NamedTuple):
     commit: Any = None
     scatter_direct: Any = None
     compute_listed: Any = None
+    num_lanes: int = 1
+    passes_always: bool = False
 
 
 def compute_vertex(f: Functions) -> Loop:

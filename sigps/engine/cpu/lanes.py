@@ -1,0 +1,339 @@
+"""Several runs of one program side by side on CPU cores: k lanes on each thread, wave after wave.
+
+A thread runs a wave of at most k runs from superstep 0 to their ends in one compiled loop (`kernels/cpu/lanes.py`), and
+takes the next; threads share nothing but the graph. Messages combine in the order of in-edges, so sums of floats are
+those of a run with `deterministic=True`.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.compiler.cpu.native import NativeProgram
+from sigps.compiler.cpu.rows import rows
+from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
+from sigps.device.cpu import available_memory
+from sigps.engine.aggregates import Aggregates
+from sigps.engine.contract import LaneRun, LanesFailedError, RunContext, RunFacts, RunOptions
+from sigps.engine.cpu.work import walked_edges
+from sigps.engine.master_compute import MasterCompute
+from sigps.engine.partition.subgraph import columns_of
+from sigps.engine.stats import Outcome, StatsLog
+from sigps.kernels.cpu.arguments import (
+    Edges,
+    LaneAccount,
+    LaneCounts,
+    LaneLimits,
+    LaneMasks,
+    LaneMemory,
+    LoopArguments,
+    OwnedVertices,
+    VertexSets,
+)
+from sigps.kernels.direction import FORCED, PULL, PUSH
+from sigps.model.vertex import Vertex
+from sigps.native.interrupt import watching
+from sigps.native.kernel import LoopFaultError
+from sigps.native.operators import Fault
+
+__all__ = ["choose_lanes", "find_obstacle", "run_waves"]
+
+WIDTHS = (8, 16, 32, 64)
+"""How many lanes there may be; a bit of 64 each at most."""
+
+_CACHE = 1 << 21
+"""Bytes that a core's own cache has, about."""
+
+_PULL_GAIN, _PULL_GAIN_EARLY = 2, 4
+"""In-edges that a pull passes while a push walks one."""
+
+_ROWS, _MOST_WORK = 256, 1 << 25
+"""Supersteps and work after which a call returns, so that a run can be interrupted."""
+
+_DIRECTIONS = {PULL: "pull", PUSH: "push"}
+
+_STATS = np.dtype(
+    [(name, np.int64) for name in ("superstep", "direction", "ran", "messages", "nanoseconds", "num_bytes")]
+    + [("imbalance", np.float64)]
+)
+"""What `StatsLog.append_rows` takes."""
+
+
+def find_obstacle(program: VertexProgram, facts: RunFacts, options: RunOptions) -> str:
+    """Say why runs of a program cannot go side by side; empty where they can. Pure."""
+    if program.delivery is Delivery.DIRECT:
+        return "it sends direct messages, which are kept one by one"
+    if program.consumption is Consumption.LISTED:
+        return "compute() reads its messages one by one"
+    if program.reads_edge_links:
+        return "it keeps values on edges, or walks the rows of neighbours"
+    if options.schedule == "edge":
+        return "schedule='edge' has one run at a time"
+    if options.asynchronous and program.priority_form is not None:
+        return "it sends the best value first, in supersteps of its own; asynchronous=False has those of BSP"
+    if options.deterministic and any(d.kind == "f" for d in program.aggregate_dtypes):
+        return "deterministic=True adds up what vertices give to aggregators exactly, one run at a time"
+    return ""
+
+
+def choose_lanes(num_runs: int, num_threads: int, num_vertices: int, lane_bytes: int, most_bytes: int) -> int:
+    """Choose how many runs a thread has side by side; 0 where a run needs more memory than there is.
+
+    As many as stay in a core's cache, at least those that share a cache line of a record; no more than there are runs.
+
+    Args:
+        num_runs: How many there are.
+        num_threads: Each has so many lanes.
+        num_vertices: Of the graph.
+        lane_bytes: What a vertex keeps in a lane.
+        most_bytes: What all lanes of all threads may take.
+
+    >>> choose_lanes(5000, 2, 5000, 40, 1 << 30), choose_lanes(5, 2, 10**6, 40, 1 << 30)
+    (16, 8)
+    >>> choose_lanes(64, 2, 10**8, 40, 1 << 30)
+    0
+    """
+    share = -(-num_runs // num_threads)
+    best = 0
+    for width in WIDTHS:
+        size = width * num_vertices * lane_bytes
+        if size * num_threads > most_bytes:
+            break
+        if width > WIDTHS[0] and (best >= share or size > 2 * _CACHE):
+            break
+        best = width
+    return best
+
+
+def lane_bytes(native: NativeProgram) -> int:
+    """Return how many bytes a vertex keeps in a lane."""
+    kept = (*native.program.state_dtypes, *native.record, *native.slots)
+    return sum(dtype.itemsize for dtype in kept) + 1
+
+
+def run_waves(
+    context: RunContext,
+    programs: Sequence[Vertex],
+    begins: Mapping[str, NDArray[Any]],
+    max_supersteps: int | None,
+) -> Iterator[LaneRun]:
+    """Run programs side by side; see `EngineSpec.run_lanes`."""
+    native, threads = context.executable.code, context.threads
+    n = context.subgraph.num_owned
+    most_bytes = available_memory() // 4
+    width = choose_lanes(len(programs), threads.count, n, lane_bytes(native), most_bytes) or WIDTHS[0]
+    share = min(width, -(-len(programs) // threads.count))
+    waves = [range(i, min(i + share, len(programs))) for i in range(0, len(programs), share)]
+    free = [Lanes(context, width, begins) for _ in range(min(threads.count, len(waves)))]
+
+    def run(wave: range) -> list[LaneRun]:
+        lanes = free.pop()
+        try:
+            return lanes.run([programs[i] for i in wave], max_supersteps)
+        except LoopFaultError as fault:
+            if fault.site[2] == Fault.INTERRUPTED:
+                raise KeyboardInterrupt(f"{fault.site[0]}:{fault.site[1]}") from None
+            raise LanesFailedError(wave) from None
+        finally:
+            free.append(lanes)
+
+    at_once = 4 * threads.count
+    with watching() if native.has_open_loops else nullcontext():
+        for first in range(0, len(waves), at_once):
+            for results in threads.map(run, waves[first : first + at_once]):
+                yield from results
+
+
+class Lanes:
+    """The memory of k lanes, in which one thread runs wave after wave.
+
+    Args:
+        context: What an engine is made from, on one rank.
+        width: k.
+        begins: The values with which states begin, [num_owned] by local id.
+    """
+
+    def __init__(self, context: RunContext, width: int, begins: Mapping[str, NDArray[Any]]) -> None:
+        self._context, self._width, self._begins = context, width, begins
+        native, subgraph = context.executable.code, context.subgraph
+        program, n = native.program, subgraph.num_owned
+        self._native, self._program = native, program
+        self._masks = LaneMasks(*(np.zeros(n, dtype=np.uint64) for _ in range(4)))
+        self._sets = VertexSets(*(np.zeros(-(-n // 64), dtype=np.uint64) for _ in range(2)))
+        states = tuple(np.zeros(n * width, dtype=d) for d in program.state_dtypes)
+        self._memory = LaneMemory(states, rows(native.record, n * width), rows(native.slots, n * width))
+        self._edges = [
+            Edges(edges.offsets, edges.ends, columns_of(edges, program.edge_columns))
+            for edges in (subgraph.pushed, subgraph.incoming)
+        ]
+        walked = walked_edges(program, subgraph)
+        self._owned = OwnedVertices(subgraph.ids, subgraph.incoming.offsets, subgraph.out_degrees, walked)
+        self._loop = native.loop("run_lanes", num_lanes=width)
+
+    def run(self, programs: Sequence[Vertex], max_supersteps: int | None) -> list[LaneRun]:
+        """Run at most k programs to their ends."""
+        began = time.perf_counter()
+        wave = _Wave(self._context, programs, self._width)
+        self._clear(wave.alive)
+        sent_edges, rows_of_calls = 0, []
+        subgraph, options = self._context.subgraph, self._context.options
+        is_early = self._program.early_exit is not EarlyExit.NEVER
+        limits = LaneLimits(
+            max_supersteps or 1 << 62,
+            _MOST_WORK,
+            _PULL_GAIN_EARLY if is_early else _PULL_GAIN,
+            FORCED[options.forced],
+        )
+        arguments = LoopArguments(0, subgraph.num_vertices, subgraph.num_edges, (), ())
+        while wave.alive:
+            cells = _ROWS * self._width, _ROWS * self._width, _ROWS
+            account = LaneAccount._make(np.zeros(size, dtype=np.int64) for size in cells)
+            done, wave.alive, sent_edges = self._loop(
+                np.uint64(wave.alive), sent_edges, arguments, limits, *self._edges, self._owned, self._memory,
+                self._masks, self._sets, self._native.empty, wave.params, wave.values, wave.totals, wave.identity,
+                wave.counts, account,
+            )  # fmt: skip
+            rows_of_calls.append((done, account))
+            if not wave.alive:
+                self._wake(wave, wave.next_phases(limits.end, self._num_left))
+        return self._results(wave, rows_of_calls, time.perf_counter() - began)
+
+    def _clear(self, alive: int) -> None:
+        masks, sets, n = self._masks, self._sets, len(self._masks.has)
+        for mask in (masks.retired, masks.sent, masks.has, sets.senders):
+            mask.fill(0)
+        masks.active.fill(alive)
+        self._run_all()
+        for field, states in zip(self._program.states, self._memory.states, strict=True):
+            states.fill(field.default)
+            if field.name in self._begins:
+                states.reshape(n, self._width)[:] = self._begins[field.name][:, None]
+
+    def _run_all(self) -> None:
+        """Note all vertices as running; those that are active nowhere do nothing."""
+        bits = np.zeros(64 * len(self._sets.running), dtype=np.bool_)
+        bits[: len(self._masks.has)] = True
+        self._sets.running[:] = np.packbits(bits, bitorder="little").view(np.uint64)
+
+    def _num_left(self, lane: int) -> int:
+        return int(np.count_nonzero((self._masks.retired >> np.uint64(lane)) & np.uint64(1) == 0))
+
+    def _wake(self, wave: _Wave, woken: int) -> None:
+        """Make all vertices active that have not retired, in the lanes of a mask."""
+        if woken:
+            np.bitwise_and(~self._masks.retired, np.uint64(woken), out=self._masks.active)
+            self._run_all()
+            wave.alive = woken
+
+    def _results(self, wave: _Wave, calls: list[tuple[int, LaneAccount]], seconds: float) -> list[LaneRun]:
+        width, n = self._width, len(self._masks.has)
+        ran, messages = (
+            np.concatenate([getattr(account, name).reshape(-1, width)[:done] for done, account in calls])
+            for name in ("ran", "messages")
+        )
+        directions = np.concatenate([account.direction[:done] for done, account in calls])
+        fields = {
+            field.name: np.ascontiguousarray(states.reshape(n, width)[:, : wave.size].T)
+            for field, states in zip(self._program.states, self._memory.states, strict=True)
+        }
+        per_work = seconds * 1e9 / max(1, int((ran + messages).sum()))
+        found = []
+        for lane in range(wave.size):
+            steps = np.flatnonzero(ran[:, lane])
+            stats = np.zeros(steps.size, dtype=_STATS)
+            stats["superstep"], stats["direction"] = np.arange(steps.size), directions[steps]
+            stats["ran"], stats["messages"] = ran[steps, lane], messages[steps, lane]
+            stats["nanoseconds"], stats["imbalance"] = (stats["ran"] + stats["messages"]) * per_work, 1.0
+            log = StatsLog()
+            log.append_rows(stats, _DIRECTIONS)
+            of_lane = {name: values[lane] for name, values in fields.items()}
+            found.append(LaneRun(of_lane, wave.reason(lane), log, wave.aggregates(lane).by_name()))
+        return found
+
+
+class _Wave:
+    """The runs that are side by side.
+
+    Attributes:
+        size: How many.
+        alive: The lanes that go on, a bit each.
+        params, values, totals: [k] each: of each lane its parameters, its aggregators' values, and totals.
+        identity: What totals begin with.
+        counts: What is counted of each lane.
+    """
+
+    def __init__(self, context: RunContext, programs: Sequence[Vertex], width: int) -> None:
+        self.size, self.alive = len(programs), (1 << len(programs)) - 1
+        self._programs, self._context = programs, context
+        subgraph = context.subgraph
+        derived = context.executable.program
+        assert derived is not None
+        self._derived = derived
+        masters = [MasterCompute.of(replace(context, program=program)) for program in programs]
+        self._masters = [master for master in masters if master is not None]
+        self._stopped = self._cut = self._done = 0
+        given = [replace(context, program=program).params() for program in programs]
+        dtypes = [field.dtype(context.options.precision) for field in derived.params]
+        self.params = tuple(np.zeros(width, dtype=dtype) for dtype in dtypes)
+        for lane, row in enumerate(given):
+            for array, value in zip(self.params, row, strict=True):
+                array[lane] = value
+        start = Aggregates(derived.aggregators, False, subgraph.num_owned)
+        self.identity = start.identity
+        self.values = tuple(np.full(width, value) for value in start.values)
+        self.totals = tuple(np.full(width, value) for value in start.identity)
+        self.counts = LaneCounts(*(np.zeros(width, dtype=np.int64) for _ in range(4)))
+
+    def aggregates(self, lane: int) -> Aggregates:
+        """Return the aggregators of a lane, as their next superstep reads them."""
+        found = Aggregates(self._derived.aggregators, False, 0)
+        found.restore(tuple(array[lane] for array in self.values))
+        return found
+
+    def is_over(self, lane: int) -> bool:
+        """Tell whether nothing is active and nothing in flight."""
+        counts = self.counts
+        return bool(counts.ran[lane] == 0 or counts.active[lane] + counts.messages[lane] == 0)
+
+    def reason(self, lane: int) -> Literal["converged", "max_supersteps", "stopped"]:
+        """Return why a lane ended."""
+        if self._stopped >> lane & 1:
+            return "stopped"
+        return "converged" if self.is_over(lane) and not self._cut >> lane & 1 else "max_supersteps"
+
+    def next_phases(self, end: int, num_left: Callable[[int], int]) -> int:
+        """Run next_phase() of the lanes whose phase is over; return those whose vertices wake, and that go on.
+
+        Args:
+            end: Where a lane stops at the latest.
+            num_left: Counts the vertices of a lane that have not retired.
+        """
+        woken = 0
+        for lane, master in enumerate(self._masters):
+            bit = 1 << lane
+            if self._done & bit or not self.is_over(lane):
+                continue
+            outcome, aggregates = Outcome(ended=True), self.aggregates(lane)
+            superstep = int(self.counts.superstep[lane])
+            wakes = master.run(
+                outcome, superstep - 1, 0, aggregates, self._context.exchange, counted=True,
+                num_left=functools.partial(num_left, lane),
+            )  # fmt: skip
+            for array, value in zip(self.values, aggregates.values, strict=True):
+                array[lane] = value
+            self._stopped |= bit * outcome.stopped
+            goes_on = wakes and not outcome.stopped
+            self._cut |= bit * (goes_on and superstep >= end)
+            if goes_on and superstep < end:
+                woken |= bit
+            else:
+                self._done |= bit
+        return woken

@@ -1,0 +1,228 @@
+"""Many runs of one program on one graph: side by side where the engine has lanes for it, else one after another."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.engine.contract import LanesFailedError
+from sigps.errors import ConfigError, nearest
+from sigps.graph.graph import Graph
+from sigps.job.collect import all_ids, as_string_ids
+from sigps.job.many_results import REDUCTIONS, Reduction, Results, reduced
+from sigps.job.preparing import Prepared, bind_ids, prepared, seeded
+from sigps.job.result import Result
+from sigps.job.run import run
+from sigps.model.vertex import Vertex
+
+__all__ = ["run_many"]
+
+log = logging.getLogger(__name__)
+
+_OPTIONS = {
+    name: option.default
+    for name, option in inspect.signature(run).parameters.items()
+    if option.kind is option.KEYWORD_ONLY
+}
+_OF_ONE_RUN = ("progress", "checkpoint", "resume", "trace")
+
+
+def run_many(
+    program: type[Vertex] | Vertex,
+    graph: Graph,
+    *,
+    reduce: Mapping[str, Reduction] | None = None,
+    **keywords: Any,
+) -> Results:
+    """Run a program many times on one graph, with other parameters each time. Collective under `mpirun`.
+
+    A keyword that is a list or an array gives one value for each run, in order; any other value is for all runs. Each
+    run's result is that of `run` by itself: integers bit for bit, its supersteps, reason and aggregators among them;
+    sums of floats are those of `run(..., deterministic=True)`.
+
+    On CPU cores runs go side by side (in lanes): states and messages become k wide, and a superstep walks the edges
+    once for k runs. Where that is not possible they go one after another, and `results.one_by_one` says why:
+    several ranks, a GPU or the interpreter, direct or listed messages, values on edges, a `master()`.
+
+    Args:
+        program: The class, whose parameters are keywords; or an instance, whose parameters are those of all runs, but
+            for what the keywords say.
+        graph: The graph.
+        reduce: Fields to bring together over all runs, `"sum"`, `"min"` or `"max"` each, as in
+            `{"dependency": "sum"}`: `results.reduced` has them, and no run keeps its fields, which takes less memory.
+        keywords: Parameters of the program, and options of `run`. `seed` may be a list, too. Of `run`'s options
+            `checkpoint`, `resume`, `progress` and `trace` are for one run. A parameter that has the name of an option
+            is given by an instance.
+
+    Raises:
+        ConfigError: If lists have different lengths, there is none, or a keyword is unknown; else as `run`.
+
+    >>> from sigps.apps import BFS
+    >>> results = run_many(BFS, Graph.from_edges([0, 1], [1, 2]), source=[0, 1], device="cpu")
+    >>> results["level"].tolist(), results[1].supersteps
+    ([[0, 1, 2], [-1, 0, 1]], 3)
+    """
+    programs, given, options = _runs(program, keywords)
+    _check_reduce(reduce, programs[0])
+    seeds = [values.get("seed", options["seed"]) for values in given]
+    one = {name: value for name, value in options.items() if name != "seed"}
+    made = prepared(programs[0], graph, seed=seeds[0], **_without_partitioner(one))
+    why = _obstacle(made, programs, given)
+    if not why:
+        runs = _side_by_side(
+            made, graph, [seeded(p, s) for p, s in zip(programs, seeds, strict=True)], seeds, one
+        )
+    else:
+        log.info("%d runs of %s go one after another: %s", len(programs), type(programs[0]).__name__, why)
+        runs = (run(p, graph, seed=s, **one) for p, s in zip(programs, seeds, strict=True))
+    found, brought = _kept(runs, reduce)
+    return Results(found, given, name=type(programs[0]).__name__, reduced=brought, one_by_one=why)
+
+
+def _runs(
+    program: type[Vertex] | Vertex, keywords: Mapping[str, Any]
+) -> tuple[list[Vertex], list[dict[str, Any]], dict[str, Any]]:
+    """Return the program of each run, what each is given by itself, and the options of all."""
+    is_class = isinstance(program, type) and issubclass(program, Vertex)
+    if not is_class and not isinstance(program, Vertex):
+        raise ConfigError(f"run_many() takes a subclass of Vertex, or an instance of one, not {program!r}")
+    cls: type[Vertex] = program if isinstance(program, type) else type(program)
+    lists = {name: _values(value) for name, value in keywords.items() if _is_list(value)}
+    options = _OPTIONS | {n: v for n, v in keywords.items() if n in _OPTIONS and n not in lists}
+    for name in keywords:
+        if name in _OF_ONE_RUN and name in keywords and keywords[name] not in (None, False):
+            raise ConfigError(f"{name}= is for one run: use sigps.run for each")
+        if name in lists and name in _OPTIONS and name != "seed":
+            raise ConfigError(f"{name}= is an option of all runs, and a list gives one value for each")
+    if not lists:
+        raise ConfigError(
+            "run_many() varies nothing: give a parameter a list, as in source=[1, 5, 9], or use sigps.run for one run"
+        )
+    lengths = {name: len(values) for name, values in lists.items()}
+    if len(set(lengths.values())) > 1 or 0 in lengths.values():
+        text = ", ".join(f"{name}= has {length}" for name, length in lengths.items())
+        raise ConfigError(f"a list has one value for each run, and at least one: {text}")
+    shared = {} if isinstance(program, type) else program.params
+    shared |= {n: v for n, v in keywords.items() if n not in lists and n not in _OPTIONS}
+    given = [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+    names = {field.name for field in cls.declaration.params}
+    unknown = [name for name in keywords if name not in _OPTIONS and name not in names]
+    if unknown:
+        known = [*names, *_OPTIONS]
+        raise ConfigError(
+            f"{cls.__name__} has no parameter {unknown[0]!r}, nor is it an option{nearest(unknown[0], known)} "
+            f"It has: {', '.join(names) or 'none'}"
+        )
+    own = [{n: v for n, v in values.items() if n in names and n not in _OPTIONS} for values in given]
+    return [cls(**(shared | values)) for values in own], given, options
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, range)) or (isinstance(value, np.ndarray) and value.ndim > 0)
+
+
+def _values(value: Any) -> list[Any]:
+    if isinstance(value, np.ndarray) and value.ndim != 1:
+        raise ConfigError(
+            f"an array of {value.ndim} dimensions gives no values for runs: one value is one run's"
+        )
+    values: list[Any] = value.tolist() if isinstance(value, np.ndarray) else list(value)
+    return values
+
+
+def _check_reduce(reduce: Any, program: Vertex) -> None:
+    if reduce is None:
+        return
+    fields = {field.name: field for field in program.declaration.states}
+    if not isinstance(reduce, Mapping) or not reduce:
+        raise ConfigError(
+            f"reduce={reduce!r} must say how by the names of fields: reduce={{'distance': 'sum'}}"
+        )
+    for name, how in reduce.items():
+        if name not in fields:
+            raise ConfigError(
+                f"reduce={name!r}: {type(program).__name__} has the fields {', '.join(fields)}{nearest(name, fields)}"
+            )
+        if how not in REDUCTIONS:
+            raise ConfigError(f"reduce={{{name!r}: {how!r}}} is not one of {', '.join(REDUCTIONS)}")
+        if fields[name].is_vertex_id:
+            raise ConfigError(f"reduce={name!r} holds ids of vertices, which cannot be brought together")
+
+
+def _without_partitioner(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name != "partitioner"}
+
+
+def _obstacle(made: Prepared, programs: Sequence[Vertex], given: Sequence[Mapping[str, Any]]) -> str:
+    """Say why the runs cannot go side by side; empty where they can."""
+    if len(programs) < 2:
+        return "there is one run"
+    if made.graph.group.size > 1:
+        return "several ranks have one run at a time"
+    derived = made.executable.program
+    if why := made.executable.spec.lanes_obstacle(derived, made.facts, made.options):
+        return why
+    declaration = programs[0].declaration
+    if declaration.has_master and not declaration.has_phases:
+        return "its master() decides after every superstep"
+    assert derived is not None
+    by_run = {field.name for field in derived.params}
+    fixed = [n for n in given[0] if n != "seed" and n not in by_run and len({repr(g[n]) for g in given}) > 1]
+    return f"{fixed[0]} is fixed when the program is compiled" if fixed else ""
+
+
+def _side_by_side(
+    made: Prepared, graph: Graph, programs: Sequence[Vertex], seeds: Sequence[int], options: Mapping[str, Any]
+) -> Iterator[Result]:
+    from sigps.system.side_by_side import run_side_by_side
+
+    bound = [bind_ids(program, made.graph) for program in programs]
+    ids, device = all_ids(made.graph), made.executable.spec.device
+    lanes = run_side_by_side(
+        made.graph,
+        bound,
+        made.executable,
+        replace(made.options, asynchronous=False),
+        num_threads=made.manager.num_threads,
+        max_supersteps=options["max_supersteps"],
+    )
+    try:
+        for lane in lanes:
+            yield Result(
+                ids=ids,
+                fields=as_string_ids(lane.fields, programs[0], made.graph),
+                reason=lane.reason,
+                supersteps=len(lane.stats),
+                stats=lane.stats,
+                aggregators=lane.aggregators,
+                device=device,
+            )
+    except LanesFailedError as failed:
+        for number in failed.runs:  # one of them raises, and says where
+            try:
+                run(programs[number], graph, seed=seeds[number], **options)
+            except Exception as error:
+                error.add_note(f"in run {number} of {len(programs)}")
+                raise
+        raise
+
+
+def _kept(
+    runs: Iterator[Result], reduce: Mapping[str, Reduction] | None
+) -> tuple[list[Result], dict[str, NDArray[Any]]]:
+    """Return the results, and what fields came to where they are reduced; then results have none."""
+    if reduce is None:
+        return list(runs), {}
+    found: list[Result] = []
+    brought: dict[str, NDArray[Any]] = {}
+    for result in runs:
+        for name, how in reduce.items():
+            brought[name] = reduced(brought.get(name), result[name], how)
+        found.append(result.without_fields())
+    return found, brought

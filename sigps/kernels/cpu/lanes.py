@@ -1,0 +1,275 @@
+"""Several runs of one program side by side on one CPU core: k lanes, each a run of its own.
+
+Of a vertex there is a bit a lane that says whether it is active, sent, or has a message there, and so a superstep walks
+the edges of the vertices that sent in some lane once, for all lanes. Messages combine in the order of a vertex's
+in-edges, whether they are pulled or pushed: senders are taken in ascending order. What is kept is `LaneMemory`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sigps.kernels.cpu.arguments import HALT, RETIRE, SENT, LoopArguments
+from sigps.kernels.cpu.functions import Functions, Loop
+from sigps.kernels.direction import PULL, PUSH, choose_direction
+from sigps.native.primitives import has_fault, keep_fault, load_row, lowest_bit, store_row
+
+__all__ = ["combine_lanes", "compute_lanes", "gather_lanes", "run_lanes", "scatter_lanes"]
+
+ZERO, ONE = np.uint64(0), np.uint64(1)
+
+
+def all_lanes(num_lanes: int) -> np.uint64:
+    """Return the mask of so many lanes."""
+    return np.uint64((1 << num_lanes) - 1)
+
+
+def combine_lanes(f: Functions) -> Loop:
+    """Combine the messages from s to t along edge e into t's slots; return the lanes in which one passed.
+
+    `lanes` are those in which s sent and t takes it; `before` those in which t has a message already.
+    """
+    deliver, merge, k = f.deliver, f.merge, f.num_lanes
+    every = all_lanes(k)
+    is_dense = f.passes_always and not f.stops_early
+
+    def deliver_in(lane, s, t, columns, arguments, owned, memory, params, counts):
+        superstep, given = counts.superstep[lane], load_row(params, lane)
+        now = LoopArguments(superstep, arguments.num_vertices, arguments.num_edges, given, ())
+        return deliver(now, load_row(memory.records, s * k + lane), owned.ids, s, t, columns)
+
+    def combine_lanes(lanes, before, s, t, e, arguments, edges, owned, memory, params, counts):
+        columns, slots = load_row(edges.columns, e), memory.slots
+        if is_dense:
+            if lanes == every and before == every:
+                for lane in range(k):
+                    at = t * k + lane
+                    _, value = deliver_in(lane, s, t, columns, arguments, owned, memory, params, counts)  # type: ignore[no-untyped-call]
+                    store_row(slots, at, merge(t, load_row(slots, at), True, value))
+                return every
+            if lanes == every and before == ZERO:
+                for lane in range(k):
+                    at = t * k + lane
+                    _, value = deliver_in(lane, s, t, columns, arguments, owned, memory, params, counts)  # type: ignore[no-untyped-call]
+                    store_row(slots, at, merge(t, load_row(slots, at), False, value))
+                return every
+        arrived = ZERO
+        while lanes != ZERO:
+            lane = lowest_bit(lanes)
+            bit = lanes & (ZERO - lanes)
+            lanes ^= bit
+            passes, value = deliver_in(lane, s, t, columns, arguments, owned, memory, params, counts)  # type: ignore[no-untyped-call]
+            if passes:
+                at = t * k + lane
+                store_row(slots, at, merge(t, load_row(slots, at), (before & bit) != ZERO, value))
+                arrived |= bit
+        return arrived
+
+    return combine_lanes
+
+
+def scatter_lanes(f: Functions) -> Loop:
+    """Push: senders combine into their targets' slots, all lanes of an edge at once; targets are noted as running."""
+    combine, stops_early = combine_lanes(f), f.stops_early
+
+    def scatter_lanes(alive, arguments, edges, owned, memory, masks, sets, params, counts):
+        offsets, targets = edges.offsets, edges.ends
+        for w in range(len(sets.senders)):
+            word = sets.senders[w]
+            while word != ZERO:
+                s = w * 64 + lowest_bit(word)
+                word &= word - ONE
+                sent = masks.sent[s] & alive
+                for e in range(offsets[s], offsets[s + 1]):
+                    t = targets[e]
+                    before = masks.has[t]
+                    lanes = sent & ~masks.retired[t]
+                    if stops_early:
+                        lanes &= ~before
+                    if lanes != ZERO:
+                        arrived = combine(
+                            lanes, before, s, t, e, arguments, edges, owned, memory, params, counts
+                        )
+                        masks.has[t] = before | arrived
+                        if arrived != ZERO:
+                            sets.running[t >> 6] |= ONE << np.uint64(t & 63)
+
+    return scatter_lanes
+
+
+def gather_lanes(f: Functions) -> Loop:
+    """Pull: all vertices combine what their in-neighbours sent; those that got something are noted as running."""
+    combine, stops_early = combine_lanes(f), f.stops_early
+
+    def gather_lanes(alive, arguments, edges, owned, memory, masks, sets, params, counts):
+        offsets, sources = edges.offsets, edges.ends
+        for v in range(len(masks.has)):
+            wanted = alive & ~masks.retired[v]
+            arrived = ZERO
+            if wanted != ZERO:
+                for e in range(offsets[v], offsets[v + 1]):
+                    s = sources[e]
+                    lanes = masks.sent[s] & wanted
+                    if lanes != ZERO:
+                        arrived |= combine(
+                            lanes, arrived, s, v, e, arguments, edges, owned, memory, params, counts
+                        )
+                        if stops_early:
+                            wanted &= ~arrived
+                            if wanted == ZERO:
+                                break
+            if arrived != ZERO:
+                masks.has[v] = arrived
+                sets.running[v >> 6] |= ONE << np.uint64(v & 63)
+
+    return gather_lanes
+
+
+def compute_lanes(f: Functions) -> Loop:
+    """Compute the vertices that are noted as running, in all lanes in which they are active or have a message.
+
+    Afterwards those are noted that are active or sent in some lane. `counts` and `totals` are added to. Returns the
+    out-edges of the vertices that sent in some lane, and how often a vertex ran.
+    """
+    compute, edges_of, fold, k = f.compute, f.edges_of, f.contribute, f.num_lanes
+
+    def compute_lanes(alive, arguments, owned, memory, masks, sets, empty, params, values, totals, counts):
+        num_vertices, num_edges = arguments.num_vertices, arguments.num_edges
+        sent_edges, num_ran = np.int64(0), 0
+        for w in range(len(sets.running)):
+            word = sets.running[w]
+            stays, senders = ZERO, ZERO
+            while word != ZERO:
+                v = w * 64 + lowest_bit(word)
+                vertex_bit = word & (ZERO - word)
+                word ^= vertex_bit
+                arrived = masks.has[v]
+                lanes = (arrived | masks.active[v]) & alive
+                degree = np.int64(owned.out_degrees[v])
+                vid = np.int64(owned.ids[v]) if len(owned.ids) > 0 else np.int64(v)
+                vertex = (vid, degree, np.int64(owned.in_offsets[v + 1] - owned.in_offsets[v]))
+                edges = edges_of(owned.walked, v)
+                active, sent, retired = ZERO, ZERO, ZERO
+                while lanes != ZERO:
+                    lane = lowest_bit(lanes)
+                    bit = lanes & (ZERO - lanes)
+                    lanes ^= bit
+                    at = v * k + lane
+                    has = (arrived & bit) != ZERO
+                    messages = load_row(memory.slots, at) if has else empty
+                    env = (counts.superstep[lane], num_vertices, num_edges)
+                    outcome, fault = compute(
+                        env,
+                        load_row(params, lane),
+                        load_row(values, lane),
+                        vertex,
+                        load_row(memory.states, at),
+                        messages,
+                        has,
+                        edges,
+                        (),
+                    )
+                    keep_fault(v, fault)
+                    state, flags, record, contribution = outcome
+                    store_row(memory.states, at, state)
+                    if flags & RETIRE:
+                        retired |= bit
+                    elif (flags & HALT) == 0:
+                        active |= bit
+                        counts.active[lane] += 1
+                    if (flags & SENT) != 0 and degree > 0:
+                        sent |= bit
+                        store_row(memory.records, at, record)
+                        counts.messages[lane] += degree
+                    counts.ran[lane] += 1
+                    num_ran += 1
+                    store_row(totals, lane, fold((), v, load_row(totals, lane), contribution))
+                masks.has[v], masks.active[v], masks.sent[v] = ZERO, active, sent
+                masks.retired[v] |= retired
+                if active != ZERO:
+                    stays |= vertex_bit
+                if sent != ZERO:
+                    senders |= vertex_bit
+                    sent_edges += degree
+            sets.running[w], sets.senders[w] = stays, senders
+        return sent_edges, num_ran
+
+    return compute_lanes
+
+
+def conclude_lanes(f: Functions) -> Loop:
+    """End a superstep of each lane; return the lanes that go on. One in which no vertex ran had no superstep."""
+    conclude, k = f.conclude, f.num_lanes
+
+    def conclude_lanes(alive, row, limits, values, totals, identity, counts, account):
+        lanes = alive
+        while lanes != ZERO:
+            lane = lowest_bit(lanes)
+            bit = lanes & (ZERO - lanes)
+            lanes ^= bit
+            account.ran[row * k + lane] = counts.ran[lane]
+            account.messages[row * k + lane] = counts.messages[lane]
+            if counts.ran[lane] > 0:
+                store_row(values, lane, conclude(load_row(values, lane), load_row(totals, lane), identity))
+                store_row(totals, lane, identity)
+                counts.superstep[lane] += 1
+            is_over = counts.ran[lane] == 0 or counts.active[lane] + counts.messages[lane] == 0
+            if is_over or counts.superstep[lane] >= limits.end:
+                alive ^= bit
+        return alive
+
+    return conclude_lanes
+
+
+def run_lanes(f: Functions) -> Loop:
+    """Run supersteps of the lanes `alive` until each has ended, or by `limits`; `account` is filled, a row a superstep.
+
+    `sent_edges` is what the last call returned. Returns how many rows there are, the lanes that go on, and the
+    out-edges of the vertices that sent in the last superstep.
+    """
+    scatter, gather, compute, conclude = (
+        scatter_lanes(f),
+        gather_lanes(f),
+        compute_lanes(f),
+        conclude_lanes(f),
+    )
+
+    def run_lanes(
+        alive, sent_edges, arguments, limits, out_edges, in_edges, owned, memory, masks, sets, empty, params, values,
+        totals, identity, counts, account,
+    ):  # fmt: skip
+        row, work = 0, 0
+        while alive != ZERO and row < len(account.direction) and work <= limits.most_work:
+            direction = PULL
+            if sent_edges > 0:
+                direction = choose_direction(
+                    sent_edges, 0, 0, len(in_edges.ends), len(masks.has), limits.pull_gain, limits.forced, True
+                )  # fmt: skip
+                if direction == PUSH:
+                    scatter(alive, arguments, out_edges, owned, memory, masks, sets, params, counts)
+                    work += sent_edges
+                else:
+                    gather(alive, arguments, in_edges, owned, memory, masks, sets, params, counts)
+                    work += len(in_edges.ends)
+            for w in range(len(sets.senders)):
+                word = sets.senders[w]
+                while word != ZERO:
+                    masks.sent[w * 64 + lowest_bit(word)] = ZERO
+                    word &= word - ONE
+            lanes = alive
+            while lanes != ZERO:
+                lane = lowest_bit(lanes)
+                lanes &= lanes - ONE
+                counts.ran[lane], counts.active[lane], counts.messages[lane] = 0, 0, 0
+            sent_edges, num_ran = compute(
+                alive, arguments, owned, memory, masks, sets, empty, params, values, totals, counts
+            )
+            work += num_ran + len(sets.running)
+            alive = conclude(alive, row, limits, values, totals, identity, counts, account)
+            account.direction[row] = direction
+            row += 1
+            if has_fault():
+                break
+        return row, alive, sent_edges
+
+    return run_lanes
