@@ -12,7 +12,7 @@ import pytest
 from sigps.compiler.cpu.rows import rows
 from sigps.native import kernel as kernels
 from sigps.native.kernel import Kernel
-from sigps.native.primitives import load_row, pick, prefetch, scratch, store_row
+from sigps.native.primitives import load_row, lowest_bit, pick, prefetch, scratch, store_row
 
 NUMBERS = [
     True, False, 7, -(2**63), 0.5, float("inf"), np.int8(-3), np.uint8(200), np.int16(-300), np.uint16(60000),
@@ -107,6 +107,22 @@ def everything(pair, others, begin, end, best):
 def test_loops_mean_what_python_runs(best: int | None) -> None:
     given = Pair(np.array([5, -1, 4, 2, 9]), 3), (1.5, 2), np.uint64(1), np.uint64(4), best
     assert Kernel(everything, "everything")(*given) == everything(*given)
+
+
+def test_the_bits_of_a_mask_are_walked_from_the_lowest() -> None:
+    def positions(mask, found):
+        count = 0
+        while mask != np.uint64(0):
+            found[count] = lowest_bit(mask)
+            mask &= mask - np.uint64(1)
+            count += 1
+        return count
+
+    for bits in ([0], [63], [0, 1, 31, 32, 62, 63], list(range(64)), []):
+        mask, found = np.uint64(sum(1 << bit for bit in bits)), np.zeros(64, dtype=np.int64)
+        assert Kernel(positions, "positions")(mask, found) == len(bits)
+        assert found[: len(bits)].tolist() == bits
+        assert [lowest_bit(np.uint64(1 << bit)) for bit in bits] == bits
 
 
 def test_what_is_called_with_other_types_is_compiled_again() -> None:

@@ -241,7 +241,7 @@ class Lanes:
         )
         directions = np.concatenate([account.direction[:done] for done, account in calls])
         fields = {
-            field.name: np.ascontiguousarray(states.reshape(n, width)[:, : wave.size].T)
+            field.name: states.reshape(n, width)[:, : wave.size].T.copy()
             for field, states in zip(self._program.states, self._memory.states, strict=True)
         }
         per_work = seconds * 1e9 / max(1, int((ran + messages).sum()))

@@ -1,0 +1,350 @@
+"""Many runs at once: each is the run by itself, side by side or one after another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import equality_programs
+import master_programs
+import message_programs
+import monotone_programs
+import numpy as np
+import pytest
+import send_programs
+from battery import BATTERY, NAMES
+from graphs import busy_graph
+from thread_group import ThreadGroup, run_ranks
+from ways import assert_same
+
+from sigps import (
+    Aggregator,
+    ComputeError,
+    ConfigError,
+    Graph,
+    GraphError,
+    Param,
+    Result,
+    State,
+    Vertex,
+    num_neighbors,
+    run,
+    run_many,
+)
+from sigps.apps import BFS, SSSP, WCC, PersonalisedPageRank
+from sigps.engine.cpu import lanes
+
+PATH = Graph.from_edges([0, 1, 2], [1, 2, 3], weights=[1.0, 2.0, 4.0])
+
+
+class Draws(Vertex, message=int):
+    """Random numbers: another seed, another run."""
+
+    sum: State[int] = 0
+
+    def compute(self, messages):
+        self.sum += sum(messages) + self.random_int(100)
+        if self.superstep < 3:
+            self.send_to_neighbors(self.random_int(9))
+        else:
+            self.vote_to_halt()
+
+
+class Friends(Vertex, message=int):
+    """States that begin with a measure, and out-edges that compute() walks."""
+
+    factor: Param[int]
+    friends: State[int] = num_neighbors
+    far: State[float] = 0.0
+
+    def compute(self, messages):
+        if self.superstep == 0:
+            self.send_to_neighbors(self.friends * self.factor)
+        self.far += sum(messages) + sum(edge.weight for edge in self.out_edges)
+        self.friends -= 1
+        self.vote_to_halt()
+
+
+class Overflows(Vertex, message=int):
+    """A whole number beyond 64 bits, where `factor` is large."""
+
+    factor: Param[int]
+    value: State[int] = 1
+
+    def compute(self, messages):
+        self.value = self.value * self.factor
+        if self.superstep == 3:
+            self.vote_to_halt()
+
+
+def sources_of(graph: Graph, count: int) -> list[Any]:
+    ids = graph.ids.to_oids(np.arange(graph.num_vertices)).tolist()
+    return [ids[(3 * i) % len(ids)] for i in range(count)]
+
+
+PROGRAMS: dict[str, tuple[type[Vertex], str, Any]] = {
+    "bfs": (BFS, "source", sources_of),
+    "sssp": (SSSP, "source", sources_of),
+    "personalised": (PersonalisedPageRank, "source", sources_of),
+    "reach": (equality_programs.Reach, "start", sources_of),
+    "nearest": (monotone_programs.Nearest, "source", sources_of),
+    "hops": (monotone_programs.Hops, "source", sources_of),
+    "two_folds": (message_programs.TwoFolds, "rounds", [3, 1, 4]),
+    "fold_loop": (message_programs.FoldLoop, "factor", [2.0, 0.5, 1.5]),
+    "filtered": (send_programs.Filtered, "least", [1.0, 3.0, 200.0]),
+    "paced": (send_programs.Paced, "turns", [3, 1, 5]),
+    "rounds": (send_programs.Rounds, "rounds", [3, 9, 1]),
+    "floods": (master_programs.Floods, "floods", [3, 1, 2]),
+    "fading": (master_programs.Fading, "seed", [1, 2]),
+    "draws": (Draws, "seed", [4, 5, 6]),
+    "friends": (Friends, "factor", [2, 3]),
+    "waves": (master_programs.Waves, "waves", [3, 1]),
+    "jump": (equality_programs.Jump, "seed", [5, 2]),
+}
+ONE_BY_ONE = {"waves": "master()", "jump": "direct messages"}
+
+
+def by_themselves(
+    cls: type[Vertex], name: str, values: list[Any], graph: Graph, **options: Any
+) -> list[Result]:
+    if name == "seed":
+        return [run(cls(), graph, seed=v, **options) for v in values]
+    return [run(cls(**{name: v}), graph, **options) for v in values]
+
+
+def assert_each_same(
+    results: Any, judges: list[Result], *, only_better: bool = False, counts_messages: bool = True
+) -> None:
+    """Check every run against one by itself: bit for bit, where no aggregator adds up floats in an order of its own."""
+    assert len(results) == len(judges)
+    for result, judge in zip(results, judges, strict=True):
+        assert_same(result, judge, exact=False, only_better=only_better)
+        if counts_messages:
+            assert [s.messages for s in result.stats] == [s.messages for s in judge.stats]
+        assert [s.superstep for s in result.stats] == list(range(judge.supersteps))
+        exact = not any(isinstance(value, float) for value in judge.aggregators.values())
+        for field in judge.fields if exact else ():
+            np.testing.assert_array_equal(result[field], judge[field], err_msg=field, strict=True)
+
+
+@pytest.mark.parametrize("graph", NAMES)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_each_run_is_the_run_by_itself(program: str, graph: str) -> None:
+    cls, name, values = PROGRAMS[program]
+    built = BATTERY[graph].build()
+    chosen = values(built, 5) if callable(values) else values
+    results = run_many(cls, built, **{name: chosen}, device="cpu")
+    judges = by_themselves(cls, name, chosen, built, device="python", deterministic=True)
+    assert_each_same(results, judges, counts_messages=program != "filtered")
+    assert ONE_BY_ONE.get(program, "") in results.one_by_one
+    assert (results.one_by_one == "") == (program not in ONE_BY_ONE)
+
+
+@pytest.mark.parametrize("direction", ["push", "pull"])
+@pytest.mark.parametrize("program", ["bfs", "sssp", "personalised", "filtered", "floods"])
+def test_directions_and_waves_change_nothing(program: str, direction: str) -> None:
+    cls, name, values = PROGRAMS[program]
+    built = BATTERY["skewed"].build()
+    chosen = values(built, 40) if callable(values) else values * 13
+    results = run_many(cls, built, **{name: chosen}, device="cpu", direction=direction, threads=3)
+    distinct = list(dict.fromkeys(chosen))
+    judges = dict(
+        zip(
+            distinct,
+            by_themselves(cls, name, distinct, built, device="python", deterministic=True),
+            strict=True,
+        )
+    )
+    assert_each_same(results, [judges[value] for value in chosen], counts_messages=program != "filtered")
+
+
+@pytest.mark.parametrize("width", lanes.WIDTHS)
+def test_every_width_gives_the_same(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "WIDTHS", (width,))
+    graph = busy_graph()
+    sources = sources_of(graph, 70)
+    for cls in (BFS, PersonalisedPageRank):
+        results = run_many(cls, graph, source=sources, device="cpu", threads=1)
+        assert results.one_by_one == ""
+        for number in (0, 33, 69):
+            judge = run(cls(source=sources[number]), graph, device="cpu", deterministic=True, threads=1)
+            assert_each_same([results[number]], [judge], only_better=True)
+
+
+def test_runs_end_at_max_supersteps_each_for_itself() -> None:
+    results = run_many(BFS, PATH, source=[0, 3], device="cpu", max_supersteps=2)
+    judges = by_themselves(BFS, "source", [0, 3], PATH, device="python", max_supersteps=2)
+    assert_each_same(results, judges)
+    assert [r.reason for r in results] == ["max_supersteps", "converged"]
+    for most in (1, 3, 4):
+        results = run_many(master_programs.Floods, PATH, floods=[1, 3], device="cpu", max_supersteps=most)
+        judges = by_themselves(
+            master_programs.Floods, "floods", [1, 3], PATH, device="python", max_supersteps=most
+        )
+        assert_each_same(results, judges)
+
+
+def test_results_by_run_and_by_field() -> None:
+    results = run_many(SSSP, PATH, source=[0, 2], device="cpu")
+    assert results[0]["distance"].tolist() == [0.0, 1.0, 3.0, 7.0]
+    assert results["distance"].tolist() == [[0.0, 1.0, 3.0, 7.0], [np.inf, np.inf, 0.0, 4.0]]
+    assert results.given == [{"source": 0}, {"source": 2}]
+    assert results.supersteps == [results[0].supersteps, results[1].supersteps] == [4, 2]
+    assert results.ids.tolist() == [0, 1, 2, 3]
+    assert "2 runs of SSSP by source; side by side on device cpu" in repr(results)
+    assert results[0].top("distance", 1) == [(3, 7.0)]
+    with pytest.raises(ConfigError, match="no field 'distanc'"):
+        results["distanc"]
+
+
+def test_lists_are_runs_and_other_values_are_for_all() -> None:
+    results = run_many(PersonalisedPageRank, PATH, source=np.array([0, 1]), damping=[0.5, 0.9], iterations=3)
+    for result, source, damping in zip(results, (0, 1), (0.5, 0.9), strict=True):
+        judge = run(
+            PersonalisedPageRank(source=source, damping=damping, iterations=3), PATH, deterministic=True
+        )
+        assert result["rank"].tolist() == judge["rank"].tolist()
+    of_instance = run_many(PersonalisedPageRank(source=1, iterations=3), PATH, damping=[0.5, 0.9])
+    assert of_instance["rank"][1].tolist() == results["rank"][1].tolist()
+
+
+def test_strings_for_ids() -> None:
+    graph = BATTERY["string_ids"].build()
+    results = run_many(BFS, graph, source=["bob", "eve"], device="cpu")
+    assert results.one_by_one == ""
+    assert results[0]["parent"].tolist() == run(BFS(source="bob"), graph, device="python")["parent"].tolist()
+
+
+def test_reduce_brings_runs_together_and_keeps_none() -> None:
+    sources = sources_of(PATH, 4)
+    whole = run_many(BFS, PATH, source=sources, device="cpu")["level"]
+    for how, expected in (("sum", whole.sum(axis=0)), ("min", whole.min(axis=0)), ("max", whole.max(axis=0))):
+        results = run_many(BFS, PATH, source=sources, device="cpu", reduce={"level": how})
+        assert results.reduced["level"].tolist() == expected.tolist()
+        assert results[2].fields == ()
+        assert results[2].supersteps == 2
+        with pytest.raises(ConfigError, match=r"read results.reduced\['level'\]"):
+            results["level"]
+    one_by_one = run_many(BFS, PATH, source=sources, device="python", reduce={"level": "sum"})
+    assert one_by_one.reduced["level"].tolist() == whole.sum(axis=0).tolist()
+
+
+def test_states_begin_as_they_are_given() -> None:
+    given = {"friends": np.array([9, 8, 7, 6])}
+    results = run_many(Friends, PATH, factor=[1, 2], device="cpu", initial=given)
+    judges = by_themselves(Friends, "factor", [1, 2], PATH, device="python", initial=given)
+    assert_each_same(results, judges)
+
+
+def test_a_failure_is_that_of_the_run_by_itself() -> None:
+    with pytest.raises(ComputeError) as alone:
+        run(Overflows(factor=2**20), PATH, device="cpu")
+    with pytest.raises(ComputeError) as many:
+        run_many(Overflows, PATH, factor=[1, 2, 2**20, 3], device="cpu")
+    assert str(many.value) == str(alone.value)
+    assert many.value.__notes__[-1] == "in run 2 of 4"
+
+
+def test_what_cannot_go_side_by_side_says_why() -> None:
+    def reason(cls: type[Vertex], graph: Graph = PATH, **keywords: Any) -> str:
+        return run_many(cls, graph, **keywords).one_by_one
+
+    assert reason(BFS, source=[1]) == "there is one run"
+    assert "device='python'" in reason(BFS, source=[1, 2], device="python")
+    assert "one by one" in reason(message_programs.Listed, seed=[1, 2], device="cpu")
+    assert "schedule='edge'" in reason(BFS, source=[1, 2], device="cpu", schedule="edge")
+    assert "best value first" in reason(WCC, seed=[1, 2], device="cpu")
+    assert reason(WCC, seed=[1, 2], device="cpu", asynchronous=False) == ""
+    assert "exactly" in reason(PersonalisedPageRank, source=[1, 2], device="cpu", deterministic=True)
+    assert "tolerance is fixed" in reason(PersonalisedPageRank, source=1, tolerance=[None, 0.1], device="cpu")
+
+
+def test_several_ranks_run_one_after_another() -> None:
+    def on_rank(group: ThreadGroup) -> Any:
+        graph = BATTERY["grid"].build(group=group)
+        return run_many(BFS, graph, source=[0, 7], device="cpu")
+
+    results = run_ranks(2, on_rank)
+    assert "ranks" in results[0].one_by_one
+    assert_each_same(
+        results[0], by_themselves(BFS, "source", [0, 7], BATTERY["grid"].build(), device="python")
+    )
+
+
+@pytest.mark.parametrize(
+    ("keywords", "problem"),
+    [
+        ({"source": 1}, "varies nothing"),
+        ({"source": []}, "source= has 0"),
+        ({"source": [1, 2], "seed": [1]}, "source= has 2, seed= has 1"),
+        ({"source": [1], "sourc": 2}, "no parameter 'sourc', nor is it an option; did you mean 'source'?"),
+        ({"source": [1], "threads": [1]}, "threads= is an option of all runs"),
+        ({"source": [1], "checkpoint": "log"}, "checkpoint= is for one run"),
+        ({"source": np.zeros((2, 2))}, "2 dimensions"),
+        ({"source": [1, 2], "reduce": {"levl": "sum"}}, "did you mean 'level'"),
+        ({"source": [1, 2], "reduce": {"level": "mean"}}, "'mean'} is not one of sum, min, max"),
+        ({"source": [1, 2], "reduce": {"parent": "sum"}}, "ids of vertices"),
+        ({"source": [1, 2], "reduce": "level"}, "must say how"),
+        ({"source": [1, 2], "device": "cpus"}, "no device 'cpus'"),
+    ],
+)
+def test_wrong_keywords_are_named(keywords: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        run_many(BFS, PATH, **keywords)
+    assert problem in str(error.value)
+
+
+def test_a_source_that_is_not_there_is_named() -> None:
+    for device in ("cpu", "python"):
+        with pytest.raises(GraphError, match="no vertex 17"):
+            run_many(BFS, PATH, source=[0, 17], device=device)
+    with pytest.raises(ConfigError, match="subclass of Vertex"):
+        run_many("BFS", PATH, source=[1])  # type: ignore[arg-type]
+
+
+def test_tables_have_a_row_for_each_run_and_vertex(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    results = run_many(BFS, PATH, source=[0, 2], device="cpu")
+    table = results.to_arrow(["level"])
+    assert table.column_names == ["source", "id", "level"]
+    assert table["source"].to_pylist() == [0] * 4 + [2] * 4
+    assert table["id"].to_pylist() == [0, 1, 2, 3] * 2
+    assert table["level"].to_pylist() == [0, 1, 2, 3, -1, -1, 0, 1]
+    results.write(tmp_path / "levels.csv", ["level"])
+    assert (tmp_path / "levels.csv").read_text().splitlines()[:2] == ["source,id,level", "0,0,0"]
+    brought = run_many(BFS, PATH, source=[0, 2], device="cpu", reduce={"level": "max"})
+    assert brought.to_arrow().to_pydict() == {"id": [0, 1, 2, 3], "level": [0, 1, 2, 3]}
+
+
+@pytest.mark.parametrize(
+    ("runs", "threads", "vertices", "lane_bytes", "memory", "expected"),
+    [
+        (5000, 2, 5000, 40, 1 << 30, 16),  # what stays in a core's cache
+        (5000, 2, 500, 40, 1 << 30, 64),
+        (5, 2, 10**6, 40, 1 << 40, 8),  # a cache line of records, whatever the graph
+        (20, 2, 100, 40, 1 << 30, 16),  # no more than there are runs
+        (5000, 2, 5000, 40, 4 * 10**6, 8),  # what fits into memory
+        (64, 2, 10**8, 40, 1 << 30, 0),
+    ],
+)
+def test_how_many_lanes(
+    runs: int, threads: int, vertices: int, lane_bytes: int, memory: int, expected: int
+) -> None:
+    assert lanes.choose_lanes(runs, threads, vertices, lane_bytes, memory) == expected
+
+
+class Contributes(Vertex):
+    """An aggregator of each run."""
+
+    factor: Param[int]
+    total = Aggregator.sum(int, persistent=True)
+
+    def compute(self, messages):
+        self.total += self.id * self.factor
+        if self.superstep == 2:
+            self.vote_to_halt()
+
+
+def test_aggregators_are_of_each_run() -> None:
+    results = run_many(Contributes, PATH, factor=[1, 10], device="cpu")
+    assert [r.aggregators["total"] for r in results] == [18, 180]  # 0 + 1 + 2 + 3, three times
