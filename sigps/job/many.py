@@ -66,7 +66,7 @@ def run_many(
     >>> from sigps.apps import BFS
     >>> results = run_many(BFS, Graph.from_edges([0, 1], [1, 2]), source=[0, 1], device="cpu")
     >>> results["level"].tolist(), results[1].supersteps
-    ([[0, 1, 2], [-1, 0, 1]], 3)
+    ([[0, 1, 2], [-1, 0, 1]], 2)
     """
     programs, given, options = _runs(program, keywords)
     _check_reduce(reduce, programs[0])
