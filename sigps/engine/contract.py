@@ -297,15 +297,7 @@ class LaneRun:
 
 
 class LanesFailedError(Exception):
-    """Arithmetic of some of several runs had no result: one by one they say which, and where.
-
-    Attributes:
-        runs: The numbers of the runs that may be meant.
-    """
-
-    def __init__(self, runs: range) -> None:
-        super().__init__(runs)
-        self.runs = runs
+    """Arithmetic had no result in one of several runs; by itself it says which, and where."""
 
 
 class EngineSpec(ABC):

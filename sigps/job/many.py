@@ -182,7 +182,8 @@ def _side_by_side(
 ) -> Iterator[Result]:
     from sigps.system.side_by_side import run_side_by_side
 
-    bound = [bind_ids(program, made.graph) for program in programs]
+    others = [seeded(p, s) for p, s in zip(programs[1:], seeds[1:], strict=True)]
+    bound = [bind_ids(program, made.graph) for program in (made.program, *others)]
     ids, device = all_ids(made.graph), made.executable.spec.device
     lanes = run_side_by_side(
         made.graph,
@@ -192,6 +193,7 @@ def _side_by_side(
         num_threads=made.manager.num_threads,
         max_supersteps=options["max_supersteps"],
     )
+    done = 0
     try:
         for lane in lanes:
             yield Result(
@@ -203,14 +205,14 @@ def _side_by_side(
                 aggregators=lane.aggregators,
                 device=device,
             )
-    except LanesFailedError as failed:
-        for number in failed.runs:  # one of them raises, and says where
+            done += 1
+    except LanesFailedError:
+        for number in range(done, len(programs)):  # one of them says where
             try:
-                run(programs[number], graph, seed=seeds[number], **options)
+                yield run(programs[number], graph, seed=seeds[number], **options)
             except Exception as error:
                 error.add_note(f"in run {number} of {len(programs)}")
                 raise
-        raise
 
 
 def _kept(

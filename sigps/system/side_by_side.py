@@ -43,7 +43,7 @@ def run_side_by_side(
     needs = replace(spec.needs(executable, programs[0], graph, 1), degree_order=False)
     assignment, subgraph = partition_of(graph, "edges", (1.0,), needs, num_threads)
     exchange = NoExchange(DataLocator(graph, assignment, subgraph).gids)
-    begins = dict(options.initial)
+    begins = {**options.columns, **options.initial}
     with Threads(num_threads) as threads:
         measures = {f.name: repr(f.measure) for f in programs[0].declaration.states if f.measure}
         if measures:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sigps.compiler.cpu.native import NativeProgram
 from sigps.compiler.cpu.rows import rows
-from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
+from sigps.compiler.program import Delivery, EarlyExit, VertexProgram
 from sigps.device.cpu import available_memory
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.contract import LaneRun, LanesFailedError, RunContext, RunFacts, RunOptions
@@ -71,8 +71,8 @@ def find_obstacle(program: VertexProgram, facts: RunFacts, options: RunOptions) 
     """Say why runs of a program cannot go side by side; empty where they can. Pure."""
     if program.delivery is Delivery.DIRECT:
         return "it sends direct messages, which are kept one by one"
-    if program.consumption is Consumption.LISTED:
-        return "compute() reads its messages one by one"
+    if program.reads_all_at_once:
+        return "compute() reads its messages one by one, or by key"
     if program.reads_edge_links:
         return "it keeps values on edges, or walks the rows of neighbours"
     if options.schedule == "edge":
@@ -141,7 +141,7 @@ def run_waves(
         except LoopFaultError as fault:
             if fault.site[2] == Fault.INTERRUPTED:
                 raise KeyboardInterrupt(f"{fault.site[0]}:{fault.site[1]}") from None
-            raise LanesFailedError(wave) from None
+            raise LanesFailedError from None
         finally:
             free.append(lanes)
 
