@@ -103,7 +103,7 @@ class MPIGroup:
 
     def all_to_all(self, parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         sent = [np.ascontiguousarray(part) for part in parts]
-        dtype = sent[0].dtype
+        dtype = np.dtype((sent[0].dtype, sent[0].shape[1:]))
         num_bytes = np.array([part.nbytes for part in sent], dtype=np.int64)
         num_arriving = np.empty(self.size, dtype=np.int64)
         self._comm.Alltoall(num_bytes, num_arriving)

@@ -137,8 +137,8 @@ class Slot:
     """One reduction of a vertex's messages, and one value or more in its inbox.
 
     Attributes:
-        op: `sum`, `prod`, `min`, `max`, `any`, `all`, `or`, `and`, `xor` (of bits), `user`, or `key`: equal in what
-            is combined.
+        op: `sum`, `prod`, `min`, `max`, `any`, `all`, `minimum` or `maximum` (NumPy's: NaN wins), `or`, `and`, `xor`
+            (of bits), `user`, or `key`: equal in what is combined.
         names: Names of its inbox values: one, except where NamedTuples or tuples are reduced.
         text: The reduced expression as the user would write it, for `explain`.
         keys: How many first values decide by `op`; where these are equal, the others do by `others`. 0: all.
@@ -154,7 +154,7 @@ class Slot:
 
     @property
     def is_idempotent(self) -> bool:
-        return self.op in ("min", "max", "any", "all", "or", "and")
+        return self.op in ("min", "max", "any", "all", "or", "and", "minimum", "maximum")
 
     @property
     def ops(self) -> list[str]:
@@ -165,16 +165,16 @@ class Slot:
 
 def identity_of(op: str, dtype: np.dtype[Any]) -> Any:
     """Return the value that changes no other under an operation of a slot, as a Python number."""
-    if op in ("min", "max"):
-        return extreme(op, dtype.type)
+    if op in ("min", "max", "minimum", "maximum"):
+        return extreme(op[:3], dtype.base.type)
     if op == "and":
-        return {"b": True, "u": extreme("min", dtype.type)}.get(dtype.kind, -1)
+        return {"b": True, "u": extreme("min", dtype.base.type)}.get(dtype.base.kind, -1)
     return {"any": False, "all": True, "prod": 1}.get(op, 0)
 
 
 def empty_value(op: str, dtype: np.dtype[Any]) -> Any:
     """Return what compute() reads of a slot without messages: what reductions of nothing come to."""
-    return 0 if op in ("min", "max", "user") else identity_of(op, dtype)
+    return 0 if op in ("min", "max", "minimum", "maximum", "user") else identity_of(op, dtype)
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ class Nccl:
             ) from error
 
     def all_to_all(self, parts: Sequence[Any]) -> list[Any]:
-        """Send `parts[r]` (1-D CuPy arrays, one dtype on all ranks) to rank r; return what each rank sent here.
+        """Send `parts[r]` (CuPy arrays, one dtype and shape of rows on all ranks) to rank r; return what each sent.
 
         Collective. The host exchanges the lengths and waits for them. The arrays are moved on the current stream, for
         which the host does not wait.
@@ -63,8 +63,9 @@ class Nccl:
         import cupy
 
         group, parts = self._group, [cupy.ascontiguousarray(part) for part in parts]
-        sizes = group.all_to_all([np.array([part.size]) for part in parts])
-        arrived = [cupy.empty(int(size[0]), dtype=parts[0].dtype) for size in sizes]
+        sizes = group.all_to_all([np.array([len(part)]) for part in parts])
+        rows = parts[0].shape[1:]
+        arrived = [cupy.empty((int(size[0]), *rows), dtype=parts[0].dtype) for size in sizes]
         arrived[group.rank] = parts[group.rank]
         stream = cupy.cuda.get_current_stream().ptr
         self._nccl.groupStart()

@@ -108,14 +108,15 @@ def column_values(
 def _values(field: Field, given: Any, graph: Graph, precision: Literal["single", "double"]) -> NDArray[Any]:
     where, dtype = f"initial={field.name!r}", field.dtype(precision)
     if isinstance(given, Mapping):
-        values = np.full(graph.num_vertices, field.default, dtype)
+        values = np.full((graph.num_vertices, *dtype.shape), field.default, dtype.base)
         gids = _gids(graph, np.asarray(list(given)), where)
         values[gids] = _converted(field, np.asarray(list(given.values())), graph, dtype, where)
         return values
     values = np.asarray(given.get() if hasattr(given, "get") else given)
-    if values.shape != (graph.num_vertices,):
+    if values.shape != (graph.num_vertices, *dtype.shape):
+        row = f", {dtype.shape[0]} numbers each" if dtype.shape else ""
         raise ConfigError(
-            f"{where} has the shape {values.shape}, and the graph has {graph.num_vertices:,} vertices: give one "
+            f"{where} has the shape {values.shape}, and the graph has {graph.num_vertices:,} vertices{row}: give one "
             "value a vertex, in ascending order of ids (result.ids), or values by ids: {id: value}"
         )
     return _converted(field, values, graph, dtype, where)
@@ -126,6 +127,11 @@ def _converted(
 ) -> NDArray[Any]:
     if field.is_vertex_id and graph.ids.kind == "strings":
         return _gids(graph, values, where).astype(dtype)
+    if values.shape[1:] != dtype.shape:
+        raise ConfigError(
+            f"{where} has values of the shape {values.shape[1:]}, and the state is {field.type}"
+        )
+    dtype = dtype.base
     if values.dtype.kind not in "biuf":
         raise ConfigError(f"{where} holds {values.dtype} values, and the state is {field.type}: give numbers")
     if dtype.kind == "b" and values.dtype.kind != "b":

@@ -1,7 +1,7 @@
 """The result of a run: the fields of every vertex by the user's ids, and the statistics of its supersteps.
 
     result = sigps.run(PageRank(), graph)
-    result["rank"]            # a NumPy array, aligned with result.ids
+    result["rank"]            # a NumPy array, aligned with result.ids; of vectors [num_vertices, length]
     result.top("rank", 10)    # [(id, rank), ...]
     result.write_parquet("ranks.parquet")
 
@@ -62,14 +62,15 @@ class _Table:
             import pyarrow
 
         columns = self._columns(fields)
-        return pyarrow.table({name: pyarrow.array(values) for name, values in columns.items()})
+        return pyarrow.table({name: _arrow_array(values) for name, values in columns.items()})
 
     def to_pandas(self, fields: Sequence[str] | None = None) -> pandas.DataFrame:
         """Return a data frame: the ids, then the fields (all, or those named)."""
         with needs("pandas"):
             import pandas
 
-        return pandas.DataFrame(self._columns(fields))
+        columns = self._columns(fields)
+        return pandas.DataFrame({name: list(v) if v.ndim > 1 else v for name, v in columns.items()})
 
     def write(self, path: str | Path, fields: Sequence[str] | None = None) -> None:
         """Write in the format that the path's suffix names: `.parquet` or `.csv`; on several ranks a folder.
@@ -238,8 +239,15 @@ class Result(_Table):
         """Return the k highest values with their ids, highest first, ties by smaller id; NaN comes last.
 
         O(n + k log k) where ties are few. On several ranks: of this rank's part.
+
+        Raises:
+            ConfigError: If the program has no such field, or it holds vectors.
         """
         values = self[field]
+        if values.ndim > 1:
+            raise ConfigError(
+                f"field {field!r} holds vectors of {values.shape[1]}, which have no order: use result[{field!r}][:, k]"
+            )
         if 0 < k < len(values) and values.dtype != object:  # an array of string ids cannot be partitioned
             bound = np.partition(_sortable(values), len(values) - k)[len(values) - k]
             chosen = np.flatnonzero(_sortable(values) >= bound)
@@ -284,6 +292,15 @@ class Result(_Table):
             ConfigError: If it cannot be written there; an older result is left as it was.
         """
         self._write(path, fields, ".csv")
+
+
+def _arrow_array(values: NDArray[Any]) -> Any:
+    """Return a column: of vectors, fixed-size lists."""
+    import pyarrow
+
+    if values.ndim == 1:
+        return pyarrow.array(values)
+    return pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(values.reshape(-1)), values.shape[1])
 
 
 def highest(pairs: Any, k: int) -> list[tuple[Any, Any]]:

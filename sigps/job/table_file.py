@@ -63,12 +63,28 @@ def _csv(table: pyarrow.Table) -> Callable[[Any], None]:
         import pyarrow.csv
 
     options = pyarrow.csv.WriteOptions(include_header=False)
+    table = _with_a_column_for_each_number(table)
 
     def write(file: Any) -> None:
         file.write((",".join(table.column_names) + "\n").encode())
         pyarrow.csv.write_csv(table, file, options)
 
     return write
+
+
+def _with_a_column_for_each_number(table: pyarrow.Table) -> pyarrow.Table:
+    """Return a table in which a column of vectors `f` is `f.0`, `f.1`, ...: CSV has no lists."""
+    import pyarrow
+
+    columns: dict[str, Any] = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if not pyarrow.types.is_fixed_size_list(column.type):
+            columns[name] = column
+            continue
+        numbers = column.combine_chunks().flatten()
+        width = column.type.list_size
+        columns |= {f"{name}.{i}": numbers[i::width] for i in range(width)}
+    return pyarrow.table(columns)
 
 
 def check_output(path: str | Path, *, group_size: int = 1) -> None:

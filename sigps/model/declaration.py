@@ -13,6 +13,7 @@ from sigps.errors import CompileError, ConfigError
 from sigps.model.aggregator import Aggregator
 from sigps.model.fields import (
     EDGE_STATE,
+    NUMPY_TYPES,
     PARAM,
     SHARED,
     STATE,
@@ -23,6 +24,7 @@ from sigps.model.fields import (
     Measure,
     is_number_type,
 )
+from sigps.model.vector import VectorType
 
 __all__ = ["Declaration", "checked", "declare"]
 
@@ -216,8 +218,12 @@ def _names(value: Any, name: str) -> bool:
     return False
 
 
+def _is_field_type(type_: Any) -> bool:
+    return is_number_type(type_) or isinstance(type_, VectorType)
+
+
 def _state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool, kind: str = "State") -> Field:
-    if not is_number_type(type_):
+    if not _is_field_type(type_):
         raise CompileError(f"{cls.__name__}.{name}: {kind}[{_shown(type_)}] is not supported: use {TYPES}")
     if isinstance(default, Measure):
         if type_ is not int:
@@ -228,7 +234,8 @@ def _state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool, k
     if column is not None:
         default = Field.REQUIRED if column.default is None else column.default
     try:
-        value = field.exactly(type_(0) if default is Field.REQUIRED else default)
+        zero = field.element.type(0)  # type: ignore[misc]
+        value = field.exactly(zero if default is Field.REQUIRED else default)
     except (TypeError, ValueError, OverflowError) as error:
         raise CompileError(
             f"{cls.__name__}.{name}: {kind}[{_shown(type_)}] cannot begin as {default!r}: {error}"
@@ -244,7 +251,7 @@ def _share(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -
     if not is_number_type(type_) or is_vertex_id:
         shown = "VertexId" if is_vertex_id else _shown(type_)
         raise CompileError(
-            f"{cls.__name__}.{name}: Shared[{shown}] is not supported: use {TYPES}".replace(", VertexId", "")
+            f"{cls.__name__}.{name}: Shared[{shown}] is not supported: use int, float, bool or {NUMPY_TYPES}"
         )
     try:
         shared = Aggregator.shared(type_, type_(0) if default is Field.REQUIRED else default)
@@ -257,6 +264,7 @@ def _share(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -
 
 
 def _shown(type_: Any) -> str:
+    """Return a type as it is written."""
     return type_.__name__ if isinstance(type_, type) else str(type_)
 
 
@@ -284,7 +292,7 @@ def _message(cls: type, message: Any, scope: dict[str, Any]) -> tuple[type | Non
 
 def _message_field(cls: type, name: str, written: Any) -> Field:
     type_ = getattr(written, "__origin__", written)
-    if not is_number_type(type_):
+    if not _is_field_type(type_):
         where = "message=" if name == "value" else f"the message's {name}: "
         raise CompileError(
             f"{cls.__name__}: {where}{_shown(type_)} is not supported: use {TYPES}, or a NamedTuple of these"

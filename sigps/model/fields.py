@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
+from sigps.model.numbers import NUMPY_TYPES, TYPES, is_number_type
+from sigps.model.vector import Vector, VectorType
+
 __all__ = [
     "NUMPY_TYPES",
+    "TYPES",
     "Column",
     "EdgeState",
     "Field",
@@ -71,17 +75,6 @@ strings, and `compute()` sees whole numbers. As a state, -1 means no vertex.
 """
 
 
-NUMPY_TYPES = "a NumPy scalar type from int8 to uint64, float32, float64, bool_"
-TYPES = f"int, float, bool, VertexId or {NUMPY_TYPES}"
-
-_SCALARS = {np.dtype(code).type for code in "?bhilqBHILQfd"}
-
-
-def is_number_type(type_: Any) -> bool:
-    """Return whether arrays and compiled code can hold values of a type."""
-    return type_ in (int, float, bool) or (isinstance(type_, type) and type_ in _SCALARS)
-
-
 class Measure(Marker):
     """A number that the graph defines for each vertex: the initial value of a state. See `neighbor_links`."""
 
@@ -126,9 +119,10 @@ class Field:
     """One declared state, parameter, or part of a message.
 
     Attributes:
-        type: What the user wrote: `int`, `float`, `bool` or a NumPy scalar type; None for a parameter that
-            is fixed when the program is compiled.
-        default: The initial value; `Field.REQUIRED` for a parameter that must be given; 0 where the graph has it.
+        type: What the user wrote: `int`, `float`, `bool`, a NumPy scalar type, or a vector's; None for a
+            parameter that is fixed when the program is compiled.
+        default: The initial value, of a vector a tuple; `Field.REQUIRED` for a parameter that must be given; 0 where
+            the graph has it.
         is_vertex_id: Whether it was declared as `VertexId`.
         measure: What a state begins with, where that is a measure of the graph; else None.
         column: What it begins with, where that is a vertex column of the graph; else None.
@@ -138,7 +132,7 @@ class Field:
     REQUIRED: ClassVar[object] = Marker("REQUIRED")
 
     name: str
-    type: type | None
+    type: type | VectorType | None
     default: Any
     is_vertex_id: bool = False
     measure: Measure | None = None
@@ -151,10 +145,17 @@ class Field:
         return self.is_given or self.measure is not None or self.column is not None
 
     def dtype(self, precision: Literal["single", "double"] = "double") -> np.dtype[Any]:
-        """Return the array type; Python's `float` follows the run's precision."""
+        """Return the array type, a row's of vectors; Python's `float` follows the run's precision."""
+        if isinstance(self.type, VectorType):
+            return self.type.dtype(self.element.dtype(precision))
         if self.type is float:
             return np.dtype(np.float32 if precision == "single" else np.float64)
         return np.dtype(self.type)
+
+    @property
+    def element(self) -> Field:
+        """A field of one number of a vector; of a number the field itself."""
+        return replace(self, type=self.type.element) if isinstance(self.type, VectorType) else self
 
     def convert(self, value: Any) -> Any:
         """Return a value as this field holds it, as a plain Python number.
@@ -164,6 +165,8 @@ class Field:
         """
         kind = self.type
         assert kind is not None
+        if isinstance(kind, VectorType):
+            return tuple(self.element.convert(number) for number in kind.spread(value))
         if kind in (int, float, bool):
             return kind(value)
         dtype = np.dtype(kind)
@@ -176,6 +179,11 @@ class Field:
             TypeError: If it is a float and the field is a whole number: its fraction would be lost.
             OverflowError, ValueError: If the type cannot hold it.
         """
+        if isinstance(self.type, VectorType):
+            one = self.element
+            return Vector((one.assigned(number) for number in self.type.spread(value)), one.type)
+        if isinstance(value, Vector):
+            raise TypeError(f"{self.name} is one number, and this is a vector of {len(value)}")
         dtype = np.dtype(self.type)
         if dtype.kind in "iu":
             if isinstance(value, (float, np.floating)):
@@ -194,6 +202,8 @@ class Field:
             TypeError, OverflowError, ValueError: If the type cannot hold it, or only a part of it.
         """
         assert self.type is not None
+        if isinstance(self.type, VectorType):
+            return tuple(self.element.exactly(number) for number in self.type.spread(value))
         dtype = np.dtype(self.type)
         if isinstance(value, (bool, np.bool_)) and dtype.kind != "b":
             raise TypeError(f"{value!r} is a truth value")
@@ -208,7 +218,9 @@ class Field:
 
 
 def as_computed(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a number of an array as compute() sees it: Python's, but `np.uint64`, whose arithmetic wraps around."""
+    """Return an element of an array as compute() sees it: a number is Python's, but `np.uint64`, which wraps around."""
+    if dtype.shape or isinstance(value, np.ndarray):
+        return Vector((as_computed(number, dtype.base) for number in value), dtype.base.type)
     if dtype == np.uint64:
         return np.uint64(value)
     return value.item() if isinstance(value, np.generic) else value

@@ -14,9 +14,9 @@ from typing import Any
 from sigps.native.emitter import Emitter, Finder
 from sigps.native.expressions import Expressions, as_load, may_be_unsigned
 from sigps.native.instance import Instance, Site
-from sigps.native.operators import NO_LITERAL, Fault, UnfitError, Value
+from sigps.native.operators import NO_LITERAL, Fault, UnfitError, Value, tuple_of
 from sigps.native.source import global_names, parse_function, reject
-from sigps.native.types import BOOL, FLOAT, INT, NONE, UINT, Array, Number, Tuple, Type, flat, join
+from sigps.native.types import BOOL, FLOAT, INT, NONE, UINT, Array, Number, Tuple, Type, Vector, flat, join
 from sigps.native.unset import check_locals_are_set
 from sigps.native.webs import split_variables
 
@@ -223,10 +223,14 @@ class _Body(Expressions):
         if isinstance(target, ast.Name):
             self._set(target.id, value)
         elif isinstance(target, (ast.Tuple, ast.List)):
+            if isinstance(value.kind, Vector) and value.kind.length == len(target.elts):
+                value = self._operators.constant(()) if not target.elts else tuple_of(self._numbers(value))
             if not isinstance(value.kind, Tuple) or len(value.items) != len(target.elts):
                 raise UnfitError(f"{len(target.elts)} names are given {value.kind}")
             for part, item in zip(target.elts, value.items, strict=True):
                 self._assign(part, item)
+        elif isinstance(target, ast.Subscript) and self._vector_variable(target.value) is not None:
+            self._assign_item(target, value)
         elif isinstance(target, ast.Subscript):
             array = self._value(target.value)
             if not isinstance(array.kind, Array):
@@ -234,6 +238,17 @@ class _Body(Expressions):
             self._store(array, self._position(self._value(target.slice)), value)
         else:
             raise UnfitError("this cannot be assigned")
+
+    def _assign_item(self, target: ast.Subscript, value: Value) -> None:
+        kind = self._vector_variable(target.value)
+        assert kind is not None
+        assert isinstance(target.value, ast.Name)
+        if isinstance(target.slice, ast.Slice):
+            raise UnfitError("a slice of a vector cannot be assigned: assign its numbers, one by one")
+        place = self._place(self._value(target.slice), kind.length)
+        stored = self._operators.declared(value, kind.element)
+        if self._emitter.emits:
+            self._emitter.write_item(self._storage[target.value.id][0], kind, place, stored.handle)
 
     def _set(self, name: str, value: Value) -> None:
         variables, literals = self._instance.variables, self._instance.literals
@@ -291,8 +306,11 @@ class _Body(Expressions):
             size = e.size(values.handle)
         elif isinstance(values.kind, Tuple):
             size = e.constant(INT, len(values.items))
+        elif isinstance(values.kind, Vector):
+            size, held = e.constant(INT, values.kind.length), e.variable(values.kind)
+            e.write(held, values.handle)
         else:
-            raise UnfitError(f"a loop runs over range(...) or a tuple, and this is {values.kind}")
+            raise UnfitError(f"a loop runs over range(...), a tuple or a vector, and this is {values.kind}")
         if isinstance(values.kind, Tuple) and not values.items:
             return
         e.write(counter, e.constant(INT, 0))
@@ -301,8 +319,12 @@ class _Body(Expressions):
             at = Value(INT, e.read(counter))
             e.if_(e.compare(">=", INT, at.handle, size), e.break_, lambda: None)
             e.write(counter, e.binary("+", INT, at.handle, e.constant(INT, 1)))
-            is_array = isinstance(values.kind, Array)
-            self._assign(node.target, self._load(values, at.handle) if is_array else self._item(values, at))
+            if isinstance(values.kind, Vector):
+                item = Value(values.kind.element, e.read_item(held, values.kind, at.handle))
+            else:
+                is_array = isinstance(values.kind, Array)
+                item = self._load(values, at.handle) if is_array else self._item(values, at)
+            self._assign(node.target, item)
             self._block(node.body)
 
         self._loop(body, node.orelse)

@@ -7,20 +7,22 @@ returns its fault. What it calls of `kernels/cuda/arithmetic.cuh` is in the name
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sigps.native.builder import Functions, Instance
 from sigps.native.emitter import Block
-from sigps.native.types import BOOL, INT, NONE, UINT, Array, Number, flat
+from sigps.native.types import BOOL, INT, NONE, UINT, Array, Number, Scalar, Vector, flat
 
 __all__ = ["CppFunctions", "cpp_type"]
 
 
-def cpp_type(kind: Number | Array) -> str:
-    """Return the type of a number, or of the pointer to an array's elements."""
+def cpp_type(kind: Scalar | Array) -> str:
+    """Return the type of a number or vector, or of the pointer to an array's elements."""
     if isinstance(kind, Array):
         return f"{cpp_type(kind.element)} *"
+    if isinstance(kind, Vector):
+        return f"sigps::Vec<{cpp_type(kind.element)}, {kind.length}>"
     if kind == BOOL:
         return "bool"
     if kind.is_float:
@@ -82,7 +84,9 @@ class _Emitter:
         self._line(f"const {kind} t{self._count} = {value};")
         return f"t{self._count}"
 
-    def constant(self, kind: Number, value: Any) -> str:
+    def constant(self, kind: Scalar, value: Any) -> str:
+        if isinstance(kind, Vector):
+            return self.splat(self.constant(kind.element, value), kind)
         if kind == BOOL:
             return "true" if value else "false"
         if kind.is_float:
@@ -96,7 +100,7 @@ class _Emitter:
         text = f"({text})" if value < 0 and text[0] == "-" else text
         return text if kind == INT else f"{cpp_type(kind)}({text})"
 
-    def variable(self, kind: Number | Array) -> str:
+    def variable(self, kind: Scalar | Array) -> str:
         self._count += 1
         self._variables.append(f"  {cpp_type(kind)} v{self._count}{{}};")
         return f"v{self._count}"
@@ -107,16 +111,24 @@ class _Emitter:
     def write(self, variable: str, value: str) -> None:
         self._line(f"{variable} = {value};")
 
-    def cast(self, value: str, kind: Number, to: Number) -> str:
+    def cast(self, value: str, kind: Scalar, to: Scalar) -> str:
         if kind == to:
             return value
+        if isinstance(kind, Vector) and isinstance(to, Vector):
+            given, wanted = kind.element, to.element
+            return self._each(to, lambda x: self.cast(x, given, wanted), value)
+        assert isinstance(kind, Number)
+        assert isinstance(to, Number)
         if to == BOOL:
             return self._new("bool", f"{value} != 0")
         if kind.is_float and not to.is_float:
             return self._new(cpp_type(to), f"{cpp_type(to)}(sigps::to_int({value}))")
         return self._new(cpp_type(to), f"{cpp_type(to)}({value})")
 
-    def binary(self, op: str, kind: Number, a: str, b: str) -> str:
+    def binary(self, op: str, kind: Scalar, a: str, b: str) -> str:
+        if isinstance(kind, Vector):
+            element = kind.element
+            return self._each(kind, lambda x, y: self.binary(op, element, x, y), a, b)
         kind_name = cpp_type(kind)
         if kind.kind == "i" and op in (
             "+",
@@ -128,21 +140,33 @@ class _Emitter:
             return self._new(kind_name, f"{kind_name}(uint64_t({a}) {op} {right})")
         return self._new(kind_name, f"{kind_name}({a} {op} {b})")
 
-    def overflows(self, op: str, kind: Number, a: str, b: str) -> tuple[str, str]:
+    def overflows(self, op: str, kind: Scalar, a: str, b: str) -> tuple[str, str]:
         name = {"+": "add", "-": "subtract", "*": "multiply"}[op]
         result = self.binary(op, kind, a, b)
+        if isinstance(kind, Vector):
+            bools = Vector(BOOL, kind.length)
+            lost = self._each(bools, lambda x, y, z: f"sigps::overflows_{name}({x}, {y}, {z})", a, b, result)
+            return result, lost
         return result, self._new("bool", f"sigps::overflows_{name}({a}, {b}, {result})")
 
-    def compare(self, op: str, kind: Number, a: str, b: str) -> str:
+    def compare(self, op: str, kind: Scalar, a: str, b: str) -> str:
+        if isinstance(kind, Vector):
+            return self._each(Vector(BOOL, kind.length), lambda x, y: f"{x} {op} {y}", a, b)
         return self._new("bool", f"{a} {op} {b}")
 
     def invert(self, value: str) -> str:
         return self._new("bool", f"!{value}")
 
-    def select(self, condition: str, a: str, b: str, kind: Number) -> str:
+    def select(self, condition: str, a: str, b: str, kind: Scalar) -> str:
         return self._new(cpp_type(kind), f"{condition} ? {a} : {b}")
 
-    def math(self, name: str, kind: Number, values: Sequence[str]) -> str:
+    def choose(self, conditions: str, a: str, b: str, kind: Vector) -> str:
+        return self._each(kind, lambda c, x, y: f"{c} ? {x} : {y}", conditions, a, b)
+
+    def math(self, name: str, kind: Scalar, values: Sequence[str]) -> str:
+        if isinstance(kind, Vector):
+            element = kind.element
+            return self._each(kind, lambda *numbers: self.math(name, element, numbers), *values)
         if name == "neg":
             return self._new(cpp_type(kind), f"-{values[0]}")
         suffix = "f" if kind.bits == 32 else ""
@@ -155,6 +179,43 @@ class _Emitter:
         if kind.is_shared:
             self._line("sigps::sync_warp();")
         self._line(f"{array}[{at}] = {value};")
+
+    def _each(self, kind: Vector, compute: Callable[..., str], *vectors: str) -> str:
+        """Return a vector computed number by number, from the numbers of others."""
+        self._count += 1
+        made = f"t{self._count}"
+        self._line(f"{cpp_type(kind)} {made};")
+        self._line(f"SIGPS_UNROLL({kind.length}) for (int i = 0; i < {kind.length}; ++i) {{")
+        self._inside(
+            lambda: self._line(f"{made}.v[i] = {compute(*(f'{vector}.v[i]' for vector in vectors))};")
+        )
+        self._line("}")
+        return made
+
+    def splat(self, value: str, kind: Vector) -> str:
+        return self._each(kind, lambda: value)
+
+    def pack(self, values: Sequence[str], kind: Vector) -> str:
+        return self._new(cpp_type(kind), f"{{{{{', '.join(values)}}}}}")
+
+    def item(self, vector: str, kind: Vector, at: str) -> str:
+        return self._new(cpp_type(kind.element), f"{vector}.v[{at}]")
+
+    def stretch(self, vector: str, kind: Vector, begin: int, count: int) -> str:
+        return self.pack([f"{vector}.v[{begin + i}]" for i in range(count)], Vector(kind.element, count))
+
+    def read_item(self, variable: str, kind: Vector, at: str) -> str:
+        return self.item(variable, kind, at)
+
+    def write_item(self, variable: str, kind: Vector, at: str, value: str) -> None:
+        self._line(f"{variable}.v[{at}] = {value};")
+
+    def some(self, vector: str, kind: Vector) -> str:
+        self._count += 1
+        self._line(f"bool t{self._count} = false;")
+        self._line(f"SIGPS_UNROLL({kind.length}) for (int i = 0; i < {kind.length}; ++i)")
+        self._line(f"  t{self._count} = t{self._count} || {vector}.v[i];")
+        return f"t{self._count}"
 
     def size(self, array: str) -> str:
         raise NotImplementedError("arrays of a GPU have no length")
@@ -174,10 +235,10 @@ class _Emitter:
     def call(self, function: Instance, values: Sequence[str]) -> list[str]:
         return self._called(self._functions.name(function), values, list(flat(function.result or NONE)))
 
-    def external(self, name: str, values: Sequence[str], results: Sequence[Number | Array]) -> list[str]:
+    def external(self, name: str, values: Sequence[str], results: Sequence[Scalar | Array]) -> list[str]:
         return self._called(name, values, results)[:-1]
 
-    def _called(self, name: str, values: Sequence[str], results: Sequence[Number | Array]) -> list[str]:
+    def _called(self, name: str, values: Sequence[str], results: Sequence[Scalar | Array]) -> list[str]:
         found = []
         for part in results:
             self._count += 1

@@ -1,7 +1,8 @@
 """What an emitter of code can do, and the emitter that emits nothing and only finds types.
 
-Handles are the emitter's own: a value of a number, or a pointer of an array. Operations take numbers of one type and
-are total: they have a result for all operands, as a machine has, and never trap. `operators.py` makes Python of them.
+Handles are the emitter's own: a value of a number or vector, or a pointer of an array. Operations take numbers of one
+type, or vectors of these, number by number; they are total: they have a result for all operands, as a machine has, and
+never trap. `operators.py` makes Python of them.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from sigps.native.types import Array, Number
+from sigps.native.types import Array, Number, Scalar, Vector
 
 __all__ = ["Emitter", "Finder"]
 
@@ -22,9 +23,9 @@ class Emitter(Protocol):
 
     emits: bool
 
-    def constant(self, kind: Number, value: Any) -> Handle: ...
+    def constant(self, kind: Scalar, value: Any) -> Handle: ...
 
-    def variable(self, kind: Number | Array) -> Handle:
+    def variable(self, kind: Scalar | Array) -> Handle:
         """Return a new variable, zero at first."""
         ...
 
@@ -32,22 +33,22 @@ class Emitter(Protocol):
 
     def write(self, variable: Handle, value: Handle) -> None: ...
 
-    def cast(self, value: Handle, kind: Number, to: Number) -> Handle:
+    def cast(self, value: Handle, kind: Scalar, to: Scalar) -> Handle:
         """Convert: integers wrap, floats to integers saturate and NaN is 0; to bool: whether it is not 0."""
         ...
 
-    def binary(self, op: str, kind: Number, a: Handle, b: Handle) -> Handle:
+    def binary(self, op: str, kind: Scalar, a: Handle, b: Handle) -> Handle:
         """`+ - *` (integers wrap), `/` (integers towards zero, b not 0 or -1), and of integers `% & | ^ << >>`.
 
         Shifts are by less than the width.
         """
         ...
 
-    def overflows(self, op: str, kind: Number, a: Handle, b: Handle) -> tuple[Handle, Handle]:
+    def overflows(self, op: str, kind: Scalar, a: Handle, b: Handle) -> tuple[Handle, Handle]:
         """Return `+`, `-` or `*` of signed integers, and whether the true result is another."""
         ...
 
-    def compare(self, op: str, kind: Number, a: Handle, b: Handle) -> Handle:
+    def compare(self, op: str, kind: Scalar, a: Handle, b: Handle) -> Handle:
         """`== != < <= > >=`; a bool. Of floats false where one is NaN, but for `!=`."""
         ...
 
@@ -55,9 +56,13 @@ class Emitter(Protocol):
         """Return the opposite of a bool."""
         ...
 
-    def select(self, condition: Handle, a: Handle, b: Handle, kind: Number) -> Handle: ...
+    def select(self, condition: Handle, a: Handle, b: Handle, kind: Scalar) -> Handle: ...
 
-    def math(self, name: str, kind: Number, values: Sequence[Handle]) -> Handle:
+    def choose(self, conditions: Handle, a: Handle, b: Handle, kind: Vector) -> Handle:
+        """Return a vector with each number of a or of b, by a vector of bools."""
+        ...
+
+    def math(self, name: str, kind: Scalar, values: Sequence[Handle]) -> Handle:
         """Call a function of C's math library, of floats to a float of that type."""
         ...
 
@@ -66,6 +71,32 @@ class Emitter(Protocol):
         ...
 
     def store(self, array: Handle, kind: Array, at: Handle, value: Handle) -> None: ...
+
+    def splat(self, value: Handle, kind: Vector) -> Handle:
+        """Return a vector whose numbers are all the same one."""
+        ...
+
+    def pack(self, values: Sequence[Handle], kind: Vector) -> Handle:
+        """Return a vector of some numbers."""
+        ...
+
+    def item(self, vector: Handle, kind: Vector, at: Handle) -> Handle:
+        """Return a number of a vector; `at` is an int from 0 to its length - 1."""
+        ...
+
+    def stretch(self, vector: Handle, kind: Vector, begin: int, count: int) -> Handle:
+        """Return some numbers of a vector, one after the other, as a vector."""
+        ...
+
+    def read_item(self, variable: Handle, kind: Vector, at: Handle) -> Handle:
+        """Return a number of a variable's vector."""
+        ...
+
+    def write_item(self, variable: Handle, kind: Vector, at: Handle, value: Handle) -> None: ...
+
+    def some(self, vector: Handle, kind: Vector) -> Handle:
+        """Tell whether any of a vector of bools is true."""
+        ...
 
     def size(self, array: Handle) -> Handle:
         """Return the number of elements of an array, an int."""
@@ -92,7 +123,7 @@ class Emitter(Protocol):
         ...
 
     def external(
-        self, name: str, values: Sequence[Handle], results: Sequence[Number | Array]
+        self, name: str, values: Sequence[Handle], results: Sequence[Scalar | Array]
     ) -> list[Handle]:
         """Call a function of the engine; return the parts of its result."""
         ...
@@ -127,6 +158,7 @@ class Finder:
         return None
 
     constant = variable = read = write = cast = binary = compare = invert = select = math = _nothing
+    splat = pack = item = stretch = read_item = write_item = some = choose = _nothing
     load = store = size = part = scratch = prefetch = lowest_bit = _nothing
     break_ = continue_ = return_ = interrupted = _nothing
 
@@ -137,7 +169,7 @@ class Finder:
         return [None] * (function.num_results + 1)
 
     def external(
-        self, name: str, values: Sequence[Handle], results: Sequence[Number | Array]
+        self, name: str, values: Sequence[Handle], results: Sequence[Scalar | Array]
     ) -> list[Handle]:
         return [None] * len(results)
 

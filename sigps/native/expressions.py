@@ -18,15 +18,26 @@ from typing import Any
 
 import numpy as np
 
+from sigps.model.vector import Vector as UserVector
+from sigps.model.vector import VectorType
 from sigps.model.wrapping import wrapping
-from sigps.native import primitives
+from sigps.native import primitives, vectors
 from sigps.native.bounds import GIVEN, join_bounds
 from sigps.native.emitter import Emitter, Finder
 from sigps.native.instance import FunctionTable, Instance
-from sigps.native.operators import FUNCTIONS, NO_LITERAL, Fault, Operators, UnfitError, Value, join_values
+from sigps.native.operators import (
+    FUNCTIONS,
+    NO_LITERAL,
+    Fault,
+    Operators,
+    UnfitError,
+    Value,
+    join_values,
+    tuple_of,
+)
 from sigps.native.primitives import External, ProgramFunction
 from sigps.native.source import reject
-from sigps.native.types import BOOL, FLOAT, INT, NONE, UINT, Array, Number, Tuple, Type, flat
+from sigps.native.types import BOOL, FLOAT, INT, NONE, UINT, Array, Number, Scalar, Tuple, Type, Vector, flat
 
 __all__ = ["Expressions", "as_load", "may_be_unsigned"]
 
@@ -103,7 +114,7 @@ class Expressions:
             zeros = [self._zero(part) for part in flat(self._instance.result or NONE)]
             self._emitter.return_([*zeros, self._emitter.constant(INT, code)])
 
-    def _zero(self, part: Number | Array) -> Any:
+    def _zero(self, part: Scalar | Array) -> Any:
         return self._emitter.read(self._emitter.variable(part))
 
     # Expressions.
@@ -124,6 +135,8 @@ class Expressions:
         written = _whole_constant(node) if isinstance(node, ast.BinOp) else None
         if written is not None and -(2**63) <= written < 2**63:
             return ops.constant(written)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            return vectors.dot(ops, self._value(node.left), self._value(node.right))
         if isinstance(node, ast.BinOp):
             return ops.binary(node.op, self._value(node.left), self._value(node.right))
         if isinstance(node, ast.UnaryOp):
@@ -135,7 +148,7 @@ class Expressions:
         if isinstance(node, ast.IfExp):
             return self._lazily(self._truth(node.test), node.body, node.orelse)
         if isinstance(node, ast.Tuple):
-            return _tuple([value for item in node.elts for value in self._items(item)])
+            return tuple_of([value for item in node.elts for value in self._items(item)])
         if isinstance(node, ast.Subscript):
             return self._subscript(node)
         if isinstance(node, ast.Attribute):
@@ -149,9 +162,16 @@ class Expressions:
         if not isinstance(node, ast.Starred):
             return [self._value(node)]
         value = self._value(node.value)
+        if isinstance(value.kind, Vector):
+            return self._numbers(value)
         if not isinstance(value.kind, Tuple):
             raise UnfitError(f"* takes a tuple, and this is {value.kind}")
         return value.items
+
+    def _numbers(self, vector: Value) -> list[Value]:
+        """Return the numbers of a vector, one after the other."""
+        assert isinstance(vector.kind, Vector)
+        return [vectors.item(self._operators, vector, i) for i in range(vector.kind.length)]
 
     def _truth(self, node: ast.expr) -> Value:
         with self._at(node):
@@ -183,6 +203,8 @@ class Expressions:
 
     def _meaning(self, node: ast.expr) -> Any:
         """Return what a global name, or an attribute of a module, stands for; the name of a function of the module."""
+        if isinstance(node, ast.Subscript) and self._meaning(node.value) is UserVector:
+            return self._vector_type(node.slice)
         if isinstance(node, ast.Attribute):
             return getattr(self._meaning(node.value), node.attr, None)
         if not isinstance(node, ast.Name) or node.id in self._instance.variables:
@@ -193,6 +215,16 @@ class Expressions:
         if node.id in self._functions:
             return node.id
         return getattr(builtins, node.id, None)
+
+    def _vector_type(self, given: ast.expr) -> VectorType:
+        """Return what `Vector[type, length]` stands for."""
+        parts = given.elts if isinstance(given, ast.Tuple) else [given]
+        length = self._value(parts[1]).literal if len(parts) == 2 else NO_LITERAL
+        element = self._meaning(parts[0])
+        try:
+            return UserVector[element, length]  # type: ignore[no-any-return, misc]
+        except (TypeError, ValueError) as error:
+            raise UnfitError(str(error)) from None
 
     def _compare(self, node: ast.Compare) -> Value:
         left, ops = self._value(node.left), self._operators
@@ -218,6 +250,9 @@ class Expressions:
         return Value(BOOL, e.read(answer))
 
     def _in(self, operator: ast.cmpop, value: Value, values: Value) -> Value:
+        if isinstance(values.kind, Vector):
+            equal = vectors.some(self._operators, self._operators.compare(ast.Eq(), values, value))
+            return equal if isinstance(operator, ast.In) else Value(BOOL, self._emitter.invert(equal.handle))
         if not isinstance(values.kind, Tuple):
             raise UnfitError(f"'in' searches a tuple, and this is {values.kind}")
         e, found = self._emitter, self._emitter.constant(BOOL, False)
@@ -274,11 +309,39 @@ class Expressions:
             raise UnfitError("a position is a whole number, and this is a float")
         return self._emitter.cast(value.handle, kind, INT)
 
+    def _vector_variable(self, node: ast.expr) -> Vector | None:
+        """Return the type of a variable that is a vector; None for anything else."""
+        kind = self._instance.variables.get(node.id) if isinstance(node, ast.Name) else None
+        return kind if isinstance(kind, Vector) else None
+
+    def _place(self, at: Value, length: int) -> Any:
+        """Return a position in a vector, counted from the end where it is negative; a fault where there is none."""
+        position, e = self._position(at), self._emitter
+        if at.literal is not NO_LITERAL:
+            if not -length <= at.literal < length:
+                raise UnfitError(f"a vector of {length} has no position {at.literal}")
+            return e.constant(INT, int(at.literal) % length)
+        from_end = e.binary("+", INT, position, e.constant(INT, length))
+        position = e.select(e.compare("<", INT, position, e.constant(INT, 0)), from_end, position, INT)
+        beyond = e.compare(">=", UINT, e.cast(position, INT, UINT), e.constant(UINT, length))
+        if self._instance.is_checked:
+            self._note_fault(Fault.NO_ITEM, beyond)
+        return e.select(beyond, e.constant(INT, 0), position, INT)
+
     def _subscript(self, node: ast.Subscript) -> Value:
+        of_variable = self._vector_variable(node.value)
+        if of_variable is not None and not isinstance(node.slice, ast.Slice):
+            assert isinstance(node.value, ast.Name)
+            place = self._place(self._value(node.slice), of_variable.length)
+            storage = self._storage[node.value.id][0] if self._emitter.emits else None
+            return Value(of_variable.element, self._emitter.read_item(storage, of_variable, place))
         whole = self._value(node.value)
         if isinstance(node.slice, ast.Slice):
             return self._part(whole, node.slice)
         at = self._value(node.slice)
+        if isinstance(whole.kind, Vector):
+            place = self._place(at, whole.kind.length)
+            return Value(whole.kind.element, self._emitter.item(whole.handle, whole.kind, place))
         if isinstance(whole.kind, Array):
             return self._load(whole, self._position(at))
         if not isinstance(whole.kind, Tuple):
@@ -294,9 +357,18 @@ class Expressions:
             first = self._emitter.constant(INT, 0) if begin is None else self._position(begin)
             last = self._emitter.size(whole.handle) if end is None else self._position(end)
             return Value(whole.kind, self._emitter.part(whole.handle, whole.kind, first, last))
-        if not isinstance(whole.kind, Tuple) or any(b and b.literal is NO_LITERAL for b in (begin, end)):
-            raise UnfitError("a slice is one of a tuple, with constants")
-        return _tuple(whole.items[slice(*(None if b is None else b.literal for b in (begin, end)))])
+        if not isinstance(whole.kind, (Tuple, Vector)) or any(
+            b and b.literal is NO_LITERAL for b in (begin, end)
+        ):
+            raise UnfitError("a slice is one of a tuple or a vector, with constants")
+        bounds = slice(*(None if b is None else b.literal for b in (begin, end)))
+        if isinstance(whole.kind, Tuple):
+            return tuple_of(whole.items[bounds])
+        chosen = range(whole.kind.length)[bounds]
+        if not chosen:
+            raise UnfitError("this slice of a vector is empty")
+        part_kind = Vector(whole.kind.element, len(chosen))
+        return Value(part_kind, self._emitter.stretch(whole.handle, whole.kind, chosen[0], len(chosen)))
 
     def _item(self, values: Value, at: Value) -> Value:
         count = len(values.items)
@@ -332,6 +404,8 @@ class Expressions:
             return _PRIMITIVES[function](self, [self._value(argument) for argument in node.args])
         if function is wrapping:
             return self._wrapping(node)
+        if isinstance(function, VectorType):
+            return self._make_vector(function, node)
         if isinstance(function, (str, python_types.FunctionType)):
             return self._call_function(function, node)
         if isinstance(function, type) and hasattr(function, "_fields"):
@@ -363,6 +437,12 @@ class Expressions:
             self._wraps = before
             self._set_emitter(self._emitter)
 
+    def _make_vector(self, kind: VectorType, node: ast.Call) -> Value:
+        if len(node.args) != 1 or node.keywords:
+            raise UnfitError(f"{kind}(...) takes a vector, a tuple of its numbers, or one number for all")
+        real = self._real if kind.element is float else Number.of(kind.element)
+        return self._operators.declared(self._value(node.args[0]), Vector(real, kind.length))
+
     def _in_double(self, node: ast.Call) -> Value:
         """Compute what goes to an aggregator, which adds up in double precision whatever compute() uses."""
         before, self._real = self._real, FLOAT
@@ -375,10 +455,16 @@ class Expressions:
 
     def _built_in(self, function: Any, node: ast.Call, values: list[Value]) -> Value:
         ops, name = self._operators, ast.unparse(node.func)
+        if len(values) == 1 and isinstance(values[0].kind, Vector):
+            reduced = self._reduced(function, values[0])
+            if reduced is not None:
+                return reduced
+        if function in (min, max) and len(values) > 1 and any(isinstance(v.kind, Vector) for v in values):
+            raise UnfitError(f"{name}() of vectors: write np.{name}imum(v, w) for that of each two numbers")
         if function in (min, max) and len(values) > 1:
             return ops.extreme(function.__name__, values)
         if function is sorted and len(values) == 1 and isinstance(values[0].kind, Tuple):
-            return _tuple(ops.sorted(values[0].items))
+            return tuple_of(ops.sorted(values[0].items))
         if function is len and len(values) == 1:
             if isinstance(values[0].kind, Array):
                 return Value(INT, self._emitter.size(values[0].handle))
@@ -387,9 +473,13 @@ class Expressions:
         if isinstance(function, type) and issubclass(function, np.generic) and len(values) == 1:
             kind, value = Number.of(function), values[0]
             is_generated = name.startswith("__np.")
+            if isinstance(value.kind, Vector):
+                return self._converted(value, kind, cuts=not is_generated)
             if not is_generated and kind.kind in "iu" and ops.number(value, name).is_float:
                 value = ops.to_int(value)
             return ops.declared(value, kind)
+        if function is np.dot and len(values) == 2:
+            return vectors.dot(ops, *values)
         found = FUNCTIONS.get(function) if _is_hashable(function) else None
         if found is None:
             raise UnfitError(
@@ -398,8 +488,44 @@ class Expressions:
         count, emit = found
         if len(values) != count:
             raise UnfitError(f"{name}() takes {count} argument{'s' * (count != 1)} here, not {len(values)}")
-        result: Value = emit(ops, values)
+        by_number = ops.each(lambda lanes, *numbers: emit(lanes, numbers), *values)
+        result: Value = emit(ops, values) if by_number is None else by_number
         return result
+
+    def _reduced(self, function: Any, vector: Value) -> Value | None:
+        """Return what a function of a vector's numbers together comes to; None for any other function."""
+        ops = self._operators
+        assert isinstance(vector.kind, Vector)
+        if function is len:
+            return ops.constant(vector.kind.length)
+        if function in (sum, np.sum):
+            return vectors.total(ops, vector)
+        if function in (any, np.any):
+            return vectors.some(ops, vector)
+        if function in (all, np.all):
+            return vectors.every(ops, vector)
+        if function in (min, max, np.min, np.max):
+            return vectors.extremum(ops, vector, function.__name__[-3:])
+        if function in (np.argmin, np.argmax):
+            return vectors.place_of_extremum(ops, vector, function.__name__[-3:])
+        if function in (int, float, bool):
+            raise UnfitError(
+                f"{function.__name__}() takes one number; np.float64(v) converts each of a vector"
+            )
+        return None
+
+    def _converted(self, vector: Value, kind: Number, *, cuts: bool) -> Value:
+        """Return each number of a vector in a type; floats lose their fraction where `cuts`."""
+
+        def convert(lanes: Any, number: Value) -> Value:
+            if cuts and kind.kind in "iu" and lanes.number(number, "this").is_float:
+                number = lanes.to_int(number)
+            converted: Value = lanes.declared(number, kind)
+            return converted
+
+        found = self._operators.each(convert, vector)
+        assert found is not None
+        return found
 
     def _call_function(self, function: Any, node: ast.Call) -> Value:
         if isinstance(function, str):
@@ -439,7 +565,7 @@ class Expressions:
         *results, fault = self._emitter.call(instance, handles)
         if not instance.can_fault:
             fault = self._emitter.constant(INT, 0)
-        return _tuple([self._given(instance.result or NONE, iter(results)), Value(INT, fault)])
+        return tuple_of([self._given(instance.result or NONE, iter(results)), Value(INT, fault)])
 
     def _call_external(self, function: External, values: Sequence[Value]) -> Value:
         given = [self._as_declared(v, kind) for v, kind in zip(values, function.arguments, strict=True)]
@@ -449,15 +575,15 @@ class Expressions:
 
     def _as_declared(self, value: Value, kind: Type) -> Value:
         if isinstance(kind, Tuple):
-            return _tuple([self._as_declared(v, k) for v, k in zip(value.items, kind.items, strict=True)])
-        return self._operators.declared(value, kind) if isinstance(kind, Number) else value
+            return tuple_of([self._as_declared(v, k) for v, k in zip(value.items, kind.items, strict=True)])
+        return self._operators.declared(value, kind) if isinstance(kind, (Number, Vector)) else value
 
     # What loops call (`primitives.py`).
 
     def _load_row(self, values: Sequence[Value]) -> Value:
         arrays, at = values
         position = self._position(at)
-        return _tuple([self._load(array, position) for array in arrays.items])
+        return tuple_of([self._load(array, position) for array in arrays.items])
 
     def _store_row(self, values: Sequence[Value]) -> Value:
         arrays, at, row = values
@@ -483,7 +609,7 @@ class Expressions:
     def _pick(self, values: Sequence[Value]) -> Value:
         flags, ones, others = values
         chosen = zip(flags.items, ones.items, others.items, strict=True)
-        return _tuple([a if flag.literal else b for flag, a, b in chosen])
+        return tuple_of([a if flag.literal else b for flag, a, b in chosen])
 
     def _keep_fault_at(self, values: Sequence[Value]) -> Value:
         at, fault = values
@@ -571,10 +697,6 @@ _PRIMITIVES: dict[Any, Callable[[Expressions, Sequence[Value]], Value]] = {
 
 _ENGINES_OWN = ("sigps.model.draws",)
 """Modules whose functions a program calls without naming them."""
-
-
-def _tuple(items: Sequence[Value]) -> Value:
-    return Value(Tuple(tuple(item.kind for item in items)), items=tuple(items))
 
 
 def _is_count(node: ast.expr) -> bool:

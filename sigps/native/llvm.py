@@ -1,12 +1,13 @@
 """An emitter of LLVM IR: a module of functions that are inlined wherever they are called.
 
-A function takes the numbers of its arguments, and of each array a pointer and its length; it returns a structure of
-the parts of its result, and its fault.
+A function takes the numbers and vectors of its arguments, and of each array a pointer and its length; it returns a
+structure of the parts of its result, and its fault. Vectors are LLVM's, in registers where they fit; variables of bools
+have a byte each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from llvmlite import ir
@@ -15,12 +16,12 @@ from sigps.native.builder import Functions, Instance
 from sigps.native.emitter import Block
 from sigps.native.machine import INTERRUPTED
 from sigps.native.marshal import DATA_OFFSET, LENGTHS_OFFSET, Cell
-from sigps.native.types import BOOL, INT, NONE, Array, Number, Type, flat
+from sigps.native.types import BOOL, INT, NONE, Array, Number, Scalar, Type, Vector, flat
 
 __all__ = ["LlvmModule", "argument_types", "llvm_type"]
 
 _INTRINSICS = {"sqrt", "fabs", "floor", "ceil", "trunc", "rint", "copysign"}
-_I64 = ir.IntType(64)
+_I32, _I64 = ir.IntType(32), ir.IntType(64)
 
 
 class _View(NamedTuple):
@@ -28,13 +29,26 @@ class _View(NamedTuple):
     length: Any
 
 
-def llvm_type(kind: Number | Array) -> Any:
-    """Return the type of a number while it is computed with; of an array that of its pointer."""
+def llvm_type(kind: Scalar | Array) -> Any:
+    """Return the type of a number or vector while it is computed with; of an array that of its pointer."""
     if isinstance(kind, Array):
         return ir.PointerType()
+    if isinstance(kind, Vector):
+        return ir.VectorType(llvm_type(kind.element), kind.length)
     if kind.is_float:
         return ir.FloatType() if kind.bits == 32 else ir.DoubleType()
     return ir.IntType(1 if kind == BOOL else kind.bits)
+
+
+def _stored_type(kind: Scalar) -> Any:
+    """Return the type of a number or vector in memory."""
+    if isinstance(kind, Vector):
+        return ir.VectorType(_stored_type(kind.element), kind.length)
+    return ir.IntType(8) if kind == BOOL else llvm_type(kind)
+
+
+def _element_of(kind: Scalar) -> Number:
+    return kind.element if isinstance(kind, Vector) else kind
 
 
 def argument_types(kinds: Sequence[Type]) -> list[Any]:
@@ -82,15 +96,26 @@ class LlvmModule:
             given += _loaded(builder, builder.gep(entry.args[0], [_I64(i)], source_etype=_I64), cell)
         result = builder.call(self.function(instance), given)
         kinds = [*flat(instance.result or NONE), INT]
+        at = 0
         for i, kind in enumerate(kinds):
             value = _widened(builder, builder.extract_value(result, i), kind)
-            builder.store(value, builder.gep(entry.args[1], [_I64(i)], source_etype=_I64))
+            builder.store(
+                value,
+                builder.gep(entry.args[1], [_I64(at)], source_etype=_I64),
+                align=1 if isinstance(kind, Vector) else None,
+            )
+            at += kind.length if isinstance(kind, Vector) else 1
         builder.ret_void()
 
 
 def _loaded(builder: Any, place: Any, cell: Cell) -> list[Any]:
     """Return the parts of an argument, whose cell is at an address."""
     kind = cell.kind
+    if isinstance(kind, Vector):
+        array = builder.load(place, typ=ir.PointerType())
+        at = builder.gep(array, [_I64(DATA_OFFSET)], source_etype=ir.IntType(8))
+        value = builder.load(builder.load(at, typ=ir.PointerType()), typ=_stored_type(kind), align=1)
+        return [value if value.type == llvm_type(kind) else builder.trunc(value, llvm_type(kind))]
     if kind is None:
         array = builder.load(place, typ=ir.PointerType())
         data, lengths = (
@@ -110,14 +135,18 @@ def _loaded(builder: Any, place: Any, cell: Cell) -> list[Any]:
     return [value if goal == value.type else builder.trunc(value, goal)]
 
 
-def _widened(builder: Any, value: Any, kind: Number | Array) -> Any:
-    """Return a number as its cell has it."""
-    assert isinstance(kind, Number)
-    if kind.is_float:
-        return builder.fpext(value, ir.DoubleType()) if kind.bits == 32 else value
-    if kind.bits == 64:
+def _widened(builder: Any, value: Any, kind: Scalar | Array) -> Any:
+    """Return a number, or those of a vector, as cells have them."""
+    assert not isinstance(kind, Array)
+    element = _element_of(kind)
+    wide: Any = ir.DoubleType() if element.is_float else _I64
+    if isinstance(kind, Vector):
+        wide = ir.VectorType(wide, kind.length)
+    if element.is_float:
+        return builder.fpext(value, wide) if element.bits == 32 else value
+    if element.bits == 64:
         return value
-    return builder.sext(value, _I64) if kind.kind == "i" else builder.zext(value, _I64)
+    return builder.sext(value, wide) if element.kind == "i" else builder.zext(value, wide)
 
 
 class _Emitter:
@@ -145,7 +174,9 @@ class _Emitter:
             self._builder.unreachable()
         ir.IRBuilder(self._entry).branch(first)
 
-    def constant(self, kind: Number, value: Any) -> Any:
+    def constant(self, kind: Scalar, value: Any) -> Any:
+        if isinstance(kind, Vector):
+            return self.splat(self.constant(kind.element, value), kind)
         if kind.is_float:
             return ir.Constant(llvm_type(kind), float(value))
         bits = llvm_type(kind).width
@@ -154,53 +185,106 @@ class _Emitter:
             value -= 1 << bits
         return ir.Constant(llvm_type(kind), value)
 
-    def variable(self, kind: Number | Array) -> Any:
+    def variable(self, kind: Scalar | Array) -> Any:
         if isinstance(kind, Array):
             return _View(self._slot(ir.PointerType()), self._slot(_I64))
-        return self._slot(llvm_type(kind))
+        return self._slot(
+            _stored_type(kind) if isinstance(kind, Vector) else llvm_type(kind), llvm_type(kind)
+        )
 
-    def _slot(self, kind: Any) -> Any:
+    def _slot(self, stored: Any, kind: Any = None) -> Any:
         builder = ir.IRBuilder(self._entry)
-        slot = builder.alloca(kind)
-        builder.store(ir.Constant(kind, None), slot)
-        slot.sigps_type = kind
+        slot = builder.alloca(stored)
+        slot.type = ir.PointerType()
+        builder.store(ir.Constant(stored, None), slot)
+        slot.sigps_stored, slot.sigps_type = stored, kind or stored
         return slot
 
     def read(self, variable: Any) -> Any:
         if isinstance(variable, _View):
             return _View(*map(self.read, variable))
-        return self._builder.load(variable, typ=variable.sigps_type)
+        return self._read_as(self._builder.load(variable, typ=variable.sigps_stored), variable.sigps_type)
 
     def write(self, variable: Any, value: Any) -> None:
         if isinstance(variable, _View):
             for slot, part in zip(variable, value, strict=True):
                 self.write(slot, part)
         else:
-            self._builder.store(value, variable)
+            self._builder.store(self._stored_as(value, variable.sigps_stored), variable)
 
-    def cast(self, value: Any, kind: Number, to: Number) -> Any:
+    def _read_as(self, value: Any, kind: Any) -> Any:
+        """Return what was loaded as it is computed with: a bool has a bit."""
+        return value if value.type == kind else self._builder.trunc(value, kind)
+
+    def _stored_as(self, value: Any, kind: Any) -> Any:
+        return value if value.type == kind else self._builder.zext(value, kind)
+
+    # Vectors.
+
+    def splat(self, value: Any, kind: Vector) -> Any:
+        one = self._builder.insert_element(ir.Constant(llvm_type(kind), ir.Undefined), value, _I32(0))
+        return self._builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(_I32, kind.length), None))
+
+    def pack(self, values: Sequence[Any], kind: Vector) -> Any:
+        made = ir.Constant(llvm_type(kind), ir.Undefined)
+        for i, value in enumerate(values):
+            made = self._builder.insert_element(made, value, _I32(i))
+        return made
+
+    def item(self, vector: Any, kind: Vector, at: Any) -> Any:
+        return self._builder.extract_element(vector, at)
+
+    def stretch(self, vector: Any, kind: Vector, begin: int, count: int) -> Any:
+        places = ir.Constant(ir.VectorType(_I32, count), [_I32(begin + i) for i in range(count)])
+        return self._builder.shuffle_vector(vector, vector, places)
+
+    def _item_place(self, variable: Any, kind: Vector, at: Any) -> Any:
+        return self._builder.gep(variable, [at], source_etype=_stored_type(kind.element))
+
+    def read_item(self, variable: Any, kind: Vector, at: Any) -> Any:
+        value = self._builder.load(self._item_place(variable, kind, at), typ=_stored_type(kind.element))
+        return self._read_as(value, llvm_type(kind.element))
+
+    def write_item(self, variable: Any, kind: Vector, at: Any, value: Any) -> None:
+        stored = self._stored_as(value, _stored_type(kind.element))
+        self._builder.store(stored, self._item_place(variable, kind, at))
+
+    def some(self, vector: Any, kind: Vector) -> Any:
+        name = f"llvm.vector.reduce.or.{_suffix(kind)}"
+        return self._builder.call(self._external(name, ir.IntType(1), [llvm_type(kind)]), [vector])
+
+    def _each(self, compute: Callable[..., Any], kind: Vector, *vectors: Any) -> Any:
+        """Compute a vector number by number."""
+        items = ([self._builder.extract_element(v, _I32(i)) for v in vectors] for i in range(kind.length))
+        return self.pack([compute(*item) for item in items], kind)
+
+    # Operations.
+
+    def cast(self, value: Any, kind: Scalar, to: Scalar) -> Any:
         b, goal = self._builder, llvm_type(to)
         if kind == to:
             return value
-        if to == BOOL:
+        given, wanted = _element_of(kind), _element_of(to)
+        if wanted == BOOL:
             return self.compare("!=", kind, value, self.constant(kind, 0))
-        if kind.is_float and to.is_float:
-            return b.fptrunc(value, goal) if to.bits < kind.bits else b.fpext(value, goal)
-        if kind.is_float:
-            name = f"llvm.fpto{'s' if to.kind == 'i' else 'u'}i.sat.{goal}.{_suffix(kind)}"
+        if given.is_float and wanted.is_float:
+            return b.fptrunc(value, goal) if wanted.bits < given.bits else b.fpext(value, goal)
+        if given.is_float:
+            name = f"llvm.fpto{'s' if wanted.kind == 'i' else 'u'}i.sat.{_suffix(to)}.{_suffix(kind)}"
             return b.call(self._external(name, goal, [llvm_type(kind)]), [value])
-        if to.is_float:
-            return b.sitofp(value, goal) if kind.kind == "i" else b.uitofp(value, goal)
-        if llvm_type(kind).width >= goal.width:
-            return value if llvm_type(kind).width == goal.width else b.trunc(value, goal)
-        return b.sext(value, goal) if kind.kind == "i" else b.zext(value, goal)
+        if wanted.is_float:
+            return b.sitofp(value, goal) if given.kind == "i" else b.uitofp(value, goal)
+        bits, goal_bits = llvm_type(given).width, llvm_type(wanted).width
+        if bits >= goal_bits:
+            return value if bits == goal_bits else b.trunc(value, goal)
+        return b.sext(value, goal) if given.kind == "i" else b.zext(value, goal)
 
-    def binary(self, op: str, kind: Number, a: Any, b: Any) -> Any:
-        builder = self._builder
-        if kind.is_float:
+    def binary(self, op: str, kind: Scalar, a: Any, b: Any) -> Any:
+        builder, element = self._builder, _element_of(kind)
+        if element.is_float:
             made = {"+": builder.fadd, "-": builder.fsub, "*": builder.fmul, "/": builder.fdiv}[op]
             return made(a, b, flags=self._flags)
-        signed = kind.kind == "i"
+        signed = element.kind == "i"
         made = {
             "+": builder.add, "-": builder.sub, "*": builder.mul, "&": builder.and_, "|": builder.or_,
             "^": builder.xor, "<<": builder.shl, ">>": builder.ashr if signed else builder.lshr,
@@ -208,32 +292,53 @@ class _Emitter:
         }[op]  # fmt: skip
         return made(a, b)
 
-    def overflows(self, op: str, kind: Number, a: Any, b: Any) -> tuple[Any, Any]:
+    def overflows(self, op: str, kind: Scalar, a: Any, b: Any) -> tuple[Any, Any]:
+        if isinstance(kind, Vector):
+            return self._overflows_each(op, kind, a, b)
         b_ = self._builder
         made = {"+": b_.sadd_with_overflow, "-": b_.ssub_with_overflow, "*": b_.smul_with_overflow}[op]
         both = made(a, b)
         return b_.extract_value(both, 0), b_.extract_value(both, 1)
 
-    def compare(self, op: str, kind: Number, a: Any, b: Any) -> Any:
-        builder = self._builder
-        if kind.is_float:
+    def _overflows_each(self, op: str, kind: Vector, a: Any, b: Any) -> tuple[Any, Any]:
+        builder, result = self._builder, self.binary(op, kind, a, b)
+        if op == "*":
+            bools = Vector(BOOL, kind.length)
+            return result, self._each(lambda x, y: self.overflows(op, kind.element, x, y)[1], bools, a, b)
+        # The signs tell: of a sum, it differs from both; of a difference, both differ from a.
+        other = builder.xor(b, result) if op == "+" else builder.xor(a, b)
+        signs = builder.and_(builder.xor(a, result), other)
+        return result, self.compare("<", kind, signs, self.constant(kind, 0))
+
+    def compare(self, op: str, kind: Scalar, a: Any, b: Any) -> Any:
+        builder, element = self._builder, _element_of(kind)
+        if element.is_float:
             made = builder.fcmp_unordered if op == "!=" else builder.fcmp_ordered
             return made(op, a, b)
-        return (builder.icmp_signed if kind.kind == "i" else builder.icmp_unsigned)(op, a, b)
+        return (builder.icmp_signed if element.kind == "i" else builder.icmp_unsigned)(op, a, b)
 
     def invert(self, value: Any) -> Any:
         return self._builder.not_(value)
 
-    def select(self, condition: Any, a: Any, b: Any, kind: Number) -> Any:
+    def select(self, condition: Any, a: Any, b: Any, kind: Scalar) -> Any:
         return self._builder.select(condition, a, b)
 
-    def math(self, name: str, kind: Number, values: Sequence[Any]) -> Any:
+    def choose(self, conditions: Any, a: Any, b: Any, kind: Vector) -> Any:
+        return self._builder.select(conditions, a, b)
+
+    def math(self, name: str, kind: Scalar, values: Sequence[Any]) -> Any:
         if name == "neg":
             return self._builder.fneg(values[0])
-        goal = llvm_type(kind)
         if name == "fmod":
             return self._builder.frem(*values)
-        called = f"llvm.{name}.{_suffix(kind)}" if name in _INTRINSICS else name + "f" * (kind.bits == 32)
+        if isinstance(kind, Vector) and name not in _INTRINSICS:
+            return self._each(lambda *items: self.math(name, kind.element, items), kind, *values)
+        goal = llvm_type(kind)
+        called = (
+            f"llvm.{name}.{_suffix(kind)}"
+            if name in _INTRINSICS
+            else name + "f" * (_element_of(kind).bits == 32)
+        )
         return self._builder.call(self._external(called, goal, [goal] * len(values)), values)
 
     def _external(self, name: str, result: Any, arguments: list[Any]) -> Any:
@@ -244,20 +349,23 @@ class _Emitter:
 
     def _element(self, array: Any, kind: Array, at: Any) -> tuple[Any, Any]:
         """Return the address of an element, and its type in memory."""
-        stored = ir.IntType(8) if kind.element == BOOL else llvm_type(kind.element)
+        stored = _stored_type(kind.element)
         if kind.stride is None:
-            return self._builder.gep(array.pointer, [at], source_etype=stored), stored
+            if isinstance(kind.element, Vector):
+                at = self._builder.mul(at, at.type(kind.element.length))
+            one = _stored_type(_element_of(kind.element))
+            return self._builder.gep(array.pointer, [at], source_etype=one), stored
         offset = self._builder.mul(at, _I64(kind.stride))
         return self._builder.gep(array.pointer, [offset], source_etype=ir.IntType(8)), stored
 
     def load(self, array: Any, kind: Array, at: Any) -> Any:
         place, stored = self._element(array, kind, at)
-        value = self._builder.load(place, typ=stored)
-        return self._builder.trunc(value, ir.IntType(1)) if kind.element == BOOL else value
+        value = self._builder.load(place, typ=stored, align=_alignment(kind.element))
+        return self._read_as(value, llvm_type(kind.element))
 
     def store(self, array: Any, kind: Array, at: Any, value: Any) -> None:
         place, stored = self._element(array, kind, at)
-        self._builder.store(self._builder.zext(value, stored) if kind.element == BOOL else value, place)
+        self._builder.store(self._stored_as(value, stored), place, align=_alignment(kind.element))
 
     def size(self, array: Any) -> Any:
         return array.length
@@ -286,7 +394,7 @@ class _Emitter:
         found = [_View(next(parts), next(parts)) if isinstance(k, Array) else next(parts) for k in kinds]
         return [*found, next(parts)]
 
-    def external(self, name: str, values: Sequence[Any], results: Sequence[Number | Array]) -> list[Any]:
+    def external(self, name: str, values: Sequence[Any], results: Sequence[Scalar | Array]) -> list[Any]:
         raise NotImplementedError("a GPU's only")
 
     def if_rarely(self, condition: Any, then: Block) -> None:
@@ -348,5 +456,13 @@ def _parts(values: Sequence[Any]) -> list[Any]:
     return found
 
 
-def _suffix(kind: Number) -> str:
-    return f"f{kind.bits}"
+def _suffix(kind: Scalar) -> str:
+    """Return how names of LLVM's functions say a type."""
+    element = _element_of(kind)
+    text = f"f{element.bits}" if element.is_float else f"i{llvm_type(element).width}"
+    return f"v{kind.length}{text}" if isinstance(kind, Vector) else text
+
+
+def _alignment(kind: Scalar) -> int | None:
+    """Return to what vectors in arrays are aligned: as their numbers are."""
+    return kind.element.dtype.itemsize if isinstance(kind, Vector) else None

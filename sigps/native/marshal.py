@@ -4,7 +4,8 @@ A number is one cell. An array is one cell too, the address of the array object:
 data lies and how many elements it has (the first fields of NumPy's array object, which never changed). So a call costs
 some 50 ns an array, where asking NumPy for the address costs a microsecond.
 
-An array of structures stands for one array a field. What it lies in, a tuple, then has all of these.
+An array of structures stands for one array a field. What it lies in, a tuple, then has all of these. An array of two
+dimensions is one of vectors, a vector a row.
 """
 
 from __future__ import annotations
@@ -18,12 +19,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sigps.native.types import BOOL, FLOAT, INT, NONE, UINT, Array, Number, Tuple, Type, flat
+from sigps.native.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    NONE,
+    UINT,
+    Array,
+    Number,
+    Scalar,
+    Tuple,
+    Type,
+    Vector,
+    flat,
+    scalar_of,
+)
 
 if TYPE_CHECKING:
     from sigps.native.machine import MachineCode
 
-__all__ = ["DATA_OFFSET", "LENGTHS_OFFSET", "Cell", "Form", "describe"]
+__all__ = ["DATA_OFFSET", "LENGTHS_OFFSET", "Cell", "Form", "Packed", "describe"]
 
 DATA_OFFSET = object.__basicsize__
 """Where an array object has the address of its data."""
@@ -32,16 +47,27 @@ LENGTHS_OFFSET = DATA_OFFSET + 16
 """Where it has the address of its lengths."""
 
 
+class Packed(np.ndarray[Any, Any]):
+    """One vector, [length]: a value and no array."""
+
+    @staticmethod
+    def of(values: Any, dtype: np.dtype[Any]) -> Any:
+        """Return a value of a dtype: a NumPy scalar, or a vector where the dtype has a length."""
+        if not dtype.shape:
+            return dtype.type(values)
+        return np.array(np.broadcast_to(np.asarray(values, dtype.base), dtype.shape)).view(Packed)
+
+
 @dataclass(frozen=True)
 class Cell:
-    """One argument of compiled code: a number, or an array with the arrays that it stands for.
+    """One argument of compiled code: a number, a vector, or an array with the arrays that it stands for.
 
     Attributes:
-        kind: The number's type.
+        kind: The number's or the vector's type. The cell of a vector is the address of its `Packed`.
         parts: Of an array, the position in bytes and the type of each array that it stands for.
     """
 
-    kind: Number | None
+    kind: Scalar | None
     parts: tuple[tuple[int, Array], ...] = ()
 
 
@@ -62,6 +88,9 @@ def describe(value: Any) -> tuple[Type, list[Cell]]:
             is_spliced = isinstance(item, np.ndarray) and item.dtype.names is not None
             kinds += kind.items if is_spliced and isinstance(kind, Tuple) else [kind]
         return Tuple(tuple(kinds), type(value) if hasattr(value, "_fields") else None), cells
+    if isinstance(value, Packed):
+        vector = Vector(Number.of(value.dtype), value.size)
+        return vector, [Cell(vector)]
     if isinstance(value, np.ndarray):
         return _describe_array(value)
     kind = _number(value)
@@ -79,17 +108,22 @@ def _number(value: Any) -> Number:
 
 def _describe_array(array: np.ndarray[Any, Any]) -> tuple[Type, list[Cell]]:
     fields = array.dtype.fields
-    kinds = {array.dtype.kind} if fields is None else {place[0].kind for place in fields.values()}
-    if array.ndim != 1 or not array.dtype.isnative or not kinds <= set("biuf"):
+    dtypes = [array.dtype] if fields is None else [place[0] for place in fields.values()]
+    is_rows = array.ndim == 2 and fields is None and (array.size == 0 or array.strides[1] == array.itemsize)
+    if (array.ndim != 1 and not is_rows) or not all(
+        d.base.isnative and d.base.kind in "biuf" and len(d.shape) < 2 for d in dtypes
+    ):
         raise TypeError(
-            f"compiled code takes arrays of one dimension, of numbers in this machine's byte order, not {array!r}"
+            "compiled code takes arrays of one dimension, or of rows, of numbers in this machine's byte order, not "
+            f"{array!r}"
         )
-    (stride,) = array.strides
+    stride = array.strides[0]
     if fields is None:
-        is_dense = stride == array.itemsize or array.size < 2
-        kind = Array(Number.of(array.dtype), None if is_dense else stride)
+        element = scalar_of((array.dtype, array.shape[1:]) if is_rows else array.dtype)
+        is_dense = stride == element.dtype.itemsize or len(array) < 2
+        kind = Array(element, None if is_dense else stride)
         return kind, [Cell(None, ((0, kind),))]
-    parts = tuple((place[1], Array(Number.of(place[0]), stride)) for place in fields.values())
+    parts = tuple((place[1], Array(scalar_of(place[0]), stride)) for place in fields.values())
     return Tuple(tuple(kind for _, kind in parts)), [Cell(None, parts)]
 
 
@@ -111,7 +145,8 @@ class Form:
         self._key = self._signature(arguments)
         self._cells: Callable[[Any], Any] = _made(", ".join(_leaves("a", tuple(arguments))))
         self._pack = struct.Struct("".join(_code(cell) for cell in cells)).pack
-        numbers = [part for part in flat(result) if isinstance(part, Number)]
+        parts = [part for part in flat(result) if not isinstance(part, Array)]
+        numbers = [n for p in parts for n in ([p.element] * p.length if isinstance(p, Vector) else [p])]
         self._unpack = struct.Struct("".join(_RESULT[_wide(n)] for n in numbers) + "q").unpack_from
         self._rebuild = _rebuilder(result)
         self._results = ctypes.c_int64 * (len(numbers) + 1)
@@ -144,7 +179,7 @@ def _made(items: str) -> Callable[[Any], Any]:
 
 @functools.lru_cache(maxsize=1024)
 def _evaluated(text: str) -> Any:
-    return eval(text, {"id": id, "np": np})
+    return eval(text, {"id": id, "np": np, "dtype": np.dtype, "Packed": Packed})
 
 
 def _signature(path: str, value: Any) -> Iterator[str]:
@@ -156,6 +191,8 @@ def _signature(path: str, value: Any) -> Iterator[str]:
     elif isinstance(value, np.ndarray):
         yield f"{path}.dtype{'.num' if value.dtype.names is None else ''}"
         yield f"{path}.strides"
+        if value.ndim > 1 or isinstance(value, Packed):
+            yield f"{path}.shape[{value.ndim > 1:d}:]"
     else:
         yield f"{path}.__class__"
 
@@ -181,22 +218,26 @@ def _wide(kind: Number) -> Number:
 
 
 def _code(cell: Cell) -> str:
-    if cell.kind is None:
+    if cell.kind is None or isinstance(cell.kind, Vector):
         return "P"
     return "?7x" if cell.kind == BOOL else _RESULT[_wide(cell.kind)]
 
 
 def _rebuilder(kind: Type) -> Callable[[Any], Any]:
     """Return what makes a result of its numbers; of other types than int, float and bool NumPy's scalars."""
-    count = iter(range(1000))
+    count = 0
 
     def text(kind: Type) -> str:
+        nonlocal count
         if isinstance(kind, Tuple):
             return f"({''.join(text(item) + ', ' for item in kind.items)})"
         if kind == NONE:
             return "None"
+        count += kind.length if isinstance(kind, Vector) else 1
+        if isinstance(kind, Vector):
+            return f"Packed.of(a[{count - kind.length}:{count}], {kind.dtype!r})"
         assert isinstance(kind, Number)
-        value = f"a[{next(count)}]"
+        value = f"a[{count - 1}]"
         if kind in (INT, FLOAT):
             return value
         return f"{value} != 0" if kind == BOOL else f"np.{kind.dtype.name}({value})"

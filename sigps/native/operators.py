@@ -1,7 +1,8 @@
 """What Python's operators and functions mean for numbers, in terms of an emitter's operations.
 
 Integers have 64 bits and a sign, whatever was declared; what does not fit is a fault. Where one side is a `np.uint64`,
-`+ - * << ~` and the others are modulo 2**64. Floats are IEEE's. The interpreter's form of these rules is
+`+ - * << ~` and the others are modulo 2**64. Floats are IEEE's. Of vectors all is done number by number, and a number
+beside a vector stands for a vector of it. The interpreter's form of these rules is
 `engine/interpreter/arithmetic.py`.
 """
 
@@ -17,7 +18,8 @@ import numpy as np
 
 from sigps.native.bounds import Bounds, bounds_of_result, bounds_of_type, fits_int, join_bounds
 from sigps.native.emitter import Emitter
-from sigps.native.types import BOOL, FLOAT, INT, UINT, Number, Tuple, Type, flat, join
+from sigps.native.types import BOOL, FLOAT, INT, UINT, Number, Scalar, Tuple, Type, Vector, flat, join
+from sigps.native.vectors import Lanes
 
 __all__ = [
     "FUNCTIONS",
@@ -29,6 +31,7 @@ __all__ = [
     "UnfitError",
     "Value",
     "join_values",
+    "tuple_of",
 ]
 
 NO_LITERAL: Any = object()
@@ -46,7 +49,9 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 class Fault:
     """What compute() did that has no result: the low bits of a fault."""
 
-    OVERFLOW, ZERO_DIVISION, CONVERSION, NEGATIVE_SHIFT, NEGATIVE_POWER, INTERRUPTED, NO_EDGE = range(1, 8)
+    OVERFLOW, ZERO_DIVISION, CONVERSION, NEGATIVE_SHIFT, NEGATIVE_POWER, INTERRUPTED, NO_EDGE, NO_ITEM = (
+        range(1, 9)
+    )
 
 
 MOST_SORTED = 8
@@ -60,6 +65,7 @@ PROBLEMS = {
     Fault.NEGATIVE_POWER: "a whole number to a negative power: use floats",
     Fault.INTERRUPTED: "interrupted",
     Fault.NO_EDGE: "the vertex has no such out-edge: positions are 0 to self.out_degree - 1",
+    Fault.NO_ITEM: "the vector has no such position: they are 0 to its length - 1",
 }
 """What a ComputeError says."""
 
@@ -122,6 +128,7 @@ class Operators:
         wraps: bool = False,
     ) -> None:
         self.emitter, self.real = emitter, real
+        self._given_fault, self._wraps = fault, wraps
         self._is_checked = fault is not None and not wraps
         self._fault = fault or _no_fault
 
@@ -145,6 +152,33 @@ class Operators:
             return Value(self.real, self.emitter.constant(self.real, value), literal=value)
         raise UnfitError(f"{value!r} is a {type(value).__name__}: compute with numbers")
 
+    def each(self, compute: Callable[..., Value], *values: Value) -> Value | None:
+        """Return what `compute` makes of numbers, for each number of some vectors; None where none is a vector.
+
+        It is called once, with operators of vectors and the values as numbers.
+        """
+        lengths = {value.kind.length for value in values if isinstance(value.kind, Vector)}
+        if not lengths:
+            return None
+        if len(lengths) > 1:
+            raise UnfitError(f"these vectors have different lengths: {', '.join(map(str, sorted(lengths)))}")
+        (length,) = lengths
+        e, given = self.emitter, self._given_fault
+
+        def fault(kind: int, happens: Any) -> None:
+            assert given is not None
+            given(kind, e.some(happens, Vector(BOOL, length)))
+
+        lanes: Any = Lanes(e, length)
+        ops = Operators(lanes, fault if given is not None else None, self.real, wraps=self._wraps)
+        return _widened(compute(ops, *(self._as_lanes(value, length) for value in values)), length)
+
+    def _as_lanes(self, value: Value, length: int) -> Value:
+        if isinstance(value.kind, Vector):
+            return Value(value.kind.element, value.handle)
+        kind = self.number(value, "what is computed with a vector")
+        return Value(kind, self.emitter.splat(value.handle, Vector(kind, length)), literal=value.literal)
+
     def number(self, value: Value, doing: str) -> Number:
         if not isinstance(value.kind, Number):
             raise UnfitError(f"{doing} takes numbers, and this is {_article(value.kind)}")
@@ -159,13 +193,17 @@ class Operators:
         if isinstance(kind, Tuple):
             items = tuple(self.to(v, k) for v, k in zip(value.items, kind.items, strict=True))
             return Value(kind, items=items)
-        assert isinstance(kind, Number)
-        assert isinstance(value.kind, Number)
+        if isinstance(kind, Vector) and isinstance(value.kind, Number):
+            return Value(kind, self.emitter.splat(self.to(value, kind.element).handle, kind))
+        assert isinstance(kind, (Number, Vector))
+        assert isinstance(value.kind, (Number, Vector))
         bounds = value.range if kind == INT else None
         return Value(kind, self.emitter.cast(value.handle, value.kind, kind), bounds=bounds)
 
-    def declared(self, value: Value, kind: Number) -> Value:
+    def declared(self, value: Value, kind: Scalar) -> Value:
         """Convert to a declared type, as what is stored and sent is: it must fit."""
+        if isinstance(kind, Vector):
+            return self._declared_vector(value, kind)
         given = self.number(value, "what is stored or sent")
         if kind.kind == "b" or given == kind:
             return self.truth(value) if kind.kind == "b" else value
@@ -174,6 +212,22 @@ class Operators:
         if not kind.is_float:
             self._check_fits(value, given, kind)
         return Value(kind, self.emitter.cast(value.handle, given, kind))
+
+    def _declared_vector(self, value: Value, kind: Vector) -> Value:
+        """Convert a vector, as many numbers in a tuple, or one number for all."""
+        element = kind.element
+        if isinstance(value.kind, Tuple):
+            if len(value.items) != kind.length:
+                raise UnfitError(f"{kind} is given {len(value.items)} numbers")
+            items = [self.declared(v, element).handle for v in value.items]
+            return Value(kind, self.emitter.pack(items, kind))
+        if isinstance(value.kind, Vector):
+            if value.kind.length != kind.length:
+                raise UnfitError(f"{kind} is given a vector of {value.kind.length}")
+            converted = self.each(lambda ops, v: ops.declared(v, element), value)
+            assert converted is not None
+            return converted
+        return Value(kind, self.emitter.splat(self.declared(value, element).handle, kind))
 
     def _check_fits(self, value: Value, given: Number, kind: Number) -> None:
         if not self._is_checked:
@@ -191,6 +245,8 @@ class Operators:
         self._fault(Fault.OVERFLOW, e.compare("!=", INT, wide, back))
 
     def truth(self, value: Value) -> Value:
+        if isinstance(value.kind, Vector):
+            raise UnfitError("a vector is neither true nor false: write any(...) or all(...) of it")
         kind = self.number(value, "a condition")
         if kind.kind == "b":
             return value
@@ -230,6 +286,9 @@ class Operators:
         op = _BINARY.get(type(operator))
         if op is None:
             raise UnfitError("this operator is not one of numbers")
+        found = self.each(lambda ops, x, y: ops.binary(operator, x, y), a, b)
+        if found is not None:
+            return found
         kind, x, y = self._both(a, b, f"the operator {op}")
         if op == "/":
             x, y = (self.to_float(v).handle for v in (a, b))
@@ -383,6 +442,9 @@ class Operators:
     def unary(self, operator: ast.unaryop, a: Value) -> Value:
         """Return `<operator> a`."""
         e = self.emitter
+        found = None if isinstance(operator, ast.Not) else self.each(lambda ops, x: ops.unary(operator, x), a)
+        if found is not None:
+            return found
         if isinstance(operator, ast.Not):
             return Value(BOOL, e.invert(self.truth(a).handle))
         kind = self.number(a, "a sign")
@@ -414,6 +476,9 @@ class Operators:
             raise UnfitError("this comparison is not one of numbers")
         if isinstance(a.kind, Tuple) and isinstance(b.kind, Tuple):
             return self._compare_tuples(op, a, b)
+        found = self.each(lambda ops, x, y: ops.compare(operator, x, y), a, b)
+        if found is not None:
+            return found
         one, other = self.number(a, "a comparison"), self.number(b, "a comparison")
         e = self.emitter
         if UINT in (one, other) and not one.is_float and not other.is_float and "i" in (one.kind, other.kind):
@@ -453,13 +518,17 @@ class Operators:
         return Value(BOOL, e.binary("|", BOOL, answer, equal) if op in ("<=", ">=") else answer)
 
     def select(self, condition: Value, a: Value, b: Value) -> Value:
-        """Return a or b, both of which are there."""
+        """Return a or b, both of which are there; of a vector of conditions, each number of the one or the other."""
+        if isinstance(condition.kind, Vector):
+            found = self.each(lambda ops, c, x, y: ops.select(c, x, y), condition, a, b)
+            assert found is not None
+            return found
         kind = join_values(a, b)
         a, b = self.to(a, kind), self.to(b, kind)
         if isinstance(kind, Tuple):
             items = tuple(self.select(condition, x, y) for x, y in zip(a.items, b.items, strict=True))
             return Value(kind, items=items)
-        assert isinstance(kind, Number)
+        assert isinstance(kind, (Number, Vector))
         selected = self.emitter.select(condition.handle, a.handle, b.handle, kind)
         return Value(kind, selected, bounds=join_bounds(a.range, b.range) if kind == INT else None)
 
@@ -503,6 +572,19 @@ class Operators:
         opposite, overflows = e.overflows("-", INT, e.constant(INT, 0), wide.handle)
         self._fault(Fault.OVERFLOW, e.binary("&", BOOL, is_negative.handle, overflows))
         return Value(INT, e.select(is_negative.handle, opposite, wide.handle, INT))
+
+
+def _widened(value: Value, length: int) -> Value:
+    """Return what was computed as numbers as vectors."""
+    if isinstance(value.kind, Tuple):
+        return tuple_of([_widened(v, length) for v in value.items])
+    assert isinstance(value.kind, Number)
+    return Value(Vector(value.kind, length), value.handle)
+
+
+def tuple_of(items: Sequence[Value]) -> Value:
+    """Return a tuple of some values."""
+    return Value(Tuple(tuple(v.kind for v in items)), items=tuple(items))
 
 
 def join_values(a: Value, b: Value) -> Type:
@@ -642,7 +724,7 @@ def _fill() -> None:
     FUNCTIONS[pow] = (2, lambda ops, v: ops.binary(ast.Pow(), *v))
     FUNCTIONS[divmod] = (
         2,
-        lambda ops, v: _pair(ops.binary(ast.FloorDiv(), *v), ops.binary(ast.Mod(), *v)),
+        lambda ops, v: tuple_of([ops.binary(ast.FloorDiv(), *v), ops.binary(ast.Mod(), *v)]),
     )
     for name in _FLOATS:
         for module, other in (
@@ -675,6 +757,7 @@ def _fill() -> None:
     FUNCTIONS[math.gcd] = FUNCTIONS[np.gcd] = (2, _gcd)
     FUNCTIONS[np.minimum] = (2, _numpy_extreme("min"))
     FUNCTIONS[np.maximum] = (2, _numpy_extreme("max"))
+    FUNCTIONS[np.where] = (3, lambda ops, v: ops.select(*v))
     FUNCTIONS[np.square] = (1, lambda ops, v: ops.binary(ast.Mult(), v[0], v[0]))
     for function, operator in {
         np.add: ast.Add(), np.subtract: ast.Sub(), np.multiply: ast.Mult(), np.divide: ast.Div(),
@@ -686,10 +769,6 @@ def _fill() -> None:
 
 def _operator(operator: ast.operator) -> Function:
     return lambda ops, values: ops.binary(operator, *values)
-
-
-def _pair(a: Value, b: Value) -> Value:
-    return Value(Tuple((a.kind, b.kind)), items=(a, b))
 
 
 _fill()

@@ -1,4 +1,4 @@
-"""What a value of a compiled function can be: a number, an array of numbers, or a tuple of values."""
+"""What a value of a compiled function can be: a number, a vector, an array of these, or a tuple of values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["BOOL", "FLOAT", "INT", "NONE", "UINT", "Array", "Number", "Tuple", "Type", "flat", "join"]
+__all__ = [
+    "BOOL", "FLOAT", "INT", "NONE", "UINT", "Array", "Number", "Scalar", "Tuple", "Type", "Vector", "flat", "join",
+    "scalar_of",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,21 @@ class Number:
 
 
 @dataclass(frozen=True)
+class Vector:
+    """A fixed number of numbers of one type; a value, as a number is."""
+
+    element: Number
+    length: int
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype((self.element.dtype, (self.length,)))
+
+    def __str__(self) -> str:
+        return f"Vector[{self.element}, {self.length}]"
+
+
+@dataclass(frozen=True)
 class Array:
     """A pointer to elements, and how many there are.
 
@@ -44,7 +62,7 @@ class Array:
     it together, each value when all have come so far.
     """
 
-    element: Number
+    element: Scalar
     stride: int | None = None
     is_shared: bool = False
 
@@ -71,14 +89,23 @@ class Nothing:
         return "None"
 
 
-Type = Number | Array | Tuple | Nothing
+Scalar = Number | Vector
+Type = Number | Vector | Array | Tuple | Nothing
 
 BOOL, INT, UINT, FLOAT = Number("b", 8), Number("i", 64), Number("u", 64), Number("f", 64)
 NONE = Nothing()
 
 
-def flat(kind: Type) -> Iterator[Number | Array]:
-    """Yield the numbers and arrays that a value is made of, in order."""
+def scalar_of(dtype: Any) -> Scalar:
+    """Return the type of an element of an array: a number, or a vector where the dtype has a length."""
+    dtype = np.dtype(dtype)
+    if dtype.shape:
+        return Vector(Number.of(dtype.base), dtype.shape[0])
+    return Number.of(dtype)
+
+
+def flat(kind: Type) -> Iterator[Number | Vector | Array]:
+    """Yield the numbers, vectors and arrays that a value is made of, in order."""
     if isinstance(kind, Tuple):
         for item in kind.items:
             yield from flat(item)
@@ -89,7 +116,8 @@ def flat(kind: Type) -> Iterator[Number | Array]:
 def join(one: Type, other: Type) -> Type | None:
     """Return the type of a variable that has values of two types; None where there is none.
 
-    bool < narrow integers < int < float. What is np.uint64 on one path and an int on another has no type.
+    bool < narrow integers < int < float. What is np.uint64 on one path and an int on another has no type. A number
+    beside a vector is a vector of that number.
     """
     if one == other:
         return one
@@ -97,6 +125,8 @@ def join(one: Type, other: Type) -> Type | None:
         items = [join(a, b) for a, b in zip(one.items, other.items, strict=True)]
         cls = one.cls if one.cls is other.cls else None
         return None if None in items else Tuple(tuple(items), cls)  # type: ignore[arg-type]
+    if isinstance(one, Vector) or isinstance(other, Vector):
+        return _join_vectors(one, other)
     if not isinstance(one, Number) or not isinstance(other, Number):
         return None
     if one.is_float or other.is_float:
@@ -107,3 +137,12 @@ def join(one: Type, other: Type) -> Type | None:
     if one.kind == other.kind:
         return one if one.bits > other.bits else other
     return INT
+
+
+def _join_vectors(one: Type, other: Type) -> Type | None:
+    lengths = {kind.length for kind in (one, other) if isinstance(kind, Vector)}
+    elements = [kind.element if isinstance(kind, Vector) else kind for kind in (one, other)]
+    element = join(*elements) if all(isinstance(e, Number) for e in elements) else None
+    if len(lengths) != 1 or not isinstance(element, Number):
+        return None
+    return Vector(element, lengths.pop())

@@ -17,6 +17,7 @@ A byte before these says which it is; between two ranks that have no halo not ev
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -144,7 +145,7 @@ def _encode(numpy: Any, sent: Any, records: list[Any]) -> Any:
     elif encoding == "bitmap":
         parts.append(numpy.packbits(sent))
     if encoding != "nothing":
-        parts += [numpy.ascontiguousarray(r[positions]).view(np.uint8) for r in records]
+        parts += [numpy.ascontiguousarray(r[positions]).view(np.uint8).reshape(-1) for r in records]
     return numpy.concatenate(parts)
 
 
@@ -173,7 +174,9 @@ def _decode(numpy: Any, encoded: Any, num_ghosts: int, first: int, records: Arra
         positions = numpy.arange(num_ghosts)
     lids = positions + first
     for record in records:
-        num_bytes = record.itemsize * lids.size
-        record[lids] = encoded[at : at + num_bytes].copy().view(record.dtype)  # a copy is aligned
+        row = record.shape[1:]
+        num_bytes = record.itemsize * lids.size * math.prod(row)
+        arrived = encoded[at : at + num_bytes].copy().view(record.dtype)  # a copy is aligned
+        record[lids] = arrived.reshape(lids.size, *row)
         at += num_bytes
     return lids

@@ -68,8 +68,7 @@ def test_what_the_programs_compute_is_more_than_their_initial_values() -> None:
         program = made(0) if callable(made) else made
         result = run(program, BATTERY["skewed"].build(), device="python")
         for field in program.declaration.states:
-            values = result[field.name].tolist()
-            assert set(values) != {field.default}, (name, field.name)
+            assert (result[field.name] != np.asarray(field.default)).any(), (name, field.name)
 
 
 @pytest.mark.parametrize("name", ["bfs", "spread", "jump"])

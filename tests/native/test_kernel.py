@@ -175,7 +175,7 @@ def test_what_was_compiled_is_read_back(monkeypatch: pytest.MonkeyPatch) -> None
         Kernel(add, "kept")(3, 4.5)
 
 
-UNFIT: list[Any] = ["text", np.zeros((2, 2)), np.zeros(2, ">i8"), np.zeros(2, "U1"), [1, 2]]
+UNFIT: list[Any] = ["text", np.zeros((2, 2, 2)), np.zeros(2, ">i8"), np.zeros(2, "U1"), [1, 2]]
 
 
 @pytest.mark.parametrize("value", UNFIT, ids=repr)

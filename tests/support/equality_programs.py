@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from battery import BATTERY
 from master_programs import Floods
+from vector_programs import LargestOfEach, Mixture, Pigeonholes, Throws
 
 from sigps import Aggregator, Param, State, Vertex, VertexId, inf
 from sigps.apps import BFS, SSSP, WCC, OutDegree, PageRank
@@ -330,6 +331,10 @@ PROGRAMS: dict[str, Vertex | Callable[[int | str], Vertex]] = {
     "market": Market(),
     "neighbourhood": Neighbourhood(),
     "floods": Floods(),
+    "largest_of_each": LargestOfEach(),
+    "mixture": Mixture(),
+    "pigeonholes": Pigeonholes(),
+    "throws": Throws(),
     "bfs": lambda source: BFS(source=source),
     "sssp": lambda source: SSSP(source=source),
     "reach": lambda source: Reach(start=source),

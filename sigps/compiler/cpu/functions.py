@@ -74,13 +74,13 @@ def build_functions(
 def adds_floats(program: VertexProgram, slots: Dtypes) -> bool:
     """Tell whether messages combine by adding or multiplying floats, which depends on their order."""
     return any(
-        d.kind == "f" and op in ("sum", "prod") for d, op in zip(slots, program.slot_ops, strict=False)
+        d.base.kind == "f" and op in ("sum", "prod") for d, op in zip(slots, program.slot_ops, strict=False)
     )
 
 
 def aggregates_floats(program: VertexProgram) -> bool:
     """Tell whether an aggregator is a float."""
-    return any(d.kind == "f" for d in program.aggregate_dtypes)
+    return any(d.base.kind == "f" for d in program.aggregate_dtypes)
 
 
 def _merges_in_any_order(program: VertexProgram, slots: Dtypes, deterministic: bool) -> bool:

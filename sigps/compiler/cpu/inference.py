@@ -11,7 +11,7 @@ from sigps.compiler.cpu.rows import Dtypes
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.native.builder import Functions
 from sigps.native.source import reject
-from sigps.native.types import BOOL, INT, NONE, UINT, Array, Number, Tuple, Type, flat
+from sigps.native.types import BOOL, INT, NONE, UINT, Array, Number, Tuple, Type, flat, scalar_of
 
 __all__ = ["argument_types", "infer_types"]
 
@@ -46,7 +46,7 @@ def infer_types(
     assert isinstance(result, Tuple)
     record = _dtypes(result.items[2])
     if program.precision == "single":
-        record = tuple(np.dtype(np.float32) if d == np.float64 else d for d in record)
+        record = tuple(np.dtype((np.float32, d.shape)) if d.base == np.float64 else d for d in record)
     arguments = argument_types(program, slots, record, used, read)
     for name in ("edge", "merge", "key", "fold"):
         if name in functions:
@@ -114,18 +114,18 @@ def argument_types(
 
 def summable(dtype: np.dtype[Any], op: str) -> np.dtype[Any]:
     """Return the type of a slot: whole numbers add up and multiply in 64 bits, as they do in Python."""
-    if op not in ("sum", "prod") or dtype.kind not in "iu":
+    if op not in ("sum", "prod") or dtype.base.kind not in "iu":
         return dtype
-    return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
+    return np.dtype((np.uint64 if dtype.base.kind == "u" else np.int64, dtype.shape))
 
 
 def _tuple(dtypes: Iterable[Any]) -> Tuple:
-    return Tuple(tuple(Number.of(d) for d in dtypes))
+    return Tuple(tuple(scalar_of(d) for d in dtypes))
 
 
 def _arrays(dtypes: Iterable[Any], *, is_shared: bool = False) -> Tuple:
-    return Tuple(tuple(Array(Number.of(d), is_shared=is_shared) for d in dtypes))
+    return Tuple(tuple(Array(scalar_of(d), is_shared=is_shared) for d in dtypes))
 
 
 def _dtypes(kind: Any) -> Dtypes:
-    return tuple(part.dtype for part in flat(kind or NONE) if isinstance(part, Number))
+    return tuple(part.dtype for part in flat(kind or NONE) if not isinstance(part, Array))

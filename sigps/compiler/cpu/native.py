@@ -18,6 +18,7 @@ from sigps.kernels.cpu.arguments import Outbox
 from sigps.kernels.cpu.functions import Functions as LoopFunctions
 from sigps.native.builder import Functions
 from sigps.native.kernel import Kernel
+from sigps.native.marshal import Packed
 from sigps.native.operators import Fault
 
 __all__ = ["NativeProgram", "compile_for_cpu"]
@@ -104,7 +105,7 @@ def _compile(program: VertexProgram, used: Dtypes, read: Dtypes, place: tuple[st
     functions = Functions(program.module, program.namespace)
     slots, record = infer_types(program, functions, used, read)
     ops = program.slot_ops or ["sum"] * len(slots)
-    empty = tuple(d.type(empty_value(op, d)) for d, op in zip(slots, ops, strict=True))
+    empty = tuple(Packed.of(empty_value(op, d), d) for d, op in zip(slots, ops, strict=True))
 
     def native(form: VertexProgram, functions: Functions, **forms: Any) -> NativeProgram:
         built = functools.partial(build_functions, form, functions, slots, record)

@@ -10,6 +10,7 @@ by a lane ahead of it, so the warp synchronises before every store to what compu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,9 +23,9 @@ from sigps.kernels.cuda.abi import OVERFLOW, SENT
 from sigps.native.builder import Functions, Instance
 from sigps.native.cpp import CppFunctions, cpp_type
 from sigps.native.primitives import External
-from sigps.native.types import INT, UINT, Array, Number, Tuple, Type, flat
+from sigps.native.types import INT, UINT, Array, Number, Tuple, Type, flat, scalar_of
 
-__all__ = ["EXTERNALS", "Layout", "Row", "direct_type", "emit_type", "write_source"]
+__all__ = ["EXTERNALS", "Layout", "Row", "direct_type", "emit_type", "num_cells", "write_source"]
 
 Dtypes = tuple[np.dtype[Any], ...]
 
@@ -36,13 +37,18 @@ EXTERNALS = {
 """What stands in the place of `kernels/cpu/neighbors.py`."""
 
 
+def num_cells(dtypes: Dtypes) -> int:
+    """Return how many cells of 8 bytes values take: a number one, a vector one a number."""
+    return sum(math.prod(dtype.shape) for dtype in dtypes)
+
+
 @dataclass(frozen=True)
 class Row:
     """Fields side by side.
 
     Attributes:
         dtypes: What the functions compute with.
-        stored: What lies in memory, laid out as in `cpu.rows`.
+        stored: What lies in memory, aligned as in C; vectors whose size allows it at 16 bytes.
     """
 
     dtypes: Dtypes
@@ -50,12 +56,25 @@ class Row:
 
     @property
     def structure(self) -> np.dtype[Any]:
-        return np.dtype([(f"f{i}", d) for i, d in enumerate(self.stored)], align=True)
+        offsets, end, most = [], 0, 1
+        for dtype in self.stored:
+            alignment = 16 if dtype.shape and dtype.itemsize % 16 == 0 else dtype.base.itemsize
+            most = max(most, alignment)
+            offsets.append(-(-end // alignment) * alignment)
+            end = offsets[-1] + dtype.itemsize
+        names = [f"f{i}" for i in range(len(self.stored))]
+        size = -(-end // most) * most
+        return np.dtype({"names": names, "formats": list(self.stored), "offsets": offsets, "itemsize": size})
 
     @property
     def offsets(self) -> tuple[int, ...]:
         fields = self.structure.fields
         return tuple(fields[f"f{i}"][1] for i in range(len(self.stored))) if fields else ()
+
+    @property
+    def cells(self) -> tuple[int, ...]:
+        """Where each field begins, if every number has a cell."""
+        return tuple(num_cells(self.dtypes[:i]) for i in range(len(self.dtypes)))
 
 
 @dataclass(frozen=True)
@@ -81,7 +100,7 @@ def direct_type() -> Tuple:
 
 def emit_type(message: Row) -> External:
     """Return what stands in the place of the program's emit()."""
-    fields = Tuple(tuple(Number.of(d) for d in message.dtypes))
+    fields = Tuple(tuple(scalar_of(d) for d in message.dtypes))
     return External("emit", (direct_type(), INT, INT, fields))
 
 
@@ -178,7 +197,7 @@ class _Source:
             body.append("sigps::sync_warp();")
         changed = parts[4] if self._reports_changes else [""] * len(parts[0])
         for i, (value, flag, dtype) in enumerate(zip(parts[0], changed, layout.states.stored, strict=True)):
-            store = f"(({_c(dtype)} *)arguments->states[{i}])[vertex] = {_c(dtype)}({value});"
+            store = f"(({_c(dtype)} *)arguments->states[{i}])[vertex] = {_as(dtype, value)};"
             body.append(f"if ({flag}) {store}" if flag else store)
         flags = parts[1][0]
         body += [f"if ({flags} & {SENT}) {{", *_stores("record", layout.record, parts[2]), "}"]
@@ -245,7 +264,7 @@ class _Source:
 
     def _message(self, values: Sequence[str]) -> list[str]:
         """Write a message as lift() takes it."""
-        return [f"{_c(d)}({v})" for v, d in zip(values, self._layout.message.dtypes, strict=True)]
+        return [_as(d, v) for v, d in zip(values, self._layout.message.dtypes, strict=True)]
 
     def _lift(self) -> list[str]:
         layout = self._layout
@@ -275,7 +294,7 @@ class _Source:
         row = self._layout.message
         values = zip(row.stored, _loads("message", row), strict=True)
         stores = [
-            f"(({_c(d)} *)arguments->lists[{i}])[position] = {_c(d)}({v});" for i, (d, v) in enumerate(values)
+            f"(({_c(d)} *)arguments->lists[{i}])[position] = {_as(d, v)};" for i, (d, v) in enumerate(values)
         ]
         return _function(
             "void sigps_list(const sigps::Arguments *arguments, int64_t position, const void *message)",
@@ -341,7 +360,7 @@ def _id(local: str) -> str:
 
 def _state(states: Row) -> list[str]:
     return [
-        f"{_c(d)}(((const {_c(s)} *)arguments->states[{i}])[vertex])"
+        _as(d, f"((const {_c(s)} *)arguments->states[{i}])[vertex]")
         for i, (d, s) in enumerate(zip(states.dtypes, states.stored, strict=True))
     ]
 
@@ -356,26 +375,30 @@ def _slots_or(slots: Row, empty: Sequence[str]) -> list[str]:
 
 def _loads(pointer: str, row: Row) -> list[str]:
     parts = zip(row.dtypes, row.stored, row.offsets, strict=True)
-    return [f"{_c(d)}(sigps::load<{_c(s)}>({pointer}, {offset}))" for d, s, offset in parts]
+    return [_as(d, f"sigps::load<{_c(s)}>({pointer}, {offset})") for d, s, offset in parts]
 
 
 def _stores(pointer: str, row: Row, values: Sequence[str]) -> list[str]:
     parts = zip(row.stored, row.offsets, values, strict=True)
-    return [f"sigps::store<{_c(s)}>({pointer}, {offset}, {_c(s)}({value}));" for s, offset, value in parts]
+    return [f"sigps::store<{_c(s)}>({pointer}, {offset}, {_as(s, value)});" for s, offset, value in parts]
 
 
 def _cells(pointer: str, row: Row) -> list[str]:
-    return [f"sigps::load<{_c(d)}>({pointer}, {8 * i})" for i, d in enumerate(row.dtypes)]
+    parts = zip(row.dtypes, row.cells, strict=True)
+    return [f"sigps::Cells<{_c(d)}>::load({pointer}, {first})" for d, first in parts]
 
 
 def _store_cells(pointer: str, row: Row, values: Sequence[str]) -> list[str]:
-    # The bytes above a narrow value are zero: a cell may be compared or copied as a word.
-    lines = []
-    for i, (d, value) in enumerate(zip(row.dtypes, values, strict=True)):
-        lines += [f"sigps::store<int64_t>({pointer}, {8 * i}, 0);"] if d.itemsize < 8 else []
-        lines.append(f"sigps::store<{_c(d)}>({pointer}, {8 * i}, {_c(d)}({value}));")
-    return lines
+    parts = zip(row.dtypes, row.cells, values, strict=True)
+    return [
+        f"sigps::Cells<{_c(d)}>::store({pointer}, {first}, {_as(d, value)});" for d, first, value in parts
+    ]
 
 
 def _c(dtype: np.dtype[Any]) -> str:
-    return cpp_type(Number.of(dtype))
+    return cpp_type(scalar_of(dtype))
+
+
+def _as(dtype: np.dtype[Any], value: str) -> str:
+    """Write a number or vector in a type."""
+    return f"sigps::converted<{_c(dtype.base)}>({value})" if dtype.shape else f"{_c(dtype)}({value})"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
+import math
 import pickle
 import threading
 from collections.abc import Mapping, Sequence, Sized
@@ -94,7 +95,7 @@ def find_atomics_obstacle(compiled: CudaProgram, arch: str) -> str | None:
         return "a combiner that is a function, for which there is no atomic"
     size = len(compiled.neutral)
     fields = zip(_ops(compiled.program), compiled.slots, strict=True)
-    if all(_is_native(op, d) for op, d in fields):
+    if all(_is_native(_native_op(op, d.base), d.base) for op, d in fields):
         return None
     most = 16 if int(arch.removeprefix("sm_")) >= 90 else 8
     if size in (4, 8, 16) and size <= most:
@@ -275,8 +276,13 @@ def _ops(program: VertexProgram) -> list[str]:
 
 def _empty(program: VertexProgram, slots: Row) -> list[str]:
     """Return the slots of a vertex without messages as expressions."""
-    values = zip(slots.dtypes, program.slot_ops, strict=True)
-    return [f"{_c_type(d)}({int(empty_value(op, d))})" for d, op in values]
+    found = []
+    for dtype, op in zip(slots.dtypes, program.slot_ops, strict=True):
+        value = f"{_c_type(dtype.base)}({int(empty_value(op, dtype))})"
+        numbers = ", ".join([value] * math.prod(dtype.shape))
+        vector = f"sigps::Vec<{_c_type(dtype.base)}, {math.prod(dtype.shape)}>"
+        found.append(f"{vector}{{{{{numbers}}}}}" if dtype.shape else value)
+    return found
 
 
 def _neutral(program: VertexProgram, slots: Row) -> bytes | None:
@@ -296,11 +302,15 @@ def _defines(program: VertexProgram, layout: Layout, neutral: bytes | None) -> d
         size = row.structure.itemsize
         defines[f"SIGPS_{name}_BYTES"] = str(size)
         defines[f"SIGPS_{name}_ALIGN"] = str(_alignment(size))
-    slots = list(zip(_ops(program), layout.slots.stored, layout.slots.offsets, strict=True))
+    slots = _each_slot(program, layout.slots)
     defines["SIGPS_NUM_SLOTS"] = str(len(slots))
     each = " ".join(f"F({_OPS[op]}, {_c_type(dtype)}, {offset})" for op, dtype, offset in slots)
-    kept = " ".join(f"F({i}, {_c_type(dtype)})" for i, dtype in enumerate(layout.edge_states))
-    identity = [np.array(a.identity, dtype=a.field.dtype()).tobytes() for a in program.aggregators]
+    kept = " ".join(f"F({i}, {_type_in_memory(dtype)})" for i, dtype in enumerate(layout.edge_states))
+    identity = [
+        np.array(number, dtype=a.field.element.dtype()).tobytes()
+        for a in program.aggregators
+        for number in (a.identity if isinstance(a.identity, tuple) else (a.identity,))
+    ]
     return defines | {
         "SIGPS_EACH_SLOT(F)": each,
         "SIGPS_NEUTRAL": str(int(neutral is not None)),
@@ -317,6 +327,23 @@ def _defines(program: VertexProgram, layout: Layout, neutral: bytes | None) -> d
     }
 
 
+def _native_op(op: str, dtype: np.dtype[Any]) -> str:
+    """Return the operation of the hardware; `user` of floats in which NaN wins, for which there is none."""
+    if op in ("minimum", "maximum"):
+        return "user" if dtype.kind == "f" else op[:3]
+    return op
+
+
+def _each_slot(program: VertexProgram, slots: Row) -> list[tuple[str, np.dtype[Any], int]]:
+    """Return the operation, the type and the byte of each number of the slots row."""
+    found = []
+    for op, dtype, offset in zip(_ops(program), slots.stored, slots.offsets, strict=True):
+        size = dtype.base.itemsize
+        op = _native_op(op, dtype.base)
+        found += [(op, dtype.base, offset + size * i) for i in range(math.prod(dtype.shape))]
+    return found
+
+
 def _alignment(size: int) -> int:
     """Return the largest power of two, up to 16, that divides a row's size."""
     return min(16, size & -size) if size else 1
@@ -325,6 +352,10 @@ def _alignment(size: int) -> int:
 def _words(row: bytes, width: int) -> str:
     words = (int.from_bytes(row[i : i + width], "little") for i in range(0, len(row), width))
     return ", ".join(f"{word:#x}{'ull' if width == 8 else 'u'}" for word in words)
+
+
+def _type_in_memory(dtype: np.dtype[Any]) -> str:
+    return f"sigps::Bytes<{dtype.itemsize}>" if dtype.shape else _c_type(dtype)
 
 
 def _c_type(dtype: np.dtype[Any]) -> str:

@@ -25,12 +25,22 @@ from sigps.compiler.frontend.reductions import NAN_FUNCTIONS
 from sigps.compiler.frontend.sends import separate_sends
 from sigps.compiler.frontend.small_sums import mark_small_sums
 from sigps.compiler.frontend.subject import Precision, Subject
-from sigps.compiler.frontend.syntax import assign, at, cast, expression, function, statements, tuple_of
+from sigps.compiler.frontend.syntax import (
+    VECTOR,
+    assign,
+    at,
+    cast,
+    expression,
+    function,
+    statements,
+    tuple_of,
+)
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, Slot, VertexProgram
 from sigps.compiler.proofs.monotone import monotone
 from sigps.compiler.proofs.priority import priority_form
 from sigps.errors import CompileError
 from sigps.kernels.cpu.neighbors import mark_row, next_common
+from sigps.model.vector import VectorType
 from sigps.model.vertex import Vertex
 from sigps.native.source import reject
 
@@ -102,6 +112,7 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
         namespace |= {"__mark_row": mark_row, "__next_common": next_common}
     called_names = {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
     namespace |= {name: value for name, value in EDGE_FUNCTIONS.items() if name in called_names}
+    namespace |= {name: _vector_type(name) for name in called_names if name.startswith(VECTOR)}
     if "random_seed" in subject.params:
         namespace |= DRAW_FUNCTIONS
     early_exit = _early_exit(subject, sends, messages)
@@ -279,6 +290,12 @@ def _namespace(subject: Subject) -> dict[str, Any]:
         if aggregator.function is not None:
             namespace[f"__fold_{aggregator.name}"] = aggregator.function
     return namespace
+
+
+def _vector_type(name: str) -> VectorType:
+    """Return the type that a name of the generated module stands for (`syntax.scalar_type`)."""
+    element, length = name.removeprefix(VECTOR).rsplit("_", 1)
+    return VectorType(np.dtype(element).type, int(length))
 
 
 def _early_exit(subject: Subject, sends: Sends, messages: Messages) -> EarlyExit:

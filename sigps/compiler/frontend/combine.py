@@ -72,6 +72,8 @@ def _merged(
     if slot.op in ("any", "all"):
         word = "or" if slot.op == "any" else "and"
         return [f"({a[0]} {word} {b[0]})"]
+    if slot.op in ("minimum", "maximum"):
+        return [f"__np.{slot.op}({a[0]}, {b[0]})"]
     signs = ["<" if op == "min" else ">" for op in slot.ops]
     if width == 1:
         return [f"({b[0]} if {b[0]} {signs[0]} {a[0]} else {a[0]})"]

@@ -31,7 +31,8 @@ class Fold:
     """An accumulator: `target = op(target, element)` for each message under the conditions.
 
     Attributes:
-        op: `sum`, `difference`, `prod`, `min`, `max`, `any`, `all`, `or`, `and` or `xor`.
+        op: `sum`, `difference`, `prod`, `min`, `max`, `any`, `all`, `or`, `and`, `xor`; `minimum` or `maximum`, which a
+            call of a module's function is named: NumPy's, if it folds.
     """
 
     op: str
@@ -181,6 +182,10 @@ class _Walk:
 
     def _statement(self, statement: ast.stmt, conditions: list[ast.expr]) -> None:
         update = _update(statement)
+        if update is not None and isinstance(update[1], ast.Subscript):
+            raise NotCombinableError(
+                statement, MORE
+            )  # a part of a vector: which one may depend on the message
         if update is not None:
             self.found.append(Fold(*update, conditions, statement))
             return
@@ -356,6 +361,8 @@ def _update(statement: ast.stmt) -> tuple[str, ast.expr, ast.expr] | None:
         op, parts = _OPERATORS.get(type(value.op), ""), [value.left, value.right]
     elif isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and not value.keywords:
         op, parts = value.func.id if value.func.id in ("min", "max") else "", value.args
+    elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and not value.keywords:
+        op, parts = value.func.attr if value.func.attr in ("minimum", "maximum") else "", value.args
     elif isinstance(value, ast.BoolOp):
         op, parts = "any" if isinstance(value.op, ast.Or) else "all", value.values
     elif isinstance(value, ast.IfExp):

@@ -59,7 +59,8 @@ class LowerFields(ast.NodeTransformer):
                 self._reject_shared(node, name)
                 reject(node, f"an aggregator cannot be assigned: contribute with 'self.{name} += x'")
         self.generic_visit(node)
-        return at([node, *[self._typed(target.attr) for target in stored]], node)
+        whole = [target.attr for target in stored if isinstance(target.ctx, ast.Store)]
+        return at([node, *[self._typed(name) for name in whole]], node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         target = node.target

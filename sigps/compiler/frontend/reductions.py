@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from sigps.compiler.frontend.grammar import is_common_neighbors, is_messages, is_out_edges
 from sigps.compiler.frontend.keys import KEY_FUNCTIONS, OWN
 from sigps.compiler.frontend.subject import Subject
@@ -225,7 +227,7 @@ NAN_FUNCTIONS = {"__lost_in_min": lost_in_min, "__lost_in_max": lost_in_max}
 
 def without_nan(op: str, element: ast.expr, dtype: Any) -> ast.expr:
     """Return what min() or max() takes of an element: a NaN loses against every number, in whatever order they come."""
-    if dtype is not None and dtype.kind != "f":
+    if dtype is not None and dtype.base.kind != "f":
         return element
     return ast.Call(ast.Name(f"__lost_in_{op}", ast.Load()), [element], [])
 
@@ -242,6 +244,6 @@ def numeric(element: ast.expr, dtype: Any) -> ast.expr:
     is_truth = isinstance(element, (ast.Compare, ast.BoolOp)) or (
         isinstance(element, ast.UnaryOp) and isinstance(element.op, ast.Not)
     )
-    if is_truth or (dtype is not None and dtype.kind == "b"):
+    if is_truth or (dtype is not None and dtype == np.bool_):
         return ast.Call(ast.Attribute(ast.Name("__np", ast.Load()), "int64", ast.Load()), [element], [])
     return element

@@ -16,6 +16,7 @@ from sigps.compiler.frontend.reductions import Reduction, numeric, without_nan
 from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import assign, assigned_names, cast, expression, is_self, loaded_names
 from sigps.compiler.program import Consumption, Slot, identity_of
+from sigps.native.source import reject
 
 __all__ = ["Combined", "Grouped"]
 
@@ -35,6 +36,12 @@ class Combined(Reader):
         element = self.over_message(reduction.element, reduction.variable)
         conditions = [self.over_message(c, reduction.variable) for c in reduction.conditions]
         op, node = reduction.op, reduction.node
+        dtype = self._dtype(element)
+        if op in ("min", "max") and dtype is not None and dtype.shape:
+            reject(
+                node,
+                f"{op}() of vectors: fold them in a loop over messages, best = np.{op}imum(best, m)",
+            )
         key = None if reduction.key is None else self.over_message(reduction.key, reduction.variable)
         keys = [] if key is None else self._keys(key, element)
         value = self._value("count" if op == "len" else op, element, conditions, node, keys)
@@ -92,6 +99,8 @@ class Combined(Reader):
     def _fold(self, fold: Fold, conditions: list[ast.expr], loop: ast.For) -> list[ast.stmt]:
         """Return the update of an accumulator after a loop that equals one update in each iteration."""
         op, target = fold.op, fold.target
+        if op in ("minimum", "maximum") and not self._is_of_numpy(fold.node):
+            raise NotCombinableError(fold.node, "the loop over messages does more than fold them")
         element = self.over_message(fold.element, loop.target)
         value = self._value("sum" if op == "difference" else op, element, conditions, fold.node)
         if is_self(target) and target.attr in self.subject.aggregators:
@@ -111,8 +120,18 @@ class Combined(Reader):
             "max": "NEW if __has and NEW > OLD else OLD",
             "any": "OLD or NEW",
             "all": "OLD and NEW",
+            "minimum": "__np.minimum(OLD, NEW) if __has else OLD",
+            "maximum": "__np.maximum(OLD, NEW) if __has else OLD",
         }
         return [ast.Assign([as_store(target)], expression(folded[op], OLD=as_load(target), NEW=value))]
+
+    def _is_of_numpy(self, statement: ast.stmt) -> bool:
+        """Tell whether a statement assigns what a function of NumPy returns."""
+        call = statement.value if isinstance(statement, ast.Assign) else None
+        module = (
+            call.func.value if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
+        )
+        return isinstance(module, ast.Name) and self.subject.names.meanings.get(module.id) is np
 
     def _take(self, take: Take, conditions: list[ast.expr], loop: ast.For) -> list[ast.stmt]:
         """Return what a loop does with the one message that it takes, from a slot that holds its fields."""
@@ -126,6 +145,8 @@ class Combined(Reader):
         read = {ast.dump(n) for p in [*over, *body] for n in ast.walk(p)} - keys
         is_read = [ast.dump(f) in read or self._reads_whole(body) for f in fields]
         others = [f for i, f in enumerate(fields) if any(is_read[i:]) and ast.dump(f) not in keys]
+        if any(getattr(self._dtype(part), "shape", ()) for part in [*over, *others]):
+            raise NotCombinableError(take.node, "messages with vectors have no order")
         if not take.is_strict and over and self._kind(over[0]) != "i":
             conditions = [*conditions, ast.Compare(over[0], [ast.Eq()], [over[0]])]  # a NaN is not taken
         has = self.truth() if take.key and take.is_strict else self._any(conditions, take.node)

@@ -19,6 +19,7 @@ from sigps.compiler.frontend.keyed import spell_out_keys
 from sigps.compiler.frontend.keys import write_keys
 from sigps.compiler.frontend.names import Names
 from sigps.compiler.frontend.syntax import is_self, rename
+from sigps.model.vector import VectorType
 from sigps.model.vertex import Field, Vertex
 from sigps.native.source import parse_function, reject
 from sigps.native.unset import check_locals_are_set
@@ -212,7 +213,7 @@ class Subject:
         """Split a message expression into one expression a field."""
         kind, fields = self.message_type, [f.name for f in self.message]
         if kind is None:
-            if isinstance(message, ast.Tuple):
+            if isinstance(message, ast.Tuple) and not isinstance(self.message[0].type, VectorType):
                 reject(
                     message,
                     f"{self.name} declares one number a message, not a tuple of {len(message.elts)}: "

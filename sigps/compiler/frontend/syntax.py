@@ -10,6 +10,7 @@ from typing import Any, TypeGuard, TypeVar
 import numpy as np
 
 __all__ = [
+    "VECTOR",
     "assign",
     "assigned_names",
     "at",
@@ -26,6 +27,9 @@ __all__ = [
     "tuple_of",
     "visited",
 ]
+
+VECTOR = "__vector_"
+"""What names of vector types in generated code begin with; behind it the type of the numbers, and how many."""
 
 Node = TypeVar("Node", bound=ast.AST)
 
@@ -58,12 +62,14 @@ def tuple_of(values: Sequence[ast.expr]) -> ast.Tuple:
 
 
 def cast(dtype: np.dtype[Any], value: ast.expr) -> ast.expr:
-    """Return the expression that turns a value into one NumPy scalar type."""
+    """Return the expression that turns a value into one NumPy scalar type, or a vector of one."""
     return ast.Call(expression(scalar_type(dtype)), [value], [])
 
 
 def scalar_type(dtype: np.dtype[Any]) -> str:
-    """Return the text that names a NumPy scalar type in generated code."""
+    """Return the text that names a NumPy scalar type, or that of a vector, in generated code."""
+    if dtype.shape:
+        return f"{VECTOR}{dtype.base.name}_{dtype.shape[0]}"
     return f"__np.{'bool_' if dtype.kind == 'b' else dtype.name}"
 
 

@@ -72,7 +72,7 @@ def find_gpu_obstacle(program: VertexProgram, deterministic: bool) -> str | None
     if program.consumption is Consumption.GROUPED or program.sorts_by:
         return "messages by key"
     floats = [*program.message_dtypes, *program.aggregate_dtypes]
-    if deterministic and any(d.kind == "f" for d in floats):
+    if deterministic and any(d.base.kind == "f" for d in floats):
         return "deterministic sums of floats"
     return None
 

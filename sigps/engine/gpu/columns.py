@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from sigps.compiler.cuda.adapters import Row
 
-__all__ = ["BY_HOST", "Copied", "Copier", "copied", "copies_on_device", "copy_columns", "fill_columns"]
+__all__ = [
+    "BY_HOST",
+    "Copied",
+    "Copier",
+    "copied",
+    "copies_on_device",
+    "copy_columns",
+    "fill_columns",
+    "typed",
+]
 
 
 class Copied:
@@ -21,14 +30,15 @@ class Copied:
         array: The copy, on the device; nothing else uses it.
 
     Attributes:
-        dtype: Its type.
-        nbytes: Its size.
+        dtype: The type of its numbers.
+        shape: As a NumPy array's, as are `ndim` and `nbytes`.
     """
 
     def __init__(self, array: Any) -> None:
         import cupy
 
         self.dtype, self.nbytes = np.dtype(array.dtype.name), int(array.nbytes)
+        self.shape, self.ndim = array.shape, array.ndim
         self._array, self._host = array, np.empty(0, dtype=self.dtype)
         self._is_made = cupy.cuda.Event(disable_timing=True)
         self._is_made.record()
@@ -104,7 +114,7 @@ def copy_columns(raw: Any, row: Row, at: Any) -> tuple[Any, ...]:
         at: The indices of the rows, or a slice.
     """
     fields = zip(_fields(raw, row), row.dtypes, strict=True)
-    return tuple(copied(field, at).astype(dtype, copy=False) for field, dtype in fields)
+    return tuple(copied(field, at).astype(dtype.base, copy=False) for field, dtype in fields)
 
 
 def fill_columns(raw: Any, row: Row, at: Any, columns: tuple[Any, ...]) -> None:
@@ -120,4 +130,18 @@ def _fields(raw: Any, row: Row) -> list[Any]:
     size = row.structure.itemsize
     whole = raw[: raw.size // size * size] if size else raw
     places = zip(row.stored, row.offsets, strict=True)
-    return [whole.view(d)[offset // d.itemsize :: size // d.itemsize] for d, offset in places]
+    return [_field(whole, d, offset, size) for d, offset in places]
+
+
+def _field(rows: Any, dtype: np.dtype[Any], offset: int, size: int) -> Any:
+    """Return a view of one field of rows of so many bytes: [rows], of vectors [rows, length]."""
+    width = dtype.base.itemsize
+    numbers = rows.view(dtype.base).reshape(-1, size // width)
+    first = offset // width
+    return numbers[:, first : first + dtype.shape[0]] if dtype.shape else numbers[:, first]
+
+
+def typed(block: Any, dtype: np.dtype[Any]) -> Any:
+    """Return bytes of a block as numbers of a type, or as vectors, [vectors, length]."""
+    numbers = block.view(dtype.base)
+    return numbers.reshape(-1, *dtype.shape) if dtype.shape else numbers

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sigps.compiler.cuda.adapters import Row
 from sigps.compiler.cuda.compile import CudaProgram
 from sigps.device.cuda import check_fits
-from sigps.engine.gpu.columns import Copier, copy_columns, fill_columns
+from sigps.engine.gpu.columns import Copier, copy_columns, fill_columns, typed
 from sigps.engine.gpu.memory_plan import direct_arrays
 
 __all__ = ["DirectMessages", "Find"]
@@ -43,7 +43,7 @@ class DirectMessages:
 
     def array(self, name: str, dtype: Any) -> Any:
         """Return one of the arrays, whether it has grown or not."""
-        return self._grown[name].view(dtype) if name in self._grown else self._first(name, dtype)
+        return typed(self._grown[name], np.dtype(dtype)) if name in self._grown else self._first(name, dtype)
 
     @property
     def capacity(self) -> int:

@@ -211,7 +211,7 @@ class DeviceFields(Mapping[str, NDArray[Any]]):
 
         if name not in self._brought:
             dtype = self._states[name][1]
-            self._brought[name] = cupy.asnumpy(self.on_device(name)).astype(dtype, copy=False)
+            self._brought[name] = cupy.asnumpy(self.on_device(name)).astype(dtype.base, copy=False)
         return self._brought[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -14,6 +14,7 @@ import numpy as np
 from sigps.compiler.cuda.compile import CudaProgram
 from sigps.compiler.program import Consumption, Delivery
 from sigps.device.cuda import check_fits
+from sigps.engine.gpu.columns import typed
 from sigps.engine.gpu.direct_messages import DirectMessages
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.lease_template import lease_template
@@ -81,8 +82,8 @@ class RunMemory:
         self._block.data.memset_async(0, plan.num_zeros)
         self.states = self._filled_states()
         for pending, committed, field in zip(*self.edge_states(), compiled.program.edge_states, strict=True):
-            pending.fill(field.default)
-            committed.fill(field.default)
+            pending[:] = cupy.asarray(field.default, pending.dtype)
+            committed[:] = cupy.asarray(field.default, committed.dtype)
         identities = [a.field.dtype().type(a.identity) for a in compiled.program.aggregators]
         starts = [a.field.dtype().type(a.start) for a in compiled.program.aggregators]
         self._begin(_cells(starts), _cells(identities), _cells(params))
@@ -210,11 +211,13 @@ class RunMemory:
         self._go_on(control, remaining=OVERFLOWED)
 
     def _filled_states(self) -> list[Any]:
+        import cupy
+
         states, n = [], self.graph.num_owned
         fields = zip(self._compiled.program.states, self._compiled.states, self._plan.states, strict=True)
         for field, dtype, offset in fields:
-            values = self._state_block[offset : offset + n * dtype.itemsize].view(dtype)
-            values.fill(field.default)
+            values = typed(self._state_block[offset : offset + n * dtype.itemsize], dtype)
+            values[:] = cupy.asarray(field.default, values.dtype)
             states.append(values)
         return states
 
@@ -246,7 +249,7 @@ class RunMemory:
 
 def _array(block: Any, plan: MemoryPlan, name: str, dtype: Any) -> Any:
     offset = plan.offsets[name]
-    return block[offset : offset + plan.sizes[name]].view(dtype)
+    return typed(block[offset : offset + plan.sizes[name]], np.dtype(dtype))
 
 
 def _to_commit(compiled: CudaProgram, graph: GpuGraph) -> dict[str, int]:

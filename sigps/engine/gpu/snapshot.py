@@ -96,7 +96,7 @@ def _vertices(copier: Copier, memory: RunMemory, compiled: CudaProgram) -> tuple
     """Return status and states, in the host's order."""
     order = _host_order(copier, memory.graph)
     states = tuple(
-        copier.keep(copied(copier.take(values), order).astype(dtype, copy=False))
+        copier.keep(copied(copier.take(values), order).astype(dtype.base, copy=False))
         for values, dtype in zip(memory.states, compiled.program.state_dtypes, strict=True)
     )
     return copier.keep(copied(copier.take(memory.array("status", np.uint8)), order)), states

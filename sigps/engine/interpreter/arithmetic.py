@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from sigps.engine.interpreter.vectors import by_number, of_vectors, reductions
+from sigps.model.vector import Vector
 from sigps.model.vertex import Edge
 from sigps.model.wrapping import wrapping
 
@@ -180,6 +182,8 @@ def _binary(
             return real(a, b)
         if type(a) is int and type(b) is int and whole is not None:
             return whole(a, b)
+        if isinstance(a, Vector) or isinstance(b, Vector):
+            return by_number(compute, a, b)
         x, y = _number(a), _number(b)
         if x is None or y is None:
             return plain(a, b)
@@ -222,6 +226,8 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 
 def compared(name: str, a: Any, b: Any) -> Any:
     """Return `a <operator> b`: where a whole number meets a float, both are floats."""
+    if isinstance(a, Vector) or isinstance(b, Vector):
+        return by_number(functools.partial(compared, name), a, b)
     if type(a) is type(b):
         return _COMPARE[name](a, b)
     x, y = _number(a), _number(b)
@@ -273,7 +279,11 @@ def _inverted(a: Any) -> Any:
     return np.uint64(~int(x) & _MASK) if isinstance(x, np.uint64) else ~int(x)
 
 
-UNARY: dict[str, Callable[[Any], Any]] = {"-": _minus, "+": _plus, "~": _inverted}
+def _of_each(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda a: by_number(function, a) if isinstance(a, Vector) else function(a)
+
+
+UNARY = {name: _of_each(function) for name, function in {"-": _minus, "+": _plus, "~": _inverted}.items()}
 
 
 # --- functions --------------------------------------------------------------
@@ -404,6 +414,15 @@ def _real(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return compute
 
 
+def _dot(a: Any, b: Any) -> Any:
+    if not isinstance(a, Vector) or not isinstance(b, Vector):
+        return operator.matmul(a, b)
+    return _sum(OPERATORS["*"](a, b))
+
+
+OPERATORS["@"] = WRAPPING["@"] = _dot
+
+
 def _always(name: str, count: int) -> Callable[..., Any]:
     """Return a function of C's math library, where Python has its own way to compute it."""
 
@@ -466,12 +485,16 @@ def _functions() -> dict[Any, Callable[..., Any]]:
     return found
 
 
-_FUNCTIONS = _functions()
+_TYPES = {np.float32, np.float64, np.bool_}
+_FUNCTIONS = reductions(_functions(), _sum, _dot)
 
 
 def standing_for(function: Any) -> Any:
     """Return what a built-in function, or one of math and NumPy, means in compute(); None for any other."""
     try:
-        return _FUNCTIONS.get(function)
+        found = _FUNCTIONS.get(function)
     except TypeError:  # not hashable
         return None
+    if found is None and (isinstance(function, np.ufunc) or function in _TYPES):
+        found = _FUNCTIONS[function] = of_vectors(function)
+    return found

@@ -39,6 +39,7 @@ from sigps.engine.superstep import run_supersteps
 from sigps.errors import CompileError, ComputeError, DeviceError
 from sigps.kernels.cpu.arguments import ACTIVE, HALTED, RETIRED
 from sigps.model.fields import as_computed
+from sigps.model.vector import VectorType
 from sigps.model.vertex import Edge, Vertex
 
 __all__ = ["InterpretedEngine"]
@@ -117,6 +118,10 @@ class InterpretedEngine:
         self._halted = np.zeros(n, dtype=bool)
         self._retired = np.zeros(n, dtype=bool)
         self._inbox: dict[int, list[Any]] = {}
+        has_vectors = any(isinstance(f.type, VectorType) for f in declared.message)
+        self._zero = (
+            as_message(program, [f.assigned(False) for f in declared.message]) if has_vectors else None
+        )
         edges = subgraph.outgoing
         assert edges is not None
         names = tuple(edges.columns) if "weight" in edges.columns else ("weight", *edges.columns)
@@ -302,7 +307,7 @@ class InterpretedEngine:
             messages = self._combine(messages)
             if self._takes_one:  # where a loop may take any, all engines take the same
                 messages = sorted(messages, key=_smallest_first)
-            messages = Messages(messages)
+            messages = Messages(messages, self._zero)
             vertex.compute(messages)
             for name, values in self._states.items():
                 values[lid] = getattr(vertex, name)
@@ -361,7 +366,8 @@ class InterpretedEngine:
     def _put(self, lids: NDArray[np.int64], arrived: tuple[NDArray[Any], ...]) -> None:
         """Lay messages into their targets' inboxes, in their order."""
         plain = [
-            [as_computed(x, a.dtype) for x in (a if a.dtype == np.uint64 else a.tolist())] for a in arrived
+            [as_computed(x, a.dtype) for x in (a if a.dtype == np.uint64 or a.ndim > 1 else a.tolist())]
+            for a in arrived
         ]
         for lid, *values in zip(lids.tolist(), *plain, strict=True):
             self._inbox.setdefault(lid, []).append(as_message(self.program, values))
@@ -369,7 +375,13 @@ class InterpretedEngine:
     def _as_arrays(self, messages: Sequence[Sequence[Any]]) -> tuple[NDArray[Any], ...]:
         fields = self.program.declaration.message
         parts = list(zip(*messages, strict=True)) if messages else [()] * len(fields)
-        return tuple(np.array(p, f.dtype(self._precision)) for p, f in zip(parts, fields, strict=True))
+        return tuple(_as_array(p, f.dtype(self._precision)) for p, f in zip(parts, fields, strict=True))
+
+
+def _as_array(values: Sequence[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return some numbers, or vectors of a type, as an array of that type."""
+    rows: Any = [list(value) for value in values] if dtype.shape else values
+    return np.array(rows, dtype.base).reshape(len(values), *dtype.shape)
 
 
 def _check_is_no_generator(program: Vertex) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sigps.compiler.program import VertexProgram
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.snapshot import Snapshot
+from sigps.model.fields import as_computed
 
 __all__ = ["messages_of"]
 
@@ -40,7 +41,7 @@ def messages_of(
     lids = subgraph.local_ids(snapshot.ends)
     for at in np.argsort(snapshot.ends):
         lid = int(lids[at])
-        record = tuple(values[at] for values in snapshot.values)
+        record = tuple(as_computed(v[at], v.dtype) if v.ndim > 1 else v[at] for v in snapshot.values)
         source = int(subgraph.ids[lid]) if subgraph.ids.size else lid
         for e in range(int(edges.offsets[lid]), int(edges.offsets[lid + 1])):
             row = tuple(column[e] for column in used)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,11 @@ _NOT_GIVEN = object()
 
 
 class Messages(list[Any]):
-    """A list that can be read by key."""
+    """A list that can be read by key; `zero` is a message whose numbers are all 0, where it has vectors, else None."""
+
+    def __init__(self, messages: Iterable[Any] = (), zero: Any = None) -> None:
+        super().__init__(messages)
+        self.zero = zero
 
     def grouped(self, key: Callable[[Any], Any] | None = None) -> Iterator[tuple[Any, Messages]]:
         """Yield each key and its messages, in ascending order of keys. Without a function a message is its own key."""
@@ -51,7 +55,7 @@ class Messages(list[Any]):
             value = message if key is None else key(message)
             if not isinstance(value, (int, np.integer, np.bool_)):
                 raise TypeError(f"a key is a whole number, and {value!r} is a {type(value).__name__}")
-            groups.setdefault(value, Messages()).append(message)
+            groups.setdefault(value, Messages(zero=self.zero)).append(message)
         return groups
 
 

@@ -15,9 +15,9 @@ import sysconfig
 import types
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
-from sigps.engine.interpreter import arithmetic
+from sigps.engine.interpreter import arithmetic, vectors
 from sigps.errors import CompileError
 from sigps.model.vertex import Aggregator, Vertex
 from sigps.native.source import parse_function
@@ -33,6 +33,7 @@ _NAMES: dict[type[ast.operator], tuple[str, str]] = {
     ast.Add: ("+", "iadd"), ast.Sub: ("-", "isub"), ast.Mult: ("*", "imul"), ast.Div: ("/", "itruediv"),
     ast.FloorDiv: ("//", "ifloordiv"), ast.Mod: ("%", "imod"), ast.Pow: ("**", "ipow"), ast.LShift: ("<<", "ilshift"),
     ast.RShift: (">>", "irshift"), ast.BitAnd: ("&", "iand"), ast.BitOr: ("|", "ior"), ast.BitXor: ("^", "ixor"),
+    ast.MatMult: ("@", "imatmul"),
 }  # fmt: skip
 _COMPARE: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
@@ -102,7 +103,7 @@ def combine(aggregator: Aggregator[Any], a: Any, b: Any) -> Any:
 def _rewrite(function: types.FunctionType) -> types.FunctionType:
     tree = parse_function(function, function.__module__)
     tree.decorator_list = []
-    tree = ast.fix_missing_locations(_Rewriting().visit(tree))
+    tree = ast.fix_missing_locations(_Rewriting(tree).visit(tree))
     free = function.__code__.co_freevars
     # Inside a class of the same name, so that private names mean what they meant.
     owner = function.__qualname__.rpartition(".")[0].rpartition(".")[2]
@@ -160,6 +161,9 @@ class _Rules:
         return arithmetic.in_place(name, plain, a, b)
 
     compared = staticmethod(arithmetic.compared)
+    copied = staticmethod(vectors.copied)
+    store_item = staticmethod(vectors.store_item)
+    start_of_sum = staticmethod(vectors.start_of_sum)
     chained = staticmethod(arithmetic.chained)
 
     @staticmethod
@@ -175,8 +179,15 @@ class _Rules:
 
 
 class _Rewriting(ast.NodeTransformer):
-    def __init__(self) -> None:
+    def __init__(self, tree: ast.FunctionDef) -> None:
         self._table = "binary"
+        stored = {n.value.id for n in ast.walk(tree) if _is_item_store(n) and isinstance(n.value, ast.Name)}
+        self._copies = any(_is_item_store(n) for n in ast.walk(tree))
+        for name in sorted({arg.arg for arg in tree.args.args} & stored):  # a function gets copies of vectors
+            value = _call(tree.body[0], "copied", ast.Name(name, ast.Load()))
+            tree.body.insert(
+                0, ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), tree.body[0])
+            )
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         is_root = isinstance(node.op, ast.Pow) and _is_minus(node.right)
@@ -208,8 +219,27 @@ class _Rewriting(ast.NodeTransformer):
         given = ast.Tuple([ast.Constant(name) for name in names], ast.Load())
         return ast.fix_missing_locations(_call(node, "chained", given, node.left, *later))
 
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        self.generic_visit(node)
+        if len(node.targets) == 1 and _is_item_of_self(node.targets[0]):
+            return self._stored_item(node, node.targets[0], node.value, ast.Constant(None))
+        if self._copies:
+            node.value = _call(node, "copied", node.value)
+        return node
+
+    def _stored_item(self, node: ast.stmt, target: Any, value: ast.expr, combine: ast.expr) -> ast.stmt:
+        """Return the statement that assigns one number of a field that is a vector."""
+        field = target.value
+        call = _call(node, "store_item", field.value, ast.Constant(field.attr), target.slice, value, combine)
+        return ast.copy_location(ast.Expr(call), node)
+
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         self.generic_visit(node)
+        if type(node.op) in _NAMES and _is_item_of_self(node.target):
+            combine: ast.expr = ast.parse(
+                f"{_RULES}.{self._table}[{_NAMES[type(node.op)][0]!r}]", mode="eval"
+            ).body
+            return self._stored_item(node, node.target, node.value, combine)
         if type(node.op) not in _NAMES or not _is_simple(node.target):
             return node
         before = copy.deepcopy(node.target)
@@ -233,10 +263,37 @@ class _Rewriting(ast.NodeTransformer):
             for keyword in node.keywords:
                 if keyword.arg == "key":
                     keyword.value = _call(keyword.value, "callee", keyword.value)
+        if isinstance(node.func, ast.Name) and node.func.id == "sum" and len(node.args) == 1:
+            node.args += _start_of_sum(node)
         is_own = isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "") == "self"
         if not is_own:
             node.func = _call(node.func, "callee", node.func)
         return node
+
+
+def _is_item_store(node: ast.AST) -> TypeGuard[ast.Subscript]:
+    return isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+
+
+def _is_item_of_self(node: ast.AST) -> bool:
+    """Tell whether something is `self.x[i]`."""
+    field = node.value if isinstance(node, ast.Subscript) else None
+    return isinstance(field, ast.Attribute) and getattr(field.value, "id", "") == "self"
+
+
+def _start_of_sum(node: ast.Call) -> list[ast.expr]:
+    """Return what a sum over `messages` begins with, as an argument; nothing of another sum."""
+    over, element = node.args[0], ast.Constant(None)
+    if isinstance(over, ast.GeneratorExp) and len(over.generators) == 1:
+        generator = over.generators[0]
+        if not isinstance(generator.target, ast.Name):
+            return []
+        given = ast.arguments([], [ast.arg(generator.target.id)], None, [], [], None, [])
+        element = ast.Lambda(given, copy.deepcopy(over.elt))  # type: ignore[assignment]
+        over = generator.iter
+    if not isinstance(over, ast.Name):
+        return []
+    return [ast.fix_missing_locations(_call(node, "start_of_sum", ast.Name(over.id, ast.Load()), element))]
 
 
 def _is_minus(node: ast.expr) -> bool:

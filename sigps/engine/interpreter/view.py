@@ -12,6 +12,7 @@ from sigps.engine.interpreter import arithmetic
 from sigps.engine.interpreter.rewriting import combine
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.model.fields import as_computed
+from sigps.model.vector import Vector
 from sigps.model.vertex import Edge, Field, Vertex
 
 __all__ = ["EdgeValues", "Outgoing", "VertexView", "as_message", "as_row"]
@@ -199,11 +200,16 @@ class VertexView:
 
     def _post(self, target: int, by_id: bool, message: Any) -> None:
         row, fields = as_row(self._engine.program, message), self._engine.program.declaration.message
-        for field, value in zip(fields, row, strict=True):
-            field.assigned(value)
+        row = [_sent(field, value) for field, value in zip(fields, row, strict=True)]
         self._outgoing.add(target, self._gid, row, by_id)
         if self.id in self._engine.trace:
             self.sent.append(message)
+
+
+def _sent(field: Field, value: Any) -> Any:
+    """Return a field of a message, checked; a vector is copied."""
+    held = field.assigned(value)
+    return held if isinstance(held, Vector) else value
 
 
 class _OutEdges(Sequence[Edge]):

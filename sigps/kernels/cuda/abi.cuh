@@ -107,6 +107,10 @@ template <int BYTES, int ALIGN> struct alignas(ALIGN) Row {
   Word words[NUM_WORDS];
 };
 
+// The same by its size alone: a vector in an array.
+template <int BYTES>
+using Bytes = Row<BYTES, (BYTES & -BYTES) < 16 ? (BYTES & -BYTES) : 16>;
+
 // An empty row takes one byte, since no type of C++ is empty.
 template <int ALIGN> struct Row<0, ALIGN> : Row<1, 1> {};
 

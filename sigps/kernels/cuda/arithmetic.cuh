@@ -10,7 +10,30 @@
 #include <cstring>
 #endif
 
+#if defined(__CUDACC_RTC__)
+#define SIGPS_PRAGMA(text) _Pragma(#text)
+// A loop over a vector's numbers: short ones stay in registers.
+#define SIGPS_UNROLL(count) SIGPS_PRAGMA(unroll (count <= 32 ? count : 8))
+#else
+#define SIGPS_UNROLL(count)
+#endif
+
 namespace sigps {
+
+// A vector, as it lies in a row of an array. It moves in accesses of 16 bytes
+// where its size allows that.
+template <typename T, int N>
+struct alignas(sizeof(T) * N % 16 == 0 ? 16 : sizeof(T)) Vec {
+  T v[N];
+};
+
+// The same numbers in another type.
+template <typename To, typename T, int N>
+__device__ __forceinline__ Vec<To, N> converted(const Vec<T, N> &given) {
+  Vec<To, N> made;
+  SIGPS_UNROLL(N) for (int i = 0; i < N; ++i) made.v[i] = To(given.v[i]);
+  return made;
+}
 
 __device__ __forceinline__ double of_bits(uint64_t bits) {
 #if defined(__CUDACC_RTC__)

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "integers.cuh"
+#include "arithmetic.cuh"
 
 #if defined(__CUDACC_RTC__)
 #define SIGPS_INLINE __attribute__((always_inline))
@@ -21,6 +21,35 @@ template <typename T>
 __device__ __forceinline__ void store(void *row, int64_t offset, T value) {
   *reinterpret_cast<T *>(static_cast<char *>(row) + offset) = value;
 }
+
+// A number or a vector in cells of 8 bytes, a number each; the bytes above a
+// narrow number are zero: a cell may be compared or copied as a word.
+template <typename T> struct Cells {
+  static __device__ __forceinline__ T load(const void *cells, int64_t first) {
+    return sigps::load<T>(cells, 8 * first);
+  }
+  static __device__ __forceinline__ void store(void *cells, int64_t first,
+                                               T value) {
+    if (sizeof(T) < 8)
+      sigps::store<int64_t>(cells, 8 * first, 0);
+    sigps::store<T>(cells, 8 * first, value);
+  }
+};
+
+template <typename T, int N> struct Cells<Vec<T, N>> {
+  static __device__ __forceinline__ Vec<T, N> load(const void *cells,
+                                                   int64_t first) {
+    Vec<T, N> made;
+    SIGPS_UNROLL(N)
+    for (int i = 0; i < N; ++i) made.v[i] = Cells<T>::load(cells, first + i);
+    return made;
+  }
+  static __device__ __forceinline__ void store(void *cells, int64_t first,
+                                               const Vec<T, N> &value) {
+    SIGPS_UNROLL(N)
+    for (int i = 0; i < N; ++i) Cells<T>::store(cells, first + i, value.v[i]);
+  }
+};
 
 // Adds 1 to a count, and returns what it was.
 __device__ __forceinline__ uint64_t next_of(unsigned long long *count) {

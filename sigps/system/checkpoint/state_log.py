@@ -250,11 +250,16 @@ class StateLog:
             in_flight=snapshot.in_flight,
             states=self._states,
             aggregators=dict(zip(self._aggregators, values, strict=True)),
-            dtypes={name: array.dtype.str for name, array in arrays.items()},
+            dtypes={name: _dtype_text(array) for name, array in arrays.items()},
             stats=[list(astuple(record)) for record in stats] if self._group.rank == 0 else [],
             versions={"sigps": __version__, "numpy": np.__version__, "python": platform.python_version()},
             saved_at=time.time(),
         )
+
+
+def _dtype_text(array: NDArray[Any]) -> str:
+    """Return the type of an array's rows, as `np.dtype` takes it: `<f8`, or `(16,)<f8` of vectors."""
+    return f"{array.shape[1:] if array.ndim > 1 else ''}{array.dtype.str}"
 
 
 def _next_run(folder: Path) -> str:

@@ -1,0 +1,183 @@
+"""`Vector`: a fixed number of numbers of one type, as a field, a message, or a value while computing."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sigps.model.numbers import is_number_type
+
+__all__ = ["LONGEST", "Vector", "VectorType"]
+
+LONGEST = 1024
+"""The most numbers that a vector has: compiled code keeps it in registers and on the stack."""
+
+
+@dataclass(frozen=True)
+class VectorType:
+    """What `Vector[float, 16]` is: a type of fields and messages, and a function that makes such a vector.
+
+    Attributes:
+        element: The type of its numbers: `int`, `float`, `bool` or a NumPy scalar type.
+        length: How many there are.
+    """
+
+    element: Any
+    length: int
+
+    def dtype(self, element: np.dtype[Any]) -> np.dtype[Any]:
+        """Return the type of a row of an array of such vectors, where its numbers have a given type."""
+        return np.dtype((element, (self.length,)))
+
+    def __call__(self, values: Any) -> Vector:
+        """Return a vector of some numbers, or of one number everywhere.
+
+        Raises:
+            TypeError, ValueError, OverflowError: If the numbers are too many or too few, or one does not fit.
+        """
+        return Vector((_assigned(self.element, value) for value in self.spread(values)), self.element)
+
+    def spread(self, values: Any) -> list[Any]:
+        """Return as many numbers as the type has.
+
+        Raises:
+            ValueError: If there are more, or fewer.
+        """
+        if isinstance(values, (bool, int, float, np.number, np.bool_)):
+            return [values] * self.length
+        numbers = list(values)
+        if len(numbers) != self.length:
+            raise ValueError(f"{self!r} has {self.length} numbers, and this has {len(numbers)}")
+        return numbers
+
+    @property
+    def __name__(self) -> str:
+        return repr(self)
+
+    def __repr__(self) -> str:
+        return f"Vector[{getattr(self.element, '__name__', self.element)}, {self.length}]"
+
+
+class Vector(Sequence[Any]):
+    """Numbers of one type: `weights: State[Vector[float, 16]]`, `message=Vector[float, 16]`.
+
+    It computes number by number, and a number beside it stands for a vector of that number: `v + w`, `v * 2.0`,
+    `v < w`, `np.sqrt(v)`, `np.maximum(v, w)`, `np.where(v < w, v, 0.0)`. `v[i]` and `v[i] = x` are one number, `v[2:5]`
+    a part, `v @ w` the sum of the products; `len`, `sum`, `min`, `max`, `any`, `all` and `for x in v` read its numbers.
+
+    A vector is a value, as a number is: what is assigned is a copy.
+    """
+
+    __slots__ = ("_element", "_numbers")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, numbers: Iterable[Any], element: Any = None) -> None:
+        """Hold some numbers; `element` is their type, where it was declared."""
+        self._numbers, self._element = list(numbers), element
+
+    def __class_getitem__(cls, given: Any) -> Any:
+        element, length = given if isinstance(given, tuple) and len(given) == 2 else (None, None)
+        if not is_number_type(element):
+            raise TypeError(
+                "a vector has a type and a length: Vector[float, 16], with int, float, bool or a NumPy scalar type"
+            )
+        if (
+            isinstance(length, bool)
+            or not isinstance(length, (int, np.integer))
+            or not 1 <= length <= LONGEST
+        ):
+            raise ValueError(
+                f"the length of a vector is a whole number from 1 to {LONGEST}, and not {length!r}"
+            )
+        return VectorType(element, int(length))
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._numbers)
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return Vector(self._numbers[at], self._element)
+        if not -len(self) <= at < len(self):
+            raise IndexError("the vector has no such position: they are 0 to its length - 1")
+        return self._numbers[at]
+
+    def __setitem__(self, at: int, value: Any) -> None:
+        if isinstance(at, slice):
+            raise TypeError("a slice of a vector cannot be assigned: assign its numbers, one by one")
+        element = self._element or type(self[at])
+        self._numbers[at] = _assigned(element, value)
+
+    def __repr__(self) -> str:
+        return f"Vector({self._numbers!r})"
+
+    def __bool__(self) -> bool:
+        raise TypeError("a vector is neither true nor false: write any(...) or all(...) of it")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self._numbers, dtype)
+
+    def copy(self) -> Vector:
+        """Return another vector with the same numbers."""
+        return Vector(self._numbers, self._element)
+
+    def each(self, function: Callable[..., Any], *others: Any, is_right: bool = False) -> Vector:
+        """Return what a function makes of each number, and of the others' at its position.
+
+        Raises:
+            TypeError: If another is a vector of another length.
+        """
+        columns = [o if isinstance(o, Vector) else [o] * len(self) for o in (self, *others)]
+        if any(len(column) != len(self) for column in columns):
+            lengths = ", ".join(str(len(column)) for column in columns)
+            raise TypeError(f"these vectors have different lengths: {lengths}")
+        return Vector(function(*(row[::-1] if is_right else row)) for row in zip(*columns, strict=True))
+
+    def __matmul__(self, other: Any) -> Any:
+        if not isinstance(other, Vector):
+            return NotImplemented
+        return sum(self.each(operator.mul, other))
+
+    def __neg__(self) -> Vector:
+        return self.each(operator.neg)
+
+    def __invert__(self) -> Vector:
+        return self.each(operator.invert)
+
+
+def _assigned(element: Any, value: Any) -> Any:
+    """Return a number as a vector of a type holds it; a whole number that is computed with has 64 bits."""
+    from sigps.model.fields import Field
+
+    return Field("a number of the vector", element, None).assigned(value)
+
+
+def _define(name: str, function: Callable[[Any, Any], Any], *, swaps: bool) -> None:
+    setattr(Vector, f"__{name}__", lambda self, other: self.each(function, other))
+    if swaps:
+        setattr(Vector, f"__r{name}__", lambda self, other: self.each(function, other, is_right=True))
+
+
+for _name in (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+):
+    _define(_name, getattr(operator, f"__{_name}__"), swaps=True)
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    _define(_name, getattr(operator, _name), swaps=False)

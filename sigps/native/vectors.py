@@ -1,0 +1,171 @@
+"""Vectors: operations of numbers done number by number, and what reads the numbers of one vector.
+
+`Lanes` is an emitter whose numbers are vectors, so that `operators.py` has one text for both.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sigps.native.emitter import Emitter, Handle
+from sigps.native.types import BOOL, INT, Number, Scalar, Vector
+
+if TYPE_CHECKING:
+    from sigps.native.operators import Operators, Value
+
+__all__ = ["Lanes", "dot", "every", "extremum", "item", "place_of_extremum", "some", "total"]
+
+UNROLLED = 32
+"""Vectors up to this length are read without a loop: a GPU then keeps them in registers."""
+
+
+class Lanes:
+    """An emitter of vectors for what asks it for numbers: of each operation, one for all numbers of the vectors."""
+
+    def __init__(self, emitter: Emitter, length: int) -> None:
+        self._emitter, self._length = emitter, length
+        self.emits = emitter.emits
+
+    def _wide(self, kind: Scalar) -> Vector:
+        assert isinstance(kind, Number)
+        return Vector(kind, self._length)
+
+    def constant(self, kind: Number, value: Any) -> Handle:
+        return self._emitter.constant(self._wide(kind), value)
+
+    def cast(self, value: Handle, kind: Number, to: Number) -> Handle:
+        return self._emitter.cast(value, self._wide(kind), self._wide(to))
+
+    def binary(self, op: str, kind: Number, a: Handle, b: Handle) -> Handle:
+        return self._emitter.binary(op, self._wide(kind), a, b)
+
+    def overflows(self, op: str, kind: Number, a: Handle, b: Handle) -> tuple[Handle, Handle]:
+        return self._emitter.overflows(op, self._wide(kind), a, b)
+
+    def compare(self, op: str, kind: Number, a: Handle, b: Handle) -> Handle:
+        return self._emitter.compare(op, self._wide(kind), a, b)
+
+    def invert(self, value: Handle) -> Handle:
+        return self.binary("^", BOOL, value, self.constant(BOOL, True))
+
+    def select(self, condition: Handle, a: Handle, b: Handle, kind: Number) -> Handle:
+        return self._emitter.choose(condition, a, b, self._wide(kind))
+
+    def math(self, name: str, kind: Number, values: Sequence[Handle]) -> Handle:
+        return self._emitter.math(name, self._wide(kind), values)
+
+    def __getattr__(self, name: str) -> Any:
+        from sigps.native.operators import UnfitError
+
+        raise UnfitError("this is done for one number at a time: write a loop over the vector's positions")
+
+
+def item(ops: Operators, vector: Value, at: int) -> Value:
+    """Return a number of a vector, at a constant position."""
+    from sigps.native.operators import Value
+
+    assert isinstance(vector.kind, Vector)
+    e = ops.emitter
+    return Value(vector.kind.element, e.item(vector.handle, vector.kind, e.constant(INT, at)))
+
+
+def _folded(
+    ops: Operators, vector: Value, first: Value, begin: int, step: Callable[[Value, Value, Any], Value]
+) -> Value:
+    """Return what comes of `first` when `step` took each number from a position on, in order, with its position."""
+    from sigps.native.operators import Value
+
+    kind, e = vector.kind, ops.emitter
+    assert isinstance(kind, Vector)
+    if kind.length <= UNROLLED:
+        for at in range(begin, kind.length):
+            first = step(first, item(ops, vector, at), e.constant(INT, at))
+        return first
+    result_kind = step(first, item(ops, vector, 0), e.constant(INT, 0)).kind
+    assert isinstance(result_kind, Number)
+    held, counter, result = e.variable(kind), e.variable(INT), e.variable(result_kind)
+    e.write(held, vector.handle)
+    e.write(counter, e.constant(INT, begin))
+    e.write(result, ops.to(first, result_kind).handle)
+
+    def body() -> None:
+        at = e.read(counter)
+        e.if_(e.compare(">=", INT, at, e.constant(INT, kind.length)), e.break_, lambda: None)
+        e.write(counter, e.binary("+", INT, at, e.constant(INT, 1)))
+        found = step(Value(result_kind, e.read(result)), Value(kind.element, e.read_item(held, kind, at)), at)
+        e.write(result, ops.to(found, result_kind).handle)
+
+    e.loop(body)
+    return Value(result_kind, e.read(result))
+
+
+def total(ops: Operators, vector: Value) -> Value:
+    """Return sum(v): from the first number to the last."""
+    return _folded(ops, vector, ops.constant(0), 0, lambda so_far, x, _: ops.binary(ast.Add(), so_far, x))
+
+
+def dot(ops: Operators, one: Value, other: Value) -> Value:
+    """Return v @ w: the sum of the products, from the first to the last."""
+    from sigps.native.operators import UnfitError
+
+    if not isinstance(one.kind, Vector) or not isinstance(other.kind, Vector):
+        raise UnfitError("@ takes two vectors")
+    return total(ops, ops.binary(ast.Mult(), one, other))
+
+
+def _without_nan(ops: Operators, vector: Value, name: str) -> Value:
+    """Return a vector in which NaN loses against every number."""
+    assert isinstance(vector.kind, Vector)
+    if not vector.kind.element.is_float:
+        return vector
+    lost = ops.constant(math.inf if name == "min" else -math.inf)
+    return ops.select(ops.compare(ast.NotEq(), vector, vector), lost, vector)
+
+
+def extremum(ops: Operators, vector: Value, name: str) -> Value:
+    """Return min(v) or max(v); a NaN loses, as among messages."""
+    vector = _without_nan(ops, vector, name)
+
+    def step(so_far: Value, x: Value, _: Any) -> Value:
+        return ops.extreme(name, [so_far, x])
+
+    return _folded(ops, vector, item(ops, vector, 0), 1, step)
+
+
+def place_of_extremum(ops: Operators, vector: Value, name: str) -> Value:
+    """Return the first position of the least or greatest number."""
+    from sigps.native.operators import Value
+
+    vector = _without_nan(ops, vector, name)
+    is_best = ops.compare(ast.Eq(), vector, extremum(ops, vector, name))
+    assert isinstance(vector.kind, Vector)
+    e, last = ops.emitter, ops.constant(vector.kind.length)
+
+    def step(so_far: Value, x: Value, at: Any) -> Value:
+        is_first = e.binary("&", BOOL, x.handle, e.compare("==", INT, so_far.handle, last.handle))
+        return Value(INT, e.select(is_first, at, so_far.handle, INT))
+
+    return _folded(ops, is_best, Value(INT, last.handle), 0, step)
+
+
+def some(ops: Operators, vector: Value) -> Value:
+    """Return any(v)."""
+    from sigps.native.operators import Value
+
+    assert isinstance(vector.kind, Vector)
+    truths = ops.declared(vector, Vector(BOOL, vector.kind.length))
+    assert isinstance(truths.kind, Vector)
+    return Value(BOOL, ops.emitter.some(truths.handle, truths.kind))
+
+
+def every(ops: Operators, vector: Value) -> Value:
+    """Return all(v)."""
+    from sigps.native.operators import Value
+
+    assert isinstance(vector.kind, Vector)
+    truths = ops.declared(vector, Vector(BOOL, vector.kind.length))
+    false = ops.compare(ast.Eq(), truths, ops.constant(False))
+    return Value(BOOL, ops.emitter.invert(some(ops, false).handle))

@@ -1,0 +1,95 @@
+"""Programs with vectors in states and messages, each another way through engines. Ids enter only modulo something."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sigps import State, Vector, Vertex
+
+Registers = Vector[np.uint8, 48]
+
+
+class LargestOfEach(Vertex, message=Registers):
+    """A fold by np.maximum: of 48 registers, each the largest within three steps."""
+
+    registers: State[Registers] = 0
+    total: State[int] = 0
+
+    def compute(self, messages):
+        before = self.registers
+        if self.superstep == 0:
+            self.registers[self.id % 48] = 1 + self.id % 200
+        for m in messages:
+            self.registers = np.maximum(self.registers, m)
+        self.total = sum(self.registers)
+        if self.superstep < 3 and any(self.registers != before):
+            self.send_to_neighbors(self.registers)
+        self.vote_to_halt()
+
+
+class Parcel(NamedTuple):
+    """A weight, and a vector beside it."""
+
+    weight: float
+    values: Vector[float, 3]
+
+
+class Mixture(Vertex, message=Parcel):
+    """Sums of a vector and of a number in one message, along weighted edges; items, parts and functions of vectors."""
+
+    values: State[Vector[float, 3]] = (1.0, 2.0, 3.0)
+    counts: State[Vector[int, 5]] = 7
+    where: State[int] = 0
+    is_large: State[bool] = False
+
+    def compute(self, messages):
+        mine = self.values
+        mine[0] = float(self.id % 11)
+        self.counts[self.id % 5] += self.superstep
+        self.counts[-1] = int(mine[0]) % 3
+        got = sum(m.values for m in messages)
+        weight = sum(m.weight for m in messages)
+        self.values = mine * 0.5 + got / (weight + 1.0)
+        self.where = np.argmax(self.values) + 10 * len(self.counts) + 100 * max(self.counts)
+        self.is_large = all(self.values > 0.2) and 7 in self.counts
+        first, second, _ = self.values
+        if first > second:
+            rest = self.values[1:3]
+            self.values = (rest[0], rest[1], mine @ mine / (1.0 + mine @ self.values))
+        if self.superstep < 3:
+            for edge in self.out_edges:
+                self.send(edge, Parcel(edge.weight, self.values * edge.weight))
+        self.vote_to_halt()
+
+
+class Pigeonholes(Vertex, message=Parcel):
+    """Messages with vectors read one by one: each is counted in a pigeonhole that it names."""
+
+    counts: State[Vector[np.int32, 8]] = 0
+    best: State[Vector[float, 3]] = -1.0
+
+    def compute(self, messages):
+        for m in messages:
+            self.counts[int(m.weight) % 8] += 1
+            if m.values[1] > self.best[1] or (m.values[1] == self.best[1] and m.values[2] > self.best[2]):
+                self.best = m.values
+        if self.superstep < 2:
+            number = float(self.id % 7)
+            self.send_to_neighbors(Parcel(number, np.where(self.best < 0.0, number, self.best + 1.0)))
+        self.vote_to_halt()
+
+
+class Throws(Vertex, message=Vector[np.int32, 4]):
+    """Vectors by name: those with the least id of their neighbours are sent to it."""
+
+    caught: State[Vector[int, 4]] = 0
+
+    def compute(self, messages):
+        for m in messages:
+            self.caught += m
+        if self.superstep < 2:
+            least = min((edge.target for edge in self.out_edges), default=self.id)
+            self.send_to(least, (1, self.id % 13, self.superstep, -1))
+        self.vote_to_halt()
