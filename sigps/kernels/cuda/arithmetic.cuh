@@ -13,7 +13,7 @@
 #if defined(__CUDACC_RTC__)
 #define SIGPS_PRAGMA(text) _Pragma(#text)
 // A loop over a vector's numbers: short ones stay in registers.
-#define SIGPS_UNROLL(count) SIGPS_PRAGMA(unroll (count <= 32 ? count : 8))
+#define SIGPS_UNROLL(count) SIGPS_PRAGMA(unroll(count <= 32 ? count : 8))
 #else
 #define SIGPS_UNROLL(count)
 #endif

@@ -41,13 +41,15 @@ template <typename T, int N> struct Cells<Vec<T, N>> {
                                                    int64_t first) {
     Vec<T, N> made;
     SIGPS_UNROLL(N)
-    for (int i = 0; i < N; ++i) made.v[i] = Cells<T>::load(cells, first + i);
+    for (int i = 0; i < N; ++i)
+      made.v[i] = Cells<T>::load(cells, first + i);
     return made;
   }
   static __device__ __forceinline__ void store(void *cells, int64_t first,
                                                const Vec<T, N> &value) {
     SIGPS_UNROLL(N)
-    for (int i = 0; i < N; ++i) Cells<T>::store(cells, first + i, value.v[i]);
+    for (int i = 0; i < N; ++i)
+      Cells<T>::store(cells, first + i, value.v[i]);
   }
 };
 
