@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
-from sigps.model.numbers import NUMPY_TYPES, TYPES, is_number_type
+from sigps.model.numbers import NUMPY_TYPES, TYPES, assigned, converted, is_number_type, number_as_computed
 from sigps.model.vector import Vector, VectorType
 
 __all__ = [
@@ -167,10 +167,7 @@ class Field:
         assert kind is not None
         if isinstance(kind, VectorType):
             return tuple(self.element.convert(number) for number in kind.spread(value))
-        if kind in (int, float, bool):
-            return kind(value)
-        dtype = np.dtype(kind)
-        return dtype.type(int(value) if dtype.kind in "iu" else value).item()
+        return converted(kind, value)
 
     def assigned(self, value: Any) -> Any:
         """Return a value as this field holds it once compute() assigned, sent or contributed it.
@@ -184,16 +181,7 @@ class Field:
             return Vector((one.assigned(number) for number in self.type.spread(value)), one.type)
         if isinstance(value, Vector):
             raise TypeError(f"{self.name} is one number, and this is a vector of {len(value)}")
-        dtype = np.dtype(self.type)
-        if dtype.kind in "iu":
-            if isinstance(value, (float, np.floating)):
-                raise TypeError(f"{self.name} is a whole number, and {value!r} is a float: write int(...)")
-            bounds: Any = np.iinfo(dtype)
-            if not bounds.min <= value <= bounds.max:
-                raise OverflowError(
-                    f"{value} does not fit {self.name}, {dtype} ({bounds.min} to {bounds.max})"
-                )
-        return as_computed(self.convert(value), dtype)
+        return assigned(self.type, value, self.name)
 
     def exactly(self, value: Any) -> Any:
         """Return a value as this field holds it.
@@ -221,9 +209,7 @@ def as_computed(value: Any, dtype: np.dtype[Any]) -> Any:
     """Return an element of an array as compute() sees it: a number is Python's, but `np.uint64`, which wraps around."""
     if dtype.shape or isinstance(value, np.ndarray):
         return Vector((as_computed(number, dtype.base) for number in value), dtype.base.type)
-    if dtype == np.uint64:
-        return np.uint64(value)
-    return value.item() if isinstance(value, np.generic) else value
+    return number_as_computed(value, dtype)
 
 
 def extreme(kind: str, type: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sigps.model.numbers import is_number_type
+from sigps.model.numbers import assigned, is_number_type
 
 __all__ = ["LONGEST", "Vector", "VectorType"]
 
@@ -39,7 +39,10 @@ class VectorType:
         Raises:
             TypeError, ValueError, OverflowError: If the numbers are too many or too few, or one does not fit.
         """
-        return Vector((_assigned(self.element, value) for value in self.spread(values)), self.element)
+        return Vector(
+            (assigned(self.element, value, "a number of the vector") for value in self.spread(values)),
+            self.element,
+        )
 
     def spread(self, values: Any) -> list[Any]:
         """Return as many numbers as the type has.
@@ -112,7 +115,7 @@ class Vector(Sequence[Any]):
         if isinstance(at, slice):
             raise TypeError("a slice of a vector cannot be assigned: assign its numbers, one by one")
         element = self._element or type(self[at])
-        self._numbers[at] = _assigned(element, value)
+        self._numbers[at] = assigned(element, value, "a number of the vector")
 
     def __repr__(self) -> str:
         return f"Vector({self._numbers!r})"
@@ -149,13 +152,6 @@ class Vector(Sequence[Any]):
 
     def __invert__(self) -> Vector:
         return self.each(operator.invert)
-
-
-def _assigned(element: Any, value: Any) -> Any:
-    """Return a number as a vector of a type holds it; a whole number that is computed with has 64 bits."""
-    from sigps.model.fields import Field
-
-    return Field("a number of the vector", element, None).assigned(value)
 
 
 def _define(name: str, function: Callable[[Any, Any], Any], *, swaps: bool) -> None:

@@ -18,8 +18,9 @@ import numpy as np
 
 from sigps.native.bounds import Bounds, bounds_of_result, bounds_of_type, fits_int, join_bounds
 from sigps.native.emitter import Emitter
+from sigps.native.lanes import Lanes
+from sigps.native.source import UnfitError
 from sigps.native.types import BOOL, FLOAT, INT, UINT, Number, Scalar, Tuple, Type, Vector, flat, join
-from sigps.native.vectors import Lanes
 
 __all__ = [
     "FUNCTIONS",
@@ -68,10 +69,6 @@ PROBLEMS = {
     Fault.NO_ITEM: "the vector has no such position: they are 0 to its length - 1",
 }
 """What a ComputeError says."""
-
-
-class UnfitError(Exception):
-    """What is written does not fit the types; the builder knows where it stands."""
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,14 @@ from typing import Any, NoReturn
 
 from sigps.errors import CompileError
 
-__all__ = ["as_written", "global_names", "parse_function", "reject"]
+__all__ = ["UnfitError", "as_written", "global_names", "parse_function", "reject"]
 
 _DECORATORS = ("staticmethod", "property", "compiled", "njit", "jit")
 """Decorators that may stand before a function: the last ones compile it, which changes nothing of what it means."""
+
+
+class UnfitError(Exception):
+    """What is written does not fit the types; the builder knows where it stands."""
 
 
 def parse_function(function: Callable[..., Any], owner: str) -> ast.FunctionDef:

@@ -1,72 +1,23 @@
-"""Vectors: operations of numbers done number by number, and what reads the numbers of one vector.
-
-`Lanes` is an emitter whose numbers are vectors, so that `operators.py` has one text for both.
-"""
+"""What reads the numbers of one vector: items, sums, extrema, `any` and `all`."""
 
 from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-from sigps.native.emitter import Emitter, Handle
-from sigps.native.types import BOOL, INT, Number, Scalar, Vector
+from sigps.native.operators import Operators, UnfitError, Value
+from sigps.native.types import BOOL, INT, Number, Vector
 
-if TYPE_CHECKING:
-    from sigps.native.operators import Operators, Value
-
-__all__ = ["Lanes", "dot", "every", "extremum", "item", "place_of_extremum", "some", "total"]
+__all__ = ["dot", "every", "extremum", "item", "place_of_extremum", "some", "total"]
 
 UNROLLED = 32
 """Vectors up to this length are read without a loop: a GPU then keeps them in registers."""
 
 
-class Lanes:
-    """An emitter of vectors for what asks it for numbers: of each operation, one for all numbers of the vectors."""
-
-    def __init__(self, emitter: Emitter, length: int) -> None:
-        self._emitter, self._length = emitter, length
-        self.emits = emitter.emits
-
-    def _wide(self, kind: Scalar) -> Vector:
-        assert isinstance(kind, Number)
-        return Vector(kind, self._length)
-
-    def constant(self, kind: Number, value: Any) -> Handle:
-        return self._emitter.constant(self._wide(kind), value)
-
-    def cast(self, value: Handle, kind: Number, to: Number) -> Handle:
-        return self._emitter.cast(value, self._wide(kind), self._wide(to))
-
-    def binary(self, op: str, kind: Number, a: Handle, b: Handle) -> Handle:
-        return self._emitter.binary(op, self._wide(kind), a, b)
-
-    def overflows(self, op: str, kind: Number, a: Handle, b: Handle) -> tuple[Handle, Handle]:
-        return self._emitter.overflows(op, self._wide(kind), a, b)
-
-    def compare(self, op: str, kind: Number, a: Handle, b: Handle) -> Handle:
-        return self._emitter.compare(op, self._wide(kind), a, b)
-
-    def invert(self, value: Handle) -> Handle:
-        return self.binary("^", BOOL, value, self.constant(BOOL, True))
-
-    def select(self, condition: Handle, a: Handle, b: Handle, kind: Number) -> Handle:
-        return self._emitter.choose(condition, a, b, self._wide(kind))
-
-    def math(self, name: str, kind: Number, values: Sequence[Handle]) -> Handle:
-        return self._emitter.math(name, self._wide(kind), values)
-
-    def __getattr__(self, name: str) -> Any:
-        from sigps.native.operators import UnfitError
-
-        raise UnfitError("this is done for one number at a time: write a loop over the vector's positions")
-
-
 def item(ops: Operators, vector: Value, at: int) -> Value:
     """Return a number of a vector, at a constant position."""
-    from sigps.native.operators import Value
-
     assert isinstance(vector.kind, Vector)
     e = ops.emitter
     return Value(vector.kind.element, e.item(vector.handle, vector.kind, e.constant(INT, at)))
@@ -76,8 +27,6 @@ def _folded(
     ops: Operators, vector: Value, first: Value, begin: int, step: Callable[[Value, Value, Any], Value]
 ) -> Value:
     """Return what comes of `first` when `step` took each number from a position on, in order, with its position."""
-    from sigps.native.operators import Value
-
     kind, e = vector.kind, ops.emitter
     assert isinstance(kind, Vector)
     if kind.length <= UNROLLED:
@@ -109,8 +58,6 @@ def total(ops: Operators, vector: Value) -> Value:
 
 def dot(ops: Operators, one: Value, other: Value) -> Value:
     """Return v @ w: the sum of the products, from the first to the last."""
-    from sigps.native.operators import UnfitError
-
     if not isinstance(one.kind, Vector) or not isinstance(other.kind, Vector):
         raise UnfitError("@ takes two vectors")
     return total(ops, ops.binary(ast.Mult(), one, other))
@@ -137,8 +84,6 @@ def extremum(ops: Operators, vector: Value, name: str) -> Value:
 
 def place_of_extremum(ops: Operators, vector: Value, name: str) -> Value:
     """Return the first position of the least or greatest number."""
-    from sigps.native.operators import Value
-
     vector = _without_nan(ops, vector, name)
     is_best = ops.compare(ast.Eq(), vector, extremum(ops, vector, name))
     assert isinstance(vector.kind, Vector)
@@ -153,8 +98,6 @@ def place_of_extremum(ops: Operators, vector: Value, name: str) -> Value:
 
 def some(ops: Operators, vector: Value) -> Value:
     """Return any(v)."""
-    from sigps.native.operators import Value
-
     assert isinstance(vector.kind, Vector)
     truths = ops.declared(vector, Vector(BOOL, vector.kind.length))
     assert isinstance(truths.kind, Vector)
@@ -163,8 +106,6 @@ def some(ops: Operators, vector: Value) -> Value:
 
 def every(ops: Operators, vector: Value) -> Value:
     """Return all(v)."""
-    from sigps.native.operators import Value
-
     assert isinstance(vector.kind, Vector)
     truths = ops.declared(vector, Vector(BOOL, vector.kind.length))
     false = ops.compare(ast.Eq(), truths, ops.constant(False))
