@@ -568,10 +568,12 @@ class Expressions:
         return tuple_of([self._given(instance.result or NONE, iter(results)), Value(INT, fault)])
 
     def _call_external(self, function: External, values: Sequence[Value]) -> Value:
-        given = [self._as_declared(v, kind) for v, kind in zip(values, function.arguments, strict=True)]
+        result = values[-1].kind if function.result is None else function.result
+        kinds = (*function.arguments, result) if function.result is None else function.arguments
+        given = [self._as_declared(v, kind) for v, kind in zip(values, kinds, strict=True)]
         handles = [h for value in given for h in value.handles()]
-        results = self._emitter.external(function.name, handles, list(flat(function.result)))
-        return self._given(function.result, iter(results))
+        results = self._emitter.external(function.name, handles, list(flat(result)))
+        return self._given(result, iter(results))
 
     def _as_declared(self, value: Value, kind: Type) -> Value:
         if isinstance(kind, Tuple):

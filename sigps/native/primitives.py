@@ -53,12 +53,12 @@ class External:
     Attributes:
         name: As it is called there.
         arguments: Types of its arguments.
-        result: The type of what it returns.
+        result: The type of what it returns; None: that of its last argument, which is a number of any.
     """
 
     name: str
     arguments: tuple[Type, ...]
-    result: Type = NONE
+    result: Type | None = NONE
 
 
 def load_row(arrays: Sequence[Any], at: int) -> tuple[Any, ...]:

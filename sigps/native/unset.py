@@ -13,7 +13,7 @@ from typing import Any
 
 from sigps.native.source import reject
 
-__all__ = ["check_locals_are_set"]
+__all__ = ["check_locals_are_set", "read_before_set"]
 
 Set = frozenset[str] | None
 """The locals that are set at a point of the function; None where it is never reached."""
@@ -28,6 +28,19 @@ def check_locals_are_set(tree: ast.FunctionDef) -> None:
     params = frozenset(arg.arg for arg in ast.walk(tree.args) if isinstance(arg, ast.arg))
     stores = [name for name in _names(tree.body) if isinstance(name.ctx, ast.Store)]
     _Flow({name.id: name.lineno for name in reversed(stores)}).block(tree.body, params)
+
+
+def read_before_set(body: Sequence[ast.stmt], names: Iterable[str]) -> set[str]:
+    """Return which of some names a block, the body of a loop, may read before it sets them."""
+    found: set[str] = set()
+
+    class Reads(_Flow):
+        def _check(self, name: ast.Name, before: Set) -> None:
+            if before is not None and name.id in self._lines and name.id not in before:
+                found.add(name.id)
+
+    Reads(dict.fromkeys(names, 0)).loop_body(body)
+    return found
 
 
 class _Flow:
@@ -46,6 +59,11 @@ class _Flow:
         for statement in body:
             before = self._statement(statement, before)
         return before
+
+    def loop_body(self, body: Sequence[ast.stmt]) -> None:
+        """Walk along the body of a loop of which nothing is set before."""
+        self._left.append({ast.Break: [], ast.Continue: []})
+        self.block(body, frozenset())
 
     def _statement(self, node: ast.stmt, before: Set) -> Set:
         if isinstance(node, ast.If):

@@ -12,7 +12,7 @@ from engines import interpreted
 from worked_cases import CASES, kite
 
 from sigps import Vertex, run
-from sigps.apps import BFS, SSSP, BiTriDN, EgoNet, PageRank
+from sigps.apps import BFS, SSSP, BiTriDN, EgoNet, PageRank, TriDN
 
 PROGRAMS: dict[str, Any] = {
     "BFS": lambda: BFS(source=0),
@@ -36,6 +36,7 @@ def assert_as_interpreted(
 ON_EDGES: dict[str, Vertex] = {
     **{made.__name__: made() for made in (EdgeTriangles, Marks, Mirrors, Returns, Waves, Closeness, Loudest)},
     "BiTriDN": BiTriDN(),
+    "TriDN": TriDN(),
     "EgoNet": EgoNet(source=0, hops=2),
 }
 

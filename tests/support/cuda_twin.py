@@ -6,6 +6,7 @@ that fills `Arguments` and calls one superstep after another, by any function th
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -152,7 +153,7 @@ class OnHost:
         listed = self._program.consumption is Consumption.LISTED
         compute = self._f["sigps_compute_listed" if listed else "sigps_compute"]
         record, given = _row(m.layout.record.structure.itemsize), _row(8 * len(m.layout.aggregates.stored))
-        flags = compute(arguments, superstep, v, *messages, _at(record), _at(given))
+        flags = self._call(compute, arguments, superstep, v, messages, record, given)
         m.ran[v] = flags
         if flags & OVERFLOW:
             return
@@ -161,6 +162,39 @@ class OnHost:
         if flags & SENT:
             m.next_sent[v] = 1
             m.next_records[v, : record.size] = record
+
+    def _call(
+        self, compute: Any, arguments: int, superstep: int, v: int, messages: Any, record: Any, given: Any
+    ) -> int:
+        return int(compute(arguments, superstep, v, *messages, _at(record), _at(given)))
+
+
+class Teamed(OnHost):
+    """The same, but every vertex is computed by a team of three warps: threads that run compute() together."""
+
+    WARPS = 3
+
+    def _call(
+        self, compute: Any, arguments: int, superstep: int, v: int, messages: Any, record: Any, given: Any
+    ) -> int:
+        inbox, has = messages
+        rows = [(record, given), *((record.copy(), given.copy()) for _ in range(self.WARPS - 1))]
+        flags = [-1] * self.WARPS
+        self._f["begin_team_of"](self.WARPS)
+
+        def run(rank: int) -> None:
+            self._f["be_warp"](rank)
+            together = has | self.WARPS << 8
+            flags[rank] = compute(arguments, superstep, v, inbox, together, *map(_at, rows[rank]))
+
+        threads = [threading.Thread(target=run, args=(rank,)) for rank in range(self.WARPS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert flags == flags[:1] * self.WARPS  # all decide the same
+        assert all((r == record).all() and (g == given).all() for r, g in rows)
+        return flags[0]
 
 
 class Pushed(OnHost):

@@ -25,8 +25,23 @@ _QUALIFIERS = {"__device__": "", "__forceinline__": "inline"}
 _WARP_OF_ONE = """
 #include <cstddef>
 #include <cstdint>
+#include <pthread.h>
 namespace sigps {
-struct Found {};
+pthread_barrier_t barrier_of_team;
+thread_local uint32_t rank_in_team;
+inline uint64_t lane_number() { return 0; }
+inline uint32_t warp_of_block() { return rank_in_team; }
+inline void sync_block() { pthread_barrier_wait(&barrier_of_team); }
+template <class T> T *cells_of_block() {
+  static T of_warp[32];
+  return of_warp;
+}
+}
+#include "team.cuh"
+extern "C" void begin_team_of(uint32_t warps) { pthread_barrier_init(&sigps::barrier_of_team, nullptr, warps); }
+extern "C" void be_warp(uint32_t rank) { sigps::rank_in_team = rank; }
+namespace sigps {
+struct Found : Team {};
 inline int64_t forget_found(uint32_t *, uint32_t *, uint64_t, uint64_t) { return 0; }
 // Common targets by comparing all of them.
 inline int64_t find_by_warp(uint32_t *targets, uint32_t *, uint64_t first, uint64_t at, uint64_t end, uint64_t begin,
@@ -47,7 +62,7 @@ inline int64_t find_by_warp(uint32_t *targets, uint32_t *, uint64_t first, uint6
 inline uint64_t next_for_warp(unsigned long long *count) { return (*count)++; }
 }
 """
-"""What stands in the place of `warp_neighbors.cuh`, where one thread is all lanes."""
+"""What stands in the place of `warp_neighbors.cuh`, where one thread is all lanes, and a team's warps are threads."""
 
 _ARGUMENTS = {
     "sigps_compute": "pqupupp",
@@ -70,6 +85,9 @@ def host_functions(source: str, defines: Mapping[str, str]) -> dict[str, Any]:
             function = getattr(library, name)
             function.argtypes, function.restype = [_TYPES[t] for t in types], ctypes.c_uint32
             found[name] = function
+    for name in ("begin_team_of", "be_warp"):
+        if hasattr(library, name):
+            found[name] = getattr(library, name)
     return found
 
 

@@ -33,8 +33,15 @@ _GIDS, _POSITIONS = Array(Number.of(np.uint32)), (UINT,)
 EXTERNALS = {
     "__mark_row": External("sigps::forget_found", (_GIDS, _GIDS, UINT, UINT)),
     "__next_common": External("sigps::find_by_warp", (_GIDS, _GIDS, *[UINT] * 6), Tuple((UINT, UINT))),
+    "__team_begin": External("sigps::begin_team", (_GIDS,)),
+    "__team_turns": External("sigps::turns_of_team", (_GIDS, UINT, UINT), INT),
+    "__team_edge": External("sigps::edge_of_team", (_GIDS, UINT, INT), UINT),
+    "__team_sum": External("sigps::join_sum", (_GIDS,), None),
+    "__team_min": External("sigps::join_min", (_GIDS,), None),
+    "__team_max": External("sigps::join_max", (_GIDS,), None),
+    "__team_end": External("sigps::end_team", (_GIDS,)),
 }
-"""What stands in the place of `kernels/cpu/neighbors.py`."""
+"""What stands in the place of `kernels/cpu/neighbors.py`, and what divided loops call (`teams.py`)."""
 
 
 def num_cells(dtypes: Dtypes) -> int:
@@ -178,7 +185,12 @@ class _Source:
         else:
             inbox = _slots_or(layout.slots, self._empty)
         if program.reads_neighbors:
-            body.append("sigps::Found found;")
+            together = "0" if self._is_listed else "has >> 8"
+            body += [
+                "sigps::Found found;",
+                f"static_cast<sigps::Team &>(found) = sigps::team_of({together});",
+            ]
+            body += [] if self._is_listed else ["has &= 255u;"]
         if self._is_direct:
             body.append("uint32_t overflow = 0;")
         given = [
@@ -194,7 +206,7 @@ class _Source:
         if self._is_direct:
             body += self._refusal()
         if program.reads_neighbors:
-            body.append("sigps::sync_warp();")
+            body.append("sigps::sync_team(found);")
         changed = parts[4] if self._reports_changes else [""] * len(parts[0])
         for i, (value, flag, dtype) in enumerate(zip(parts[0], changed, layout.states.stored, strict=True)):
             store = f"(({_c(dtype)} *)arguments->states[{i}])[vertex] = {_as(dtype, value)};"

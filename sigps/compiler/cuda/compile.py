@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from sigps.compiler.cuda.adapters import Dtypes, Layout, Row
+from sigps.compiler.cuda.teams import divides
 from sigps.compiler.program import (
     Consumption,
     Delivery,
@@ -321,6 +322,7 @@ def _defines(program: VertexProgram, layout: Layout, neutral: bytes | None) -> d
         "SIGPS_EACH_EDGE_STATE(F)": kept,
         "SIGPS_WALKS": str(int(program.reads_edges)),
         "SIGPS_BY_WARP": str(int(program.reads_neighbors)),
+        "SIGPS_BY_TEAM": str(int(divides(program))),
         "SIGPS_LISTED": str(int(program.consumption is Consumption.LISTED)),
         "SIGPS_DIRECT": str(int(program.delivery is Delivery.DIRECT)),
         "SIGPS_EARLY_EXIT": str(int(program.early_exit in (EarlyExit.FIRST, EarlyExit.LOWEST))),

@@ -12,6 +12,7 @@ import numpy as np
 from sigps.compiler.cpu.inference import infer_types
 from sigps.compiler.cuda.adapters import EXTERNALS, Dtypes, Layout, Row, direct_type, emit_type, write_source
 from sigps.compiler.cuda.stores import reporting_changes, reports_changes
+from sigps.compiler.cuda.teams import divided, divides
 from sigps.compiler.program import Delivery, VertexProgram
 from sigps.device.linking import compile_source
 from sigps.errors import CompileError, DeviceError
@@ -33,7 +34,8 @@ class Functions:
     def __init__(self, program: VertexProgram, columns: Mapping[str, np.dtype[Any]]) -> None:
         self._program, self._columns = program, columns
         self._reports_changes = reports_changes(program.module)
-        module = reporting_changes(program.module) if self._reports_changes else program.module
+        module = (divided(program.module) if divides(program) else None) or program.module
+        module = reporting_changes(module) if self._reports_changes else module
         names: dict[str, Any] = {**program.namespace, **(EXTERNALS if program.reads_neighbors else {})}
         if program.delivery is Delivery.DIRECT:
             names["emit"] = emit_type(Row(program.message_dtypes, program.message_dtypes))

@@ -45,10 +45,17 @@ MEDIUM = Shape(256, 4)
 """Fewer, with more registers: for an edge column beside each record, or loops of `compute()` over edges."""
 
 WIDE = Shape(1024, 1)
-"""One block has all the shared memory, which caches the records that are read most often."""
+"""One block has all the shared memory, which caches the records that are read most often, or is a team of warps."""
 
 
-def choose_shape(*, record_bytes: int, stops_early: bool, reads_columns: bool, walks: bool = False) -> Shape:
+def choose_shape(
+    *,
+    record_bytes: int,
+    stops_early: bool,
+    reads_columns: bool,
+    walks: bool = False,
+    has_teams: bool = False,
+) -> Shape:
     """Choose the shape for a program.
 
     A program that gathers nothing but records is limited by how many of these come from L2 and beyond, and takes the
@@ -60,10 +67,13 @@ def choose_shape(*, record_bytes: int, stops_early: bool, reads_columns: bool, w
         stops_early: Whether a pull may stop before it has seen all.
         reads_columns: Whether messages need edge columns, or compute() edge states and rows of neighbours.
         walks: Whether compute() walks its out-edges, other than to send.
+        has_teams: Whether the warps of a block share a vertex with many edges; the more they are, the better.
 
     >>> choose_shape(record_bytes=4, stops_early=False, reads_columns=False) == WIDE
     True
     """
+    if has_teams:
+        return WIDE
     if reads_columns:
         return MEDIUM
     if not stops_early and record_bytes > 0:

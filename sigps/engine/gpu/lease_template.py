@@ -132,6 +132,7 @@ def _lease(
     if program.delivery is not Delivery.DIRECT:  # whose vertices have no bits to set
         by_warp = program.consumption is Consumption.LISTED or program.reads_neighbors
         lease["num_block_rows"] = rows.num_csr_rows if by_warp else rows.num_block_rows
+        lease["num_team_rows"] = rows.num_csr_rows
     lease["could_send"], lease["num_in_edges"] = graph.could_send, subgraph.incoming.ends.size
     lease["pull_cost"] = subgraph.incoming.ends.size + graph.num_owned
     if goes_by_edge:

@@ -61,7 +61,8 @@ class Variant:
         self, *, num_vertices: int, num_edges: int, num_blocks: int, num_hot_ghosts: int
     ) -> SharedCache:
         """Return the shared-memory cache of a pull. Arguments as `choose_shared_cache`'s."""
-        if self.shape != WIDE or self.compiled.program.consumption is Consumption.LISTED:
+        program = self.compiled.program
+        if self.shape != WIDE or program.consumption is Consumption.LISTED or program.reads_neighbors:
             return SharedCache(0, 0, 0)
         return choose_shared_cache(
             shared_bytes=self.shared_bytes,

@@ -17,6 +17,7 @@
 //   SIGPS_EACH_EDGE_STATE(F)    F(0, type) F(1, type) ...
 //   SIGPS_WALKS                 1: compute() walks its vertex's out-edges
 //   SIGPS_BY_WARP               1: all lanes of a warp run compute() together
+//   SIGPS_BY_TEAM               1: also all warps of a block
 //   SIGPS_LISTED                1: compute() reads a list, nothing combines
 //   SIGPS_DIRECT                1: compute() sends direct messages, no record
 //   SIGPS_EARLY_EXIT            1: the first message that passes, in the order
@@ -160,7 +161,9 @@ __device__ uint32_t sigps_compute_listed(const sigps::Arguments *arguments,
 __device__ void sigps_list(const sigps::Arguments *arguments, int64_t position,
                            const void *message);
 #else
-// Reads `inbox`, a row of slots, only where `has` is not 0.
+// Reads `inbox`, a row of slots, only where the low byte of `has` is not 0.
+// With SIGPS_BY_TEAM the bits above say how many warps of the block call
+// together; 0: this one alone.
 __device__ uint32_t sigps_compute(const sigps::Arguments *arguments,
                                   int64_t superstep, uint32_t vertex,
                                   const void *inbox, uint32_t has, void *record,

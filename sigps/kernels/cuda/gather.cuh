@@ -7,7 +7,8 @@
 // vertex has one thread that computes it; words and bytes of bits have one
 // writer, except those of block-mapped rows, which are zero before and set by
 // atomics. With SIGPS_BY_WARP every vertex has a warp that computes it, all CSR
-// rows are warp-mapped, one at a time, and their bits set by atomics.
+// rows are warp-mapped, one at a time, and their bits set by atomics. With
+// SIGPS_BY_TEAM the first of them are block-mapped, and computed by all warps.
 //
 // Lids are in descending order of in-degree, and where edges go both ways that
 // is how often a record is read: the first ones are copied to a cache in shared
@@ -268,9 +269,20 @@ __device__ inline void gather_row_by_block(const Lease &lease,
           receive_all<FILTER>(lease, now, row, v, threadIdx.x, blockDim.x));
     }
   }
-  if (threadIdx.x == 0 && (inbox.has ? status != RETIRED : status == ACTIVE) &&
-      run_vertex(lease, now, v, status, inbox, counted))
-    atomicOr(&lease.sent[(now.superstep + 1) & 1][v / 32], 1u << v % 32);
+  if (SIGPS_BY_TEAM) {
+    __shared__ Inbox of_team;
+    if (threadIdx.x == 0)
+      of_team = inbox;
+    __syncthreads();
+    inbox = of_team;
+  }
+  bool runs = inbox.has ? status != RETIRED : status == ACTIVE;
+  if (runs && (SIGPS_BY_TEAM || threadIdx.x == 0)) {
+    bool sends = run_vertex(lease, now, v, status, inbox, counted,
+                            SIGPS_BY_TEAM ? blockDim.x / 32 : 0);
+    if (sends && threadIdx.x == 0)
+      atomicOr(&lease.sent[(now.superstep + 1) & 1][v / 32], 1u << v % 32);
+  }
   __syncthreads();
 }
 
@@ -346,8 +358,10 @@ __device__ inline void gather(const Lease &lease, const NextSuperstep &now,
   if (FILTER != SENDERS_NONE)
     fill_shared_cache<FILTER>(outbox_of(lease, now));
   __shared__ uint32_t next_row;
-  // With SIGPS_BY_WARP only one warp of a block would compute.
-  uint32_t num_block_rows = SIGPS_BY_WARP ? 0 : lease.num_block_rows;
+  // With SIGPS_BY_WARP only one warp of a block would compute, or all.
+  uint32_t num_block_rows = SIGPS_BY_TEAM   ? lease.num_team_rows
+                            : SIGPS_BY_WARP ? 0
+                                            : lease.num_block_rows;
   while (num_block_rows > 0) {
     if (threadIdx.x == 0)
       next_row = atomicAdd(&lease.control->next_block_row.value, 1);

@@ -224,7 +224,9 @@ struct Lease {
   uint32_t num_lids;       // where there are ghosts, each rank's begin at a
                            // multiple of 32
   uint32_t num_block_rows; // rows of in_edges that take a block; those up to
-                           // num_csr_rows take a warp
+                           // num_csr_rows take a warp. Where warps
+                           // compute: those of which bits are set one by one
+  uint32_t num_team_rows;  // with SIGPS_BY_TEAM, rows that take a block
   uint32_t could_send;     // vertices with an out-edge, on all GPUs
   uint32_t num_hubs;       // lids with over HUB_DEGREE out-edges
   uint32_t forced;         // a value of Forced
@@ -296,19 +298,21 @@ constexpr uint32_t LANES_OF_VERTEX = SIGPS_BY_WARP ? 32 : 1;
 
 // Runs compute() of a vertex, and writes what it decided. Returns whether it
 // has a message to send along an edge. With SIGPS_BY_WARP all lanes call, with
-// the same vertex, and the first one counts.
+// the same vertex, and the first one counts; with `team` those of so many
+// warps, which are all of the block.
 __device__ inline bool run_vertex(const Lease &lease, const NextSuperstep &now,
-                                  uint32_t v, uint8_t status,
-                                  const Inbox &inbox, ThreadCounters &counted) {
+                                  uint32_t v, uint8_t status, Inbox inbox,
+                                  ThreadCounters &counted, uint32_t team = 0) {
   Record *records = lease.records[(now.superstep + 1) & 1];
   Totals given;
+  inbox.has |= team << 8;
   uint32_t flags = compute(lease.in, now.superstep, v, inbox,
                            HAS_RECORD ? &records[v] : nullptr, &given);
   if (SIGPS_DIRECT && (flags & OVERFLOW)) {
     atomicOr(&lease.direct.overflowed[v / 32], 1u << v % 32);
     return false;
   }
-  bool counts = !SIGPS_BY_WARP || lane_id() == 0;
+  bool counts = !SIGPS_BY_WARP || (team ? threadIdx.x : lane_id()) == 0;
   if (SIGPS_NUM_EDGE_STATES > 0 && counts && lease.wrote != nullptr)
     atomicOr(&lease.wrote[v / 32], 1u << v % 32);
   uint8_t next = flags & RETIRE ? RETIRED : flags & HALT;

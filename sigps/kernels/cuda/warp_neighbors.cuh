@@ -10,13 +10,14 @@
 #pragma once
 
 #include "integers.cuh"
+#include "team.cuh"
 
 namespace sigps {
 
 constexpr uint64_t NO_POSITION = ~0ull;
 
 // What a lane keeps of what was found and is not yet returned.
-struct Found {
+struct Found : Team {
   uint64_t next = NO_POSITION; // where the caller continues in the first row,
                                // if it continues with what was found
   uint64_t begin;              // where the second row begins
@@ -25,14 +26,6 @@ struct Found {
                   // stands there in its place
   uint32_t lanes; // of which the hit is not yet returned
 };
-
-#if defined(__CUDACC_RTC__)
-__device__ __forceinline__ uint64_t lane_number() {
-  uint32_t lane;
-  asm("mov.u32 %0, %%laneid;" : "=r"(lane));
-  return lane;
-}
-#endif
 
 // The first of the positions low..end whose target is not below the goal, or
 // `end`.

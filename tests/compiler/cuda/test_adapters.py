@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 from adapter_judge import GRAPHS, ON_EDGES, PROGRAMS, assert_as_interpreted, assert_kept_as_interpreted
-from cuda_twin import OnHost, run_plainly
+from cuda_twin import OnHost, Teamed, run_plainly
 from equality_programs import Flows
 from loop_programs import FOLDS, loop_program
 from worked_cases import kite
 
 from sigps import run
+from sigps.compiler.cuda.teams import divides
+from sigps.compiler.frontend.analysis import analyse
 
 
 @pytest.mark.parametrize("narrow_ids", [False, True])
@@ -30,6 +32,12 @@ def test_the_directions_of_edges_reach_a_program() -> None:
     assert judge["out"].tolist() != judge["into"].tolist()
     for name, values in states.items():
         assert values.tolist() == judge[name].tolist()
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("program", [name for name in ON_EDGES if divides(analyse(ON_EDGES[name]))])
+def test_what_a_team_of_warps_computes_is_the_interpreters(program: str, name: str) -> None:
+    assert_kept_as_interpreted(ON_EDGES[program], name, Teamed)
 
 
 @pytest.mark.parametrize("name", GRAPHS)

@@ -88,6 +88,13 @@ def test_a_lease_links_in_other_shapes(arch: str, precision: Any) -> None:
     assert_links(analyse(made("BFS"), precision), arch, shape=NARROW)
 
 
+@pytest.mark.parametrize(("arch", "precision"), TARGETS)
+@pytest.mark.parametrize("name", ["BiTriDN", "Closeness"])
+def test_a_lease_of_teams_links(name: str, arch: str, precision: Any) -> None:
+    program = analyse(Closeness() if name == "Closeness" else made(name), precision)
+    assert_links(program, arch, shape=WIDE)
+
+
 @pytest.mark.parametrize("name", ["BFS", "neighbourhood", "MinimumSpanningForest"])
 def test_a_lease_that_checks_itself_links(name: str) -> None:
     """With SIGPS_DEBUG the kernels trap where a superstep does not follow from the one before."""
