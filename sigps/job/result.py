@@ -143,7 +143,7 @@ class Result(_Table):
             `master()` or `next_phase()`), or "max_supersteps".
         supersteps: Supersteps that ran.
         stats: One record a superstep: `result.stats[3].messages`.
-        aggregators: Each aggregator's final value.
+        aggregators: Each aggregator's final value; of vectors an array.
         device: The device that ran it: "python", "cpu" or "cuda".
         trace: What `trace=` recorded, or None.
         saves: One record a state log that was written on the way.
@@ -174,7 +174,9 @@ class Result(_Table):
         self.reason = reason
         self.supersteps = supersteps
         self.stats = StatsLog(stats)
-        self.aggregators = dict(aggregators)
+        self.aggregators = {
+            name: np.array(value) if isinstance(value, list) else value for name, value in aggregators.items()
+        }
         self.device = device
         self.trace = trace
         self.saves = tuple(saves)

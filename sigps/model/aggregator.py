@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 import typing
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import numpy as np
 
 from sigps.errors import CompileError
 from sigps.model.fields import NUMPY_TYPES, Field, extreme, is_number_type
+from sigps.model.vector import Vector, VectorType
 
 __all__ = ["Aggregator"]
 
@@ -21,7 +23,8 @@ class Aggregator(Generic[T]):
     """A value that all vertices build together: `self.error += x` in superstep s, read in s + 1.
 
     Declare one as a class attribute: `dangling = Aggregator.sum(float)`. `+=` gives a contribution,
-    whatever the operation. A persistent one also combines what earlier supersteps gave. Before
+    whatever the operation. One of vectors, `Aggregator.sum(Vector[int, 64])`, is given vectors, or one number of it:
+    `self.histogram[k] += 1`. A persistent one also combines what earlier supersteps gave. Before
     any contribution it reads as its identity.
 
     A `Shared` value is one too, without contributions: it reads as what `master()` or `next_phase()` set last.
@@ -35,15 +38,20 @@ class Aggregator(Generic[T]):
     def __init__(
         self,
         kind: str,
-        type: type,
+        type: Any,
         identity: Any,
         function: Callable[[Any, Any], Any] | None = None,
         persistent: bool = False,
     ) -> None:
-        if not is_number_type(type) or not callable(function or min):
+        is_vector = isinstance(type, VectorType)
+        if not (is_number_type(type) or is_vector) or not callable(function or min):
             raise CompileError(
-                f"Aggregator.{kind}() takes a type (int, float, bool or {NUMPY_TYPES}), "
+                f"Aggregator.{kind}() takes a type (int, float, bool, {NUMPY_TYPES}, or a Vector of one), "
                 "and custom() a function before it"
+            )
+        if is_vector and kind not in ("sum", "min", "max"):
+            raise CompileError(
+                f"Aggregator.{kind}() takes numbers; of vectors there are sum(), min() and max()"
             )
         self.field = Field("", type, Field("identity", type, None).exactly(identity))
         self.kind = kind
@@ -63,17 +71,17 @@ class Aggregator(Generic[T]):
         return made
 
     @staticmethod
-    def sum(type: type = float, *, persistent: bool = False) -> Aggregator[Any]:
+    def sum(type: Any = float, *, persistent: bool = False) -> Aggregator[Any]:
         """Add up the contributions, from 0."""
         return Aggregator("sum", type, 0, persistent=persistent)
 
     @staticmethod
-    def min(type: type = float, *, persistent: bool = False) -> Aggregator[Any]:
+    def min(type: Any = float, *, persistent: bool = False) -> Aggregator[Any]:
         """Keep the smallest contribution; the type's largest value where there is none."""
         return Aggregator("min", type, extreme("min", type), persistent=persistent)
 
     @staticmethod
-    def max(type: type = float, *, persistent: bool = False) -> Aggregator[Any]:
+    def max(type: Any = float, *, persistent: bool = False) -> Aggregator[Any]:
         """Keep the largest contribution; the type's smallest value where there is none."""
         return Aggregator("max", type, extreme("max", type), persistent=persistent)
 
@@ -104,6 +112,13 @@ class Aggregator(Generic[T]):
         if self.function is not None:
             return self.function(a, b)
         return _COMBINE[self.kind](a, b)
+
+    @property
+    def of_numbers(self) -> Aggregator[Any]:
+        """What does to each number what this does to vectors."""
+        made = copy.copy(self)
+        made.field = self.field.element
+        return made
 
     @property
     def name(self) -> str:
@@ -154,7 +169,9 @@ _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _readable(value: Any) -> Any:
-    """Return the aggregated value as a number whose `+=` makes a contribution."""
+    """Return the aggregated value as a number, or a vector, whose `+=` makes a contribution."""
+    if isinstance(value, (Vector, list)):
+        return _AddableVector(value)
     if isinstance(value, np.uint64):
         return _AddableUnsigned(value)
     return _AddableFloat(value) if isinstance(value, (float, np.floating)) else _AddableInt(value)
@@ -180,6 +197,17 @@ class _AddableInt(int):
 class _AddableUnsigned(np.uint64):
     def __iadd__(self, other: Any) -> Any:  # type: ignore[misc]
         return _contribution(_GivenInt, int(self), other)
+
+
+class _AddableVector(Vector):
+    def __iadd__(self, other: Any) -> Any:
+        made = _GivenVector(self)
+        made.given = other
+        return made
+
+
+class _GivenVector(_Contribution, Vector):
+    pass
 
 
 class _GivenFloat(_Contribution, float):

@@ -214,6 +214,8 @@ def as_computed(value: Any, dtype: np.dtype[Any]) -> Any:
 
 def extreme(kind: str, type: Any) -> Any:
     """Return the identity of `min` or `max` in a type, as a Python number."""
+    if isinstance(type, VectorType):
+        return extreme(kind, type.element)
     if not is_number_type(type):
         return None
     dtype = np.dtype(type)

@@ -11,10 +11,14 @@ import numpy as np
 
 from sigps.model.numbers import assigned, is_number_type
 
-__all__ = ["LONGEST", "Vector", "VectorType"]
+__all__ = ["LONGEST", "NoPositionError", "Vector", "VectorType"]
 
 LONGEST = 1024
 """The most numbers that a vector has: compiled code keeps it in registers and on the stack."""
+
+
+class NoPositionError(IndexError, ArithmeticError):
+    """A vector has no such position: in compute() an error of arithmetic, which names vertex and line."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ class Vector(Sequence[Any]):
         if isinstance(at, slice):
             return Vector(self._numbers[at], self._element)
         if not -len(self) <= at < len(self):
-            raise IndexError("the vector has no such position: they are 0 to its length - 1")
+            raise NoPositionError("the vector has no such position: they are 0 to its length - 1")
         return self._numbers[at]
 
     def __setitem__(self, at: int, value: Any) -> None:

@@ -441,17 +441,25 @@ class Expressions:
         if len(node.args) != 1 or node.keywords:
             raise UnfitError(f"{kind}(...) takes a vector, a tuple of its numbers, or one number for all")
         real = self._real if kind.element is float else Number.of(kind.element)
-        return self._operators.declared(self._value(node.args[0]), Vector(real, kind.length))
+        is_generated = isinstance(node.func, ast.Name) and node.func.id.startswith("__vector_")
+        with self._computing_in(FLOAT if is_generated and kind.element is np.float64 else self._real):
+            return self._operators.declared(self._value(node.args[0]), Vector(real, kind.length))
 
-    def _in_double(self, node: ast.Call) -> Value:
-        """Compute what goes to an aggregator, which adds up in double precision whatever compute() uses."""
-        before, self._real = self._real, FLOAT
+    @contextmanager
+    def _computing_in(self, real: Number) -> Iterator[None]:
+        """Compute with floats of a type, inside."""
+        before, self._real = self._real, real
         self._set_emitter(self._emitter)
         try:
-            return self._built_in(np.float64, node, [self._value(argument) for argument in node.args])
+            yield
         finally:
             self._real = before
             self._set_emitter(self._emitter)
+
+    def _in_double(self, node: ast.Call) -> Value:
+        """Compute what goes to an aggregator, which adds up in double precision whatever compute() uses."""
+        with self._computing_in(FLOAT):
+            return self._built_in(np.float64, node, [self._value(argument) for argument in node.args])
 
     def _built_in(self, function: Any, node: ast.Call, values: list[Value]) -> Value:
         ops, name = self._operators, ast.unparse(node.func)
@@ -473,8 +481,10 @@ class Expressions:
         if isinstance(function, type) and issubclass(function, np.generic) and len(values) == 1:
             kind, value = Number.of(function), values[0]
             is_generated = name.startswith("__np.")
+            if isinstance(value.kind, Vector) and is_generated:
+                raise UnfitError(f"this takes one number, and is given {value.kind}")
             if isinstance(value.kind, Vector):
-                return self._converted(value, kind, cuts=not is_generated)
+                return self._converted(value, kind)
             if not is_generated and kind.kind in "iu" and ops.number(value, name).is_float:
                 value = ops.to_int(value)
             return ops.declared(value, kind)
@@ -514,11 +524,11 @@ class Expressions:
             )
         return None
 
-    def _converted(self, vector: Value, kind: Number, *, cuts: bool) -> Value:
-        """Return each number of a vector in a type; floats lose their fraction where `cuts`."""
+    def _converted(self, vector: Value, kind: Number) -> Value:
+        """Return each number of a vector in a type; floats lose their fraction where it is one of whole numbers."""
 
         def convert(lanes: Any, number: Value) -> Value:
-            if cuts and kind.kind in "iu" and lanes.number(number, "this").is_float:
+            if kind.kind in "iu" and lanes.number(number, "this").is_float:
                 number = lanes.to_int(number)
             converted: Value = lanes.declared(number, kind)
             return converted

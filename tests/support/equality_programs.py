@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from battery import BATTERY
 from master_programs import Floods
-from vector_programs import LargestOfEach, Mixture, Pigeonholes, Throws
+from vector_programs import Census, LargestOfEach, Mixture, Pigeonholes, Throws
 
 from sigps import Aggregator, Param, State, Vertex, VertexId, inf
 from sigps.apps import BFS, SSSP, WCC, OutDegree, PageRank
@@ -335,6 +335,7 @@ PROGRAMS: dict[str, Vertex | Callable[[int | str], Vertex]] = {
     "mixture": Mixture(),
     "pigeonholes": Pigeonholes(),
     "throws": Throws(),
+    "census": Census(),
     "bfs": lambda source: BFS(source=source),
     "sssp": lambda source: SSSP(source=source),
     "reach": lambda source: Reach(start=source),

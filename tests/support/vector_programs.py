@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sigps import State, Vector, Vertex
+from sigps import Aggregator, State, Vector, Vertex
 
 Registers = Vector[np.uint8, 48]
 
@@ -78,6 +78,28 @@ class Pigeonholes(Vertex, message=Parcel):
         if self.superstep < 2:
             number = float(self.id % 7)
             self.send_to_neighbors(Parcel(number, np.where(self.best < 0.0, number, self.best + 1.0)))
+        self.vote_to_halt()
+
+
+class Census(Vertex, message=int):
+    """Aggregators of vectors: a histogram, least and greatest of each class, a sum of vectors that is kept."""
+
+    histogram = Aggregator.sum(Vector[int, 8])
+    least = Aggregator.min(Vector[int, 3])
+    mean = Aggregator.sum(Vector[float, 40], persistent=True)
+    seen: State[int] = 0
+    share: State[float] = 0.0
+
+    def compute(self, messages):
+        self.seen = sum(messages) + max(self.histogram) + min(self.least) % 7
+        self.share = sum(self.mean) + self.mean[3]
+        self.histogram[min(self.out_degree, 7)] += 1
+        self.least[self.id % 3] += self.id % 1000
+        weights = Vector[float, 40](0.25)
+        weights[self.superstep % 40] = 1.0 / (1 + self.id % 5)
+        self.mean += weights
+        if self.superstep < 3:
+            self.send_to_neighbors(1)
         self.vote_to_halt()
 
 

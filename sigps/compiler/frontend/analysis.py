@@ -180,7 +180,7 @@ def _compute(
     start += statements("__halt = False\n__retired = False\n__sent = False")
     start += [assign(f"__r{i}", value) for i, value in enumerate(sends.record)]
     start += [
-        assign(f"__c_{a.name}", cast(a.field.dtype(), ast.Constant(a.field.convert(a.identity))))
+        assign(f"__c_{a.name}", cast(a.field.dtype(), ast.Constant(_number_of(a.identity))))
         for a in subject.aggregators.values()
     ]
     result = tuple_of(
@@ -290,6 +290,11 @@ def _namespace(subject: Subject) -> dict[str, Any]:
         if aggregator.function is not None:
             namespace[f"__fold_{aggregator.name}"] = aggregator.function
     return namespace
+
+
+def _number_of(identity: Any) -> Any:
+    """Return an aggregator's identity as a number: all of a vector's are the same."""
+    return identity[0] if isinstance(identity, tuple) else identity
 
 
 def _vector_type(name: str) -> VectorType:

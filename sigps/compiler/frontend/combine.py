@@ -98,13 +98,17 @@ def key(subject: Subject, messages: Messages, tree: ast.FunctionDef) -> ast.stmt
     return at([function("key", ["__env", "__params", "__message"], body)], tree)[0]
 
 
+_OF_VECTORS = {"min": "__np.minimum({a}, {b})", "max": "__np.maximum({a}, {b})"}
+
+
 def fold(subject: Subject) -> ast.stmt:
     """Build `fold`: add one vertex's contributions to the totals."""
     combined = {"sum": "{a} + {b}", "min": "min({a}, {b})", "max": "max({a}, {b})"}
     combined |= {"any": "bool({a} or {b})", "all": "bool({a} and {b})", "custom": "__fold_{name}({a}, {b})"}
     parts = []
     for i, aggregator in enumerate(subject.aggregators.values()):
-        value = combined[aggregator.kind].format(a=f"total[{i}]", b=f"given[{i}]", name=aggregator.name)
+        rules = combined | _OF_VECTORS if aggregator.field.dtype().shape else combined
+        value = rules[aggregator.kind].format(a=f"total[{i}]", b=f"given[{i}]", name=aggregator.name)
         parts.append(placed(cast(aggregator.field.dtype(), expression(value)), *aggregator.place, i))
     return function("fold", ["total", "given"], [ast.Return(tuple_of(parts))])
 

@@ -28,6 +28,9 @@ _CONTRIBUTE = {
 }
 
 
+_OF_VECTORS = {"min": "__np.minimum(__c_{0}, __value_{0})", "max": "__np.maximum(__c_{0}, __value_{0})"}
+
+
 class LowerFields(ast.NodeTransformer):
     """Rewrites every `self.x` in place, and collects the user's methods that are called."""
 
@@ -64,6 +67,8 @@ class LowerFields(ast.NodeTransformer):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         target = node.target
+        if isinstance(target, ast.Subscript) and self._is_aggregator(target.value):
+            return self._contribute_item(node, target)
         if not isinstance(target, ast.Attribute) or not is_self(target):
             return self.generic_visit(node)
         name = target.attr
@@ -77,8 +82,34 @@ class LowerFields(ast.NodeTransformer):
                 f"'self.{name} += x' gives a contribution, whatever the aggregator does; no other operator",
             )
         aggregator = self._subject.aggregators[name]
-        combined = cast(aggregator.field.dtype(), expression(_CONTRIBUTE[aggregator.kind].format(name)))
+        is_vector = bool(aggregator.field.dtype().shape)
+        rule = _OF_VECTORS.get(aggregator.kind) if is_vector else None
+        combined = cast(
+            aggregator.field.dtype(), expression((rule or _CONTRIBUTE[aggregator.kind]).format(name))
+        )
         return at([assign(f"__value_{name}", self.visit(node.value)), assign(f"__c_{name}", combined)], node)
+
+    def _is_aggregator(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Attribute) and is_self(node) and node.attr in self._subject.aggregators
+
+    def _contribute_item(self, node: ast.AugAssign, target: ast.Subscript) -> list[ast.stmt]:
+        """Return the contribution of one number of a vector: `self.histogram[k] += 1`."""
+        assert isinstance(target.value, ast.Attribute)
+        name = target.value.attr
+        if not isinstance(node.op, ast.Add):
+            reject(
+                node,
+                f"'self.{name}[k] += x' gives a contribution, whatever the aggregator does; no other operator",
+            )
+        aggregator = self._subject.aggregators[name]
+        so_far = f"__c_{name}[__at_{name}]"
+        rule = _CONTRIBUTE[aggregator.kind].replace("__c_{0}", so_far).format(name)
+        code = [
+            assign(f"__at_{name}", self.visit(target.slice)),
+            assign(f"__value_{name}", self.visit(node.value)),
+            *statements(f"{so_far} = {rule}"),
+        ]
+        return at(code, node)
 
     def _reject_shared(self, node: ast.AST, name: str) -> None:
         if self._subject.aggregators[name].is_shared:

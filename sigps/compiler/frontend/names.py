@@ -21,6 +21,7 @@ from sigps.compiler.frontend.desugar import BIT_FUNCTIONS, OWN
 from sigps.compiler.frontend.keys import KEY_FUNCTIONS
 from sigps.compiler.frontend.syntax import assigned_names
 from sigps.compiler.program import FUNCTIONS
+from sigps.model.vector import Vector, VectorType
 from sigps.native.source import global_names, reject
 
 __all__ = ["Names"]
@@ -137,7 +138,15 @@ def _check_usable(node: ast.expr, name: str, value: Any) -> None:
     is_tuple = type(value) is tuple and constant_of(value) is not NotImplemented
     functions = (types.FunctionType, types.BuiltinFunctionType, np.ufunc, types.ModuleType)
     is_type = isinstance(value, type) and (issubclass(value, np.generic) or hasattr(value, "_fields"))
-    if is_number or is_tuple or is_type or isinstance(value, functions) or hasattr(value, "py_func"):
+    is_vector = value is Vector or isinstance(value, VectorType)
+    if (
+        is_vector
+        or is_number
+        or is_tuple
+        or is_type
+        or isinstance(value, functions)
+        or hasattr(value, "py_func")
+    ):
         return
     is_numpy = callable(value) and str(getattr(value, "__module__", "")).partition(".")[0] == "numpy"
     if (

@@ -245,5 +245,5 @@ def numeric(element: ast.expr, dtype: Any) -> ast.expr:
         isinstance(element, ast.UnaryOp) and isinstance(element.op, ast.Not)
     )
     if is_truth or (dtype is not None and dtype == np.bool_):
-        return ast.Call(ast.Attribute(ast.Name("__np", ast.Load()), "int64", ast.Load()), [element], [])
+        return ast.BinOp(ast.Constant(0), ast.Add(), element)
     return element

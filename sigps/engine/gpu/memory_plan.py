@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sigps.compiler.cuda.adapters import num_cells
 from sigps.compiler.cuda.compile import CudaProgram
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.engine.gpu.launch import Shape, choose_shape
@@ -204,7 +205,7 @@ def _arrays(
     program, n = compiled.program, sizes.num_owned
     num_lids = max(n, sizes.num_lids)
     bits = -(-n // 32) * 4
-    cells = 8 * max(1, len(program.aggregators))
+    cells = 8 * max(1, num_cells(program.aggregate_dtypes))
     zeros = {"status": n}
     others = {
         "control": CONTROL.itemsize,
@@ -220,7 +221,7 @@ def _arrays(
         others[f"pending{i}"] = dtype.itemsize * max(1, sizes.num_out_edges)
         others[f"committed{i}"] = dtype.itemsize * max(1, sizes.num_out_edges + sizes.num_mirrored)
     if sizes.num_peers:
-        reports = report_bytes(len(program.aggregators)) * sizes.num_peers
+        reports = report_bytes(num_cells(program.aggregate_dtypes)) * sizes.num_peers
         zeros |= {
             "reports0": reports,
             "reports1": reports,

@@ -22,6 +22,7 @@ from sigps.engine.gpu.memory_plan import MemoryPlan, bytes_to_commit
 from sigps.kernels.cpu.arguments import ACTIVE, HALTED, RETIRED, SENDERS_BITMAP, SENDERS_NONE
 from sigps.kernels.cuda.lease import CONTROL, FRONTIER_BITS, OVERFLOWED, RUNNING, STATS
 from sigps.kernels.direction import PULL, PUSH, choose_direction
+from sigps.native.marshal import Packed
 
 __all__ = ["RunMemory"]
 
@@ -84,8 +85,9 @@ class RunMemory:
         for pending, committed, field in zip(*self.edge_states(), compiled.program.edge_states, strict=True):
             pending[:] = cupy.asarray(field.default, pending.dtype)
             committed[:] = cupy.asarray(field.default, committed.dtype)
-        identities = [a.field.dtype().type(a.identity) for a in compiled.program.aggregators]
-        starts = [a.field.dtype().type(a.start) for a in compiled.program.aggregators]
+        aggregators = compiled.program.aggregators
+        identities = [Packed.of(a.identity, a.field.dtype()) for a in aggregators]
+        starts = [Packed.of(a.start, a.field.dtype()) for a in aggregators]
         self._begin(_cells(starts), _cells(identities), _cells(params))
         for name in ("inboxes0", "inboxes1"):
             if name in plan.offsets and compiled.neutral:
@@ -175,7 +177,15 @@ class RunMemory:
         import cupy
 
         cells = cupy.asnumpy(self.array("aggregates", np.uint64))
-        return tuple(cells[i : i + 1].view(value.dtype)[0] for i, value in enumerate(like))
+        ends = np.cumsum([0, *(value.size for value in like)])
+        numbers = [
+            cells[begin:end].view(np.uint8).reshape(-1, 8)[:, : value.itemsize].copy().view(value.dtype)[:, 0]
+            for value, begin, end in zip(like, ends[:-1], ends[1:], strict=True)
+        ]
+        return tuple(
+            Packed.of(n if v.ndim else n[0], np.dtype((v.dtype, v.shape)))
+            for n, v in zip(numbers, like, strict=True)
+        )
 
     def set_aggregates(self, values: tuple[Any, ...]) -> None:
         """Set the values that compute() reads in the next superstep."""
@@ -261,5 +271,6 @@ def _to_commit(compiled: CudaProgram, graph: GpuGraph) -> dict[str, int]:
 
 
 def _cells(values: Sequence[Any]) -> bytes:
-    """Return 8-byte cells, a scalar in the low bytes of each; at least one."""
-    return b"".join(value.tobytes().ljust(8, b"\0") for value in values) or bytes(8)
+    """Return 8-byte cells, a number in the low bytes of each; at least one."""
+    numbers = [number for value in values for number in np.atleast_1d(value)]
+    return b"".join(number.tobytes().ljust(8, b"\0") for number in numbers) or bytes(8)

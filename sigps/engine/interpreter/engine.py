@@ -271,7 +271,7 @@ class InterpretedEngine:
 
     def _compute_all(self, outgoing: Outgoing) -> tuple[tuple[Any, ...], int]:
         inbox, self._inbox = self._inbox, {}
-        totals = list(self.aggregates.identity)
+        totals = [as_computed(value, value.dtype) for value in self.aggregates.identity]
         ran = 0
         for lid in self._in_id_order():
             messages = inbox.get(lid, [])
@@ -287,7 +287,9 @@ class InterpretedEngine:
 
     def _contribute(self, lid: int, view: VertexView, totals: list[Any]) -> None:
         for i, aggregator in enumerate(self.program.declaration.aggregators):
-            given = view.contributions.get(aggregator.name, aggregator.identity)
+            given = view.contributions.get(aggregator.name)
+            if given is None:
+                given = aggregator.field.assigned(aggregator.identity)
             try:
                 totals[i] = combine(aggregator, totals[i], given)
             except ArithmeticError as error:

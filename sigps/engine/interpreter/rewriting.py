@@ -19,6 +19,7 @@ from typing import Any, TypeGuard
 
 from sigps.engine.interpreter import arithmetic, vectors
 from sigps.errors import CompileError
+from sigps.model.vector import Vector
 from sigps.model.vertex import Aggregator, Vertex
 from sigps.native.source import parse_function
 
@@ -93,6 +94,9 @@ def rewritten(function: Any) -> Any:
 
 def combine(aggregator: Aggregator[Any], a: Any, b: Any) -> Any:
     """Combine two values of an aggregator, as its type holds the result."""
+    if isinstance(a, Vector) or isinstance(b, Vector):
+        numbers = vectors.by_number(functools.partial(combine, aggregator.of_numbers), a, b)
+        return aggregator.field.assigned(numbers)
     if aggregator.kind == "sum":
         return aggregator.field.assigned(arithmetic.OPERATORS["+"](a, b))
     if aggregator.function is not None:

@@ -81,7 +81,7 @@ def store_item(owner: Any, name: str, at: Any, value: Any, combine: Callable[[An
     """
     values = getattr(owner, name)
     if isinstance(getattr(type(owner), name, None), Aggregator):
-        given = Vector([0] * len(values))
+        given = Vector(getattr(type(owner), name).identity)
         given[at] = value
         owner.view.contribute(name, given)
         return
@@ -93,8 +93,8 @@ def store_item(owner: Any, name: str, at: Any, value: Any, combine: Callable[[An
 
 def start_of_sum(messages: Any, element: Callable[[Any], Any] | None) -> Any:
     """Return what a sum over messages begins with: a vector of zeros where there are none to say how long it is."""
-    zero = None if messages else getattr(messages, "zero", None)
-    if zero is None:
+    zero = getattr(messages, "zero", None)
+    if zero is None or messages:
         return 0
     zero = zero if element is None else element(zero)
     return zero.each(lambda number: number * 0) if isinstance(zero, Vector) else 0

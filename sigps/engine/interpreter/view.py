@@ -180,7 +180,7 @@ class VertexView:
     def contribute(self, name: str, value: Any) -> None:
         aggregator = next(a for a in self._engine.program.declaration.aggregators if a.name == name)
         value = aggregator.field.assigned(value)
-        so_far = self.contributions.get(name, aggregator.identity)
+        so_far = self.contributions.get(name, aggregator.field.assigned(aggregator.identity))
         self.contributions[name] = combine(aggregator, so_far, value)
 
     def share(self, name: str, value: Any) -> NoReturn:

@@ -235,7 +235,7 @@ class StateLog:
     def _manifest(
         self, snapshot: Snapshot, arrays: dict[str, NDArray[Any]], stats: Sequence[SuperstepStats]
     ) -> Manifest:
-        values = [value.item() for value in snapshot.aggregates]
+        values = [value.tolist() for value in snapshot.aggregates]
         return Manifest(
             run=self._run,
             superstep=snapshot.superstep,

@@ -1,0 +1,246 @@
+"""Vectors in a program: what is refused, with the line; what results look like; one meaning on every device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import sigps
+from sigps import CompileError, ComputeError, ConfigError, Param, State, Vector, Vertex, run
+
+DEVICES = ["python", "cpu"]
+GRAPH = sigps.Graph.from_edges([0, 1, 2, 0], [1, 2, 3, 2])
+
+
+class Fours(Vertex):
+    """Each vertex keeps four numbers."""
+
+    at: Param[int] = 0
+    numbers: State[Vector[int, 4]] = (1, 2, 3, 4)
+    found: State[int] = 0
+
+    def compute(self, messages):
+        self.found = self.numbers[self.at]
+        self.numbers[self.at] = self.found * 2**self.id
+        self.vote_to_halt()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("at", [0, 3, -1, -4])
+def test_positions_count_from_both_ends(device: str, at: int) -> None:
+    result = run(Fours(at=at), GRAPH, device=device)
+    expected = [[1, 2, 3, 4] for _ in range(4)]
+    for vertex, row in enumerate(expected):
+        row[at] *= 2**vertex
+    assert result["numbers"].tolist() == expected
+    assert result["numbers"].dtype == np.int64
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("at", [4, -5, 2**40])
+def test_a_position_that_is_not_there_is_an_error_with_its_line(device: str, at: int) -> None:
+    with pytest.raises(ComputeError, match="the vector has no such position") as caught:
+        run(Fours(at=at), GRAPH, device=device)
+    assert "self.found = self.numbers[self.at]" in str(caught.value)
+
+
+class Overflows(Vertex):
+    numbers: State[Vector[np.int8, 3]] = 100
+
+    def compute(self, messages):
+        self.numbers = self.numbers + self.id * 20
+        self.vote_to_halt()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_number_that_does_not_fit_is_an_error_with_its_line(device: str) -> None:
+    with pytest.raises(ComputeError, match="self.numbers = self.numbers"):
+        run(Overflows(), GRAPH, device=device)
+
+
+class CopiesOnAssignment(Vertex):
+    """What is assigned is a copy, and what a function gets, too."""
+
+    one: State[Vector[int, 2]] = 1
+    other: State[Vector[int, 2]] = 1
+    sums: State[Vector[int, 2]] = 0
+
+    def changed(self, vector):
+        vector[0] = 50
+        return sum(vector)
+
+    def compute(self, messages):
+        mine = self.one
+        again = mine
+        mine[0] = 7
+        self.other = again
+        self.sums[0] = self.changed(mine)
+        self.sums[1] = sum(mine)
+        again, mine = mine, again
+        self.one = again * 10 + mine
+        self.vote_to_halt()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_is_assigned_is_a_copy(device: str) -> None:
+    result = run(CopiesOnAssignment(), GRAPH, device=device)
+    assert result["other"][0].tolist() == [1, 1]
+    assert result["sums"][0].tolist() == [51, 8]
+    assert result["one"][0].tolist() == [71, 11]
+
+
+def program_with(statement: str, tmp_path: Any) -> Vertex:
+    lines = [
+        "import numpy as np",
+        "from sigps import State, Vector, Vertex",
+        "class P(Vertex, message=Vector[float, 3]):",
+        "    v: State[Vector[float, 3]] = 1.0",
+        "    n: State[Vector[int, 4]] = 0",
+        "    x: State[float] = 0.0",
+        "    def compute(self, messages):",
+        f"        {statement}",
+        "        self.send_to_neighbors(self.v)",
+        "        self.vote_to_halt()",
+    ]
+    file = tmp_path / "program.py"
+    file.write_text("\n".join(lines))
+    names: dict[str, Any] = {"__name__": "program", "__file__": str(file)}
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    made: Vertex = names["P"]()
+    return made
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("self.v = self.v + self.n", "different lengths: 3, 4"),
+        ("self.v = self.n", r"Vector\[float, 3\] is given a vector of 4"),
+        ("self.v = (1.0, 2.0)", "given 2 numbers"),
+        ("self.x = self.v", "takes one number, and is given Vector"),
+        ("self.n = self.n * 0.5", "write int"),
+        ("self.x = self.v[3]", "a vector of 3 has no position 3"),
+        ("self.x = self.v[0.5]", "a position is a whole number"),
+        ("if self.v: pass", "neither true nor false"),
+        ("if self.v == self.v: pass", "neither true nor false"),
+        ("self.x = float(self.v)", "float.* takes one number"),
+        ("self.v = max(self.v, self.v)", "np.maximum"),
+        ("self.v = max(messages, default=self.v)", "np.maximum"),
+        ("self.v[0:2] = (1.0, 2.0)", "one by one"),
+        ("self.v = self.v[2:2]", "slice of a vector is empty"),
+        ("self.v = self.v ** self.v[0] if self.n @ self.v else self.v", "different lengths"),
+        ("w = Vector[float, 0](1.0)", "from 1 to"),
+        ("w = Vector[str, 3](1.0)", "a vector has a type and a length"),
+        ("w = Vector[float, 3]()", "takes a vector, a tuple of its numbers, or one number"),
+    ],
+)
+def test_what_cannot_be_is_refused_at_its_line(statement: str, problem: str, tmp_path: Any) -> None:
+    with pytest.raises(CompileError, match=problem) as caught:
+        run(program_with(statement, tmp_path), GRAPH, device="cpu")
+    assert caught.value.line == 8
+
+
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [
+        ("Vector[float]", "a type and a length"),
+        ("Vector[float, 2.5]", "whole number from 1 to"),
+        ("Vector[list, 3]", "a type and a length"),
+    ],
+)
+def test_no_such_type(written: str, problem: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=problem):
+        eval(written)
+
+
+def test_a_default_of_another_length_is_refused() -> None:
+    with pytest.raises(CompileError, match="3 numbers, and this has 2"):
+
+        class P(Vertex):
+            v: State[Vector[float, 3]] = (1.0, 2.0)
+
+
+def test_results_are_rows_and_tables_have_lists(tmp_path: Any) -> None:
+    result = run(Fours(at=1), GRAPH, device="cpu")
+    assert result["numbers"].shape == (4, 4)
+    table = result.to_arrow()
+    assert str(table.schema.field("numbers").type) == "fixed_size_list<item: int64>[4]"
+    assert table["numbers"].to_pylist() == result["numbers"].tolist()
+    assert result.to_pandas()["numbers"].map(list).tolist() == result["numbers"].tolist()
+    result.write_csv(tmp_path / "numbers.csv", ["numbers"])
+    assert (tmp_path / "numbers.csv").read_text().splitlines()[:2] == [
+        "id,numbers.0,numbers.1,numbers.2,numbers.3",
+        "0,1,2,3,4",
+    ]
+    with pytest.raises(ConfigError, match="vectors of 4, which have no order"):
+        result.top("numbers")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_vectors_begin_with_rows(device: str) -> None:
+    rows = np.arange(16).reshape(4, 4)
+    result = run(Fours(), GRAPH, device=device, initial={"numbers": rows})
+    assert result["found"].tolist() == [0, 4, 8, 12]
+    with pytest.raises(ConfigError, match=r"shape \(4, 3\)"):
+        run(Fours(), GRAPH, device=device, initial={"numbers": rows[:, :3]})
+
+
+NUMBERS = st.lists(st.floats(-1e3, 1e3) | st.just(float("nan")), min_size=5, max_size=5)
+WHOLE = st.lists(st.integers(-9, 9), min_size=5, max_size=5)
+
+
+class Rules(Vertex):
+    """Operators and functions of two vectors."""
+
+    v: State[Vector[float, 5]] = 0.0
+    n: State[Vector[int, 5]] = 0
+    floats: State[Vector[float, 40]] = 0.0
+    whole: State[Vector[int, 40]] = 0
+    truths: State[Vector[bool, 5]] = False
+
+    def compute(self, messages):
+        v, n = self.v, self.n
+        parts = (v + n, v - 1.5, 2.0 * v, v / n, v // n, v % n, np.sqrt(v), np.maximum(v, n))
+        for k in range(8):
+            for i in range(5):
+                part = parts[0]
+                if k == 1:
+                    part = parts[1]
+                if k == 2:
+                    part = parts[2]
+                if k == 3:
+                    part = parts[3]
+                if k == 4:
+                    part = parts[4]
+                if k == 5:
+                    part = parts[5]
+                if k == 6:
+                    part = parts[6]
+                if k == 7:
+                    part = parts[7]
+                self.floats[5 * k + i] = part[i]
+        wide = (n + n, n * n, -n, abs(n), n & 3, n | 4, n << 2, np.minimum(n, 3))
+        at = 0
+        for w in wide:
+            for x in w:
+                self.whole[at] = x
+                at += 1
+        self.truths = v < n
+        self.floats[0] = sum(v) + min(v) + max(v) + v @ v
+        self.whole[0] = sum(n) * 100 + np.argmax(n) * 10 + np.argmin(n) + min(n) - max(n)
+        if any(n > 3) and not all(n < 9) and 5 in n:
+            self.whole[1] = 99
+        self.vote_to_halt()
+
+
+@given(NUMBERS, WHOLE)
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+def test_interpreter_and_compiled_code_compute_the_same(numbers: list[float], whole: list[int]) -> None:
+    graph = sigps.Graph.from_edges([0], [1])
+    initial = {"v": np.array([numbers, numbers[::-1]]), "n": np.array([whole, whole[::-1]])}
+    python, cpu = (run(Rules(), graph, device=d, initial=initial) for d in DEVICES)
+    for name in ("floats", "whole", "truths"):
+        np.testing.assert_array_equal(cpu[name], python[name], err_msg=name)
