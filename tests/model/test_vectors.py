@@ -58,7 +58,7 @@ class Overflows(Vertex):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_number_that_does_not_fit_is_an_error_with_its_line(device: str) -> None:
-    with pytest.raises(ComputeError, match="self.numbers = self.numbers"):
+    with pytest.raises(ComputeError, match=r"self\.numbers = self\.numbers"):
         run(Overflows(), GRAPH, device=device)
 
 
