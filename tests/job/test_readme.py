@@ -39,7 +39,7 @@ BLOCKS, PROGRAMS = blocks_of(README), programs_of(README)
 def test_the_readme_has_programs_and_a_job() -> None:
     assert len(PROGRAMS) == 3
     assert [kind for kind, _ in BLOCKS].count("yaml") == 1
-    assert len(programs_of(MODEL)) == 2
+    assert len(programs_of(MODEL)) == 3
     assert not [page for page in PAGES if page not in (README, MODEL) and programs_of(page)]
 
 
