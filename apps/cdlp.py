@@ -5,7 +5,7 @@ CDLP of LDBC Graphalytics). In a directed graph a neighbour counts once for each
 
     label_0(v) = id(v),   label_i(v) = min argmax { |{ (u, v) or (v, u) an edge : label_{i-1}(u) = l }| : l a label }
 
-`iterations` + 1 supersteps. A vertex looks at its messages once for each label that may still win.
+`iterations` + 1 supersteps, each O(edges).
 
 U. N. Raghavan, R. Albert, S. Kumara, "Near linear time algorithm to detect community structures in large-scale
 networks", Physical Review E 76, 2007.
@@ -30,16 +30,7 @@ class CDLP(Vertex, message=VertexId, directed=False):
         if self.superstep == 0:
             self.label = self.id
         else:
-            label = min(messages, default=self.label)
-            left = len(messages)
-            most = 0
-            while left > most:  # ascending, so that a later label wins only if there is more of it
-                count = sum(1 for m in messages if m == label)
-                if count > most:
-                    self.label = label
-                    most = count
-                left -= count
-                label = min((m for m in messages if m > label), default=label)
+            self.label = messages.most_common(default=self.label)
         if self.superstep < self.iterations:
             self.send_to_neighbors(self.label)
         else:

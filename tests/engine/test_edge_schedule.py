@@ -18,7 +18,7 @@ from ways import Way, assert_same, results_of
 
 import sigps.apps
 from sigps import Checkpoint, Vertex, run
-from sigps.apps import BFS, CDLP, SSSP, WCC, MinimumSpanningForest, PageRank
+from sigps.apps import BFS, CDLP, SSSP, WCC, LabelPropagation, MinimumSpanningForest, PageRank
 from sigps.compiler.explain import explain
 from sigps.engine.cpu.work import cut_edges
 from sigps.errors import ConfigError
@@ -46,7 +46,8 @@ def assert_as_judged(program: Vertex, graph: str, ways: list[Way]) -> None:
 
 
 def test_the_programs_are_all_but_those_that_cannot() -> None:
-    assert set(PROGRAMS) - set(BY_EDGE) == {"coreness", "jump", "two_letters"}
+    cannot = {"coreness", "jump", "two_letters", "votes", "pulls", "answers"}
+    assert set(PROGRAMS) - set(BY_EDGE) == cannot
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
@@ -151,7 +152,8 @@ def test_max_supersteps(most: int) -> None:
 
 
 REFUSED: list[tuple[Vertex, dict[str, Any], str]] = [
-    (CDLP(), {}, r"CDLP cannot run with schedule='edge': compute\(\) reads its messages one by one"),
+    (CDLP(), {}, r"CDLP cannot run with schedule='edge': messages are grouped by key"),
+    (LabelPropagation(), {}, r"cannot run with schedule='edge': compute\(\) reads its messages one by one"),
     (
         MinimumSpanningForest(),
         {},

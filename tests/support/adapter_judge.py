@@ -9,6 +9,7 @@ from battery import BATTERY
 from cuda_twin import run_plainly
 from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
 from engines import interpreted
+from keyed_programs import KEYED
 from worked_cases import CASES, kite
 
 from sigps import Vertex, run
@@ -18,6 +19,7 @@ PROGRAMS: dict[str, Any] = {
     "BFS": lambda: BFS(source=0),
     "PageRank": lambda: PageRank(iterations=5, tolerance=1e-3),
     "SSSP": lambda: SSSP(source=0),
+    **{name: lambda name=name: KEYED[name] for name in ("votes", "pulls", "answers")},
     **{name: case.program for name, case in CASES.items()},
 }
 

@@ -113,6 +113,7 @@ class OnHost:
         inbox, value = _row(m.layout.slots.structure.itemsize), _row(m.layout.slots.structure.itemsize)
         message = _row(m.layout.message.structure.itemsize)
         has, end = 0, first
+        by_key: dict[Any, Any] = {}
         for e in range(first, last):
             bring = message if listed else value
             if posted and listed:
@@ -124,11 +125,22 @@ class OnHost:
             if listed:
                 f["sigps_list"](arguments, end, _at(bring))
                 end += 1
+            elif self._program.consumption is Consumption.GROUPED:
+                key = value.view(m.layout.slots.structure)["f0"][0].item()
+                is_known = key in by_key
+                inbox = by_key.setdefault(key, _row(value.size))
+                f["sigps_merge"](_at(inbox), int(is_known), _at(value))
             else:
                 f["sigps_merge"](_at(inbox), has, _at(value))
             has = 1
+        if by_key:
+            inbox = by_key[min(by_key, key=lambda key: (-self._total(m, by_key[key]), key))]
         messages = (first, end) if listed else (_at(inbox), has)
         self._compute(m, arguments, superstep, v, has, messages)
+
+    def _total(self, m: Memory, slots: Any) -> Any:
+        total = slots.view(m.layout.slots.structure)["f1"][0].item()
+        return total if total == total else -np.inf
 
     def _begins(self, m: Memory, v: int) -> bool:
         """Mark a vertex as one that has not run; tell whether it may run."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from battery import BATTERY
+from keyed_programs import KEYED
 from master_programs import Floods
 from vector_programs import Census, LargestOfEach, Mixture, Pigeonholes, Throws
 
@@ -336,6 +337,7 @@ PROGRAMS: dict[str, Vertex | Callable[[int | str], Vertex]] = {
     "pigeonholes": Pigeonholes(),
     "throws": Throws(),
     "census": Census(),
+    **{name: KEYED[name] for name in ("votes", "pulls", "answers")},
     "bfs": lambda source: BFS(source=source),
     "sssp": lambda source: SSSP(source=source),
     "reach": lambda source: Reach(start=source),

@@ -32,11 +32,24 @@ from sigps.device.linking import compile_source, link_modules, toolchain_version
 from sigps.errors import CompileError
 from sigps.kernels import cuda as kernels
 from sigps.kernels.cuda.abi import capacity_of
+from sigps.kernels.cuda.lease import warp_table_bytes
 from sigps.native import cache
 
-__all__ = ["CudaProgram", "compile_for_cuda", "find_atomics_obstacle", "link", "link_plain"]
+__all__ = ["CudaProgram", "compile_for_cuda", "find_atomics_obstacle", "key_bytes", "link", "link_plain"]
 
-_OPS = {"sum": 0, "min": 1, "max": 2, "any": 3, "all": 4, "user": 5, "prod": 6, "or": 7, "and": 8, "xor": 9}
+_OPS = {
+    "sum": 0,
+    "min": 1,
+    "max": 2,
+    "any": 3,
+    "all": 4,
+    "user": 5,
+    "key": 5,
+    "prod": 6,
+    "or": 7,
+    "and": 8,
+    "xor": 9,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +261,7 @@ def _slots_that_are_ids(program: VertexProgram, count: int) -> list[bool]:
         elif isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Constant):
             position = part.slice.value
             is_id = isinstance(position, int) and program.message[position].is_vertex_id
-        found.append(is_id and op in ("min", "max", "user"))
+        found.append(is_id and op in ("min", "max", "user", "key"))
     return found
 
 
@@ -288,7 +301,7 @@ def _empty(program: VertexProgram, slots: Row) -> list[str]:
 
 def _neutral(program: VertexProgram, slots: Row) -> bytes | None:
     ops = program.slot_ops
-    if program.consumption is Consumption.LISTED or "user" in ops:
+    if program.reads_all_at_once or "user" in ops:
         return None
     row = np.zeros((), dtype=slots.structure)
     for i, (op, dtype) in enumerate(zip(ops, slots.stored, strict=True)):
@@ -307,6 +320,7 @@ def _defines(program: VertexProgram, layout: Layout, neutral: bytes | None) -> d
     defines["SIGPS_NUM_SLOTS"] = str(len(slots))
     each = " ".join(f"F({_OPS[op]}, {_c_type(dtype)}, {offset})" for op, dtype, offset in slots)
     kept = " ".join(f"F({i}, {_type_in_memory(dtype)})" for i, dtype in enumerate(layout.edge_states))
+    defines |= _key_defines(program, layout.slots)
     identity = [
         np.array(number, dtype=a.field.element.dtype()).tobytes()
         for a in program.aggregators
@@ -324,6 +338,7 @@ def _defines(program: VertexProgram, layout: Layout, neutral: bytes | None) -> d
         "SIGPS_BY_WARP": str(int(program.reads_neighbors)),
         "SIGPS_BY_TEAM": str(int(divides(program))),
         "SIGPS_LISTED": str(int(program.consumption is Consumption.LISTED)),
+        "SIGPS_GROUPED": str(int(program.consumption is Consumption.GROUPED)),
         "SIGPS_DIRECT": str(int(program.delivery is Delivery.DIRECT)),
         "SIGPS_EARLY_EXIT": str(int(program.early_exit in (EarlyExit.FIRST, EarlyExit.LOWEST))),
     }
@@ -344,6 +359,32 @@ def _each_slot(program: VertexProgram, slots: Row) -> list[tuple[str, np.dtype[A
         op = _native_op(op, dtype.base)
         found += [(op, dtype.base, offset + size * i) for i in range(math.prod(dtype.shape))]
     return found
+
+
+def _key_defines(program: VertexProgram, slots: Row) -> dict[str, str]:
+    """Return the macros of `key_table.cuh`, where messages are grouped by key."""
+    if program.consumption is not Consumption.GROUPED:
+        return {}
+    (key, total), (key_at, total_at) = slots.stored, slots.offsets
+    counts = program.slots[1].text == "1"
+    return {
+        "SIGPS_KEY": _c_type(key),
+        "SIGPS_KEY_OFFSET": str(key_at),
+        "SIGPS_SUM": _c_type(total),
+        "SIGPS_SUM_OFFSET": str(total_at),
+        "SIGPS_COUNTS": str(int(counts)),
+        "SIGPS_WARP_TABLE_BYTES": str(warp_table_bytes(*_kept_bytes(key, total, counts))),
+    }
+
+
+def key_bytes(compiled: CudaProgram) -> tuple[int, int]:
+    """Return the bytes of a key and of its sum in tables (`key_table.cuh`), of a program that groups by key."""
+    key, total = compiled.slots
+    return _kept_bytes(key, total, compiled.defines["SIGPS_COUNTS"] == "1")
+
+
+def _kept_bytes(key: np.dtype[Any], total: np.dtype[Any], counts: bool) -> tuple[int, int]:
+    return max(4, key.itemsize), 4 if counts or total == np.float32 else 8
 
 
 def _alignment(size: int) -> int:

@@ -69,8 +69,10 @@ def find_gpu_obstacle(program: VertexProgram, deterministic: bool) -> str | None
     """
     if "__edge_at" in program.namespace:
         return "self.out_edges[k] and self.random_edge(), whose positions are not checked there yet"
-    if program.consumption is Consumption.GROUPED or program.sorts_by:
-        return "messages by key"
+    if program.sorts_by:
+        return "messages in lists that are sorted by key (grouped(), or most_common() beside other reads)"
+    if program.consumption is Consumption.GROUPED and program.reads_neighbors:
+        return "common_neighbors() beside messages that are grouped by key"
     floats = [*program.message_dtypes, *program.aggregate_dtypes]
     if deterministic and any(d.base.kind == "f" for d in floats):
         return "deterministic sums of floats"

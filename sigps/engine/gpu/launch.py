@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 __all__ = [
     "CLUSTER_DEGREE",
+    "GROUPED",
     "MEDIUM",
     "NARROW",
     "NO_CLUSTER",
@@ -46,6 +47,10 @@ MEDIUM = Shape(256, 4)
 
 WIDE = Shape(1024, 1)
 """One block has all the shared memory, which caches the records that are read most often, or is a team of warps."""
+
+
+GROUPED = Shape(512, 2)
+"""Tables of keys in shared memory, one a warp; the more threads a block has, the sooner a row of many edges is done."""
 
 
 def choose_shape(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sigps.compiler.cuda.compile import CudaProgram
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.engine.gpu.graph import GpuGraph
+from sigps.engine.gpu.layout import Rows
 from sigps.engine.gpu.memory_plan import MemoryPlan, Sizes, plan_run
 from sigps.kernels.cuda.abi import ARGUMENTS
 from sigps.kernels.cuda.lease import LEASE
@@ -70,6 +71,7 @@ def lease_template(
             num_out_edges=graph.walked.num_edges if reads_edges else 0,
             num_mirrored=graph.walked.num_mirrored if reads_edges else 0,
             num_everywhere=subgraph.num_vertices,
+            num_key_places=_num_key_places(compiled.program, graph.incoming.rows),
         )
         plan = plan_run(compiled, sizes, has_cluster=has_cluster, goes_by_edge=goes_by_edge)
         here, run, states = (
@@ -83,7 +85,7 @@ def lease_template(
 _FAR = 1 << 40
 
 _SINGLE = (
-    *("status", "wrote", "targets", "senders", "hubs", "offsets"),
+    *("status", "wrote", "targets", "senders", "hubs", "offsets", "key_words", "key_sums"),
     *("totals", "carried", "aggregates", "control", "stats"),
 )
 
@@ -130,9 +132,11 @@ def _lease(
     lease["num_hubs"] = graph.num_hubs
     rows = graph.incoming.rows
     if program.delivery is not Delivery.DIRECT:  # whose vertices have no bits to set
-        by_warp = program.consumption is Consumption.LISTED or program.reads_neighbors
-        lease["num_block_rows"] = rows.num_csr_rows if by_warp else rows.num_block_rows
+        sets_bits = program.reads_all_at_once or program.reads_neighbors  # of all CSR rows, one by one
+        lease["num_block_rows"] = rows.num_csr_rows if sets_bits else rows.num_block_rows
         lease["num_team_rows"] = rows.num_csr_rows
+    if program.consumption is Consumption.GROUPED:
+        lease["num_key_rows"] = rows.num_block_rows
     lease["could_send"], lease["num_in_edges"] = graph.could_send, subgraph.incoming.ends.size
     lease["pull_cost"] = subgraph.incoming.ends.size + graph.num_owned
     if goes_by_edge:
@@ -151,6 +155,12 @@ def _lease(
     if program.delivery is Delivery.DIRECT and (known := numbering.sorted_ids()) is not None:
         direct["sorted_ids"], direct["lids_of_ids"] = (array.data.ptr for array in known)
     return lease
+
+
+def _num_key_places(program: VertexProgram, rows: Rows) -> int:
+    """Return how many places the tables take that `kernels/cuda/grouped.cuh` has in device memory."""
+    count = rows.num_block_rows
+    return 2 * int(rows.offsets[count]) + count if program.consumption is Consumption.GROUPED and count else 0
 
 
 def _fill_walked(arguments: Any, graph: GpuGraph, program: VertexProgram, at: Callable[[str], int]) -> None:

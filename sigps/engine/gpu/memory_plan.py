@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sigps.compiler.cuda.adapters import num_cells
-from sigps.compiler.cuda.compile import CudaProgram
+from sigps.compiler.cuda.compile import CudaProgram, key_bytes
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
-from sigps.engine.gpu.launch import Shape, choose_shape
+from sigps.engine.gpu.launch import GROUPED, Shape, choose_shape
 from sigps.kernels.cuda.lease import CONTROL, PEER, STATS, report_bytes
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "direct_arrays",
     "plan_run",
     "shape_of",
+    "table_bytes",
 ]
 
 MOST_SUPERSTEPS = 1 << 16
@@ -129,6 +130,7 @@ class Sizes:
         num_out_edges: Out-edges of owned vertices, where compute() walks them.
         num_mirrored: Mirrored edges of neighbours on other ranks.
         num_everywhere: Vertices of the whole graph, where there are peers.
+        num_key_places: Places of tables for rows of very many edges, where messages are grouped by key.
     """
 
     num_owned: int
@@ -139,6 +141,7 @@ class Sizes:
     num_out_edges: int = 0
     num_mirrored: int = 0
     num_everywhere: int = 0
+    num_key_places: int = 0
 
     @property
     def direct_capacity(self) -> int:
@@ -245,6 +248,9 @@ def _arrays(
     others |= {"records0": records, "records1": records}
     if program.consumption is Consumption.LISTED:
         others |= {"offsets": 8 * (n + 1), **_list_arrays(compiled, sizes.num_in_edges)}
+    elif program.consumption is Consumption.GROUPED:
+        key, total = key_bytes(compiled)
+        others |= {"key_words": sizes.num_key_places * key, "key_sums": sizes.num_key_places * total}
     elif goes_by_edge:
         zeros["touched0"] = bits
         others["inboxes0"] = n * max(1, len(compiled.neutral or b""))
@@ -259,7 +265,7 @@ def _arrays(
 def can_push(compiled: CudaProgram) -> bool:
     """Return whether messages can be combined in inboxes, in any order; a GPU must also have the atomics for it."""
     program = compiled.program
-    along_edges = program.delivery is not Delivery.DIRECT and program.consumption is not Consumption.LISTED
+    along_edges = program.delivery is not Delivery.DIRECT and not program.reads_all_at_once
     return along_edges and bool(compiled.neutral) and not program.reads_neighbors
 
 
@@ -270,6 +276,8 @@ def can_cluster(compiled: CudaProgram) -> bool:
 
 def shape_of(compiled: CudaProgram) -> Shape:
     """Return the execution configuration of a compiled program."""
+    if compiled.program.consumption is Consumption.GROUPED:
+        return GROUPED
     return choose_shape(
         record_bytes=int(compiled.defines["SIGPS_RECORD_BYTES"]),
         stops_early=compiled.defines["SIGPS_EARLY_EXIT"] == "1",
@@ -277,6 +285,11 @@ def shape_of(compiled: CudaProgram) -> Shape:
         walks=compiled.program.reads_edges,
         has_teams=compiled.defines["SIGPS_BY_TEAM"] == "1",
     )
+
+
+def table_bytes(compiled: CudaProgram) -> int:
+    """Return the shared memory of a block's tables of keys; 0 where messages are not grouped by key."""
+    return int(compiled.defines.get("SIGPS_WARP_TABLE_BYTES", 0)) * (GROUPED.threads // 32)
 
 
 def _list_arrays(compiled: CudaProgram, count: int) -> dict[str, int]:

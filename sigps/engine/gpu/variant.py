@@ -13,6 +13,7 @@ from sigps.compiler.program import Consumption, VertexProgram
 from sigps.device.cuda import Gpu, Kernel, Module
 from sigps.engine.direction import GPU_PULL_GAIN, GPU_PULL_GAIN_EARLY
 from sigps.engine.gpu.launch import (
+    GROUPED,
     MEDIUM,
     NO_CLUSTER,
     WIDE,
@@ -23,7 +24,7 @@ from sigps.engine.gpu.launch import (
     choose_shared_cache,
     fit_cluster,
 )
-from sigps.engine.gpu.memory_plan import can_cluster, shape_of
+from sigps.engine.gpu.memory_plan import can_cluster, shape_of, table_bytes
 from sigps.errors import DeviceError
 
 __all__ = ["BY_EDGE", "PEERS", "Variant", "find_edge_obstacle", "load_variant"]
@@ -62,6 +63,8 @@ class Variant:
     ) -> SharedCache:
         """Return the shared-memory cache of a pull. Arguments as `choose_shared_cache`'s."""
         program = self.compiled.program
+        if self.shape == GROUPED:
+            return SharedCache(0, 0, self.shared_bytes)
         if self.shape != WIDE or program.consumption is Consumption.LISTED or program.reads_neighbors:
             return SharedCache(0, 0, 0)
         return choose_shared_cache(
@@ -130,7 +133,7 @@ def load_variant(
     macros |= BY_EDGE if goes_by_edge else {}
     module = Module(link(compiled, "lease", gpu.arch, macros))
     kernel = module.kernel("run_lease")
-    shared_bytes = gpu.shared_bytes - kernel.static_shared_bytes() if shape == WIDE else 0
+    shared_bytes = gpu.shared_bytes - kernel.static_shared_bytes() if shape == WIDE else table_bytes(compiled)
     kernel.allow_shared_bytes(shared_bytes)
     blocks_per_sm = kernel.blocks_per_sm(shape.threads, shared_bytes)
     few, cluster = _cluster(module, cluster, gpu)

@@ -19,6 +19,9 @@
 //   SIGPS_BY_WARP               1: all lanes of a warp run compute() together
 //   SIGPS_BY_TEAM               1: also all warps of a block
 //   SIGPS_LISTED                1: compute() reads a list, nothing combines
+//   SIGPS_GROUPED               1: messages are added up by key, and the slots
+//                               are those of the key of most weight; then the
+//                               macros of key_table.cuh are there, too
 //   SIGPS_DIRECT                1: compute() sends direct messages, no record
 //   SIGPS_EARLY_EXIT            1: the first message that passes, in the order
 //                               of in-edges, decides all slots

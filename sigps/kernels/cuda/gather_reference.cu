@@ -15,6 +15,9 @@
 // by target.
 
 #include "reference.cuh"
+#if SIGPS_GROUPED
+#include "key_table.cuh"
+#endif
 
 using namespace sigps;
 
@@ -38,7 +41,24 @@ gather_reference(const __grid_constant__ Arguments arguments, int64_t superstep,
     uint32_t has = 0;
 #endif
     for (uint64_t e = first; e < last; e++) {
-#if SIGPS_LISTED && SIGPS_DIRECT
+#if SIGPS_GROUPED
+      // Adds up the messages from e on that have the key of that of e.
+      Slots all, value;
+      auto brings = [&](uint64_t edge) {
+        uint32_t s = sources[edge];
+        return sent[s] && sigps_deliver(&arguments, superstep - 1, &records[s],
+                                        s, v, edge, &value);
+      };
+      if (!brings(e))
+        continue;
+      all = value;
+      for (uint64_t other = e + 1; other < last; other++)
+        if (brings(other) && keyed(value).key == keyed(all).key)
+          sigps_merge(&all, 1, &value);
+      if (!has || is_more(keyed(all), keyed(inbox)))
+        inbox = all;
+      has = 1;
+#elif SIGPS_LISTED && SIGPS_DIRECT
       sigps_list(&arguments, end++, &messages[e]);
 #elif SIGPS_LISTED
       Message message;

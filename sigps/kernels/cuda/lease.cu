@@ -5,7 +5,8 @@
 //
 // A superstep is a pull (gather.cuh) or a push (scatter.cuh) where messages
 // combine along edges, a pull of lists (lists.cuh) where compute() reads them
-// one by one, or a reading of direct messages (direct_messages.cuh). It ends
+// one by one, one by key (grouped.cuh), or a reading of direct messages
+// (direct_messages.cuh). It ends
 // with a barrier at which the last block reduces the counters, records
 // statistics and derives the next superstep (next_superstep.cuh). direction.cuh
 // has the rule of push or pull. By the edge schedule a superstep is a pass over
@@ -36,6 +37,8 @@
 #include "direct_messages.cuh"
 #elif SIGPS_LISTED
 #include "lists.cuh"
+#elif SIGPS_GROUPED
+#include "grouped.cuh"
 #elif SIGPS_BY_EDGE
 #include "edge_pass.cuh"
 #else
@@ -143,7 +146,7 @@ __device__ void plan_next(const Lease &lease, const NextSuperstep &now,
 #endif
 }
 
-#if !SIGPS_DIRECT && !SIGPS_LISTED && !SIGPS_BY_EDGE
+#if !SIGPS_DIRECT && !SIGPS_LISTED && !SIGPS_GROUPED && !SIGPS_BY_EDGE
 __device__ void pull(const Lease &lease, const NextSuperstep &now,
                      uint32_t &generation, ThreadCounters &counted) {
   if (now.frontier == FRONTIER_LISTS) {

@@ -241,6 +241,7 @@ struct Lease {
                                // or none
   uint32_t first_hot;          // the first lid of ghosts that are read often
   uint32_t num_hot;
+  uint32_t num_key_rows; // rows that may have more keys than a block's table
   int64_t end; // the first superstep not to run
   uint64_t num_in_edges;
   uint64_t pull_cost; // in-edges and vertices, on all GPUs: what a pull passes
@@ -259,6 +260,8 @@ struct Lease {
   uint64_t *offsets; // [n + 1] where a vertex's messages begin
   DirectMessages direct;
   Halo halo;
+  void *key_words;  // tables of the first num_key_rows rows of in_edges, where
+  void *key_sums;   // messages are grouped by key (grouped.cuh)
   Totals *totals;   // [blocks]
   Totals *carried;  // contributions of a superstep that overflowed
   void *aggregates; // what arguments.aggregates points to

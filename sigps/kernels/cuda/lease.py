@@ -25,6 +25,7 @@ __all__ = [
     "UNKNOWN_TARGET",
     "WHOLE",
     "report_bytes",
+    "warp_table_bytes",
 ]
 
 FRONTIER_BITS, FRONTIER_LISTS, FRONTIER_DELIVERED = 0, 1, 2
@@ -38,6 +39,20 @@ NUM_TASK_COUNTERS = 16
 CONTROL, EDGES, LEASE, PEER, STATS = (
     structure(name).dtype for name in ("Control", "Edges", "Lease", "Peer", "Stats")
 )
+
+
+def warp_table_bytes(key: int, total: int) -> int:
+    """Return the size of a warp's table of keys (`grouped.cuh`).
+
+    Args:
+        key: Bytes of a key there.
+        total: Bytes of what is added up of one.
+
+    >>> warp_table_bytes(4, 4), warp_table_bytes(8, 8)
+    (4112, 4128)
+    """
+    places = 512 if key + total <= 8 else 256
+    return (places + 2) * (key + total)
 
 
 def report_bytes(num_aggregates: int) -> int:

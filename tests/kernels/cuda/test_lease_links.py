@@ -14,8 +14,8 @@ import sigps.apps
 from sigps import Vertex
 from sigps.compiler.cuda.compile import compile_for_cuda, find_atomics_obstacle, link, link_plain
 from sigps.compiler.frontend.analysis import analyse
-from sigps.compiler.program import VertexProgram
-from sigps.engine.gpu.launch import MEDIUM, NARROW, NO_CLUSTER, WIDE, Shape, choose_cluster
+from sigps.compiler.program import Consumption, VertexProgram
+from sigps.engine.gpu.launch import GROUPED, MEDIUM, NARROW, NO_CLUSTER, WIDE, Shape, choose_cluster
 from sigps.engine.gpu.memory_plan import can_cluster
 from sigps.engine.gpu.priority import bucket_macros
 from sigps.engine.gpu.simple_rows import Counting
@@ -66,6 +66,8 @@ def both_ways_columns() -> dict[str, Any]:
 def assert_links(program: VertexProgram, arch: str, narrow_ids: bool = True, shape: Shape = MEDIUM) -> None:
     native = compile_for_cuda(program, both_ways_columns(), narrow_ids=narrow_ids, arch=arch)
     cluster = choose_cluster(arch) if can_cluster(native) else NO_CLUSTER
+    if program.consumption is Consumption.GROUPED:
+        shape = GROUPED
     cubin = link(native, "lease", arch, shape.macros() | cluster.macros())
     assert cubin[:4] == b"\x7fELF"
     assert b"run_lease" in cubin
@@ -155,6 +157,16 @@ def test_where_there_is_no_atomic_the_kernel_says_so_too(name: str, arch: str, w
 def test_a_lease_of_several_gpus_links_by_edge(name: str) -> None:
     native = compile_for_cuda(analyse(made(name), "single"), COLUMNS, narrow_ids=True, arch="sm_90")
     assert b"run_lease" in link(native, "lease", "sm_90", MEDIUM.macros() | BY_EDGE | PEERS)
+
+
+@pytest.mark.parametrize("name", ["CDLP", "votes", "pulls", "answers"])
+@pytest.mark.parametrize(("arch", "precision"), TARGETS)
+def test_a_lease_that_groups_by_key_links(name: str, arch: str, precision: Any) -> None:
+    for narrow_ids in (False, True):
+        assert_links(analyse(made(name), precision), arch, narrow_ids)
+    native = compile_for_cuda(analyse(made(name), precision), COLUMNS, narrow_ids=True, arch=arch)
+    debug = {"SIGPS_DEBUG": "1", "SIGPS_CLUSTER_THREADS": "0"}
+    assert b"run_lease" in link(native, "lease", arch, GROUPED.macros() | PEERS | debug)
 
 
 @pytest.mark.parametrize(
