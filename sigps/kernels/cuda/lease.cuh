@@ -242,7 +242,7 @@ struct Lease {
   uint32_t first_hot;          // the first lid of ghosts that are read often
   uint32_t num_hot;
   uint32_t num_key_rows; // rows that may have more keys than a block's table
-  int64_t end; // the first superstep not to run
+  int64_t end;           // the first superstep not to run
   uint64_t num_in_edges;
   uint64_t pull_cost; // in-edges and vertices, on all GPUs: what a pull passes
   uint64_t num_positions;       // of in_edges, by the edge schedule
