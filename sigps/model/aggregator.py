@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -112,6 +112,13 @@ class Aggregator(Generic[T]):
         if self.function is not None:
             return self.function(a, b)
         return _COMBINE[self.kind](a, b)
+
+    def with_length(self, lengths: Mapping[str, Any]) -> Aggregator[Any]:
+        """Return the aggregator of a program with such parameters: a vector has its length."""
+        made = copy.copy(self)
+        made.field = self.field.with_length(lengths)
+        made.start = made.field.default
+        return made
 
     @property
     def of_numbers(self) -> Aggregator[Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import types
 import typing
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sigps.errors import CompileError, ConfigError
@@ -43,7 +43,9 @@ class Declaration:
         both_ways: Whether each edge is an out-edge of both its ends, with columns `leads_out` and `leads_in`.
         edge_states: The values that vertices keep on their out-edges.
         reads_neighbors: Whether the code of a method names `common_neighbors`; the compiler finds whether it is called.
+        given_lengths: Of a program, the parameters that gave vectors their lengths: constants of compiled code.
         place: The file and line of the class, which errors of its combiner name.
+    given_lengths: tuple[str, ...] = ()
     """
 
     states: tuple[Field, ...]
@@ -59,6 +61,38 @@ class Declaration:
     edge_states: tuple[Field, ...] = ()
     reads_neighbors: bool = False
     place: tuple[str, int] = field(default=("", 0), repr=False, compare=False)
+
+    @property
+    def lengths(self) -> set[str]:
+        """The parameters that say how long vectors are."""
+        fields = (*self.states, *self.message, *self.edge_states, *(a.field for a in self.aggregators))
+        types_ = [field.type for field in fields if isinstance(field.type, VectorType)]
+        return {t.length for t in types_ if isinstance(t.length, str)}
+
+    def with_lengths(self, values: Mapping[str, Any]) -> Declaration:
+        """Return the declaration of a program with such parameters; those that are lengths are fixed in compiled code.
+
+        Raises:
+            ConfigError: If a parameter is no length of a vector, or there is none of such a name.
+        """
+        names = self.lengths
+        for name in sorted(names):
+            try:
+                VectorType(float, name).with_length(values[name])
+            except KeyError:
+                raise ConfigError(
+                    f"there is no parameter {name!r}, which a vector has its length from: {name}: Param[int]"
+                ) from None
+            except ValueError as error:
+                raise ConfigError(f"{name}={values[name]!r}: {error}") from None
+        return replace(
+            self,
+            states=tuple(f.with_length(values) for f in self.states),
+            given_lengths=tuple(sorted(names)),
+            message=tuple(f.with_length(values) for f in self.message),
+            edge_states=tuple(f.with_length(values) for f in self.edge_states),
+            aggregators=tuple(a.with_length(values) for a in self.aggregators),
+        )
 
 
 def declare(
@@ -84,7 +118,9 @@ def declare(
     states = {f.name: f for f in inherited.states}
     params = {f.name: f for f in inherited.params}
     edge_states = {f.name: f for f in inherited.edge_states}
-    for name, annotation in inspect.get_annotations(cls).items():
+    annotations = inspect.get_annotations(cls)
+    scope = {name: name for name in annotations} | scope  # a vector's length may be the name of a parameter
+    for name, annotation in annotations.items():
         written = annotation
         while isinstance(written, str):
             written = _evaluate(cls, written, scope)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -156,6 +157,14 @@ class Field:
     def element(self) -> Field:
         """A field of one number of a vector; of a number the field itself."""
         return replace(self, type=self.type.element) if isinstance(self.type, VectorType) else self
+
+    def with_length(self, lengths: Mapping[str, Any]) -> Field:
+        """Return the field of a program with such parameters: a vector has its length."""
+        if not isinstance(self.type, VectorType) or not isinstance(self.type.length, str):
+            return self
+        made = self.type.with_length(lengths[self.type.length])
+        default = self.default * int(made.length) if isinstance(self.default, tuple) else self.default
+        return replace(self, type=made, default=default)
 
     def convert(self, value: Any) -> Any:
         """Return a value as this field holds it, as a plain Python number.

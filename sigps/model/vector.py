@@ -27,15 +27,32 @@ class VectorType:
 
     Attributes:
         element: The type of its numbers: `int`, `float`, `bool` or a NumPy scalar type.
-        length: How many there are.
+        length: How many there are; or the name of the parameter that says it, until a program is given its parameters.
     """
 
     element: Any
-    length: int
+    length: int | str
 
     def dtype(self, element: np.dtype[Any]) -> np.dtype[Any]:
         """Return the type of a row of an array of such vectors, where its numbers have a given type."""
+        if isinstance(self.length, str):
+            raise TypeError(
+                f"{self!r} has its length from a parameter: it is known of a program, and not of a class"
+            )
         return np.dtype((element, (self.length,)))
+
+    def with_length(self, length: Any) -> VectorType:
+        """Return the type with a length.
+
+        Raises:
+            ValueError: If a vector cannot be so long.
+        """
+        is_whole = isinstance(length, (int, np.integer)) and not isinstance(length, bool)
+        if not is_whole or not 1 <= length <= LONGEST:
+            raise ValueError(
+                f"the length of a vector is a whole number from 1 to {LONGEST}, and not {length!r}"
+            )
+        return VectorType(self.element, int(length))
 
     def __call__(self, values: Any) -> Vector:
         """Return a vector of some numbers, or of one number everywhere.
@@ -55,7 +72,11 @@ class VectorType:
             ValueError: If there are more, or fewer.
         """
         if isinstance(values, (bool, int, float, np.number, np.bool_)):
-            return [values] * self.length
+            return [values] * (1 if isinstance(self.length, str) else self.length)
+        if isinstance(self.length, str):
+            raise ValueError(
+                f"{self!r} has its length from a parameter, so it begins with one number for all"
+            )
         numbers = list(values)
         if len(numbers) != self.length:
             raise ValueError(f"{self!r} has {self.length} numbers, and this has {len(numbers)}")
@@ -66,11 +87,13 @@ class VectorType:
         return repr(self)
 
     def __repr__(self) -> str:
-        return f"Vector[{getattr(self.element, '__name__', self.element)}, {self.length}]"
+        return f"Vector[{getattr(self.element, '__name__', self.element)}, {self.length!r}]"
 
 
 class Vector(Sequence[Any]):
     """Numbers of one type: `weights: State[Vector[float, 16]]`, `message=Vector[float, 16]`.
+
+    `Vector[float, "rank"]` is as long as the parameter `rank` says.
 
     It computes number by number, and a number beside it stands for a vector of that number: `v + w`, `v * 2.0`,
     `v < w`, `np.sqrt(v)`, `np.maximum(v, w)`, `np.where(v < w, v, 0.0)`. `v[i]` and `v[i] = x` are one number, `v[2:5]`
@@ -92,15 +115,9 @@ class Vector(Sequence[Any]):
             raise TypeError(
                 "a vector has a type and a length: Vector[float, 16], with int, float, bool or a NumPy scalar type"
             )
-        if (
-            isinstance(length, bool)
-            or not isinstance(length, (int, np.integer))
-            or not 1 <= length <= LONGEST
-        ):
-            raise ValueError(
-                f"the length of a vector is a whole number from 1 to {LONGEST}, and not {length!r}"
-            )
-        return VectorType(element, int(length))
+        if isinstance(length, str) and length.isidentifier():
+            return VectorType(element, length)
+        return VectorType(element, 1).with_length(length)
 
     def __len__(self) -> int:
         return len(self._numbers)

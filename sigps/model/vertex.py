@@ -104,6 +104,8 @@ class Vertex:
             if value is Field.REQUIRED:
                 raise ConfigError(f"{type(self).__name__} needs {name}=: a parameter without a default")
             object.__setattr__(self, name, checked(type(self).__name__, field, value))
+        if self.declaration.lengths:
+            object.__setattr__(self, "declaration", self.declaration.with_lengths(self.params))
 
     def compute(self, messages: Any) -> None:
         """Run one superstep of one vertex. Subclasses write this."""

@@ -440,6 +440,8 @@ class Expressions:
     def _make_vector(self, kind: VectorType, node: ast.Call) -> Value:
         if len(node.args) != 1 or node.keywords:
             raise UnfitError(f"{kind}(...) takes a vector, a tuple of its numbers, or one number for all")
+        if isinstance(kind.length, str):
+            raise UnfitError(f"{kind}(...) has no length here: write Vector[..., self.{kind.length}](...)")
         real = self._real if kind.element is float else Number.of(kind.element)
         is_generated = isinstance(node.func, ast.Name) and node.func.id.startswith("__vector_")
         with self._computing_in(FLOAT if is_generated and kind.element is np.float64 else self._real):

@@ -188,6 +188,49 @@ def test_vectors_begin_with_rows(device: str) -> None:
         run(Fours(), GRAPH, device=device, initial={"numbers": rows[:, :3]})
 
 
+class AsLongAsK(Vertex, message=Vector[int, "k"]):
+    """Of the last k ids in a chain, one a superstep."""
+
+    k: Param[int] = 3
+    last: State[Vector[int, "k"]] = -1  # noqa: UP037
+    count = sigps.Aggregator.sum(Vector[int, "k"], persistent=True)
+
+    def compute(self, messages):
+        for m in messages:
+            self.last = np.maximum(self.last, m)
+        if self.superstep < self.k:
+            self.last[self.superstep] = self.id
+            self.count[self.superstep] += 1
+            self.send_to_neighbors(self.last * 1 + Vector[int, self.k](0))
+        self.vote_to_halt()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_parameter_gives_the_length(device: str) -> None:
+    two, three = (run(AsLongAsK(k=k), GRAPH, device=device) for k in (2, 3))
+    assert two["last"].tolist() == [[0, -1], [1, 1], [2, 2], [3, 3]]
+    assert three["last"][:, :2].tolist() == [[0, -1], [1, 1], [2, 2], [3, 3]]
+    assert three["last"].shape == (4, 3)
+    assert two.aggregators["count"].tolist() == [4, 3]
+
+
+@pytest.mark.parametrize(("k", "problem"), [(0, "k=0: the length of a vector"), (5000, "from 1 to 1024")])
+def test_a_parameter_that_is_no_length_is_refused(k: int, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        AsLongAsK(k=k)
+
+
+def test_a_length_without_a_parameter_is_refused() -> None:
+    class P(Vertex):
+        v: State[Vector[float, "rank"]] = 0.0  # noqa: F821, UP037
+
+        def compute(self, messages):
+            self.vote_to_halt()
+
+    with pytest.raises(ConfigError, match="there is no parameter 'rank'"):
+        P()
+
+
 NUMBERS = st.lists(st.floats(-1e3, 1e3) | st.just(float("nan")), min_size=5, max_size=5)
 WHOLE = st.lists(st.integers(-9, 9), min_size=5, max_size=5)
 

@@ -79,9 +79,10 @@ def _fixed_params(program: Vertex) -> str:
     is_number = {
         n: isinstance(v, (int, float, np.number)) and not isinstance(v, bool) for n, v in values.items()
     }
-    return repr(
-        {n: isinstance(v, (float, np.floating)) if is_number[n] else repr(v) for n, v in values.items()}
-    )
+    described = {
+        n: isinstance(v, (float, np.floating)) if is_number[n] else repr(v) for n, v in values.items()
+    }
+    return repr((described, [getattr(program, name) for name in program.declaration.given_lengths]))
 
 
 def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexProgram:

@@ -93,7 +93,9 @@ class Subject:
         constants = {}
         for field in declared.params:
             value = getattr(program, field.name)
-            if field.type is not None:
+            if field.name in declared.given_lengths:
+                constants[field.name] = value
+            elif field.type is not None:
                 self.params[field.name] = field
             elif field.is_vertex_id and value is not None:  # `VertexId | None`, of any graph
                 self.params[field.name] = Field(field.name, int, value, True)

@@ -81,7 +81,8 @@ def store_item(owner: Any, name: str, at: Any, value: Any, combine: Callable[[An
     """
     values = getattr(owner, name)
     if isinstance(getattr(type(owner), name, None), Aggregator):
-        given = Vector(getattr(type(owner), name).identity)
+        aggregator = next(a for a in owner.declaration.aggregators if a.name == name)
+        given = Vector(aggregator.identity)
         given[at] = value
         owner.view.contribute(name, given)
         return
