@@ -61,6 +61,7 @@ class Declaration:
     edge_states: tuple[Field, ...] = ()
     reads_neighbors: bool = False
     place: tuple[str, int] = field(default=("", 0), repr=False, compare=False)
+    given_lengths: tuple[str, ...] = ()
 
     @property
     def lengths(self) -> set[str]:
