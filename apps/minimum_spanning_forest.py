@@ -1,12 +1,14 @@
 """Minimum spanning forest: the lightest edges that connect all that is connected.
 
 Every vertex begins as a root. In each round roots join the component to which the first edge out of their own leads,
-and keep that edge; of two that picked the same one, the lower stays a root. Then all follow pointers to their roots.
+and keep that edge; of two that picked the same one, the lower stays a root. Then pointers are followed to their roots.
 
     edge(C) = min { (weight, low, high) : low < high the ends of an edge, one of them in C },   C a component
 
-The graph is taken as undirected. At most log2(n) rounds of 5 supersteps, and of 2 more each time that pointers still
-moved, and 2 supersteps at the end. Roots hear from all of their components.
+The graph is taken as undirected. The ends of an edge leave on it to which components they belong. A vertex whose
+neighbours are all in its component takes no part in later rounds, and follows its pointer only when the last one is
+over; an edge inside a component is not looked at again. At most log2(n) rounds of 5 supersteps, and of 2 more each
+time that pointers still moved, and as many at the end.
 
 O. Boruvka, "O jistem problemu minimalnim", 1926; S. Salihoglu, J. Widom, "Optimizing graph algorithms on Pregel-like
 systems", Proceedings of the VLDB Endowment 7, 2014.
@@ -20,7 +22,7 @@ systems", Proceedings of the VLDB Endowment 7, 2014.
 
 from typing import NamedTuple
 
-from sigps import Aggregator, Shared, State, Vertex, VertexId
+from sigps import Aggregator, EdgeState, Shared, State, Vertex, VertexId
 
 LOOK, PICK, JOIN, ANSWER, JUMP = range(5)
 
@@ -41,50 +43,78 @@ class MinimumSpanningForest(Vertex, message=Link, directed=False):
     low: State[VertexId] = -1
     high: State[VertexId] = -1
     weight: State[float] = 0.0
-    is_inner: State[bool] = False  # all neighbours are in the same component, and need not hear which
+    is_root: State[bool] = True
+    is_inner: State[bool] = False  # all neighbours are in the same component
+    here: EdgeState[VertexId] = -1  # the component of the end that keeps it
+    is_inside: EdgeState[bool] = False  # of a component
     phase: Shared[int] = LOOK
+    is_over: Shared[bool] = False  # no edge leads out of any component
     goes_on = Aggregator.any()
-    total = Aggregator.sum(float)
-    edges = Aggregator.sum(int)
+    total = Aggregator.sum(float, persistent=True)
+    edges = Aggregator.sum(int, persistent=True)
 
     def compute(self, messages):
-        """Do what the phase asks for, given what leads out of the component: edges, or a pointer farther on."""
+        """Do what the phase asks for."""
         if self.superstep == 0:
             self.component = self.id
-        nowhere = Link(0.0, -1, -1, self.component)
-        first = min((m for m in messages if m.component != self.component), default=nowhere)
-        leads_out = first.component != self.component
         if self.phase == LOOK and not self.is_inner:
             for edge in self.out_edges:
-                low, high = min(self.id, edge.target), max(self.id, edge.target)
-                self.send(edge, Link(edge.weight, low, high, self.component))
-        elif self.phase == PICK:
-            if self.component == self.id:  # also one that joined, and stayed
-                self.weight, self.low, self.high = 0.0, -1, -1
-            self.total += self.weight
-            self.edges += self.component != self.id
-            self.is_inner = not leads_out
-            if leads_out:
-                self.send_to(self.component, first)
-                self.goes_on += True
+                if not edge.is_inside:
+                    edge.here = self.component
+        elif self.phase == PICK and not self.is_inner:
+            self.propose()
+        elif self.phase == JOIN:
+            if messages:
+                first = min(messages)
+                self.weight, self.low, self.high, self.component = first
+            if self.component != self.id and (messages or self.is_over or not self.is_inner):
+                self.ask()
         elif self.phase == ANSWER:
             for m in messages:
                 root = min(self.id, m.component) if m.component == self.component else self.component
                 self.send_to(m.component, Link(0.0, -1, -1, root))
-        elif self.phase == JOIN or self.phase == JUMP:
-            if self.phase == JOIN and leads_out:
-                self.weight, self.low, self.high = first.weight, first.low, first.high
-            self.component = first.component
-            if self.component != self.id and (leads_out or self.phase == JOIN):
-                self.send_to(self.component, Link(0.0, -1, -1, self.id))
-                self.goes_on += True
+        elif self.phase == JUMP:
+            root = min((m.component for m in messages), default=self.component)
+            has_moved = root != self.component
+            self.component = root
+            if self.is_root and root == self.id:  # the one that it joined has joined it
+                self.weight, self.low, self.high = 0.0, -1, -1
+            elif self.is_root:
+                self.is_root = False
+                self.total += self.weight
+                self.edges += 1
+            if has_moved and root != self.id:
+                self.ask()
         self.vote_to_halt()
 
+    def propose(self):
+        """Send the root the first edge that leads out of the component, if there is one."""
+        self.is_inner = True
+        first = Link(0.0, -1, -1, -1)
+        for edge in self.out_edges:
+            if not edge.is_inside:
+                component = edge.reverse.here
+                if component == self.component:  # as along a loop
+                    edge.is_inside = True
+                elif self.is_inner or edge.weight < first.weight:  # targets ascend
+                    low, high = min(self.id, edge.target), max(self.id, edge.target)
+                    first = Link(edge.weight, low, high, component)
+                    self.is_inner = False
+        if not self.is_inner:
+            self.send_to(self.component, first)
+            self.goes_on += True
+
+    def ask(self):
+        """Ask the vertex that this one points to where it points itself."""
+        self.send_to(self.component, Link(0.0, -1, -1, self.id))
+        self.goes_on += True
+
     def master(self):
-        """Go on to the next phase, until no edge leads out of any component."""
+        """Go on to the next phase, until no edge leads out of any component and all pointers lead to roots."""
         if self.phase == JUMP and self.goes_on:
             self.phase = ANSWER
-        elif self.phase != PICK or self.goes_on:
+        elif self.goes_on or self.phase in (LOOK, PICK, ANSWER) or not self.is_over:
+            self.is_over = self.is_over or (self.phase == PICK and not self.goes_on)
             self.phase = (self.phase + 1) % 5
             if self.phase <= JOIN:
                 self.wake_all()

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.engine.partition.edge_list import EdgeList, by_source, grouped, in_order, reverse_edges
+from sigps.engine.partition.edge_list import EdgeList, by_source, grouped, in_order
 from sigps.errors import GraphError, nearest
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning.assignment import Contiguous
@@ -57,12 +57,12 @@ class NeighborRows:
 
         Of an undirected graph. Found by search, at the first use.
         """
-        lengths = np.diff(self.offsets).astype(np.int64)
+        from sigps.kernels.cpu.layout import find_reverse_entries
+
         num_owned = int(np.searchsorted(self.offsets, self.row_of.size, side="right")) - 1
         gids = np.arange(num_owned) if self.owned is None else self.owned
-        sources, targets = np.repeat(np.arange(lengths.size), lengths), self.targets.astype(np.int64)
-        found = reverse_edges(np, sources, targets, self.row_of, gids, 1 + int(targets.max(initial=0)))
-        reverse: NDArray[np.int64] = found.astype(np.int64, copy=False)
+        reverse = np.empty(self.row_of.size, dtype=np.int64)
+        find_reverse_entries(self.offsets, self.targets, self.row_of, gids, reverse)
         return reverse
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sigps.native.kernel import compiled
 
-__all__ = ["count_uses", "order_by_row", "rows_in_order", "targets_by_source"]
+__all__ = ["count_uses", "find_reverse_entries", "order_by_row", "rows_in_order", "targets_by_source"]
 
 
 def order_by_row(rows: NDArray[np.uint32], num_rows: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
@@ -89,3 +89,33 @@ def rows_in_order(
             else:
                 moved[at] = names[values[e]]
             at += np.uint64(1)
+
+
+@compiled
+def find_reverse_entries(
+    offsets: NDArray[np.uint64],
+    targets: NDArray[Any],
+    rows: NDArray[Any],
+    gids: NDArray[np.int64],
+    reverse: NDArray[np.int64],
+) -> None:
+    """Write the entry of each edge's reverse in an undirected graph; of parallel ones the first. O(log degree) each.
+
+    Args:
+        offsets: [rows + 1]: where rows begin; the first are those of the edges.
+        targets: [entries]: gids, ascending in each row.
+        rows: [num_edges]: the row of each edge's target.
+        gids: [num_owned]: the vertices of the rows of the edges.
+        reverse: [num_edges].
+    """
+    one = np.uint64(1)
+    for v in range(gids.size):
+        for edge in range(offsets[v], offsets[v + 1]):
+            low, end = offsets[rows[edge]], offsets[np.uint64(rows[edge]) + one]
+            while low < end:
+                middle = (low + end) >> one
+                if targets[middle] < gids[v]:
+                    low = middle + one
+                else:
+                    end = middle
+            reverse[edge] = low
