@@ -97,10 +97,6 @@ def column_values(
                 f"run(..., initial={{{field.name!r}: values}})"
             )
         where = f"the vertex column {name!r}"
-        if columns[name].ndim > 1:
-            raise ConfigError(
-                f"{where} has rows of {columns[name].shape[1]} numbers, and the state {field.name!r} is one number"
-            )
         found[field.name] = _converted(field, columns[name], graph, field.dtype(precision), where)
     return found
 
@@ -128,9 +124,9 @@ def _converted(
     if field.is_vertex_id and graph.ids.kind == "strings":
         return _gids(graph, values, where).astype(dtype)
     if values.shape[1:] != dtype.shape:
-        raise ConfigError(
-            f"{where} has values of the shape {values.shape[1:]}, and the state is {field.type}"
-        )
+        each = f"rows of {values.shape[1]} numbers" if values.ndim > 1 else "one number a vertex"
+        kind = f"is {field.type}" if dtype.shape else "is one number"
+        raise ConfigError(f"{where} has {each}, and the state {field.name!r} {kind}")
     dtype = dtype.base
     if values.dtype.kind not in "biuf":
         raise ConfigError(f"{where} holds {values.dtype} values, and the state is {field.type}: give numbers")
@@ -142,7 +138,7 @@ def _converted(
         bounds = np.iinfo(dtype)
         fits = (values >= bounds.min) & (values <= bounds.max) & (values == np.floor(values))
         if not fits.all():
-            wrong = values[int(np.argmin(fits))]
+            wrong = values.ravel()[int(np.argmin(fits))]
             raise ConfigError(f"{where}: {wrong} is no whole number that {dtype} can hold")
     converted: NDArray[Any] = values.astype(dtype)
     return converted

@@ -155,6 +155,11 @@ class Expressions:
             return self._attribute(node)
         if isinstance(node, ast.Call):
             return self._call(node)
+        if isinstance(node, ast.GeneratorExp):
+            raise UnfitError(
+                "an expression with 'for' is one over messages or self.out_edges: of a vector's or a tuple's numbers "
+                "write a loop, or of a vector compute with the whole, as in sum(v * v) or sum(v == 0)"
+            )
         raise UnfitError(f"{ast.unparse(node)} cannot be compiled: compute with numbers and tuples")
 
     def _items(self, node: ast.expr) -> Sequence[Value]:

@@ -17,6 +17,7 @@ from sigps.native.emitter import Block
 from sigps.native.machine import INTERRUPTED
 from sigps.native.marshal import DATA_OFFSET, LENGTHS_OFFSET, Cell
 from sigps.native.types import BOOL, INT, NONE, Array, Number, Scalar, Type, Vector, flat
+from sigps.native.vectors import UNROLLED
 
 __all__ = ["LlvmModule", "argument_types", "llvm_type"]
 
@@ -253,10 +254,24 @@ class _Emitter:
         name = f"llvm.vector.reduce.or.{_suffix(kind)}"
         return self._builder.call(self._external(name, ir.IntType(1), [llvm_type(kind)]), [vector])
 
-    def _each(self, compute: Callable[..., Any], kind: Vector, *vectors: Any) -> Any:
-        """Compute a vector number by number."""
-        items = ([self._builder.extract_element(v, _I32(i)) for v in vectors] for i in range(kind.length))
-        return self.pack([compute(*item) for item in items], kind)
+    def _each(self, compute: Callable[..., Any], made_kind: Vector, kind: Vector, *vectors: Any) -> Any:
+        """Compute a vector number by number, from vectors of one type; a long one in a loop, which compiles faster."""
+        if kind.length <= UNROLLED:
+            items = ([self._builder.extract_element(v, _I32(i)) for v in vectors] for i in range(kind.length))
+            return self.pack([compute(*item) for item in items], made_kind)
+        held, made, counter = [self.variable(kind) for _ in vectors], self.variable(made_kind), self.variable(INT)
+        for slot, vector in zip(held, vectors, strict=True):
+            self.write(slot, vector)
+        self.write(counter, _I64(0))
+
+        def body() -> None:
+            at = self.read(counter)
+            self.if_(self.compare(">=", INT, at, _I64(kind.length)), self.break_, lambda: None)
+            self.write(counter, self._builder.add(at, _I64(1)))
+            self.write_item(made, made_kind, at, compute(*(self.read_item(slot, kind, at) for slot in held)))
+
+        self.loop(body)
+        return self.read(made)
 
     # Operations.
 
@@ -304,7 +319,7 @@ class _Emitter:
         builder, result = self._builder, self.binary(op, kind, a, b)
         if op == "*":
             bools = Vector(BOOL, kind.length)
-            return result, self._each(lambda x, y: self.overflows(op, kind.element, x, y)[1], bools, a, b)
+            return result, self._each(lambda x, y: self.overflows(op, kind.element, x, y)[1], bools, kind, a, b)
         # The signs tell: of a sum, it differs from both; of a difference, both differ from a.
         other = builder.xor(b, result) if op == "+" else builder.xor(a, b)
         signs = builder.and_(builder.xor(a, result), other)
@@ -332,7 +347,7 @@ class _Emitter:
         if name == "fmod":
             return self._builder.frem(*values)
         if isinstance(kind, Vector) and name not in _INTRINSICS:
-            return self._each(lambda *items: self.math(name, kind.element, items), kind, *values)
+            return self._each(lambda *items: self.math(name, kind.element, items), kind, kind, *values)
         goal = llvm_type(kind)
         called = (
             f"llvm.{name}.{_suffix(kind)}"

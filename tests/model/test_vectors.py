@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import sigps
-from sigps import CompileError, ComputeError, ConfigError, Param, State, Vector, Vertex, run
+from sigps import CompileError, ComputeError, ConfigError, Param, State, Vector, Vertex, from_column, run
 
 DEVICES = ["python", "cpu"]
 GRAPH = sigps.Graph.from_edges([0, 1, 2, 0], [1, 2, 3, 2])
@@ -133,6 +133,7 @@ def program_with(statement: str, tmp_path: Any) -> Vertex:
         ("self.v = self.v[2:2]", "slice of a vector is empty"),
         ("self.v = self.v ** self.v[0] if self.n @ self.v else self.v", "different lengths"),
         ("w = Vector[float, 0](1.0)", "from 1 to"),
+        ("self.x = sum(2.0 * x for x in self.v)", "write a loop"),
         ("w = Vector[str, 3](1.0)", "a vector has a type and a length"),
         ("w = Vector[float, 3]()", "takes a vector, a tuple of its numbers, or one number"),
     ],
@@ -154,6 +155,13 @@ def test_what_cannot_be_is_refused_at_its_line(statement: str, problem: str, tmp
 def test_no_such_type(written: str, problem: str) -> None:
     with pytest.raises((TypeError, ValueError), match=problem):
         eval(written)
+
+
+def test_a_parameter_that_is_a_vector_is_refused() -> None:
+    with pytest.raises(CompileError, match=r"P\.v: Param\[Vector\[float, 3\]\] is not supported"):
+
+        class P(Vertex):
+            v: Param[Vector[float, 3]] = (1.0, 2.0, 3.0)
 
 
 def test_a_default_of_another_length_is_refused() -> None:
@@ -233,6 +241,67 @@ def test_a_length_without_a_parameter_is_refused() -> None:
 
 NUMBERS = st.lists(st.floats(-1e3, 1e3) | st.just(float("nan")), min_size=5, max_size=5)
 WHOLE = st.lists(st.integers(-9, 9), min_size=5, max_size=5)
+
+
+class FromColumn(Vertex):
+    numbers: State[Vector[np.int16, 3]] = from_column("triples", default=(7, 8, 9))
+
+    def compute(self, messages):
+        self.numbers[0] += 1
+        self.vote_to_halt()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_vectors_begin_with_a_vertex_column_of_rows(device: str) -> None:
+    rows = np.arange(12).reshape(4, 3)
+    result = run(FromColumn(), GRAPH.with_vertex_columns({"triples": rows}), device=device)
+    assert result["numbers"].tolist() == [[1, 1, 2], [4, 4, 5], [7, 7, 8], [10, 10, 11]]
+    assert result["numbers"].dtype == np.int16
+    by_id = GRAPH.with_vertex_columns({"triples": {2: [5, 6, 7]}})
+    assert run(FromColumn(), by_id, device=device)["numbers"].tolist()[1:3] == [[1, 0, 0], [6, 6, 7]]
+    assert run(FromColumn(), GRAPH, device=device)["numbers"].tolist() == [[8, 8, 9]] * 4
+    for column, says in (
+        (rows[:, :2], r"rows of 2 numbers, and the state 'numbers' is Vector\[int16, 3\]"),
+        (rows[:, 0], "one number a vertex, and the state 'numbers' is"),
+        (rows * 10_000, "40000 is no whole number that int16 can hold"),
+    ):
+        with pytest.raises(ConfigError, match=says):
+            run(FromColumn(), GRAPH.with_vertex_columns({"triples": column}), device=device)
+
+
+class Multiplies(Vertex):
+    """Of a long vector one product is beyond 64 bits, in the place that an id says."""
+
+    numbers: State[Vector[int, 200]] = 2**31
+
+    def compute(self, messages):
+        factors = Vector[int, 200](3)
+        factors[50 * self.id + 49] = 2**32
+        self.numbers = self.numbers * factors
+        self.vote_to_halt()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_product_in_a_long_vector_that_does_not_fit_is_an_error(device: str) -> None:
+    with pytest.raises(ComputeError, match=r"self\.numbers = self\.numbers \* factors"):
+        run(Multiplies(), GRAPH, device=device)
+
+
+class Powers(Vertex):
+    numbers: State[Vector[np.uint8, 200]] = 0
+    total: State[float] = 0.0
+
+    def compute(self, messages):
+        for i in range(200):
+            self.numbers[i] = i
+        self.total = sum(2.0**-self.numbers)
+        self.vote_to_halt()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_functions_of_long_vectors(device: str) -> None:
+    expected = sum(0.5**i for i in range(200))
+    assert run(Powers(), GRAPH, device=device)["total"].tolist() == [expected] * 4
 
 
 class Rules(Vertex):
