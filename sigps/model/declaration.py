@@ -308,8 +308,8 @@ def _shown(type_: Any) -> str:
 def _param(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -> Field:
     if isinstance(type_, VectorType):
         raise CompileError(
-            f"{cls.__name__}.{name}: Param[{type_}] is not supported: a parameter is one number, a string or a tuple of "
-            f"these; write {name}: Param[tuple], or a State that begins with a vertex column or with initial="
+            f"{cls.__name__}.{name}: Param[{type_}] is not supported: a parameter is one number, a string or a "
+            f"tuple of these; write {name}: Param[tuple], or a State that begins with a vertex column or initial="
         )
     field = Field(name, type_ if is_number_type(type_) else None, default, is_vertex_id)
     if default is not Field.REQUIRED:

@@ -259,7 +259,11 @@ class _Emitter:
         if kind.length <= UNROLLED:
             items = ([self._builder.extract_element(v, _I32(i)) for v in vectors] for i in range(kind.length))
             return self.pack([compute(*item) for item in items], made_kind)
-        held, made, counter = [self.variable(kind) for _ in vectors], self.variable(made_kind), self.variable(INT)
+        held, made, counter = (
+            [self.variable(kind) for _ in vectors],
+            self.variable(made_kind),
+            self.variable(INT),
+        )
         for slot, vector in zip(held, vectors, strict=True):
             self.write(slot, vector)
         self.write(counter, _I64(0))
@@ -319,7 +323,9 @@ class _Emitter:
         builder, result = self._builder, self.binary(op, kind, a, b)
         if op == "*":
             bools = Vector(BOOL, kind.length)
-            return result, self._each(lambda x, y: self.overflows(op, kind.element, x, y)[1], bools, kind, a, b)
+            return result, self._each(
+                lambda x, y: self.overflows(op, kind.element, x, y)[1], bools, kind, a, b
+            )
         # The signs tell: of a sum, it differs from both; of a difference, both differ from a.
         other = builder.xor(b, result) if op == "+" else builder.xor(a, b)
         signs = builder.and_(builder.xor(a, result), other)

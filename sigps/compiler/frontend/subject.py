@@ -232,7 +232,11 @@ class Subject:
         if isinstance(message, ast.Call) and self.makes_message(message):
             given = dict(zip(fields, message.args, strict=False))
             given |= {k.arg: k.value for k in message.keywords if k.arg}
-            if set(given) != set(fields) or len(message.args) + len(message.keywords) != len(fields):
+            is_once = len(message.args) + len(message.keywords) == len(given)
+            for name, value in kind._field_defaults.items():  # type: ignore[attr-defined]
+                if isinstance(value, (bool, int, float)):
+                    given.setdefault(name, ast.copy_location(ast.Constant(value), message))
+            if set(given) != set(fields) or not is_once:
                 reject(message, f"{kind.__name__} takes exactly these fields: {', '.join(fields)}")
             return [given[f] for f in fields]
         if isinstance(message, ast.Name):

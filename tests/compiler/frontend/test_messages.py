@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worked_cases import CASES, kite
 
-from sigps import Graph, Vertex, run
+from sigps import Graph, State, Vertex, run
 from sigps.compiler.frontend.analysis import analyse
 from sigps.compiler.program import Consumption
 
@@ -136,3 +136,37 @@ def test_messages_that_no_vertex_sends(body: str) -> None:
     program = program_of(f"{body}\nself.vote_to_halt()")
     judge = run(program, kite(), device="python")
     assert run(program, kite(), device="cpu")["x"].tolist() == judge["x"].tolist()
+
+
+class Parcel(NamedTuple):
+    """A message whose last parts may be left out."""
+
+    size: int
+    weight: float = 2.5
+    is_fragile: bool = True
+
+
+class Sends(Vertex, message=Parcel):
+    size: State[int] = 0
+    weight: State[float] = 0.0
+    fragile: State[int] = 0
+
+    def compute(self, messages):
+        for m in messages:
+            self.size += m.size
+            self.weight += m.weight
+            self.fragile += m.is_fragile
+        if self.superstep == 0:
+            self.send_to_neighbors(Parcel(1))
+        elif self.superstep == 1:
+            for edge in self.out_edges:
+                self.send(edge, Parcel(is_fragile=False, size=10))
+        self.vote_to_halt()
+
+
+@pytest.mark.parametrize("device", ["python", "cpu"])
+def test_parts_of_a_message_that_are_left_out_have_their_defaults(device: Any) -> None:
+    result = run(Sends(), Graph.from_edges([0, 1], [1, 2]), device=device)
+    assert result["size"].tolist() == [0, 1, 11]
+    assert result["weight"].tolist() == [0.0, 2.5, 5.0]
+    assert result["fragile"].tolist() == [0, 1, 1]
