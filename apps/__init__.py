@@ -2,9 +2,11 @@
 
 from sigps.apps.betweenness import Betweenness as Betweenness
 from sigps.apps.bfs import BFS as BFS
+from sigps.apps.bipartite_matching import BipartiteMatching as BipartiteMatching
 from sigps.apps.bitridn import BiTriDN as BiTriDN
 from sigps.apps.cdlp import CDLP as CDLP
 from sigps.apps.closeness import Closeness as Closeness
+from sigps.apps.degree_histogram import DegreeHistogram as DegreeHistogram
 from sigps.apps.dn_graphs import DNGraphs as DNGraphs
 from sigps.apps.edge_triangles import EdgeTriangles as EdgeTriangles
 from sigps.apps.ego_net import EgoNet as EgoNet
@@ -19,6 +21,7 @@ from sigps.apps.khop import KHop as KHop
 from sigps.apps.label_groups import LabelGroups as LabelGroups
 from sigps.apps.label_propagation import LabelPropagation as LabelPropagation
 from sigps.apps.lcc import LCC as LCC
+from sigps.apps.longest_path import LongestPath as LongestPath
 from sigps.apps.maximal_independent_set import MaximalIndependentSet as MaximalIndependentSet
 from sigps.apps.maximal_matching import MaximalMatching as MaximalMatching
 from sigps.apps.minimum_spanning_forest import MinimumSpanningForest as MinimumSpanningForest

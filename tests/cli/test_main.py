@@ -311,6 +311,8 @@ TINY = {
     "bfs": "grid: {rows: 4, columns: 4}",
     "sssp": "grid: {rows: 4, columns: 4, weights: random}",
     "wcc": "erdos_renyi: {n: 40, m: 30}",
+    "longest_path": "erdos_renyi: {n: 40, m: 30, directed: true}",
+    "bipartite_matching": "erdos_renyi: {n: 40, m: 30, directed: true}",
     "out_degree": "rmat: {scale: 5, directed: true}",
     "katz": "grid: {rows: 4, columns: 4}",
     "betweenness": "grid: {rows: 4, columns: 4}",
@@ -343,7 +345,7 @@ def test_configs_run_on_a_tiny_graph(run: Run, name: str) -> None:
     ended = run("run", path, "--set", tiny, "--set", "engine.device=python")
     assert (ended.code, ended.err) == (0, "")
     assert ("stopped by the program" if name == "streamdn" else "converged") in ended.out
-    assert "highest" in ended.out
+    assert ("aggregators at the end" if name == "degree_histogram" else "highest") in ended.out
 
 
 def mpirun(ranks: int, *arguments: object) -> Ended:
