@@ -198,11 +198,13 @@ class Result(_Table):
         return len(self.ids)
 
     def __getitem__(self, field: str) -> NDArray[Any]:
-        """Return a field's values, aligned with `ids`.
+        """Return a field's values, aligned with `ids`; of a state that is a NamedTuple an array of structures.
 
         Raises:
             ConfigError: If the program has no such field.
         """
+        if field not in self._fields and any(name.startswith(f"{field}.") for name in self._fields):
+            return _structures({n: self[n] for n in self._fields if n.startswith(f"{field}.")}, field)
         if field not in self._fields:
             raise ConfigError(
                 f"the result has no field {field!r}{nearest(field, self.fields)} It has: {', '.join(self.fields)}"
@@ -294,6 +296,15 @@ class Result(_Table):
             ConfigError: If it cannot be written there; an older result is left as it was.
         """
         self._write(path, fields, ".csv")
+
+
+def _structures(parts: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
+    """Return the parts of a state that is a NamedTuple as one array; `cluster.size` is its field `size`."""
+    dtypes = [(n.removeprefix(f"{name}."), v.dtype, v.shape[1:]) for n, v in parts.items()]
+    made = np.empty(len(next(iter(parts.values()))), dtype=np.dtype(dtypes))
+    for n, values in parts.items():
+        made[n.removeprefix(f"{name}.")] = values
+    return made
 
 
 def _arrow_array(values: NDArray[Any]) -> Any:

@@ -6,5 +6,6 @@ aggregator.py   `Aggregator`, and what stands behind a `Shared` value
 fields.py       `State`, `Param`, `EdgeState`, `Shared`, `VertexId`, measures, and the types that they may have
 vector.py       `Vector`: a fixed number of numbers of one type
 numbers.py      types of numbers, and what such a type makes of a number
+records.py      states that are NamedTuples
 view.py         what the interpreter passes to `compute()`: the vertex's `View`, and its edges
 """

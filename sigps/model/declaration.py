@@ -24,6 +24,7 @@ from sigps.model.fields import (
     Measure,
     is_number_type,
 )
+from sigps.model.records import Record, is_record_type, record_of
 from sigps.model.vector import VectorType
 
 __all__ = ["Declaration", "checked", "declare"]
@@ -43,9 +44,9 @@ class Declaration:
         both_ways: Whether each edge is an out-edge of both its ends, with columns `leads_out` and `leads_in`.
         edge_states: The values that vertices keep on their out-edges.
         reads_neighbors: Whether the code of a method names `common_neighbors`; the compiler finds whether it is called.
+        records: The states that are NamedTuples, whose parts are among `states`.
         given_lengths: Of a program, the parameters that gave vectors their lengths: constants of compiled code.
         place: The file and line of the class, which errors of its combiner name.
-    given_lengths: tuple[str, ...] = ()
     """
 
     states: tuple[Field, ...]
@@ -62,6 +63,7 @@ class Declaration:
     reads_neighbors: bool = False
     place: tuple[str, int] = field(default=("", 0), repr=False, compare=False)
     given_lengths: tuple[str, ...] = ()
+    records: tuple[Record, ...] = ()
 
     @property
     def lengths(self) -> set[str]:
@@ -90,6 +92,7 @@ class Declaration:
             self,
             states=tuple(f.with_length(values) for f in self.states),
             given_lengths=tuple(sorted(names)),
+            records=tuple(r.with_lengths(values) for r in self.records),
             message=tuple(f.with_length(values) for f in self.message),
             edge_states=tuple(f.with_length(values) for f in self.edge_states),
             aggregators=tuple(a.with_length(values) for a in self.aggregators),
@@ -117,6 +120,7 @@ def declare(
         CompileError: If a type, a default, a name or the combiner is wrong.
     """
     states = {f.name: f for f in inherited.states}
+    records = {r.name: r for r in inherited.records}
     params = {f.name: f for f in inherited.params}
     edge_states = {f.name: f for f in inherited.edge_states}
     annotations = inspect.get_annotations(cls)
@@ -132,6 +136,9 @@ def declare(
         default = cls.__dict__.get(name, Field.REQUIRED)
         if SHARED in marks:
             _share(cls, name, written.__origin__, default, VERTEX_ID in marks)
+        elif STATE in marks and is_record_type(written.__origin__):
+            records[name] = record_of(cls.__name__, name, written.__origin__, default, scope)
+            states |= {field.name: field for field in records[name].fields()}
         elif STATE in marks:
             states[name] = _state(cls, name, written.__origin__, default, VERTEX_ID in marks)
         elif EDGE_STATE in marks:
@@ -167,6 +174,7 @@ def declare(
         tuple(edge_states.values()),
         any(_names(value, "common_neighbors") for base in cls.__mro__[:-1] for value in vars(base).values()),
         inherited.place if combiner is inherited.combiner and inherited.combiner else place,
+        records=tuple(records.values()),
     )
 
 

@@ -232,10 +232,13 @@ class Vertex:
     def __setattr__(self, name: str, value: Any) -> None:
         declared = self.declaration
         field = next((f for f in declared.states if f.name == name), None)
+        record = next((r for r in declared.records if r.name == name), None)
         if name == "view":
             object.__setattr__(self, name, value)
         elif field is not None:
             object.__setattr__(self, name, field.assigned(value))
+        elif record is not None:
+            object.__setattr__(self, name, record.build(record.values(value)))
         elif isinstance(getattr(type(self), name, None), Aggregator):
             getattr(type(self), name).__set__(self, value)
         elif any(name == f.name for f in declared.edge_states):

@@ -400,6 +400,8 @@ class Expressions:
         return whole.items[fields.index(node.attr)]
 
     def _call(self, node: ast.Call) -> Value:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "_replace" and not node.args:
+            return self._replaced(node.func.value, node)
         function = self._meaning(node.func)
         if isinstance(function, ProgramFunction):
             return self._call_program(function, [self._value(argument) for argument in node.args])
@@ -441,6 +443,22 @@ class Expressions:
         finally:
             self._wraps = before
             self._set_emitter(self._emitter)
+
+    def _replaced(self, whole: ast.expr, node: ast.Call) -> Value:
+        """Return a NamedTuple with some fields replaced."""
+        value = self._value(whole)
+        fields = getattr(getattr(value.kind, "cls", None), "_fields", ())
+        given = {k.arg: k.value for k in node.keywords}
+        if not fields or set(given) - set(fields):
+            raise UnfitError(f"{value.kind} has the fields {', '.join(fields) or 'of no NamedTuple'}")
+        items = [
+            self._value(given[name]) if name in given else item
+            for name, item in zip(fields, value.items, strict=True)
+        ]
+        made = tuple_of(items)
+        assert isinstance(value.kind, Tuple)
+        assert isinstance(made.kind, Tuple)
+        return Value(Tuple(made.kind.items, value.kind.cls), items=made.items)
 
     def _make_vector(self, kind: VectorType, node: ast.Call) -> Value:
         if len(node.args) != 1 or node.keywords:

@@ -42,7 +42,7 @@ class Pulls(Vertex, message=Pull):
     """The key of most weight, where keys are computed, weights are floats, and one is NaN: it never wins."""
 
     label: State[int] = 0
-    nothing: State[bool] = False
+    nothing: State[bool] = True
 
     def compute(self, messages):
         if self.superstep == 0:

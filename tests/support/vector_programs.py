@@ -103,6 +103,46 @@ class Census(Vertex, message=int):
         self.vote_to_halt()
 
 
+class Spot(NamedTuple):
+    """A point and a level."""
+
+    centre: Vector[float, 2]
+    level: int
+
+
+class Cluster(NamedTuple):
+    """A NamedTuple in a NamedTuple."""
+
+    size: int
+    spot: Spot
+    is_closed: bool
+
+
+class Gathers(Vertex, message=int):
+    """A state that is a NamedTuple, read and assigned whole, by its parts, and by a method."""
+
+    cluster: State[Cluster] = Cluster(1, Spot((0.5, 1.5), -2), False)
+    empty: State[Spot]
+    seen: State[int] = 0
+
+    def weight(self):
+        return self.cluster.size * 3 + self.cluster.spot.level
+
+    def compute(self, messages):
+        got = sum(messages)
+        mine = self.cluster
+        centre = mine.spot.centre
+        centre[0] += got
+        self.cluster = Cluster(mine.size + got, Spot(centre, self.superstep), got % 2 == 1)
+        if self.cluster.is_closed:
+            self.cluster = self.cluster._replace(size=self.cluster.size + 100)
+        self.empty = self.cluster.spot
+        self.seen = self.weight() + self.empty.level
+        if self.superstep < 3:
+            self.send_to_neighbors(1 + self.cluster.size % 5)
+        self.vote_to_halt()
+
+
 class Throws(Vertex, message=Vector[np.int32, 4]):
     """Vectors by name: those with the least id of their neighbours are sent to it."""
 

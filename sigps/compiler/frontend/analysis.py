@@ -17,7 +17,7 @@ from sigps.compiler.frontend.combine import emit, fold, key, lift, merge
 from sigps.compiler.frontend.draws import DRAW_FUNCTIONS, number_draws
 from sigps.compiler.frontend.edge_function import Sends
 from sigps.compiler.frontend.edge_loops import EDGE_FUNCTIONS, EdgeLoops, rewrite_edge_loops
-from sigps.compiler.frontend.lower import lowered, unpack
+from sigps.compiler.frontend.lower import lowered, record_name, state_name, unpack
 from sigps.compiler.frontend.messages import consume_messages
 from sigps.compiler.frontend.prepare import check_fields, prepare
 from sigps.compiler.frontend.reading import Messages
@@ -40,6 +40,7 @@ from sigps.compiler.proofs.monotone import monotone
 from sigps.compiler.proofs.priority import priority_form
 from sigps.errors import CompileError
 from sigps.kernels.cpu.neighbors import mark_row, next_common
+from sigps.model.records import Record
 from sigps.model.vector import VectorType
 from sigps.model.vertex import Vertex
 from sigps.native.source import reject
@@ -186,7 +187,7 @@ def _compute(
     ]
     result = tuple_of(
         [
-            tuple_of([expression(f"__s_{s}") for s in subject.states]),
+            tuple_of([expression(state_name(s)) for s in subject.states]),
             expression("__np.uint8((1 if __halt else 0) | (2 if __retired else 0) | (4 if __sent else 0))"),
             tuple_of([expression(f"__r{i}") for i in range(len(sends.record))]),
             tuple_of([expression(f"__c_{a}") for a in subject.aggregators]),
@@ -285,6 +286,11 @@ def _namespace(subject: Subject) -> dict[str, Any]:
     namespace: dict[str, Any] = {"__np": np, **NAN_FUNCTIONS, **subject.names.meanings}
     if subject.message_type is not None:
         namespace["__Message"] = subject.message_type
+    records: list[Any] = list(subject.records.values())
+    while records:
+        record = records.pop()
+        namespace[record_name(record)] = record.cls
+        records += [part for part in record.parts if isinstance(part, Record)]
     if subject.combiner is not None:
         namespace["__combiner"] = subject.combiner
     for aggregator in subject.aggregators.values():

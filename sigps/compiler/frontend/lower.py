@@ -14,9 +14,10 @@ from typing import Any
 
 from sigps.compiler.frontend.subject import ENV, VERTEX, Subject
 from sigps.compiler.frontend.syntax import assign, at, cast, expression, is_self, statements, visited
+from sigps.model.records import Record
 from sigps.native.source import reject
 
-__all__ = ["LowerFields", "lowered", "unpack"]
+__all__ = ["LowerFields", "lowered", "record_name", "state_name", "unpack"]
 
 _CONTRIBUTE = {
     "sum": "__c_{0} + __value_{0}",
@@ -46,6 +47,8 @@ class LowerFields(ast.NodeTransformer):
             lowered = f"__{name}"
         elif name in self._subject.states:
             lowered = f"__s_{name}"
+        elif name in self._subject.records:
+            return at([_record(self._subject.records[name], node.ctx)], node)[0]
         elif name in self._subject.params:
             lowered = f"__p_{name}"
         elif name in self._subject.aggregators:
@@ -62,7 +65,11 @@ class LowerFields(ast.NodeTransformer):
                 self._reject_shared(node, name)
                 reject(node, f"an aggregator cannot be assigned: contribute with 'self.{name} += x'")
         self.generic_visit(node)
-        whole = [target.attr for target in stored if isinstance(target.ctx, ast.Store)]
+        whole: list[str] = []
+        for target in stored:
+            if isinstance(target.ctx, ast.Store):
+                record = self._subject.records.get(target.attr)
+                whole += [f.name for f in record.fields()] if record is not None else [target.attr]
         return at([node, *[self._typed(name) for name in whole]], node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
@@ -72,6 +79,8 @@ class LowerFields(ast.NodeTransformer):
         if not isinstance(target, ast.Attribute) or not is_self(target):
             return self.generic_visit(node)
         name = target.attr
+        if name in self._subject.records:
+            reject(node, f"self.{name} is a NamedTuple: assign a new one, self.{name} = ...")
         if name not in self._subject.aggregators:
             self.generic_visit(node)
             return at([node, self._typed(name)], node)
@@ -139,7 +148,28 @@ class LowerFields(ast.NodeTransformer):
 
     def _typed(self, state: str) -> ast.stmt:
         dtype = self._subject.states[state].dtype(self._subject.precision)
-        return assign(f"__s_{state}", cast(dtype, ast.Name(f"__s_{state}", ast.Load())))
+        return assign(state_name(state), cast(dtype, ast.Name(state_name(state), ast.Load())))
+
+
+def state_name(state: str) -> str:
+    """Return the local name of a state, which may be a part of a record: `cluster.size`."""
+    return f"__s_{state.replace('.', '_of_')}"
+
+
+def record_name(record: Record) -> str:
+    """Return the name of a record's class in the generated module."""
+    return f"__record_{record.name.replace('.', '_of_')}"
+
+
+def _record(record: Record, context: ast.expr_context) -> ast.expr:
+    """Return what a record is made of: its class called with its parts, or where it is assigned, a tuple of these."""
+    parts = [
+        _record(p, context) if isinstance(p, Record) else ast.Name(state_name(p.name), context)
+        for p in record.parts
+    ]
+    if isinstance(context, ast.Store):
+        return ast.Tuple(parts, context)
+    return ast.Call(ast.Name(record_name(record), ast.Load()), parts, [])
 
 
 def lowered(body: list[ast.stmt], subject: Subject) -> tuple[list[ast.stmt], set[str]]:
@@ -155,7 +185,7 @@ def _method_context(name: str, subject: Subject) -> list[ast.expr]:
     given = [expression("__env"), expression("__params")]
     if subject.is_uniform(name):
         return given
-    states = ", ".join(f"__s_{s}" for s in subject.states)
+    states = ", ".join(map(state_name, subject.states))
     state = expression(f"({states},)" if states else "()")
     return [*given, expression("__aggregates"), expression("__vertex"), state]
 
@@ -167,7 +197,7 @@ def unpack(subject: Subject, *tuples: str) -> list[ast.stmt]:
         "__params": [f"__p_{n}" for n in subject.params],
         "__aggregates": [f"__a_{n}" for n in subject.aggregators],
         "__vertex": [f"__{n}" for n in VERTEX],
-        "__state": [f"__s_{n}" for n in subject.states],
+        "__state": [state_name(n) for n in subject.states],
     }
     code = [f"({', '.join(parts[t])},) = {t}" for t in tuples if parts[t]]
     return statements("\n".join(code))

@@ -76,7 +76,7 @@ def _check_field(node: ast.Attribute, subject: Subject) -> None:
     name = node.attr
     if subject.scope(name) is None:
         subject.reject_unknown(node)
-    if isinstance(node.ctx, ast.Load) or name in subject.states or name in subject.aggregators:
+    if isinstance(node.ctx, ast.Load) or name in {*subject.states, *subject.records, *subject.aggregators}:
         return
     what = "a parameter of the run" if name in subject.params else "read-only"
     reject(node, f"self.{name} cannot be assigned: it is {what}. Only State fields can")

@@ -85,6 +85,7 @@ class Subject:
         self.combiner = declared.combiner
         self.has_master = declared.has_master
         self.states = {f.name: f for f in declared.states}
+        self.records = {r.name: r for r in declared.records}
         self.edge_states = {f.name: f for f in declared.edge_states}
         self.aggregators = {a.name: a for a in declared.aggregators}
         self.params: dict[str, Field] = {}
@@ -107,7 +108,7 @@ class Subject:
         self._fixed = self._constants(constants)
 
     def _constants(self, params: dict[str, Any]) -> Constants:
-        declared = {*self.states, *self.edge_states, *self.params, *self.aggregators, *params}
+        declared = {*self.states, *self.records, *self.edge_states, *self.params, *self.aggregators, *params}
         own = {
             n: inspect.getattr_static(self.cls, n)
             for n in dir(self.cls)
@@ -169,7 +170,7 @@ class Subject:
         """Return whether `self.attribute` is the run's (`uniform`) or one vertex's (`vertex`); None if unknown."""
         if attribute in ENV or attribute in self.params:
             return "uniform"
-        if attribute in VERTEX or attribute in self.states or attribute in self.aggregators:
+        if attribute in VERTEX or attribute in {*self.states, *self.records, *self.aggregators}:
             return "vertex"
         return None
 
@@ -274,6 +275,7 @@ class Subject:
             *ENV,
             *VERTEX,
             *self.states,
+            *self.records,
             *self.params,
             *self._fixed.values,
             *self.aggregators,

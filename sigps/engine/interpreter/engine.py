@@ -305,12 +305,18 @@ class InterpretedEngine:
         for name, values in self._states.items():
             before[name] = as_computed(values[lid], values.dtype)
             object.__setattr__(vertex, name, before[name])
+        records = self.program.declaration.records
+        for record in records:
+            object.__setattr__(vertex, record.name, record.build(before))
         try:
             messages = self._combine(messages)
             if self._takes_one:  # where a loop may take any, all engines take the same
                 messages = sorted(messages, key=_smallest_first)
             messages = Messages(messages, self._zero)
             vertex.compute(messages)
+            for record in records:
+                for name, value in record.values(getattr(vertex, record.name)).items():
+                    object.__setattr__(vertex, name, value)
             for name, values in self._states.items():
                 values[lid] = getattr(vertex, name)
             self._contribute(lid, view, totals)

@@ -1,0 +1,109 @@
+"""States that are NamedTuples: each part is a state of its own, `cluster.size`, in an array of its own."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sigps.errors import CompileError
+from sigps.model.fields import VERTEX_ID, Field
+from sigps.model.numbers import TYPES, is_number_type
+from sigps.model.vector import VectorType
+
+__all__ = ["Record", "is_record_type", "record_of"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """A state that is a NamedTuple, or a part of one that is.
+
+    Attributes:
+        name: Its name; of a part with that of the whole before it: `cluster.centre`.
+        cls: The user's class.
+        parts: Numbers and vectors as fields, NamedTuples as records; in the order of the class.
+    """
+
+    name: str
+    cls: type
+    parts: tuple[Field | Record, ...]
+
+    def fields(self) -> Iterator[Field]:
+        """Yield the states that it is made of."""
+        for part in self.parts:
+            if isinstance(part, Record):
+                yield from part.fields()
+            else:
+                yield part
+
+    def with_lengths(self, values: Mapping[str, Any]) -> Record:
+        """Return the record of a program with such parameters: its vectors have their lengths."""
+        parts = (
+            p.with_lengths(values) if isinstance(p, Record) else p.with_length(values) for p in self.parts
+        )
+        return replace(self, parts=tuple(parts))
+
+    def build(self, values: Mapping[str, Any]) -> Any:
+        """Return the NamedTuple of some values, by the names of states."""
+        return self.cls(*(p.build(values) if isinstance(p, Record) else values[p.name] for p in self.parts))
+
+    def values(self, given: Any) -> dict[str, Any]:
+        """Return what compute() assigned, by the names of states.
+
+        Raises:
+            TypeError, ValueError, OverflowError: If it is no such tuple, or a part does not fit.
+        """
+        if not isinstance(given, tuple) or len(given) != len(self.parts):
+            raise TypeError(f"{self.name} is a {self.cls.__name__}, and {given!r} is none")
+        found: dict[str, Any] = {}
+        for part, value in zip(self.parts, given, strict=True):
+            found |= part.values(value) if isinstance(part, Record) else {part.name: part.assigned(value)}
+        return found
+
+
+def is_record_type(type_: Any) -> bool:
+    """Tell whether a type is a NamedTuple's."""
+    return isinstance(type_, type) and issubclass(type_, tuple) and hasattr(type_, "_fields")
+
+
+def record_of(owner: str, name: str, cls: Any, default: Any, scope: Mapping[str, Any]) -> Record:
+    """Return the record of a declared state.
+
+    Args:
+        owner: The class that declares it.
+        name: Its name.
+        cls: The NamedTuple class.
+        default: What it begins with; `Field.REQUIRED` for zeros.
+        scope: The names that annotations may use.
+
+    Raises:
+        CompileError: If a part has no type that a state can have, or the default does not fit.
+    """
+    where = f"{owner}.{name}: {cls.__name__}"
+    if default is not Field.REQUIRED and not (
+        isinstance(default, tuple) and len(default) == len(cls._fields)
+    ):
+        raise CompileError(f"{where} cannot begin as {default!r}: write a {cls.__name__}")
+    try:
+        hints = typing.get_type_hints(cls, localns=dict(scope), include_extras=True)
+    except NameError as error:
+        raise CompileError(f"{where} cannot be understood: {error}") from None
+    parts: list[Field | Record] = []
+    for i, part in enumerate(cls._fields):
+        written = hints.get(part)
+        type_ = getattr(written, "__origin__", written)
+        begin: Any = default[i] if isinstance(default, tuple) else default
+        if is_record_type(type_):
+            parts.append(record_of(owner, f"{name}.{part}", type_, begin, scope))
+            continue
+        if not is_number_type(type_) and not isinstance(type_, VectorType):
+            raise CompileError(f"{where}.{part} is a {type_}: use {TYPES}, or a NamedTuple of these")
+        field = Field(f"{name}.{part}", type_, None, VERTEX_ID in getattr(written, "__metadata__", ()))
+        try:
+            zero = field.element.type(0)  # type: ignore[misc]
+            value = field.exactly(zero if begin is Field.REQUIRED else begin)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise CompileError(f"{where}.{part} cannot begin as {begin!r}: {error}") from None
+        parts.append(replace(field, default=value))
+    return Record(name, cls, tuple(parts))
