@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cells import program_of
+from fault_cases import CASES, assert_faults
 from thread_group import ThreadGroup, run_ranks
 
 from sigps import CompileError, ComputeError, Graph, run
@@ -42,6 +43,12 @@ def test_arithmetic_without_a_result(line: str, says: str, device: str) -> None:
     assert says in str(error)
     assert error.superstep == 0
     assert ", in vertex" in str(error)
+
+
+@pytest.mark.parametrize("device", ["python", "cpu"])
+@pytest.mark.parametrize("name", CASES)
+def test_every_case(name: str, device: str) -> None:
+    assert_faults(name, device=device)
 
 
 @pytest.mark.parametrize("direction", ["push", "pull"])

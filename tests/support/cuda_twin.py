@@ -21,9 +21,10 @@ from sigps.compiler.cuda.adapters import Layout
 from sigps.compiler.cuda.functions import Functions
 from sigps.compiler.frontend.analysis import analyse
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
-from sigps.kernels.cuda.abi import ARGUMENTS, HALT, OVERFLOW, RETIRE, SENT
+from sigps.kernels.cuda.abi import ARGUMENTS, FAULT_SHIFT, HALT, OVERFLOW, RETIRE, SENT
+from sigps.kernels.cuda.lease import FAULT_BITS, NO_VERTEX
 
-IDLE = 255
+IDLE, PASSES = 255, 1
 
 
 @dataclass
@@ -45,7 +46,13 @@ class Memory:
     num_vertices: int
     num_edges: int
     direct_capacity: int
+    fault: int = 0
     keep: list[Any] = field(default_factory=list)
+
+    def keep_fault(self, v: int, fault: int) -> None:
+        """Keep a fault as `faults.cuh` does."""
+        if fault:
+            self.fault = max(self.fault, (~v & NO_VERTEX) << FAULT_BITS | fault)
 
     def arguments(self, address: Callable[[Any], int], columns: str = "columns") -> Any:
         """Return filled `Arguments`; `address` tells where an array lies.
@@ -94,8 +101,8 @@ class OnHost:
         )
         functions = Functions(program, columns)
         functions.infer()
-        source = functions.source(layout, cuda._empty(program, layout.slots))
-        defines = cuda._defines(program, layout, cuda._neutral(program, layout.slots))
+        source, can_fault = functions.source(layout, cuda._empty(program, layout.slots))
+        defines = cuda._defines(program, layout, cuda._neutral(program, layout.slots), can_fault)
         self._f = host_functions(source, defines)
 
     def __call__(self, memory: Memory, superstep: int) -> None:
@@ -119,7 +126,7 @@ class OnHost:
             if posted and listed:
                 bring = m.messages[e]
             elif posted:
-                f["sigps_lift"](arguments, superstep, _at(m.messages[e]), _at(value))
+                m.keep_fault(v, f["sigps_lift"](arguments, superstep, _at(m.messages[e]), _at(value)))
             elif not self._delivers(m, arguments, superstep, int(m.sources[e]), v, e, bring):
                 continue
             if listed:
@@ -131,7 +138,7 @@ class OnHost:
                 inbox = by_key.setdefault(key, _row(value.size))
                 f["sigps_merge"](_at(inbox), int(is_known), _at(value))
             else:
-                f["sigps_merge"](_at(inbox), has, _at(value))
+                m.keep_fault(v, f["sigps_merge"](_at(inbox), has, _at(value)))
             has = 1
         if by_key:
             inbox = by_key[min(by_key, key=lambda key: (-self._total(m, by_key[key]), key))]
@@ -155,7 +162,13 @@ class OnHost:
             return False
         record = _at(m.records[source])
         deliver = self._f["sigps_deliver"]
-        return bool(deliver(arguments, superstep - 1, record, source, target, edge, _at(value)))
+        brought = deliver(arguments, superstep - 1, record, source, target, edge, _at(value))
+        m.keep_fault(target, brought >> FAULT_SHIFT)
+        return bool(brought & PASSES)
+
+    def fold(self, totals: Any, given: Any) -> int:
+        """Add contributions, a cell each, to totals; return the fault."""
+        return int(self._f["sigps_fold"](_at(totals), _at(given)))
 
     def _compute(
         self, m: Memory, arguments: int, superstep: int, v: int, has: int, messages: tuple[int, int]
@@ -165,7 +178,9 @@ class OnHost:
         listed = self._program.consumption is Consumption.LISTED
         compute = self._f["sigps_compute_listed" if listed else "sigps_compute"]
         record, given = _row(m.layout.record.structure.itemsize), _row(8 * len(m.layout.aggregates.stored))
-        flags = self._call(compute, arguments, superstep, v, messages, record, given)
+        result = self._call(compute, arguments, superstep, v, messages, record, given)
+        m.keep_fault(v, result >> FAULT_SHIFT)
+        flags = result & (1 << FAULT_SHIFT) - 1
         m.ran[v] = flags
         if flags & OVERFLOW:
             return
@@ -224,7 +239,7 @@ class Pushed(OnHost):
                 target = targets[edge]
                 is_open = m.status[target] != 2
                 if is_open and self._delivers(m, arguments, superstep, source, target, edge, value):
-                    merge(_at(inboxes[target]), has[target], _at(value))
+                    m.keep_fault(target, merge(_at(inboxes[target]), has[target], _at(value)))
                     has[target] = 1
         for v in range(n):
             if self._begins(m, v):

@@ -10,16 +10,18 @@ import time
 from typing import Any
 
 import numpy as np
+import pytest
 from battery import BATTERY
 from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
 from equality_programs import BY_EDGE, PROGRAMS, program_for
+from fault_cases import CASES, assert_named
 from master_programs import Fading, Letters
 from send_programs import Flood, FloodSum
 from ways import assert_same, by_size
 
 from sigps import Aggregator, Checkpoint, Graph, State, Vertex, run
 from sigps.apps import BFS, BiTriDN, StreamDN
-from sigps.errors import SigpsError
+from sigps.errors import ComputeError, SigpsError
 from sigps.group import Alone, world
 
 GRAPHS = ["skewed", "grid", "hub_on_a_partition_border", "isolated", "string_ids", "one_vertex", "star_in"]
@@ -206,6 +208,22 @@ def stray(transport: str, _: str) -> None:
     """Write to a vertex that is not in the graph."""
     graph = Graph.from_edges(np.arange(99), np.arange(1, 100), group=world())
     run(Stray(), graph, device="cuda", transport=transport)
+
+
+def faults(transport: str, _: str) -> None:
+    """Run every program whose arithmetic has no result: all ranks raise the same error, and go on."""
+    for name, case in CASES.items():
+        with pytest.raises(ComputeError) as caught:
+            run(case.program(), case.graph(world()), device="cuda", transport=transport, partitioner="hash")
+        assert_named(caught.value, case)
+        assert len(set(world().all_gather(str(caught.value)))) == 1, name
+    tell(f"{len(CASES)} faults named on all ranks")
+
+
+def one_fault(transport: str, name: str) -> None:
+    """Run one of them."""
+    case = CASES[name]
+    run(case.program(), case.graph(world()), device="cuda", transport=transport)
 
 
 def supersteps(transport: str, count: str) -> None:

@@ -32,9 +32,11 @@ from sigps.kernels.cpu.arguments import ACTIVE
 from sigps.kernels.cuda.abi import OVERFLOW
 from sigps.kernels.cuda.lease import (
     CONTROL,
+    FAULTED,
     FINISHED,
     FRONTIER_BITS,
     NO_CAPACITY,
+    NO_VERTEX,
     OVERFLOWED,
     RUNNING,
     STATS,
@@ -257,8 +259,17 @@ class _LeaseKernel:
             bits[: packed.size] = packed
             self._begun[key] = memory, ran, given
             plan["ending"] = NO_CAPACITY
+            self._end_by_fault(control, memory)
+            return
+        if self._end_by_fault(control, memory):
             return
         self._end(lease, control, memory, ran != IDLE, given)
+
+    def _end_by_fault(self, control: Any, memory: Memory) -> bool:
+        if memory.fault:
+            control["faults"][int(control["next"]["superstep"]) & 1] = memory.fault
+            control["next"]["ending"] = FAULTED
+        return bool(memory.fault)
 
     def _memory(self, lease: Any, number: int) -> Memory:
         layout, n, num_places = self._layout, int(lease["num_owned"]), int(lease["num_lids"])
@@ -296,10 +307,11 @@ class _LeaseKernel:
             _at(arguments["direct_targets"], np.int64, count),
         )
         ids, places = _at(direct["sorted_ids"], np.int64, n), _at(direct["lids_of_gids"], np.uint32, n)
-        assert direct["sorted_ids"] or not kinds.any()
         found = np.array(
             [
-                places[t] if k == 0 else _at(direct["lids_of_ids"], np.uint32, n)[np.searchsorted(ids, t)]
+                places[t]
+                if k == 0 or not direct["sorted_ids"]
+                else _at(direct["lids_of_ids"], np.uint32, n)[np.searchsorted(ids, t)]
                 for k, t in zip(kinds, targets, strict=True)
             ],
             dtype=np.int64,
@@ -331,15 +343,14 @@ class _LeaseKernel:
             bits[: packed.size] = packed
         cells = _at(lease["aggregates"], np.uint64, max(1, len(program.aggregators)))
         for i, aggregator in enumerate(program.aggregators):
-            dtype = aggregator.field.dtype()
-            keeps = int(lease["persistent"]) >> i & 1
-            total = cells[i : i + 1].view(dtype)[0].item() if keeps else aggregator.identity
-            for vertices, rows in given:
-                for row in rows[vertices]:
-                    total = aggregator.combine(
-                        total, row[8 * i : 8 * i + dtype.itemsize].view(dtype)[0].item()
-                    )
-            cells[i : i + 1].view(dtype)[0] = total
+            if not int(lease["persistent"]) >> i & 1:
+                cells[i] = 0
+                cells[i : i + 1].view(aggregator.field.dtype())[0] = aggregator.identity
+        for vertices, rows in given:
+            for row in rows[vertices]:
+                memory.keep_fault(NO_VERTEX, self._functions.fold(cells, row))
+        if self._end_by_fault(control, memory):
+            return
         active = int(np.count_nonzero(memory.status == ACTIVE))
         stats = _at(lease["stats"], STATS, int(control["num_stats"]) + 1)
         counted = number, int(plan["direction"]), int(ran.sum()), sent_edges, 1, 0, 1.0

@@ -1,7 +1,7 @@
 """The functions of `kernels/cuda/abi.cuh`, written in CUDA C++ around a program's functions.
 
 An adapter has C linkage and sees memory: it loads rows, calls the program's functions, and stores what they return.
-What a field is in memory may be narrower than what the functions compute with.
+What a field is in memory may be narrower than what the functions compute with. It returns the fault of what it called.
 
 Where compute() looks through rows of neighbours, all lanes of a warp run an adapter together, for one vertex. They run
 the same instructions on the same values, so each stores what all others store; what one lane reads must not be stored
@@ -19,7 +19,7 @@ import numpy as np
 
 from sigps.compiler.cpu.inference import argument_types
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
-from sigps.kernels.cuda.abi import OVERFLOW, SENT
+from sigps.kernels.cuda.abi import FAULT_SHIFT, OVERFLOW, SENT
 from sigps.native.builder import Functions, Instance
 from sigps.native.cpp import CppFunctions, cpp_type
 from sigps.native.primitives import External
@@ -113,8 +113,8 @@ def emit_type(message: Row) -> External:
 
 def write_source(
     program: VertexProgram, layout: Layout, functions: Functions, empty: Sequence[str], reports_changes: bool
-) -> str:
-    """Return the program's functions and every adapter that it needs.
+) -> tuple[str, bool]:
+    """Return the program's functions and every adapter that it needs, and whether one of them may return a fault.
 
     Args:
         program: The program.
@@ -123,7 +123,9 @@ def write_source(
         empty: The slots of a vertex without messages, as expressions.
         reports_changes: Whether compute() also returns which state fields it assigned (`stores.py`).
     """
-    return "\n".join(_Source(program, layout, functions, empty, reports_changes).lines())
+    source = _Source(program, layout, functions, empty, reports_changes)
+    text = "\n".join(source.lines())
+    return text, source.can_fault
 
 
 _HEAD = """\
@@ -146,6 +148,7 @@ class _Source:
     ) -> None:
         self._program, self._layout, self._empty = program, layout, empty
         self._reports_changes = reports_changes
+        self.can_fault = False
         self._functions, self._cpp = functions, CppFunctions(functions)
         self._is_listed = program.consumption is Consumption.LISTED
         self._is_direct = program.delivery is Delivery.DIRECT
@@ -168,12 +171,14 @@ class _Source:
             yield from adapter
 
     def _called(self, name: str, arguments: Sequence[str], prefix: str) -> tuple[list[str], Instance]:
-        """Write a call of a function of the program, whose results are `prefix`0, `prefix`1, ..."""
-        instance = self._functions.instance(name, self._types[name], is_checked=False)
+        """Write a call of a function of the program, whose results are `prefix`0, ..., and its fault `prefix`_fault."""
+        instance = self._functions.instance(name, self._types[name])
+        self.can_fault = self.can_fault or instance.can_fault
         results = list(flat(instance.result))  # type: ignore[arg-type]
         names = [f"{prefix}{i}" for i in range(len(results))]
         lines = [f"{cpp_type(kind)} {result};" for kind, result in zip(results, names, strict=True)]
-        return [*lines, f"{self._cpp.name(instance)}({', '.join([*arguments, *names])});"], instance
+        call = f"{self._cpp.name(instance)}({', '.join([*arguments, *names])})"
+        return [*lines, f"const uint32_t {prefix}_fault = uint32_t({call});"], instance
 
     def _compute(self) -> list[str]:
         layout, program = self._layout, self._program
@@ -214,7 +219,7 @@ class _Source:
         flags = parts[1][0]
         body += [f"if ({flags} & {SENT}) {{", *_stores("record", layout.record, parts[2]), "}"]
         body += _store_cells("given", layout.aggregates, parts[3])
-        body.append(f"return uint32_t({flags});")
+        body.append(f"return uint32_t({flags}) | r_fault << {FAULT_SHIFT};")
         head = (
             f"uint32_t {name}(const sigps::Arguments *arguments, int64_t superstep, uint32_t vertex, {takes}, "
             "void *record, void *given)"
@@ -232,7 +237,7 @@ class _Source:
                 "uint64_t at = arguments->out_offsets[vertex]; at < arguments->out_offsets[vertex + 1]; ++at"
             )
             undo = [f"for ({span}) {{", *undo, "}"]
-        return ["if (overflow != 0) {", *undo, f"return {OVERFLOW}u;", "}"]
+        return ["if (overflow != 0) {", *undo, f"return {OVERFLOW}u | r_fault << {FAULT_SHIFT};", "}"]
 
     def _edges(self) -> list[str]:
         if not self._program.reads_edges:
@@ -265,14 +270,16 @@ class _Source:
         given = [*_env("superstep"), *params, *_loads("record", layout.record), *ends, *columns]
         body, instance = self._called("edge", given, "r")
         passes, message = _numbered(instance.result, "r")
-        row = layout.message
+        row, fault = layout.message, "r_fault"
         if not self._is_listed:
             lines, lifted = self._called(
                 "lift", [*_env("superstep + 1"), *params, *self._message(message)], "s"
             )
             body += lines
             row, message = layout.slots, _all(lifted, "s")
-        return _function(head, [*body, *_stores("value", row, message), f"return {passes[0]} ? 1u : 0u;"])
+            fault = f"(r_fault != 0 || !{passes[0]} ? r_fault : s_fault)"
+        result = f"return ({passes[0]} ? 1u : 0u) | {fault} << {FAULT_SHIFT};"
+        return _function(head, [*body, *_stores("value", row, message), result])
 
     def _message(self, values: Sequence[str]) -> list[str]:
         """Write a message as lift() takes it."""
@@ -286,21 +293,28 @@ class _Source:
             *_loads("message", layout.message),
         ]
         body, instance = self._called("lift", given, "r")
-        head = "void sigps_lift(const sigps::Arguments *arguments, int64_t superstep, const void *message, void *value)"
-        return _function(head, [*body, *_stores("value", layout.slots, _all(instance, "r"))])
+        head = (
+            "uint32_t sigps_lift(const sigps::Arguments *arguments, int64_t superstep, const void *message, "
+            "void *value)"
+        )
+        return _function(
+            head, [*body, *_stores("value", layout.slots, _all(instance, "r")), "return r_fault;"]
+        )
 
     def _merge(self) -> list[str]:
         slots = self._layout.slots
         given = [*_loads("into", slots), "has != 0", *_loads("value", slots)]
         body, instance = self._called("merge", given, "r")
-        head = "void sigps_merge(void *into, uint32_t has, const void *value)"
-        return _function(head, [*body, *_stores("into", slots, _all(instance, "r"))])
+        head = "uint32_t sigps_merge(void *into, uint32_t has, const void *value)"
+        return _function(head, [*body, *_stores("into", slots, _all(instance, "r")), "return r_fault;"])
 
     def _fold(self) -> list[str]:
         totals = self._layout.aggregates
         body, instance = self._called("fold", [*_cells("total", totals), *_cells("given", totals)], "r")
-        head = "void sigps_fold(void *total, const void *given)"
-        return _function(head, [*body, *_store_cells("total", totals, _all(instance, "r"))])
+        head = "uint32_t sigps_fold(void *total, const void *given)"
+        return _function(
+            head, [*body, *_store_cells("total", totals, _all(instance, "r")), "return r_fault;"]
+        )
 
     def _list(self) -> list[str]:
         row = self._layout.message

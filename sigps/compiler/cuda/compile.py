@@ -14,7 +14,7 @@ import threading
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +34,10 @@ from sigps.kernels import cuda as kernels
 from sigps.kernels.cuda.abi import capacity_of
 from sigps.kernels.cuda.lease import warp_table_bytes
 from sigps.native import cache
+from sigps.native.builder import Site
+
+if TYPE_CHECKING:
+    from sigps.compiler.cuda.functions import Functions
 
 __all__ = ["CudaProgram", "compile_for_cuda", "find_atomics_obstacle", "key_bytes", "link", "link_plain"]
 
@@ -65,6 +69,7 @@ class CudaProgram:
         neutral: The slots that change no others, as a row's bytes; None where there are no such.
         functions: The functions of `abi.cuh`, as modules of LTO-IR.
         defines: The macros that `abi.cuh` needs.
+        columns: The types of the edge columns that it was compiled for.
     """
 
     program: VertexProgram
@@ -76,6 +81,13 @@ class CudaProgram:
     neutral: bytes | None
     functions: tuple[bytes, ...]
     defines: Mapping[str, str]
+    columns: tuple[Dtypes, Dtypes]
+
+    def find_site(self, program: VertexProgram, fault: int) -> Site:
+        """Return the place of a fault in a program that is equal to this one: it may stand in another file."""
+        functions, layout = _described(program, *self.columns, self.defines["SIGPS_ID"] == "int32_t")
+        functions.source(layout, _empty(program, layout.slots))
+        return functions.sites[fault - 1]
 
 
 def compile_for_cuda(
@@ -178,16 +190,10 @@ def _compiled(
     program: VertexProgram, used: Dtypes, read: Dtypes, narrow_ids: bool, arch: str
 ) -> dict[str, Any]:
     _check_room(program)
-    from sigps.compiler.cuda.functions import Functions
-
-    columns = dict(zip((*program.edge_columns, *program.read_columns), (*used, *read), strict=True))
-    functions = Functions(program, columns)
-    slots, record = functions.infer()
-    if program.consumption is Consumption.LISTED:
-        slots = ()
-    layout = _layout(program, slots, record, used, read, narrow_ids)
+    functions, layout = _described(program, used, read, narrow_ids)
     neutral = _neutral(program, layout.slots)
-    defines = _defines(program, layout, neutral)
+    source, can_fault = functions.source(layout, _empty(program, layout.slots))
+    defines = _defines(program, layout, neutral, can_fault)
     return {
         "states": layout.states.stored,
         "slots": layout.slots.stored,
@@ -195,9 +201,24 @@ def _compiled(
         "message": layout.message.stored,
         "record_types": layout.record.dtypes,
         "neutral": neutral,
-        "functions": (functions.compile(layout, _empty(program, layout.slots), defines, arch),),
+        "functions": (functions.compile(source, defines, arch),),
         "defines": defines,
+        "columns": (used, read),
     }
+
+
+def _described(
+    program: VertexProgram, used: Dtypes, read: Dtypes, narrow_ids: bool
+) -> tuple[Functions, Layout]:
+    """Return a program's functions, their types found, and where its data lie."""
+    from sigps.compiler.cuda.functions import Functions
+
+    columns = dict(zip((*program.edge_columns, *program.read_columns), (*used, *read), strict=True))
+    functions = Functions(program, columns)
+    slots, record = functions.infer()
+    if program.consumption is Consumption.LISTED:
+        slots = ()
+    return functions, _layout(program, slots, record, used, read, narrow_ids)
 
 
 def _check_room(program: VertexProgram) -> None:
@@ -309,16 +330,21 @@ def _neutral(program: VertexProgram, slots: Row) -> bytes | None:
     return row.tobytes()
 
 
-def _defines(program: VertexProgram, layout: Layout, neutral: bytes | None) -> dict[str, str]:
+def _defines(
+    program: VertexProgram, layout: Layout, neutral: bytes | None, can_fault: bool
+) -> dict[str, str]:
     rows = {"RECORD": layout.record, "SLOTS": layout.slots, "MESSAGE": layout.message}
     defines = {"SIGPS_ID": "int32_t" if layout.narrow_ids else "int64_t"}
     for name, row in rows.items():
         size = row.structure.itemsize
         defines[f"SIGPS_{name}_BYTES"] = str(size)
         defines[f"SIGPS_{name}_ALIGN"] = str(_alignment(size))
+    defines["SIGPS_FAULTS"] = str(int(can_fault))
     slots = _each_slot(program, layout.slots)
     defines["SIGPS_NUM_SLOTS"] = str(len(slots))
-    each = " ".join(f"F({_OPS[op]}, {_c_type(dtype)}, {offset})" for op, dtype, offset in slots)
+    each = " ".join(
+        f"F({_OPS[op]}, {_c_type(dtype)}, {offset}, {int(leaves)})" for op, dtype, offset, leaves in slots
+    )
     kept = " ".join(f"F({i}, {_type_in_memory(dtype)})" for i, dtype in enumerate(layout.edge_states))
     defines |= _key_defines(program, layout.slots)
     identity = [
@@ -351,13 +377,17 @@ def _native_op(op: str, dtype: np.dtype[Any]) -> str:
     return op
 
 
-def _each_slot(program: VertexProgram, slots: Row) -> list[tuple[str, np.dtype[Any], int]]:
-    """Return the operation, the type and the byte of each number of the slots row."""
+def _each_slot(program: VertexProgram, slots: Row) -> list[tuple[str, np.dtype[Any], int, bool]]:
+    """Return the operation, the type and the byte of each number of the slots row, and whether it may leave its type."""
     found = []
-    for op, dtype, offset in zip(_ops(program), slots.stored, slots.offsets, strict=True):
-        size = dtype.base.itemsize
+    are_small = [slot.is_small for slot in program.slots for _ in slot.names]
+    for op, dtype, offset, is_small in zip(
+        _ops(program), slots.stored, slots.offsets, are_small, strict=True
+    ):
+        size, kind = dtype.base.itemsize, dtype.base.kind
         op = _native_op(op, dtype.base)
-        found += [(op, dtype.base, offset + size * i) for i in range(math.prod(dtype.shape))]
+        leaves = op == "sum" and kind == "i" and not is_small
+        found += [(op, dtype.base, offset + size * i, leaves) for i in range(math.prod(dtype.shape))]
     return found
 
 

@@ -18,6 +18,7 @@ from sigps.device.linking import compile_source
 from sigps.errors import CompileError, DeviceError
 from sigps.kernels import cuda as kernels
 from sigps.native.builder import Functions as TypedFunctions
+from sigps.native.builder import Site
 from sigps.native.types import Number
 
 __all__ = ["Functions"]
@@ -54,12 +55,17 @@ class Functions:
         )
         return infer_types(program, self._typed, used, read, direct_type())
 
-    def source(self, layout: Layout, empty: Sequence[str]) -> str:
-        """Return the functions of `abi.cuh`, in CUDA C++."""
+    @property
+    def sites(self) -> list[Site]:
+        """Where their arithmetic may have no result: fault k is that of `sites[k - 1]`; after `source`."""
+        return self._typed.sites
+
+    def source(self, layout: Layout, empty: Sequence[str]) -> tuple[str, bool]:
+        """Return the functions of `abi.cuh`, in CUDA C++, and whether one of them may return a fault."""
         return write_source(self._program, layout, self._typed, empty, self._reports_changes)
 
-    def compile(self, layout: Layout, empty: Sequence[str], defines: Mapping[str, str], arch: str) -> bytes:
-        """Compile them to LTO-IR.
+    def compile(self, source: str, defines: Mapping[str, str], arch: str) -> bytes:
+        """Compile their source to LTO-IR.
 
         Raises:
             CompileError: If CUDA lacks something that a function calls.
@@ -67,7 +73,7 @@ class Functions:
         program = self._program
         folder = Path(kernels.__file__).parent
         try:
-            return compile_source(self.source(layout, empty), f"{program.name}.cu", arch, defines, folder)
+            return compile_source(source, f"{program.name}.cu", arch, defines, folder)
         except DeviceError as error:
             raise CompileError(
                 f"{program.name}: this cannot be compiled for a GPU ({error}): run it with device='cpu'",

@@ -33,6 +33,8 @@ from sigps.compiler.proofs.opaque import (
 
 __all__ = ["find_obstacle", "priority_form"]
 
+_SENT_OVER_RETIRE = (SENT // RETIRE).bit_length() - 1
+
 
 def priority_form(program: VertexProgram) -> VertexProgram | None:
     """Return the form of a program for supersteps in which only the best value is sent; None where it has none.
@@ -48,7 +50,7 @@ def priority_form(program: VertexProgram) -> VertexProgram | None:
     given = ", ".join(arg.arg for arg in compute.args.args)
     wrapped.body = ast.parse(
         f"__state, __flags, __record, __contributions = __compute({given})\n"
-        f"return __state, __np.uint8(__flags | (__flags & {SENT}) // {SENT // RETIRE}), __record, __contributions"
+        f"return __state, __np.uint8(__flags | (__flags & {SENT}) >> {_SENT_OVER_RETIRE}), __record, __contributions"
     ).body
     for node in (node for statement in wrapped.body for node in ast.walk(statement)):
         ast.copy_location(node, compute)  # where an error in it points to

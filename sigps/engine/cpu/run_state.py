@@ -13,12 +13,12 @@ from sigps.compiler.cpu.native import NativeProgram
 from sigps.compiler.cpu.rows import rows
 from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
+from sigps.engine.compute_errors import error_of, id_of
 from sigps.engine.counters import Counters
 from sigps.engine.cpu.work import split_list, walked_edges, with_marks
 from sigps.engine.exchange import Exchange
 from sigps.engine.partition.edge_states import EdgeStates, check_names
 from sigps.engine.partition.subgraph import Subgraph, columns_of
-from sigps.errors import ComputeError
 from sigps.kernels.cpu.arguments import (
     ACTIVE,
     HALTED,
@@ -31,7 +31,6 @@ from sigps.kernels.cpu.arguments import (
     VertexFields,
 )
 from sigps.native.kernel import Kernel, LoopFaultError
-from sigps.native.operators import PROBLEMS, Fault
 
 __all__ = ["RunState"]
 
@@ -124,17 +123,8 @@ class RunState:
 
     def error_of(self, fault: LoopFaultError, superstep: int) -> BaseException:
         """Return the error of a vertex whose arithmetic had no result, or whose loop was interrupted."""
-        file, line, kind = fault.site
-        if kind == Fault.INTERRUPTED:
-            return KeyboardInterrupt(f"{file}:{line}")
-        name = f"vertex {self._id_of(fault.at)}" if fault.at >= 0 else "messages"
-        name = next(
-            (f"aggregator {a.name!r}" for a in self.program.aggregators if a.place == (file, line)), name
-        )
-        return ComputeError(PROBLEMS[kind], who=name, superstep=superstep, file=file, line=line)
-
-    def _id_of(self, lid: int) -> int:
-        return int(self.subgraph.ids[lid]) if self.subgraph.ids.size else lid
+        vertex_id = id_of(self.subgraph, fault.at) if fault.at >= 0 else None
+        return error_of(fault.site, vertex_id, superstep, self.program.aggregators)
 
     def loop(self, name: str) -> Kernel:
         """Return a compiled loop of the variant at hand."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram, compiling
 from sigps.device.cuda import Gpu
 from sigps.engine.aggregates import Aggregates
+from sigps.engine.compute_errors import error_of, id_of
 from sigps.engine.direction import (
     Direction,
     Schedule,
@@ -40,8 +41,11 @@ from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
 from sigps.errors import ExchangeError
 from sigps.kernels.cuda.lease import (
+    FAULT_BITS,
+    FAULTED,
     FINISHED,
     NO_CAPACITY,
+    NO_VERTEX,
     PEER_LOST,
     RUNNING,
     SMALL_BEFORE_SWITCH,
@@ -110,7 +114,8 @@ class GpuEngine:
         self._graph = graph_on_gpu(subgraph, native.gpu, sorts_rows=not in_order)
         self._columns = _column_types(subgraph)
         self._has_narrow_ids = self._everywhere(self._graph.has_narrow_ids)
-        self._variant = self._compiled(native.program)
+        self._running = native.program
+        self._variant = self._compiled(self._running)
         alone = exchange.size == 1
         self._num_edges = subgraph.incoming.ends.size  # on all GPUs
         can_wait = asynchronous and not self._goes_by_edge
@@ -321,6 +326,8 @@ class GpuEngine:
             ending = int(upcoming["ending"])
             if ending == NO_CAPACITY:
                 self._grow_direct(control)
+        if ending == FAULTED:
+            self._raise_fault(int(control["faults"][self.superstep & 1]))
         if ending == UNKNOWN_TARGET:
             self._refuse_unknown_target(control)
         if ending == PEER_LOST:
@@ -331,6 +338,19 @@ class GpuEngine:
                 superstep=self.superstep,
             )
         return ending
+
+    def _raise_fault(self, word: int) -> None:
+        """Raise the error of a fault as `faults.cuh` keeps it; 0 where it is another partition's."""
+        compiled, vertex = self._variant.compiled, ~(word >> FAULT_BITS) & NO_VERTEX
+        is_of_one = bool(word) and vertex != NO_VERTEX
+        vertex_id = id_of(self._subgraph, self._graph.numbering.host_lid(vertex)) if is_of_one else 0
+        fault, is_of_one, vertex_id = self._first_fault(word & (1 << FAULT_BITS) - 1, is_of_one, vertex_id)
+        site = compiled.find_site(self._running, fault)
+        raise error_of(site, vertex_id if is_of_one else None, self.superstep, self._program.aggregators)
+
+    def _first_fault(self, fault: int, is_of_one: bool, vertex_id: int) -> tuple[int, bool, int]:
+        """Return the fault of the first partition that has one: it, whether it is one vertex's, and that one's id."""
+        return fault, is_of_one, vertex_id
 
     def _grow_direct(self, control: Any) -> None:
         """Make capacity for the direct messages of a superstep that ran out of it, and let it go on."""
@@ -366,7 +386,7 @@ class GpuEngine:
         num_senders, edges = self._buckets.release(best if spreads_alone else None, records, sent)
         program = self._program.priority_form if spreads_alone else self._program
         assert program is not None
-        self._variant = self._compiled(program)
+        self._running, self._variant = program, self._compiled(program)
         self._is_priority_form = spreads_alone
         self._set_released(num_senders, edges)
         self._num_small = 0

@@ -19,7 +19,7 @@ from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.layout import Rows
 from sigps.engine.gpu.memory_plan import MemoryPlan, Sizes, plan_run
 from sigps.kernels.cuda.abi import ARGUMENTS
-from sigps.kernels.cuda.lease import LEASE
+from sigps.kernels.cuda.lease import FAULTS_AT, LEASE
 
 __all__ = ["LeaseTemplate", "lease_template"]
 
@@ -112,6 +112,7 @@ def _lease(
         arguments = np.zeros((), dtype=ARGUMENTS)
         arguments["num_vertices"], arguments["num_edges"] = subgraph.num_vertices, subgraph.num_edges
         arguments["params"], arguments["aggregates"] = at("params"), at("aggregates")
+        arguments["faults"] = at("control") + FAULTS_AT
         arguments["ids"] = numbering.ids(narrow=narrow).data.ptr
         arguments["out_degrees"] = graph.out_degrees.data.ptr
         arguments["in_degrees"] = graph.incoming.rows.degrees.data.ptr

@@ -67,6 +67,10 @@ class Numbering:
         """The index that brings values by local id into the host's order of owned vertices: a slice, or an array."""
         return slice(0, self.num_owned) if self.is_hosts else self.lids
 
+    def host_lid(self, lid: int) -> int:
+        """Return the local id that an owned vertex has on the host. O(num_owned)."""
+        return lid if self.is_hosts else int(self._xp.flatnonzero(self.lids[: self.num_owned] == lid)[0])
+
     def gids(self) -> Any:
         """Return the gid of each owned vertex, [num_owned], int64; made each time."""
         if self.is_hosts:

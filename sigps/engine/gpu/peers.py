@@ -240,6 +240,11 @@ class GpuPeerEngine(GpuEngine):
     def _set_released(self, num_senders: int, edges: int) -> None:
         self._publish_first(num_senders, edges)
 
+    def _first_fault(self, fault: int, is_of_one: bool, vertex_id: int) -> tuple[int, bool, int]:
+        mine = np.array([fault, is_of_one, vertex_id], dtype=np.int64)
+        first = next(row for row in self._exchange.gather(mine).tolist() if row[0])
+        return first[0], bool(first[1]), first[2]
+
     def _everywhere(self, holds: bool) -> bool:
         return bool(self._exchange.gather(np.array([holds], dtype=np.int64)).all())
 

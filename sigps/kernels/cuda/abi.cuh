@@ -8,7 +8,9 @@
 //   SIGPS_ID                    type of user ids in memory: int32_t or int64_t
 //   SIGPS_<ROW>_BYTES, _ALIGN   RECORD, SLOTS and MESSAGE rows; 0 bytes: none
 //   SIGPS_NUM_SLOTS             fields of the slots row; of each its value of
-//   SIGPS_EACH_SLOT(F)          Op, C++ type and byte: F(op, type, offset) ...
+//   SIGPS_EACH_SLOT(F)          Op, C++ type, byte, and whether it is a sum
+//   that
+//                               may leave its type: F(op, type, offset, 0) ...
 //   SIGPS_NEUTRAL               1: neutral_slots() changes no value but NaN
 //   SIGPS_NEUTRAL_WORDS         the words of that row
 //   SIGPS_NUM_AGGREGATES        one 8-byte cell each
@@ -25,6 +27,7 @@
 //   SIGPS_DIRECT                1: compute() sends direct messages, no record
 //   SIGPS_EARLY_EXIT            1: the first message that passes, in the order
 //                               of in-edges, decides all slots
+//   SIGPS_FAULTS                1: a function below may return a fault
 //
 // A row is what a tuple looks like in memory: nothing, one scalar, or fields
 // aligned as in C. An array of rows begins at a multiple of 16 bytes. A cell is
@@ -40,6 +43,14 @@ namespace sigps {
 // The vertex kept its state and its edge states; its messages must be dropped
 // and the vertex run again.
 enum Flag : uint32_t { HALT = 1, RETIRE = 2, SENT = 4, OVERFLOW = 8 };
+
+// A bit that deliver returns: the edge brings something.
+constexpr uint32_t PASSES = 1;
+
+// Above the bits that compute and deliver return stands the fault. A fault is
+// 0, or where and how arithmetic had no result: a position in the sites of the
+// program's functions, counted from 1. Kernels keep it (faults.cuh).
+constexpr uint32_t FAULT_SHIFT = 8;
 
 // How a field of the slots row combines. USER: with its row as a whole, which
 // only sigps_merge can do.
@@ -64,6 +75,8 @@ struct Arguments {
   int64_t num_edges;
   const void *params;          // a cell each
   const void *aggregates;      // a cell each: what last superstep gave
+  unsigned long long *faults;  // [2] what ends the run: one of a superstep, by
+                               // its parity (faults.cuh); 0: none
   const void *ids;             // [n + g] SIGPS_ID
   const uint32_t *out_degrees; // [n]
   const uint32_t *in_degrees;  // [n]
@@ -173,23 +186,27 @@ __device__ uint32_t sigps_compute(const sigps::Arguments *arguments,
                                   void *given);
 
 // Makes a direct message, sent in superstep - 1, into one value of every slot.
-__device__ void sigps_lift(const sigps::Arguments *arguments, int64_t superstep,
-                           const void *message, void *value);
+// Returns its fault.
+__device__ uint32_t sigps_lift(const sigps::Arguments *arguments,
+                               int64_t superstep, const void *message,
+                               void *value);
 
-// Combines a value into `into`, which holds something only where `has`.
-__device__ void sigps_merge(void *into, uint32_t has, const void *value);
+// Combines a value into `into`, which holds something only where `has`. Returns
+// its fault.
+__device__ uint32_t sigps_merge(void *into, uint32_t has, const void *value);
 #endif
 
 // Makes a sender's record into what one edge brings its target: one value of
 // every slot, or a message where they are listed. `superstep` is the sender's,
 // `edge` a position in arguments->columns; source and target may be ghosts.
-// Returns 0 where the edge brings nothing; `value` is then undefined. Without a
-// record (SIGPS_DIRECT) no edge brings anything.
+// Without PASSES in what it returns the edge brings nothing, and `value` is
+// undefined. Without a record (SIGPS_DIRECT) no edge brings anything.
 __device__ uint32_t sigps_deliver(const sigps::Arguments *arguments,
                                   int64_t superstep, const void *record,
                                   uint32_t source, uint32_t target,
                                   uint64_t edge, void *value);
 
-// Adds one vertex's contributions, or another sum of them, to totals.
-__device__ void sigps_fold(void *total, const void *given);
+// Adds one vertex's contributions, or another sum of them, to totals. Returns
+// its fault.
+__device__ uint32_t sigps_fold(void *total, const void *given);
 }

@@ -9,9 +9,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["ARGUMENTS", "HALT", "OVERFLOW", "RETIRE", "SENT", "capacity_of", "offset_of", "structure"]
+__all__ = [
+    "ARGUMENTS",
+    "FAULT_SHIFT",
+    "HALT",
+    "OVERFLOW",
+    "RETIRE",
+    "SENT",
+    "capacity_of",
+    "offset_of",
+    "structure",
+]
 
 HALT, RETIRE, SENT, OVERFLOW = 1, 2, 4, 8
+FAULT_SHIFT = 8
 
 _FILES = ("abi.cuh", "edges.cuh", "grid.cuh", "direction.cuh", "lease.cuh", "triangles.cu")
 

@@ -28,10 +28,15 @@ struct alignas(16) Report {
   uint32_t sent_edges;
 };
 
+// In `active` of a block's report: how many of its threads saw one retire is
+// made a bit, and another says that a fault is kept.
+constexpr uint32_t ANY_RETIRED = 1 << 16, HAS_FAULT = 1 << 24;
+
 // A block's shared memory; two lists of targets follow. Two of a kind: one for
 // supersteps of each parity.
 struct ClusterMemory {
   uint32_t num_targets[2];
+  uint32_t has_fault; // the superstep's totals have one
   Report of_warps[32];
   Report of_blocks[2][MOST_BLOCKS]; // zeros from gridDim.x on
 };
@@ -70,7 +75,8 @@ __device__ inline Report sum_over_warp(Report report) {
 // Sends all blocks this one's report for superstep `next`, and waits for all
 // threads of the cluster. All threads read afterwards what any of them wrote
 // before; one warp fences for its block.
-__device__ inline void report_and_wait(ClusterMemory &memory,
+__device__ inline void report_and_wait(const Lease &lease,
+                                       ClusterMemory &memory,
                                        const ThreadCounters &counted,
                                        int64_t next) {
   Report mine =
@@ -85,6 +91,11 @@ __device__ inline void report_and_wait(ClusterMemory &memory,
     if (threadIdx.x < blockDim.x / 32)
       mine = memory.of_warps[threadIdx.x];
     mine = sum_over_warp(mine);
+    if (SIGPS_FAULTS) {
+      uint32_t any = mine.active >> 16 ? ANY_RETIRED : 0;
+      any |= kept_fault(lease.control->faults, next - 1) ? HAS_FAULT : 0;
+      mine.active = (mine.active & 0xffff) | any;
+    }
     mine.num_targets = memory.num_targets[next & 1];
     if (threadIdx.x < gridDim.x)
       *of_block(&memory.of_blocks[next & 1][blockIdx.x], threadIdx.x) = mine;
@@ -203,12 +214,13 @@ __device__ inline void compute_and_push(const Lease &lease,
 
 // What all blocks did. By whole warps.
 __device__ inline Counters add_up(const ClusterMemory &memory, int64_t next,
-                                  uint32_t &num_targets) {
+                                  uint32_t &num_targets, bool &has_fault) {
   Report all{};
   if (lane_id() < MOST_BLOCKS)
     all = memory.of_blocks[next & 1][lane_id()];
   num_targets = __reduce_add_sync(ALL_LANES, all.num_targets);
   all = sum_over_warp(all);
+  has_fault = SIGPS_FAULTS && all.active >= HAS_FAULT;
   return {all.ran & 0xffff, all.active & 0xffff, all.ran >> 16, all.sent_edges,
           all.active >> 16};
 }
@@ -216,7 +228,12 @@ __device__ inline Counters add_up(const ClusterMemory &memory, int64_t next,
 // Derives the next superstep, whose messages are delivered. Returns whether it
 // is for the cluster: then only what changes is written.
 __device__ inline bool goes_on(const Lease &lease, const Counters &done,
-                               uint32_t num_targets, NextSuperstep &now) {
+                               uint32_t num_targets, bool has_fault,
+                               NextSuperstep &now) {
+  if (has_fault) {
+    now.ending = FAULTED;
+    return false;
+  }
   uint32_t inbox_at = 1 - now.inbox_at;
   if (done.ran > 0 && done.active == 0 && done.sent_edges > 0 &&
       done.sent_edges <= lease.small_frontier_messages &&
@@ -243,11 +260,17 @@ __device__ inline bool goes_on(const Lease &lease, const Counters &done,
   return false;
 }
 
-__device__ inline void give_aggregates(const Lease &lease, bool is_superstep) {
+__device__ inline void give_aggregates(const Lease &lease,
+                                       ClusterMemory &memory, int64_t superstep,
+                                       bool is_superstep) {
   if (blockIdx.x == 0 && is_superstep) {
-    Totals totals = fold_blocks(lease);
-    if (threadIdx.x == 0)
-      set_aggregates(lease, totals);
+    Totals totals = fold_blocks(lease, superstep);
+    if (threadIdx.x == 0) {
+      set_aggregates(lease, superstep, totals);
+      if (kept_fault(lease.control->faults, superstep) != 0)
+        for (uint32_t block = 0; block < gridDim.x; block++)
+          *of_block(&memory.has_fault, block) = 1;
+    }
   }
   wait_for_cluster();
 }
@@ -267,7 +290,7 @@ __device__ inline void run_cluster(const Lease &lease) {
   if (now.ending || now.superstep >= lease.end || now.num_small == 0)
     return;
   take_over(lease, now, memory);
-  report_and_wait(memory, zero_counters(), now.superstep);
+  report_and_wait(lease, memory, zero_counters(), now.superstep);
   bool is_mine = true;
   while (is_mine) {
     if (threadIdx.x == 0) // reported; counted up again in the next superstep
@@ -275,18 +298,22 @@ __device__ inline void run_cluster(const Lease &lease) {
     ThreadCounters counted = zero_counters();
     compute_and_push(lease, now, memory, counted);
     if (HAS_AGGREGATES) {
-      Totals totals = fold_block(counted.totals);
+      Totals totals =
+          fold_block(counted.totals, {lease.in, now.superstep, NO_VERTEX});
       if (threadIdx.x == 0)
         lease.totals[blockIdx.x] = totals;
     }
     int64_t superstep = now.superstep;
-    report_and_wait(memory, counted, superstep + 1);
+    report_and_wait(lease, memory, counted, superstep + 1);
     uint32_t num_targets;
-    Counters done = add_up(memory, superstep + 1, num_targets);
-    if (HAS_AGGREGATES)
-      give_aggregates(lease, done.ran > 0);
-    is_mine = goes_on(lease, done, num_targets, now);
-    if (records && done.ran > 0)
+    bool has_fault;
+    Counters done = add_up(memory, superstep + 1, num_targets, has_fault);
+    if (HAS_AGGREGATES) {
+      give_aggregates(lease, memory, superstep, done.ran > 0);
+      has_fault |= SIGPS_FAULTS && memory.has_fault != 0;
+    }
+    is_mine = goes_on(lease, done, num_targets, has_fault, now);
+    if (records && done.ran > 0 && !has_fault)
       lease.stats[num_stats++] = stats_of(superstep, PUSH, done, last_time);
   }
   hand_back(lease, now, memory);

@@ -3,7 +3,8 @@
 
 #pragma once
 
-#include "abi.cuh"
+#include "arithmetic.cuh"
+#include "faults.cuh"
 
 namespace sigps {
 
@@ -63,8 +64,9 @@ __device__ inline Inbox empty_inbox() {
 }
 
 // With neutral slots `has` is not read.
-__device__ inline void put(Inbox &inbox, const Slots &value) {
-  sigps_merge(&inbox.slots, SIGPS_NEUTRAL ? 1 : inbox.has, &value);
+__device__ inline void put(Inbox &inbox, const Slots &value,
+                           const Occasion &when) {
+  when.keep(sigps_merge(&inbox.slots, SIGPS_NEUTRAL ? 1 : inbox.has, &value));
   inbox.has = 1;
 }
 
@@ -78,59 +80,60 @@ __device__ inline Inbox shuffle_down(const Inbox &inbox, uint32_t distance) {
   return other;
 }
 
-__device__ inline void put(Inbox &inbox, const Inbox &other) {
+__device__ inline void put(Inbox &inbox, const Inbox &other,
+                           const Occasion &when) {
   if (other.has)
-    put(inbox, other.slots);
+    put(inbox, other.slots, when);
 }
 
 // Lane 0 gets all lanes' messages.
-__device__ inline Inbox combine_warp(Inbox inbox) {
+__device__ inline Inbox combine_warp(Inbox inbox, const Occasion &when) {
 #pragma unroll
   for (uint32_t distance = 16; distance > 0; distance /= 2)
-    put(inbox, shuffle_down(inbox, distance));
+    put(inbox, shuffle_down(inbox, distance), when);
   return inbox;
 }
 
 // Thread 0 gets all threads' messages. Ends with a barrier of the block.
-__device__ inline Inbox combine_block(Inbox inbox) {
+__device__ inline Inbox combine_block(Inbox inbox, const Occasion &when) {
   __shared__ Inbox of_warp[32];
-  inbox = combine_warp(inbox);
+  inbox = combine_warp(inbox, when);
   if (lane_id() == 0)
     of_warp[threadIdx.x / 32] = inbox;
   __syncthreads();
   if (threadIdx.x < 32) {
     inbox =
         threadIdx.x < blockDim.x / 32 ? of_warp[threadIdx.x] : empty_inbox();
-    inbox = combine_warp(inbox);
+    inbox = combine_warp(inbox, when);
   }
   __syncthreads();
   return inbox;
 }
 #endif
 
-__device__ inline Totals fold_warp(Totals totals) {
+__device__ inline Totals fold_warp(Totals totals, const Occasion &when) {
 #pragma unroll
   for (uint32_t distance = 16; distance > 0; distance /= 2) {
     Totals other;
 #pragma unroll
     for (int i = 0; i < SIGPS_NUM_AGGREGATES; i++)
       other.cells[i] = __shfl_down_sync(ALL_LANES, totals.cells[i], distance);
-    sigps_fold(&totals, &other);
+    when.keep(sigps_fold(&totals, &other));
   }
   return totals;
 }
 
 // Thread 0 gets all threads' totals. Ends with a barrier of the block.
-__device__ inline Totals fold_block(Totals totals) {
+__device__ inline Totals fold_block(Totals totals, const Occasion &when) {
   __shared__ Totals of_warp[32];
-  totals = fold_warp(totals);
+  totals = fold_warp(totals, when);
   if (lane_id() == 0)
     of_warp[threadIdx.x / 32] = totals;
   __syncthreads();
   if (threadIdx.x < 32) {
     totals = threadIdx.x < blockDim.x / 32 ? of_warp[threadIdx.x]
                                            : identity_totals();
-    totals = fold_warp(totals);
+    totals = fold_warp(totals, when);
   }
   __syncthreads();
   return totals;
@@ -159,8 +162,11 @@ template <> struct BitsOf<8> {
   using Unsigned = unsigned long long;
 };
 
-template <int OP, class T>
-__device__ inline void combine_native(void *address, const void *given) {
+// Combines in memory. A sum that is CHECKED returns whether it has left its
+// type, and what was there before: such an atomic takes longer.
+template <int OP, class T, bool CHECKED>
+__device__ inline bool combine_native(void *address, const void *given,
+                                      void *before) {
   using Signed = typename BitsOf<sizeof(T)>::Signed;
   using Unsigned = typename BitsOf<sizeof(T)>::Unsigned;
   T *at = static_cast<T *>(address);
@@ -174,6 +180,10 @@ __device__ inline void combine_native(void *address, const void *given) {
       *at = false;
   } else if constexpr (OP == SUM && is_float<T>) {
     atomicAdd(at, value);
+  } else if constexpr (OP == SUM && CHECKED) {
+    T old = T(atomicAdd(reinterpret_cast<Unsigned *>(at), Unsigned(value)));
+    memcpy(before, &old, sizeof(T));
+    return overflows_add(old, value, T(Unsigned(old) + Unsigned(value)));
   } else if constexpr (OP == SUM) {
     atomicAdd(reinterpret_cast<Unsigned *>(at), Unsigned(value));
   } else if constexpr (OP == OR) {
@@ -201,9 +211,10 @@ __device__ inline void combine_native(void *address, const void *given) {
       OP == MIN ? atomicMin(reinterpret_cast<Unsigned *>(at), Unsigned(value))
                 : atomicMax(reinterpret_cast<Unsigned *>(at), Unsigned(value));
   }
+  return false;
 }
 
-#define SIGPS_AND_NATIVE(op, type, offset) &&is_native<op, type>
+#define SIGPS_AND_NATIVE(op, type, offset, checked) &&is_native<op, type>
 constexpr bool ALL_NATIVE = SIGPS_NUM_SLOTS >
                             0 SIGPS_EACH_SLOT(SIGPS_AND_NATIVE);
 
@@ -248,34 +259,42 @@ __device__ inline Pair swap(Pair *at, Pair old, Pair next) {
 #endif
 
 template <class Bits>
-__device__ inline void combine_swapping(Slots *at, const Slots &value) {
+__device__ inline void combine_swapping(Slots *at, const Slots &value,
+                                        const Occasion &when) {
   Bits old = *reinterpret_cast<volatile const Bits *>(at);
   while (true) {
     Slots merged;
     memcpy(&merged, &old, sizeof(Slots));
-    sigps_merge(&merged, 1, &value);
+    uint32_t fault = sigps_merge(&merged, 1, &value);
     Bits next;
     memcpy(&next, &merged, sizeof(Slots));
     if (!(next != old))
-      return;
+      return when.keep(fault);
     Bits found = swap(reinterpret_cast<Bits *>(at), old, next);
     if (!(found != old))
-      return;
+      return when.keep(fault);
     old = found;
   }
 }
 
 // Combines a value into a row that other threads combine into as well.
-__device__ inline void combine_in_memory(Slots *at, const Slots &value) {
+__device__ inline void combine_in_memory(Slots *at, const Slots &value,
+                                         const Occasion &when) {
   if constexpr (ALL_NATIVE) {
-#define SIGPS_COMBINE(op, type, offset)                                        \
-  combine_native<op, type>(reinterpret_cast<char *>(at) + offset,              \
-                           reinterpret_cast<const char *>(&value) + offset);
+    bool overflows = false;
+    Slots before = neutral_slots(); // but for the sum that has left its type
+#define SIGPS_COMBINE(op, type, offset, checked)                               \
+  overflows |= combine_native<op, type, (checked)>(                            \
+      reinterpret_cast<char *>(at) + offset,                                   \
+      reinterpret_cast<const char *>(&value) + offset,                         \
+      reinterpret_cast<char *>(&before) + offset);
     SIGPS_EACH_SLOT(SIGPS_COMBINE)
+    if (overflows)
+      when.keep(sigps_merge(&before, 1, &value));
   } else if constexpr (sizeof(Slots) == 4) {
-    combine_swapping<unsigned int>(at, value);
+    combine_swapping<unsigned int>(at, value, when);
   } else if constexpr (sizeof(Slots) == 8) {
-    combine_swapping<unsigned long long>(at, value);
+    combine_swapping<unsigned long long>(at, value, when);
   }
 #if __CUDA_ARCH__ >= 900
   else if constexpr (sizeof(Slots) == 16) {
@@ -285,12 +304,12 @@ __device__ inline void combine_in_memory(Slots *at, const Slots &value) {
     while (true) { // a torn first read only costs a round
       Slots merged;
       memcpy(&merged, &old, sizeof(Slots));
-      sigps_merge(&merged, 1, &value);
+      uint32_t fault = sigps_merge(&merged, 1, &value);
       Pair next;
       memcpy(&next, &merged, sizeof(Slots));
       Pair found = swap(pair, old, next);
       if (!(found != old))
-        return;
+        return when.keep(fault);
       old = found;
     }
   }

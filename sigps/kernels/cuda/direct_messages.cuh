@@ -257,8 +257,10 @@ __device__ inline Inbox read_inbox(const Lease &lease, const NextSuperstep &now,
   Inbox inbox = empty_inbox();
   for (uint64_t i = begin; i < end; i++) {
     Slots value;
-    sigps_lift(&lease.in, now.superstep, &lease.direct.messages[i], &value);
-    put(inbox, value);
+    Occasion when{lease.in, now.superstep, v};
+    when.keep(sigps_lift(&lease.in, now.superstep, &lease.direct.messages[i],
+                         &value));
+    put(inbox, value, when);
   }
   return inbox;
 #endif

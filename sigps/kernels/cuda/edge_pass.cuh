@@ -22,7 +22,8 @@ constexpr int EDGES_OF_LANE = 4;
 __device__ inline void put_in_memory(const Lease &lease,
                                      const NextSuperstep &now, uint32_t target,
                                      const Slots &value) {
-  combine_in_memory(&lease.inboxes[now.inbox_at][target], value);
+  combine_in_memory(&lease.inboxes[now.inbox_at][target], value,
+                    {lease.in, now.superstep, target});
   uint32_t bit = 1u << target % 32;
   uint32_t *word = &lease.touched[now.inbox_at][target / 32];
   if (!(*reinterpret_cast<volatile uint32_t *>(word) & bit))
@@ -35,7 +36,7 @@ __device__ inline void put_warp(const Lease &lease, const NextSuperstep &now,
   if (!__any_sync(ALL_LANES, mine.has))
     return;
   if (__all_sync(ALL_LANES, target == __shfl_sync(ALL_LANES, target, 0))) {
-    mine = combine_warp(mine);
+    mine = combine_warp(mine, {lease.in, now.superstep, target});
     mine.has &= lane_id() == 0;
   }
   if (mine.has)
@@ -75,10 +76,11 @@ __device__ inline void pass_edges(const Lease &lease,
       Slots value;
       bool arrives =
           sent[k] && !(now.any_retired && lease.status[targets[k]] == RETIRED);
-      if (arrives &&
-          sigps_deliver(&lease.in, now.superstep - 1, &records[k], sources[k],
-                        targets[k], first + 32 * k, &value))
-        put(mine, value);
+      Occasion when{lease.in, now.superstep, targets[k]};
+      if (arrives && when.passes(sigps_deliver(
+                         &lease.in, now.superstep - 1, &records[k], sources[k],
+                         targets[k], first + 32 * k, &value)))
+        put(mine, value, when);
       put_warp(lease, now, targets[k], mine);
     }
   }

@@ -98,6 +98,7 @@ template <SenderFilter FILTER, int COUNT>
 __device__ inline void receive(const Lease &lease, const NextSuperstep &now,
                                const Outbox &outbox, uint32_t v,
                                uint64_t position, uint32_t step, Inbox &inbox) {
+  Occasion when{lease.in, now.superstep, v};
   uint32_t sources[COUNT];
   Record records[COUNT];
   bool sent[COUNT];
@@ -118,10 +119,10 @@ __device__ inline void receive(const Lease &lease, const NextSuperstep &now,
     if (SIGPS_EARLY_EXIT && inbox.has)
       return;
     Slots value;
-    if (sent[k] &&
-        sigps_deliver(&lease.in, now.superstep - 1, &records[k], sources[k], v,
-                      position + uint64_t(k) * step, &value))
-      put(inbox, value);
+    if (sent[k] && when.passes(sigps_deliver(
+                       &lease.in, now.superstep - 1, &records[k], sources[k], v,
+                       position + uint64_t(k) * step, &value)))
+      put(inbox, value, when);
   }
 }
 
@@ -193,7 +194,8 @@ gather_row_by_warp(const Lease &lease, const NextSuperstep &now, uint32_t v) {
     }
     return inbox;
   }
-  return combine_warp(receive_all<FILTER>(lease, now, row, v, lane_id(), 32));
+  return combine_warp(receive_all<FILTER>(lease, now, row, v, lane_id(), 32),
+                      {lease.in, now.superstep, v});
 }
 
 constexpr uint32_t ROWS_OF_WARP = SIGPS_BY_WARP ? 1 : 8;
@@ -266,7 +268,8 @@ __device__ inline void gather_row_by_block(const Lease &lease,
       }
     } else {
       inbox = combine_block(
-          receive_all<FILTER>(lease, now, row, v, threadIdx.x, blockDim.x));
+          receive_all<FILTER>(lease, now, row, v, threadIdx.x, blockDim.x),
+          {lease.in, now.superstep, v});
     }
   }
   if (SIGPS_BY_TEAM) {

@@ -64,7 +64,8 @@ gather_reference(const __grid_constant__ Arguments arguments, int64_t superstep,
       Message message;
       uint32_t s = sources[e];
       if (sent[s] && sigps_deliver(&arguments, superstep - 1, &records[s], s, v,
-                                   e, &message))
+                                   e, &message) &
+                         PASSES)
         sigps_list(&arguments, end++, &message);
 #elif SIGPS_DIRECT
       Slots value;
@@ -75,7 +76,8 @@ gather_reference(const __grid_constant__ Arguments arguments, int64_t superstep,
       Slots value;
       uint32_t s = sources[e];
       if (sent[s] && sigps_deliver(&arguments, superstep - 1, &records[s], s, v,
-                                   e, &value)) {
+                                   e, &value) &
+                         PASSES) {
         sigps_merge(&inbox, has, &value);
         has = 1;
       }

@@ -261,15 +261,19 @@ write_report(const Lease &lease, const NextSuperstep &now, RankReport &mine) {
               (SIGPS_DIRECT ? sizeof(Message) : sizeof(Record) * HAS_RECORD) +
           sender_bytes;
       mine.nanoseconds = nanoseconds() - control->last_time;
+      mine.fault = kept_fault(control->faults, now.superstep);
     }
   }
   if (HAS_AGGREGATES) {
-    Totals totals =
-        control->counters.ran > 0 ? fold_blocks(lease) : identity_totals();
+    Totals totals = control->counters.ran > 0
+                        ? fold_blocks(lease, now.superstep)
+                        : identity_totals();
     if (threadIdx.x == 0) {
       if (SIGPS_DIRECT)
-        sigps_fold(&totals, lease.carried);
+        keep_fault(lease.in, now.superstep, NO_VERTEX,
+                   sigps_fold(&totals, lease.carried));
       mine.totals = totals;
+      mine.fault = kept_fault(control->faults, now.superstep);
     }
   }
 }
@@ -301,6 +305,7 @@ __device__ inline bool wait_for_all_gpus(const Lease &lease,
   Counters all{};
   Totals totals = identity_totals();
   uint64_t slowest = 0, sum = 0, num_bytes = 0;
+  bool has_fault = false;
   for (uint32_t first = 0; first < halo.num_ranks; first += AT_ONCE) {
     uint32_t end = min(first + AT_ONCE, halo.num_ranks);
     for (uint32_t rank = first + own_warp; rank < end; rank += num_warps)
@@ -318,20 +323,23 @@ __device__ inline bool wait_for_all_gpus(const Lease &lease,
         num_bytes += report.num_bytes;
         slowest = max(slowest, report.nanoseconds);
         sum += report.nanoseconds;
-        if (HAS_AGGREGATES)
-          sigps_fold(&totals, &report.totals);
+        has_fault |= SIGPS_FAULTS && report.fault != 0;
+        if (HAS_AGGREGATES) // where it is a fault, it is one on every GPU
+          keep_fault(lease.in, now.superstep, NO_VERTEX,
+                     sigps_fold(&totals, &report.totals));
         halo.num_published[rank] = 0;
       }
     __syncthreads();
   }
   if (threadIdx.x == 0) {
     double imbalance = double(slowest) * halo.num_ranks / max(sum, 1ull);
-    all_gpus = {num_bytes, imbalance, all};
     *halo.num_barriers = number + 1;
     if (HAS_AGGREGATES && (all.ran > 0 || lease.counts_idle) &&
         now.remaining != PUBLISHING && !some_gpu_lacks_capacity(all) &&
         lost < 0)
-      set_aggregates(lease, totals);
+      set_aggregates(lease, now.superstep, totals);
+    has_fault |= kept_fault(lease.control->faults, now.superstep) != 0;
+    all_gpus = {num_bytes, imbalance, all, has_fault};
     if (HAS_AGGREGATES && SIGPS_DIRECT)
       *lease.carried =
           some_gpu_lacks_capacity(all) ? mine.totals : identity_totals();

@@ -55,7 +55,7 @@ using namespace sigps;
 
 namespace {
 
-__device__ void add_counters(const Lease &lease,
+__device__ void add_counters(const Lease &lease, const NextSuperstep &now,
                              const ThreadCounters &counted) {
   // In the order of Counters. A block's counts fit 32 bits, except edges, and
   // there are native atomics for 32 bits.
@@ -88,7 +88,8 @@ __device__ void add_counters(const Lease &lease,
       atomicAdd(&all[threadIdx.x], mine);
   }
   if (HAS_AGGREGATES) {
-    Totals totals = fold_block(counted.totals);
+    Totals totals =
+        fold_block(counted.totals, {lease.in, now.superstep, NO_VERTEX});
     if (threadIdx.x == 0)
       lease.totals[blockIdx.x] = totals;
   }
@@ -96,22 +97,29 @@ __device__ void add_counters(const Lease &lease,
 
 // Gives the aggregators their next values, or keeps what they would be of for
 // the rest of the superstep. By one whole block.
-__device__ void fold_totals(const Lease &lease, bool is_complete) {
-  Totals totals = fold_blocks(lease);
+__device__ void fold_totals(const Lease &lease, int64_t superstep,
+                            bool is_complete) {
+  Totals totals = fold_blocks(lease, superstep);
   if (threadIdx.x != 0)
     return;
   if (SIGPS_DIRECT) {
-    sigps_fold(&totals, lease.carried);
+    keep_fault(lease.in, superstep, NO_VERTEX,
+               sigps_fold(&totals, lease.carried));
     *lease.carried = is_complete ? identity_totals() : totals;
   }
   if (is_complete)
-    set_aggregates(lease, totals);
+    set_aggregates(lease, superstep, totals);
 }
 
 // Derives the next superstep from what this one did. By one thread.
 __device__ void plan_next(const Lease &lease, const NextSuperstep &now,
                           const AllGpus &all_gpus) {
   Control *control = lease.control;
+  if (SIGPS_PEERS ? all_gpus.has_fault
+                  : kept_fault(control->faults, now.superstep) != 0) {
+    control->next.ending = FAULTED;
+    return;
+  }
   if (SIGPS_PEERS ? some_gpu_lacks_capacity(all_gpus.done)
                   : lacks_capacity(lease)) {
     control->next.ending = NO_CAPACITY;
@@ -263,7 +271,7 @@ __device__ void end_superstep(const Lease &lease, const NextSuperstep &now,
     all_there = wait_for_all_gpus(lease, now, all_gpus);
 #else
     if (HAS_AGGREGATES && (control->counters.ran > 0 || lease.counts_idle))
-      fold_totals(lease, !lacks_capacity(lease));
+      fold_totals(lease, now.superstep, !lacks_capacity(lease));
 #endif
     __syncthreads();
     uint32_t *old = lease.sent[now.superstep & 1];
@@ -302,7 +310,7 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
       advance(lease, now, generation, counted);
       if (SIGPS_PEERS && SIGPS_DIRECT && lease.control->next.ending)
         return; // messages did not arrive
-      add_counters(lease, counted);
+      add_counters(lease, now, counted);
     }
     end_superstep(lease, now, generation);
     if (threadIdx.x == 0)

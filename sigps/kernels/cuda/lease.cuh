@@ -59,13 +59,16 @@ enum Status : uint8_t { ACTIVE = 0, HALTED = 1, RETIRED = 2 };
 // FINISHED: nothing is active or in flight. NO_CAPACITY: the buffer of direct
 // messages is full; the superstep continues when it has more capacity.
 // UNKNOWN_TARGET: control.lost_id got a message, and is no vertex. PEER_LOST:
-// rank control.lost_id did not reach the barrier in time.
+// rank control.lost_id did not reach the barrier in time. FAULTED: arithmetic
+// of compute() had no result in superstep next.superstep, here or on another
+// GPU.
 enum Ending : uint32_t {
   RUNNING,
   FINISHED,
   NO_CAPACITY,
   UNKNOWN_TARGET,
-  PEER_LOST
+  PEER_LOST,
+  FAULTED
 };
 
 // What all threads did in a superstep. A vertex that retired counts with its
@@ -108,9 +111,10 @@ struct AllGpus {
   uint64_t num_bytes;
   double imbalance;
   Counters done; // by all of them
+  bool has_fault;
 };
 
-constexpr AllGpus ONE_GPU = {0, 1.0, {}};
+constexpr AllGpus ONE_GPU = {0, 1.0, {}, false};
 
 // Counters that many warps increment at once lie in cache lines of their own.
 struct Counter {
@@ -130,6 +134,7 @@ struct Control {
   uint64_t num_stats;
   uint64_t is_lost;
   int64_t lost_id;
+  unsigned long long faults[2];  // arguments.faults points to them
   Counter num_senders, num_hubs; // listed from bits
   Counter num_targets, num_new, num_new_hubs;
   Counter next_block_row; // what a pull has not begun yet
@@ -158,13 +163,12 @@ struct DirectMessages {
                         // full
 };
 
-constexpr uint32_t NO_VERTEX = 0xffffffff;
-
 // What a rank sends another at the end of a superstep.
 struct RankReport {
   uint64_t num_listed; // of the receiver's ghosts, after a push; comes first
   Counters done;
   uint64_t num_bytes, nanoseconds;
+  uint64_t fault; // not 0: there is one
   Totals totals;
 };
 
@@ -311,6 +315,7 @@ __device__ inline bool run_vertex(const Lease &lease, const NextSuperstep &now,
   inbox.has |= team << 8;
   uint32_t flags = compute(lease.in, now.superstep, v, inbox,
                            HAS_RECORD ? &records[v] : nullptr, &given);
+  keep_fault(lease.in, now.superstep, v, flags >> FAULT_SHIFT);
   if (SIGPS_DIRECT && (flags & OVERFLOW)) {
     atomicOr(&lease.direct.overflowed[v / 32], 1u << v % 32);
     return false;
@@ -335,7 +340,7 @@ __device__ inline bool run_vertex(const Lease &lease, const NextSuperstep &now,
     counted.sent_edges += degree;
   }
   if (HAS_AGGREGATES)
-    sigps_fold(&counted.totals, &given);
+    keep_fault(lease.in, now.superstep, v, sigps_fold(&counted.totals, &given));
   return sends;
 }
 

@@ -7,6 +7,9 @@ from sigps.kernels.cuda.abi import structure
 __all__ = [
     "CONTROL",
     "EDGES",
+    "FAULTED",
+    "FAULTS_AT",
+    "FAULT_BITS",
     "FINISHED",
     "FRONTIER_BITS",
     "FRONTIER_DELIVERED",
@@ -30,8 +33,9 @@ __all__ = [
 
 FRONTIER_BITS, FRONTIER_LISTS, FRONTIER_DELIVERED = 0, 1, 2
 WHOLE, OVERFLOWED, PUBLISHING = 0, 1, 2
-RUNNING, FINISHED, NO_CAPACITY, UNKNOWN_TARGET, PEER_LOST = 0, 1, 2, 3, 4
+RUNNING, FINISHED, NO_CAPACITY, UNKNOWN_TARGET, PEER_LOST, FAULTED = 0, 1, 2, 3, 4, 5
 NO_VERTEX = 0xFFFFFFFF
+FAULT_BITS = 24
 HUB_DEGREE = 2048
 SMALL_BEFORE_SWITCH = 8
 NUM_TASK_COUNTERS = 16
@@ -39,6 +43,9 @@ NUM_TASK_COUNTERS = 16
 CONTROL, EDGES, LEASE, PEER, STATS = (
     structure(name).dtype for name in ("Control", "Edges", "Lease", "Peer", "Stats")
 )
+assert CONTROL.fields is not None
+FAULTS_AT = int(CONTROL.fields["faults"][1])
+"""Where `Control.faults` begins, in bytes."""
 
 
 def warp_table_bytes(key: int, total: int) -> int:
@@ -61,5 +68,5 @@ def report_bytes(num_aggregates: int) -> int:
     >>> report_bytes(0), report_bytes(9)
     (256, 384)
     """
-    words = structure("Counters").dtype.itemsize // 8 + 3 + max(1, num_aggregates)
+    words = structure("Counters").dtype.itemsize // 8 + 4 + max(1, num_aggregates)
     return -(-2 * 8 * words // 128) * 128

@@ -20,9 +20,12 @@ __device__ inline bool receive_listed(const Lease &lease,
   uint32_t source = lease.in_edges.ends[edge];
   if (now.sender_filter != SENDERS_ALL && !is_set(lease.sent[parity], source))
     return false;
-  return sigps_deliver(&lease.in, now.superstep - 1,
-                       HAS_RECORD ? &lease.records[parity][source] : nullptr,
-                       source, v, edge, &message);
+  uint32_t brought =
+      sigps_deliver(&lease.in, now.superstep - 1,
+                    HAS_RECORD ? &lease.records[parity][source] : nullptr,
+                    source, v, edge, &message);
+  keep_fault(lease.in, now.superstep, v, brought >> FAULT_SHIFT);
+  return brought & PASSES;
 }
 
 __device__ inline Inbox list_by_warp(const Lease &lease,

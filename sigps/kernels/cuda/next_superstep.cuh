@@ -93,25 +93,26 @@ __device__ inline Stats stats_of(int64_t superstep, Direction direction,
           all_gpus.imbalance};
 }
 
-// Gives the aggregators their next values, of what these had and a superstep's
-// totals. By one thread of all.
-__device__ inline void set_aggregates(const Lease &lease,
+// Gives the aggregators their next values, of what these had and the totals of
+// a superstep. By one thread of all.
+__device__ inline void set_aggregates(const Lease &lease, int64_t superstep,
                                       const Totals &totals) {
   Totals *now = static_cast<Totals *>(lease.aggregates);
   Totals next = identity_totals();
   for (int i = 0; i < SIGPS_NUM_AGGREGATES; i++)
     if (lease.persistent >> i & 1)
       next.cells[i] = now->cells[i];
-  sigps_fold(&next, &totals);
+  keep_fault(lease.in, superstep, NO_VERTEX, sigps_fold(&next, &totals));
   *now = next;
 }
 
 // Thread 0 gets what all blocks gave. By one whole block.
-__device__ inline Totals fold_blocks(const Lease &lease) {
+__device__ inline Totals fold_blocks(const Lease &lease, int64_t superstep) {
+  Occasion when{lease.in, superstep, NO_VERTEX};
   Totals totals = identity_totals();
   for (uint32_t block = threadIdx.x; block < gridDim.x; block += blockDim.x)
-    sigps_fold(&totals, &lease.totals[block]);
-  return fold_block(totals);
+    when.keep(sigps_fold(&totals, &lease.totals[block]));
+  return fold_block(totals, when);
 }
 
 // Adds up over a warp; lane 0 adds it to what is counted.

@@ -59,13 +59,14 @@ __device__ inline bool send(const Lease &lease, const NextSuperstep &now,
       LOOKS ? *reinterpret_cast<volatile uint32_t *>(word) & bit : 0;
   bool has_retired = now.any_retired && lease.status[target] == RETIRED;
   Slots value;
-  bool passes = sigps_deliver(
+  uint32_t brought = sigps_deliver(
       &lease.out, route.arrival - 1,
       HAS_RECORD ? &lease.records[route.arrival & 1][source] : nullptr, source,
       target, position, &value);
-  if (has_retired || !passes)
+  Occasion when{lease.out, route.arrival, target};
+  if (has_retired || !when.passes(brought))
     return false;
-  combine_in_memory(&lease.inboxes[route.inbox][target], value);
+  combine_in_memory(&lease.inboxes[route.inbox][target], value, when);
   if (was_touched)
     return false;
   prefetch(&lease.in.out_degrees[target]); // it will compute

@@ -35,7 +35,8 @@ scatter_reference(const __grid_constant__ Arguments arguments,
       Slots value;
       if (status[target] != 2 &&
           sigps_deliver(&arguments, superstep - 1, &records[s], s, target, e,
-                        &value)) {
+                        &value) &
+              PASSES) {
         sigps_merge(&inboxes[target], has[target], &value);
         has[target] = 1;
       }

@@ -291,7 +291,7 @@ def test_quotients_in_single_precision_take_no_double() -> None:
     functions = Functions(derived, {})
     slots, record = functions.infer()
     layout = cuda_compile._layout(derived, slots, record, (), (), narrow_ids=True)
-    text = functions.source(layout, [])
+    text, _ = functions.source(layout, [])
     compute = text[text.index("f_compute") : text.index("sigps_deliver")]
     assert "sqrtf(" in compute
     assert "double" not in compute

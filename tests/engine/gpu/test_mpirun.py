@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from fault_cases import CASES
 from places import SUPPORT
 from processes import end_of
 
@@ -138,3 +139,15 @@ def test_ranks_agree_on_what_is_kept_on_edges(transport: str, ranks: int, mpirun
 def test_runs_with_edges_go_on_from_logs(transport: str, mpirun: str, tmp_path: Path) -> None:
     skip_without_gpus(2 if transport == "nccl" else 1)
     assert "3 runs with edges went on" in run_script(mpirun, 2, "edge_logs", transport, str(tmp_path))
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_peers_all_name_the_vertex(ranks: int, mpirun: str) -> None:
+    assert "faults named on all ranks" in run_script(mpirun, ranks, "faults", "peer", "")
+
+
+@pytest.mark.parametrize("name", ["division", "sum", "along_an_edge", "sent_directly"])
+def test_staged_ranks_end(name: str, mpirun: str) -> None:
+    code, out, err = end_of(start(mpirun, 2, "one_fault", "mpi", name), SECONDS)
+    assert code != 0
+    assert re.search(rf"ComputeError.*{CASES[name].says}", out + err), f"{out}\n{err}"

@@ -18,6 +18,7 @@ from sigps.kernels import cuda as kernels
 from sigps.kernels import direction
 from sigps.kernels.cpu import arguments
 from sigps.kernels.cuda import lease
+from sigps.kernels.cuda.abi import FAULT_SHIFT
 
 for needed in ("cuda.core",):
     try:
@@ -92,6 +93,9 @@ def test_constants_are_those_of_cpp() -> None:
         "WHOLE": lease.WHOLE,
         "OVERFLOWED": lease.OVERFLOWED,
         "PUBLISHING": lease.PUBLISHING,
+        "FAULTED": lease.FAULTED,
+        "FAULT_BITS": lease.FAULT_BITS,
+        "FAULT_SHIFT": FAULT_SHIFT,
     }
     assert compile_claims([f"int({name}) == {value}" for name, value in names.items()])
 

@@ -1,0 +1,43 @@
+"""The error of a fault: arithmetic of compute() that had no result, or a loop of it that the user has interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sigps.engine.partition.subgraph import Subgraph
+from sigps.errors import ComputeError
+from sigps.model.vertex import Aggregator
+from sigps.native.builder import Site
+from sigps.native.operators import PROBLEMS, Fault
+
+__all__ = ["error_of", "id_of"]
+
+
+def error_of(
+    site: Site, vertex_id: int | None, superstep: int, aggregators: Sequence[Aggregator[Any]] = ()
+) -> BaseException:
+    """Return the error of a fault.
+
+    Args:
+        site: Where it stands, and its kind.
+        vertex_id: The vertex, as compute() names it; None where it belongs to none.
+        superstep: The superstep.
+        aggregators: The program's: what stands where one is declared is its sum.
+    """
+    file, line, kind = site
+    if kind == Fault.INTERRUPTED:
+        return KeyboardInterrupt(f"{file}:{line}")
+    who = "messages" if vertex_id is None else f"vertex {vertex_id}"
+    who = next((f"aggregator {a.name!r}" for a in aggregators if a.place == (file, line)), who)
+    return ComputeError(PROBLEMS[kind], who=who, superstep=superstep, file=file, line=line)
+
+
+def id_of(subgraph: Subgraph, lid: int) -> int:
+    """Return a vertex's id as compute() names it.
+
+    Args:
+        subgraph: The partition.
+        lid: The local id that the vertex has on the host.
+    """
+    return int(subgraph.ids[lid]) if subgraph.ids.size else lid
