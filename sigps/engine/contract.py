@@ -117,7 +117,7 @@ class Engine(Protocol):
         """Run until the run ends, or for so many supersteps, at least 1. Collective.
 
         Raises:
-            ComputeError: If arithmetic of compute() has no result, where the device can tell.
+            ComputeError: If arithmetic of compute() has no result.
             ExchangeError: If a message names a vertex that is not in the graph, or another rank is lost.
             DeviceError: If messages need more memory than the device has.
         """

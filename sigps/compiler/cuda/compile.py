@@ -378,7 +378,7 @@ def _native_op(op: str, dtype: np.dtype[Any]) -> str:
 
 
 def _each_slot(program: VertexProgram, slots: Row) -> list[tuple[str, np.dtype[Any], int, bool]]:
-    """Return the operation, the type and the byte of each number of the slots row, and whether it may leave its type."""
+    """Return operation, type and byte of each number of the slots row, and whether it may leave its type."""
     found = []
     are_small = [slot.is_small for slot in program.slots for _ in slot.names]
     for op, dtype, offset, is_small in zip(

@@ -67,8 +67,6 @@ def find_gpu_obstacle(program: VertexProgram, deterministic: bool) -> str | None
         program: The program.
         deterministic: Whether sums of floats must not depend on how the work is divided.
     """
-    if "__edge_at" in program.namespace:
-        return "self.out_edges[k] and self.random_edge(), whose positions are not checked there yet"
     if program.sorts_by:
         return "messages in lists that are sorted by key (grouped(), or most_common() beside other reads)"
     if program.consumption is Consumption.GROUPED and program.reads_neighbors:
