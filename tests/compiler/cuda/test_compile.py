@@ -219,9 +219,15 @@ def test_no_neutral_slots(name: str) -> None:
     [
         ("BFS", {"EARLY_EXIT": 1, "RECORD_BYTES": 0, "SLOTS_BYTES": 4, "SLOTS_ALIGN": 4, "LISTED": 0}),
         ("PageRank", {"EARLY_EXIT": 0, "NUM_AGGREGATES": 2, "IDENTITY_WORDS": "0x0ull, 0x0ull"}),
-        ("SSSP", {"SLOTS_BYTES": 16, "SLOTS_ALIGN": 16, "EACH_SLOT(F)": "F(5, double, 0, 0) F(5, int32_t, 8, 0)"}),
+        (
+            "SSSP",
+            {"SLOTS_BYTES": 16, "SLOTS_ALIGN": 16, "EACH_SLOT(F)": "F(5, double, 0, 0) F(5, int32_t, 8, 0)"},
+        ),
         ("WCC", {"NUM_SLOTS": 1, "EACH_SLOT(F)": "F(1, int32_t, 0, 0)"}),
-        ("truths", {"EACH_SLOT(F)": "F(3, bool, 0, 0) F(4, bool, 1, 0) F(0, int64_t, 8, 0) F(0, int64_t, 16, 0)"}),
+        (
+            "truths",
+            {"EACH_SLOT(F)": "F(3, bool, 0, 0) F(4, bool, 1, 0) F(0, int64_t, 8, 0) F(0, int64_t, 16, 0)"},
+        ),
         ("listed_offers", {"LISTED": 1, "MESSAGE_BYTES": 32, "MESSAGE_ALIGN": 16, "SLOTS_BYTES": 0}),
         ("postman", {"LISTED": 1, "DIRECT": 1}),
     ],

@@ -8,52 +8,22 @@ import numpy as np
 import pytest
 from battery import BATTERY
 from cells import program_of
+from indexed_edges import GRAPHS, NO_SUCH, assert_no_such_edge, indexing
 from thread_group import ThreadGroup, run_ranks
 
-from sigps import CompileError, ComputeError, Graph, Vertex, run
-
-FIELDS = """
-t: State[int] = 0
-h: State[int] = 0
-n: State[int] = 0
-def first(self):
-    return self.out_edges[0].target
-"""
-BODY = """
-if self.superstep == 0:
-    if self.out_degree > 0:
-        edge = self.random_edge()
-        self.send(edge, self.id)
-        last = self.out_edges[-1]
-        self.send(last, 1000)
-        k = self.out_degree // 2
-        middle = self.out_edges[k]
-        self.t = last.target % 100 + 100 * (self.out_edges[0].target % 100) + 10000 * (middle.target % 100)
-        self.x = last.weight + 2 * self.out_edges[k].weight
-        self.n = self.first()
-    self.h = self.has_edge(self.id) + 2 * self.has_edge(self.id + 1) + 4 * self.has_edge(10**12)
-else:
-    self.n += 31 * (sum(messages) % 1000003)
-    self.vote_to_halt()
-"""
+from sigps import CompileError, Graph, run
 
 
-def program() -> Vertex:
-    return program_of(BODY, FIELDS, message="message=int")
-
-
-@pytest.mark.parametrize(
-    "name", ["complete_5", "grid", "skewed", "sparse_ids", "weight_ties", "isolated", "star_out"]
-)
+@pytest.mark.parametrize("name", GRAPHS)
 def test_edges_are_those_of_the_interpreter(name: str) -> None:
-    judge = run(program(), BATTERY[name].build(), device="python", seed=2)
+    judge = run(indexing(), BATTERY[name].build(), device="python", seed=2)
     graph = BATTERY[name].build()
     ends = {(int(s), int(t)) for s, t in _pairs(graph)}
     ids = judge.ids.tolist()
     assert judge["h"].tolist() == [((v, v) in ends) + 2 * ((v, v + 1) in ends) for v in ids]
 
     def on_ranks(group: ThreadGroup) -> Any:
-        found = run(program(), BATTERY[name].build(group=group), device="cpu", seed=2, partitioner="hash")
+        found = run(indexing(), BATTERY[name].build(group=group), device="cpu", seed=2, partitioner="hash")
         return {field: found[field].tolist() for field in found.fields}
 
     for num_ranks in (1, 2):
@@ -67,12 +37,9 @@ def _pairs(graph: Graph) -> Any:
 
 
 @pytest.mark.parametrize("device", ["python", "cpu"])
-@pytest.mark.parametrize("at", ["self.out_degree", "-1 - self.out_degree", "10**15", "self.id"])
+@pytest.mark.parametrize("at", NO_SUCH)
 def test_there_is_no_such_edge(at: str, device: str) -> None:
-    line = f"self.x = self.out_edges[{at}].weight"
-    with pytest.raises(ComputeError, match="no such out-edge") as caught:
-        run(program_of(line), Graph.from_edges([0, 1, 2], [1, 2, 0]), device=device)
-    assert caught.value.source == line
+    assert_no_such_edge(at, device)
 
 
 @pytest.mark.parametrize(
