@@ -236,7 +236,7 @@ class _Emitter:
         return self._called(self._functions.name(function), values, list(flat(function.result or NONE)))
 
     def external(self, name: str, values: Sequence[str], results: Sequence[Scalar | Array]) -> list[str]:
-        return self._called(name, values, results)[:-1]
+        return self._called(name, values, results)
 
     def _called(self, name: str, values: Sequence[str], results: Sequence[Scalar | Array]) -> list[str]:
         found = []

@@ -125,7 +125,7 @@ class Emitter(Protocol):
     def external(
         self, name: str, values: Sequence[Handle], results: Sequence[Scalar | Array]
     ) -> list[Handle]:
-        """Call a function of the engine; return the parts of its result."""
+        """Call a function of the engine; return the parts of its result, and an int: not 0 where it did not fit."""
         ...
 
     def if_(self, condition: Handle, then: Block, otherwise: Block) -> None: ...
@@ -171,7 +171,7 @@ class Finder:
     def external(
         self, name: str, values: Sequence[Handle], results: Sequence[Scalar | Array]
     ) -> list[Handle]:
-        return [None] * len(results)
+        return [None] * (len(results) + 1)
 
     def if_(self, condition: Handle, then: Block, otherwise: Block) -> None:
         then()

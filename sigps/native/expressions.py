@@ -607,7 +607,10 @@ class Expressions:
         kinds = (*function.arguments, result) if function.result is None else function.arguments
         given = [self._as_declared(v, kind) for v, kind in zip(values, kinds, strict=True)]
         handles = [h for value in given for h in value.handles()]
-        results = self._emitter.external(function.name, handles, list(flat(result)))
+        *results, overflow = self._emitter.external(function.name, handles, list(flat(result)))
+        if function.can_overflow and self._instance.is_checked:
+            happens = self._emitter.compare("!=", INT, overflow, self._emitter.constant(INT, 0))
+            self._note_fault(Fault.OVERFLOW, happens)
         return self._given(result, iter(results))
 
     def _as_declared(self, value: Value, kind: Type) -> Value:

@@ -54,11 +54,13 @@ class External:
         name: As it is called there.
         arguments: Types of its arguments.
         result: The type of what it returns; None: that of its last argument, which is a number of any.
+        can_overflow: Whether it also tells whether a whole number did not fit.
     """
 
     name: str
     arguments: tuple[Type, ...]
     result: Type | None = NONE
+    can_overflow: bool = False
 
 
 def load_row(arrays: Sequence[Any], at: int) -> tuple[Any, ...]:

@@ -36,7 +36,7 @@ EXTERNALS = {
     "__team_begin": External("sigps::begin_team", (_GIDS,)),
     "__team_turns": External("sigps::turns_of_team", (_GIDS, UINT, UINT), INT),
     "__team_edge": External("sigps::edge_of_team", (_GIDS, UINT, INT), UINT),
-    "__team_sum": External("sigps::join_sum", (_GIDS,), None),
+    "__team_sum": External("sigps::join_sum", (_GIDS,), None, can_overflow=True),
     "__team_min": External("sigps::join_min", (_GIDS,), None),
     "__team_max": External("sigps::join_max", (_GIDS,), None),
     "__team_end": External("sigps::end_team", (_GIDS,)),

@@ -42,7 +42,8 @@ def divides(program: VertexProgram) -> bool:
 def divided(module: ast.Module) -> ast.Module | None:
     """Return a program's functions with the loops of compute() over edges divided; None where that cannot be.
 
-    All that compute() writes to edges, and looks for among neighbours, must be in loops that can be.
+    All that compute() writes to edges, and looks for among neighbours, must be in loops that can be. Warps go the same
+    way outside these: where one might end a loop or the call before the others, nothing is divided.
     """
     written = copy.deepcopy(module)
     functions = {n.name: n for n in written.body if isinstance(n, ast.FunctionDef)}
@@ -57,6 +58,8 @@ def divided(module: ast.Module) -> ast.Module | None:
         is_elsewhere = id(node) not in inside and (_stores_to_edges(node) or looks)
         if is_elsewhere or (isinstance(node, ast.Name) and node.id == "emit"):
             return None
+    if any(map(_may_end_early, (*functions.values(), *loops))):
+        return None
     folds = {}
     for loop in loops:
         if not _looks(loop, walks) and not any(map(_stores_to_edges, ast.walk(loop))):
@@ -67,6 +70,21 @@ def divided(module: ast.Module) -> ast.Module | None:
         folds[id(loop)] = found
     _Dividing(folds).visit(compute)
     return ast.fix_missing_locations(written) if folds else None
+
+
+def _may_end_early(node: ast.AST) -> bool:
+    """Tell whether a loop over edges, or a function, may go another way in one warp: by an interruption or a fault."""
+    parts = list(ast.walk(node))
+    if isinstance(node, ast.For):
+        return any(isinstance(n, ast.Name) and n.id == "__edge_at" for n in parts)
+    inside = {id(n) for loop in parts if isinstance(loop, ast.For) for n in ast.walk(loop)}
+    is_compute = isinstance(node, ast.FunctionDef) and node.name == "compute"
+    return any(
+        isinstance(n, ast.While)
+        and not getattr(n, "sigps_ends", False)
+        and not (is_compute and id(n) in inside)
+        for n in parts
+    )
 
 
 def _outside_loops(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:

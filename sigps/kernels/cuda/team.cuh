@@ -94,10 +94,21 @@ __device__ __forceinline__ T join_team(uint32_t *cells, T value, Join join) {
   return all;
 }
 
+template <class T> __device__ __forceinline__ T add(T a, T b, bool &) {
+  return T(a + b);
+}
+__device__ __forceinline__ int64_t add(int64_t a, int64_t b, bool &is_lost) {
+  const int64_t sum = int64_t(uint64_t(a) + uint64_t(b));
+  is_lost |= overflows_add(a, b, sum);
+  return sum;
+}
+
+// Returns whether the sum does not fit.
 template <class T>
 __device__ __forceinline__ int64_t join_sum(uint32_t *cells, T value, T &all) {
-  all = join_team(cells, value, [](T a, T b) { return T(a + b); });
-  return 0;
+  bool is_lost = false;
+  all = join_team(cells, value, [&](T a, T b) { return add(a, b, is_lost); });
+  return is_lost;
 }
 
 template <class T>
