@@ -136,7 +136,7 @@ class OnHost:
                 key = value.view(m.layout.slots.structure)["f0"][0].item()
                 is_known = key in by_key
                 inbox = by_key.setdefault(key, _row(value.size))
-                f["sigps_merge"](_at(inbox), int(is_known), _at(value))
+                m.keep_fault(v, f["sigps_merge"](_at(inbox), int(is_known), _at(value)))
             else:
                 m.keep_fault(v, f["sigps_merge"](_at(inbox), has, _at(value)))
             has = 1

@@ -128,6 +128,14 @@ CASES: dict[str, FaultCase] = {
         message="message=Pair",
         before="class Pair(NamedTuple):\n    a: int\n    b: float",
     ),
+    "weights_of_a_key": FaultCase(
+        "self.n = messages.most_common(key=lambda m: m.a, weight=lambda m: m.b, default=0)\n"
+        "if self.superstep == 0:\n    self.send_to_neighbors(Pair(7, 2**62))" + HALT,
+        superstep=1,
+        graph=pairs,
+        message="message=Pair",
+        before="class Pair(NamedTuple):\n    a: int\n    b: int",
+    ),
     "lifted": FaultCase(
         "self.n = sum(m * m for m in messages)\n"
         "if self.superstep == 0:\n    self.send_to_neighbors(2**(29 + self.id))" + HALT,

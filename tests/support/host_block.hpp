@@ -183,6 +183,17 @@ static RowOfEdges row_of(const Edges &edges, uint32_t v) {
           edges.degrees[v]};
 }
 struct Arguments {};
+static uint32_t kept; // the last fault
+struct Occasion {
+  const Arguments &arguments;
+  int64_t superstep;
+  uint32_t vertex;
+  void keep(uint32_t fault) const { kept = fault != 0 ? fault : kept; }
+  bool passes(uint32_t brought) const { return brought & 1; }
+};
+static bool overflows_add(int64_t a, int64_t b, int64_t result) {
+  return ((a ^ result) & (b ^ result)) < 0;
+}
 struct Lease {
   Arguments in;
   Edges in_edges;
@@ -219,6 +230,8 @@ static void compute_active(const Lease &, const NextSuperstep &,
 static uint4 shared_cache[SIGPS_THREADS / 32 * SIGPS_WARP_TABLE_BYTES / 16 + 1];
 
 } // namespace sigps
+
+static uint32_t sigps_merge(void *, uint32_t, const void *) { return 7; }
 
 static uint32_t sigps_deliver(const sigps::Arguments *, int64_t,
                               const sigps::Record *record, uint32_t source,

@@ -145,7 +145,9 @@ class _Module(ModuleType):
 def _cupy() -> Any:
     module: Any = _Module("cupy")
     module.ndarray = Array
-    module.asarray = lambda values: values if isinstance(values, Array) else np.array(values).view(Array)
+    module.asarray = lambda values, dtype=None: (
+        values if isinstance(values, Array) and dtype is None else np.array(values, dtype).view(Array)
+    )
     module.asnumpy = lambda values, stream=None: np.array(_plain(values))
     pool = SimpleNamespace(free_bytes=lambda: 0, free_all_blocks=lambda: None)
     module.get_default_memory_pool = lambda: pool

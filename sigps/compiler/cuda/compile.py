@@ -403,6 +403,7 @@ def _key_defines(program: VertexProgram, slots: Row) -> dict[str, str]:
         "SIGPS_SUM": _c_type(total),
         "SIGPS_SUM_OFFSET": str(total_at),
         "SIGPS_COUNTS": str(int(counts)),
+        "SIGPS_CHECKS_SUMS": str(int(total.kind == "i" and not program.slots[1].is_small)),
         "SIGPS_WARP_TABLE_BYTES": str(warp_table_bytes(*_kept_bytes(key, total, counts))),
     }
 

@@ -47,7 +47,8 @@ gather_reference(const __grid_constant__ Arguments arguments, int64_t superstep,
       auto brings = [&](uint64_t edge) {
         uint32_t s = sources[edge];
         return sent[s] && sigps_deliver(&arguments, superstep - 1, &records[s],
-                                        s, v, edge, &value);
+                                        s, v, edge, &value) &
+                              PASSES;
       };
       if (!brings(e))
         continue;

@@ -53,6 +53,7 @@ __device__ inline void
 for_messages(const Lease &lease, const NextSuperstep &now, uint32_t v,
              const RowOfEdges &row, uint32_t i, uint32_t stride, Use use) {
   constexpr uint32_t COUNT = 4;
+  Occasion when{lease.in, now.superstep, v};
   int parity = now.superstep & 1;
   for (; i < row.degree; i += COUNT * stride) {
     uint32_t sources[COUNT];
@@ -77,9 +78,9 @@ for_messages(const Lease &lease, const NextSuperstep &now, uint32_t v,
     for (uint32_t k = 0; k < COUNT; k++) {
       Slots value;
       uint64_t edge = i + k * stride;
-      if (sent[k] &&
-          sigps_deliver(&lease.in, now.superstep - 1, &records[k], sources[k],
-                        v, row.first + edge * row.step, &value))
+      if (sent[k] && when.passes(sigps_deliver(
+                         &lease.in, now.superstep - 1, &records[k], sources[k],
+                         v, row.first + edge * row.step, &value)))
         use(keyed(value));
     }
   }
@@ -88,19 +89,21 @@ for_messages(const Lease &lease, const NextSuperstep &now, uint32_t v,
 __device__ inline Keyed group_by_block(const Lease &lease,
                                        const NextSuperstep &now, uint32_t v,
                                        const RowOfEdges &row) {
+  Occasion when{lease.in, now.superstep, v};
   KeyTable table = shared_table(0, places_for(row.degree, BLOCK_PLACES));
   clear(table, threadIdx.x, blockDim.x);
   __syncthreads();
   if (v >= lease.num_key_rows) {
-    for_messages(lease, now, v, row, threadIdx.x, blockDim.x,
-                 [&](const Keyed &message) { put<false>(table, message); });
+    for_messages(
+        lease, now, v, row, threadIdx.x, blockDim.x,
+        [&](const Keyed &message) { put<false>(table, message, when); });
     __syncthreads();
     return choose_in_block(choose(table, threadIdx.x, blockDim.x));
   }
   bool has_all = true;
   for_messages(lease, now, v, row, threadIdx.x, blockDim.x,
                [&](const Keyed &message) {
-                 has_all = put<true>(table, message) && has_all;
+                 has_all = put<true>(table, message, when) && has_all;
                });
   bool lacks_some = __syncthreads_or(!has_all);
   Keyed best = choose(table, threadIdx.x, blockDim.x);
@@ -114,7 +117,7 @@ __device__ inline Keyed group_by_block(const Lease &lease,
     for_messages(lease, now, v, row, threadIdx.x, blockDim.x,
                  [&](const Keyed &message) {
                    if (!has_place(table, message.key))
-                     put<false>(more, message);
+                     put<false>(more, message, when);
                  });
     __syncthreads();
     best = choose(more, threadIdx.x, blockDim.x, best);
@@ -125,12 +128,13 @@ __device__ inline Keyed group_by_block(const Lease &lease,
 __device__ inline Keyed group_by_warp(const Lease &lease,
                                       const NextSuperstep &now, uint32_t v,
                                       const RowOfEdges &row) {
+  Occasion when{lease.in, now.superstep, v};
   KeyTable table = shared_table(threadIdx.x / 32 * WARP_TABLE_BYTES,
                                 places_for(row.degree, WARP_PLACES));
   clear(table, lane_id(), 32);
   __syncwarp();
   for_messages(lease, now, v, row, lane_id(), 32,
-               [&](const Keyed &message) { put<false>(table, message); });
+               [&](const Keyed &message) { put<false>(table, message, when); });
   __syncwarp();
   Keyed best = choose_in_warp(choose(table, lane_id(), 32));
   __syncwarp(); // before the table is another row's
@@ -141,6 +145,7 @@ __device__ inline Keyed group_by_warp(const Lease &lease,
 __device__ inline Keyed group_by_lane(const Lease &lease,
                                       const NextSuperstep &now, uint32_t v,
                                       const RowOfEdges &row) {
+  Occasion when{lease.in, now.superstep, v};
   KeyTable table =
       shared_table(threadIdx.x / 32 * WARP_TABLE_BYTES, WARP_PLACES);
   uint32_t count = 0;
@@ -149,6 +154,7 @@ __device__ inline Keyed group_by_lane(const Lease &lease,
     while (at < end && table.keys[at] != message.key)
       at += 32;
     if (at < end) {
+      check_sum(message, table.sums[at], when);
       table.sums[at] += message.sum;
     } else {
       table.keys[at] = message.key;

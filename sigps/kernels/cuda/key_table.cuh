@@ -10,6 +10,7 @@
 //   SIGPS_KEY, SIGPS_KEY_OFFSET    the slots row's key: its type and byte
 //   SIGPS_SUM, SIGPS_SUM_OFFSET    what is added up of a key
 //   SIGPS_COUNTS                   1: every message adds 1
+//   SIGPS_CHECKS_SUMS              1: what is added up may leave its type
 
 #pragma once
 
@@ -110,13 +111,32 @@ __device__ inline void clear(const KeyTable &table, uint32_t first,
   }
 }
 
+// Keeps the fault of a sum that left its type: `before` and `sum` are added.
+__device__ inline void check_sum(const Keyed &message, KeptSum before,
+                                 const Occasion &when) {
+  if constexpr (SIGPS_CHECKS_SUMS) {
+    int64_t one = int64_t(before), other = int64_t(message.sum);
+    if (overflows_add(one, other, int64_t(before + message.sum))) {
+      Slots into = inbox_of(Keyed{message.key, before, 1}).slots;
+      Slots value = inbox_of(message).slots;
+      when.keep(sigps_merge(&into, 1, &value));
+    }
+  }
+}
+
+__device__ inline void add(const KeyTable &table, uint32_t at,
+                           const Keyed &message, const Occasion &when) {
+  check_sum(message, atomicAdd(&table.sums[at], message.sum), when);
+}
+
 // Adds a message to what its key has. Returns false where LIMITED, and other
 // keys have all places that it may take. Without, the table has room for all.
 template <bool LIMITED>
-__device__ inline bool put(const KeyTable &table, const Keyed &message) {
+__device__ inline bool put(const KeyTable &table, const Keyed &message,
+                           const Occasion &when) {
   if (message.key == EMPTY_KEY) {
     table.keys[table.capacity] = 0;
-    atomicAdd(&table.sums[table.capacity], message.sum);
+    add(table, table.capacity, message, when);
     return true;
   }
   uint32_t at = place_of(message.key, table.capacity);
@@ -125,7 +145,7 @@ __device__ inline bool put(const KeyTable &table, const Keyed &message) {
     if (found == EMPTY_KEY)
       found = atomicCAS(&table.keys[at], EMPTY_KEY, message.key);
     if (found == EMPTY_KEY || found == message.key) {
-      atomicAdd(&table.sums[at], message.sum);
+      add(table, at, message, when);
       return true;
     }
     at = at + 1 == table.capacity ? 0 : at + 1;

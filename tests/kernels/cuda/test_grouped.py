@@ -68,6 +68,7 @@ def blocks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             "SIGPS_SUM": C_TYPES[total],
             "SIGPS_SUM_OFFSET": 8,
             "SIGPS_COUNTS": int(counts),
+            "SIGPS_CHECKS_SUMS": int(total is np.int64 and not counts),
             "SIGPS_WARP_TABLE_BYTES": warp_table_bytes(*kept),
         }
         library = folder / f"{name}.so"
