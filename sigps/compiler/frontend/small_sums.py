@@ -55,6 +55,8 @@ def _is_small(node: ast.expr, fields: dict[str, bool]) -> bool:
         return _is_small(node.body, fields) and _is_small(node.orelse, fields)
     if isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
         return True
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):  # 0 + x, as truth values become numbers
+        return isinstance(node.left, ast.Constant) and node.left.value == 0 and _is_small(node.right, fields)
     if isinstance(node, ast.Name):
         return node.id == "__m" and fields.get("", False)
     if isinstance(node, ast.Attribute):
