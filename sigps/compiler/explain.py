@@ -103,4 +103,7 @@ def _derived(program: VertexProgram) -> str:
 def _obstacles(program: VertexProgram) -> str:
     if not program.obstacles:
         return "nothing prevents the fastest ways to run it"
-    return "slower than it could be\n" + "\n".join(f"  {reason}" for reason in program.obstacles)
+    reasons = [*program.obstacles]
+    if program.consumption is Consumption.LISTED:
+        reasons.append("so one thread reads all messages of a vertex, however many they are")
+    return "slower than it could be\n" + "\n".join(f"  {reason}" for reason in reasons)
