@@ -31,7 +31,7 @@ from __future__ import annotations
 import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -379,6 +379,7 @@ class EngineSpec(ABC):
         programs: Sequence[Vertex],
         begins: Mapping[str, NDArray[Any]],
         max_supersteps: int | None,
+        wanted: Container[str] | None,
     ) -> Iterator[LaneRun]:
         """Run programs of one class, and one compiled code, side by side on one rank; yield their results in order.
 
@@ -387,6 +388,7 @@ class EngineSpec(ABC):
             programs: The class with the parameters of each run, vertex ids among them as compute() sees them.
             begins: The values with which states begin, [num_owned] by local id.
             max_supersteps: Where each stops at the latest.
+            wanted: The fields of results; None for all.
 
         Raises:
             LanesFailedError: If arithmetic of compute() has no result in one of them.

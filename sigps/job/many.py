@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from sigps.errors import ConfigError, nearest
 from sigps.graph.graph import Graph
 from sigps.job.collect import all_ids, as_string_ids
 from sigps.job.many_results import REDUCTIONS, Reduction, Results, reduced
-from sigps.job.preparing import Prepared, bind_ids, prepared, seeded
+from sigps.job.preparing import Prepared, bind_all, prepared, seeded
 from sigps.job.result import Result
 from sigps.job.run import run
 from sigps.model.vertex import Vertex
@@ -75,9 +75,7 @@ def run_many(
     made = prepared(programs[0], graph, seed=seeds[0], **_without_partitioner(one))
     why = _obstacle(made, programs, given)
     if not why:
-        runs = _side_by_side(
-            made, graph, [seeded(p, s) for p, s in zip(programs, seeds, strict=True)], seeds, one
-        )
+        runs = _side_by_side(made, graph, programs, seeds, one, reduce)
     else:
         log.info("%d runs of %s go one after another: %s", len(programs), type(programs[0]).__name__, why)
         runs = (run(p, graph, seed=s, **one) for p, s in zip(programs, seeds, strict=True))
@@ -178,12 +176,17 @@ def _obstacle(made: Prepared, programs: Sequence[Vertex], given: Sequence[Mappin
 
 
 def _side_by_side(
-    made: Prepared, graph: Graph, programs: Sequence[Vertex], seeds: Sequence[int], options: Mapping[str, Any]
+    made: Prepared,
+    graph: Graph,
+    programs: Sequence[Vertex],
+    seeds: Sequence[int],
+    options: Mapping[str, Any],
+    wanted: Container[str] | None,
 ) -> Iterator[Result]:
     from sigps.system.side_by_side import run_side_by_side
 
     others = [seeded(p, s) for p, s in zip(programs[1:], seeds[1:], strict=True)]
-    bound = [bind_ids(program, made.graph) for program in (made.program, *others)]
+    bound = bind_all([made.program, *others], made.graph)
     ids, device = all_ids(made.graph), made.executable.spec.device
     lanes = run_side_by_side(
         made.graph,
@@ -192,6 +195,7 @@ def _side_by_side(
         replace(made.options, asynchronous=False),
         num_threads=made.manager.num_threads,
         max_supersteps=options["max_supersteps"],
+        wanted=wanted,
     )
     done = 0
     try:

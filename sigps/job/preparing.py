@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Precision",
     "Prepared",
+    "bind_all",
     "bind_ids",
     "check_checkpoint",
     "check_device",
@@ -271,13 +272,19 @@ def turned(graph: Graph, program: Vertex) -> Graph:
 
 def bind_ids(program: Vertex, graph: Graph) -> Vertex:
     """Return the program with its vertex ids as compute() sees them, each checked to be in the graph."""
-    bound = copy.copy(program)
-    for field in program.declaration.params:
-        value = getattr(program, field.name)
-        may_be_none = field.type is None
-        if field.is_vertex_id and not (may_be_none and value is None):
-            seen = _seen_ids(graph, [value], f"{type(program).__name__}({field.name}=)")
-            object.__setattr__(bound, field.name, int(seen[0]))
+    return bind_all([program], graph)[0]
+
+
+def bind_all(programs: Sequence[Vertex], graph: Graph) -> list[Vertex]:
+    """Do it for programs of one class."""
+    bound = [copy.copy(program) for program in programs]
+    for field in bound[0].declaration.params:
+        if field.is_vertex_id:
+            where = f"{type(bound[0]).__name__}({field.name}=)"
+            named = [p for p in bound if field.type is not None or getattr(p, field.name) is not None]
+            seen = _seen_ids(graph, [getattr(program, field.name) for program in named], where)
+            for program, vertex in zip(named, seen, strict=True):
+                object.__setattr__(program, field.name, int(vertex))
     return bound
 
 

@@ -229,6 +229,9 @@ class _Emitter:
     def lowest_bit(self, mask: str) -> str:
         raise NotImplementedError("loops only")
 
+    def count_bits(self, mask: str) -> str:
+        raise NotImplementedError("loops only")
+
     def prefetch(self, array: str, kind: Array, at: str) -> None:
         raise NotImplementedError("loops only")
 

@@ -114,6 +114,10 @@ class Emitter(Protocol):
         """Return the position of the lowest bit that is set in a uint64, an int; one must be."""
         ...
 
+    def count_bits(self, mask: Handle) -> Handle:
+        """Return how many bits are set in a uint64, an int."""
+        ...
+
     def prefetch(self, array: Handle, kind: Array, at: Handle) -> None:
         """Load the cache line of an element, without waiting for it."""
         ...
@@ -159,7 +163,7 @@ class Finder:
 
     constant = variable = read = write = cast = binary = compare = invert = select = math = _nothing
     splat = pack = item = stretch = read_item = write_item = some = choose = _nothing
-    load = store = size = part = scratch = prefetch = lowest_bit = _nothing
+    load = store = size = part = scratch = prefetch = lowest_bit = count_bits = _nothing
     break_ = continue_ = return_ = interrupted = _nothing
 
     def overflows(self, *_: Any) -> tuple[None, None]:

@@ -642,6 +642,18 @@ class Expressions:
         (mask,) = values
         return Value(INT, self._emitter.lowest_bit(self._operators.to(mask, UINT).handle))
 
+    def _count_bits(self, values: Sequence[Value]) -> Value:
+        (mask,) = values
+        return Value(INT, self._emitter.count_bits(self._operators.to(mask, UINT).handle))
+
+    def _scratch_rows(self, values: Sequence[Value]) -> Value:
+        arrays, size = values
+        return _tuple([self._scratch_like(array.kind, int(size.literal)) for array in arrays.items])
+
+    def _scratch_like(self, kind: Type, size: int) -> Value:
+        assert isinstance(kind, Array)
+        return Value(Array(kind.element), self._emitter.scratch(kind.element, size))
+
     def _scratch(self, values: Sequence[Value]) -> Value:
         (size,) = values
         return Value(Array(UINT), self._emitter.scratch(UINT, int(size.literal)))
@@ -723,6 +735,8 @@ _PRIMITIVES: dict[Any, Callable[[Expressions, Sequence[Value]], Value]] = {
     primitives.store_row: Expressions._store_row,
     primitives.prefetch: Expressions._prefetch,
     primitives.lowest_bit: Expressions._lowest_bit,
+    primitives.count_bits: Expressions._count_bits,
+    primitives.scratch_rows: Expressions._scratch_rows,
     primitives.scratch: Expressions._scratch,
     primitives.pick: Expressions._pick,
     primitives.keep_fault: Expressions._keep_fault_at,

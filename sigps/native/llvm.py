@@ -402,6 +402,9 @@ class _Emitter:
         count = self._external("llvm.cttz.i64", _I64, [_I64, ir.IntType(1)])
         return self._builder.call(count, [mask, ir.IntType(1)(1)])
 
+    def count_bits(self, mask: Any) -> Any:
+        return self._builder.call(self._external("llvm.ctpop.i64", _I64, [_I64]), [mask])
+
     def prefetch(self, array: Any, kind: Array, at: Any) -> None:
         word = ir.IntType(32)
         load = self._external("llvm.prefetch.p0", ir.VoidType(), [ir.PointerType(), word, word, word])

@@ -15,6 +15,7 @@ from sigps.native.types import NONE, Type
 __all__ = [
     "External",
     "ProgramFunction",
+    "count_bits",
     "edge_at",
     "has_fault",
     "keep_fault",
@@ -27,6 +28,7 @@ __all__ = [
     "pick",
     "prefetch",
     "scratch",
+    "scratch_rows",
     "store_row",
 ]
 
@@ -83,9 +85,19 @@ def lowest_bit(mask: Any) -> int:
     return (int(mask) & -int(mask)).bit_length() - 1
 
 
+def count_bits(mask: Any) -> int:
+    """Return how many bits are set in a `np.uint64`."""
+    return int(mask).bit_count()
+
+
 def scratch(size: int) -> NDArray[np.uint64]:
     """Return an array of a constant size, [size], whose content is undefined; it ends with the function."""
     return np.empty(size, dtype=np.uint64)
+
+
+def scratch_rows(arrays: Sequence[Any], size: int) -> tuple[Any, ...]:
+    """Return an array like each of some arrays, of a constant size, whose content is undefined; see `scratch`."""
+    return tuple(np.empty(size, dtype=array.dtype) for array in arrays)
 
 
 def pick(flags: Sequence[bool], ones: Sequence[Any], others: Sequence[Any]) -> tuple[Any, ...]:

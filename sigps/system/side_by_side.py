@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 
 from sigps.device.cpu import Threads
@@ -25,6 +25,7 @@ def run_side_by_side(
     *,
     num_threads: int,
     max_supersteps: int | None,
+    wanted: Container[str] | None,
 ) -> Iterator[LaneRun]:
     """Run programs of one class, and one compiled code; yield what each left, in order.
 
@@ -35,6 +36,7 @@ def run_side_by_side(
         options: How the runs go.
         num_threads: Threads.
         max_supersteps: Where each stops at the latest.
+        wanted: The fields of results; None for all.
 
     Raises:
         LanesFailedError: If arithmetic of compute() has no result in one of them.
@@ -50,4 +52,4 @@ def run_side_by_side(
             found = neighbourhoods(graph, spec.count_share(executable, threads))
             begins = {name: getattr(found, measure) for name, measure in measures.items()} | begins
         context = RunContext(programs[0], executable, subgraph, exchange, threads, options)
-        yield from spec.run_lanes(context, programs, begins, max_supersteps)
+        yield from spec.run_lanes(context, programs, begins, max_supersteps, wanted)

@@ -60,6 +60,7 @@ def build_functions(
         may_retire=program.monotone is None,
         num_lanes=num_lanes,
         passes_always=program.sends_along_all_edges,
+        has_record=bool(record),
         **_comparisons(program),
     )
     functions = functions._replace(key=names.get("key"), is_more=_is_more, arrange=_as_they_are)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Literal
@@ -23,6 +23,7 @@ from sigps.compiler.program import Delivery, EarlyExit, VertexProgram
 from sigps.device.cpu import available_memory
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.contract import LaneRun, LanesFailedError, RunContext, RunFacts, RunOptions
+from sigps.engine.cpu.monotone import has_order
 from sigps.engine.cpu.work import walked_edges
 from sigps.engine.master_compute import MasterCompute
 from sigps.engine.partition.subgraph import columns_of
@@ -38,6 +39,7 @@ from sigps.kernels.cpu.arguments import (
     OwnedVertices,
     VertexSets,
 )
+from sigps.kernels.cpu.lanes import part_lanes
 from sigps.kernels.direction import FORCED, PULL, PUSH
 from sigps.model.vertex import Vertex
 from sigps.native.interrupt import watching
@@ -113,6 +115,16 @@ def choose_lanes(num_runs: int, num_threads: int, num_vertices: int, lane_bytes:
     return best
 
 
+def loops_of(context: RunContext, programs: Sequence[Vertex]) -> NativeProgram:
+    """Return a monotone program with loops that leave out what is no better, where all its keys have an order."""
+    plain: NativeProgram = context.executable.code
+    if plain.monotone is None:
+        return plain
+    columns = columns_of(context.subgraph.incoming, plain.program.edge_columns)
+    given = tuple(value for program in programs for value in replace(context, program=program).params())
+    return plain.monotone if has_order(plain.monotone, given, columns, context.threads) else plain
+
+
 def lane_bytes(native: NativeProgram) -> int:
     """Return how many bytes a vertex keeps in a lane."""
     kept = (*native.program.state_dtypes, *native.record, *native.slots)
@@ -124,15 +136,16 @@ def run_waves(
     programs: Sequence[Vertex],
     begins: Mapping[str, NDArray[Any]],
     max_supersteps: int | None,
+    wanted: Container[str] | None,
 ) -> Iterator[LaneRun]:
     """Run programs side by side; see `EngineSpec.run_lanes`."""
-    native, threads = context.executable.code, context.threads
+    native, threads = loops_of(context, programs), context.threads
     n = context.subgraph.num_owned
     most_bytes = available_memory() // 4
     width = choose_lanes(len(programs), threads.count, n, lane_bytes(native), most_bytes) or WIDTHS[0]
     share = min(width, -(-len(programs) // threads.count))
     waves = [range(i, min(i + share, len(programs))) for i in range(0, len(programs), share)]
-    free = [Lanes(context, width, begins) for _ in range(min(threads.count, len(waves)))]
+    free = [Lanes(context, native, width, begins, wanted) for _ in range(min(threads.count, len(waves)))]
 
     def run(wave: range) -> list[LaneRun]:
         lanes = free.pop()
@@ -157,14 +170,24 @@ class Lanes:
 
     Args:
         context: What an engine is made from, on one rank.
+        native: The program's loops.
         width: k.
         begins: The values with which states begin, [num_owned] by local id.
+        wanted: The fields of results; None for all.
     """
 
-    def __init__(self, context: RunContext, width: int, begins: Mapping[str, NDArray[Any]]) -> None:
+    def __init__(
+        self,
+        context: RunContext,
+        native: NativeProgram,
+        width: int,
+        begins: Mapping[str, NDArray[Any]],
+        wanted: Container[str] | None,
+    ) -> None:
+        self._wanted = wanted
         self._context, self._width, self._begins = context, width, begins
-        native, subgraph = context.executable.code, context.subgraph
-        program, n = native.program, subgraph.num_owned
+        subgraph, program = context.subgraph, native.program
+        n = subgraph.num_owned
         self._native, self._program = native, program
         self._masks = LaneMasks(*(np.zeros(n, dtype=np.uint64) for _ in range(4)))
         self._sets = VertexSets(*(np.zeros(-(-n // 64), dtype=np.uint64) for _ in range(2)))
@@ -181,7 +204,7 @@ class Lanes:
     def run(self, programs: Sequence[Vertex], max_supersteps: int | None) -> list[LaneRun]:
         """Run at most k programs to their ends."""
         began = time.perf_counter()
-        wave = _Wave(self._context, programs, self._width)
+        wave = _Wave(self._context, programs, self._width, counts_idle=self._program.monotone is not None)
         self._clear(wave.alive)
         sent_edges, rows_of_calls = 0, []
         subgraph, options = self._context.subgraph, self._context.options
@@ -194,7 +217,7 @@ class Lanes:
         )
         arguments = LoopArguments(0, subgraph.num_vertices, subgraph.num_edges, (), ())
         while wave.alive:
-            cells = _ROWS * self._width, _ROWS * self._width, _ROWS
+            cells = (*[_ROWS * self._width] * 3, _ROWS)
             account = LaneAccount._make(np.zeros(size, dtype=np.int64) for size in cells)
             done, wave.alive, sent_edges = self._loop(
                 np.uint64(wave.alive), sent_edges, arguments, limits, *self._edges, self._owned, self._memory,
@@ -235,19 +258,20 @@ class Lanes:
 
     def _results(self, wave: _Wave, calls: list[tuple[int, LaneAccount]], seconds: float) -> list[LaneRun]:
         width, n = self._width, len(self._masks.has)
-        ran, messages = (
+        counted, ran, messages = (
             np.concatenate([getattr(account, name).reshape(-1, width)[:done] for done, account in calls])
-            for name in ("ran", "messages")
+            for name in ("counted", "ran", "messages")
         )
         directions = np.concatenate([account.direction[:done] for done, account in calls])
-        fields = {
-            field.name: states.reshape(n, width)[:, : wave.size].T.copy()
-            for field, states in zip(self._program.states, self._memory.states, strict=True)
-        }
+        fields = {}
+        for field, states in zip(self._program.states, self._memory.states, strict=True):
+            if self._wanted is None or field.name in self._wanted:
+                fields[field.name] = np.empty((wave.size, n), dtype=states.dtype)
+                part_lanes(states, np.uint64(width), np.uint64(wave.size), fields[field.name].ravel())
         per_work = seconds * 1e9 / max(1, int((ran + messages).sum()))
         found = []
         for lane in range(wave.size):
-            steps = np.flatnonzero(ran[:, lane])
+            steps = np.flatnonzero(counted[:, lane])
             stats = np.zeros(steps.size, dtype=_STATS)
             stats["superstep"], stats["direction"] = np.arange(steps.size), directions[steps]
             stats["ran"], stats["messages"] = ran[steps, lane], messages[steps, lane]
@@ -255,7 +279,7 @@ class Lanes:
             log = StatsLog()
             log.append_rows(stats, _DIRECTIONS)
             of_lane = {name: values[lane] for name, values in fields.items()}
-            found.append(LaneRun(of_lane, wave.reason(lane), log, wave.aggregates(lane).by_name()))
+            found.append(LaneRun(of_lane, wave.reason(lane), log, wave.aggregators(lane)))
         return found
 
 
@@ -270,22 +294,24 @@ class _Wave:
         counts: What is counted of each lane.
     """
 
-    def __init__(self, context: RunContext, programs: Sequence[Vertex], width: int) -> None:
+    def __init__(
+        self, context: RunContext, programs: Sequence[Vertex], width: int, *, counts_idle: bool
+    ) -> None:
+        self._counts_idle = counts_idle
         self.size, self.alive = len(programs), (1 << len(programs)) - 1
         self._programs, self._context = programs, context
         subgraph = context.subgraph
         derived = context.executable.program
         assert derived is not None
         self._derived = derived
-        masters = [MasterCompute.of(replace(context, program=program)) for program in programs]
+        masters: list[MasterCompute | None] = []
+        if derived.has_master:
+            masters = [MasterCompute.of(replace(context, program=program)) for program in programs]
         self._masters = [master for master in masters if master is not None]
         self._stopped = self._cut = self._done = 0
-        given = [replace(context, program=program).params() for program in programs]
-        dtypes = [field.dtype(context.options.precision) for field in derived.params]
-        self.params = tuple(np.zeros(width, dtype=dtype) for dtype in dtypes)
-        for lane, row in enumerate(given):
-            for array, value in zip(self.params, row, strict=True):
-                array[lane] = value
+        self.params = tuple(np.zeros(width, dtype=f.dtype(context.options.precision)) for f in derived.params)
+        for field, array in zip(derived.params, self.params, strict=True):
+            array[: self.size] = [getattr(program, field.name) for program in programs]
         start = Aggregates(derived.aggregators, False, subgraph.num_owned)
         self.identity = start.identity
         self.values = tuple(np.full(width, value) for value in start.values)
@@ -298,10 +324,16 @@ class _Wave:
         found.restore(tuple(array[lane] for array in self.values))
         return found
 
+    def aggregators(self, lane: int) -> dict[str, Any]:
+        """Return the values of a lane's aggregators as Python numbers."""
+        pairs = zip(self._derived.aggregators, self.values, strict=True)
+        return {aggregator.name: array[lane].item() for aggregator, array in pairs}
+
     def is_over(self, lane: int) -> bool:
-        """Tell whether nothing is active and nothing in flight."""
-        counts = self.counts
-        return bool(counts.ran[lane] == 0 or counts.active[lane] + counts.messages[lane] == 0)
+        """Tell whether nothing is active and nothing in flight, or no vertex ran."""
+        counts, counts_idle = self.counts, self._counts_idle
+        is_idle = counts.ran[lane] == 0 and not counts_idle
+        return bool(is_idle or counts.active[lane] + counts.messages[lane] == 0)
 
     def reason(self, lane: int) -> Literal["converged", "max_supersteps", "stopped"]:
         """Return why a lane ended."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
@@ -95,10 +95,11 @@ class CpuSpec(EngineSpec):
         programs: Sequence[Vertex],
         begins: Mapping[str, NDArray[Any]],
         max_supersteps: int | None,
+        wanted: Container[str] | None,
     ) -> Iterator[LaneRun]:
         from sigps.engine.cpu.lanes import run_waves
 
-        return run_waves(context, programs, begins, max_supersteps)
+        return run_waves(context, programs, begins, max_supersteps, wanted)
 
 
 def _gains_by_degree(program: VertexProgram, graph: Graph) -> bool:

@@ -269,8 +269,12 @@ class LaneLimits(NamedTuple):
 
 
 class LaneAccount(NamedTuple):
-    """What lanes did in each superstep of a call, zeroed: vertices that ran, messages, [supersteps * k]; direction."""
+    """What lanes did in each superstep of a call, zeroed, [supersteps * k]: whether it counts, who ran, messages.
 
+    direction: [supersteps].
+    """
+
+    counted: NDArray[np.int64]
     ran: NDArray[np.int64]
     messages: NDArray[np.int64]
     direction: NDArray[np.int64]

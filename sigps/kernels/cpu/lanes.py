@@ -7,16 +7,35 @@ in-edges, whether they are pulled or pushed: senders are taken in ascending orde
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from sigps.kernels.cpu.arguments import HALT, RETIRE, SENT, LoopArguments
 from sigps.kernels.cpu.functions import Functions, Loop
 from sigps.kernels.direction import PULL, PUSH, choose_direction
-from sigps.native.primitives import has_fault, keep_fault, load_row, lowest_bit, store_row
+from sigps.native.kernel import compiled
+from sigps.native.primitives import (
+    count_bits,
+    has_fault,
+    keep_fault,
+    load_row,
+    lowest_bit,
+    prefetch,
+    scratch_rows,
+    store_row,
+)
 
-__all__ = ["combine_lanes", "compute_lanes", "gather_lanes", "run_lanes", "scatter_lanes"]
+__all__ = ["combine_lanes", "compute_lanes", "gather_lanes", "part_lanes", "run_lanes", "scatter_lanes"]
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
+
+AHEAD = np.uint64(8)
+"""How many edges before its turn a record is prefetched."""
+
+DENSE = 4
+"""Where a message is in one of so many lanes or more, all lanes are computed, and those that have one are stored."""
 
 
 def all_lanes(num_lanes: int) -> np.uint64:
@@ -25,43 +44,50 @@ def all_lanes(num_lanes: int) -> np.uint64:
 
 
 def combine_lanes(f: Functions) -> Loop:
-    """Combine the messages from s to t along edge e into t's slots; return the lanes in which one passed.
+    """Combine the messages from s to t into t's slots, at `at`, from s's records, at `r`; return where one passed.
 
-    `lanes` are those in which s sent and t takes it; `before` those in which t has a message already.
+    `lanes` are those in which s sent and t takes it; `before` those in which t has a message already. Either the slots
+    or the records are an array of the caller's own: then stores do not seem to change what is loaded next, and a row of
+    lanes becomes a few vector operations.
     """
-    deliver, merge, k = f.deliver, f.merge, f.num_lanes
+    deliver, merge, matters, k = f.deliver, f.merge, f.matters, f.num_lanes
     every = all_lanes(k)
-    is_dense = f.passes_always and not f.stops_early
+    is_dense, drops_some = f.passes_always and not f.stops_early, not f.may_retire
 
-    def deliver_in(lane, s, t, columns, arguments, owned, memory, params, counts):
+    def deliver_in(lane, s, t, columns, records, r, arguments, owned, params, counts):
         superstep, given = counts.superstep[lane], load_row(params, lane)
         now = LoopArguments(superstep, arguments.num_vertices, arguments.num_edges, given, ())
-        return deliver(now, load_row(memory.records, s * k + lane), owned.ids, s, t, columns)
+        return deliver(now, load_row(records, r + lane), owned.ids, s, t, columns)
 
-    def combine_lanes(lanes, before, s, t, e, arguments, edges, owned, memory, params, counts):
-        columns, slots = load_row(edges.columns, e), memory.slots
-        if is_dense:
-            if lanes == every and before == every:
+    def combine_lanes(
+        lanes, before, s, t, columns, records, r, slots, at, states, arguments, owned, params, counts
+    ):  # fmt: skip
+        if is_dense and count_bits(lanes) * DENSE >= k:
+            if lanes == every and before == every and not drops_some:
                 for lane in range(k):
-                    at = t * k + lane
-                    _, value = deliver_in(lane, s, t, columns, arguments, owned, memory, params, counts)  # type: ignore[no-untyped-call]
-                    store_row(slots, at, merge(t, load_row(slots, at), True, value))
+                    _, value = deliver_in(lane, s, t, columns, records, r, arguments, owned, params, counts)  # type: ignore[no-untyped-call]
+                    store_row(slots, at + lane, merge(t, load_row(slots, at + lane), True, value))
                 return every
-            if lanes == every and before == ZERO:
-                for lane in range(k):
-                    at = t * k + lane
-                    _, value = deliver_in(lane, s, t, columns, arguments, owned, memory, params, counts)  # type: ignore[no-untyped-call]
-                    store_row(slots, at, merge(t, load_row(slots, at), False, value))
-                return every
+            arrived = ZERO
+            for lane in range(k):
+                _, value = deliver_in(lane, s, t, columns, records, r, arguments, owned, params, counts)  # type: ignore[no-untyped-call]
+                old = load_row(slots, at + lane)
+                new = merge(t, old, ((before >> np.uint64(lane)) & ONE) != ZERO, value)
+                takes = ((lanes >> np.uint64(lane)) & ONE) != ZERO
+                if drops_some:
+                    takes = takes & matters(states, t * k + lane, value)
+                    arrived |= np.uint64(takes) << np.uint64(lane)
+                store_row(slots, at + lane, new if takes else old)
+            return arrived if drops_some else lanes
         arrived = ZERO
         while lanes != ZERO:
             lane = lowest_bit(lanes)
             bit = lanes & (ZERO - lanes)
             lanes ^= bit
-            passes, value = deliver_in(lane, s, t, columns, arguments, owned, memory, params, counts)  # type: ignore[no-untyped-call]
-            if passes:
-                at = t * k + lane
-                store_row(slots, at, merge(t, load_row(slots, at), (before & bit) != ZERO, value))
+            passes, value = deliver_in(lane, s, t, columns, records, r, arguments, owned, params, counts)  # type: ignore[no-untyped-call]
+            if passes and matters(states, t * k + lane, value):
+                merged = merge(t, load_row(slots, at + lane), (before & bit) != ZERO, value)
+                store_row(slots, at + lane, merged)
                 arrived |= bit
         return arrived
 
@@ -70,16 +96,19 @@ def combine_lanes(f: Functions) -> Loop:
 
 def scatter_lanes(f: Functions) -> Loop:
     """Push: senders combine into their targets' slots, all lanes of an edge at once; targets are noted as running."""
-    combine, stops_early = combine_lanes(f), f.stops_early
+    combine, stops_early, k = combine_lanes(f), f.stops_early, f.num_lanes
 
     def scatter_lanes(alive, arguments, edges, owned, memory, masks, sets, params, counts):
-        offsets, targets = edges.offsets, edges.ends
+        offsets, targets, slots = edges.offsets, edges.ends, memory.slots
+        records = scratch_rows(memory.records, k)
         for w in range(len(sets.senders)):
             word = sets.senders[w]
             while word != ZERO:
                 s = w * 64 + lowest_bit(word)
                 word &= word - ONE
                 sent = masks.sent[s] & alive
+                for lane in range(k):
+                    store_row(records, lane, load_row(memory.records, s * k + lane))
                 for e in range(offsets[s], offsets[s + 1]):
                     t = targets[e]
                     before = masks.has[t]
@@ -87,9 +116,11 @@ def scatter_lanes(f: Functions) -> Loop:
                     if stops_early:
                         lanes &= ~before
                     if lanes != ZERO:
+                        columns = load_row(edges.columns, e)
                         arrived = combine(
-                            lanes, before, s, t, e, arguments, edges, owned, memory, params, counts
-                        )
+                            lanes, before, s, t, columns, records, 0, slots, t * k, memory.states, arguments, owned,
+                            params, counts,
+                        )  # fmt: skip
                         masks.has[t] = before | arrived
                         if arrived != ZERO:
                             sets.running[t >> 6] |= ONE << np.uint64(t & 63)
@@ -99,26 +130,37 @@ def scatter_lanes(f: Functions) -> Loop:
 
 def gather_lanes(f: Functions) -> Loop:
     """Pull: all vertices combine what their in-neighbours sent; those that got something are noted as running."""
-    combine, stops_early = combine_lanes(f), f.stops_early
+    combine, stops_early, k = combine_lanes(f), f.stops_early, f.num_lanes
+    has_record = f.has_record
 
     def gather_lanes(alive, arguments, edges, owned, memory, masks, sets, params, counts):
-        offsets, sources = edges.offsets, edges.ends
+        offsets, sources, records = edges.offsets, edges.ends, memory.records
+        slots = scratch_rows(memory.slots, k)
         for v in range(len(masks.has)):
             wanted = alive & ~masks.retired[v]
             arrived = ZERO
             if wanted != ZERO:
-                for e in range(offsets[v], offsets[v + 1]):
+                last = offsets[v + 1]
+                for e in range(offsets[v], last):
+                    if has_record:
+                        ahead = e + AHEAD
+                        if ahead < last:
+                            prefetch(records[0], sources[ahead] * k)
                     s = sources[e]
                     lanes = masks.sent[s] & wanted
                     if lanes != ZERO:
+                        columns = load_row(edges.columns, e)
                         arrived |= combine(
-                            lanes, arrived, s, v, e, arguments, edges, owned, memory, params, counts
-                        )
+                            lanes, arrived, s, v, columns, records, s * k, slots, 0, memory.states, arguments, owned,
+                            params, counts,
+                        )  # fmt: skip
                         if stops_early:
                             wanted &= ~arrived
                             if wanted == ZERO:
                                 break
             if arrived != ZERO:
+                for lane in range(k):
+                    store_row(memory.slots, v * k + lane, load_row(slots, lane))
                 masks.has[v] = arrived
                 sets.running[v >> 6] |= ONE << np.uint64(v & 63)
 
@@ -198,8 +240,11 @@ def compute_lanes(f: Functions) -> Loop:
 
 
 def conclude_lanes(f: Functions) -> Loop:
-    """End a superstep of each lane; return the lanes that go on. One in which no vertex ran had no superstep."""
-    conclude, k = f.conclude, f.num_lanes
+    """End a superstep of each lane; return the lanes that go on.
+
+    One in which no vertex ran had no superstep, but of a monotone program, which leaves vertices out.
+    """
+    conclude, k, counts_idle = f.conclude, f.num_lanes, not f.may_retire
 
     def conclude_lanes(alive, row, limits, values, totals, identity, counts, account):
         lanes = alive
@@ -209,11 +254,14 @@ def conclude_lanes(f: Functions) -> Loop:
             lanes ^= bit
             account.ran[row * k + lane] = counts.ran[lane]
             account.messages[row * k + lane] = counts.messages[lane]
-            if counts.ran[lane] > 0:
+            has_ran = counts.ran[lane] > 0
+            if has_ran:
                 store_row(values, lane, conclude(load_row(values, lane), load_row(totals, lane), identity))
                 store_row(totals, lane, identity)
+            if has_ran or counts_idle:
+                account.counted[row * k + lane] = 1
                 counts.superstep[lane] += 1
-            is_over = counts.ran[lane] == 0 or counts.active[lane] + counts.messages[lane] == 0
+            is_over = counts.active[lane] + counts.messages[lane] == 0 or not (has_ran or counts_idle)
             if is_over or counts.superstep[lane] >= limits.end:
                 alive ^= bit
         return alive
@@ -273,3 +321,17 @@ def run_lanes(f: Functions) -> Loop:
         return row, alive, sent_edges
 
     return run_lanes
+
+
+@compiled
+def part_lanes(values: NDArray[Any], width: int, num_lanes: int, apart: NDArray[Any]) -> None:
+    """Write the first lanes of values, [n * width], one after the other: `apart` is [num_lanes * n].
+
+    Eight vertices at a time: the lines that they lie in, and those that are written, stay in cache.
+    """
+    n = values.size // width
+    for first in range(0, n, 8):
+        last = min(first + 8, n)
+        for lane in range(num_lanes):
+            for v in range(first, last):
+                apart[lane * n + v] = values[v * width + lane]
