@@ -648,10 +648,11 @@ class Expressions:
 
     def _scratch_rows(self, values: Sequence[Value]) -> Value:
         arrays, size = values
-        return _tuple([self._scratch_like(array.kind, int(size.literal)) for array in arrays.items])
+        return tuple_of([self._scratch_like(array.kind, int(size.literal)) for array in arrays.items])
 
     def _scratch_like(self, kind: Type, size: int) -> Value:
         assert isinstance(kind, Array)
+        assert isinstance(kind.element, Number)
         return Value(Array(kind.element), self._emitter.scratch(kind.element, size))
 
     def _scratch(self, values: Sequence[Value]) -> Value:

@@ -77,6 +77,10 @@ def find_obstacle(program: VertexProgram, facts: RunFacts, options: RunOptions) 
         return "compute() reads its messages one by one, or by key"
     if program.reads_edge_links:
         return "it keeps values on edges, or walks the rows of neighbours"
+    params = [field.dtype(options.precision) for field in program.params]
+    declared = *program.state_dtypes, *program.message_dtypes, *program.aggregate_dtypes, *params
+    if any(dtype.subdtype is not None for dtype in declared):
+        return "its fields or messages are vectors"
     if options.schedule == "edge":
         return "schedule='edge' has one run at a time"
     if options.asynchronous and program.priority_form is not None:
