@@ -26,6 +26,7 @@ from sigps.apps.maximal_independent_set import MaximalIndependentSet as MaximalI
 from sigps.apps.maximal_matching import MaximalMatching as MaximalMatching
 from sigps.apps.minimum_spanning_forest import MinimumSpanningForest as MinimumSpanningForest
 from sigps.apps.neural_network import NeuralNetwork as NeuralNetwork
+from sigps.apps.node2vec_walks import Node2vecWalks as Node2vecWalks
 from sigps.apps.out_degree import OutDegree as OutDegree
 from sigps.apps.pagerank import PageRank as PageRank
 from sigps.apps.personalised_pagerank import PersonalisedPageRank as PersonalisedPageRank

@@ -146,7 +146,9 @@ def _print_result(job: JobConfig, result: Result, group: Group, out: Console) ->
         own = [(record["superstep"], record["id"], trace_text(record)) for record in result.trace or ()]
         for _, _, text in sorted(tuple(entry) for part in group.all_gather(own) for entry in part):
             out.print(text, markup=False)
-    fields = job.output.fields or list(result.fields)
+    fields = [
+        name for name in job.output.fields or result.fields if result[name].ndim == 1
+    ]  # vectors have no order
     if job.output.top and fields:
         pairs = [pair for part in group.all_gather(result.top(fields[0], job.output.top)) for pair in part]
         out.print(top_table(fields[0], highest(pairs, job.output.top)))

@@ -219,7 +219,7 @@ ROOMY = {
     "scc": 80,
     "streamdn": 82,
 }
-"""Lines of programs in phases."""
+"""Lines of programs that need more: phases, or two ways to begin."""
 
 
 READMES = {
