@@ -8,8 +8,7 @@ walker if the number allows, and else sends it back for another draw. So a step 
 superstep; two more for each draw that was rejected. Where a walker is it reports to the vertex that it started from.
 The graph is taken as undirected; parallel edges count each, weights do not. `sigps.run(..., seed=)` draws others.
 
-A. Grover, J. Leskovec, "node2vec: scalable feature learning for networks", KDD 2016; K. Yang et al., "KnightKing: a
-fast distributed graph random walk engine", SOSP 2019, for the rejection.
+A. Grover, J. Leskovec, "node2vec: scalable feature learning for networks", KDD 2016.
 
 >>> import sigps
 >>> sigps.run(Node2vecWalks(length=4), sigps.Graph.from_edges([0], [1]))["walk"].tolist()

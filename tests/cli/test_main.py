@@ -94,7 +94,7 @@ def test_a_job_prints_the_whole_account(run: Run, job: Path) -> None:
     ]
 
 
-def test_the_highest_values_are_those_of_the_first_field_of_numbers(run: Run, job: Path) -> None:
+def test_a_field_of_vectors_is_passed_over_where_fields_are_ranked(run: Run, job: Path) -> None:
     Path("pairs.py").write_text(
         "from sigps import State, Vector, Vertex, VertexId\n"
         "class Pairs(Vertex):\n"
@@ -115,7 +115,7 @@ def test_the_highest_values_are_those_of_the_first_field_of_numbers(run: Run, jo
     ]
     ended = run("run", job, *pairs, "--set", "output={fields: [pair], path: pairs.csv}")
     assert (ended.code, ended.err) == (0, "")
-    assert "highest" not in ended.out
+    assert "highest pair" not in ended.out
 
 
 def test_output_as_csv_and_parquet(run: Run, job: Path, tmp_path: Path) -> None:
