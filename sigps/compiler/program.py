@@ -138,7 +138,7 @@ class Slot:
 
     Attributes:
         op: `sum`, `prod`, `min`, `max`, `any`, `all`, `minimum` or `maximum` (NumPy's: NaN wins), `or`, `and`, `xor`
-            (of bits), `user`, or `key`: equal in what is combined.
+            (of bits), `exact` (a sum in words, `cpu/exact.py`), `user`, or `key`: equal in what is combined.
         names: Names of its inbox values: one, except where NamedTuples or tuples are reduced.
         text: The reduced expression as the user would write it, for `explain`.
         keys: How many first values decide by `op`; where these are equal, the others do by `others`. 0: all.
@@ -234,6 +234,8 @@ class VertexProgram:
             hold copies of their rows; a vertex's work is then the sum of its neighbours' degrees.
         reads_reverse: Whether compute() reads the edge states of the other ends of its edges (`edge.reverse`). An
             engine must hold copies of them, and `reverse` beside the edges.
+        is_deterministic: Whether its sums of floats do not depend on order (`cpu/exact.py`), and code for GPUs rounds
+            each product before something is added to it, as CPU cores do.
         sorts_by: What lists of messages are sorted by before compute() reads them, as the user would write it; empty
             where their order is open.
     """
@@ -268,6 +270,7 @@ class VertexProgram:
     edge_states: tuple[Field, ...] = ()
     reads_neighbors: bool = False
     reads_reverse: bool = False
+    is_deterministic: bool = False
     sorts_by: str = ""
 
     def __hash__(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from sigps.engine.exact_sum import LIMBS, from_limbs, to_limbs
 from sigps.errors import ComputeError
+from sigps.model.aggregator import Aggregator, adds_vectors
 from sigps.model.fields import as_computed
-from sigps.model.vertex import Aggregator
 from sigps.native.marshal import Packed
+from sigps.native.sums import EMPTY, WORDS, added, rounded, spread
 
 __all__ = ["Aggregates", "error_of"]
 
@@ -32,20 +33,45 @@ def _by_number(totals: list[tuple[Any, ...]], i: int, count: int) -> Iterable[li
     return ([column[k] for column in columns] for k in range(count))
 
 
+def _units(aggregators: Sequence[Aggregator[Any]]) -> Iterator[tuple[int, int]]:
+    """Yield the first cell of each aggregator as it is declared, and how many it has."""
+    i = 0
+    while i < len(aggregators):
+        width = WORDS if aggregators[i].exact is not None else 1
+        yield i, width
+        i += width
+
+
+def _added(sums: Iterable[Sequence[Any]]) -> tuple[int, ...]:
+    total = EMPTY
+    for words in sums:
+        total = added(*total, *map(int, words))
+    return total
+
+
 class Aggregates:
     """The values of a program's aggregators.
 
-    In a deterministic run, sums of floats are made exactly: vertices keep their contributions apart in `given`,
-    and what crosses ranks is an exact sum, rounded once at the end.
+    In a deterministic run a sum of floats has four cells, whole numbers that add up in any order (`native/sums.py`),
+    and is rounded where it is read; any other aggregator has one cell. Sums of vectors are made exactly: vertices keep
+    their contributions apart in `given`, and what crosses ranks is an exact sum, rounded once at the end.
+
+    Args:
+        aggregators: As the program has them: of each cell one (`model.aggregator.cells_of`).
+        deterministic: Whether sums of floats must not depend on order.
+        num_owned: Vertices of this partition.
 
     Attributes:
-        values: What compute() reads in this superstep.
-        identity: What a superstep's totals begin with.
-        given: One array an aggregator in a deterministic run, else empty.
+        values: The cells that compute() reads in this superstep.
+        identity: The cells that a superstep's totals begin with.
+        given: One array a cell in a deterministic run that adds up vectors of floats, else empty.
     """
 
-    def __init__(self, aggregators: Sequence[Aggregator[Any]], deterministic: bool, num_owned: int) -> None:
+    def __init__(
+        self, aggregators: Sequence[Aggregator[Any]], deterministic: bool = False, num_owned: int = 0
+    ) -> None:
         self._aggregators = tuple(aggregators)
+        self._units = list(_units(aggregators))
         self._dtypes = tuple(a.field.dtype() for a in aggregators)
         self.identity = tuple(
             Packed.of(a.identity, d) for a, d in zip(self._aggregators, self._dtypes, strict=True)
@@ -53,9 +79,8 @@ class Aggregates:
         self.values = tuple(
             Packed.of(a.start, d) for a, d in zip(self._aggregators, self._dtypes, strict=True)
         )
-        has_floats = any(d.base.kind == "f" for d in self._dtypes)
         self.given: tuple[NDArray[Any], ...] = ()
-        if deterministic and has_floats:
+        if deterministic and adds_vectors(aggregators):
             rows = zip(self.identity, self._dtypes, strict=True)
             self.given = tuple(np.full((num_owned, *d.shape), i, dtype=d.base) for i, d in rows)
 
@@ -66,7 +91,11 @@ class Aggregates:
             ComputeError: If a total of whole numbers does not fit the aggregator's type.
         """
         words: list[NDArray[np.int64]] = []
-        for i, dtype in enumerate(self._dtypes):
+        for i, width in self._units:
+            dtype = self._dtypes[i]
+            if width > 1:
+                words.append(np.array(_added(total[i : i + width] for total in totals), dtype=np.int64))
+                continue
             if self._is_exact(i):
                 columns = self.given[i].reshape(len(self.given[i]), math.prod(dtype.shape)).T
                 words += [to_limbs(np.ascontiguousarray(column)) for column in columns]
@@ -87,10 +116,16 @@ class Aggregates:
         Raises:
             ComputeError: If a total of whole numbers does not fit the aggregator's type.
         """
-        values = []
+        values: list[Any] = []
         at = 0
-        for i, (aggregator, dtype) in enumerate(zip(self._aggregators, self._dtypes, strict=True)):
-            found = []
+        for i, width in self._units:
+            aggregator, dtype = self._aggregators[i], self._dtypes[i]
+            found: list[Any] = []
+            if width > 1:
+                kept = [self.values[i : i + width]] if aggregator.persistent else []
+                values += map(np.int64, _added([*words[:, at : at + width], *kept]))
+                at += width
+                continue
             for before in np.atleast_1d(self.values[i]):
                 if self._is_exact(i):
                     value: Any = from_limbs(words[:, at : at + LIMBS].sum(axis=0))
@@ -121,21 +156,46 @@ class Aggregates:
 
     def share(self, values: dict[str, Any]) -> None:
         """Read these shared values from now on."""
-        now = dict(zip([a.name for a in self._aggregators], self.values, strict=True)) | values
-        self.restore(tuple(now.values()))
+        now = list(self.values)
+        for i, width in self._units:
+            name = self._aggregators[i].name
+            if name in values:
+                now[i : i + width] = self._cells(i, width, values[name])
+        self.values = tuple(now)
 
-    def restore(self, values: tuple[Any, ...]) -> None:
-        """Read these in the next superstep."""
-        self.values = tuple(Packed.of(v, d) for d, v in zip(self._dtypes, values, strict=True))
+    def take(self, cells: Sequence[Any]) -> None:
+        """Read these cells in the next superstep."""
+        self.values = tuple(Packed.of(cell, d) for d, cell in zip(self._dtypes, cells, strict=True))
+
+    def restore(self, values: Sequence[Any]) -> None:
+        """Read these in the next superstep, one value an aggregator."""
+        units = zip(self._units, values, strict=True)
+        self.values = tuple(cell for (i, width), value in units for cell in self._cells(i, width, value))
+
+    def _cells(self, i: int, width: int, value: Any) -> list[Any]:
+        if width > 1:
+            return [np.int64(word) for word in spread(float(value))]
+        return [Packed.of(value, self._dtypes[i])]
+
+    def declared_values(self) -> tuple[Any, ...]:
+        """Return one value an aggregator."""
+        return tuple(self._value(i, width) for i, width in self._units)
+
+    def _value(self, i: int, width: int) -> Any:
+        exact = self._aggregators[i].exact
+        if exact is None:
+            return self.values[i]
+        return exact.field.dtype().type(rounded(*map(int, self.values[i : i + width])))
 
     def read(self, name: str) -> Any:
         """Return one value as compute() sees it."""
-        at = next(i for i, a in enumerate(self._aggregators) if a.name == name)
-        return as_computed(self.values[at], self._dtypes[at])
+        i, width = next((i, width) for i, width in self._units if self._aggregators[i].name == name)
+        declared = self._aggregators[i].exact or self._aggregators[i]
+        return as_computed(self._value(i, width), declared.field.dtype())
 
     def by_name(self) -> dict[str, Any]:
         """Return the values as Python numbers, a vector as a list of these."""
-        return {a.name: v.tolist() for a, v in zip(self._aggregators, self.values, strict=True)}
+        return {self._aggregators[i].name: self._value(i, width).tolist() for i, width in self._units}
 
     def _is_exact(self, i: int) -> bool:
         return bool(self.given) and self._aggregators[i].kind == "sum" and self._dtypes[i].base.kind == "f"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from sigps.errors import CompileError
 from sigps.model.fields import NUMPY_TYPES, Field, extreme, is_number_type
 from sigps.model.vector import Vector, VectorType
 
-__all__ = ["Aggregator"]
+__all__ = ["Aggregator", "adds_vectors", "cells_of"]
 
 T = TypeVar("T")
 
@@ -33,6 +33,7 @@ class Aggregator(Generic[T]):
         start: Its value before any contribution.
         is_shared: Whether it is a `Shared` value.
         place: The file and line in which it is declared, which errors name.
+        exact: The sum of floats that it is a word of, in a deterministic run (`cells_of`); else None.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Aggregator(Generic[T]):
         self.persistent = persistent
         self.start = self.field.default
         self.is_shared = False
+        self.exact: Aggregator[Any] | None = None
         self.place = _place_of_caller()
 
     @staticmethod
@@ -156,6 +158,25 @@ class Aggregator(Generic[T]):
                 f"aggregator {self.name!r} cannot be assigned: contribute with 'self.{self.name} += x'"
             )
         vertex.view.contribute(self.name, value.given)
+
+
+def cells_of(aggregator: Aggregator[Any]) -> tuple[Aggregator[Any], ...]:
+    """Return what an aggregator consists of in a deterministic run: four words of a sum of floats; itself else."""
+    if aggregator.kind != "sum" or aggregator.field.dtype().kind != "f":
+        return (aggregator,)
+    cells = []
+    for _ in range(4):
+        cell = Aggregator.sum(int, persistent=aggregator.persistent)
+        cell.field = Field(aggregator.name, int, 0)
+        cell.place, cell.exact = aggregator.place, aggregator
+        cells.append(cell)
+    return tuple(cells)
+
+
+def adds_vectors(aggregators: Iterable[Aggregator[Any]]) -> bool:
+    """Tell whether one is a sum of vectors of floats."""
+    dtypes = [a.field.dtype() for a in aggregators if a.kind == "sum"]
+    return any(dtype.shape and dtype.base.kind == "f" for dtype in dtypes)
 
 
 def _place_of_caller() -> tuple[str, int]:

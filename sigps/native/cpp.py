@@ -125,11 +125,16 @@ class _Emitter:
             return self._new(cpp_type(to), f"{cpp_type(to)}(sigps::to_int({value}))")
         return self._new(cpp_type(to), f"{cpp_type(to)}({value})")
 
+    def bits(self, value: str, to: Number) -> str:
+        return self._new(cpp_type(to), f"sigps::{'of_bits' if to.is_float else 'bits_of'}({value})")
+
     def binary(self, op: str, kind: Scalar, a: str, b: str) -> str:
         if isinstance(kind, Vector):
             element = kind.element
             return self._each(kind, lambda x, y: self.binary(op, element, x, y), a, b)
         kind_name = cpp_type(kind)
+        if kind.is_float and op == "*":
+            return self._new(kind_name, f"sigps::times({a}, {b})")
         if kind.kind == "i" and op in (
             "+",
             "-",

@@ -44,6 +44,10 @@ class Emitter(Protocol):
         """
         ...
 
+    def bits(self, value: Handle, to: Number) -> Handle:
+        """Return the bits of a float of 64 bits as an int, or of an int as a float."""
+        ...
+
     def overflows(self, op: str, kind: Scalar, a: Handle, b: Handle) -> tuple[Handle, Handle]:
         """Return `+`, `-` or `*` of signed integers, and whether the true result is another."""
         ...
@@ -161,7 +165,7 @@ class Finder:
     def _nothing(self, *_: Any) -> None:
         return None
 
-    constant = variable = read = write = cast = binary = compare = invert = select = math = _nothing
+    constant = variable = read = write = cast = bits = binary = compare = invert = select = math = _nothing
     splat = pack = item = stretch = read_item = write_item = some = choose = _nothing
     load = store = size = part = scratch = prefetch = lowest_bit = count_bits = _nothing
     break_ = continue_ = return_ = interrupted = _nothing

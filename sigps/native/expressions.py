@@ -569,6 +569,7 @@ class Expressions:
         else:
             values = self._arguments(inspect.signature(function), node, function.__name__)
         is_checked = isinstance(function, str) or self._instance.is_checked
+        is_checked = is_checked and getattr(function, "__module__", "") not in _NEVER_CHECKED
         instance = self._functions.instance(
             function,
             tuple(value.kind for value in values),
@@ -690,6 +691,12 @@ class Expressions:
         is_nan = e.compare("!=", kind, value.handle, value.handle)
         return Value(kind, e.select(is_nan, e.constant(kind, instead), value.handle, kind))
 
+    def _bits(self, values: Sequence[Value], to: Number) -> Value:
+        (value,) = values
+        given = FLOAT if to == INT else INT
+        whole = self._emitter.cast(value.handle, self._operators.number(value, "bits"), given)
+        return Value(to, self._emitter.bits(whole, to))
+
     def _best_by(self, operator: ast.cmpop, values: Sequence[Value]) -> Value:
         keys, given = values
         ops, (key, best) = self._operators, (keys.items[0], given.items[0])
@@ -743,12 +750,17 @@ _PRIMITIVES: dict[Any, Callable[[Expressions, Sequence[Value]], Value]] = {
     primitives.keep_fault: Expressions._keep_fault_at,
     primitives.has_fault: Expressions._has_fault,
     primitives.edge_at: Expressions._edge_at,
+    primitives.float_bits: lambda body, values: body._bits(values, INT),
+    primitives.float_of_bits: lambda body, values: body._bits(values, FLOAT),
     primitives.min_by: lambda body, values: body._best_by(ast.Lt(), values),
     primitives.max_by: lambda body, values: body._best_by(ast.Gt(), values),
     primitives.lost_in_min: lambda body, values: body._lost_nan(values[0], math.inf),
     primitives.lost_in_max: lambda body, values: body._lost_nan(values[0], -math.inf),
 }
 
+
+_NEVER_CHECKED = ("sigps.native.sums",)
+"""Modules whose functions have a result for all arguments."""
 
 _ENGINES_OWN = ("sigps.model.draws",)
 """Modules whose functions a program calls without naming them."""

@@ -298,6 +298,9 @@ class _Emitter:
             return value if bits == goal_bits else b.trunc(value, goal)
         return b.sext(value, goal) if given.kind == "i" else b.zext(value, goal)
 
+    def bits(self, value: Any, to: Number) -> Any:
+        return self._builder.bitcast(value, llvm_type(to))
+
     def binary(self, op: str, kind: Scalar, a: Any, b: Any) -> Any:
         builder, element = self._builder, _element_of(kind)
         if element.is_float:

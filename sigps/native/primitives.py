@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ __all__ = [
     "ProgramFunction",
     "count_bits",
     "edge_at",
+    "float_bits",
+    "float_of_bits",
     "has_fault",
     "keep_fault",
     "load_row",
@@ -132,6 +135,18 @@ def min_by(keys: Sequence[Any], values: Sequence[Any]) -> Any:
 def max_by(keys: Sequence[Any], values: Sequence[Any]) -> Any:
     """Return the first value whose key is the largest."""
     return values[max(range(len(keys)), key=keys.__getitem__)]
+
+
+def float_bits(value: float) -> int:
+    """Return the 64 bits of a float, as a signed number."""
+    found: int = struct.unpack("<q", struct.pack("<d", value))[0]
+    return found
+
+
+def float_of_bits(bits: int) -> float:
+    """Return the float of 64 bits that are given as a signed number."""
+    found: float = struct.unpack("<d", struct.pack("<q", bits))[0]
+    return found
 
 
 def keep_fault(at: int, fault: int) -> None:

@@ -8,6 +8,8 @@ import pytest
 
 from sigps import Aggregator
 from sigps.engine.aggregates import Aggregates
+from sigps.model.aggregator import cells_of
+from sigps.native.sums import spread
 
 
 def named(**aggregators: Aggregator[Any]) -> list[Aggregator[Any]]:
@@ -33,13 +35,10 @@ def test_before_anything_was_given_the_identity_is_read() -> None:
             d=Aggregator.any(),
             e=Aggregator.all(),
             f=Aggregator.custom(math.gcd, identity=0, type=int),
-        ),
-        False,
-        3,
+        )
     )
     expected = {"a": 0, "b": math.inf, "c": -(2**15), "d": False, "e": True, "f": 0}
     assert aggregates.by_name() == expected
-    assert aggregates.given == ()
     assert step([aggregates], [[]]) == [expected]
 
 
@@ -53,9 +52,7 @@ def test_totals_of_threads_and_ranks_become_one_value_everywhere() -> None:
                 some=Aggregator.any(),
                 every=Aggregator.all(),
                 bits=Aggregator.custom(lambda a, b: a | b, identity=0, type=int),
-            ),
-            False,
-            4,
+            )
         )
 
     ranks = [made(), made(), made()]
@@ -80,9 +77,7 @@ def test_persistent_values_keep_what_was_given_before() -> None:
             ever=Aggregator.sum(int, persistent=True),
             most=Aggregator.max(float, persistent=True),
             now=Aggregator.sum(int),
-        ),
-        False,
-        1,
+        )
     )
     assert step([aggregates], [[(5, 1.0, 5)]]) == [{"ever": 5, "most": 1.0, "now": 5}]
     assert step([aggregates], [[(2, 0.5, 2)]]) == [{"ever": 7, "most": 1.0, "now": 2}]
@@ -94,10 +89,9 @@ def test_deterministic_sums_of_floats_do_not_depend_on_who_gave_what(dtype: Any)
     terms = np.random.default_rng(4).normal(size=120) * 10.0 ** np.arange(-60, 60).clip(-30, 30)
 
     def sum_of(parts: list[np.ndarray[Any, Any]]) -> float:
-        ranks = [Aggregates(named(x=Aggregator.sum(dtype)), True, part.size) for part in parts]
-        for rank, part in zip(ranks, parts, strict=True):
-            rank.given[0][:] = part
-        return step(ranks, [[] for _ in parts])[0]["x"]
+        ranks = [Aggregates(cells_of(*named(x=Aggregator.sum(dtype)))) for _ in parts]
+        given = [[spread(float(np.dtype(dtype).type(term))) for term in part] for part in parts]
+        return step(ranks, given)[0]["x"]
 
     whole = sum_of([terms])
     assert whole == np.dtype(dtype).type(math.fsum(np.asarray(terms, dtype=dtype).astype(float)))
@@ -106,12 +100,12 @@ def test_deterministic_sums_of_floats_do_not_depend_on_who_gave_what(dtype: Any)
         assert sum_of(np.array_split(shuffled, 4)) == whole
 
 
-def test_what_was_given_apart_is_forgotten_after_the_superstep() -> None:
-    aggregates = Aggregates(named(x=Aggregator.sum(float), n=Aggregator.sum(int)), True, 2)
-    aggregates.given[0][:] = [1.5, 2.0]
-    assert step([aggregates], [[(3.5, 9)]]) == [{"x": 3.5, "n": 9}]
-    assert step([aggregates], [[]]) == [{"x": 0.0, "n": 0}]
-
-
-def test_whole_numbers_alone_need_nothing_kept_apart() -> None:
-    assert Aggregates(named(n=Aggregator.sum(int)), True, 5).given == ()
+def test_a_log_keeps_one_value_of_a_sum() -> None:
+    aggregates = Aggregates(cells_of(*named(x=Aggregator.sum(float, persistent=True))))
+    step([aggregates], [[spread(0.1), spread(0.2)]])
+    values = aggregates.declared_values()
+    assert values == (0.30000000000000004,)
+    again = Aggregates(cells_of(*named(x=Aggregator.sum(float, persistent=True))))
+    again.restore(values)
+    assert again.read("x") == 0.30000000000000004
+    assert step([again], [[spread(1.5)]]) == [{"x": 1.8}]

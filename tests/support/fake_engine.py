@@ -31,7 +31,7 @@ class FakeEngine:
 
     def __init__(self, context: RunContext) -> None:
         self.superstep, self._context, self._part = 0, context, context.subgraph
-        self.aggregates = Aggregates((), False, 0)
+        self.aggregates = Aggregates(())
         n, declared = self._part.num_owned, context.program.declaration
         self._states = {f.name: np.full(n, f.default, dtype=f.dtype("double")) for f in declared.states}
         self._status = np.zeros(n, dtype=np.uint8)  # 0 active, 1 halted

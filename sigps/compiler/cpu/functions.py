@@ -10,6 +10,7 @@ from sigps.compiler.cpu.rows import Dtypes
 from sigps.compiler.program import FUNCTIONS, Consumption, EarlyExit, VertexProgram
 from sigps.kernels.cpu import grouped, push
 from sigps.kernels.cpu.functions import ONE, Functions, commit, compute_vertex
+from sigps.model.aggregator import adds_vectors
 from sigps.native.builder import Functions as TypedFunctions
 from sigps.native.primitives import (
     ProgramFunction,
@@ -80,8 +81,8 @@ def adds_floats(program: VertexProgram, slots: Dtypes) -> bool:
 
 
 def aggregates_floats(program: VertexProgram) -> bool:
-    """Tell whether an aggregator is a float."""
-    return any(d.base.kind == "f" for d in program.aggregate_dtypes)
+    """Tell whether vertices' contributions stay apart in a deterministic run: an aggregator adds up vectors."""
+    return adds_vectors(program.aggregators)
 
 
 def _merges_in_any_order(program: VertexProgram, slots: Dtypes, deterministic: bool) -> bool:

@@ -281,7 +281,7 @@ def _slots_that_are_ids(program: VertexProgram, count: int) -> list[bool]:
             is_id = program.message[0].is_vertex_id
         elif isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Constant):
             position = part.slice.value
-            is_id = isinstance(position, int) and program.message[position].is_vertex_id
+            is_id = isinstance(position, int) and op != "exact" and program.message[position].is_vertex_id
         found.append(is_id and op in ("min", "max", "user", "key"))
     return found
 
@@ -366,6 +366,7 @@ def _defines(
         "SIGPS_LISTED": str(int(program.consumption is Consumption.LISTED)),
         "SIGPS_GROUPED": str(int(program.consumption is Consumption.GROUPED)),
         "SIGPS_DIRECT": str(int(program.delivery is Delivery.DIRECT)),
+        "SIGPS_FUSES": str(int(not program.is_deterministic)),
         "SIGPS_EARLY_EXIT": str(int(program.early_exit in (EarlyExit.FIRST, EarlyExit.LOWEST))),
     }
 

@@ -145,7 +145,7 @@ class Engine:
         states = tuple(s.copy() for s in state.fields.states)
         on_edges = state.edge_states.save(state.subgraph) if state.edge_states is not None else ()
         status = state.fields.status.copy()
-        values = self.aggregates.values
+        values = self.aggregates.declared_values()
         return Snapshot(state.superstep, owned.copy(), status, states, *in_flight, values, *on_edges)
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -301,7 +301,7 @@ class FusedSupersteps:
         state.senders, state.active = row.senders, row.active
         state.last = Counters(active=row.active.size, senders=row.senders.size, sent_edges=row.sent_edges)
         state.superstep += len(row.stats)
-        aggregates.restore(row.values)
+        aggregates.take(row.values)
         if self._records.kept is not None:
             self._records.kept.note_senders(row.senders)
         return Done(row.stats, row.active.size, row.sent_edges)

@@ -42,17 +42,21 @@ class CpuSpec(EngineSpec):
     def compile(
         self, program: VertexProgram | None, graph: Graph, facts: RunFacts, rank_on_host: int
     ) -> Executable:
+        from sigps.compiler.cpu.exact import with_exact_sums
         from sigps.compiler.cpu.native import compile_for_cpu
         from sigps.compiler.program import compiling
         from sigps.engine.cpu.work import needs_order
 
         assert program is not None
         with compiling:
+            if facts.deterministic:
+                program = with_exact_sums(program, graph.column_types())
             native = compile_for_cpu(program, graph.column_types())
         if facts.schedule == "edge" and needs_order(native, facts.deterministic):
             raise ConfigError(
-                f"{program.name} cannot run with schedule='edge' and deterministic=True: it adds up floats, and "
-                "pieces of edges have sums of their own. Use schedule='vertex', or leave deterministic out"
+                f"{program.name} cannot run with schedule='edge' and deterministic=True: what combines its "
+                "floats depends on their order, and pieces of edges are combined by themselves. Use schedule='vertex', "
+                "or leave deterministic out"
             )
         return Executable(self, program, native)
 

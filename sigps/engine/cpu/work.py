@@ -41,8 +41,8 @@ def can_push(native: NativeProgram, deterministic: bool) -> bool:
 
 def needs_order(native: NativeProgram, deterministic: bool) -> bool:
     """Tell whether a vertex's messages, which combine, must do so in the order of its in-edges."""
-    adds = any(s.op in ("sum", "prod", "user") for s in native.program.slots)
-    return deterministic and adds and any(d.base.kind == "f" for d in native.slots)
+    values = zip(native.program.slot_ops, native.slots, strict=False)
+    return deterministic and any(op in ("sum", "prod", "user") and d.base.kind == "f" for op, d in values)
 
 
 def walked_edges(

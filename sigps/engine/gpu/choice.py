@@ -9,6 +9,7 @@ from typing import Any
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.device import nccl
 from sigps.device.cuda import Gpu, reachable
+from sigps.model.aggregator import adds_vectors
 
 __all__ = [
     "GPU_PAYS_FROM_EDGES",
@@ -71,9 +72,24 @@ def find_gpu_obstacle(program: VertexProgram, deterministic: bool) -> str | None
         return "messages in lists that are sorted by key (grouped(), or most_common() beside other reads)"
     if program.consumption is Consumption.GROUPED and program.reads_neighbors:
         return "common_neighbors() beside messages that are grouped by key"
-    floats = [*program.message_dtypes, *program.aggregate_dtypes]
-    if deterministic and any(d.base.kind == "f" for d in floats):
-        return "deterministic sums of floats"
+    return find_order_obstacle(program) if deterministic else None
+
+
+def find_order_obstacle(program: VertexProgram) -> str | None:
+    """Tell what of a program depends on the order of messages or vertices there; None where nothing does."""
+    floats, ops = [d for d in program.message_dtypes if d.base.kind == "f"], program.slot_ops
+    if floats and program.consumption is Consumption.GROUPED:
+        return "deterministic sums of floats by key"
+    if floats and program.consumption is Consumption.LISTED:
+        return "deterministic runs that read floats one by one, whose order is open"
+    if floats and "prod" in ops:
+        return "deterministic products of floats"
+    if adds_vectors(program.aggregators) or ("sum" in ops and any(d.shape for d in floats)):
+        return "deterministic sums of vectors of floats"
+    by_function = [d for slot in program.slots if slot.op == "user" for d in program.message_dtypes]
+    by_function += [a.field.dtype() for a in program.aggregators if a.function is not None]
+    if any(d.base.kind == "f" for d in by_function):
+        return "deterministic runs in which a function of yours combines floats"
     return None
 
 

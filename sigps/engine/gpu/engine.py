@@ -102,7 +102,7 @@ class GpuEngine:
         if subgraph.outgoing is not None:
             check_names(native.program.edge_states, subgraph.outgoing.columns)
         self.superstep = 0
-        self.aggregates = Aggregates(native.program.aggregators, False, 0)
+        self.aggregates = Aggregates(native.program.aggregators)
         self._gpu, self._program = native.gpu, native.program
         self._params, self._subgraph, self._exchange = params, subgraph, exchange
         self._master = master
@@ -238,7 +238,7 @@ class GpuEngine:
             self._memory,
             self._variant.compiled,
             self._control,
-            self.aggregates.values,
+            self.aggregates.declared_values(),
             self._subgraph.owned_gids,
             self._gids_of,
         )

@@ -73,10 +73,13 @@ class GpuSpec(EngineSpec):
         self, program: VertexProgram | None, graph: Graph, facts: RunFacts, rank_on_host: int
     ) -> Executable:
         """Find the GPU. The program is compiled when the engine is made: ids are narrow or not on all ranks alike."""
+        from sigps.compiler.cpu.exact import with_exact_sums
         from sigps.device.cuda import find_gpu
         from sigps.engine.gpu.engine import GpuProgram
 
         assert program is not None
+        if facts.deterministic:
+            program = with_exact_sums(program, graph.column_types())
         return Executable(self, program, GpuProgram(program, find_gpu(rank_on_host)))
 
     def needs(self, executable: Executable, program: Vertex, graph: Graph, num_ranks: int) -> Needs:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import itertools
 import linecache
 import logging
 import os
@@ -20,14 +21,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.compiler.program import VertexProgram
+from sigps.compiler.program import Consumption, VertexProgram
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.contract import by_gid
 from sigps.engine.counters import Counters, Everywhere
 from sigps.engine.exchange import Exchange
 from sigps.engine.interpreter import arithmetic
 from sigps.engine.interpreter.expansion import messages_of
-from sigps.engine.interpreter.messages import Messages
+from sigps.engine.interpreter.messages import Messages, exact_total
 from sigps.engine.interpreter.rewriting import combine, rewritten, rewritten_program
 from sigps.engine.interpreter.view import EdgeValues, Outgoing, VertexView, as_message, as_row
 from sigps.engine.master_compute import MasterCompute
@@ -38,9 +39,11 @@ from sigps.engine.stats import Outcome
 from sigps.engine.superstep import run_supersteps
 from sigps.errors import CompileError, ComputeError, DeviceError
 from sigps.kernels.cpu.arguments import ACTIVE, HALTED, RETIRED
+from sigps.model.aggregator import cells_of
 from sigps.model.fields import as_computed
 from sigps.model.vector import VectorType
 from sigps.model.vertex import Edge, Vertex
+from sigps.native.sums import EMPTY, added, spread
 
 __all__ = ["InterpretedEngine"]
 
@@ -53,7 +56,6 @@ _APPS = f"{os.sep}apps{os.sep}"
 def _derived(program: Vertex) -> VertexProgram | None:
     """Return what compiled engines would run; None of what they cannot."""
     from sigps.compiler.frontend.analysis import analyse
-    from sigps.errors import CompileError
 
     try:
         return analyse(program)
@@ -112,7 +114,13 @@ class InterpretedEngine:
         self._precision = precision
         self.trace = frozenset(trace)
         self.traced: list[dict[str, Any]] | None = []
-        self.aggregates = Aggregates(declared.aggregators, deterministic, n)
+        cells = [cells_of(a) if deterministic else (a,) for a in declared.aggregators]
+        self.aggregates = Aggregates([cell for group in cells for cell in group], deterministic, n)
+        begins = itertools.accumulate(map(len, cells), initial=0)
+        self._totals = [(at, len(group) > 1) for at, group in zip(begins, cells, strict=False)]
+        self._is_deterministic = deterministic
+        combines = derived is not None and derived.consumption is Consumption.COMBINED
+        self._adds_exactly = deterministic and combines
         self._states = {f.name: np.full(n, f.default, dtype=f.dtype(precision)) for f in declared.states}
         self._edge_states: EdgeStates | None = None
         self._halted = np.zeros(n, dtype=bool)
@@ -192,7 +200,7 @@ class InterpretedEngine:
             "messages",
             owned[ends],
             self._as_arrays(messages),
-            self.aggregates.values,
+            self.aggregates.declared_values(),
             *(self._edge_states.save(self.subgraph) if self._edge_states is not None else ()),
         )
 
@@ -271,7 +279,12 @@ class InterpretedEngine:
 
     def _compute_all(self, outgoing: Outgoing) -> tuple[tuple[Any, ...], int]:
         inbox, self._inbox = self._inbox, {}
-        totals = [as_computed(value, value.dtype) for value in self.aggregates.identity]
+        totals: list[Any] = [
+            EMPTY
+            if is_exact
+            else as_computed(self.aggregates.identity[at], self.aggregates.identity[at].dtype)
+            for at, is_exact in self._totals
+        ]
         ran = 0
         for lid in self._in_id_order():
             messages = inbox.get(lid, [])
@@ -280,7 +293,8 @@ class InterpretedEngine:
             ran += 1
             view = VertexView(self, lid, outgoing)
             self._compute_one(lid, view, messages, totals)
-        return tuple(totals), ran
+        exact = zip(totals, (is_exact for _, is_exact in self._totals), strict=True)
+        return tuple(cell for total, is_exact in exact for cell in (total if is_exact else (total,))), ran
 
     def _in_id_order(self) -> Iterator[int]:
         return iter(np.argsort(self.subgraph.owned_gids, kind="stable").tolist())
@@ -288,6 +302,10 @@ class InterpretedEngine:
     def _contribute(self, lid: int, view: VertexView, totals: list[Any]) -> None:
         for i, aggregator in enumerate(self.program.declaration.aggregators):
             given = view.contributions.get(aggregator.name)
+            at, is_exact = self._totals[i]
+            if is_exact:
+                totals[i] = added(*totals[i], *spread(float(given or 0.0)))  # type: ignore[call-arg]
+                continue
             if given is None:
                 given = aggregator.field.assigned(aggregator.identity)
             try:
@@ -296,7 +314,7 @@ class InterpretedEngine:
                 who = f"aggregator {aggregator.name!r}"
                 raise _compute_error(error, who, self.superstep, aggregator.place) from error
             if self.aggregates.given:
-                self.aggregates.given[i][lid] = given
+                self.aggregates.given[at][lid] = given
 
     def _compute_one(self, lid: int, view: VertexView, messages: list[Any], totals: list[Any]) -> None:
         vertex = copy.copy(self.program)
@@ -312,7 +330,7 @@ class InterpretedEngine:
             messages = self._combine(messages)
             if self._takes_one:  # where a loop may take any, all engines take the same
                 messages = sorted(messages, key=_smallest_first)
-            messages = Messages(messages, self._zero)
+            messages = Messages(messages, self._zero, adds_exactly=self._adds_exactly)
             vertex.compute(messages)
             for record in records:
                 for name, value in record.values(getattr(vertex, record.name)).items():
@@ -350,6 +368,8 @@ class InterpretedEngine:
         combiner: Callable[[Any, Any], Any] | None = self.program.declaration.combiner
         if combiner is None or len(messages) < 2:
             return messages
+        if combiner is sum and self._is_deterministic:
+            return [exact_total(messages)]
         if combiner is sum:
             return [functools.reduce(arithmetic.OPERATORS["+"], messages)]
         by_rule = arithmetic.standing_for(combiner) or rewritten(combiner)

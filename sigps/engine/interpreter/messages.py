@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from sigps.engine.interpreter import arithmetic
+from sigps.native import sums
+from sigps.native.sums import rounded
 
-__all__ = ["Messages"]
+__all__ = ["Messages", "exact_total", "folds", "sum_of"]
 
 _NOT_GIVEN = object()
 
 
 class Messages(list[Any]):
-    """A list that can be read by key; `zero` is a message whose numbers are all 0, where it has vectors, else None."""
+    """A list that can be read by key.
 
-    def __init__(self, messages: Iterable[Any] = (), zero: Any = None) -> None:
+    Attributes:
+        zero: A message whose numbers are all 0, where it has vectors, else None.
+        adds_exactly: Whether sums of floats do not depend on the order of messages: compiled code combines them, in a
+            deterministic run.
+    """
+
+    def __init__(self, messages: Iterable[Any] = (), zero: Any = None, *, adds_exactly: bool = False) -> None:
         super().__init__(messages)
-        self.zero = zero
+        self.zero, self.adds_exactly = zero, adds_exactly
 
     def grouped(self, key: Callable[[Any], Any] | None = None) -> Iterator[tuple[Any, Messages]]:
         """Yield each key and its messages, in ascending order of keys. Without a function a message is its own key."""
@@ -57,6 +66,45 @@ class Messages(list[Any]):
                 raise TypeError(f"a key is a whole number, and {value!r} is a {type(value).__name__}")
             groups.setdefault(value, Messages(zero=self.zero)).append(message)
         return groups
+
+
+class Folds:
+    """What each statement of a loop over messages adds up, where sums are exact."""
+
+    def __init__(self) -> None:
+        self._terms: dict[int, list[Any]] = {}
+
+    def add(self, statement: int, term: Any) -> None:
+        self._terms.setdefault(statement, []).append(term)
+
+    def __contains__(self, statement: int) -> bool:
+        return statement in self._terms
+
+    def total(self, statement: int) -> Any:
+        return exact_total(self._terms[statement])
+
+
+def folds(source: Any) -> Folds | None:
+    """Return where a loop over `source` keeps what it adds up; None where it adds one after another."""
+    return Folds() if isinstance(source, Messages) and source.adds_exactly else None
+
+
+def sum_of(
+    source: Any, function: Callable[..., Any], values: Iterable[Any], *start: Any, **named: Any
+) -> Any:
+    """Return sum() of values that were made of `source`."""
+    is_exact = isinstance(source, Messages) and source.adds_exactly
+    if not is_exact or function is not arithmetic.standing_for(sum):
+        return function(values, *start, **named)
+    return arithmetic.OPERATORS["+"]((*start, *named.values(), 0)[0], exact_total(values))
+
+
+def exact_total(terms: Iterable[Any]) -> Any:
+    """Return a sum; one of floats by the rule of `native/sums.py`."""
+    kept = list(terms)
+    if any(isinstance(term, (float, np.floating)) for term in kept):
+        return rounded(*sums.total(map(float, kept)))
+    return functools.reduce(arithmetic.OPERATORS["+"], kept, 0)
 
 
 def _total(weights: list[Any]) -> Any:

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any, TypeGuard
 
 from sigps.engine.interpreter import arithmetic, vectors
+from sigps.engine.interpreter.messages import folds, sum_of
 from sigps.errors import CompileError
 from sigps.model.vector import Vector
 from sigps.model.vertex import Aggregator, Vertex
@@ -155,6 +156,9 @@ def _is_of_a_library(function: types.FunctionType) -> bool:
 class _Rules:
     """What rewritten code calls."""
 
+    folds = staticmethod(folds)
+    sum_of = staticmethod(sum_of)
+
     binary = arithmetic.OPERATORS
     wrapping = arithmetic.WRAPPING
     unary = arithmetic.UNARY
@@ -185,6 +189,7 @@ class _Rules:
 class _Rewriting(ast.NodeTransformer):
     def __init__(self, tree: ast.FunctionDef) -> None:
         self._table = "binary"
+        self._num_folds = 0
         stored = {n.value.id for n in ast.walk(tree) if _is_item_store(n) and isinstance(n.value, ast.Name)}
         self._copies = any(_is_item_store(n) for n in ast.walk(tree))
         for name in sorted({arg.arg for arg in tree.args.args} & stored):  # a function gets copies of vectors
@@ -192,6 +197,26 @@ class _Rewriting(ast.NodeTransformer):
             tree.body.insert(
                 0, ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), tree.body[0])
             )
+
+    def visit_For(self, node: ast.For) -> Any:
+        """Let a loop over messages add up exactly where the engine says so, each accumulator when it is over."""
+        found: list[tuple[ast.expr, ast.operator]] = []
+        self._num_folds += 1
+        name = f"sigps_folds_{self._num_folds}_"
+        if isinstance(node.iter, ast.Name) and not node.orelse:
+            node.body = _folding(node.body, name, _temporaries(node), found)
+        if not found:
+            self.generic_visit(node)
+            return node
+        before = _statement(f"{name} = {_RULES}.folds({node.iter.id})", node)  # type: ignore[attr-defined]
+        after = []
+        for i, (target, op) in enumerate(found):
+            last = _statement(f"if {name} is not None and {i} in {name}: pass", node)
+            total = _statement(f"{name}.total({i})", node).value  # type: ignore[attr-defined]
+            last.body = [ast.copy_location(ast.AugAssign(target, op, total), node)]  # type: ignore
+            after.append(self.generic_visit(last))
+        self.generic_visit(node)
+        return [before, node, *after]
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         is_root = isinstance(node.op, ast.Pow) and _is_minus(node.right)
@@ -267,8 +292,17 @@ class _Rewriting(ast.NodeTransformer):
             for keyword in node.keywords:
                 if keyword.arg == "key":
                     keyword.value = _call(keyword.value, "callee", keyword.value)
-        if isinstance(node.func, ast.Name) and node.func.id == "sum" and len(node.args) == 1:
+        is_sum = isinstance(node.func, ast.Name) and node.func.id == "sum" and bool(node.args)
+        source = node.args[0] if is_sum else None
+        if is_sum and len(node.args) == 1:
             node.args += _start_of_sum(node)
+        if isinstance(source, ast.GeneratorExp):
+            source = source.generators[0].iter
+        if isinstance(source, ast.Name):
+            function = _call(node.func, "callee", node.func)
+            given = _call(node, "sum_of", copy.deepcopy(source), function, *node.args)
+            given.keywords = node.keywords  # type: ignore[attr-defined]
+            return given
         is_own = isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "") == "self"
         if not is_own:
             node.func = _call(node.func, "callee", node.func)
@@ -298,6 +332,64 @@ def _start_of_sum(node: ast.Call) -> list[ast.expr]:
     if not isinstance(over, ast.Name):
         return []
     return [ast.fix_missing_locations(_call(node, "start_of_sum", ast.Name(over.id, ast.Load()), element))]
+
+
+def _folding(
+    body: list[ast.stmt], name: str, temporaries: set[str], found: list[tuple[ast.expr, ast.operator]]
+) -> list[ast.stmt]:
+    """Return a loop's body in which what is added to a variable goes to the folds `name`, where there are some."""
+    changed: list[ast.stmt] = []
+    for statement in body:
+        if isinstance(statement, ast.If):
+            statement.body = _folding(statement.body, name, temporaries, found)
+            statement.orelse = _folding(statement.orelse, name, temporaries, found)
+        added = _added(statement)
+        if added is None or ast.unparse(added[0]) in temporaries:
+            changed.append(statement)
+            continue
+        target, op, term = added
+        choice = _statement(f"if {name} is None: pass\nelse: {name}.add({len(found)}, None)", statement)
+        assert isinstance(choice, ast.If)
+        choice.orelse[0].value.args[1] = copy.deepcopy(term)  # type: ignore[attr-defined]
+        choice.body = [statement]
+        changed.append(choice)
+        found.append((copy.deepcopy(target), op))
+    return changed
+
+
+def _temporaries(loop: ast.For) -> set[str]:
+    """Return the locals that an iteration gives a value, other than by adding to them."""
+    inside = [node for statement in loop.body for node in ast.walk(statement)]
+    added = {
+        id(node.targets[0]) for node in inside if isinstance(node, ast.Assign) and _added(node) is not None
+    }
+    added |= {id(node.target) for node in inside if isinstance(node, ast.AugAssign)}
+    stored = [node for node in (*inside, *ast.walk(loop.target)) if isinstance(node, ast.Name)]
+    return {node.id for node in stored if isinstance(node.ctx, ast.Store) and id(node) not in added}
+
+
+def _added(statement: ast.stmt) -> tuple[ast.expr, ast.operator, ast.expr] | None:
+    """Return the variable to which a statement adds or from which it takes, and what; None of any other statement."""
+    if isinstance(statement, ast.AugAssign):
+        is_sum = isinstance(statement.op, (ast.Add, ast.Sub)) and _is_simple(statement.target)
+        return (statement.target, statement.op, statement.value) if is_sum else None
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.BinOp):
+        return None
+    (target, *others), value = statement.targets, statement.value
+    if others or not _is_simple(target) or not isinstance(value.op, (ast.Add, ast.Sub)):
+        return None
+    if ast.unparse(value.left) == ast.unparse(target):
+        return target, value.op, value.right
+    is_last = isinstance(value.op, ast.Add) and ast.unparse(value.right) == ast.unparse(target)
+    return (target, value.op, value.left) if is_last else None
+
+
+def _statement(text: str, place: ast.AST) -> ast.stmt:
+    """Return a statement at a place."""
+    (made,) = ast.parse(text).body
+    for node in ast.walk(made):
+        ast.copy_location(node, place)
+    return made
 
 
 def _is_minus(node: ast.expr) -> bool:

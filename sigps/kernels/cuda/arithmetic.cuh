@@ -45,6 +45,16 @@ __device__ __forceinline__ double of_bits(uint64_t bits) {
 #endif
 }
 
+__device__ __forceinline__ int64_t bits_of(double value) {
+#if defined(__CUDACC_RTC__)
+  return __double_as_longlong(value);
+#else
+  int64_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+#endif
+}
+
 __device__ __forceinline__ double infinity() {
   return of_bits(0x7ff0000000000000ull);
 }
@@ -52,6 +62,20 @@ __device__ __forceinline__ double infinity() {
 __device__ __forceinline__ double not_a_number() {
   return of_bits(0x7ff8000000000000ull);
 }
+
+// A product. In a deterministic run it is rounded before anything is added to
+// it, as on CPU cores; else the compiler may fuse the two.
+#if defined(__CUDACC_RTC__) && defined(SIGPS_FUSES) && !SIGPS_FUSES
+__device__ __forceinline__ double times(double a, double b) {
+  return __dmul_rn(a, b);
+}
+__device__ __forceinline__ float times(float a, float b) {
+  return __fmul_rn(a, b);
+}
+#else
+__device__ __forceinline__ double times(double a, double b) { return a * b; }
+__device__ __forceinline__ float times(float a, float b) { return a * b; }
+#endif
 
 // The integer of a float, without its fraction; the nearest there is where it
 // does not fit, and 0 for NaN.

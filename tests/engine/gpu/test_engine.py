@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from battery import BATTERY, NAMES, Sample
 from equality_programs import PROGRAMS, Totals, program_for
+from float_programs import PROGRAMS as FLOAT_PROGRAMS
+from float_programs import bits
 from gpu_ways import BUSY, DIRECTIONS, WAYS, assert_as_judged, assert_same_in_leases, fans, rows_of_every_kind
 from graphs import samples
 from hypothesis import HealthCheck, given, settings
@@ -25,7 +27,6 @@ from sigps.engine.direction import GPU_PULL_GAIN_EARLY
 from sigps.engine.gpu.choice import find_gpu_obstacle
 from sigps.engine.gpu.launch import NARROW
 from sigps.engine.gpu.layout import BLOCK_DEGREE, WARP_DEGREE
-from sigps.errors import DeviceError
 from sigps.kernels.cuda.lease import HUB_DEGREE
 
 pytestmark = pytest.mark.gpu
@@ -265,9 +266,16 @@ def test_string_ids_come_back_as_names() -> None:
         assert result["level"].tolist() == [1, 0, -1, 2, 3], way
 
 
-def test_deterministic_sums_of_floats_are_refused() -> None:
-    graph = BATTERY["grid"].build()
-    with pytest.raises(DeviceError, match="is not built for deterministic sums of floats yet"):
-        run(PageRank(), graph, device="cuda", deterministic=True)
-    result = run(WCC(), graph, device="cuda", deterministic=True)
-    assert set(result["component"].tolist()) == {0}
+@pytest.mark.parametrize("graph", [*NAMES, "fans", "rows"])
+@pytest.mark.parametrize("name", FLOAT_PROGRAMS)
+def test_deterministic_runs_leave_the_bits_of_a_cpu(name: str, graph: str) -> None:
+    others: dict[str, Callable[[], Graph]] = {
+        "fans": lambda: fans(20, 6000),
+        "rows": lambda: rows_of_every_kind(directed=True),
+    }
+    build = others[graph] if graph in others else BATTERY[graph].build
+    program = FLOAT_PROGRAMS[name]()
+    judge = bits(run(program, build(), device="cpu", deterministic=True))
+    for direction in DIRECTIONS:
+        found = run(program, build(), device="cuda", deterministic=True, direction=direction)
+        assert bits(found) == judge, direction
