@@ -325,7 +325,7 @@ class _Wave:
     def aggregates(self, lane: int) -> Aggregates:
         """Return the aggregators of a lane, as their next superstep reads them."""
         found = Aggregates(self._derived.aggregators, False, 0)
-        found.restore(tuple(array[lane] for array in self.values))
+        found.take(tuple(array[lane] for array in self.values))
         return found
 
     def aggregators(self, lane: int) -> dict[str, Any]:
