@@ -44,7 +44,7 @@ def run_many(
 
     A keyword that is a list or an array gives one value for each run, in order; any other value is for all runs. Each
     run's result is that of `run` by itself: integers bit for bit, its supersteps, reason and aggregators among them;
-    sums of floats are those of `run(..., deterministic=True)`.
+    floats add up in the order of senders, as in the interpreter, and with `deterministic=True` as there.
 
     On CPU cores runs go side by side (in lanes): states and messages become k wide, and a superstep walks the edges
     once for k runs. Where that is not possible they go one after another, and `results.one_by_one` says why:

@@ -139,7 +139,7 @@ def test_each_run_is_the_run_by_itself(program: str, graph: str) -> None:
     built = BATTERY[graph].build()
     chosen = values(built, 5) if callable(values) else values
     results = run_many(cls, built, **{name: chosen}, device="cpu")
-    judges = by_themselves(cls, name, chosen, built, device="python", deterministic=True)
+    judges = by_themselves(cls, name, chosen, built, device="python")
     assert_each_same(
         results, judges, counts_messages=program != "filtered", only_better=program in LEAVES_OUT
     )
@@ -158,7 +158,7 @@ def test_directions_and_waves_change_nothing(program: str, direction: str) -> No
     judges = dict(
         zip(
             distinct,
-            by_themselves(cls, name, distinct, built, device="python", deterministic=True),
+            by_themselves(cls, name, distinct, built, device="python"),
             strict=True,
         )
     )
@@ -179,7 +179,7 @@ def test_every_width_gives_the_same(width: int, monkeypatch: pytest.MonkeyPatch)
         results = run_many(cls, graph, source=sources, device="cpu", threads=1)
         assert results.one_by_one == ""
         for number in (0, 33, 69):
-            judge = run(cls(source=sources[number]), graph, device="cpu", deterministic=True, threads=1)
+            judge = run(cls(source=sources[number]), graph, device="python")
             assert_each_same([results[number]], [judge], only_better=True)
 
 
@@ -212,9 +212,7 @@ def test_results_by_run_and_by_field() -> None:
 def test_lists_are_runs_and_other_values_are_for_all() -> None:
     results = run_many(PersonalisedPageRank, PATH, source=np.array([0, 1]), damping=[0.5, 0.9], iterations=3)
     for result, source, damping in zip(results, (0, 1), (0.5, 0.9), strict=True):
-        judge = run(
-            PersonalisedPageRank(source=source, damping=damping, iterations=3), PATH, deterministic=True
-        )
+        judge = run(PersonalisedPageRank(source=source, damping=damping, iterations=3), PATH, device="python")
         assert result["rank"].tolist() == judge["rank"].tolist()
     of_instance = run_many(PersonalisedPageRank(source=1, iterations=3), PATH, damping=[0.5, 0.9])
     assert of_instance["rank"][1].tolist() == results["rank"][1].tolist()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sigps import Graph, Vertex
+from sigps.compiler.cpu.exact import with_exact_sums
 from sigps.compiler.cpu.native import compile_for_cpu
 from sigps.compiler.frontend.analysis import analyse
 from sigps.device.cpu import Threads
@@ -46,7 +47,10 @@ def context_of(program: Vertex, graph: Graph, device: str, options: RunOptions) 
 
 
 def compiled(program: Vertex, graph: Graph, threads: int = 1, **options: Any) -> Engine:
-    native = compile_for_cpu(analyse(program), {n: c.dtype for n, c in graph.columns.items()})
+    derived, columns = analyse(program), {n: c.dtype for n, c in graph.columns.items()}
+    if options.get("deterministic"):
+        derived = with_exact_sums(derived, columns)
+    native = compile_for_cpu(derived, columns)
     params = tuple(f.dtype("double").type(getattr(program, f.name)) for f in native.program.params)
     master = master_of(program, graph)
     return Engine(native, params, *laid_out(graph), Threads(threads), master=master, **options)

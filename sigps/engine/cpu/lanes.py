@@ -2,7 +2,7 @@
 
 A thread runs a wave of at most k runs from superstep 0 to their ends in one compiled loop (`kernels/cpu/lanes.py`), and
 takes the next; threads share nothing but the graph. Messages combine in the order of in-edges, so sums of floats are
-those of a run with `deterministic=True`.
+those of the interpreter on one rank.
 """
 
 from __future__ import annotations
