@@ -7,6 +7,8 @@ from sigps.apps.bitridn import BiTriDN as BiTriDN
 from sigps.apps.cdlp import CDLP as CDLP
 from sigps.apps.closeness import Closeness as Closeness
 from sigps.apps.degree_histogram import DegreeHistogram as DegreeHistogram
+from sigps.apps.dependencies import Dependencies as Dependencies
+from sigps.apps.distances import Distances as Distances
 from sigps.apps.dn_graphs import DNGraphs as DNGraphs
 from sigps.apps.edge_triangles import EdgeTriangles as EdgeTriangles
 from sigps.apps.ego_net import EgoNet as EgoNet

@@ -213,6 +213,8 @@ def test_a_field_of_the_wrong_kind_is_named() -> None:
 
 
 ROOMY = {
+    "dependencies": 73,
+    "distances": 72,
     "personalised_pagerank": 67,
     "minimum_spanning_forest": 90,
     "dn_graphs": 78,
