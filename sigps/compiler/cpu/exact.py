@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -29,7 +30,7 @@ _FUNCTIONS = {"__spread": spread, "__added": added, "__rounded": rounded}
 
 
 def with_exact_sums(program: VertexProgram, columns: Mapping[str, np.dtype[Any]]) -> VertexProgram:
-    """Return a program whose sums of floats do not depend on the order of messages and vertices.
+    """Return a program whose sums of floats do not depend on the order of messages and vertices. Memoized.
 
     Messages in lists, and those that a function of the user combines, stay as they are.
 
@@ -37,7 +38,15 @@ def with_exact_sums(program: VertexProgram, columns: Mapping[str, np.dtype[Any]]
         program: The vertex program.
         columns: The types of the graph's edge columns.
     """
-    sums = _float_sums(program, columns)
+    return _with_exact_sums(program, tuple(sorted(columns.items())), (program.file, program.line))
+
+
+@functools.lru_cache(maxsize=256)
+def _with_exact_sums(
+    program: VertexProgram, columns: tuple[tuple[str, np.dtype[Any]], ...], place: tuple[str, int]
+) -> VertexProgram:
+    # Programs with one key are equal, but errors name their own places.
+    sums = _float_sums(program, dict(columns))
     totals = [len(cells_of(a)) > 1 for a in program.aggregators]
     program = replace(program, is_deterministic=True, key=f"{program.key} deterministic {sums}")
     if not any(sums) and not any(totals):

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.gpu
 @pytest.mark.parametrize("direction", ["pull", "push"])
 @pytest.mark.parametrize("name", FOLDS)
 def test_loops_that_fold(name: str, direction: str) -> None:
-    graph = BATTERY["rmat_8"].build()
+    graph = BATTERY["skewed"].build()
     judge = run(loop_program(name), graph, device="python")
     result = run(loop_program(name), graph, device="gpu", direction=direction)
     for field in judge.fields:
