@@ -52,7 +52,11 @@ class MaximalIndependentSet(Vertex, message=Claim, directed=False):
 
 
 def priority(vertex, seed):
-    """Return 32 bits that look random; nothing on the way exceeds 64."""
+    """Return 32 bits that look random; nothing on the way exceeds 64.
+
+    Not `self.random()`, whose numbers are one vertex's in one superstep: here all supersteps, and both ends of an edge,
+    have to find the same number.
+    """
     # Ids below zero have all ones there: without a factor v and -1 - v would be one number.
     high = (vertex >> 32) * 0x9E3779B1
     x = (vertex ^ high ^ ((seed & 0xFFFFFFFF) * 0x3C6EF35F)) & 0xFFFFFFFF

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sigps.compiler.doubts import find_doubts
 from sigps.compiler.frontend.analysis import analyse
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
 from sigps.compiler.proofs import monotone, priority
@@ -26,7 +27,7 @@ def explain(program: type[Vertex], *, with_source: bool = False, **params: Any) 
         CompileError: If the class cannot be compiled.
     """
     derived = analyse(_example(program, params))
-    sections = [_declared(derived), _derived(derived), _obstacles(derived)]
+    sections = [_declared(derived), _derived(derived), _obstacles(derived), _doubts(derived)]
     if with_source:
         sections.append("generated functions\n\n" + derived.source)
     return "\n\n".join(section for section in sections if section)
@@ -98,6 +99,11 @@ def _derived(program: VertexProgram) -> str:
         best = "priority order: the best value is sent alone, and is final where it arrives"
         rows.append(("asynchronous", best if obstacle is None else f"no: {obstacle}"))
     return "derived\n" + "\n".join(f"  {name:<12} {value}" for name, value in rows)
+
+
+def _doubts(program: VertexProgram) -> str:
+    doubts = find_doubts(program)
+    return "perhaps not what is meant\n" + "\n".join(f"  {doubt}" for doubt in doubts) if doubts else ""
 
 
 def _obstacles(program: VertexProgram) -> str:
