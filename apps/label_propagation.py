@@ -27,8 +27,8 @@ from sigps.apps.maximal_independent_set import priority
 class LabelPropagation(Vertex, message=VertexId, directed=False):
     """Labels, each the id of some vertex; a vertex without edges keeps its own.
 
-    Draws are hashes of labels, and not `self.random()`: a label's number may not depend on how many were drawn before it,
-    since messages have no order.
+    Draws are hashes of labels, and not `self.random()`: a label's number may not depend on how many were drawn before
+    it, since messages have no order.
     """
 
     seed: Param[int] = 0
