@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Mapping, Sequence
+import mmap
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,18 @@ from numpy.typing import NDArray
 
 from sigps.errors import DeviceError
 
-__all__ = ["Gpu", "Kernel", "Module", "check_fits", "find_gpu", "free_bytes", "reachable", "what_is_missing"]
+__all__ = [
+    "Gpu",
+    "Kernel",
+    "Module",
+    "check_fits",
+    "find_gpu",
+    "free_bytes",
+    "map_host_page",
+    "reachable",
+    "what_is_missing",
+    "word_reader",
+]
 
 
 @dataclass(frozen=True)
@@ -114,6 +126,34 @@ def check_fits(needed: Mapping[str, int]) -> None:
         )
 
 
+def map_host_page(address: int) -> int:
+    """Let the current GPU read a page of this process, from now on; return where the GPU has it."""
+    from cuda.bindings import driver
+
+    flags = driver.CU_MEMHOSTREGISTER_PORTABLE | driver.CU_MEMHOSTREGISTER_DEVICEMAP
+    code = driver.cuMemHostRegister(address, mmap.PAGESIZE, flags)[0]
+    if code != driver.CUresult.CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED:
+        _checked((code,))
+    return int(_checked(driver.cuMemHostGetDevicePointer(address, 0)))
+
+
+def word_reader(gpu: Gpu, address: int) -> Callable[[], int]:
+    """Return a function that reads a signed word of 8 bytes from a GPU's memory, while kernels run; for any thread."""
+    import cupy
+
+    # Made here, since making them may wait for kernels.
+    stream, found = cupy.cuda.Stream(non_blocking=True), cupy.cuda.alloc_pinned_memory(8)
+
+    def read() -> int:
+        with cupy.cuda.Device(gpu.ordinal):
+            kind = cupy.cuda.runtime.memcpyDeviceToHost
+            cupy.cuda.runtime.memcpyAsync(found.ptr, address, 8, kind, stream.ptr)
+            stream.synchronize()
+        return int(np.frombuffer(found, np.int64, 1)[0])
+
+    return read
+
+
 def free_bytes() -> int:
     """Return what the current GPU has free, CuPy's reserve among it."""
     import cupy
@@ -184,6 +224,14 @@ class Module:
         from cuda.bindings import driver
 
         return Kernel(_checked(driver.cuModuleGetFunction(self._module, name.encode())))
+
+    def set_address(self, name: str, address: int) -> None:
+        """Set a variable of the module that is a pointer."""
+        from cuda.bindings import driver
+
+        place = _checked(driver.cuModuleGetGlobal(self._module, name.encode()))
+        value = np.array([address], np.uint64)
+        _checked(driver.cuMemcpyHtoD(place, value.ctypes.data, 8))
 
 
 class Kernel:

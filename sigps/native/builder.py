@@ -122,6 +122,11 @@ class Functions:
             self._places[place] = len(self.sites)
         return self._places[place]
 
+    @property
+    def has_open_loops(self) -> bool:
+        """Whether what was found has a `while` of the user's, which may never end."""
+        return any(kind == Fault.INTERRUPTED for _, _, kind in self.sites)
+
     def tree(self, name: str) -> ast.FunctionDef:
         """Return the definition of a function of the module."""
         return self._trees[name]
@@ -186,9 +191,7 @@ class _Body(Expressions):
             self._return(Value(NONE) if node.value is None else self._value(node.value))
             return True
         elif isinstance(node, ast.Break):
-            if self._left[-1] is not None:
-                self._emitter.write(self._left[-1], self._emitter.constant(BOOL, True))
-            self._emitter.break_()
+            self._break()
             return True
         elif isinstance(node, ast.Continue):
             self._emitter.continue_()
@@ -278,13 +281,34 @@ class _Body(Expressions):
     def _while(self, node: ast.While) -> None:
         def body() -> None:
             if self._instance.may_not_end and not getattr(node, "sigps_ends", False):
-                self._emitter.if_rarely(self._emitter.interrupted(), lambda: self._leave(Fault.INTERRUPTED))
+                self._end_if_interrupted()
             test = self._truth(node.test)
             if test.literal is not True:
                 self._emitter.if_(self._emitter.invert(test.handle), self._emitter.break_, lambda: None)
             self._block(node.body)
 
         self._loop(body, node.orelse)
+
+    def _end_if_interrupted(self) -> None:
+        e = self._emitter
+        interrupted = e.interrupted()
+        if e.leaves_at_once:
+            e.if_rarely(interrupted, lambda: self._leave(Fault.INTERRUPTED))
+            return
+        self._instance.can_fault = True
+        code = e.constant(INT, self._functions.site(self._node, Fault.INTERRUPTED))
+        has_fault = e.compare("!=", INT, e.read(self._fault), e.constant(INT, 0))
+
+        def end() -> None:
+            self._keep_fault(code)
+            self._break()
+
+        e.if_rarely(e.binary("|", BOOL, interrupted, has_fault), end)
+
+    def _break(self) -> None:
+        if self._left[-1] is not None:
+            self._emitter.write(self._left[-1], self._emitter.constant(BOOL, True))
+        self._emitter.break_()
 
     def _loop(self, body: Callable[[], None], orelse: Sequence[ast.stmt]) -> None:
         e = self._emitter

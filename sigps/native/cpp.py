@@ -58,7 +58,7 @@ class CppFunctions:
 class _Emitter:
     """Emits one function; see `Emitter`. A handle is the text of an expression without side effects."""
 
-    emits = True
+    emits, leaves_at_once = True, False
 
     def __init__(self, functions: CppFunctions) -> None:
         self._functions = functions
@@ -268,7 +268,9 @@ class _Emitter:
         self.if_(condition, then, lambda: None)
 
     def interrupted(self) -> str:
-        return "false"
+        if _TURNS not in self._variables:
+            self._variables.append(_TURNS)
+        return self._new("bool", "sigps::is_interrupted(turns)")
 
     def loop(self, body: Block) -> None:
         self._line("while (true) {")
@@ -290,6 +292,9 @@ class _Emitter:
         for i, value in enumerate(values[:-1]):
             self._line(f"r{i} = {value};")
         self._line(f"return {values[-1]};")
+
+
+_TURNS = "  uint32_t turns = 0;"
 
 
 def _float(value: float, bits: int) -> str:

@@ -22,6 +22,8 @@ class Emitter(Protocol):
     """Emits the body of one function, in order."""
 
     emits: bool
+    leaves_at_once: bool
+    """Whether an interrupted loop ends its function. Else it ends itself, as do those after it: others may wait."""
 
     def constant(self, kind: Scalar, value: Any) -> Handle: ...
 
@@ -160,7 +162,7 @@ class Emitter(Protocol):
 class Finder:
     """Emits nothing: handles are None. The builder runs with it until the types of variables stay as they are."""
 
-    emits = False
+    emits, leaves_at_once = False, True
 
     def _nothing(self, *_: Any) -> None:
         return None

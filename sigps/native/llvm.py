@@ -153,7 +153,7 @@ def _widened(builder: Any, value: Any, kind: Scalar | Array) -> Any:
 class _Emitter:
     """Emits one function; see `Emitter`."""
 
-    emits = True
+    emits = leaves_at_once = True
 
     def __init__(self, module: LlvmModule, function: Any) -> None:
         self._module, self._function = module, function

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import mmap
 from typing import Any
 
 from llvmlite import binding
 
-__all__ = ["INTERRUPTED", "MachineCode", "assemble", "interrupted", "processor"]
+__all__ = ["INTERRUPTED", "MachineCode", "assemble", "interrupted", "interrupted_page", "processor"]
 
-interrupted = ctypes.c_uint8(0)
-"""Not 0 where compiled loops should end (`interrupt.py`)."""
+_page = mmap.mmap(-1, mmap.PAGESIZE)
+
+interrupted = ctypes.c_uint8.from_buffer(_page)
+"""Not 0 where compiled loops should end (`interrupt.py`); in a page of its own, which a GPU may read."""
 
 INTERRUPTED = "sigps_interrupted"
 """Its name in compiled code."""
+
+
+def interrupted_page() -> int:
+    """Return where the page of `interrupted` begins, which is where that lies."""
+    return ctypes.addressof(interrupted)
 
 
 def processor() -> tuple[str, str]:

@@ -19,7 +19,6 @@ from sigps.kernels.cpu.functions import Functions as LoopFunctions
 from sigps.native.builder import Functions
 from sigps.native.kernel import Kernel
 from sigps.native.marshal import Packed
-from sigps.native.operators import Fault
 
 __all__ = ["NativeProgram", "compile_for_cpu"]
 
@@ -67,7 +66,7 @@ class NativeProgram:
     @property
     def has_open_loops(self) -> bool:
         """Whether compute() has a `while`, which may never end."""
-        return any(kind == Fault.INTERRUPTED for _, _, kind in self._typed.sites)
+        return self._typed.has_open_loops
 
     def outbox(self, size: int) -> Outbox:
         """Return an empty outbox for so many vertices.

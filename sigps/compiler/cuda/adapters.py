@@ -135,6 +135,15 @@ _HEAD = """\
 """
 
 
+_INTERRUPTED = """\
+#if defined(__CUDACC_RTC__)
+extern "C" {
+__device__ const volatile unsigned char *sigps_interrupted = nullptr;
+}
+#endif
+"""
+
+
 class _Source:
     """Writes the source of one program."""
 
@@ -164,6 +173,8 @@ class _Source:
         yield _HEAD
         if self._program.reads_neighbors:
             yield '#include "warp_neighbors.cuh"\n'
+        if self._functions.has_open_loops:
+            yield _INTERRUPTED
         if self._is_direct:
             yield from self._emit()
         yield self._cpp.text

@@ -70,6 +70,7 @@ class CudaProgram:
         functions: The functions of `abi.cuh`, as modules of LTO-IR.
         defines: The macros that `abi.cuh` needs.
         columns: The types of the edge columns that it was compiled for.
+        has_open_loops: Whether compute() has a `while`, which may never end.
     """
 
     program: VertexProgram
@@ -82,6 +83,7 @@ class CudaProgram:
     functions: tuple[bytes, ...]
     defines: Mapping[str, str]
     columns: tuple[Dtypes, Dtypes]
+    has_open_loops: bool
 
     def find_site(self, program: VertexProgram, fault: int) -> Site:
         """Return the place of a fault in a program that is equal to this one: it may stand in another file."""
@@ -204,6 +206,7 @@ def _compiled(
         "functions": (functions.compile(source, defines, arch),),
         "defines": defines,
         "columns": (used, read),
+        "has_open_loops": functions.has_open_loops,
     }
 
 

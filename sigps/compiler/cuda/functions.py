@@ -60,6 +60,10 @@ class Functions:
         """Where their arithmetic may have no result: fault k is that of `sites[k - 1]`; after `source`."""
         return self._typed.sites
 
+    @property
+    def has_open_loops(self) -> bool:
+        return self._typed.has_open_loops
+
     def source(self, layout: Layout, empty: Sequence[str]) -> tuple[str, bool]:
         """Return the functions of `abi.cuh`, in CUDA C++, and whether one of them may return a fault."""
         return write_source(self._program, layout, self._typed, empty, self._reports_changes)

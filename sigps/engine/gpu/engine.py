@@ -6,6 +6,7 @@ a run itself, and the host reads statistics when a launch is over.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,6 +31,7 @@ from sigps.engine.gpu.graph import graph_on_gpu
 from sigps.engine.gpu.launch import CLUSTER_DEGREE, NO_CLUSTER, num_blocks
 from sigps.engine.gpu.memory_plan import MOST_SUPERSTEPS
 from sigps.engine.gpu.numbering import DeviceFields
+from sigps.engine.gpu.open_loops import watching_loops
 from sigps.engine.gpu.priority import GpuBuckets
 from sigps.engine.gpu.run_memory import RunMemory
 from sigps.engine.gpu.triangles import count_around
@@ -49,6 +51,7 @@ from sigps.kernels.cuda.lease import (
     PEER_LOST,
     RUNNING,
     SMALL_BEFORE_SWITCH,
+    SUPERSTEP_AT,
     UNKNOWN_TARGET,
 )
 from sigps.kernels.direction import FORCED, PULL, PUSH
@@ -315,11 +318,12 @@ class GpuEngine:
             self._lease[name.replace("num_", "num_cached_")] = getattr(cache, name)
         ending = RUNNING
         while ending in (RUNNING, NO_CAPACITY) and self.superstep < end:
-            if self._num_small < SMALL_BEFORE_SWITCH:
-                variant.launch(self._lease, blocks, cache)
-            else:
-                variant.launch_small_frontier(self._lease)
-            control, stats = self._memory.read_back()
+            with self._watching():
+                if self._num_small < SMALL_BEFORE_SWITCH:
+                    variant.launch(self._lease, blocks, cache)
+                else:
+                    variant.launch_small_frontier(self._lease)
+                control, stats = self._memory.read_back()
             outcome.stats.append_rows(stats, self._directions)
             self._control, upcoming = control, control["next"]
             self.superstep, self._num_small = int(upcoming["superstep"]), int(upcoming["num_small"])
@@ -338,6 +342,13 @@ class GpuEngine:
                 superstep=self.superstep,
             )
         return ending
+
+    def _watching(self) -> contextlib.AbstractContextManager[None]:
+        """Watch a launch whose loops may never end."""
+        if not self._variant.compiled.has_open_loops:
+            return contextlib.nullcontext()
+        superstep_at = int(self._lease["control"]) + SUPERSTEP_AT
+        return watching_loops(self._program.name, self._gpu, superstep_at)
 
     def _raise_fault(self, word: int) -> None:
         """Raise the error of a fault as `faults.cuh` keeps it; 0 where it is another partition's."""

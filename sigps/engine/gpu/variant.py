@@ -25,6 +25,7 @@ from sigps.engine.gpu.launch import (
     fit_cluster,
 )
 from sigps.engine.gpu.memory_plan import can_cluster, shape_of, table_bytes
+from sigps.engine.gpu.open_loops import connect
 from sigps.errors import DeviceError
 
 __all__ = ["BY_EDGE", "PEERS", "Variant", "find_edge_obstacle", "load_variant"]
@@ -132,6 +133,8 @@ def load_variant(
     macros = shape.macros() | cluster.macros() | (PEERS if has_peers else {})
     macros |= BY_EDGE if goes_by_edge else {}
     module = Module(link(compiled, "lease", gpu.arch, macros))
+    if compiled.has_open_loops:
+        connect(module, gpu)
     kernel = module.kernel("run_lease")
     shared_bytes = gpu.shared_bytes - kernel.static_shared_bytes() if shape == WIDE else table_bytes(compiled)
     kernel.allow_shared_bytes(shared_bytes)

@@ -18,7 +18,19 @@
 #define SIGPS_UNROLL(count)
 #endif
 
+#if defined(__CUDACC_RTC__)
+// Defined beside programs with such loops (compiler/cuda/adapters.py); the host
+// sets it when it has loaded the module.
+extern "C" __device__ const volatile unsigned char *sigps_interrupted;
+#endif
+
 namespace sigps {
+
+constexpr uint32_t TURNS_BETWEEN = 1 << 16;
+
+#if !defined(__CUDACC_RTC__)
+inline volatile unsigned char interrupted_on_host = 0;
+#endif
 
 // A vector, as it lies in a row of an array. It moves in accesses of 16 bytes
 // where its size allows that.
@@ -120,6 +132,22 @@ __device__ __forceinline__ bool overflows_multiply(int64_t a, int64_t b,
 #else
   int64_t wrapped;
   return __builtin_mul_overflow(a, b, &wrapped) || wrapped != result;
+#endif
+}
+
+// Whether the user wants the run to end, at one of very many turns of loops
+// that may never end: the byte lies in the host's memory. The lanes of a warp
+// that runs compute() together go the same way.
+__device__ __forceinline__ bool is_interrupted(uint32_t &turns) {
+  if (++turns < TURNS_BETWEEN)
+    return false;
+  turns = 0;
+#if !defined(__CUDACC_RTC__)
+  return interrupted_on_host != 0;
+#elif defined(SIGPS_BY_WARP) && SIGPS_BY_WARP
+  return __any_sync(0xffffffffu, *sigps_interrupted != 0);
+#else
+  return *sigps_interrupted != 0;
 #endif
 }
 

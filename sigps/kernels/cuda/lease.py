@@ -25,6 +25,7 @@ __all__ = [
     "RUNNING",
     "SMALL_BEFORE_SWITCH",
     "STATS",
+    "SUPERSTEP_AT",
     "UNKNOWN_TARGET",
     "WHOLE",
     "report_bytes",
@@ -45,7 +46,8 @@ CONTROL, EDGES, LEASE, PEER, STATS = (
 )
 assert CONTROL.fields is not None
 FAULTS_AT = int(CONTROL.fields["faults"][1])
-"""Where `Control.faults` begins, in bytes."""
+SUPERSTEP_AT = int(CONTROL.fields["next"][1])
+"""Where `Control.faults` begins, in bytes, and `Control.next.superstep`."""
 
 
 def warp_table_bytes(key: int, total: int) -> int:
