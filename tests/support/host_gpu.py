@@ -21,7 +21,7 @@ from sigps.compiler.cuda.compile import compile_for_cuda
 from sigps.compiler.program import Delivery, VertexProgram
 from sigps.device import cuda, nccl
 from sigps.device.cuda import Gpu
-from sigps.engine.gpu import choice
+from sigps.engine.gpu import choice, open_loops
 from sigps.engine.gpu import graph as gpu_graph
 from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.launch import MEDIUM, NO_CLUSTER
@@ -66,6 +66,7 @@ def use_host_as_gpu(monkeypatch: pytest.MonkeyPatch, *, has_nccl: bool = False) 
         monkeypatch.setattr(transport, "reason_against_nccl", lambda ranks: "")
         monkeypatch.setattr(nccl, "connect", _Nccl)
     monkeypatch.setattr(gpu_variant, "load_variant", _load_variant)
+    monkeypatch.setattr(open_loops, "word_reader", lambda gpu, address: lambda: 0)
     monkeypatch.setattr(gpu_graph, "_layout_kernel", lambda name, gpu: _LayoutKernel(name))
     monkeypatch.setattr(gpu_graph, "lay_out", lambda xp, degrees, **_: lay_out(xp, degrees, in_slices=False))
 
