@@ -1,5 +1,6 @@
 """The algorithms that come with sigps: one file each, written with its public names only; a line here for each."""
 
+from sigps.apps.als import ALS as ALS
 from sigps.apps.betweenness import Betweenness as Betweenness
 from sigps.apps.bfs import BFS as BFS
 from sigps.apps.bipartite_matching import BipartiteMatching as BipartiteMatching
@@ -17,16 +18,20 @@ from sigps.apps.greedy_colouring import GreedyColouring as GreedyColouring
 from sigps.apps.harmonic_labels import HarmonicLabels as HarmonicLabels
 from sigps.apps.heat_diffusion import HeatDiffusion as HeatDiffusion
 from sigps.apps.hits import HITS as HITS
+from sigps.apps.hyperball import HyperBall as HyperBall
 from sigps.apps.katz import Katz as Katz
 from sigps.apps.kcore import KCore as KCore
 from sigps.apps.khop import KHop as KHop
 from sigps.apps.label_groups import LabelGroups as LabelGroups
 from sigps.apps.label_propagation import LabelPropagation as LabelPropagation
+from sigps.apps.label_spreading import LabelSpreading as LabelSpreading
 from sigps.apps.lcc import LCC as LCC
 from sigps.apps.longest_path import LongestPath as LongestPath
+from sigps.apps.louvain_moves import LouvainMoves as LouvainMoves
 from sigps.apps.maximal_independent_set import MaximalIndependentSet as MaximalIndependentSet
 from sigps.apps.maximal_matching import MaximalMatching as MaximalMatching
 from sigps.apps.minimum_spanning_forest import MinimumSpanningForest as MinimumSpanningForest
+from sigps.apps.multi_source_bfs import MultiSourceBFS as MultiSourceBFS
 from sigps.apps.neural_network import NeuralNetwork as NeuralNetwork
 from sigps.apps.node2vec_walks import Node2vecWalks as Node2vecWalks
 from sigps.apps.out_degree import OutDegree as OutDegree

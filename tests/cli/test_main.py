@@ -357,6 +357,8 @@ TINY = {
     "scc": "erdos_renyi: {n: 40, m: 60, directed: true}",
     "minimum_spanning_forest": "grid: {rows: 4, columns: 4, weights: random}",
     "streamdn": "rmat: {scale: 4}",
+    "als": "rmat: {scale: 3, directed: true, weights: random}",
+    "louvain_moves": "erdos_renyi: {n: 40, m: 30}",
 }
 """Generators for the jobs that mean little on a tiny Kronecker graph, which the others run on."""
 

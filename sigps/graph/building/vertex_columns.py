@@ -95,6 +95,7 @@ def columns_by_id(
     together(lambda: _check_once(graph, rows, what, list(columns), fills=fills), group)
     found = {}
     for name, column in columns.items():
+        column = _agreed(column, name, group)
         arrived = _routed(column, order, slices, group)
         found[name] = np.zeros((graph.num_rows, *column.shape[1:]), column.dtype)
         found[name][rows] = arrived
@@ -151,6 +152,18 @@ def _read(
         )
     own = range(oids.size) if local else own_range(oids.size, group)
     return oids[own.start : own.stop], column[own.start : own.stop]
+
+
+def _agreed(column: NDArray[Any], name: str, group: Group) -> NDArray[Any]:
+    """Return a rank's share of a column in the type that holds all shares; one without values says nothing of it."""
+    shares = group.all_gather((column.dtype.str, column.shape[1:]) if len(column) else None)
+    known = [share for share in shares if share is not None]
+    if not known:
+        return column
+    if len({row for _, row in known}) > 1:
+        raise GraphError(f"vertex column {name!r}: the ranks give rows of different lengths")
+    kind = np.result_type(*(dtype for dtype, _ in known))
+    return column.astype(kind) if len(column) else np.empty((0, *known[0][1]), kind)
 
 
 def _check_once(

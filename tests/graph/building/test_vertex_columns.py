@@ -135,6 +135,18 @@ def test_every_rank_gives_others(run_ranks: Ranks) -> None:
     assert merged(run_ranks(3, on_rank)) == AGES
 
 
+def test_a_rank_that_gives_nothing_takes_the_type_of_the_others(run_ranks: Ranks) -> None:
+    def on_rank(group: Group) -> Any:
+        given = {"seed": {30: 7}, "point": {10: (1, 2)}} if group.rank == 1 else {"seed": {}, "point": {}}
+        graph = Graph.from_edges(*EDGES, group=group).with_vertex_columns(given, local=True)
+        assert graph.vertex_columns["seed"].dtype == np.int64
+        return by_id(graph, "seed"), by_id(graph, "point")
+
+    seeds, points = (merged(list(parts)) for parts in zip(*run_ranks(3, on_rank), strict=True))
+    assert seeds == {oid: 7 if oid == 30 else 0 for oid in (-5, 5, 10, 20, 30)}
+    assert points == {oid: [1, 2] if oid == 10 else [0, 0] for oid in (-5, 5, 10, 20, 30)}
+
+
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"vertex_columns": {"a": [1, 2]}}, "has 2 values, and the graph 3 vertices"),
     ({"vertex_columns": {"a": {7: 1}}}, "names 7, and the graph has no such vertex"),
