@@ -220,17 +220,12 @@ ROOMY = {
     "dn_graphs": 78,
     "scc": 80,
     "streamdn": 82,
-<<<<<<< HEAD
-}
-"""Lines of programs that need more: phases, or two ways to begin."""
-=======
     "louvain_moves": 106,
     "als": 100,
     "hyperball": 68,
     "label_spreading": 63,
 }
-"""Lines of programs in phases, of one that solves equations, and two with long explanations."""
->>>>>>> 9266c83 (MultiSourceBFS, HyperBall, LabelSpreading, LouvainMoves, ALS: vectors and messages by key in apps; a rank without values of a vertex column takes the others' type)
+"""Lines of programs that need more: phases, equations, long explanations, or two ways to begin."""
 
 
 READMES = {
