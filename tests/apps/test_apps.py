@@ -219,6 +219,7 @@ ROOMY = {
     "minimum_spanning_forest": 90,
     "dn_graphs": 78,
     "scc": 80,
+    "semi_clustering": 97,
     "streamdn": 82,
     "louvain_moves": 106,
     "als": 100,
@@ -273,4 +274,6 @@ def test_the_readme_names_the_parameters_and_fields(name: str) -> None:
     parameters, fields = READMES[name]
     declared = getattr(sigps.apps, name).declaration
     assert re.findall(r"`(\w+)", parameters.split(" or ")[0]) == [f.name for f in declared.params]
-    assert set(re.findall(r"`(\w+)", fields)) <= {f.name for f in (*declared.states, *declared.edge_states)}
+    assert set(re.findall(r"`([\w.]+)", fields)) <= {
+        f.name for f in (*declared.states, *declared.edge_states)
+    }
