@@ -11,18 +11,18 @@ E. F. Moore, "The shortest path through a maze", 1959.
 >>> import sigps
 >>> result = sigps.run(BFS(source=1), sigps.Graph.from_edges([1, 1, 2, 3], [2, 3, 4, 4], vertices=[9]))
 >>> result["level"].tolist(), result["parent"].tolist()
-([0, 1, 1, 2, -1], [1, 1, 1, 2, -1])
+([0, 1, 1, 2, -1], [1, 1, 1, 2, None])
 """
 
 from sigps import Param, State, Vertex, VertexId
 
 
 class BFS(Vertex, message=VertexId):
-    """Levels and parents from `source`; -1 where no path leads."""
+    """Levels and parents from `source`; -1 and None where no path leads."""
 
     source: Param[VertexId]
     level: State[int] = -1
-    parent: State[VertexId] = -1
+    parent: State[VertexId | None] = None
 
     def compute(self, messages):
         """Take the first level received, send it on, and retire."""
@@ -31,7 +31,7 @@ class BFS(Vertex, message=VertexId):
             self.parent = self.id
         elif messages:
             self.level = self.superstep
-            self.parent = min(messages, default=-1)
+            self.parent = min(messages)
         if self.level >= 0:
             self.send_to_neighbors(self.id)
             self.retire()

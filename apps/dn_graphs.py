@@ -4,7 +4,7 @@ First the edges' bounds are found as in `BiTriDN`. A group is what edges connect
 group's, and it is a DN-graph if none of its edges has a larger one: with any vertex more it would be less dense, and no
 part of it is denser. Groups are found by their smallest id, which spreads from both ends of edges of a group.
 
-    group(v) = min { u : u and v are connected by edges of bound density(v) } if none of these has a denser end, else -1
+    group(v) = min { u : u and v are connected by edges of bound density(v) }, None if one of these has a denser end
     density(v) = max { bound(e) : e an edge of v }
 
 Vertices without a triangle are in no group. The graph is taken as undirected; loops do not count, parallel edges are
@@ -39,7 +39,7 @@ class Claim(NamedTuple):
 class DNGraphs(BiTriDN, message=Claim):
     """The group and the density of each vertex, and the bound of each edge."""
 
-    group: State[VertexId] = -1
+    group: State[VertexId | None] = None
     most: State[int] = 0
     lowest: State[VertexId] = -1
     phase: Shared[int] = BOUND
@@ -62,7 +62,7 @@ class DNGraphs(BiTriDN, message=Claim):
                     self.most = m.most
                     self.lowest = m.lowest
                     is_new = True
-            self.group = self.lowest if self.most == self.density else -1
+            self.group = self.lowest if self.most == self.density else None
             if is_new:
                 for edge in self.out_edges:
                     if edge.bound > 0:

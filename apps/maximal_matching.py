@@ -17,7 +17,7 @@ A. Noever, "Tight analysis of parallel randomized greedy MIS", SODA 2018, for th
 >>> import sigps
 >>> graph = sigps.Graph.from_edges([0, 1, 2, 2], [1, 2, 3, 4], directed=False)
 >>> sigps.run(MaximalMatching(), graph)["mate"].tolist()
-[1, 0, 3, 2, -1]
+[1, 0, 3, 2, None]
 """
 
 from typing import NamedTuple
@@ -34,10 +34,10 @@ class Offer(NamedTuple):
 
 
 class MaximalMatching(Vertex, message=Offer, directed=False):
-    """Each vertex's mate; -1: none."""
+    """Each vertex's mate, or None."""
 
     seed: Param[int] = 0
-    mate: State[VertexId] = -1
+    mate: State[VertexId | None] = None
 
     def compute(self, messages):
         """Be matched with a neighbour that picked this vertex too, or offer to all and pick again."""
@@ -49,7 +49,7 @@ class MaximalMatching(Vertex, message=Offer, directed=False):
             self.retire()
             return
         else:
-            self.mate = -1
+            self.mate = None
         for edge in self.out_edges:
             if edge.target != self.id and (edge.target == self.mate or not picks):
                 low = min(self.id, edge.target)

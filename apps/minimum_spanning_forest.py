@@ -17,7 +17,7 @@ systems", Proceedings of the VLDB Endowment 7, 2014.
 >>> graph = sigps.Graph.from_edges([0, 1, 2, 0], [1, 2, 3, 3], weights=[1.0, 5.0, 2.0, 3.0], directed=False)
 >>> result = sigps.run(MinimumSpanningForest(), graph)
 >>> result["low"].tolist(), result["high"].tolist(), result.aggregators["total"]
-([-1, 0, 0, 2], [-1, 1, 3, 3], 6.0)
+([None, 0, 0, 2], [None, 1, 3, 3], 6.0)
 """
 
 from typing import NamedTuple
@@ -37,11 +37,11 @@ class Link(NamedTuple):
 
 
 class MinimumSpanningForest(Vertex, message=Link, directed=False):
-    """The root of each vertex's component, and the edge of the forest that it keeps; a root has none: -1, -1."""
+    """The root of each vertex's component, and the edge of the forest that it keeps; a root has none."""
 
     component: State[VertexId] = -1
-    low: State[VertexId] = -1
-    high: State[VertexId] = -1
+    low: State[VertexId | None] = None
+    high: State[VertexId | None] = None
     weight: State[float] = 0.0
     is_root: State[bool] = True
     is_inner: State[bool] = False  # all neighbours are in the same component
@@ -78,7 +78,7 @@ class MinimumSpanningForest(Vertex, message=Link, directed=False):
             has_moved = root != self.component
             self.component = root
             if self.is_root and root == self.id:  # the one that it joined has joined it
-                self.weight, self.low, self.high = 0.0, -1, -1
+                self.weight, self.low, self.high = 0.0, None, None
             elif self.is_root:
                 self.is_root = False
                 self.total += self.weight

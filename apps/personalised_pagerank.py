@@ -1,24 +1,21 @@
 """Personalised PageRank: the share of time that a random surfer spends at each vertex who keeps returning to some.
 
-A random walk with restart: with probability `damping` the surfer follows a random out-edge, otherwise, and at a
-vertex without out-edges, returns to `source`. Without a source the surfer returns to any vertex, in proportion to the
-vertex column `personalisation`; without that, to each alike. Ranks add up to 1 and say how near vertices are to those.
+With probability `damping` the surfer follows a random out-edge, otherwise, and at a vertex without any, returns to
+`source`; without a source to any vertex, in proportion to the vertex column `personalisation`, or to each alike.
 
     rank(v) = d * sum { rank(u) / out_degree(u) : (u, v) an edge } + (1 - d + d * lost) * p(v) / sum { p(u) }
 
-where p(v) is 1 for the source and else 0, or the personalisation, at least 0 and not 0 everywhere, and lost is the rank
-of the vertices without out-edges. `iterations` + 1 supersteps; with `tolerance`, fewer once the ranks changed by less
-than that in sum.
+where p(v) is 1 for the source and else 0, or the personalisation (not negative, not 0 everywhere), and lost the rank of
+vertices without out-edges. `iterations` + 1 supersteps, or until ranks change by less than `tolerance` in sum.
 
-T. H. Haveliwala, "Topic-sensitive PageRank", WWW 2002; H. Tong, C. Faloutsos, J.-Y. Pan, "Fast random walk with
-restart and its applications", ICDM 2006.
+T. H. Haveliwala, "Topic-sensitive PageRank", WWW 2002.
 
 >>> import sigps
 >>> graph = sigps.Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0])
 >>> sigps.run(PersonalisedPageRank(source=0, damping=0.5, iterations=50), graph)["rank"].round(4).tolist()
 [0.5714, 0.2857, 0.1429, 0.0]
->>> graph = graph.with_vertex_columns({"personalisation": {0: 3, 3: 1}})
->>> sigps.run(PersonalisedPageRank(damping=0.5, iterations=50), graph)["rank"].round(4).tolist()
+>>> given = graph.with_vertex_columns({"personalisation": {0: 3, 3: 1}})
+>>> sigps.run(PersonalisedPageRank(damping=0.5, iterations=50), given)["rank"].round(4).tolist()
 [0.5, 0.25, 0.125, 0.125]
 """
 
@@ -42,12 +39,11 @@ class PersonalisedPageRank(Vertex, message=float):
         """Gather the neighbours' shares, and share the new rank out."""
         if self.superstep == 0:
             if self.source is not None:
-                self.personalisation = 1.0 if self.id == self.source else 0.0
+                self.personalisation = float(self.id == self.source)
             self.total += self.personalisation
             self.rank = self.personalisation
         else:
-            # The first ranks add up to the total, which nobody knows before.
-            scale = self.total if self.superstep == 1 else 1.0
+            scale = self.total if self.superstep == 1 else 1.0  # the first ranks add up to the total
             returning = 1.0 - self.damping + self.damping * self.lost / scale
             rank = self.damping * sum(messages) / scale + returning * self.personalisation / self.total
             if self.tolerance is not None:
@@ -62,6 +58,5 @@ class PersonalisedPageRank(Vertex, message=float):
 
     def is_done(self):
         """Tell whether this round is the last."""
-        if self.tolerance is not None and self.superstep > 1 and self.change < self.tolerance:
-            return True
-        return self.superstep >= self.iterations
+        rests = self.tolerance is not None and self.superstep > 1 and self.change < self.tolerance
+        return rests or self.superstep >= self.iterations

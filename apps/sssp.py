@@ -27,15 +27,15 @@ class Path(NamedTuple):
 
 
 class SSSP(Vertex, message=Path):
-    """Distances and parents from `source`; infinity and -1 where no path leads."""
+    """Distances and parents from `source`; infinity and None where no path leads."""
 
     source: Param[VertexId]
     distance: State[float] = inf
-    parent: State[VertexId] = -1
+    parent: State[VertexId | None] = None
 
     def compute(self, messages):
         """Take the shortest way offered, and offer the ways through here if it is a shorter one."""
-        best = min(messages, default=Path(inf, -1))
+        best = min(messages, default=Path(inf, self.id))
         if self.superstep == 0 and self.id == self.source:
             best = Path(0.0, self.id)
         if best.length < self.distance:

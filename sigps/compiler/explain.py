@@ -63,7 +63,8 @@ def _described(field: Field) -> str:
     kind = "constant" if field.type is None else field.type.__name__
     begins = f" from {field.measure}" if field.measure else ""
     begins = f" from the vertex column {field.column.name!r}" if field.column is not None else begins
-    return f"{field.name}: {'VertexId' if field.is_vertex_id else kind}{begins}"
+    kind = "VertexId" if field.is_vertex_id else kind
+    return f"{field.name}: {kind}{' | None' if field.may_be_none else ''}{begins}"
 
 
 def _derived(program: VertexProgram) -> str:

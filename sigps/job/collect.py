@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from sigps.graph.graph import Graph
 from sigps.job.result import EdgeFields, Result
-from sigps.model.vertex import Vertex
+from sigps.model.vertex import Field, Vertex
 from sigps.system.worker_manager import RankResult
 
-__all__ = ["all_ids", "as_string_ids", "collect"]
+__all__ = ["all_ids", "as_string_ids", "collect", "optional_fields"]
 
 
 def collect(part: RankResult, program: Vertex, graph: Graph, device: str, *, gather: bool) -> Result:
@@ -46,9 +46,15 @@ def collect(part: RankResult, program: Vertex, graph: Graph, device: str, *, gat
         trace=part.trace,
         saves=part.saves,
         edges=_on_edges(part, program, graph, gather=gather) if part.kept_on_edges else None,
+        optional=optional_fields(program.declaration.states, graph),
         group_rank=group.rank,
         group_size=1 if gather else group.size,
     )
+
+
+def optional_fields(fields: Sequence[Field], graph: Graph) -> frozenset[str]:
+    """Return the names of the fields in whose arrays a number stands for None; arrays of strings hold None as it is."""
+    return frozenset(f.name for f in fields if f.may_be_none and graph.ids.kind != "strings")
 
 
 def as_string_ids(
@@ -72,6 +78,7 @@ def _on_edges(part: RankResult, program: Vertex, graph: Graph, *, gather: bool) 
     order = np.argsort(columns[0], kind="stable")
     sources, targets, *values = (column[order] for column in columns)
     kept_by_name = dict(zip(part.kept_on_edges, values, strict=True))
+    optional = optional_fields(program.declaration.edge_states, graph)
     if graph.ids.kind == "strings":
         are_ids = [field.name for field in program.declaration.edge_states if field.is_vertex_id]
         kept_by_name |= {name: _string_ids(kept_by_name[name], graph) for name in are_ids}
@@ -79,6 +86,7 @@ def _on_edges(part: RankResult, program: Vertex, graph: Graph, *, gather: bool) 
         graph.ids.to_oids(sources),
         graph.ids.to_oids(targets),
         kept_by_name,
+        optional=optional,
         group_rank=group.rank,
         group_size=1 if gather else group.size,
     )

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from sigps.errors import ConfigError, GraphError, nearest
 from sigps.graph.graph import Graph
 from sigps.job.result import Result
-from sigps.model.fields import Field
+from sigps.model.fields import NO_VERTEX, Field
 from sigps.model.vertex import Vertex
 
-__all__ = ["column_values", "initial_values", "with_initial"]
+__all__ = ["check_ids", "column_values", "initial_values", "with_initial"]
 
 
 def initial_values(
@@ -71,6 +71,23 @@ def with_initial(program: Vertex, initial: Mapping[str, Any]) -> Vertex:
     return given
 
 
+def check_ids(program: Vertex, graph: Graph) -> None:
+    """Check that no vertex has the id that stands for None, where a program has fields that may be None. Collective.
+
+    Raises:
+        GraphError: If one has.
+    """
+    declared = program.declaration
+    kept = (*declared.states, *declared.edge_states, *declared.message)
+    if graph.ids.kind == "strings" or not any(field.may_be_none for field in kept):
+        return
+    if graph.num_vertices and int(graph.ids.to_oids(np.zeros(1, np.int64))[0]) == NO_VERTEX:
+        raise GraphError(
+            f"{type(program).__name__} has a field of VertexId | None, in which {NO_VERTEX} stands for None, and a "
+            "vertex has that id: give it another"
+        )
+
+
 def column_values(
     program: Vertex, graph: Graph, precision: Literal["single", "double"]
 ) -> dict[str, NDArray[Any]]:
@@ -106,9 +123,9 @@ def _values(field: Field, given: Any, graph: Graph, precision: Literal["single",
     if isinstance(given, Mapping):
         values = np.full((graph.num_vertices, *dtype.shape), field.default, dtype.base)
         gids = _gids(graph, np.asarray(list(given)), where)
-        values[gids] = _converted(field, np.asarray(list(given.values())), graph, dtype, where)
+        values[gids] = _converted(field, _as_array(field, list(given.values())), graph, dtype, where)
         return values
-    values = np.asarray(given.get() if hasattr(given, "get") else given)
+    values = _as_array(field, given.get() if hasattr(given, "get") else given)
     if values.shape != (graph.num_vertices, *dtype.shape):
         row = f", {dtype.shape[0]} numbers each" if dtype.shape else ""
         raise ConfigError(
@@ -118,9 +135,24 @@ def _values(field: Field, given: Any, graph: Graph, precision: Literal["single",
     return _converted(field, values, graph, dtype, where)
 
 
+def _as_array(field: Field, given: Any) -> NDArray[Any]:
+    """Return values as an array; with None, or masked, where the field may be None, as one of objects."""
+    if field.may_be_none and isinstance(given, np.ma.MaskedArray):
+        return np.array(given.tolist(), dtype=object)
+    values = np.asarray(given)
+    is_mixed = field.may_be_none and values.dtype.kind == "O"
+    return values if not is_mixed else np.array(values.tolist(), dtype=object)
+
+
 def _converted(
     field: Field, values: NDArray[Any], graph: Graph, dtype: np.dtype[Any], where: str
 ) -> NDArray[Any]:
+    if field.may_be_none and values.dtype.kind == "O":
+        is_none = np.array([value is None for value in values.tolist()], dtype=bool)
+        found = np.full(values.size, NO_VERTEX, dtype)
+        if not is_none.all():
+            found[~is_none] = _converted(field, np.array(values[~is_none].tolist()), graph, dtype, where)
+        return found
     if field.is_vertex_id and graph.ids.kind == "strings":
         return _gids(graph, values, where).astype(dtype)
     if values.shape[1:] != dtype.shape:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sigps.engine.contract import LanesFailedError
 from sigps.errors import ConfigError, nearest
 from sigps.graph.graph import Graph
-from sigps.job.collect import all_ids, as_string_ids
+from sigps.job.collect import all_ids, as_string_ids, optional_fields
 from sigps.job.many_results import REDUCTIONS, Reduction, Results, reduced
 from sigps.job.preparing import Prepared, bind_all, prepared, seeded
 from sigps.job.result import Result
@@ -208,6 +208,7 @@ def _side_by_side(
                 stats=lane.stats,
                 aggregators=lane.aggregators,
                 device=device,
+                optional=optional_fields(programs[0].declaration.states, made.graph),
             )
             done += 1
     except LanesFailedError:

@@ -81,7 +81,9 @@ class Results(Sequence[Result]):
             raise ConfigError(
                 f"the runs did not keep {key!r}: with reduce= there is results.reduced, of {', '.join(self.reduced)}"
             )
-        return np.stack([result[key] for result in self._results])
+        values = [result[key] for result in self._results]
+        is_masked = isinstance(values[0], np.ma.MaskedArray)  # ids that may be None
+        return np.ma.stack(values) if is_masked else np.stack(values)
 
     @property
     def ids(self) -> NDArray[Any]:
@@ -146,6 +148,8 @@ class Results(Sequence[Result]):
 
 def reduced(so_far: NDArray[Any] | None, values: NDArray[Any], how: str) -> NDArray[Any]:
     """Return what a field came to over the runs so far, with one more; sums of whole numbers have 64 bits."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise ConfigError(f"reduce= cannot take the {how} of ids that may be None: leave the field out")
     if so_far is None:
         return (
             values.astype(np.result_type(values.dtype, np.int64)) if _counts(values, how) else values.copy()

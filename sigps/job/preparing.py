@@ -19,7 +19,7 @@ from sigps.graph.graph import Graph
 from sigps.group import together
 from sigps.job.device_choice import choose_engine
 from sigps.job.importing import stop_if_imported
-from sigps.job.initial import column_values, initial_values, with_initial
+from sigps.job.initial import check_ids, column_values, initial_values, with_initial
 from sigps.job.result import Result
 from sigps.model.vertex import Vertex
 
@@ -123,6 +123,7 @@ def prepared(
         )
     graph = turned(graph, program)
     bind_ids(program, graph)
+    check_ids(program, graph)
     columns = together(lambda: column_values(program, graph, precision), graph.group)
     manager = WorkerManager(graph, threads)
     facts = RunFacts(graph.num_vertices, graph.num_edges, graph.group.size, deterministic, resume, schedule)

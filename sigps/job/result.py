@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from sigps.engine.stats import SaveStats, StatsLog, SuperstepStats
 from sigps.errors import ConfigError, nearest
 from sigps.job.table_file import check_output, needs, write_table
+from sigps.model.fields import NO_VERTEX
 
 if TYPE_CHECKING:
     import pandas
@@ -42,8 +43,10 @@ class _Table:
 
     _ids: ClassVar[dict[str, str]]  # the columns of ids and the attributes that hold them
 
-    def __init__(self, fields: Mapping[str, NDArray[Any]], group_rank: int, group_size: int) -> None:
-        self._fields = fields
+    def __init__(
+        self, fields: Mapping[str, NDArray[Any]], optional: frozenset[str], group_rank: int, group_size: int
+    ) -> None:
+        self._fields, self._optional = fields, optional
         self.group_rank, self.group_size = group_rank, group_size
 
     @property
@@ -54,7 +57,11 @@ class _Table:
         return iter(self._fields)
 
     def __getitem__(self, field: str) -> NDArray[Any]:
-        return self._fields[field]
+        values = self._fields[field]
+        if field not in self._optional:
+            return values
+        is_none = np.asarray(values == NO_VERTEX)
+        return np.ma.MaskedArray(np.where(is_none, 0, values), is_none)
 
     def to_arrow(self, fields: Sequence[str] | None = None) -> pyarrow.Table:
         """Return a table: the ids, then the fields (all, or those named)."""
@@ -69,8 +76,13 @@ class _Table:
         with needs("pandas"):
             import pandas
 
-        columns = self._columns(fields)
-        return pandas.DataFrame({name: list(v) if v.ndim > 1 else v for name, v in columns.items()})
+        columns: dict[str, Any] = dict(self._columns(fields))
+        for name, values in columns.items():
+            if isinstance(values, np.ma.MaskedArray):
+                columns[name] = pandas.arrays.IntegerArray(values.data, np.ma.getmaskarray(values))
+            elif values.ndim > 1:
+                columns[name] = list(values)
+        return pandas.DataFrame(columns)
 
     def write(self, path: str | Path, fields: Sequence[str] | None = None) -> None:
         """Write in the format that the path's suffix names: `.parquet` or `.csv`; on several ranks a folder.
@@ -111,10 +123,11 @@ class EdgeFields(_Table):
         targets: NDArray[Any],
         values: Mapping[str, NDArray[Any]],
         *,
+        optional: frozenset[str] = frozenset(),
         group_rank: int = 0,
         group_size: int = 1,
     ) -> None:
-        super().__init__(values, group_rank, group_size)
+        super().__init__(values, optional, group_rank, group_size)
         self.sources, self.targets = sources, targets
 
     def __len__(self) -> int:
@@ -166,10 +179,11 @@ class Result(_Table):
         trace: list[Any] | None = None,
         saves: Sequence[SaveStats] = (),
         edges: EdgeFields | None = None,
+        optional: frozenset[str] = frozenset(),
         group_rank: int = 0,
         group_size: int = 1,
     ) -> None:
-        super().__init__(fields, group_rank, group_size)
+        super().__init__(fields, optional, group_rank, group_size)
         self.ids = ids
         self.reason = reason
         self.supersteps = supersteps
@@ -199,6 +213,9 @@ class Result(_Table):
 
     def __getitem__(self, field: str) -> NDArray[Any]:
         """Return a field's values, aligned with `ids`; of a state that is a NamedTuple an array of structures.
+
+        A field of `VertexId | None` is a masked array, whose masked values are None (`tolist()` says so); where ids are
+        strings, it is an array of objects.
 
         Raises:
             ConfigError: If the program has no such field.
@@ -252,7 +269,8 @@ class Result(_Table):
             raise ConfigError(
                 f"field {field!r} holds vectors of {values.shape[1]}, which have no order: use result[{field!r}][:, k]"
             )
-        if 0 < k < len(values) and values.dtype != object:  # an array of string ids cannot be partitioned
+        is_plain = values.dtype != object and field not in self._optional  # others cannot be partitioned
+        if 0 < k < len(values) and is_plain:
             bound = np.partition(_sortable(values), len(values) - k)[len(values) - k]
             chosen = np.flatnonzero(_sortable(values) >= bound)
         else:
@@ -265,6 +283,7 @@ class Result(_Table):
 
         Args:
             field: The field's name. Its type may be narrower than NumPy's copy has it: ids that fit take 32 bits.
+                What is None in a `VertexId | None` is -2**63.
 
         Raises:
             ConfigError: If the program has no such field, or it holds strings.
@@ -274,7 +293,7 @@ class Result(_Table):
         on_device = getattr(self._fields, "on_device", None)
         if field in self._fields and on_device is not None:
             return on_device(field)
-        values = self[field]
+        values = self[field] if field not in self._fields else self._fields[field]
         if values.dtype.kind not in "biuf":
             raise ConfigError(
                 f"field {field!r} names vertices by strings, which no GPU array holds; use result[{field!r}]"

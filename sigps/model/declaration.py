@@ -21,8 +21,10 @@ from sigps.model.fields import (
     VERTEX_ID,
     Column,
     Field,
+    IdType,
     Measure,
     is_number_type,
+    kept_type,
 )
 from sigps.model.records import Record, is_record_type, record_of
 from sigps.model.vector import VectorType
@@ -140,9 +142,9 @@ def declare(
             records[name] = record_of(cls.__name__, name, written.__origin__, default, scope)
             states |= {field.name: field for field in records[name].fields()}
         elif STATE in marks:
-            states[name] = _state(cls, name, written.__origin__, default, VERTEX_ID in marks)
+            states[name] = _state(cls, name, *kept_type(written), default)
         elif EDGE_STATE in marks:
-            edge_states[name] = _edge_state(cls, name, written.__origin__, default, VERTEX_ID in marks)
+            edge_states[name] = _edge_state(cls, name, *kept_type(written), default)
         else:
             params[name] = _param(cls, name, written.__origin__, default, _names_a_vertex(written))
     aggregators = {a.name: a for a in inherited.aggregators}
@@ -231,7 +233,7 @@ class _OnEdges:
         raise AttributeError(f"{self._name!r} is kept on edges: read edge.{self._name} of an out-edge")
 
 
-def _edge_state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -> Field:
+def _edge_state(cls: type, name: str, type_: Any, id: IdType, default: Any) -> Field:
     if isinstance(default, Measure):
         raise CompileError(f"{cls.__name__}.{name}: {default!r} is a measure of vertices, not of edges")
     if isinstance(default, Column):
@@ -245,7 +247,7 @@ def _edge_state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bo
         raise CompileError(
             f"{cls.__name__}.{name}: every edge has a {name!r} of its own: choose another name"
         )
-    field = _state(cls, name, type_, default, is_vertex_id, "EdgeState")
+    field = _state(cls, name, type_, id, default, "EdgeState")
     setattr(cls, name, _OnEdges(name))
     return field
 
@@ -267,28 +269,28 @@ def _is_field_type(type_: Any) -> bool:
     return is_number_type(type_) or isinstance(type_, VectorType)
 
 
-def _state(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool, kind: str = "State") -> Field:
+def _state(cls: type, name: str, type_: Any, id: IdType, default: Any, kind: str = "State") -> Field:
     if not _is_field_type(type_):
         raise CompileError(f"{cls.__name__}.{name}: {kind}[{_shown(type_)}] is not supported: use {TYPES}")
     if isinstance(default, Measure):
         if type_ is not int:
             raise CompileError(f"{cls.__name__}.{name}: {default!r} counts, so it must be a State[int]")
         return Field(name, type_, 0, measure=default)
-    field = Field(name, type_, None, is_vertex_id)
+    field = Field(name, type_, None, id.is_vertex_id, may_be_none=id.may_be_none)
     column = default if isinstance(default, Column) else None
     if column is not None:
         default = Field.REQUIRED if column.default is None else column.default
     try:
-        zero = field.element.type(0)  # type: ignore[misc]
-        value = field.exactly(zero if default is Field.REQUIRED else default)
+        nothing = None if id.may_be_none else field.element.type(0)  # type: ignore[misc]
+        value = field.exactly(nothing if default is Field.REQUIRED else default)
     except (TypeError, ValueError, OverflowError) as error:
         raise CompileError(
             f"{cls.__name__}.{name}: {kind}[{_shown(type_)}] cannot begin as {default!r}: {error}"
         ) from None
     if column is None:
-        return Field(name, type_, value, is_vertex_id)
+        return replace(field, default=value)
     column = Column(column.name, None if default is Field.REQUIRED else value)
-    return Field(name, type_, field.convert(0), is_vertex_id, column=column)
+    return replace(field, default=field.exactly(nothing), column=column)
 
 
 def _share(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -> None:
@@ -341,13 +343,13 @@ def _message(cls: type, message: Any, scope: dict[str, Any]) -> tuple[type | Non
 
 
 def _message_field(cls: type, name: str, written: Any) -> Field:
-    type_ = getattr(written, "__origin__", written)
+    type_, id = kept_type(written)
     if not _is_field_type(type_):
         where = "message=" if name == "value" else f"the message's {name}: "
         raise CompileError(
             f"{cls.__name__}: {where}{_shown(type_)} is not supported: use {TYPES}, or a NamedTuple of these"
         )
-    return Field(name, type_, None, VERTEX_ID in getattr(written, "__metadata__", ()))
+    return Field(name, type_, None, id.is_vertex_id, may_be_none=id.may_be_none)
 
 
 def _check_combiner(cls: type, combiner: Any, message_type: type | None) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import types
+import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
@@ -13,12 +15,15 @@ from sigps.model.numbers import NUMPY_TYPES, TYPES, assigned, converted, is_numb
 from sigps.model.vector import Vector, VectorType
 
 __all__ = [
+    "NO_VERTEX",
     "NUMPY_TYPES",
     "TYPES",
     "Column",
     "EdgeState",
     "Field",
+    "IdType",
     "Measure",
+    "NoVertexError",
     "Param",
     "Shared",
     "State",
@@ -28,6 +33,7 @@ __all__ = [
     "from_column",
     "inf",
     "is_number_type",
+    "kept_type",
     "neighbor_links",
     "num_neighbors",
 ]
@@ -72,8 +78,32 @@ VertexId = Annotated[int, VERTEX_ID]
 """The type of a parameter, state or message that holds a vertex id.
 
 A parameter is checked to be in the graph; on graphs with string ids, parameters and results hold the
-strings, and `compute()` sees whole numbers. As a state, -1 means no vertex.
+strings, and `compute()` sees whole numbers. What may be no vertex is a `VertexId | None`, as in
+`parent: State[VertexId | None]`.
 """
+
+NO_VERTEX = -(2**63)
+"""What stands for None in arrays of `VertexId | None`. No vertex of a graph that a program with such fields runs on has
+this id."""
+
+
+@dataclass(frozen=True)
+class IdType:
+    """What an annotation says of vertex ids."""
+
+    is_vertex_id: bool
+    may_be_none: bool
+
+
+def kept_type(written: Any) -> tuple[Any, IdType]:
+    """Return the type of a state or of a message's field, and whether it is `VertexId` or `VertexId | None`."""
+    marks = getattr(written, "__metadata__", ())
+    type_ = written.__origin__ if marks else written
+    if typing.get_origin(type_) in (typing.Union, types.UnionType):
+        others = [part for part in typing.get_args(type_) if part is not types.NoneType]
+        if len(others) == 1 and VERTEX_ID in getattr(others[0], "__metadata__", ()):
+            return others[0].__origin__, IdType(True, True)
+    return type_, IdType(VERTEX_ID in marks, False)
 
 
 class Measure(Marker):
@@ -125,6 +155,7 @@ class Field:
         default: The initial value, of a vector a tuple; `Field.REQUIRED` for a parameter that must be given; 0 where
             the graph has it.
         is_vertex_id: Whether it was declared as `VertexId`.
+        may_be_none: Whether it was declared as `VertexId | None`; arrays then hold `NO_VERTEX` for None.
         measure: What a state begins with, where that is a measure of the graph; else None.
         column: What it begins with, where that is a vertex column of the graph; else None.
         is_given: Whether the run gives what it begins with: `initial=`.
@@ -139,6 +170,7 @@ class Field:
     measure: Measure | None = None
     column: Column | None = None
     is_given: bool = False
+    may_be_none: bool = False
 
     @property
     def varies(self) -> bool:
@@ -174,6 +206,8 @@ class Field:
         """
         kind = self.type
         assert kind is not None
+        if value is None and self.may_be_none:
+            return NO_VERTEX
         if isinstance(kind, VectorType):
             return tuple(self.element.convert(number) for number in kind.spread(value))
         return converted(kind, value)
@@ -185,12 +219,22 @@ class Field:
             TypeError: If it is a float and the field is a whole number: its fraction would be lost.
             OverflowError, ValueError: If the type cannot hold it.
         """
+        if value is None:
+            if self.may_be_none:
+                return None
+            raise NoVertexError(f"{self.name} is never None: declare it as VertexId | None")
         if isinstance(self.type, VectorType):
             one = self.element
             return Vector((one.assigned(number) for number in self.type.spread(value)), one.type)
         if isinstance(value, Vector):
             raise TypeError(f"{self.name} is one number, and this is a vector of {len(value)}")
         return assigned(self.type, value, self.name)
+
+    def seen(self, value: Any, dtype: np.dtype[Any]) -> Any:
+        """Return a number, or a vector, of this field's array of a type, as compute() sees it."""
+        if self.may_be_none and value == NO_VERTEX:
+            return None
+        return as_computed(value, dtype)
 
     def exactly(self, value: Any) -> Any:
         """Return a value as this field holds it.
@@ -202,6 +246,10 @@ class Field:
         if isinstance(self.type, VectorType):
             return tuple(self.element.exactly(number) for number in self.type.spread(value))
         dtype = np.dtype(self.type)
+        if value is None and self.may_be_none:
+            return NO_VERTEX
+        if value is None and self.is_vertex_id:
+            raise TypeError("None is no vertex: declare it as VertexId | None")
         if isinstance(value, (bool, np.bool_)) and dtype.kind != "b":
             raise TypeError(f"{value!r} is a truth value")
         if not isinstance(value, (int, float, np.number, np.bool_)):
@@ -212,6 +260,10 @@ class Field:
         if dtype.kind in "iu" and not extreme("max", self.type) <= held <= extreme("min", self.type):
             raise OverflowError(f"{value!r} does not fit")
         return held
+
+
+class NoVertexError(ArithmeticError):
+    """None stands where a number, or the id of a vertex, must be."""
 
 
 def as_computed(value: Any, dtype: np.dtype[Any]) -> Any:

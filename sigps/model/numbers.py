@@ -9,7 +9,7 @@ import numpy as np
 __all__ = ["NUMPY_TYPES", "TYPES", "assigned", "converted", "is_number_type", "number_as_computed"]
 
 NUMPY_TYPES = "a NumPy scalar type from int8 to uint64, float32, float64, bool_"
-TYPES = f"int, float, bool, VertexId, {NUMPY_TYPES}, or a Vector of one of these"
+TYPES = f"int, float, bool, VertexId, VertexId | None, {NUMPY_TYPES}, or a Vector of one of these"
 
 _SCALARS = {np.dtype(code).type for code in "?bhilqBHILQfd"}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sigps.errors import CompileError
-from sigps.model.fields import VERTEX_ID, Field
+from sigps.model.fields import Field, kept_type
 from sigps.model.numbers import TYPES, is_number_type
 from sigps.model.vector import VectorType
 
@@ -92,16 +92,16 @@ def record_of(owner: str, name: str, cls: Any, default: Any, scope: Mapping[str,
     parts: list[Field | Record] = []
     for i, part in enumerate(cls._fields):
         written = hints.get(part)
-        type_ = getattr(written, "__origin__", written)
+        type_, id = kept_type(written)
         begin: Any = default[i] if isinstance(default, tuple) else default
         if is_record_type(type_):
             parts.append(record_of(owner, f"{name}.{part}", type_, begin, scope))
             continue
         if not is_number_type(type_) and not isinstance(type_, VectorType):
             raise CompileError(f"{where}.{part} is a {type_}: use {TYPES}, or a NamedTuple of these")
-        field = Field(f"{name}.{part}", type_, None, VERTEX_ID in getattr(written, "__metadata__", ()))
+        field = Field(f"{name}.{part}", type_, None, id.is_vertex_id, may_be_none=id.may_be_none)
         try:
-            zero = field.element.type(0)  # type: ignore[misc]
+            zero = None if id.may_be_none else field.element.type(0)  # type: ignore[misc]
             value = field.exactly(zero if begin is Field.REQUIRED else begin)
         except (TypeError, ValueError, OverflowError) as error:
             raise CompileError(f"{where}.{part} cannot begin as {begin!r}: {error}") from None

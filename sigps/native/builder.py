@@ -16,7 +16,21 @@ from sigps.native.expressions import Expressions, as_load, may_be_unsigned
 from sigps.native.instance import Instance, Site
 from sigps.native.operators import NO_LITERAL, Fault, UnfitError, Value, tuple_of
 from sigps.native.source import global_names, parse_function, reject
-from sigps.native.types import BOOL, FLOAT, INT, NONE, UINT, Array, Number, Tuple, Type, Vector, flat, join
+from sigps.native.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    NONE,
+    OPTIONAL,
+    UINT,
+    Array,
+    Number,
+    Tuple,
+    Type,
+    Vector,
+    flat,
+    join,
+)  # fmt: skip
 from sigps.native.unset import check_locals_are_set
 from sigps.native.webs import split_variables
 
@@ -96,11 +110,13 @@ class Functions:
         params = [arg.arg for arg in found.tree.args.args]
         found.variables = dict(zip(params, found.arguments, strict=True))
         for _ in range(100):
-            before = dict(found.variables), found.result
-            _Body(self, found, Finder()).run()
+            before, guesses = (dict(found.variables), found.result), list[bool]()
+            _Body(self, found, Finder(guesses)).run()
             if found.result is None:
                 found.result = NONE
             if before == (found.variables, found.result):
+                if guesses:
+                    _Body(self, found, Finder()).run()  # says what is None there
                 found.is_found = True
                 return
         raise AssertionError(f"types of {found.name} do not settle")
@@ -208,6 +224,8 @@ class _Body(Expressions):
         if instance.result is None:
             instance.result = value.kind
         kind = join(instance.result, value.kind)
+        if is_end and instance.result not in (NONE, OPTIONAL):
+            kind = None  # a return that was forgotten
         if kind is None:
             if is_end and _never_ends(instance.tree.body):
                 if self._emitter.emits:

@@ -160,9 +160,17 @@ class Emitter(Protocol):
 
 
 class Finder:
-    """Emits nothing: handles are None. The builder runs with it until the types of variables stay as they are."""
+    """Emits nothing: handles are None. The builder runs with it until the types of variables stay as they are.
+
+    Args:
+        guesses: Filled where a variable that is None so far is computed with: what it is given later may be an id.
+            None where types are final.
+    """
 
     emits, leaves_at_once = False, True
+
+    def __init__(self, guesses: list[bool] | None = None) -> None:
+        self.guesses = guesses
 
     def _nothing(self, *_: Any) -> None:
         return None

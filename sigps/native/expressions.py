@@ -37,7 +37,21 @@ from sigps.native.operators import (
 )
 from sigps.native.primitives import External, ProgramFunction
 from sigps.native.source import reject
-from sigps.native.types import BOOL, FLOAT, INT, NONE, UINT, Array, Number, Scalar, Tuple, Type, Vector, flat
+from sigps.native.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    NONE,
+    OPTIONAL,
+    UINT,
+    Array,
+    Number,
+    Scalar,
+    Tuple,
+    Type,
+    Vector,
+    flat,
+)  # fmt: skip
 
 __all__ = ["Expressions", "as_load", "may_be_unsigned"]
 
@@ -62,7 +76,7 @@ class Expressions:
     def _dry(self) -> Iterator[None]:
         """Find types only, inside."""
         before = self._emitter
-        self._set_emitter(Finder())
+        self._set_emitter(Finder(getattr(before, "guesses", None)))
         try:
             yield
         finally:
@@ -99,6 +113,8 @@ class Expressions:
 
     def _store(self, array: Value, at: Any, value: Value) -> None:
         assert isinstance(array.kind, Array)
+        if value.kind == OPTIONAL and array.kind.element == INT:
+            value = Value(INT, value.handle)  # what may be None is kept as it is
         stored = self._operators.declared(value, array.kind.element)
         self._emitter.store(array.handle, array.kind, at, stored.handle)
 
@@ -617,6 +633,8 @@ class Expressions:
     def _as_declared(self, value: Value, kind: Type) -> Value:
         if isinstance(kind, Tuple):
             return tuple_of([self._as_declared(v, k) for v, k in zip(value.items, kind.items, strict=True)])
+        if value.kind == OPTIONAL and kind == INT:
+            return Value(INT, value.handle)  # what may be None is sent as it is
         return self._operators.declared(value, kind) if isinstance(kind, (Number, Vector)) else value
 
     # What loops call (`primitives.py`).
@@ -685,6 +703,7 @@ class Expressions:
         return Value(UINT, e.cast(e.binary("+", INT, begin, at), INT, UINT))
 
     def _lost_nan(self, value: Value, instead: float) -> Value:
+        value = self._operators.known(value)
         if not isinstance(value.kind, Number) or not value.kind.is_float or not self._instance.has_nan:
             return value
         e, kind = self._emitter, value.kind
@@ -748,6 +767,9 @@ _PRIMITIVES: dict[Any, Callable[[Expressions, Sequence[Value]], Value]] = {
     primitives.scratch: Expressions._scratch,
     primitives.pick: Expressions._pick,
     primitives.keep_fault: Expressions._keep_fault_at,
+    primitives.is_none: lambda body, values: body._operators.is_none(values[0]),
+    primitives.id_or_none: lambda body, values: body._operators.as_id(values[0]),
+    primitives.known: lambda body, values: body._operators.known(values[0]),
     primitives.has_fault: Expressions._has_fault,
     primitives.edge_at: Expressions._edge_at,
     primitives.float_bits: lambda body, values: body._bits(values, INT),

@@ -16,11 +16,26 @@ from typing import Any
 
 import numpy as np
 
+from sigps.model.fields import NO_VERTEX
 from sigps.native.bounds import Bounds, bounds_of_result, bounds_of_type, fits_int, join_bounds
 from sigps.native.emitter import Emitter
 from sigps.native.lanes import Lanes
 from sigps.native.source import UnfitError
-from sigps.native.types import BOOL, FLOAT, INT, UINT, Number, Scalar, Tuple, Type, Vector, flat, join
+from sigps.native.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    NONE,
+    OPTIONAL,
+    UINT,
+    Number,
+    Scalar,
+    Tuple,
+    Type,
+    Vector,
+    flat,
+    join,
+)  # fmt: skip
 
 __all__ = [
     "FUNCTIONS",
@@ -50,9 +65,17 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 class Fault:
     """What compute() did that has no result: the low bits of a fault."""
 
-    OVERFLOW, ZERO_DIVISION, CONVERSION, NEGATIVE_SHIFT, NEGATIVE_POWER, INTERRUPTED, NO_EDGE, NO_ITEM = (
-        range(1, 9)
-    )
+    (
+        OVERFLOW,
+        ZERO_DIVISION,
+        CONVERSION,
+        NEGATIVE_SHIFT,
+        NEGATIVE_POWER,
+        INTERRUPTED,
+        NO_EDGE,
+        NO_ITEM,
+        NO_VERTEX,
+    ) = range(1, 10)
 
 
 MOST_SORTED = 8
@@ -67,6 +90,7 @@ PROBLEMS = {
     Fault.INTERRUPTED: "interrupted",
     Fault.NO_EDGE: "the vertex has no such out-edge: positions are 0 to self.out_degree - 1",
     Fault.NO_ITEM: "the vector has no such position: they are 0 to its length - 1",
+    Fault.NO_VERTEX: "None is used as a number, or as the id of a vertex: ask 'is None' before",
 }
 """What a ComputeError says."""
 
@@ -177,9 +201,39 @@ class Operators:
         return Value(kind, self.emitter.splat(value.handle, Vector(kind, length)), literal=value.literal)
 
     def number(self, value: Value, doing: str) -> Number:
+        if value.kind == NONE:
+            guesses = getattr(self.emitter, "guesses", None)
+            if guesses is not None:
+                guesses.append(True)
+                return INT
+            raise UnfitError(
+                f"{doing} takes numbers, and this is None: what may be no vertex is declared as VertexId | None"
+            )
         if not isinstance(value.kind, Number):
             raise UnfitError(f"{doing} takes numbers, and this is {_article(value.kind)}")
+        if value.kind == OPTIONAL:
+            self._fault(Fault.NO_VERTEX, self.is_none(value).handle)
+            return INT
         return value.kind
+
+    # None, of vertex ids.
+
+    def is_none(self, value: Value) -> Value:
+        """Return `x is None`: of a number that lost its type on the way through memory, too."""
+        if value.kind not in (INT, OPTIONAL) or value.literal is not NO_LITERAL:
+            return self.constant(value.kind == NONE)
+        e = self.emitter
+        return Value(BOOL, e.compare("==", INT, value.handle, e.constant(INT, NO_VERTEX)))
+
+    def as_id(self, value: Value) -> Value:
+        """Return what is stored or sent as `VertexId | None`."""
+        if value.kind == NONE:
+            return self.to(value, OPTIONAL)
+        return self.to(value if value.kind == OPTIONAL else self.declared(value, INT), OPTIONAL)
+
+    def known(self, value: Value) -> Value:
+        """Return a value that must not be None."""
+        return Value(self.number(value, "this"), value.handle) if value.kind == OPTIONAL else value
 
     # Conversions.
 
@@ -192,8 +246,13 @@ class Operators:
             return Value(kind, items=items)
         if isinstance(kind, Vector) and isinstance(value.kind, Number):
             return Value(kind, self.emitter.splat(self.to(value, kind.element).handle, kind))
+        if value.kind == NONE:
+            return Value(OPTIONAL, self.emitter.constant(INT, NO_VERTEX))
         assert isinstance(kind, (Number, Vector))
         assert isinstance(value.kind, (Number, Vector))
+        if OPTIONAL in (value.kind, kind):
+            given, to = (INT if k == OPTIONAL else k for k in (value.kind, kind))
+            return Value(kind, self.emitter.cast(value.handle, given, to))
         bounds = value.range if kind == INT else None
         return Value(kind, self.emitter.cast(value.handle, value.kind, kind), bounds=bounds)
 
@@ -203,7 +262,7 @@ class Operators:
             return self._declared_vector(value, kind)
         given = self.number(value, "what is stored or sent")
         if kind.kind == "b" or given == kind:
-            return self.truth(value) if kind.kind == "b" else value
+            return self.truth(value) if kind.kind == "b" else self.known(value)
         if given.is_float and not kind.is_float:
             raise UnfitError(f"a float becomes {_article(kind)} here: write int(...) to drop its fraction")
         if not kind.is_float:
@@ -244,6 +303,11 @@ class Operators:
     def truth(self, value: Value) -> Value:
         if isinstance(value.kind, Vector):
             raise UnfitError("a vector is neither true nor false: write any(...) or all(...) of it")
+        if value.kind == NONE:
+            return self.constant(False)
+        if value.kind == OPTIONAL:
+            e, is_some = self.emitter, self.emitter.invert(self.is_none(value).handle)
+            return Value(BOOL, e.binary("&", BOOL, is_some, e.cast(value.handle, INT, BOOL)))
         kind = self.number(value, "a condition")
         if kind.kind == "b":
             return value
@@ -444,7 +508,7 @@ class Operators:
             return found
         if isinstance(operator, ast.Not):
             return Value(BOOL, e.invert(self.truth(a).handle))
-        kind = self.number(a, "a sign")
+        kind, a = self.number(a, "a sign"), self.known(a)
         if isinstance(operator, ast.UAdd):
             return self.to(a, INT) if kind == BOOL else a
         if isinstance(operator, ast.USub):
@@ -476,6 +540,11 @@ class Operators:
         found = self.each(lambda ops, x, y: ops.compare(operator, x, y), a, b)
         if found is not None:
             return found
+        if op in ("==", "!=") and NONE in (a.kind, b.kind):
+            found = self.is_none(a if b.kind == NONE else b)
+            return found if op == "==" else self.unary(ast.Not(), found)
+        if op in ("==", "!="):
+            a, b = (Value(INT, v.handle) if v.kind == OPTIONAL else v for v in (a, b))
         one, other = self.number(a, "a comparison"), self.number(b, "a comparison")
         e = self.emitter
         if UINT in (one, other) and not one.is_float and not other.is_float and "i" in (one.kind, other.kind):

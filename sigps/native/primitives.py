@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.model.fields import NO_VERTEX
 from sigps.native.types import NONE, Type
 
 __all__ = [
+    "NONE_FUNCTIONS",
     "External",
     "ProgramFunction",
     "count_bits",
@@ -21,7 +23,10 @@ __all__ = [
     "float_bits",
     "float_of_bits",
     "has_fault",
+    "id_or_none",
+    "is_none",
     "keep_fault",
+    "known",
     "load_row",
     "lost_in_max",
     "lost_in_min",
@@ -147,6 +152,25 @@ def float_of_bits(bits: int) -> float:
     """Return the float of 64 bits that are given as a signed number."""
     found: float = struct.unpack("<d", struct.pack("<q", bits))[0]
     return found
+
+
+def is_none(value: Any) -> bool:
+    """Return whether a vertex id is None, as compute() or memory has it."""
+    return value is None or (isinstance(value, (int, np.int64)) and value == NO_VERTEX)
+
+
+def id_or_none(value: Any) -> Any:
+    """Return what is kept of a `VertexId | None`."""
+    return NO_VERTEX if value is None else value
+
+
+def known(value: Any) -> Any:
+    """Return a value that must not be None: that is a fault."""
+    return value
+
+
+NONE_FUNCTIONS = {"__is_none": is_none, "__id_or_none": id_or_none, "__known": known}
+"""As generated functions call them."""
 
 
 def keep_fault(at: int, fault: int) -> None:

@@ -9,17 +9,21 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "BOOL", "FLOAT", "INT", "NONE", "UINT", "Array", "Number", "Scalar", "Tuple", "Type", "Vector", "flat", "join",
-    "scalar_of",
+    "BOOL", "FLOAT", "INT", "NONE", "OPTIONAL", "UINT", "Array", "Number", "Scalar", "Tuple", "Type", "Vector", "flat",
+    "join", "scalar_of",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Number:
-    """A scalar. kind: `b`, `i`, `u` or `f`, as in NumPy; bits: 8 for `b`."""
+    """A scalar. kind: `b`, `i`, `u` or `f`, as in NumPy; bits: 8 for `b`.
+
+    may_be_none: of `OPTIONAL` alone, a vertex id in 64 bits, where `NO_VERTEX` stands for None.
+    """
 
     kind: str
     bits: int
+    may_be_none: bool = False
 
     @staticmethod
     def of(dtype: Any) -> Number:
@@ -36,6 +40,8 @@ class Number:
 
     def __str__(self) -> str:
         names = {"b": "bool", "i": "int", "f": "float"}
+        if self.may_be_none:
+            return "vertex id or None"
         return names.get(self.kind, self.dtype.name) if self.bits in (8, 64) else self.dtype.name
 
 
@@ -93,6 +99,7 @@ Scalar = Number | Vector
 Type = Number | Vector | Array | Tuple | Nothing
 
 BOOL, INT, UINT, FLOAT = Number("b", 8), Number("i", 64), Number("u", 64), Number("f", 64)
+OPTIONAL = Number("i", 64, may_be_none=True)
 NONE = Nothing()
 
 
@@ -116,8 +123,9 @@ def flat(kind: Type) -> Iterator[Number | Vector | Array]:
 def join(one: Type, other: Type) -> Type | None:
     """Return the type of a variable that has values of two types; None where there is none.
 
-    bool < narrow integers < int < float. What is np.uint64 on one path and an int on another has no type. A number
-    beside a vector is a vector of that number.
+    bool < narrow integers < int < float. What is np.uint64 on one path and an int on another has no type. What is None
+    on one path and a whole number on another is a vertex id or None. A number beside a vector is a vector of that
+    number.
     """
     if one == other:
         return one
@@ -125,6 +133,8 @@ def join(one: Type, other: Type) -> Type | None:
         items = [join(a, b) for a, b in zip(one.items, other.items, strict=True)]
         cls = one.cls if one.cls is other.cls else None
         return None if None in items else Tuple(tuple(items), cls)  # type: ignore[arg-type]
+    if NONE in (one, other) or OPTIONAL in (one, other):
+        return OPTIONAL if all(map(_may_be_id, (one, other))) else None
     if isinstance(one, Vector) or isinstance(other, Vector):
         return _join_vectors(one, other)
     if not isinstance(one, Number) or not isinstance(other, Number):
@@ -146,3 +156,7 @@ def _join_vectors(one: Type, other: Type) -> Type | None:
     if len(lengths) != 1 or not isinstance(element, Number):
         return None
     return Vector(element, lengths.pop())
+
+
+def _may_be_id(kind: Type) -> bool:
+    return kind in (NONE, OPTIONAL) or (isinstance(kind, Number) and kind.kind in "iu" and kind != UINT)

@@ -34,7 +34,7 @@ def peeled(near: dict[Any, set[Any]]) -> Bounds:
 
 def groups_of(near: dict[Any, set[Any]], bounds: Bounds) -> dict[Any, Any]:
     """For each level the components of the edges that reach it; those without an edge above it are DN-graphs."""
-    groups = dict.fromkeys(near, -1)
+    groups: dict[Any, Any] = dict.fromkeys(near)
     for level in sorted({b for b in bounds.values() if b > 0}):
         graph = nx.Graph(tuple(e) for e, b in bounds.items() if b >= level)
         for component in nx.connected_components(graph):
@@ -63,12 +63,7 @@ def check(program: type[Vertex], sample: Sample, ways: list[Way] = RUNS) -> None
         }, way
         if program is DNGraphs:
             groups = groups_of(near, expected)
-            named = {v: None if g == -1 else g for v, g in groups.items()} if has_names(sample) else groups
-            assert by_id(result, "group") == named, way
-
-
-def has_names(sample: Sample) -> bool:
-    return any(isinstance(v, str) for v in [*sample.sources, *(sample.vertices or [])])
+            assert by_id(result, "group") == groups, way
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "skewed"])
@@ -98,7 +93,7 @@ def test_a_group_beside_a_denser_one_is_none() -> None:
     check(DNGraphs, sample)
     (_, result), *_ = results_of(DNGraphs(), sample, [Way()])
     groups = by_id(result, "group")
-    assert [groups[v] for v in (0, 5, 6, 7, 8, 11, 12, 20)] == [0, 0, -1, -1, 8, 8, -1, 20]
+    assert [groups[v] for v in (0, 5, 6, 7, 8, 11, 12, 20)] == [0, 0, None, None, 8, 8, None, 20]
 
 
 @pytest.mark.parametrize("program", [TriDN, BiTriDN])

@@ -42,7 +42,7 @@ def kept(result: Result) -> list[tuple[Any, Any, float]]:
     """Return the edges that vertices keep, and check that those are not roots."""
     columns = [by_id(result, name) for name in ("low", "high", "weight")]
     edges = {v: tuple(column[v] for column in columns) for v in columns[0]}
-    nothing = (None, None, 0.0) if isinstance(result.ids.tolist()[0], str) else (-1, -1, 0.0)
+    nothing = (None, None, 0.0)
     roots = {v for v, root in by_id(result, "component").items() if v == root}
     assert {v for v, edge in edges.items() if edge == nothing} == roots
     return [edge for v, edge in edges.items() if v not in roots]

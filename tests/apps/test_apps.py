@@ -33,8 +33,7 @@ def test_bfs_finds_the_levels_and_the_smallest_parents(name: str, device: Any) -
     levels = nx.single_source_shortest_path_length(graph, source)
     assert by_id(result, "level") == {v: levels.get(v, -1) for v in graph}
     before = graph.predecessors if sample.directed else graph.neighbors
-    none = None if isinstance(source, str) else -1
-    parents = dict.fromkeys(graph, none) | {source: source}
+    parents = dict.fromkeys(graph) | {source: source}
     for v, level in levels.items():
         if level > 0:
             parents[v] = min(u for u in before(v) if levels.get(u, -1) == level - 1)
@@ -50,8 +49,7 @@ def test_sssp_finds_the_distances_and_the_smallest_parents(name: str, device: An
     graph = as_networkx(sample)
     lengths = nx.single_source_dijkstra_path_length(graph, source)
     assert by_id(result, "distance") == {v: lengths.get(v, math.inf) for v in graph}  # whole weights: exact
-    none = None if isinstance(source, str) else -1
-    assert by_id(result, "parent") == dict.fromkeys(graph, none) | parents_of(graph, source, lengths)
+    assert by_id(result, "parent") == dict.fromkeys(graph) | parents_of(graph, source, lengths)
 
 
 def parents_of(graph: Any, source: Any, lengths: dict[Any, float]) -> dict[Any, Any]:

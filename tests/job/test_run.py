@@ -383,7 +383,7 @@ def test_trace_records_what_a_vertex_read_and_did(caplog: pytest.LogCaptureFixtu
     assert [(t["superstep"], t["id"]) for t in result.trace] == [(0, 1), (1, 1)]
     last = result.trace[1]
     assert last["messages"] == [(1.5, 0)]
-    assert last["before"] == {"distance": float("inf"), "parent": -1}
+    assert last["before"] == {"distance": float("inf"), "parent": None}
     assert last["after"] == {"distance": 1.5, "parent": 0}
     assert last["sent"] == [(4.0, 1)]
     assert last["halted"]

@@ -33,6 +33,7 @@ from sigps.errors import CompileError
 from sigps.kernels import cuda as kernels
 from sigps.kernels.cuda.abi import capacity_of
 from sigps.kernels.cuda.lease import warp_table_bytes
+from sigps.model.fields import Field
 from sigps.native import cache
 from sigps.native.builder import Site
 
@@ -255,7 +256,7 @@ def _layout(
     return Layout(
         params=row(tuple(f.dtype(program.precision) for f in program.params)),  # type: ignore[arg-type]
         aggregates=row(program.aggregate_dtypes),
-        states=row(program.state_dtypes, [f.is_vertex_id for f in program.states]),
+        states=row(program.state_dtypes, [_is_id(f) for f in program.states]),
         slots=row(slots, _slots_that_are_ids(program, len(slots))),
         record=row(record, _records_that_are_ids(program)),
         message=row(program.message_dtypes),
@@ -266,12 +267,17 @@ def _layout(
     )
 
 
+def _is_id(field: Field) -> bool:
+    """Return whether a field holds ids alone, which may fit 32 bits; what stands for None does not."""
+    return field.is_vertex_id and not field.may_be_none
+
+
 def _slots_that_are_ids(program: VertexProgram, count: int) -> list[bool]:
     """Return whether each slot holds one message's `VertexId` field as it is; sums do not."""
     lift = program.function("lift")
     if lift is None or not count:
         return []
-    fields = {f.name: f.is_vertex_id for f in program.message}
+    fields = {f.name: _is_id(f) for f in program.message}
     lifted = lift.body[-1]
     assert isinstance(lifted, ast.Return)
     assert isinstance(lifted.value, ast.Tuple)
@@ -281,10 +287,10 @@ def _slots_that_are_ids(program: VertexProgram, count: int) -> list[bool]:
         if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == "__m":
             is_id = fields[part.attr]
         elif isinstance(part, ast.Name) and part.id == "__m":
-            is_id = program.message[0].is_vertex_id
+            is_id = _is_id(program.message[0])
         elif isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Constant):
             position = part.slice.value
-            is_id = isinstance(position, int) and op != "exact" and program.message[position].is_vertex_id
+            is_id = isinstance(position, int) and op != "exact" and _is_id(program.message[position])
         found.append(is_id and op in ("min", "max", "user", "key"))
     return found
 
@@ -301,7 +307,7 @@ def _records_that_are_ids(program: VertexProgram) -> list[bool]:
             assert isinstance(message, ast.Tuple)
             for field, part in zip(program.message, message.elts, strict=True):
                 value = part.args[0] if isinstance(part, ast.Call) and len(part.args) == 1 else part
-                if field.is_vertex_id and isinstance(value, ast.Name) and value.id in as_ids:
+                if _is_id(field) and isinstance(value, ast.Name) and value.id in as_ids:
                     as_ids[value.id] += 1
     uses = [n.id for n in ast.walk(edge) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
     return [as_ids[name] > 0 and as_ids[name] == uses.count(name) for name in program.record]

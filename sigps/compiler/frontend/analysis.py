@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from sigps.compiler.fingerprint import class_fingerprint, fingerprint
+from sigps.compiler.frontend.absent import held, message_of
 from sigps.compiler.frontend.combine import emit, fold, key, lift, merge
 from sigps.compiler.frontend.draws import DRAW_FUNCTIONS, number_draws
 from sigps.compiler.frontend.edge_function import Sends
@@ -43,6 +44,7 @@ from sigps.kernels.cpu.neighbors import mark_row, next_common
 from sigps.model.records import Record
 from sigps.model.vector import VectorType
 from sigps.model.vertex import Vertex
+from sigps.native.primitives import NONE_FUNCTIONS
 from sigps.native.source import reject
 
 __all__ = ["analyse"]
@@ -113,7 +115,8 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
     if edges.pairs:
         namespace |= {"__mark_row": mark_row, "__next_common": next_common}
     called_names = {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
-    namespace |= {name: value for name, value in EDGE_FUNCTIONS.items() if name in called_names}
+    own = EDGE_FUNCTIONS | NONE_FUNCTIONS
+    namespace |= {name: value for name, value in own.items() if name in called_names}
     namespace |= {name: _vector_type(name) for name in called_names if name.startswith(VECTOR)}
     if "random_seed" in subject.params:
         namespace |= DRAW_FUNCTIONS
@@ -209,8 +212,8 @@ class _TypedMessages(ast.NodeTransformer):
         self.generic_visit(node)
         if self._subject.makes_message(node):
             parts = self._subject.message_parts(node)
-            dtypes = self._subject.message_dtypes
-            node.args = at([cast(d, p) for d, p in zip(dtypes, parts, strict=True)], node)
+            fields = zip(self._subject.message, parts, strict=True)
+            node.args = at([held(f, self._subject.precision, p) for f, p in fields], node)
             node.keywords = []
         return node
 
@@ -224,7 +227,7 @@ def _unpack_inbox(subject: Subject, messages: Messages) -> list[ast.stmt]:
     start = statements(f"({', '.join(names)},) = __inbox") if names else []
     if kind is Consumption.SINGLE:
         scalar = subject.message_type is None
-        start += statements(f"__m = {'__g0' if scalar else '__Message(' + ', '.join(names) + ')'}")
+        start += statements(f"__m = {message_of(subject.message, names, is_scalar=scalar)}")
     return start
 
 
@@ -329,7 +332,7 @@ def _key(
 ) -> str:
     text = [ast.unparse(module), repr(slots), precision, subject.name, repr(subject.has_master)]
     for group in (subject.states.values(), subject.params.values(), subject.message):
-        text += [f"{f.name} {f.type} {f.is_vertex_id}" for f in group]
+        text += [f"{f.name} {f.type} {f.is_vertex_id} {f.may_be_none}" for f in group]
     text += [f"{f.default!r} {f.measure} {f.varies}" for f in subject.states.values()]
     text += [f"edge {f.name} {f.type} {f.default!r}" for f in subject.edge_states.values()]
     text += [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 
+from sigps.compiler.frontend.absent import message_of
 from sigps.compiler.frontend.lower import unpack
 from sigps.compiler.frontend.reading import Messages
 from sigps.compiler.frontend.subject import Subject
@@ -26,9 +27,8 @@ __all__ = ["emit", "fold", "key", "lift", "merge"]
 def lift(subject: Subject, messages: Messages, tree: ast.FunctionDef) -> ast.stmt:
     """Build `lift`: one message to one value of every slot."""
     start = unpack(subject, "__env", "__params")
-    parts = ", ".join(f"__message[{i}]" for i in range(len(subject.message)))
     if messages.lift:
-        start += statements(f"__m = {parts if subject.message_type is None else f'__Message({parts})'}")
+        start += _bound_message(subject)
     return at(
         [function("lift", ["__env", "__params", "__message"], [*start, ast.Return(tuple_of(messages.lift))])],
         tree,
@@ -91,14 +91,18 @@ _ARITHMETIC = {"sum": "+", "prod": "*", "or": "|", "and": "&", "xor": "^"}
 def key(subject: Subject, messages: Messages, tree: ast.FunctionDef) -> ast.stmt:
     """Build `key`: what lists of messages are sorted by."""
     assert messages.key is not None
-    parts = ", ".join(f"__message[{i}]" for i in range(len(subject.message)))
-    start = unpack(subject, "__env", "__params")
-    start += statements(f"__m = {parts if subject.message_type is None else f'__Message({parts})'}")
+    start = unpack(subject, "__env", "__params") + _bound_message(subject)
     body = [*start, ast.Return(copy.deepcopy(messages.key))]
     return at([function("key", ["__env", "__params", "__message"], body)], tree)[0]
 
 
 _OF_VECTORS = {"min": "__np.minimum({a}, {b})", "max": "__np.maximum({a}, {b})"}
+
+
+def _bound_message(subject: Subject) -> list[ast.stmt]:
+    parts = [f"__message[{i}]" for i in range(len(subject.message))]
+    message = message_of(subject.message, parts, is_scalar=subject.message_type is None)
+    return statements(f"__m = {message}")
 
 
 def fold(subject: Subject) -> ast.stmt:

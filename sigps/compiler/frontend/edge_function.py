@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from sigps.compiler.frontend.absent import held
 from sigps.compiler.frontend.grammar import action_of, reject_edge
 from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import (
@@ -156,14 +157,18 @@ class _Site(ast.NodeTransformer):
         message = node.value.args[-1]  # type: ignore[attr-defined]
         parts = self._subject.message_parts(message)
         values = []
-        for part, dtype in zip(parts, self._dtypes, strict=True):
+        precision = self._subject.precision
+        for part, kept in zip(parts, self._subject.message, strict=True):
+            dtype = kept.dtype(precision)
             is_id = _is_own_id(part)
             # In a narrower type ids wrap: the smallest id need not be the smallest message.
             self.is_sender_id = len(parts) == 1 and is_id and (dtype.kind == "f" or dtype == np.int64)
             if self._scope(part) == "vertex":
-                values.append(self._capture(cast(dtype, part), cast(dtype, ast.Constant(0))))
+                values.append(
+                    self._capture(held(kept, precision, part), held(kept, precision, ast.Constant(0)))
+                )
             else:
-                values.append(cast(dtype, self.visit(part)))
+                values.append(held(kept, precision, self.visit(part)))
         return at([ast.Return(tuple_of([ast.Constant(True), tuple_of(values)]))], node)[0]
 
     def visit_Continue(self, node: ast.Continue) -> Any:

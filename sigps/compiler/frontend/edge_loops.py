@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from sigps.compiler.frontend.absent import held
 from sigps.compiler.frontend.grammar import (
     SENDS,
     action_of,
@@ -25,7 +26,7 @@ from sigps.compiler.frontend.grammar import (
 from sigps.compiler.frontend.lower import LowerFields
 from sigps.compiler.frontend.reductions import Loop, Reduction, match_reduction, reduction_call
 from sigps.compiler.frontend.subject import Subject
-from sigps.compiler.frontend.syntax import at, cast, expression, is_self, statements, tuple_of, visited
+from sigps.compiler.frontend.syntax import at, expression, is_self, statements, tuple_of, visited
 from sigps.compiler.program import TO_GID, TO_ID
 from sigps.native.primitives import edge_at
 from sigps.native.source import reject
@@ -289,7 +290,7 @@ class _Rewriter(ast.NodeTransformer):
         if len(node.targets) > 1:
             reject(node, "assign what is kept on edges on a line of its own")
         field = self._subject.edge_states[target.attr]
-        value = cast(field.dtype(self._subject.precision), self.visit(node.value))
+        value = held(field, self._subject.precision, self.visit(node.value))
         return at([ast.Assign([self.visit(target)], value)], node)[0]
 
     def _is_edge_state(self, node: ast.expr) -> TypeGuard[ast.Attribute]:
@@ -310,10 +311,13 @@ class _Rewriter(ast.NodeTransformer):
         if action not in SENDS:
             return self.generic_visit(node)
         args = node.value.args  # type: ignore[attr-defined]
-        parts = zip(self._subject.message_dtypes, self._subject.message_parts(args[-1]), strict=True)
-        values = tuple_of([cast(d, self.visit(p)) for d, p in parts])
+        parts = zip(self._subject.message, self._subject.message_parts(args[-1]), strict=True)
+        values = tuple_of([held(f, self._subject.precision, self.visit(p)) for f, p in parts])
         if action == "send_to":
-            return at([_emit(TO_ID, self.visit(args[0]), values)], node)[0]
+            target = self.visit(args[0])
+            if self._subject.has_none:
+                target = expression("__known(ID)", ID=target)
+            return at([_emit(TO_ID, target, values)], node)[0]
         self.result.walks = True
         if action == "send":
             edge = args[0].id if isinstance(args[0], ast.Name) else ""

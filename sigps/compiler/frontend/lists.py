@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 
+from sigps.compiler.frontend.absent import message_of
 from sigps.compiler.frontend.grammar import GROUP
 from sigps.compiler.frontend.keyed import Keyed
 from sigps.compiler.frontend.reading import Reader, bind_message, first_of_vertex
@@ -20,6 +21,7 @@ from sigps.compiler.frontend.syntax import (
     visited,
 )
 from sigps.compiler.program import Consumption
+from sigps.native.primitives import NONE_FUNCTIONS
 from sigps.native.source import reject
 
 __all__ = ["Listed"]
@@ -116,7 +118,7 @@ class Listed(Reader):
         )
         before = [*statements("__i = __begin\n__found = False\n__most = 0"), assign("__best", default)]
         code = [*before, loop, *statements("return __best")]
-        known = {"__np", "__Message", *NAN_FUNCTIONS, *self.subject.names.meanings, "bool"}
+        known = {"__np", "__Message", *NAN_FUNCTIONS, *NONE_FUNCTIONS, *self.subject.names.meanings, "bool"}
         captured = sorted(
             n
             for n in loaded_names(code) - assigned_names(code) - known
@@ -146,8 +148,9 @@ class Listed(Reader):
         return copy.deepcopy(self.result.key)
 
     def _message(self, index: str) -> ast.expr:
-        parts = ", ".join(f"__box{i}[{index}]" for i in range(len(self.dtypes)))
-        return expression(parts if self.subject.message_type is None else f"__Message({parts})")
+        parts = [f"__box{i}[{index}]" for i in range(len(self.dtypes))]
+        scalar = self.subject.message_type is None
+        return expression(message_of(self.subject.message, parts, is_scalar=scalar))
 
 
 def _span(source: ast.expr) -> tuple[str, str]:

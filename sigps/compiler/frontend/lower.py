@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from sigps.compiler.frontend.absent import held, marked
 from sigps.compiler.frontend.subject import ENV, VERTEX, Subject
 from sigps.compiler.frontend.syntax import assign, at, cast, expression, is_self, statements, visited
 from sigps.model.records import Record
@@ -147,8 +148,8 @@ class LowerFields(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def _typed(self, state: str) -> ast.stmt:
-        dtype = self._subject.states[state].dtype(self._subject.precision)
-        return assign(state_name(state), cast(dtype, ast.Name(state_name(state), ast.Load())))
+        value = ast.Name(state_name(state), ast.Load())
+        return assign(state_name(state), held(self._subject.states[state], self._subject.precision, value))
 
 
 def state_name(state: str) -> str:
@@ -200,4 +201,5 @@ def unpack(subject: Subject, *tuples: str) -> list[ast.stmt]:
         "__state": [state_name(n) for n in subject.states],
     }
     code = [f"({', '.join(parts[t])},) = {t}" for t in tuples if parts[t]]
-    return statements("\n".join(code))
+    known = {state_name(name): field for name, field in subject.states.items() if "__state" in tuples}
+    return [*statements("\n".join(code)), *marked(known)]

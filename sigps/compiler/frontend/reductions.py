@@ -24,7 +24,7 @@ from sigps.compiler.frontend.syntax import (
     statements,
     tuple_of,
 )
-from sigps.native.primitives import lost_in_max, lost_in_min
+from sigps.native.primitives import NONE_FUNCTIONS, lost_in_max, lost_in_min
 from sigps.native.source import reject
 
 __all__ = [
@@ -163,7 +163,16 @@ def reduction_call(
         first = [assign("__i", ast.Name(span[0], ast.Load())), *item, assign("__acc", element)]
         before = copy.deepcopy([*first, *statements(start)])
     code = [*before, *loops, *statements(f"return {result}")]
-    inside = {"__i", "__m", "__np", "__Message", "__mark_row", "__next_common", *NAN_FUNCTIONS}
+    inside = {
+        "__i",
+        "__m",
+        "__np",
+        "__Message",
+        "__mark_row",
+        "__next_common",
+        *NAN_FUNCTIONS,
+        *NONE_FUNCTIONS,
+    }
     inside |= set(subject.names.meanings)
     names = loaded_names(code) - assigned_names(code) - inside - set(dir(builtins))
     captured = sorted(n for n in names if not n.startswith(("__method_", "__reduce")))

@@ -14,7 +14,7 @@ from sigps.compiler.frontend.loop_folds import Fold, Take, as_load, as_store, re
 from sigps.compiler.frontend.reading import NotCombinableError, Reader, bind_message, first_of_vertex
 from sigps.compiler.frontend.reductions import Reduction, numeric, without_nan
 from sigps.compiler.frontend.subject import Subject
-from sigps.compiler.frontend.syntax import assign, assigned_names, cast, expression, is_self, loaded_names
+from sigps.compiler.frontend.syntax import assign, assigned_names, at, cast, expression, is_self, loaded_names
 from sigps.compiler.program import Consumption, Slot, identity_of
 from sigps.native.source import reject
 
@@ -208,6 +208,11 @@ class Combined(Reader):
             own = [f"__m.{f.name}" for f in self.subject.message]
         return [] if [ast.unparse(k) for k in keys] == own[: len(keys)] else keys
 
+    def _known(self, element: ast.expr, node: ast.AST) -> ast.expr:
+        """Return an element that is added up or compared, and so must not be None."""
+        may_be_none = any(field.may_be_none for field in self.subject.message)
+        return at([expression("__known(VALUE)", VALUE=element)], node)[0] if may_be_none else element
+
     def _slot(
         self,
         op: str,
@@ -264,12 +269,12 @@ class Combined(Reader):
         if op == "count":
             lifted = [expression("__np.int64(1)")]
         elif op == "sum":
-            lifted = [numeric(parts[0], dtypes[0])]
+            lifted = [numeric(self._known(parts[0], node), dtypes[0])]
         elif op in ("any", "all"):
             lifted = [expression("bool(VALUE)", VALUE=parts[0])]
         elif op in ("min", "max"):
             lifted = [numeric(p, d) if len(parts) > 1 else p for p, d in zip(parts, dtypes, strict=True)]
-            lifted[0] = without_nan(op, lifted[0], dtypes[0])
+            lifted[0] = without_nan(op, self._known(lifted[0], node), dtypes[0])
         if not conditions:
             return lifted
         test = conditions[0] if len(conditions) == 1 else ast.BoolOp(ast.And(), conditions)

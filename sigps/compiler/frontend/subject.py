@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sigps.compiler.frontend.absent import name_none_tests
 from sigps.compiler.frontend.constants import Constants, constant_of, fold_constants
 from sigps.compiler.frontend.desugar import desugar
 from sigps.compiler.frontend.grammar import refuse
@@ -107,6 +108,12 @@ class Subject:
                 constants[field.name] = value
         self._fixed = self._constants(constants)
 
+    @property
+    def has_none(self) -> bool:
+        """Whether a state, an edge state or a field of messages may be None."""
+        kept = (*self.states.values(), *self.edge_states.values(), *self.message)
+        return any(field.may_be_none for field in kept)
+
     def _constants(self, params: dict[str, Any]) -> Constants:
         declared = {*self.states, *self.records, *self.edge_states, *self.params, *self.aggregators, *params}
         own = {
@@ -159,6 +166,7 @@ class Subject:
         if given != {k: k for k in kept}:
             tree = rename(tree, {**{k: f"{k}_" for k in kept}, **given})
         tree = fold_constants(desugar(write_keys(spell_out_keys(tree))), self._fixed)
+        tree = name_none_tests(tree)
         refuse(tree)
         check_locals_are_set(tree)
         tree = self.names.resolve(tree, function, kept)

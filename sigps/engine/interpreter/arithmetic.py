@@ -25,6 +25,7 @@ from sigps.model.wrapping import wrapping
 
 __all__ = [
     "NO_EDGE",
+    "NO_ID",
     "OPERATORS",
     "UNARY",
     "WRAPPING",
@@ -40,6 +41,7 @@ _LEAST, _MOST, _MASK = -(2**63), 2**63 - 1, 2**64 - 1
 _OVERFLOW = "a whole number does not fit 64 bits, or the type that is declared"
 _ZERO = "a whole number is divided by zero"
 NO_EDGE = "the vertex has no such out-edge: positions are 0 to self.out_degree - 1"
+NO_ID = "None is used as a number, or as the id of a vertex: ask 'is None' before"
 _CONVERSION = "int() of a float that is NaN, infinite or beyond 64 bits"
 
 
@@ -51,6 +53,11 @@ def _fits(value: int) -> int:
     if not _LEAST <= value <= _MOST:
         raise NoResultError(_OVERFLOW)
     return value
+
+
+def _refuse_none(*values: Any) -> None:
+    if any(value is None for value in values):
+        raise NoResultError(NO_ID)
 
 
 def _number(value: Any) -> Any:
@@ -186,6 +193,7 @@ def _binary(
             return by_number(compute, a, b)
         x, y = _number(a), _number(b)
         if x is None or y is None:
+            _refuse_none(a, b)
             return plain(a, b)
         if isinstance(x, float) or isinstance(y, float) or whole is None:
             return plain(a, b) if real is None else real(float(x), float(y))
@@ -228,6 +236,8 @@ def compared(name: str, a: Any, b: Any) -> Any:
     """Return `a <operator> b`: where a whole number meets a float, both are floats."""
     if isinstance(a, Vector) or isinstance(b, Vector):
         return by_number(functools.partial(compared, name), a, b)
+    if name not in ("==", "!="):
+        _refuse_none(a, b)
     if type(a) is type(b):
         return _COMPARE[name](a, b)
     x, y = _number(a), _number(b)
@@ -263,6 +273,7 @@ def in_place(name: str, plain: Callable[[Any, Any], Any], a: Any, b: Any) -> Any
 def _minus(a: Any) -> Any:
     x = _number(a)
     if x is None:
+        _refuse_none(a)
         return -a
     return -x if isinstance(x, float) else _fits(-int(x))
 
@@ -294,6 +305,7 @@ def _int(*values: Any) -> Any:
         return int(*values)
     x = _number(values[0])
     if x is None:
+        _refuse_none(values[0])
         return int(values[0])
     if isinstance(x, float):
         if not -(2.0**63) <= x < 2.0**63:
@@ -303,6 +315,7 @@ def _int(*values: Any) -> Any:
 
 
 def _float(*values: Any) -> Any:
+    _refuse_none(*values)
     return float(*values)
 
 
@@ -333,10 +346,13 @@ def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def extreme(*values: Any, **options: Any) -> Any:
         if len(values) != 1 or isinstance(values[0], tuple):
+            _refuse_none(*(values if len(values) != 1 else values[0]))
             return function(*values, **options)
         if options.get("key") is not None:
             return _best_by(function, lost, list(values[0]), **options)
-        return function([_with_first(value, lost) for value in values[0]], **options)
+        given = list(values[0])
+        _refuse_none(*given)
+        return function([_with_first(value, lost) for value in given], **options)
 
     return extreme
 

@@ -14,7 +14,7 @@ import linecache
 import logging
 import os
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,9 +40,9 @@ from sigps.engine.superstep import run_supersteps
 from sigps.errors import CompileError, ComputeError, DeviceError
 from sigps.kernels.cpu.arguments import ACTIVE, HALTED, RETIRED
 from sigps.model.aggregator import cells_of
-from sigps.model.fields import as_computed
+from sigps.model.fields import NO_VERTEX, as_computed
 from sigps.model.vector import VectorType
-from sigps.model.vertex import Edge, Vertex
+from sigps.model.vertex import Edge, Field, Vertex
 from sigps.native.sums import EMPTY, added, spread
 
 __all__ = ["InterpretedEngine"]
@@ -64,10 +64,10 @@ def _derived(program: Vertex) -> VertexProgram | None:
 
 
 def _smallest_first(message: Any) -> Any:
-    """Return what messages are sorted by: field by field, a NaN last."""
+    """Return what messages are sorted by: field by field, a NaN last, None first."""
     if isinstance(message, tuple):
         return tuple(map(_smallest_first, message))
-    return (message != message, message)
+    return (message != message, NO_VERTEX if message is None else message)
 
 
 class InterpretedEngine:
@@ -320,9 +320,9 @@ class InterpretedEngine:
         vertex = copy.copy(self.program)
         vertex.view = view
         before = {}
-        for name, values in self._states.items():
-            before[name] = as_computed(values[lid], values.dtype)
-            object.__setattr__(vertex, name, before[name])
+        for field, values in self._kept_in():
+            before[field.name] = field.seen(values[lid], values.dtype)
+            object.__setattr__(vertex, field.name, before[field.name])
         records = self.program.declaration.records
         for record in records:
             object.__setattr__(vertex, record.name, record.build(before))
@@ -335,8 +335,9 @@ class InterpretedEngine:
             for record in records:
                 for name, value in record.values(getattr(vertex, record.name)).items():
                     object.__setattr__(vertex, name, value)
-            for name, values in self._states.items():
-                values[lid] = getattr(vertex, name)
+            for field, values in self._kept_in():
+                value = getattr(vertex, field.name)
+                values[lid] = NO_VERTEX if value is None else value
             self._contribute(lid, view, totals)
         except ArithmeticError as error:
             place = self.program.declaration.place
@@ -348,6 +349,9 @@ class InterpretedEngine:
         self._retired[lid] = view.has_retired
         if view.id in self.trace:
             self._record(view, messages, before, vertex)
+
+    def _kept_in(self) -> Iterable[tuple[Field, NDArray[Any]]]:
+        return zip(self.program.declaration.states, self._states.values(), strict=True)
 
     def _record(self, view: VertexView, messages: list[Any], before: dict[str, Any], vertex: Vertex) -> None:
         after = {name: getattr(vertex, name) for name in before}
@@ -393,9 +397,10 @@ class InterpretedEngine:
 
     def _put(self, lids: NDArray[np.int64], arrived: tuple[NDArray[Any], ...]) -> None:
         """Lay messages into their targets' inboxes, in their order."""
+        fields = zip(self.program.declaration.message, arrived, strict=True)
         plain = [
-            [as_computed(x, a.dtype) for x in (a if a.dtype == np.uint64 or a.ndim > 1 else a.tolist())]
-            for a in arrived
+            [f.seen(x, a.dtype) for x in (a if a.dtype == np.uint64 or a.ndim > 1 else a.tolist())]
+            for f, a in fields
         ]
         for lid, *values in zip(lids.tolist(), *plain, strict=True):
             self._inbox.setdefault(lid, []).append(as_message(self.program, values))
@@ -407,8 +412,10 @@ class InterpretedEngine:
 
 
 def _as_array(values: Sequence[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return some numbers, or vectors of a type, as an array of that type."""
+    """Return some numbers, ids that may be None, or vectors of a type, as an array of that type."""
     rows: Any = [list(value) for value in values] if dtype.shape else values
+    if not dtype.shape and None in values:
+        rows = [NO_VERTEX if value is None else value for value in values]
     return np.array(rows, dtype.base).reshape(len(values), *dtype.shape)
 
 

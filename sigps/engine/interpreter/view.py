@@ -11,7 +11,7 @@ from sigps.engine.aggregates import Aggregates
 from sigps.engine.interpreter import arithmetic
 from sigps.engine.interpreter.rewriting import combine
 from sigps.engine.partition.subgraph import Subgraph
-from sigps.model.fields import as_computed
+from sigps.model.fields import NO_VERTEX, as_computed
 from sigps.model.vector import Vector
 from sigps.model.vertex import Edge, Field, Vertex
 
@@ -75,8 +75,8 @@ class EdgeValues:
         return name in self._values
 
     def read(self, name: str, index: int) -> Any:
-        values = self._values[name][1]
-        return as_computed(values[index], values.dtype)
+        field, values = self._values[name]
+        return field.seen(values[index], values.dtype)
 
     def write(self, name: str, index: int, value: Any) -> None:
         if self._is_seen:
@@ -85,7 +85,8 @@ class EdgeValues:
                 "superstep began. Assign to an edge of self.out_edges"
             )
         field, array = self._values[name]
-        array[index] = field.assigned(value)
+        kept = field.assigned(value)
+        array[index] = NO_VERTEX if kept is None else kept
 
     def reverse(self, index: int) -> Edge:
         """Return the edge back, found by looking through the target's row."""
@@ -161,6 +162,8 @@ class VertexView:
         self._post(int(edges.ends[edge.index]), False, message)
 
     def send_to(self, vertex_id: int, message: Any) -> None:
+        if vertex_id is None:
+            raise arithmetic.NoResultError(arithmetic.NO_ID)
         self._post(int(vertex_id), True, message)
 
     def next_draw(self) -> int:

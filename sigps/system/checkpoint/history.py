@@ -18,6 +18,7 @@ import numpy as np
 
 from sigps.errors import GraphError, StateLogError
 from sigps.kernels.cpu.arguments import ACTIVE, HALTED, RETIRED
+from sigps.model.fields import NO_VERTEX
 from sigps.system.checkpoint import files
 from sigps.system.checkpoint.files import Manifest
 
@@ -50,7 +51,7 @@ class VertexState:
         superstep: The superstep that came next.
         status: `"active"`, `"halted"` or `"retired"`.
         values: Each field's value as saved. A field of type `VertexId` holds a gid: the vertex's position in the
-            order of ids, counted from 0.
+            order of ids, counted from 0; one of `VertexId | None` may be None.
     """
 
     run: str
@@ -141,7 +142,8 @@ def vertex_states(log: Path, manifest: Manifest, ids: Sequence[VertexId]) -> dic
         if rows:
             status, *values = files.read_part(log, rank, fields).values()
         for vertex, row in rows.items():
-            fields_of = dict(zip(manifest.states, (array[row] for array in values), strict=True))
+            held = (None if array[row] == NO_VERTEX else array[row] for array in values)
+            fields_of = dict(zip(manifest.states, held, strict=True))
             found[vertex] = VertexState(
                 manifest.run, manifest.program, manifest.superstep, _STATUS[int(status[row])], fields_of
             )
