@@ -214,7 +214,7 @@ ROOMY = {
     "dependencies": 73,
     "distances": 72,
     "personalised_pagerank": 67,
-    "minimum_spanning_forest": 90,
+    "minimum_spanning_forest": 120,
     "dn_graphs": 78,
     "scc": 80,
     "semi_clustering": 97,

@@ -219,6 +219,8 @@ class _Rewriting(ast.NodeTransformer):
         return [before, node, *after]
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        if _is_folded(node):  # 2**63 - 1: a constant, as in compiled code
+            return node
         is_root = isinstance(node.op, ast.Pow) and _is_minus(node.right)
         self.generic_visit(node)
         if type(node.op) not in _NAMES:
@@ -401,6 +403,13 @@ def _is_minus(node: ast.expr) -> bool:
 def _is_whole_constant(node: ast.AST) -> bool:
     allowed = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
     return all(isinstance(n, allowed) and isinstance(getattr(n, "value", 0), int) for n in ast.walk(node))
+
+
+def _is_folded(node: ast.AST) -> bool:
+    """Tell whether compiled code computes an expression while it is compiled (`native/expressions.py`)."""
+    folded = (ast.Add, ast.Sub, ast.Mult, ast.Pow, ast.LShift, ast.USub)
+    operators = [n for n in ast.walk(node) if isinstance(n, (ast.operator, ast.unaryop))]
+    return _is_whole_constant(node) and all(isinstance(n, folded) for n in operators)
 
 
 def _is_simple(target: ast.expr) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from engines import interpreted, values
 
-from sigps import Aggregator, ComputeError, Graph, Param, State, Vertex, VertexId
+from sigps import Aggregator, ComputeError, Graph, Param, State, Vertex, VertexId, run
 
 TRIANGLE = Graph.from_edges([10, 10, 20, 30], [20, 30, 30, 10], weights=[1.0, 2.0, 3.0, 4.0])
 
@@ -159,3 +159,22 @@ def test_the_users_program_is_left_as_it_was() -> None:
     before = dict(vars(program))
     interpreted(program, TRIANGLE).lease(100)
     assert vars(program) == before
+
+
+class Largest(Vertex):
+    """Whole constants that are computed on the way to one that fits."""
+
+    most: State[int] = 0
+    least: State[int] = 0
+
+    def compute(self, messages):
+        self.most = 2**63 - 1 - self.id
+        self.least = -(2**63) + self.id
+        self.vote_to_halt()
+
+
+@pytest.mark.parametrize("device", ["python", "cpu"])
+def test_constants_may_leave_64_bits_on_the_way(device: str) -> None:
+    result = run(Largest(), Graph.from_edges([0], [1]), device=device)
+    assert result["most"].tolist() == [9223372036854775807, 9223372036854775806]
+    assert result["least"].tolist() == [-9223372036854775808, -9223372036854775807]
