@@ -64,6 +64,17 @@ def test_a_sum_of_messages_beyond_64_bits(direction: str) -> None:
     assert run(half, graph, device="cpu", direction=direction)["n"].tolist() == [2**62] * 4
 
 
+@pytest.mark.parametrize("direction", ["push", "pull"])
+@pytest.mark.parametrize("device", ["python", "cpu"])
+def test_what_an_edge_does_not_bring_has_no_fault(device: str, direction: str) -> None:
+    body = (
+        "self.n = sum(10 // m for m in messages)\nif self.superstep == 0:\n    for edge in self.out_edges:\n"
+        "        if edge.target != 2:\n            self.send(edge, self.id + 1)\nself.vote_to_halt()"
+    )
+    program = program_of(body, FIELDS, message="message=int")
+    assert run(program, RING, device=device, direction=direction)["n"].tolist() == [2, 10, 0, 3]
+
+
 def test_the_vertex_is_named_by_its_id() -> None:
     graph = Graph.from_edges([10, 20, 30], [20, 30, 10])
     program = program_of("self.n = 1 // (self.id - 30)\nself.vote_to_halt()", FIELDS)

@@ -107,7 +107,8 @@ def _deliver(names: dict[str, Any], lists: bool, needs_end_ids: bool) -> Any:
             return passes, message
         read_in = (arguments.superstep, arguments.num_vertices, arguments.num_edges)
         value, fault = lift(read_in, arguments.params, message)
-        keep_fault(v, fault)
+        if passes:
+            keep_fault(v, fault)
         return passes, value
 
     def deliver_nothing(arguments, record, ids, s, v, columns):  # type: ignore[no-untyped-def]
