@@ -148,7 +148,7 @@ class Expressions:
         if isinstance(node, ast.BinOp) and _is_count(node.left):
             one, other = (ops.to(self._value(part), INT).handle for part in (node.left, node.right))
             return Value(INT, self._emitter.binary("+", INT, one, other))
-        written = _whole_constant(node) if isinstance(node, ast.BinOp) else None
+        written = _whole_constant(node) if isinstance(node, (ast.BinOp, ast.UnaryOp)) else None
         if written is not None and -(2**63) <= written < 2**63:
             return ops.constant(written)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
