@@ -179,7 +179,7 @@ def test_every_width_gives_the_same(width: int, monkeypatch: pytest.MonkeyPatch)
         results = run_many(cls, graph, source=sources, device="cpu", threads=1)
         assert results.one_by_one == ""
         for number in (0, 33, 69):
-            judge = run(cls(source=sources[number]), graph, device="python")
+            judge = run(cls(source=sources[number]), graph, device="cpu", threads=1)
             assert_each_same([results[number]], [judge], only_better=True)
 
 

@@ -145,8 +145,9 @@ def rmat(
 
     thresholds = np.array([rb.threshold(share) for share in (a, a + b, a + b + c)], dtype=np.uint64)
     id_key = rb.subkey(seed, _IDS) if permute else None
-    # Set when the kernel took a second to load, in which NumPy draws about 2**26 levels; it takes 0.03 s now.
-    draw = draw_rmat if scale * edge_factor << scale < 1 << 26 else _draw_rmat_compiled
+    # The kernel's first load takes 0.1 s of a core. With it 2**21.8 levels take 0.10 s and 2**22.9 0.13 s; NumPy takes
+    # 0.08 and 0.16 s.
+    draw = draw_rmat if scale * edge_factor << scale < 1 << 22 else _draw_rmat_compiled
     return EdgeStream(
         num_vertices=1 << scale,
         num_edges=edge_factor << scale,

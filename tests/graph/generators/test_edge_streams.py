@@ -111,11 +111,11 @@ def test_rmat_compiled_draws_the_same_edges(scale, id_key):
     assert np.array_equal(with_numpy, compiled)
 
 
-@pytest.mark.parametrize(("edge_factor", "is_compiled"), [(14, False), (15, True)])
-def test_rmat_is_compiled_above_2_to_26_levels(monkeypatch, edge_factor, is_compiled):
+@pytest.mark.parametrize(("edge_factor", "is_compiled"), [(18, False), (19, True)])
+def test_rmat_is_compiled_above_2_to_22_levels(monkeypatch, edge_factor, is_compiled):
     compiled, calls = es._draw_rmat_compiled, []
     monkeypatch.setattr(es, "_draw_rmat_compiled", lambda *args: calls.append(args) or compiled(*args))
-    es.rmat(18, edge_factor).edges(0, 10)
+    es.rmat(14, edge_factor).edges(0, 10)
     assert bool(calls) == is_compiled
 
 
