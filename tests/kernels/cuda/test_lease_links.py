@@ -31,6 +31,8 @@ LEFT_OUT = {*LONG_VECTORS, "LouvainMoves"}
 APPS = [*(name for name in sigps.apps.__all__ if name not in LEFT_OUT), "PageRank_tolerance"]
 
 REQUIRED = {
+    "Dependencies": {"source": 0},
+    "Distances": {"source": 0},
     "EgoNet": {"source": 0},
     "HarmonicLabels": {"one": 0, "zero": 1},
     "HeatDiffusion": {"source": 0, "rate": 0.1},
