@@ -175,11 +175,11 @@ def test_every_width_gives_the_same(width: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(lanes, "WIDTHS", (width,))
     graph = busy_graph()
     sources = sources_of(graph, 70)
-    for cls in (BFS, PersonalisedPageRank):
-        results = run_many(cls, graph, source=sources, device="cpu", threads=1)
+    for cls, given in ((BFS, {}), (PersonalisedPageRank, {"iterations": 4})):
+        results = run_many(cls, graph, source=sources, device="cpu", threads=1, **given)
         assert results.one_by_one == ""
-        for number in (0, 33, 69):
-            judge = run(cls(source=sources[number]), graph, device="cpu", threads=1)
+        for number in (0, 69):
+            judge = run(cls(source=sources[number], **given), graph, device="python")
             assert_each_same([results[number]], [judge], only_better=True)
 
 
@@ -328,20 +328,48 @@ def test_tables_have_a_row_for_each_run_and_vertex(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("runs", "threads", "vertices", "lane_bytes", "memory", "expected"),
+    ("runs", "threads", "vertices", "lane_bytes", "memory", "occupancy", "expected"),
     [
-        (5000, 2, 5000, 40, 1 << 30, 16),  # what stays in a core's cache
-        (5000, 2, 500, 40, 1 << 30, 64),
-        (5, 2, 10**6, 40, 1 << 40, 8),  # a cache line of records, whatever the graph
-        (20, 2, 100, 40, 1 << 30, 16),  # no more than there are runs
-        (5000, 2, 5000, 40, 4 * 10**6, 8),  # what fits into memory
-        (64, 2, 10**8, 40, 1 << 30, 0),
+        (5000, 2, 5000, 40, 1 << 30, None, 16),  # what stays in a core's cache
+        (5000, 2, 500, 40, 1 << 30, None, 64),
+        (5000, 2, 500, 40, 1 << 30, 1.0, 64),  # ... whether vertices run in several lanes at once or not
+        (5, 2, 10**6, 40, 1 << 40, None, 8),  # a cache line of records, whatever the graph
+        (5, 2, 10**6, 40, 1 << 40, 3.0, 8),
+        (5, 2, 10**6, 40, 1 << 40, 1.5, 1),  # but where lanes share nothing
+        (2, 2, 10**6, 40, 1 << 40, None, 1),  # no more than there are runs
+        (20, 2, 100, 40, 1 << 30, None, 16),
+        (5000, 2, 5000, 40, 4 * 10**6, None, 8),  # what fits into memory
+        (64, 2, 10**8, 40, 1 << 30, None, 0),
     ],
 )
 def test_how_many_lanes(
-    runs: int, threads: int, vertices: int, lane_bytes: int, memory: int, expected: int
+    runs: int,
+    threads: int,
+    vertices: int,
+    lane_bytes: int,
+    memory: int,
+    occupancy: float | None,
+    expected: int,
 ) -> None:
-    assert lanes.choose_lanes(runs, threads, vertices, lane_bytes, memory) == expected
+    assert lanes.choose_lanes(runs, threads, vertices, lane_bytes, memory, occupancy) == expected
+
+
+def test_one_lane_where_lanes_share_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "_CACHE", 0)
+    made = []
+    monkeypatch.setattr(lanes.Lanes, "__init__", noting(lanes.Lanes.__init__, made))
+    graph = Graph.from_edges(range(40), [*range(1, 40), 0])
+    results = run_many(BFS, graph, source=range(20), device="cpu", threads=1)
+    assert made == [8, 1]  # on a cycle no two searches are at one vertex at a time
+    assert_each_same(results, by_themselves(BFS, "source", list(range(20)), graph, device="python"))
+
+
+def noting(function: Any, made: list[int]) -> Any:
+    def noted(self: Any, context: Any, native: Any, width: int, *others: Any) -> None:
+        made.append(width)
+        function(self, context, native, width, *others)
+
+    return noted
 
 
 class Contributes(Vertex):

@@ -48,11 +48,17 @@ from sigps.native.operators import Fault
 
 __all__ = ["choose_lanes", "find_obstacle", "run_waves"]
 
-WIDTHS = (8, 16, 32, 64)
+WIDTHS = (1, 8, 16, 32, 64)
 """How many lanes there may be; a bit of 64 each at most."""
+
+_OF_A_LINE = 8
+"""Lanes whose records share a cache line, about."""
 
 _CACHE = 1 << 21
 """Bytes that a core's own cache has, about."""
+
+_SHARED = 2.0
+"""In so many lanes a vertex must run at a time for them to pay where they do not stay in cache."""
 
 _PULL_GAIN, _PULL_GAIN_EARLY = 2, 4
 """In-edges that a pull passes while a push walks one."""
@@ -90,10 +96,18 @@ def find_obstacle(program: VertexProgram, facts: RunFacts, options: RunOptions) 
     return ""
 
 
-def choose_lanes(num_runs: int, num_threads: int, num_vertices: int, lane_bytes: int, most_bytes: int) -> int:
+def choose_lanes(
+    num_runs: int,
+    num_threads: int,
+    num_vertices: int,
+    lane_bytes: int,
+    most_bytes: int,
+    occupancy: float | None = None,
+) -> int:
     """Choose how many runs a thread has side by side; 0 where a run needs more memory than there is.
 
-    As many as stay in a core's cache, at least those that share a cache line of a record; no more than there are runs.
+    As many as stay in a core's cache, and at least those that share a cache line of a record: but only one where
+    vertices seldom run in several lanes at once, as in searches of meshes, and do not stay in cache. No more than runs.
 
     Args:
         num_runs: How many there are.
@@ -101,11 +115,12 @@ def choose_lanes(num_runs: int, num_threads: int, num_vertices: int, lane_bytes:
         num_vertices: Of the graph.
         lane_bytes: What a vertex keeps in a lane.
         most_bytes: What all lanes of all threads may take.
+        occupancy: In how many lanes a vertex ran that ran in some, in the runs so far; None before the first.
 
     >>> choose_lanes(5000, 2, 5000, 40, 1 << 30), choose_lanes(5, 2, 10**6, 40, 1 << 30)
     (16, 8)
-    >>> choose_lanes(64, 2, 10**8, 40, 1 << 30)
-    0
+    >>> choose_lanes(64, 2, 10**8, 40, 1 << 30), choose_lanes(64, 2, 10**6, 40, 1 << 30, occupancy=1.1)
+    (0, 1)
     """
     share = -(-num_runs // num_threads)
     best = 0
@@ -113,7 +128,10 @@ def choose_lanes(num_runs: int, num_threads: int, num_vertices: int, lane_bytes:
         size = width * num_vertices * lane_bytes
         if size * num_threads > most_bytes:
             break
-        if width > WIDTHS[0] and (best >= share or size > 2 * _CACHE):
+        stays_in_cache = size <= 2 * _CACHE
+        if best >= share or (best >= _OF_A_LINE and not stays_in_cache):
+            break
+        if best and not stays_in_cache and occupancy is not None and occupancy < _SHARED:
             break
         best = width
     return best
@@ -145,11 +163,10 @@ def run_waves(
     """Run programs side by side; see `EngineSpec.run_lanes`."""
     native, threads = loops_of(context, programs), context.threads
     n = context.subgraph.num_owned
-    most_bytes = available_memory() // 4
-    width = choose_lanes(len(programs), threads.count, n, lane_bytes(native), most_bytes) or WIDTHS[0]
-    share = min(width, -(-len(programs) // threads.count))
-    waves = [range(i, min(i + share, len(programs))) for i in range(0, len(programs), share)]
-    free = [Lanes(context, native, width, begins, wanted) for _ in range(min(threads.count, len(waves)))]
+    most_bytes, row = available_memory() // 4, lane_bytes(native)
+    occupancy: float | None = None
+    done, width = 0, 0
+    free: list[Lanes] = []
 
     def run(wave: range) -> list[LaneRun]:
         lanes = free.pop()
@@ -162,11 +179,21 @@ def run_waves(
         finally:
             free.append(lanes)
 
-    at_once = 4 * threads.count
     with watching() if native.has_open_loops else nullcontext():
-        for first in range(0, len(waves), at_once):
-            for results in threads.map(run, waves[first : first + at_once]):
+        while done < len(programs):
+            chosen = choose_lanes(len(programs), threads.count, n, row, most_bytes, occupancy) or 1
+            if chosen != width:
+                width, free = chosen, []
+            left, at_once = len(programs) - done, threads.count * (1 if occupancy is None else 4)
+            share = min(width, -(-left // threads.count))
+            starts = range(done, len(programs), share)[:at_once]
+            waves = [range(start, min(start + share, len(programs))) for start in starts]
+            free += [Lanes(context, native, width, begins, wanted) for _ in range(threads.count - len(free))]
+            for results in threads.map(run, waves):
                 yield from results
+            done = waves[-1].stop
+            runs, visits = (sum(getattr(lanes, name) for lanes in free) for name in ("runs", "visits"))
+            occupancy = runs / visits if visits else occupancy
 
 
 class Lanes:
@@ -178,7 +205,12 @@ class Lanes:
         width: k.
         begins: The values with which states begin, [num_owned] by local id.
         wanted: The fields of results; None for all.
+
+    Attributes:
+        runs, visits: In supersteps with messages: how often a vertex ran in a lane, and how often one ran in some.
     """
+
+    runs = visits = 0
 
     def __init__(
         self,
@@ -223,12 +255,13 @@ class Lanes:
         while wave.alive:
             cells = (*[_ROWS * self._width] * 3, _ROWS)
             account = LaneAccount._make(np.zeros(size, dtype=np.int64) for size in cells)
-            done, wave.alive, sent_edges = self._loop(
+            done, wave.alive, sent_edges, runs, visits = self._loop(
                 np.uint64(wave.alive), sent_edges, arguments, limits, *self._edges, self._owned, self._memory,
                 self._masks, self._sets, self._native.empty, wave.params, wave.values, wave.totals, wave.identity,
                 wave.counts, account,
             )  # fmt: skip
             rows_of_calls.append((done, account))
+            self.runs, self.visits = self.runs + runs, self.visits + visits
             if not wave.alive:
                 self._wake(wave, wave.next_phases(limits.end, self._num_left))
         return self._results(wave, rows_of_calls, time.perf_counter() - began)

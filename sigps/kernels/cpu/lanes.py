@@ -171,13 +171,13 @@ def compute_lanes(f: Functions) -> Loop:
     """Compute the vertices that are noted as running, in all lanes in which they are active or have a message.
 
     Afterwards those are noted that are active or sent in some lane. `counts` and `totals` are added to. Returns the
-    out-edges of the vertices that sent in some lane, and how often a vertex ran.
+    out-edges of the vertices that sent in some lane, how often a vertex ran, and how many vertices did.
     """
     compute, edges_of, fold, k = f.compute, f.edges_of, f.contribute, f.num_lanes
 
     def compute_lanes(alive, arguments, owned, memory, masks, sets, empty, params, values, totals, counts):
         num_vertices, num_edges = arguments.num_vertices, arguments.num_edges
-        sent_edges, num_ran = np.int64(0), 0
+        sent_edges, num_ran, num_visits = np.int64(0), 0, 0
         for w in range(len(sets.running)):
             word = sets.running[w]
             stays, senders = ZERO, ZERO
@@ -192,6 +192,7 @@ def compute_lanes(f: Functions) -> Loop:
                 vertex = (vid, degree, np.int64(owned.in_offsets[v + 1] - owned.in_offsets[v]))
                 edges = edges_of(owned.walked, v)
                 active, sent, retired = ZERO, ZERO, ZERO
+                num_visits += 1
                 while lanes != ZERO:
                     lane = lowest_bit(lanes)
                     bit = lanes & (ZERO - lanes)
@@ -234,7 +235,7 @@ def compute_lanes(f: Functions) -> Loop:
                     senders |= vertex_bit
                     sent_edges += degree
             sets.running[w], sets.senders[w] = stays, senders
-        return sent_edges, num_ran
+        return sent_edges, num_ran, num_visits
 
     return compute_lanes
 
@@ -272,8 +273,8 @@ def conclude_lanes(f: Functions) -> Loop:
 def run_lanes(f: Functions) -> Loop:
     """Run supersteps of the lanes `alive` until each has ended, or by `limits`; `account` is filled, a row a superstep.
 
-    `sent_edges` is what the last call returned. Returns how many rows there are, the lanes that go on, and the
-    out-edges of the vertices that sent in the last superstep.
+    `sent_edges` is what the last call returned. Returns how many rows there are, the lanes that go on, the out-edges of
+    the vertices that sent in the last superstep, and where messages were sent how often a vertex ran and how many did.
     """
     scatter, gather, compute, conclude = (
         scatter_lanes(f),
@@ -286,7 +287,7 @@ def run_lanes(f: Functions) -> Loop:
         alive, sent_edges, arguments, limits, out_edges, in_edges, owned, memory, masks, sets, empty, params, values,
         totals, identity, counts, account,
     ):  # fmt: skip
-        row, work = 0, 0
+        row, work, runs, visits = 0, 0, 0, 0
         while alive != ZERO and row < len(account.direction) and work <= limits.most_work:
             direction = PULL
             if sent_edges > 0:
@@ -309,16 +310,20 @@ def run_lanes(f: Functions) -> Loop:
                 lane = lowest_bit(lanes)
                 lanes &= lanes - ONE
                 counts.ran[lane], counts.active[lane], counts.messages[lane] = 0, 0, 0
-            sent_edges, num_ran = compute(
+            had_messages = sent_edges > 0
+            sent_edges, num_ran, num_visits = compute(
                 alive, arguments, owned, memory, masks, sets, empty, params, values, totals, counts
             )
             work += num_ran + len(sets.running)
+            if had_messages:
+                runs += num_ran
+                visits += num_visits
             alive = conclude(alive, row, limits, values, totals, identity, counts, account)
             account.direction[row] = direction
             row += 1
             if has_fault():
                 break
-        return row, alive, sent_edges
+        return row, alive, sent_edges, runs, visits
 
     return run_lanes
 
