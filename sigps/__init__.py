@@ -16,6 +16,7 @@ from sigps.errors import (
     StateLogError,
 )
 from sigps.model.fields import from_column, neighbor_links, num_neighbors
+from sigps.model.table import Table
 from sigps.model.vector import Vector
 from sigps.model.vertex import Aggregator, EdgeState, Param, Shared, State, Vertex, VertexId, inf
 from sigps.model.wrapping import wrapping
@@ -52,6 +53,7 @@ __all__ = [
     "SigpsError",
     "State",
     "StateLogError",
+    "Table",
     "Vector",
     "Vertex",
     "VertexId",

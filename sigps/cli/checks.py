@@ -61,8 +61,10 @@ def load_graph(job: JobConfig, group: Group | None = None) -> Graph:
 
 def _program(job: JobConfig) -> Vertex:
     from sigps.job.importing import import_program
+    from sigps.job.tables import read_tables
 
-    return import_program(job.program, job.folder)(**job.params)
+    cls = import_program(job.program, job.folder)
+    return cls(**read_tables(cls, job.params, job.param_folders))
 
 
 def _check_fields(job: JobConfig, program: Vertex) -> None:

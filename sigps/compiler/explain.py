@@ -38,8 +38,14 @@ def _example(cls: type[Vertex], given: dict[str, Any]) -> Vertex:
     values = dict(given)
     for field in cls.declaration.params:
         if field.default is Field.REQUIRED and field.name not in given:
-            values[field.name] = field.type(0) if field.type is not None else None
+            values[field.name] = _example_of(field)
     return cls(**values)
+
+
+def _example_of(field: Field) -> Any:
+    if field.type is None:
+        return None
+    return field.type([0] if field.is_table else 0)
 
 
 def _declared(program: VertexProgram) -> str:

@@ -251,11 +251,11 @@ class RunContext:
     options: RunOptions
 
     def params(self) -> tuple[Any, ...]:
-        """Return the values of the compiled program's parameters, in its order, as NumPy scalars."""
+        """Return the values of the compiled program's parameters, in its order: `Field.argument` of each."""
         derived = self.executable.program
         assert derived is not None
         precision = self.options.precision
-        return tuple(f.dtype(precision).type(getattr(self.program, f.name)) for f in derived.params)
+        return tuple(f.argument(getattr(self.program, f.name), precision) for f in derived.params)
 
 
 @dataclass(frozen=True)

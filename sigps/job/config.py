@@ -179,6 +179,7 @@ class JobConfig(_Section):
     output: OutputSection = OutputSection()
 
     _folder: Path = PrivateAttr(default_factory=Path.cwd)
+    _param_folders: dict[str, Path] = PrivateAttr(default_factory=dict)
     _name: str = PrivateAttr(default="job")
 
     @property
@@ -188,6 +189,11 @@ class JobConfig(_Section):
     @property
     def name(self) -> str:
         return self._name
+
+    @property
+    def param_folders(self) -> Mapping[str, Path]:
+        """The folders at which relative paths that are parameters start, by the parameters' names."""
+        return self._param_folders
 
 
 def load_job(
@@ -381,4 +387,7 @@ def _rooted(job: JobConfig, source: Source, folder: Path) -> JobConfig:
     rooted = job.model_copy(update=sections)
     rooted._folder = Path.cwd() if source.origin(("program",)).startswith("--") else folder
     rooted._name = source.name
+    for name in job.params:
+        typed = source.origin(("params", name)).startswith("--")
+        rooted._param_folders[name] = Path.cwd() if typed else folder
     return rooted

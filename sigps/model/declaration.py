@@ -27,6 +27,7 @@ from sigps.model.fields import (
     kept_type,
 )
 from sigps.model.records import Record, is_record_type, record_of
+from sigps.model.table import TableType
 from sigps.model.vector import VectorType
 
 __all__ = ["Declaration", "checked", "declare"]
@@ -321,7 +322,8 @@ def _param(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -
             f"{cls.__name__}.{name}: Param[{type_}] is not supported: a parameter is one number, a string or a "
             f"tuple of these; write {name}: Param[tuple], or a State that begins with a vertex column or initial="
         )
-    field = Field(name, type_ if is_number_type(type_) else None, default, is_vertex_id)
+    is_kept = is_number_type(type_) or isinstance(type_, TableType)
+    field = Field(name, type_ if is_kept else None, default, is_vertex_id)
     if default is not Field.REQUIRED:
         try:
             checked(cls.__name__, field, default)
@@ -374,7 +376,7 @@ def checked(program: str, field: Field, value: Any) -> Any:
     if field.type is None or field.is_vertex_id:
         return value
     try:
-        return field.type(field.exactly(value))
+        return field.type(value if isinstance(field.type, TableType) else field.exactly(value))
     except (TypeError, ValueError, OverflowError) as error:
         kind = field.type.__name__
-        raise ConfigError(f"{program}: {field.name}={value!r} is not of type {kind}: {error}") from None
+        raise ConfigError(f"{program}: {field.name}={value!r:.80} is not of type {kind}: {error}") from None

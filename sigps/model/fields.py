@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 import numpy as np
 
 from sigps.model.numbers import NUMPY_TYPES, TYPES, assigned, converted, is_number_type, number_as_computed
+from sigps.model.table import Table, TableType
 from sigps.model.vector import Vector, VectorType
 
 __all__ = [
@@ -164,7 +165,7 @@ class Field:
     REQUIRED: ClassVar[object] = Marker("REQUIRED")
 
     name: str
-    type: type | VectorType | None
+    type: type | VectorType | TableType | None
     default: Any
     is_vertex_id: bool = False
     measure: Measure | None = None
@@ -181,9 +182,27 @@ class Field:
         """Return the array type, a row's of vectors; Python's `float` follows the run's precision."""
         if isinstance(self.type, VectorType):
             return self.type.dtype(self.element.dtype(precision))
-        if self.type is float:
+        kind: Any = self.type.element if isinstance(self.type, TableType) else self.type
+        if kind is float:
             return np.dtype(np.float32 if precision == "single" else np.float64)
-        return np.dtype(self.type)
+        found: np.dtype[Any] = np.dtype(kind)
+        return found
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a parameter that is read by position."""
+        return isinstance(self.type, TableType)
+
+    def argument(self, value: Any, precision: Literal["single", "double"]) -> Any:
+        """Return a parameter's value as compiled code takes it: a NumPy scalar, or a table's array and length.
+
+        The array of a table without numbers has one, so that there is memory behind every pointer.
+        """
+        dtype = self.dtype(precision)
+        if not isinstance(value, Table):
+            return dtype.type(value)
+        values = value.values if len(value) else np.zeros(1, dtype)
+        return np.ascontiguousarray(values, dtype), np.int64(len(value))
 
     @property
     def element(self) -> Field:
@@ -245,6 +264,7 @@ class Field:
         assert self.type is not None
         if isinstance(self.type, VectorType):
             return tuple(self.element.exactly(number) for number in self.type.spread(value))
+        assert not isinstance(self.type, TableType)
         dtype = np.dtype(self.type)
         if value is None and self.may_be_none:
             return NO_VERTEX

@@ -702,6 +702,16 @@ class Expressions:
         e.if_rarely(is_none, lambda: self._leave(Fault.NO_EDGE))
         return Value(UINT, e.cast(e.binary("+", INT, begin, at), INT, UINT))
 
+    def _table_at(self, values: Sequence[Value]) -> Value:
+        """Load a number of a table; the first where the position is outside, which is a fault."""
+        (array, size), at = values[0].items, self._position(values[1])
+        e, zero = self._emitter, self._emitter.constant(INT, 0)
+        at = e.select(e.compare("<", INT, at, zero), e.binary("+", INT, at, size.handle), at, INT)
+        below, above = e.compare("<", INT, at, zero), e.compare(">=", INT, at, size.handle)
+        is_outside = e.binary("|", BOOL, below, above)
+        self._note_fault(Fault.NO_ENTRY, is_outside)
+        return self._load(array, e.select(is_outside, zero, at, INT))
+
     def _lost_nan(self, value: Value, instead: float) -> Value:
         value = self._operators.known(value)
         if not isinstance(value.kind, Number) or not value.kind.is_float or not self._instance.has_nan:
@@ -769,6 +779,8 @@ _PRIMITIVES: dict[Any, Callable[[Expressions, Sequence[Value]], Value]] = {
     primitives.keep_fault: Expressions._keep_fault_at,
     primitives.is_none: lambda body, values: body._operators.is_none(values[0]),
     primitives.id_or_none: lambda body, values: body._operators.as_id(values[0]),
+    primitives.table_at: Expressions._table_at,
+    primitives.table_size: lambda body, values: values[0].items[1],
     primitives.known: lambda body, values: body._operators.known(values[0]),
     primitives.has_fault: Expressions._has_fault,
     primitives.edge_at: Expressions._edge_at,

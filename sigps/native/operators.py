@@ -75,7 +75,8 @@ class Fault:
         NO_EDGE,
         NO_ITEM,
         NO_VERTEX,
-    ) = range(1, 10)
+        NO_ENTRY,
+    ) = range(1, 11)
 
 
 MOST_SORTED = 8
@@ -90,6 +91,7 @@ PROBLEMS = {
     Fault.INTERRUPTED: "interrupted",
     Fault.NO_EDGE: "the vertex has no such out-edge: positions are 0 to self.out_degree - 1",
     Fault.NO_ITEM: "the vector has no such position: they are 0 to its length - 1",
+    Fault.NO_ENTRY: "the table has no such position: they are 0 to its length - 1, or -length to -1",
     Fault.NO_VERTEX: "None is used as a number, or as the id of a vertex: ask 'is None' before",
 }
 """What a ComputeError says."""

@@ -15,7 +15,7 @@ from sigps.model.fields import NO_VERTEX
 from sigps.native.types import NONE, Type
 
 __all__ = [
-    "NONE_FUNCTIONS",
+    "VALUE_FUNCTIONS",
     "External",
     "ProgramFunction",
     "count_bits",
@@ -38,6 +38,8 @@ __all__ = [
     "scratch",
     "scratch_rows",
     "store_row",
+    "table_at",
+    "table_size",
 ]
 
 
@@ -169,7 +171,28 @@ def known(value: Any) -> Any:
     return value
 
 
-NONE_FUNCTIONS = {"__is_none": is_none, "__id_or_none": id_or_none, "__known": known}
+def table_at(table: Any, at: Any) -> Any:
+    """Return the number at a position of a table, which is its array and its length; from the end where negative."""
+    if not isinstance(table, tuple):  # while claims are proven
+        return table
+    values, size = table
+    if not -size <= at < size:
+        raise IndexError("the table has no such position")
+    return values[at]
+
+
+def table_size(table: Any) -> Any:
+    """Return how many numbers a table has."""
+    return table[1] if isinstance(table, tuple) else table
+
+
+VALUE_FUNCTIONS = {
+    "__is_none": is_none,
+    "__id_or_none": id_or_none,
+    "__known": known,
+    "__table_at": table_at,
+    "__table_size": table_size,
+}
 """As generated functions call them."""
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from sigps.compiler.cpu.rows import Dtypes
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
+from sigps.model.fields import Field
 from sigps.native.builder import Functions
 from sigps.native.source import reject
 from sigps.native.types import BOOL, INT, NONE, UINT, Array, Number, Tuple, Type, flat, scalar_of
@@ -84,7 +85,7 @@ def argument_types(
         is_by_warp: Whether all lanes of a warp run compute() of a vertex together.
     """
     env = _tuple((np.int64,) * 3)
-    params = _tuple(field.dtype(program.precision) for field in program.params)  # type: ignore[arg-type]
+    params = Tuple(tuple(_parameter(field.dtype(program.precision), field) for field in program.params))  # type: ignore[arg-type]
     inbox = _tuple(slots)
     if program.consumption is Consumption.LISTED:
         inbox = Tuple((INT, INT, *_arrays(slots).items))
@@ -117,6 +118,11 @@ def summable(dtype: np.dtype[Any], op: str) -> np.dtype[Any]:
     if op not in ("sum", "prod") or dtype.base.kind not in "iu":
         return dtype
     return np.dtype((np.uint64 if dtype.base.kind == "u" else np.int64, dtype.shape))
+
+
+def _parameter(dtype: np.dtype[Any], field: Field) -> Type:
+    number = Number.of(dtype)
+    return Tuple((Array(number), INT)) if field.is_table else number
 
 
 def _tuple(dtypes: Iterable[Any]) -> Tuple:

@@ -210,7 +210,7 @@ class _Source:
         if self._is_direct:
             body.append("uint32_t overflow = 0;")
         given = [
-            *_env("superstep"), *_cells("arguments->params", layout.params),
+            *_env("superstep"), *_params(self._program, layout.params),
             *_cells("arguments->aggregates", layout.aggregates), *_vertex(),
             *_state(layout.states), *inbox, "end > begin" if self._is_listed else "has != 0",
             *self._edges(),
@@ -277,7 +277,7 @@ class _Source:
             return _function(head, ["return 0;"])
         columns = [f"((const {_c(d)} *)arguments->columns[{i}])[edge]" for i, d in enumerate(layout.columns)]
         ends = [_id(end) if program.needs_end_ids else f"int64_t({end})" for end in ("source", "target")]
-        params = _cells("arguments->params", layout.params)
+        params = _params(self._program, layout.params)
         given = [*_env("superstep"), *params, *_loads("record", layout.record), *ends, *columns]
         body, instance = self._called("edge", given, "r")
         passes, message = _numbered(instance.result, "r")
@@ -300,7 +300,7 @@ class _Source:
         layout = self._layout
         given = [
             *_env("superstep"),
-            *_cells("arguments->params", layout.params),
+            *_params(self._program, layout.params),
             *_loads("message", layout.message),
         ]
         body, instance = self._called("lift", given, "r")
@@ -423,6 +423,20 @@ def _stores(pointer: str, row: Row, values: Sequence[str]) -> list[str]:
 def _cells(pointer: str, row: Row) -> list[str]:
     parts = zip(row.dtypes, row.cells, strict=True)
     return [f"sigps::Cells<{_c(d)}>::load({pointer}, {first})" for d, first in parts]
+
+
+def _params(program: VertexProgram, row: Row) -> list[str]:
+    """Write the parameters: of a table the address of its numbers, and its length."""
+    cells = iter(_cells("arguments->params", row))
+    found = []
+    for field in program.params:
+        cell = next(cells)
+        if field.is_table:
+            dtype: np.dtype[Any] = field.dtype(program.precision)  # type: ignore[arg-type]
+            found += [f"({_c(dtype)} *)({cell})", next(cells)]
+        else:
+            found.append(cell)
+    return found
 
 
 def _store_cells(pointer: str, row: Row, values: Sequence[str]) -> list[str]:

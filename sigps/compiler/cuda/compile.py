@@ -254,7 +254,7 @@ def _layout(
         return Row(dtypes, tuple(narrow if n and d == np.int64 else d for d, n in parts))
 
     return Layout(
-        params=row(tuple(f.dtype(program.precision) for f in program.params)),  # type: ignore[arg-type]
+        params=row(_params_in_cells(program)),
         aggregates=row(program.aggregate_dtypes),
         states=row(program.state_dtypes, [_is_id(f) for f in program.states]),
         slots=row(slots, _slots_that_are_ids(program, len(slots))),
@@ -265,6 +265,13 @@ def _layout(
         edge_states=program.edge_state_dtypes,
         narrow_ids=narrow_ids,
     )
+
+
+def _params_in_cells(program: VertexProgram) -> Dtypes:
+    """Return the types of the parameters' cells: of a table an address and a length."""
+    table = np.dtype(np.uint64), np.dtype(np.int64)
+    cells = (table if f.is_table else (f.dtype(program.precision),) for f in program.params)  # type: ignore[arg-type]
+    return tuple(dtype for cell in cells for dtype in cell)
 
 
 def _is_id(field: Field) -> bool:

@@ -44,7 +44,7 @@ from sigps.kernels.cpu.neighbors import mark_row, next_common
 from sigps.model.records import Record
 from sigps.model.vector import VectorType
 from sigps.model.vertex import Vertex
-from sigps.native.primitives import NONE_FUNCTIONS
+from sigps.native.primitives import VALUE_FUNCTIONS
 from sigps.native.source import reject
 
 __all__ = ["analyse"]
@@ -115,7 +115,7 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
     if edges.pairs:
         namespace |= {"__mark_row": mark_row, "__next_common": next_common}
     called_names = {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
-    own = EDGE_FUNCTIONS | NONE_FUNCTIONS
+    own = EDGE_FUNCTIONS | VALUE_FUNCTIONS
     namespace |= {name: value for name, value in own.items() if name in called_names}
     namespace |= {name: _vector_type(name) for name in called_names if name.startswith(VECTOR)}
     if "random_seed" in subject.params:

@@ -21,7 +21,7 @@ from sigps.compiler.frontend.syntax import (
     visited,
 )
 from sigps.compiler.program import Consumption
-from sigps.native.primitives import NONE_FUNCTIONS
+from sigps.native.primitives import VALUE_FUNCTIONS
 from sigps.native.source import reject
 
 __all__ = ["Listed"]
@@ -118,7 +118,7 @@ class Listed(Reader):
         )
         before = [*statements("__i = __begin\n__found = False\n__most = 0"), assign("__best", default)]
         code = [*before, loop, *statements("return __best")]
-        known = {"__np", "__Message", *NAN_FUNCTIONS, *NONE_FUNCTIONS, *self.subject.names.meanings, "bool"}
+        known = {"__np", "__Message", *NAN_FUNCTIONS, *VALUE_FUNCTIONS, *self.subject.names.meanings, "bool"}
         captured = sorted(
             n
             for n in loaded_names(code) - assigned_names(code) - known

@@ -22,12 +22,12 @@ from sigps.compiler.frontend.keys import KEY_FUNCTIONS
 from sigps.compiler.frontend.syntax import assigned_names
 from sigps.compiler.program import FUNCTIONS
 from sigps.model.vector import Vector, VectorType
-from sigps.native.primitives import NONE_FUNCTIONS
+from sigps.native.primitives import VALUE_FUNCTIONS
 from sigps.native.source import global_names, reject
 
 __all__ = ["Names"]
 
-_OWN_FUNCTIONS = BIT_FUNCTIONS | KEY_FUNCTIONS | NONE_FUNCTIONS
+_OWN_FUNCTIONS = BIT_FUNCTIONS | KEY_FUNCTIONS | VALUE_FUNCTIONS
 
 _RANDOM = ("random", "numpy.random", "secrets")
 

@@ -24,7 +24,7 @@ from sigps.compiler.frontend.syntax import (
     statements,
     tuple_of,
 )
-from sigps.native.primitives import NONE_FUNCTIONS, lost_in_max, lost_in_min
+from sigps.native.primitives import VALUE_FUNCTIONS, lost_in_max, lost_in_min
 from sigps.native.source import reject
 
 __all__ = [
@@ -171,7 +171,7 @@ def reduction_call(
         "__mark_row",
         "__next_common",
         *NAN_FUNCTIONS,
-        *NONE_FUNCTIONS,
+        *VALUE_FUNCTIONS,
     }
     inside |= set(subject.names.meanings)
     names = loaded_names(code) - assigned_names(code) - inside - set(dir(builtins))

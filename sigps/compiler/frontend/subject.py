@@ -20,6 +20,7 @@ from sigps.compiler.frontend.keyed import spell_out_keys
 from sigps.compiler.frontend.keys import write_keys
 from sigps.compiler.frontend.names import Names
 from sigps.compiler.frontend.syntax import is_self, rename
+from sigps.compiler.frontend.tables import name_table_reads
 from sigps.model.vector import VectorType
 from sigps.model.vertex import Field, Vertex
 from sigps.native.source import parse_function, reject
@@ -106,6 +107,7 @@ class Subject:
                 self.params[field.name] = Field(field.name, kind, value, field.is_vertex_id)
             else:
                 constants[field.name] = value
+        self._tables = {name for name, field in self.params.items() if field.is_table}
         self._fixed = self._constants(constants)
 
     @property
@@ -166,7 +168,7 @@ class Subject:
         if given != {k: k for k in kept}:
             tree = rename(tree, {**{k: f"{k}_" for k in kept}, **given})
         tree = fold_constants(desugar(write_keys(spell_out_keys(tree))), self._fixed)
-        tree = name_none_tests(tree)
+        tree = name_table_reads(name_none_tests(tree), self._tables)
         refuse(tree)
         check_locals_are_set(tree)
         tree = self.names.resolve(tree, function, kept)

@@ -81,6 +81,8 @@ def find_obstacle(program: VertexProgram, facts: RunFacts, options: RunOptions) 
         return "it sends direct messages, which are kept one by one"
     if program.reads_all_at_once:
         return "compute() reads its messages one by one, or by key"
+    if any(field.is_table for field in program.params):
+        return "a parameter is a table"
     if program.reads_edge_links:
         return "it keeps values on edges, or walks the rows of neighbours"
     params = [field.dtype(options.precision) for field in program.params]

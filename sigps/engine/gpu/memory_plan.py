@@ -213,7 +213,7 @@ def _arrays(
     others = {
         "control": CONTROL.itemsize,
         "aggregates": cells,
-        "params": 8 * max(1, len(program.params)),
+        "params": 8 * max(1, sum(2 if f.is_table else 1 for f in program.params)),
         "carried": cells,
         "stats": STATS.itemsize * MOST_SUPERSTEPS,
         "totals": _MOST_BLOCKS * cells,

@@ -88,7 +88,8 @@ class RunMemory:
         aggregators = compiled.program.aggregators
         identities = [Packed.of(a.identity, a.field.dtype()) for a in aggregators]
         starts = [Packed.of(a.start, a.field.dtype()) for a in aggregators]
-        self._begin(_cells(starts), _cells(identities), _cells(params))
+        self._tables, placed = _on_device(params)
+        self._begin(_cells(starts), _cells(identities), _cells(placed))
         for name in ("inboxes0", "inboxes1"):
             if name in plan.offsets and compiled.neutral:
                 self._empty(name, compiled.neutral)
@@ -268,6 +269,20 @@ def _to_commit(compiled: CudaProgram, graph: GpuGraph) -> dict[str, int]:
         return {}
     walked = graph.walked
     return {"what crosses of edges": bytes_to_commit(walked.num_edges, walked.num_sent, walked.num_mirrored)}
+
+
+def _on_device(params: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Return the tables among parameters on the device, and all values: a table is where it lies, and its length."""
+    import cupy
+
+    tables, values = [], list[Any]()
+    for value in params:
+        if isinstance(value, tuple):
+            tables.append(cupy.asarray(value[0]))
+            values += [np.uint64(tables[-1].data.ptr), value[1]]
+        else:
+            values.append(value)
+    return tables, values
 
 
 def _cells(values: Sequence[Any]) -> bytes:

@@ -237,7 +237,7 @@ class InterpretedEngine:
         from sigps.compiler.frontend.analysis import analyse
 
         program = analyse(self._given, self._precision)
-        params = tuple(f.dtype(self._precision).type(getattr(self.program, f.name)) for f in program.params)
+        params = tuple(f.argument(getattr(self.program, f.name), self._precision) for f in program.params)
         outgoing = Outgoing()
         for gid, sender, message in messages_of(program, params, snapshot, self.subgraph, self.columns):
             outgoing.add(gid, sender, message)
