@@ -86,9 +86,12 @@ __device__ inline void put(Inbox &inbox, const Inbox &other,
     put(inbox, other.slots, when);
 }
 
+// Whether a row of slots is a long vector: its code is not repeated.
+constexpr bool IS_WIDE = sizeof(Slots) > 64;
+
 // Lane 0 gets all lanes' messages.
 __device__ inline Inbox combine_warp(Inbox inbox, const Occasion &when) {
-#pragma unroll
+#pragma unroll(IS_WIDE ? 1 : 5)
   for (uint32_t distance = 16; distance > 0; distance /= 2)
     put(inbox, shuffle_down(inbox, distance), when);
   return inbox;

@@ -134,7 +134,7 @@ receive_all(const Lease &lease, const NextSuperstep &now, const RowOfEdges &row,
             uint32_t v, uint32_t i, uint32_t stride) {
   Outbox outbox = outbox_of(lease, now);
   Inbox inbox = empty_inbox();
-  constexpr int COUNT = 4;
+  constexpr int COUNT = sizeof(Record) > 64 ? 1 : sizeof(Record) > 32 ? 2 : 4;
   uint32_t step = stride * row.step;
   for (; i + (COUNT - 1) * stride < row.degree; i += COUNT * stride) {
     receive<FILTER, COUNT>(lease, now, outbox, v,
