@@ -28,6 +28,16 @@ def check_graphs(group: Group, folder: Path) -> None:
         assert_rows(spread, alone)
         assert_rows(spread.undirected(), alone.undirected())
         assert_rows(spread.both_ways(), alone.both_ways())
+        columns: dict[str, object] = {"row": np.arange(2.0 * alone.num_vertices).reshape(-1, 2), "byte": {}}
+        for oid in alone.ids.to_oids(np.arange(min(1, alone.num_vertices))).tolist():
+            columns["byte"] = {oid: 5}
+        given = spread.with_vertex_columns(columns).undirected().vertex_columns
+        whole = alone.with_vertex_columns(columns).undirected().vertex_columns
+        rows = spread.undirected()
+        first, stop = rows.first_row, rows.first_row + rows.num_rows
+        assert {n: c.tolist() for n, c in given.items()} == {
+            n: c[first:stop].tolist() for n, c in whole.items()
+        }
         spread.save(folder / f"{name}.sigps")
         assert_rows(open_store(folder / f"{name}.sigps", group, verify=True), alone)
         for write, suffix in ((write_edge_list, "txt"), (write_matrix_market, "mtx")):

@@ -157,7 +157,7 @@ def _read(
 def _agreed(column: NDArray[Any], name: str, group: Group) -> NDArray[Any]:
     """Return a rank's share of a column in the type that holds all shares; one without values says nothing of it."""
     shares = group.all_gather((column.dtype.str, column.shape[1:]) if len(column) else None)
-    known = [share for share in shares if share is not None]
+    known = [(dtype, tuple(row)) for dtype, row in filter(None, shares)]  # a message has lists, no tuples
     if not known:
         return column
     if len({row for _, row in known}) > 1:
