@@ -53,7 +53,7 @@ from sigps.native.types import (
     flat,
 )  # fmt: skip
 
-__all__ = ["Expressions", "as_load", "may_be_unsigned"]
+__all__ = ["Expressions", "as_load", "may_be_unsigned", "whole_constant"]
 
 
 class Expressions:
@@ -148,7 +148,7 @@ class Expressions:
         if isinstance(node, ast.BinOp) and _is_count(node.left):
             one, other = (ops.to(self._value(part), INT).handle for part in (node.left, node.right))
             return Value(INT, self._emitter.binary("+", INT, one, other))
-        written = _whole_constant(node) if isinstance(node, (ast.BinOp, ast.UnaryOp)) else None
+        written = whole_constant(node) if isinstance(node, (ast.BinOp, ast.UnaryOp)) else None
         if written is not None and -(2**63) <= written < 2**63:
             return ops.constant(written)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
@@ -436,7 +436,7 @@ class Expressions:
             return Value(Tuple(tuple(item.kind for item in items), function), items=items)
         if node.keywords:
             raise UnfitError(f"{ast.unparse(node.func)}() takes no named arguments here")
-        written = _whole_constant(node.args[0]) if len(node.args) == 1 else None
+        written = whole_constant(node.args[0]) if len(node.args) == 1 else None
         if function is np.uint64 and written is not None:
             if not 0 <= written < 2**64:
                 raise UnfitError(f"{written} is no np.uint64, which holds 0 to 2**64 - 1")
@@ -805,18 +805,18 @@ def _is_count(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id.startswith("__count")
 
 
-def _whole_constant(node: ast.expr) -> int | None:
+def whole_constant(node: ast.expr) -> int | None:
     """Return the value of an expression of whole numbers as written, such as `2**63 - 1`; None of any other."""
     if isinstance(node, ast.Constant):
         return node.value if type(node.value) is int else None
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        value = _whole_constant(node.operand)
+        value = whole_constant(node.operand)
         return None if value is None else -value
     compute = _WHOLE.get(type(node.op)) if isinstance(node, ast.BinOp) else None
     if compute is None:
         return None
     assert isinstance(node, ast.BinOp)
-    left, right = _whole_constant(node.left), _whole_constant(node.right)
+    left, right = whole_constant(node.left), whole_constant(node.right)
     if (
         left is None
         or right is None

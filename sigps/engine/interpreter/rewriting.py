@@ -22,6 +22,7 @@ from sigps.engine.interpreter.messages import folds, sum_of
 from sigps.errors import CompileError
 from sigps.model.vector import Vector
 from sigps.model.vertex import Aggregator, Vertex
+from sigps.native.expressions import whole_constant
 from sigps.native.source import parse_function
 
 __all__ = ["combine", "rewritten", "rewritten_program"]
@@ -219,8 +220,9 @@ class _Rewriting(ast.NodeTransformer):
         return [before, node, *after]
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        if _is_folded(node):  # 2**63 - 1: a constant, as in compiled code
-            return node
+        written = whole_constant(node)
+        if written is not None and -(2**63) <= written < 2**63:  # 2**63 - 1: a constant, as in compiled code
+            return ast.copy_location(ast.Constant(written), node)
         is_root = isinstance(node.op, ast.Pow) and _is_minus(node.right)
         self.generic_visit(node)
         if type(node.op) not in _NAMES:
@@ -230,6 +232,8 @@ class _Rewriting(ast.NodeTransformer):
         return _call(node, f"{self._table}[{_NAMES[type(node.op)][0]!r}]", node.left, node.right)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        if whole_constant(node) == -(2**63):
+            return ast.copy_location(ast.Constant(-(2**63)), node)
         self.generic_visit(node)
         is_number = isinstance(node.operand, ast.Constant)
         if type(node.op) not in _UNARY or is_number:
@@ -403,13 +407,6 @@ def _is_minus(node: ast.expr) -> bool:
 def _is_whole_constant(node: ast.AST) -> bool:
     allowed = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
     return all(isinstance(n, allowed) and isinstance(getattr(n, "value", 0), int) for n in ast.walk(node))
-
-
-def _is_folded(node: ast.AST) -> bool:
-    """Tell whether compiled code computes an expression while it is compiled (`native/expressions.py`)."""
-    folded = (ast.Add, ast.Sub, ast.Mult, ast.Pow, ast.LShift, ast.USub)
-    operators = [n for n in ast.walk(node) if isinstance(n, (ast.operator, ast.unaryop))]
-    return _is_whole_constant(node) and all(isinstance(n, folded) for n in operators)
 
 
 def _is_simple(target: ast.expr) -> bool:
