@@ -135,7 +135,8 @@ class Vector(Sequence[Any]):
     def __setitem__(self, at: int, value: Any) -> None:
         if isinstance(at, slice):
             raise TypeError("a slice of a vector cannot be assigned: assign its numbers, one by one")
-        element = self._element or type(self[at])
+        before = self[at]  # raises where there is none
+        element = self._element or type(before)
         self._numbers[at] = assigned(element, value, "a number of the vector")
 
     def __repr__(self) -> str:

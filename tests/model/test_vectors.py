@@ -48,6 +48,24 @@ def test_a_position_that_is_not_there_is_an_error_with_its_line(device: str, at:
     assert "self.found = self.numbers[self.at]" in str(caught.value)
 
 
+class Writes(Vertex):
+    at: Param[int] = 0
+    numbers: State[Vector[int, 4]] = 0
+
+    def compute(self, messages):
+        mine = self.numbers
+        self.numbers[0] = len(mine)
+        self.numbers[self.at] = 1
+        self.vote_to_halt()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("at", [4, -5])
+def test_nothing_is_written_where_there_is_no_position(device: str, at: int) -> None:
+    with pytest.raises(ComputeError, match=r"no such position(.|\n)*self\.numbers\[self\.at\] = 1"):
+        run(Writes(at=at), GRAPH, device=device)
+
+
 class Overflows(Vertex):
     numbers: State[Vector[np.int8, 3]] = 100
 
