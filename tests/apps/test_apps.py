@@ -218,6 +218,7 @@ ROOMY = {
     "dn_graphs": 78,
     "scc": 80,
     "semi_clustering": 97,
+    "maximal_independent_set": 64,
     "streamdn": 82,
     "louvain_moves": 106,
     "als": 100,

@@ -16,6 +16,7 @@ when a run starts.
 
 from __future__ import annotations
 
+import ast
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -61,6 +62,8 @@ def _examine(program: VertexProgram) -> Monotone | str:
         return "vertices contribute to an aggregator"
     if may_not_end(program.module) or program.reads_edges:
         return "compute() has a loop"
+    if any(isinstance(node, (ast.Is, ast.IsNot)) for node in ast.walk(program.module)):
+        return "compute() asks whether a value is None"
     key_dtype = program.message_dtypes[0]
     names = functions(program, _Casts(key_dtype), _meanings(program))
     try:
@@ -69,7 +72,8 @@ def _examine(program: VertexProgram) -> Monotone | str:
             return "the first value of a message is not the sender's, nor that and one of the edge added up"
         record, column = key
         for state, dtype in enumerate(program.state_dtypes):
-            if dtype == key_dtype and _is_monotone(program, names, state, record):
+            may_be_none = program.states[state].may_be_none
+            if dtype == key_dtype and not may_be_none and _is_monotone(program, names, state, record):
                 return Monotone(state, record, column)
     except Exception:  # the program used an opaque value for more than it supports
         return MORE
@@ -77,8 +81,12 @@ def _examine(program: VertexProgram) -> Monotone | str:
 
 
 def _meanings(program: VertexProgram) -> dict[str, Any]:
-    """Return the global names that a proof can run with: the message's type, numbers, and what takes NaN out."""
-    return {
+    """Return the global names that a proof can run with: the message's type, numbers, and what takes NaN out.
+
+    What reads and stores ids that may be None is a cast: it only copies.
+    """
+    casts = {"__id_or_none": lambda value: value} if "__id_or_none" in program.namespace else {}
+    return casts | {
         name: value
         for name, value in program.namespace.items()
         if value is program.message_type
