@@ -93,5 +93,7 @@ class SemiClustering(Vertex, message=Groups, directed=False):
                 if is_in:
                     self.best = with_group(self.best, score, inside, boundary, group)
         if self.superstep < self.iterations:
-            self.send_to_neighbors(passed)
+            for edge in self.out_edges:
+                if edge.target != self.id:
+                    self.send(edge, passed)
         self.vote_to_halt()

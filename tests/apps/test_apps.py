@@ -217,7 +217,7 @@ ROOMY = {
     "minimum_spanning_forest": 120,
     "dn_graphs": 78,
     "scc": 80,
-    "semi_clustering": 97,
+    "semi_clustering": 99,
     "maximal_independent_set": 64,
     "streamdn": 82,
     "louvain_moves": 106,

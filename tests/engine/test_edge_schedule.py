@@ -159,7 +159,6 @@ REFUSED: list[tuple[Vertex, dict[str, Any], str]] = [
         {},
         r"schedule='edge': it sends direct messages, which do not follow edges.*Use schedule='vertex'",
     ),
-    (PageRank(), {"deterministic": True}, r"deterministic=True: it adds up floats.*Use schedule='vertex'"),
 ]
 
 

@@ -97,7 +97,10 @@ def test_combined_messages_are_what_the_interpreter_reads(deterministic: bool) -
     draw = np.random.default_rng(7)
     graph = Graph.from_edges(*draw.integers(0, 300, (2, 3000)), draw.random(3000))
     program = programs.TwoLetters()
-    judge, engine = interpreted(program, graph), compiled(program, graph, deterministic=deterministic)
+    judge, engine = (
+        interpreted(program, graph, deterministic=deterministic),
+        compiled(program, graph, deterministic=deterministic),
+    )
     for one in (judge, engine):
         one.lease(100)
     if deterministic:
