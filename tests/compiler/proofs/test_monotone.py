@@ -172,6 +172,7 @@ KEY = "the first value of a message is not the sender's, nor that and one of the
             relax(fields="rounds = Aggregator.sum(int)", end="self.rounds += 1"),
             "vertices contribute to an aggregator",
         ),
+        (programs.KeepsTheFirst(), MORE),
         (BFS(source=0), KEY),
         (PageRank(), "there is not one min or max of messages"),
     ],
