@@ -93,7 +93,7 @@ def find_obstacle(program: VertexProgram, facts: RunFacts, options: RunOptions) 
         return "schedule='edge' has one run at a time"
     if options.asynchronous and program.priority_form is not None:
         return "it sends the best value first, in supersteps of its own; asynchronous=False has those of BSP"
-    if options.deterministic and any(d.kind == "f" for d in program.aggregate_dtypes):
+    if any(a.exact is not None for a in program.aggregators):  # in deterministic runs
         return "deterministic=True adds up what vertices give to aggregators exactly, one run at a time"
     return ""
 
