@@ -37,8 +37,8 @@ __device__ uint32_t sigps_compute(const Arguments *arguments, int64_t superstep,
   float rank = 1.0f / n;
   if (superstep > 0) {
     float damping = PARAM(damping);
-    uint64_t lost =
-        static_cast<const Totals *>(arguments->aggregates)->cells[PLACE_OF_lost];
+    uint64_t lost = static_cast<const Totals *>(arguments->aggregates)
+                        ->cells[PLACE_OF_lost];
     float share = float(__longlong_as_double(lost)) / n;
     if (has)
       share += __uint_as_float(static_cast<const Slots *>(inbox)->words[0]);
@@ -59,31 +59,35 @@ __device__ uint32_t sigps_compute(const Arguments *arguments, int64_t superstep,
   return SENT;
 }
 
-__device__ uint32_t sigps_deliver(const Arguments *, int64_t, const void *record,
-                                  uint32_t, uint32_t, uint64_t, void *value) {
+__device__ uint32_t sigps_deliver(const Arguments *, int64_t,
+                                  const void *record, uint32_t, uint32_t,
+                                  uint64_t, void *value) {
   static_cast<Slots *>(value)->words[0] =
       static_cast<const Record *>(record)->words[0];
   return 1;
 }
 
-__device__ void sigps_lift(const Arguments *, int64_t, const void *message,
-                           void *value) {
+__device__ uint32_t sigps_lift(const Arguments *, int64_t, const void *message,
+                               void *value) {
   static_cast<Slots *>(value)->words[0] =
       static_cast<const Message *>(message)->words[0];
+  return 0;
 }
 
-__device__ void sigps_merge(void *into, uint32_t has, const void *value) {
+__device__ uint32_t sigps_merge(void *into, uint32_t has, const void *value) {
   Slots *sum = static_cast<Slots *>(into);
   float more = __uint_as_float(static_cast<const Slots *>(value)->words[0]);
   float before = has ? __uint_as_float(sum->words[0]) : 0.0f;
   sum->words[0] = __float_as_uint(before + more);
+  return 0;
 }
 
-__device__ void sigps_fold(void *total, const void *given) {
+__device__ uint32_t sigps_fold(void *total, const void *given) {
   uint64_t *lost = &static_cast<Totals *>(total)->cells[PLACE_OF_lost];
   uint64_t more = static_cast<const Totals *>(given)->cells[PLACE_OF_lost];
   *lost = __double_as_longlong(__longlong_as_double(*lost) +
                                __longlong_as_double(more));
+  return 0;
 }
 
 #elif BY_HAND_BFS
@@ -113,28 +117,30 @@ __device__ uint32_t sigps_compute(const Arguments *arguments, int64_t superstep,
   return HALT | RETIRE | SENT;
 }
 
-__device__ uint32_t sigps_deliver(const Arguments *arguments, int64_t, const void *,
-                                  uint32_t source, uint32_t, uint64_t,
-                                  void *value) {
+__device__ uint32_t sigps_deliver(const Arguments *arguments, int64_t,
+                                  const void *, uint32_t source, uint32_t,
+                                  uint64_t, void *value) {
   static_cast<Slots *>(value)->words[0] =
       Slots::Word(__ldg(&static_cast<const Id *>(arguments->ids)[source]));
   return 1;
 }
 
-__device__ void sigps_lift(const Arguments *, int64_t, const void *message,
-                           void *value) {
+__device__ uint32_t sigps_lift(const Arguments *, int64_t, const void *message,
+                               void *value) {
   static_cast<Slots *>(value)->words[0] =
       Slots::Word(static_cast<const Message *>(message)->words[0]);
+  return 0;
 }
 
-__device__ void sigps_merge(void *into, uint32_t has, const void *value) {
+__device__ uint32_t sigps_merge(void *into, uint32_t has, const void *value) {
   Slots *least = static_cast<Slots *>(into);
   Id other = Id(static_cast<const Slots *>(value)->words[0]);
   if (!has || other < Id(least->words[0]))
     least->words[0] = Slots::Word(other);
+  return 0;
 }
 
-__device__ void sigps_fold(void *, const void *) {}
+__device__ uint32_t sigps_fold(void *, const void *) { return 0; }
 
 #else
 #error "by_hand.cu has PageRank and BFS"
