@@ -364,7 +364,7 @@ def _defines(
     kept = " ".join(f"F({i}, {_type_in_memory(dtype)})" for i, dtype in enumerate(layout.edge_states))
     defines |= _key_defines(program, layout.slots)
     identity = [
-        np.array(number, dtype=a.field.element.dtype()).tobytes()
+        (np.array(number, dtype=a.field.element.dtype()).tobytes(), a.persistent)
         for a in program.aggregators
         for number in (a.identity if isinstance(a.identity, tuple) else (a.identity,))
     ]
@@ -373,7 +373,8 @@ def _defines(
         "SIGPS_NEUTRAL": str(int(neutral is not None)),
         "SIGPS_NEUTRAL_WORDS": _words(neutral or b"", min(8, _alignment(len(neutral or b"")))),
         "SIGPS_NUM_AGGREGATES": str(len(identity)),
-        "SIGPS_IDENTITY_WORDS": _words(b"".join(cell.ljust(8, b"\0") for cell in identity), 8),
+        "SIGPS_IDENTITY_WORDS": _words(b"".join(cell.ljust(8, b"\0") for cell, _ in identity), 8),
+        "SIGPS_PERSISTENT": ", ".join(str(int(carries_on)) for _, carries_on in identity) or "0",
         "SIGPS_NUM_EDGE_STATES": str(len(layout.edge_states)),
         "SIGPS_EACH_EDGE_STATE(F)": kept,
         "SIGPS_WALKS": str(int(program.reads_edges)),

@@ -142,8 +142,7 @@ def _lease(
     lease["pull_cost"] = subgraph.incoming.ends.size + graph.num_owned
     if goes_by_edge:
         lease["num_positions"], lease["edge_targets"] = rows.num_positions, graph.incoming.targets.data.ptr
-    for i, aggregator in enumerate(program.aggregators):
-        lease["persistent"] |= np.uint32(aggregator.persistent << i)
+    lease["carries_on"] = 1
     for i in range(2):
         for name in ("sent", "records", "inboxes", "touched"):
             lease[name][i] = at(f"{name}{i}")

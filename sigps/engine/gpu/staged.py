@@ -31,7 +31,7 @@ class GpuStagedEngine(GpuEngine):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._lease["persistent"] = 0  # then a launch leaves this partition's totals, and no more
+        self._lease["carries_on"] = 0  # then a launch leaves this partition's totals, and no more
         self._lease["wrote"] = 0  # and commits no edge states
         self._sender_edges = self._edge_bytes = 0
 
@@ -101,7 +101,7 @@ class GpuStagedEngine(GpuEngine):
         sent = numpy.zeros(n + num_ghosts, dtype=np.uint8)
         sent[:n] = copier.take(have_sent[:n])
         records = tuple(
-            numpy.concatenate([column, numpy.zeros(num_ghosts, dtype=column.dtype)])
+            numpy.concatenate([column, numpy.zeros((num_ghosts, *column.shape[1:]), dtype=column.dtype)])
             for column in gpu_snapshot.owned_records(memory, compiled, parity, copier)
         )
         self._exchange.publish(sent, records)

@@ -15,6 +15,7 @@
 //   SIGPS_NEUTRAL_WORDS         the words of that row
 //   SIGPS_NUM_AGGREGATES        one 8-byte cell each
 //   SIGPS_IDENTITY_WORDS        the cells of aggregators without contributions
+//   SIGPS_PERSISTENT            of each cell, 1 where its aggregator carries on
 //   SIGPS_NUM_EDGE_STATES       values kept on each out-edge, and their types:
 //   SIGPS_EACH_EDGE_STATE(F)    F(0, type) F(1, type) ...
 //   SIGPS_WALKS                 1: compute() walks its vertex's out-edges

@@ -237,7 +237,7 @@ struct Lease {
   uint32_t small_frontier_messages; // the most in a small superstep; 0:
                                     // there is no cluster
   uint32_t pull_gain;          // in-edges that a pull passes during one message
-  uint32_t persistent;         // bit i: aggregator i carries on
+  uint32_t carries_on;         // whether persistent aggregators do
   uint32_t counts_idle;        // whether a superstep without vertices counts
   uint32_t num_cached_records; // of the first vertices: copied to shared memory
   uint32_t num_cached_bits;    // the same; both are multiples of 32

@@ -99,8 +99,9 @@ __device__ inline void set_aggregates(const Lease &lease, int64_t superstep,
                                       const Totals &totals) {
   Totals *now = static_cast<Totals *>(lease.aggregates);
   Totals next = identity_totals();
+  constexpr bool persistent[] = {SIGPS_PERSISTENT};
   for (int i = 0; i < SIGPS_NUM_AGGREGATES; i++)
-    if (lease.persistent >> i & 1)
+    if (persistent[i] && lease.carries_on)
       next.cells[i] = now->cells[i];
   keep_fault(lease.in, superstep, NO_VERTEX, sigps_fold(&next, &totals));
   *now = next;
