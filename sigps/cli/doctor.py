@@ -31,12 +31,13 @@ def doctor() -> None:
     ranks = []
     if group.size > 1:  # what `choose_transport` needs of each rank, on a GPU where it can have one
         ranks = group.all_gather(engine_here(_MANY_EDGES).facts_of_rank(group.rank, 1, alone=False))
+    hosts = group.all_gather(platform.node())
     if group.rank == 0:
-        for name, text in _findings(ranks):
+        for name, text in _findings(ranks, hosts):
             click.echo(f"{name:<12} {text}")
 
 
-def _findings(ranks: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+def _findings(ranks: list[dict[str, Any]], hosts: list[str]) -> Iterator[tuple[str, str]]:
     from sigps.device.cpu import available_cores
     from sigps.group import world
     from sigps.native.cache import cache_dir
@@ -56,6 +57,18 @@ def _findings(ranks: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     size = world().size
     yield "device", _device(max(1, num_cores // size), size)
     yield "transport", f"{size} rank{'s' * (size > 1)}: {_transport(ranks)}"
+    yield "watch", _watch(hosts)
+
+
+def _watch(hosts: list[str]) -> str:
+    """Say on which address rank 0 listens for the others, by which ranks watch each other."""
+    from sigps.system.faults.rendezvous import addresses_of, listening_address
+
+    if len(hosts) == 1:
+        return "one rank: nothing listens"
+    address = listening_address(hosts) or "every address of its host"
+    reached = " or ".join(addresses_of(hosts))
+    return f"rank 0 on {hosts[0]} listens on {address}, a free port; others connect to {reached}"
 
 
 def _transport(ranks: list[dict[str, Any]]) -> str:

@@ -5,13 +5,21 @@ from __future__ import annotations
 import contextlib
 import hmac
 import secrets
+import selectors
 import socket
 import time
 from collections.abc import Sequence
 
 from sigps.group import Group
 
-__all__ = ["TOKEN_BYTES", "accept_ranks", "addresses_of", "connect_ranks", "connect_to_master"]
+__all__ = [
+    "TOKEN_BYTES",
+    "accept_ranks",
+    "addresses_of",
+    "connect_ranks",
+    "connect_to_master",
+    "listening_address",
+]
 
 TOKEN_BYTES = 32
 """Bytes of a token's first half, which a rank sends, and of its second, with which rank 0 answers."""
@@ -29,8 +37,9 @@ def connect_ranks(group: Group, hosts: Sequence[str]) -> tuple[dict[int, socket.
     with contextlib.ExitStack() as opened:
         try:
             if group.rank == 0:
-                address = "127.0.0.1" if len(set(hosts)) == 1 else ""
-                listener = opened.enter_context(socket.create_server((address, 0), backlog=group.size))
+                listener = opened.enter_context(
+                    socket.create_server((listening_address(hosts), 0), backlog=group.size)
+                )
                 token, port = secrets.token_bytes(2 * TOKEN_BYTES), listener.getsockname()[1]
                 listening = {"addresses": addresses_of(hosts), "port": port, "token": token}
         except OSError as error:
@@ -49,6 +58,11 @@ def connect_ranks(group: Group, hosts: Sequence[str]) -> tuple[dict[int, socket.
     return sockets, next(filter(None, problems), "")
 
 
+def listening_address(hosts: Sequence[str]) -> str:
+    """Return the address on which rank 0 listens: loopback where all ranks are on one host, else "", every one."""
+    return "127.0.0.1" if len(set(hosts)) == 1 else ""
+
+
 def addresses_of(hosts: Sequence[str]) -> list[str]:
     """Return the addresses at which others may reach rank 0: loopback on one host, else its route's and its name."""
     if len(set(hosts)) == 1:
@@ -60,22 +74,58 @@ def addresses_of(hosts: Sequence[str]) -> list[str]:
 
 
 def accept_ranks(listener: socket.socket, token: bytes, size: int) -> dict[int, socket.socket]:
-    """Accept connections that send the token, until ranks 1 to `size` - 1 are connected or the time is over."""
+    """Accept connections that send the token, until ranks 1 to `size` - 1 are connected or the time is over.
+
+    All are read beside each other: a stranger who sends nothing costs the ranks no time.
+    """
     deadline = time.monotonic() + _PATIENCE_SECONDS
     accepted: dict[int, socket.socket] = {}
-    while len(accepted) < size - 1 and (left := deadline - time.monotonic()) > 0:
-        with contextlib.suppress(OSError), contextlib.ExitStack() as refused:
-            listener.settimeout(left)
-            connection = refused.enter_context(listener.accept()[0])
-            connection.settimeout(min(1.0, left))
-            hello = connection.recv(TOKEN_BYTES + 4)
-            has_token = hmac.compare_digest(hello[:TOKEN_BYTES], token[:TOKEN_BYTES])
-            rank = int.from_bytes(hello[TOKEN_BYTES:], "big")
-            if has_token and rank not in accepted and 0 < rank < size:
-                connection.sendall(token[TOKEN_BYTES:])
-                accepted[rank] = connection
-                refused.pop_all()
+    listener.setblocking(False)
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(listener, selectors.EVENT_READ)
+        while len(accepted) < size - 1 and (left := deadline - time.monotonic()) > 0:
+            for key, _ in waiting.select(left):
+                if key.fileobj is listener:
+                    with contextlib.suppress(OSError):
+                        connection = listener.accept()[0]
+                        connection.setblocking(False)
+                        waiting.register(connection, selectors.EVENT_READ, (connection, bytearray()))
+                    continue
+                connection, hello = key.data
+                if (rank := _rank_of(connection, hello, token)) is None:
+                    continue
+                waiting.unregister(connection)
+                if 0 < rank < size and rank not in accepted and _answer(connection, token):
+                    accepted[rank] = connection
+                else:
+                    connection.close()
+        for key in waiting.get_map().values():
+            if key.data is not None:
+                key.data[0].close()
     return accepted
+
+
+def _rank_of(connection: socket.socket, hello: bytearray, token: bytes) -> int | None:
+    """Add to a hello what has arrived; return its rank, 0 for a stranger, None where more must arrive."""
+    num_bytes = TOKEN_BYTES + 4
+    try:
+        arrived = connection.recv(num_bytes - len(hello))
+    except OSError:
+        return 0
+    hello += arrived
+    if arrived and len(hello) < num_bytes:
+        return None
+    is_known = len(hello) == num_bytes and hmac.compare_digest(hello[:TOKEN_BYTES], token[:TOKEN_BYTES])
+    return int.from_bytes(hello[TOKEN_BYTES:], "big") if is_known else 0
+
+
+def _answer(connection: socket.socket, token: bytes) -> bool:
+    """Send the token's second half; return whether the other end is still there."""
+    try:
+        connection.sendall(token[TOKEN_BYTES:])
+    except OSError:
+        return False
+    return True
 
 
 def connect_to_master(addresses: Sequence[str], port: int, token: bytes, rank: int) -> socket.socket:

@@ -354,6 +354,28 @@ def test_only_ranks_with_the_token_are_accepted() -> None:
             connection.close()
 
 
+def test_silent_strangers_cost_the_ranks_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rendezvous, "_PATIENCE_SECONDS", LONG)
+    with socket.create_server(("127.0.0.1", 0)) as listener, contextlib.ExitStack() as opened:
+        address = listener.getsockname()
+        strangers = [opened.enter_context(socket.create_connection(address, SECONDS)) for _ in range(SECONDS)]
+        strangers[1].sendall(TOKEN[:31])
+        accepted: list[dict[int, socket.socket]] = []
+        thread = threading.Thread(
+            target=lambda: accepted.append(accept_ranks(listener, TOKEN, 2)), daemon=True
+        )
+        thread.start()
+        with socket.create_connection(address, SECONDS) as rank:
+            for part in (TOKEN[:20], TOKEN[20:32] + bytes(3), b"\x01"):  # as TCP may deliver it
+                rank.sendall(part)
+                time.sleep(0.01)
+            assert rank.recv(64) == TOKEN[32:]
+            thread.join(SECONDS)
+            assert [sorted(found) for found in accepted] == [[1]]
+            assert [stranger.recv(1) for stranger in strangers] == [b""] * SECONDS
+            accepted[0][1].close()
+
+
 @pytest.mark.parametrize("answer", [b"\x00" * 32, b"", None])
 def test_a_stranger_who_answers_is_not_the_master(
     answer: bytes | None, monkeypatch: pytest.MonkeyPatch
