@@ -1,5 +1,5 @@
-// Appended to kernels/cuda/lease.cu by crossing.py: what GPUs do between supersteps,
-// again and again, and how long that takes.
+// Appended to kernels/cuda/lease.cu by crossing.py: what GPUs do between
+// supersteps, again and again, and how long that takes.
 
 // The inter-GPU barrier: counters of all blocks, one barrier of the grid, a
 // report from every rank to every other. As end_superstep() after a push.
