@@ -162,9 +162,9 @@ class _Body(Expressions):
             for name, kind in instance.variables.items():
                 self._storage[name] = [e.variable(part) for part in flat(kind)]
             parts = iter(arguments)
-            for arg in instance.tree.args.args:
-                for variable in self._storage[arg.arg]:
-                    e.write(variable, next(parts))
+            for arg, kind in zip(instance.tree.args.args, instance.arguments, strict=True):
+                argument = self._operators.to(self._given(kind, parts), instance.variables[arg.arg])
+                self._write(self._storage[arg.arg], argument)
         self._block(instance.tree.body)
         if not instance.tree.body or not isinstance(instance.tree.body[-1], ast.Return):
             with self._at(instance.tree):

@@ -1,9 +1,12 @@
-"""What the builder refuses, at the line where it stands."""
+"""What the builder refuses, at the line where it stands; and what types it gives parameters."""
 
 from __future__ import annotations
 
 import pytest
+from battery import BATTERY
 from cells import program_of
+from drawn_programs import call_compute, call_on_host
+from host_cpp import has_compiler
 
 from sigps import CompileError, Graph, run
 
@@ -32,3 +35,41 @@ def test_all_paths_return() -> None:
     program = program_of("self.x = self.f(self.id)\nself.vote_to_halt()", method)
     for device in ("python", "cpu"):
         assert run(program, GRAPH, device=device)["x"].tolist() == [2.0] * 3
+
+
+ARGUMENTS = """
+k: State[np.uint8] = 5
+b: State[bool] = True
+parts: State[float] = 0.0
+def halved(self, number):
+    while number > 1:
+        number = number / 2
+    return number
+def doubled(self, number):
+    if number:
+        number = number * 2
+    return number
+def filled(self, vector):
+    if self.k > 0:
+        vector = vector + Vector[float, 3](1.5)
+    return sum(vector)
+def found(self, other, number):
+    if number > 7:
+        other = self.id
+    return number if other is None else -1
+"""
+BODY = """
+self.parts = self.filled(self.k)
+self.x = self.halved(self.k) + self.doubled(self.b) + self.found(None, self.k)
+self.vote_to_halt()
+"""
+
+
+def test_a_parameter_has_the_type_of_all_that_is_assigned_to_it() -> None:
+    program = program_of(BODY, ARGUMENTS, before="from sigps import Vector")
+    judge = run(program, BATTERY["one_vertex"].build(), device="python")
+    called = [call_compute(program), *(call_on_host([program]) if has_compiler() else ())]
+    for found in called:
+        assert found.fault is None
+        assert found.states["x"] == judge["x"][0] == 0.625 + 2 + 5
+        assert found.states["parts"] == judge["parts"][0] == 19.5
