@@ -346,7 +346,7 @@ class _LeaseKernel:
             bits[: packed.size] = packed
         cells = _at(lease["aggregates"], np.uint64, max(1, len(program.aggregators)))
         for i, aggregator in enumerate(program.aggregators):
-            if not int(lease["persistent"]) >> i & 1:
+            if not (aggregator.persistent and lease["carries_on"]):
                 cells[i] = 0
                 cells[i : i + 1].view(aggregator.field.dtype())[0] = aggregator.identity
         for vertices, rows in given:

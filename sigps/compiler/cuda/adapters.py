@@ -170,6 +170,7 @@ class _Source:
     def lines(self) -> Iterator[str]:
         adapters = [self._deliver(), self._fold(), self._compute()]
         adapters += [self._list()] if self._is_listed else [self._lift(), self._merge()]
+        adapters += [self._key(), self._copy_listed()] if self._program.sorts_by else []
         yield _HEAD
         if self._program.reads_neighbors:
             yield '#include "warp_neighbors.cuh"\n'
@@ -337,6 +338,30 @@ class _Source:
             "void sigps_list(const sigps::Arguments *arguments, int64_t position, const void *message)",
             stores,
         )
+
+    def _key(self) -> list[str]:
+        given = [
+            *_env("superstep"),
+            *_params(self._program, self._layout.params),
+            *self._message([f"{array}[position]" for array in self._lists()]),
+        ]
+        body, instance = self._called("key", given, "r")
+        is_signed = instance.result != UINT
+        key = "uint64_t(r0) ^ (uint64_t(1) << 63)" if is_signed else "r0"
+        head = (
+            "uint32_t sigps_key(const sigps::Arguments *arguments, int64_t superstep, int64_t position, "
+            "uint64_t *key)"
+        )
+        return _function(head, [*body, f"*key = {key};", "return r_fault;"])
+
+    def _copy_listed(self) -> list[str]:
+        return _function(
+            "void sigps_copy_listed(const sigps::Arguments *arguments, int64_t from, int64_t to)",
+            [f"{array}[to] = {array}[from];" for array in self._lists()],
+        )
+
+    def _lists(self) -> list[str]:
+        return [f"({array})" for array in _arrays("lists", self._layout.message.stored)]
 
     def _emit(self) -> list[str]:
         """Write what sends a direct message: positions are taken atomically, by one lane for its warp."""

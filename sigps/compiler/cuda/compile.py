@@ -381,6 +381,7 @@ def _defines(
         "SIGPS_BY_WARP": str(int(program.reads_neighbors)),
         "SIGPS_BY_TEAM": str(int(divides(program))),
         "SIGPS_LISTED": str(int(program.consumption is Consumption.LISTED)),
+        "SIGPS_SORTED": str(int(bool(program.sorts_by))),
         "SIGPS_GROUPED": str(int(program.consumption is Consumption.GROUPED)),
         "SIGPS_DIRECT": str(int(program.delivery is Delivery.DIRECT)),
         "SIGPS_FUSES": str(int(not program.is_deterministic)),

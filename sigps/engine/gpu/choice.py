@@ -68,8 +68,6 @@ def find_gpu_obstacle(program: VertexProgram, deterministic: bool) -> str | None
         program: The program.
         deterministic: Whether sums of floats must not depend on how the work is divided.
     """
-    if program.sorts_by:
-        return "messages in lists that are sorted by key (grouped(), or most_common() beside other reads)"
     if program.consumption is Consumption.GROUPED and program.reads_neighbors:
         return "common_neighbors() beside messages that are grouped by key"
     return find_order_obstacle(program) if deterministic else None

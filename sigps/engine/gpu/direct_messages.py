@@ -141,7 +141,10 @@ class DirectMessages:
     def _use(self, name: str, array: Any) -> None:
         self._grown[name] = array
         arguments = self._lease["in"]
-        if name.startswith("list"):
+        if name in ("list_keys", "list_order"):
+            self._lease[name] = array.data.ptr
+            self._lease["num_listed"] = self._grown["list_keys"].size // 8
+        elif name.startswith("list"):
             arguments["lists"][int(name.removeprefix("list"))] = array.data.ptr
         elif name == "messages":
             self._lease["direct"]["messages"] = array.data.ptr

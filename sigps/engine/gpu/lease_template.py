@@ -86,6 +86,7 @@ _FAR = 1 << 40
 
 _SINGLE = (
     *("status", "wrote", "targets", "senders", "hubs", "offsets", "key_words", "key_sums"),
+    *("list_ends", "list_keys", "list_order"),
     *("totals", "carried", "aggregates", "control", "stats"),
 )
 
@@ -138,6 +139,8 @@ def _lease(
         lease["num_team_rows"] = rows.num_csr_rows
     if program.consumption is Consumption.GROUPED:
         lease["num_key_rows"] = rows.num_block_rows
+    if program.sorts_by:
+        lease["num_listed"] = plan.sizes["list_order"] // 4
     lease["could_send"], lease["num_in_edges"] = graph.could_send, subgraph.incoming.ends.size
     lease["pull_cost"] = subgraph.incoming.ends.size + graph.num_owned
     if goes_by_edge:

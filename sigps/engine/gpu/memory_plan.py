@@ -248,6 +248,7 @@ def _arrays(
     others |= {"records0": records, "records1": records}
     if program.consumption is Consumption.LISTED:
         others |= {"offsets": 8 * (n + 1), **_list_arrays(compiled, sizes.num_in_edges)}
+        others |= {"list_ends": 8 * n} if program.sorts_by else {}
     elif program.consumption is Consumption.GROUPED:
         key, total = key_bytes(compiled)
         others |= {"key_words": sizes.num_key_places * key, "key_sums": sizes.num_key_places * total}
@@ -293,7 +294,10 @@ def table_bytes(compiled: CudaProgram) -> int:
 
 
 def _list_arrays(compiled: CudaProgram, count: int) -> dict[str, int]:
-    return {f"list{i}": max(1, count) * dtype.itemsize for i, dtype in enumerate(compiled.message)}
+    sorts = bool(compiled.program.sorts_by)
+    places = max(1, count) * (2 if sorts else 1)
+    arrays = {f"list{i}": places * dtype.itemsize for i, dtype in enumerate(compiled.message)}
+    return arrays | ({"list_keys": 8 * count, "list_order": 4 * count} if sorts else {})
 
 
 def direct_arrays(compiled: CudaProgram, enqueued: int, received: int) -> dict[str, int]:

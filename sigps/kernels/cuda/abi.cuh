@@ -22,6 +22,7 @@
 //   SIGPS_BY_WARP               1: all lanes of a warp run compute() together
 //   SIGPS_BY_TEAM               1: also all warps of a block
 //   SIGPS_LISTED                1: compute() reads a list, nothing combines
+//   SIGPS_SORTED                1: a list in ascending order of sigps_key()
 //   SIGPS_GROUPED               1: messages are added up by key, and the slots
 //                               are those of the key of most weight; then the
 //                               macros of key_table.cuh are there, too
@@ -177,6 +178,17 @@ __device__ uint32_t sigps_compute_listed(const sigps::Arguments *arguments,
 // Puts a message at a position of arguments->lists.
 __device__ void sigps_list(const sigps::Arguments *arguments, int64_t position,
                            const void *message);
+#if SIGPS_SORTED
+// Writes the key of the message at a position, as a number whose order is that
+// of keys. Returns its fault.
+__device__ uint32_t sigps_key(const sigps::Arguments *arguments,
+                              int64_t superstep, int64_t position,
+                              uint64_t *key);
+
+// Copies the message at a position to another one.
+__device__ void sigps_copy_listed(const sigps::Arguments *arguments,
+                                  int64_t from, int64_t to);
+#endif
 #else
 // Reads `inbox`, a row of slots, only where the low byte of `has` is not 0.
 // With SIGPS_BY_TEAM the bits above say how many warps of the block call

@@ -12,6 +12,21 @@ constexpr uint32_t ALL_LANES = 0xffffffff;
 
 __device__ inline uint32_t lane_id() { return threadIdx.x % 32; }
 
+// A row of slots that is a long vector: its code is not repeated, and its words
+// are moved one after another.
+#if SIGPS_SLOTS_BYTES > 64
+#define SIGPS_ONCE __noinline__
+#else
+#define SIGPS_ONCE inline
+#endif
+#if SIGPS_NUM_AGGREGATES > 8
+#define SIGPS_TOTALS_ONCE __noinline__
+#else
+#define SIGPS_TOTALS_ONCE inline
+#endif
+constexpr bool IS_WIDE = SIGPS_SLOTS_BYTES > 64;
+constexpr int WORDS_AT_ONCE = IS_WIDE ? 4 : 8;
+
 // The sum of the values of this lane and of those before it.
 template <uint32_t LANES = 32, class T> __device__ inline T scan_warp(T value) {
 #pragma unroll
@@ -35,7 +50,7 @@ __device__ inline Inbox listed(int64_t begin, int64_t end) {
 
 __device__ inline uint32_t compute(const Arguments &arguments,
                                    int64_t superstep, uint32_t v,
-                                   const Inbox &inbox, Record *record,
+                                   const Inbox &inbox, uint32_t, Record *record,
                                    Totals *given) {
   return sigps_compute_listed(&arguments, superstep, v, inbox.begin, inbox.end,
                               record, given);
@@ -49,13 +64,13 @@ struct Inbox {
 
 __device__ inline uint32_t compute(const Arguments &arguments,
                                    int64_t superstep, uint32_t v,
-                                   const Inbox &inbox, Record *record,
-                                   Totals *given) {
-  return sigps_compute(&arguments, superstep, v, &inbox.slots, inbox.has,
-                       record, given);
+                                   const Inbox &inbox, uint32_t team,
+                                   Record *record, Totals *given) {
+  return sigps_compute(&arguments, superstep, v, &inbox.slots,
+                       inbox.has | team << 8, record, given);
 }
 
-__device__ inline Inbox empty_inbox() {
+__device__ SIGPS_ONCE Inbox empty_inbox() {
 #if SIGPS_NEUTRAL
   return {neutral_slots(), 0};
 #else
@@ -73,7 +88,7 @@ __device__ inline void put(Inbox &inbox, const Slots &value,
 __device__ inline Inbox shuffle_down(const Inbox &inbox, uint32_t distance) {
   Inbox other;
   other.has = __shfl_down_sync(ALL_LANES, inbox.has, distance);
-#pragma unroll
+#pragma unroll WORDS_AT_ONCE
   for (int i = 0; i < Slots::NUM_WORDS; i++)
     other.slots.words[i] = typename Slots::Word(
         __shfl_down_sync(ALL_LANES, inbox.slots.words[i], distance));
@@ -86,11 +101,8 @@ __device__ inline void put(Inbox &inbox, const Inbox &other,
     put(inbox, other.slots, when);
 }
 
-// Whether a row of slots is a long vector: its code is not repeated.
-constexpr bool IS_WIDE = sizeof(Slots) > 64;
-
 // Lane 0 gets all lanes' messages.
-__device__ inline Inbox combine_warp(Inbox inbox, const Occasion &when) {
+__device__ SIGPS_ONCE Inbox combine_warp(Inbox inbox, const Occasion &when) {
 #pragma unroll(IS_WIDE ? 1 : 5)
   for (uint32_t distance = 16; distance > 0; distance /= 2)
     put(inbox, shuffle_down(inbox, distance), when);
@@ -98,8 +110,8 @@ __device__ inline Inbox combine_warp(Inbox inbox, const Occasion &when) {
 }
 
 // Thread 0 gets all threads' messages. Ends with a barrier of the block.
-__device__ inline Inbox combine_block(Inbox inbox, const Occasion &when) {
-  __shared__ Inbox of_warp[32];
+__device__ SIGPS_ONCE Inbox combine_block(Inbox inbox, const Occasion &when) {
+  __shared__ Inbox of_warp[SIGPS_THREADS / 32];
   inbox = combine_warp(inbox, when);
   if (lane_id() == 0)
     of_warp[threadIdx.x / 32] = inbox;
@@ -114,11 +126,12 @@ __device__ inline Inbox combine_block(Inbox inbox, const Occasion &when) {
 }
 #endif
 
-__device__ inline Totals fold_warp(Totals totals, const Occasion &when) {
-#pragma unroll
+__device__ SIGPS_TOTALS_ONCE Totals fold_warp(Totals totals,
+                                              const Occasion &when) {
+#pragma unroll(SIGPS_NUM_AGGREGATES > 8 ? 1 : 5)
   for (uint32_t distance = 16; distance > 0; distance /= 2) {
     Totals other;
-#pragma unroll
+#pragma unroll 8
     for (int i = 0; i < SIGPS_NUM_AGGREGATES; i++)
       other.cells[i] = __shfl_down_sync(ALL_LANES, totals.cells[i], distance);
     when.keep(sigps_fold(&totals, &other));
@@ -127,7 +140,8 @@ __device__ inline Totals fold_warp(Totals totals, const Occasion &when) {
 }
 
 // Thread 0 gets all threads' totals. Ends with a barrier of the block.
-__device__ inline Totals fold_block(Totals totals, const Occasion &when) {
+__device__ SIGPS_TOTALS_ONCE Totals fold_block(Totals totals,
+                                               const Occasion &when) {
   __shared__ Totals of_warp[32];
   totals = fold_warp(totals, when);
   if (lane_id() == 0)
@@ -174,7 +188,7 @@ __device__ inline bool combine_native(void *address, const void *given,
   using Unsigned = typename BitsOf<sizeof(T)>::Unsigned;
   T *at = static_cast<T *>(address);
   T value;
-  memcpy(&value, given, sizeof(T));
+  memcpy(&value, __builtin_assume_aligned(given, sizeof(T)), sizeof(T));
   if constexpr (OP == ANY) {
     if (value)
       *at = true; // other threads write the same
@@ -281,8 +295,8 @@ __device__ inline void combine_swapping(Slots *at, const Slots &value,
 }
 
 // Combines a value into a row that other threads combine into as well.
-__device__ inline void combine_in_memory(Slots *at, const Slots &value,
-                                         const Occasion &when) {
+__device__ SIGPS_ONCE void combine_in_memory(Slots *at, const Slots &value,
+                                             const Occasion &when) {
   if constexpr (ALL_NATIVE) {
     bool overflows = false;
     Slots before = neutral_slots(); // but for the sum that has left its type

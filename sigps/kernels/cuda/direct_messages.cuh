@@ -11,7 +11,7 @@
 
 #pragma once
 
-#include "lease.cuh"
+#include "sorted_lists.cuh"
 #if SIGPS_PEERS
 #include "halo.cuh"
 #endif
@@ -251,7 +251,9 @@ __device__ inline void sort_messages(const Lease &lease, uint32_t &generation) {
 __device__ inline Inbox read_inbox(const Lease &lease, const NextSuperstep &now,
                                    uint32_t v) {
   uint64_t begin = lease.offsets[v], end = lease.offsets[v + 1];
-#if SIGPS_LISTED
+#if SIGPS_SORTED
+  return sorted(lease, listed(begin, end));
+#elif SIGPS_LISTED
   return listed(begin, end);
 #else
   Inbox inbox = empty_inbox();
@@ -283,6 +285,16 @@ __device__ inline void advance(const Lease &lease, const NextSuperstep &now,
     sort_messages(lease, generation);
   if (SIGPS_PEERS && lease.control->next.ending)
     return; // some messages did not arrive
+#if SIGPS_SORTED
+  if (now.superstep > 0) { // where lists have grown, they are sorted once more
+    sort_lists(lease, now, [&](uint32_t v) {
+      return v < lease.num_owned
+                 ? listed(lease.offsets[v], lease.offsets[v + 1])
+                 : listed(0, 0);
+    });
+    wait_for_all(&lease.control->barrier, generation);
+  }
+#endif
   for (uint32_t v = thread_of_grid() / LANES_OF_VERTEX; v < lease.num_owned;
        v += threads_of_grid() / LANES_OF_VERTEX) {
     if (now.remaining == OVERFLOWED && !takes_overflowed(lease, v))

@@ -22,6 +22,9 @@ namespace sigps {
 
 extern __shared__ uint4 shared_cache[]; // records, then bits
 
+// Whether records are so long that they are read where they lie.
+constexpr bool IN_PLACE = sizeof(Record) > 64;
+
 // What a pull reads; the same for every edge of a superstep.
 struct Outbox {
   const uint32_t *sent;
@@ -37,9 +40,9 @@ __device__ inline Outbox outbox_of(const Lease &lease,
   int parity = now.superstep & 1;
   return {lease.sent[parity],
           lease.records[parity],
-          HAS_RECORD ? lease.num_cached_records : 0,
+          HAS_RECORD && !IN_PLACE ? lease.num_cached_records : 0,
           lease.num_cached_bits,
-          SIGPS_PEERS && HAS_RECORD ? lease.num_cached_ghosts : 0,
+          SIGPS_PEERS && HAS_RECORD && !IN_PLACE ? lease.num_cached_ghosts : 0,
           lease.first_hot};
 }
 
@@ -100,7 +103,7 @@ __device__ inline void receive(const Lease &lease, const NextSuperstep &now,
                                uint64_t position, uint32_t step, Inbox &inbox) {
   Occasion when{lease.in, now.superstep, v};
   uint32_t sources[COUNT];
-  Record records[COUNT];
+  Record records[IN_PLACE ? 1 : COUNT];
   bool sent[COUNT];
 #pragma unroll
   for (int k = 0; k < COUNT; k++)
@@ -108,7 +111,7 @@ __device__ inline void receive(const Lease &lease, const NextSuperstep &now,
 #pragma unroll
   for (int k = 0; k < COUNT; k++)
     sent[k] = FILTER == SENDERS_ALL || has_sent(outbox, sources[k]);
-  if (HAS_RECORD) {
+  if (HAS_RECORD && !IN_PLACE) {
 #pragma unroll
     for (int k = 0; k < COUNT; k++)
       if (sent[k])
@@ -119,8 +122,9 @@ __device__ inline void receive(const Lease &lease, const NextSuperstep &now,
     if (SIGPS_EARLY_EXIT && inbox.has)
       return;
     Slots value;
+    const Record *record = IN_PLACE ? &outbox.records[sources[k]] : &records[k];
     if (sent[k] && when.passes(sigps_deliver(
-                       &lease.in, now.superstep - 1, &records[k], sources[k], v,
+                       &lease.in, now.superstep - 1, record, sources[k], v,
                        position + uint64_t(k) * step, &value)))
       put(inbox, value, when);
   }
@@ -129,9 +133,10 @@ __device__ inline void receive(const Lease &lease, const NextSuperstep &now,
 // The same for a whole row, or for the part of it that begins at `i` and goes
 // on every `stride` edges.
 template <SenderFilter FILTER>
-__device__ inline Inbox
-receive_all(const Lease &lease, const NextSuperstep &now, const RowOfEdges &row,
-            uint32_t v, uint32_t i, uint32_t stride) {
+__device__ SIGPS_ONCE Inbox receive_all(const Lease &lease,
+                                        const NextSuperstep &now,
+                                        const RowOfEdges &row, uint32_t v,
+                                        uint32_t i, uint32_t stride) {
   Outbox outbox = outbox_of(lease, now);
   Inbox inbox = empty_inbox();
   constexpr int COUNT = sizeof(Record) > 64 ? 1 : sizeof(Record) > 32 ? 2 : 4;
@@ -172,7 +177,7 @@ __device__ inline Inbox first_of_warp(Inbox inbox) {
   uint32_t those = __ballot_sync(ALL_LANES, inbox.has);
   Inbox first;
   first.has = those != 0;
-#pragma unroll
+#pragma unroll WORDS_AT_ONCE
   for (int i = 0; i < Slots::NUM_WORDS; i++)
     first.slots.words[i] = typename Slots::Word(__shfl_sync(
         ALL_LANES, inbox.slots.words[i], those ? __ffs(those) - 1 : 0));
@@ -215,7 +220,7 @@ gather_rows_by_warp(const Lease &lease, const NextSuperstep &now,
     for (; waiting != 0; waiting &= waiting - 1) {
       uint32_t row = __ffs(waiting) - 1;
       Inbox inbox = gather_row_by_warp<FILTER>(lease, now, first_row + row);
-#pragma unroll
+#pragma unroll WORDS_AT_ONCE
       for (int i = 0; i < Slots::NUM_WORDS; i++) {
         auto word = __shfl_sync(ALL_LANES, inbox.slots.words[i], 0);
         if (lane_id() == row)

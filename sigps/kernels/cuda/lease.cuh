@@ -262,6 +262,10 @@ struct Lease {
   uint32_t *senders; // [p] lids that send along few edges
   uint32_t *hubs;    // [num_hubs] lids that send along many
   uint64_t *offsets; // [n + 1] where a vertex's messages begin
+  uint64_t *list_ends;  // [n] and end, where lists of edges are sorted
+  uint64_t *list_keys;  // [num_listed] keys, and positions in a vertex's list,
+  uint32_t *list_order; // while lists are sorted (sorted_lists.cuh)
+  uint64_t num_listed;  // messages of which the lists have room for twice
   DirectMessages direct;
   Halo halo;
   void *key_words;  // tables of the first num_key_rows rows of in_edges, where
@@ -308,12 +312,12 @@ constexpr uint32_t LANES_OF_VERTEX = SIGPS_BY_WARP ? 32 : 1;
 // the same vertex, and the first one counts; with `team` those of so many
 // warps, which are all of the block.
 __device__ inline bool run_vertex(const Lease &lease, const NextSuperstep &now,
-                                  uint32_t v, uint8_t status, Inbox inbox,
-                                  ThreadCounters &counted, uint32_t team = 0) {
+                                  uint32_t v, uint8_t status,
+                                  const Inbox &inbox, ThreadCounters &counted,
+                                  uint32_t team = 0) {
   Record *records = lease.records[(now.superstep + 1) & 1];
   Totals given;
-  inbox.has |= team << 8;
-  uint32_t flags = compute(lease.in, now.superstep, v, inbox,
+  uint32_t flags = compute(lease.in, now.superstep, v, inbox, team,
                            HAS_RECORD ? &records[v] : nullptr, &given);
   keep_fault(lease.in, now.superstep, v, flags >> FAULT_SHIFT);
   if (SIGPS_DIRECT && (flags & OVERFLOW)) {
@@ -350,7 +354,7 @@ __device__ inline Inbox inbox_of(const Inbox &inbox, uint32_t lane) {
   found.begin = __shfl_sync(ALL_LANES, inbox.begin, lane);
   found.end = __shfl_sync(ALL_LANES, inbox.end, lane);
 #else
-#pragma unroll
+#pragma unroll WORDS_AT_ONCE
   for (int i = 0; i < Slots::NUM_WORDS; i++)
     found.slots.words[i] = typename Slots::Word(
         __shfl_sync(ALL_LANES, inbox.slots.words[i], lane));

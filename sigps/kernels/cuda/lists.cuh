@@ -4,11 +4,12 @@
 // Schedule: CSR rows a warp each, of which one lane computes; sliced ones a row
 // a lane. Every vertex has its own part of the lists, and one thread that
 // computes it; words of bits have one writer, except those of CSR rows, which
-// are zero before and set by atomics.
+// are zero before and set by atomics. Where lists are sorted (sorted_lists.cuh)
+// that is a pass of its own, between listing and computing.
 
 #pragma once
 
-#include "lease.cuh"
+#include "sorted_lists.cuh"
 
 namespace sigps {
 
@@ -61,8 +62,50 @@ __device__ inline Inbox list_by_lane(const Lease &lease,
   return listed(begin, end);
 }
 
+#if SIGPS_SORTED
+// The list of v, before it is sorted; none of a vertex that has retired.
+__device__ inline Inbox unsorted_list(const Lease &lease, uint32_t v) {
+  if (v >= lease.num_owned || lease.status[v] == RETIRED)
+    return listed(0, 0);
+  return listed(lease.offsets[v], lease.list_ends[v]);
+}
+
+// Lists and sorts the messages of all vertices.
+__device__ inline void list_all(const Lease &lease, const NextSuperstep &now,
+                                uint32_t &generation) {
+  uint32_t warps = threads_of_grid() / 32;
+  uint32_t num_warp_rows = min(lease.in_edges.num_csr_rows, lease.num_owned);
+  for (uint32_t v = spread_warp(); v < num_warp_rows; v += warps) {
+    if (lease.status[v] == RETIRED)
+      continue;
+    Inbox inbox = list_by_warp(lease, now, v);
+    if (lane_id() == 0)
+      lease.list_ends[v] = inbox.end;
+  }
+  for (uint32_t v = num_warp_rows + thread_of_grid(); v < lease.num_owned;
+       v += threads_of_grid())
+    if (lease.status[v] != RETIRED)
+      lease.list_ends[v] = list_by_lane(lease, now, v).end;
+  wait_for_all(&lease.control->barrier, generation);
+  sort_lists(lease, now, [&](uint32_t v) { return unsorted_list(lease, v); });
+  wait_for_all(&lease.control->barrier, generation);
+}
+#endif
+
 __device__ inline void advance(const Lease &lease, const NextSuperstep &now,
-                               uint32_t &, ThreadCounters &counted) {
+                               uint32_t &generation, ThreadCounters &counted) {
+#if SIGPS_SORTED
+  if (now.sender_filter != SENDERS_NONE)
+    list_all(lease, now, generation);
+  auto list_of = [&](uint32_t v, bool) {
+    return sorted(lease, unsorted_list(lease, v));
+  };
+#else
+  auto list_of = [&](uint32_t v, bool is_by_warp) {
+    return is_by_warp ? list_by_warp(lease, now, v)
+                      : list_by_lane(lease, now, v);
+  };
+#endif
   uint32_t *sent = lease.sent[(now.superstep + 1) & 1];
   uint32_t warps = threads_of_grid() / 32;
   uint32_t num_warp_rows = min(lease.in_edges.num_csr_rows, lease.num_owned);
@@ -72,7 +115,7 @@ __device__ inline void advance(const Lease &lease, const NextSuperstep &now,
       continue;
     Inbox inbox = listed(0, 0);
     if (now.sender_filter != SENDERS_NONE)
-      inbox = list_by_warp(lease, now, v);
+      inbox = list_of(v, true);
     bool runs = lane_id() == 0 && (inbox.has || status == ACTIVE);
     if (run_vertices(lease, now, runs, v, status, inbox, counted))
       atomicOr(&sent[v / 32], 1u << v % 32);
@@ -83,7 +126,7 @@ __device__ inline void advance(const Lease &lease, const NextSuperstep &now,
     uint8_t status = v < lease.num_owned ? lease.status[v] : uint8_t(RETIRED);
     Inbox inbox = listed(0, 0);
     if (now.sender_filter != SENDERS_NONE && status != RETIRED)
-      inbox = list_by_lane(lease, now, v);
+      inbox = list_of(v, false);
     bool runs = inbox.has || status == ACTIVE;
     bool sends = run_vertices(lease, now, runs, v, status, inbox, counted);
     uint32_t bits = __ballot_sync(ALL_LANES, sends);

@@ -5,7 +5,11 @@
 #include "arithmetic.cuh"
 
 #if defined(__CUDACC_RTC__)
+#if SIGPS_SLOTS_BYTES > 64 || SIGPS_RECORD_BYTES > 64
+#define SIGPS_INLINE __attribute__((noinline))
+#else
 #define SIGPS_INLINE __attribute__((always_inline))
+#endif
 #else
 #define SIGPS_INLINE
 #endif

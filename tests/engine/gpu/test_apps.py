@@ -19,10 +19,6 @@ GIVEN: dict[str, dict[str, Any]] = {"EgoNet": {"hops": 2}}
 """Parameters that are other than the default."""
 
 
-NOT_THERE = {"LouvainMoves"}
-"""Apps with messages in lists that are sorted by key, which GPUs do not take yet."""
-
-
 def program_of(name: str, sample: Sample) -> Vertex:
     """Return an app; of parameters without a default vertices are the sample's ends, and numbers 0.001."""
     app = getattr(sigps.apps, name)
@@ -32,7 +28,7 @@ def program_of(name: str, sample: Sample) -> Vertex:
 
 
 @pytest.mark.parametrize("graph", ["skewed", "grid", "sparse_ids", "weight_ties"])
-@pytest.mark.parametrize("name", sorted({*sigps.apps.__all__} - NOT_THERE))
+@pytest.mark.parametrize("name", sorted(sigps.apps.__all__))
 def test_as_on_the_cpu(name: str, graph: str) -> None:
     sample = BATTERY[graph]
     program = program_of(name, sample)

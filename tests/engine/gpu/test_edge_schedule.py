@@ -32,7 +32,11 @@ from sigps.kernels.cuda.lease import HUB_DEGREE
 
 pytestmark = pytest.mark.gpu
 
-NO_ATOMIC = {"market": "32 bytes that combine as a whole", "product": "a combiner that is a function"}
+NO_ATOMIC = {
+    "market": "32 bytes that combine as a whole",
+    "product": "a combiner that is a function",
+    "largest_of_each": "48 bytes that combine as a whole",
+}
 HERE = [name for name in BY_EDGE if name not in NO_ATOMIC]
 ALONE = [Way(device="cuda", schedule="edge")]
 RANKS = [

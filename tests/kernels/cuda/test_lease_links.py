@@ -22,13 +22,7 @@ from sigps.engine.gpu.simple_rows import Counting
 from sigps.engine.gpu.variant import BY_EDGE, PEERS, find_edge_obstacle
 from sigps.errors import DeviceError
 
-LONG_VECTORS = {"ALS", "HyperBall", "LabelSpreading", "MultiSourceBFS"}
-"""Apps with vectors of 64 numbers and more, whose link takes more than a minute; not linked here."""
-
-LEFT_OUT = {*LONG_VECTORS, "LouvainMoves"}
-"""And one that reads sorted lists, which GPUs do not run."""
-
-APPS = [*(name for name in sigps.apps.__all__ if name not in LEFT_OUT), "PageRank_tolerance"]
+APPS = [*sigps.apps.__all__, "PageRank_tolerance"]
 
 REQUIRED = {
     "Dependencies": {"source": 0},
