@@ -23,7 +23,7 @@ prize", AAIM 2008.
 import math
 from typing import NamedTuple
 
-from sigps import Aggregator, Param, State, Vector, Vertex
+from sigps import Aggregator, Param, State, Vector, Vertex, above, at_least
 
 Factors = Vector[float, 16]
 
@@ -39,8 +39,8 @@ class Rated(NamedTuple):
 class ALS(Vertex, message=Rated, both_ways=True):
     """The vectors of each vertex as a user and as an item, and the least loss of its own ratings."""
 
-    iterations: Param[int] = 10
-    regularisation: Param[float] = 0.1
+    iterations: Param[int] = at_least(0, default=10)
+    regularisation: Param[float] = above(0, default=0.1)
     user: State[Factors] = 0.0
     item: State[Factors] = 0.0
     error: State[float] = 0.0

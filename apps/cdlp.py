@@ -16,13 +16,13 @@ networks", Physical Review E 76, 2007.
 [1, 1, 1, 3, 3, 3]
 """
 
-from sigps import Param, State, Vertex, VertexId
+from sigps import Param, State, Vertex, VertexId, at_least
 
 
 class CDLP(Vertex, message=VertexId, directed=False):
     """Labels after `iterations` rounds; a vertex without edges keeps its own."""
 
-    iterations: Param[int] = 10
+    iterations: Param[int] = at_least(0, default=10)
     label: State[VertexId] = -1
 
     def compute(self, messages):

@@ -18,14 +18,14 @@ L. C. Freeman, "Centered graphs and the structure of ego networks", Mathematical
 ([0, 1, 1, -1, -1], [True, True, True, False, False], 3)
 """
 
-from sigps import Aggregator, EdgeState, Param, State, Vertex, VertexId
+from sigps import Aggregator, EdgeState, Param, State, Vertex, VertexId, at_least
 
 
 class EgoNet(Vertex, message=bool, directed=False):
     """How many edges each vertex is from `source`, -1 where that is more than `hops`; and which edges are inside."""
 
     source: Param[VertexId]
-    hops: Param[int] = 1
+    hops: Param[int] = at_least(0, default=1)
     hop: State[int] = -1
     inside: EdgeState[bool] = False
     vertices = Aggregator.sum(int, persistent=True)

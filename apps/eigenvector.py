@@ -18,14 +18,14 @@ P. Bonacich, "Power and centrality: a family of measures", American Journal of S
 
 import math
 
-from sigps import Aggregator, Param, State, Vertex
+from sigps import Aggregator, Param, State, Vertex, at_least
 
 
 class EigenvectorCentrality(Vertex, message=float):
     """Scores after `iterations` rounds, or once they change by less than `tolerance`."""
 
-    iterations: Param[int] = 100
-    tolerance: Param[float] = 1e-9
+    iterations: Param[int] = at_least(0, default=100)
+    tolerance: Param[float] = at_least(0, default=1e-9)
     score: State[float] = 0.0
     unscaled: State[float] = 1.0
     squares = Aggregator.sum(float)

@@ -17,7 +17,7 @@ X. Zhu, Z. Ghahramani, J. Lafferty, "Semi-supervised learning using Gaussian fie
 [1.0, 0.6, 0.2, 0.0]
 """
 
-from sigps import Aggregator, Param, State, Vertex, VertexId
+from sigps import Aggregator, Param, State, Vertex, VertexId, at_least, requires
 
 
 class HarmonicLabels(Vertex, message=float, directed=False):
@@ -25,11 +25,16 @@ class HarmonicLabels(Vertex, message=float, directed=False):
 
     one: Param[VertexId]
     zero: Param[VertexId]
-    iterations: Param[int] = 1000
-    tolerance: Param[float] = 1e-9
+    iterations: Param[int] = at_least(0, default=1000)
+    tolerance: Param[float] = at_least(0, default=1e-9)
     score: State[float] = 0.5
     strength: State[float] = 0.0
     change = Aggregator.max(float)
+
+    @requires("one and zero are different vertices")
+    def has_two_labels(self):
+        """Tell whether the labels differ."""
+        return self.one != self.zero
 
     def compute(self, messages):
         """Take the mean of the neighbours, weighted, unless labelled."""

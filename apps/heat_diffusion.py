@@ -15,15 +15,15 @@ R. I. Kondor, J. Lafferty, "Diffusion kernels on graphs and other discrete input
 [0.625, 0.25, 0.125]
 """
 
-from sigps import Param, State, Vertex, VertexId
+from sigps import Param, State, Vertex, VertexId, at_least
 
 
 class HeatDiffusion(Vertex, message=float, directed=False):
     """The heat at each vertex after `steps` steps, and the sum of the weights of its edges."""
 
     source: Param[VertexId]
-    rate: Param[float]
-    steps: Param[int] = 20
+    rate: Param[float] = at_least(0)
+    steps: Param[int] = at_least(0, default=20)
     heat: State[float] = 0.0
     strength: State[float] = 0.0
 

@@ -16,13 +16,13 @@ J. M. Kleinberg, "Authoritative sources in a hyperlinked environment", Journal o
 ([0.618, 0.382, 0.0], [0.0, 0.382, 0.618])
 """
 
-from sigps import Aggregator, Param, State, Vertex
+from sigps import Aggregator, Param, State, Vertex, at_least
 
 
 class HITS(Vertex, message=float, both_ways=True):
     """Scores after `iterations` rounds; 0 everywhere in a graph without edges."""
 
-    iterations: Param[int] = 20
+    iterations: Param[int] = at_least(0, default=20)
     hub: State[float] = 1.0
     authority: State[float] = 0.0
     hubs = Aggregator.sum(float)

@@ -14,15 +14,15 @@ L. Katz, "A new status index derived from sociometric analysis", Psychometrika 1
 [1.0, 1.5, 2.25]
 """
 
-from sigps import Aggregator, Param, State, Vertex
+from sigps import Aggregator, Param, State, Vertex, at_least, finite
 
 
 class Katz(Vertex, message=float):
     """Scores after `iterations` rounds, or once they change by no more than `tolerance`, relatively."""
 
-    attenuation: Param[float]
-    iterations: Param[int] = 100
-    tolerance: Param[float] = 1e-9
+    attenuation: Param[float] = finite()
+    iterations: Param[int] = at_least(0, default=100)
+    tolerance: Param[float] = at_least(0, default=1e-9)
     score: State[float] = 1.0
     change = Aggregator.max(float)
 

@@ -17,14 +17,14 @@ KDD 2002, where it is one vertex's neighbourhood function.
 ([0, 1, 1, 2, -1], 4)
 """
 
-from sigps import Aggregator, Param, State, Vertex, VertexId
+from sigps import Aggregator, Param, State, Vertex, VertexId, at_least
 
 
 class KHop(Vertex, message=bool):
     """How many edges each vertex is from `source`; -1 where that is more than `hops`."""
 
     source: Param[VertexId]
-    hops: Param[int] = 2
+    hops: Param[int] = at_least(0, default=2)
     hop: State[int] = -1
     size = Aggregator.sum(int, persistent=True)
 

@@ -25,7 +25,7 @@ X. Zhu, Z. Ghahramani, "Learning from labeled and unlabeled data with label prop
 
 import numpy as np
 
-from sigps import Aggregator, Param, State, Vector, Vertex, from_column
+from sigps import Aggregator, Param, State, Vector, Vertex, at_least, from_column
 
 Scores = Vector[float, 64]
 
@@ -33,8 +33,8 @@ Scores = Vector[float, 64]
 class LabelSpreading(Vertex, message=Scores, directed=False):
     """Scores after `iterations` rounds, and the class of the largest."""
 
-    iterations: Param[int] = 1000
-    tolerance: Param[float] = 1e-9
+    iterations: Param[int] = at_least(0, default=1000)
+    tolerance: Param[float] = at_least(0, default=1e-9)
     scores: State[Scores] = from_column("examples", default=-1.0)
     label: State[int] = -1
     strength: State[float] = 0.0

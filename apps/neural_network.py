@@ -19,15 +19,15 @@ Proceedings of the National Academy of Sciences 81, 1984.
 
 import math
 
-from sigps import Param, State, Vertex, VertexId
+from sigps import Param, State, Vertex, VertexId, at_least, finite
 
 
 class NeuralNetwork(Vertex, message=float):
     """The activity of each neuron after `steps` sweeps."""
 
     source: Param[VertexId]
-    bias: Param[float] = 0.0
-    steps: Param[int] = 20
+    bias: Param[float] = finite(default=0.0)
+    steps: Param[int] = at_least(0, default=20)
     activity: State[float] = 0.0
 
     def compute(self, messages):

@@ -17,7 +17,7 @@ A. Grover, J. Leskovec, "node2vec: scalable feature learning for networks", KDD 
 
 from typing import NamedTuple
 
-from sigps import Param, State, Vector, Vertex, VertexId
+from sigps import Param, State, Vector, Vertex, VertexId, above, at_least
 
 REJECTED, REPORT = -1.0, -2.0  # in the place of a draw
 
@@ -35,9 +35,9 @@ class Walker(NamedTuple):
 class Node2vecWalks(Vertex, message=Walker, directed=False):
     """Row v of `walk` has the `length` vertices after v on the walk from v; -1 if v has no edges."""
 
-    p: Param[float] = 1.0
-    q: Param[float] = 1.0
-    length: Param[int] = 20
+    p: Param[float] = above(0, default=1.0)
+    q: Param[float] = above(0, default=1.0)
+    length: Param[int] = at_least(1, default=20)
     walk: State[Vector[int, "length"]] = -1
 
     def compute(self, messages):

@@ -16,16 +16,16 @@ L. Page, S. Brin, R. Motwani, T. Winograd, "The PageRank citation ranking", 1999
 [0.333333, 0.333333, 0.333333]
 """
 
-from sigps import Aggregator, Param, State, Vertex
+from sigps import Aggregator, Param, State, Vertex, at_least, between, one_of
 
 
 class PageRank(Vertex, message=float):
     """Ranks after `iterations` rounds, or once they change by less than `tolerance`."""
 
-    damping: Param[float] = 0.85
-    iterations: Param[int] = 20
-    tolerance: Param[float | None] = None
-    dangling: Param[str] = "redistribute"
+    damping: Param[float] = between(0, 1, default=0.85)
+    iterations: Param[int] = at_least(0, default=20)
+    tolerance: Param[float | None] = at_least(0, default=None)
+    dangling: Param[str] = one_of("redistribute", "leak", default="redistribute")
     rank: State[float] = 0.0
     lost = Aggregator.sum(float)
     change = Aggregator.sum(float)

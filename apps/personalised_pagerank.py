@@ -19,16 +19,16 @@ T. H. Haveliwala, "Topic-sensitive PageRank", WWW 2002.
 [0.5, 0.25, 0.125, 0.125]
 """
 
-from sigps import Aggregator, Param, State, Vertex, VertexId, from_column
+from sigps import Aggregator, Param, State, Vertex, VertexId, at_least, between, from_column
 
 
 class PersonalisedPageRank(Vertex, message=float):
     """Ranks after `iterations` rounds, at least 1, or once they change by less than `tolerance`."""
 
     source: Param[VertexId | None] = None
-    damping: Param[float] = 0.85
-    iterations: Param[int] = 50
-    tolerance: Param[float | None] = None
+    damping: Param[float] = between(0, 1, default=0.85)
+    iterations: Param[int] = at_least(1, default=50)
+    tolerance: Param[float | None] = at_least(0, default=None)
     personalisation: State[float] = from_column("personalisation", default=1.0)
     rank: State[float] = 0.0
     total = Aggregator.sum(float, persistent=True)

@@ -17,7 +17,7 @@ The graph is taken as undirected; loops do not count, parallel edges do. G. Male
 
 from typing import NamedTuple
 
-from sigps import Param, State, Vector, Vertex, inf
+from sigps import Param, State, Vector, Vertex, at_least, inf
 
 KEEP, SIZE, PENALTY, NOBODY = 6, 4, 0.125, -1
 Numbers, Members = Vector[float, KEEP], Vector[int, KEEP * SIZE]
@@ -54,7 +54,7 @@ def with_group(best, score, inside, boundary, group):
 class SemiClustering(Vertex, message=Groups, directed=False):
     """The best groups that each vertex is in."""
 
-    iterations: Param[int] = 5
+    iterations: Param[int] = at_least(0, default=5)
     best: State[Groups] = Groups(-inf, 0.0, 0.0, NOBODY)
 
     def compute(self, messages):

@@ -12,14 +12,14 @@ M. Luby, C. Rackoff, "How to construct pseudorandom permutations", SIAM Journal 
 2000
 """
 
-from sigps import Aggregator, Param, Shared, Vertex
+from sigps import Aggregator, Param, Shared, Vertex, at_least
 
 
 class SourceBySource(Vertex, directed=False):
     """A base: its programs call `line_up` where `depth` is -1, and say where a search `spreads`."""
 
     has_way_back = False
-    samples: Param[int] = 0
+    samples: Param[int] = at_least(0, default=0)
     seed: Param[int] = 0
     num_searches: Shared[int] = 0
     source: Shared[int] = 0

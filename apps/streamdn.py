@@ -19,15 +19,15 @@ L. Becchetti et al., "Efficient semi-streaming algorithms for local triangle cou
 [2, 2, 2, 2, 2, 2, 0]
 """
 
-from sigps import Aggregator, EdgeState, Param, Shared, State, Vertex
+from sigps import Aggregator, EdgeState, Param, Shared, State, Vertex, at_least, between
 from sigps.apps.maximal_independent_set import priority
 
 
 class StreamDN(Vertex, directed=False):
     """The estimated bound of each edge, and the largest of each vertex's edges."""
 
-    scans: Param[int] = 64
-    bits: Param[int] = 32
+    scans: Param[int] = at_least(1, default=64)
+    bits: Param[int] = between(1, 32, default=32)
     seed: Param[int] = 0
     bound: EdgeState[int] = 0
     is_left: EdgeState[bool] = False

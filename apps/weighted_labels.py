@@ -19,7 +19,7 @@ Review E 79, 2009.
 
 from typing import NamedTuple
 
-from sigps import Param, State, Vertex, VertexId
+from sigps import Param, State, Vertex, VertexId, at_least
 
 
 class Pull(NamedTuple):
@@ -32,7 +32,7 @@ class Pull(NamedTuple):
 class WeightedLabels(Vertex, message=Pull, directed=False):
     """Labels after `iterations` rounds; a vertex without edges keeps its own."""
 
-    iterations: Param[int] = 10
+    iterations: Param[int] = at_least(0, default=10)
     label: State[VertexId] = -1
 
     def compute(self, messages):

@@ -16,6 +16,7 @@ from sigps.errors import (
     StateLogError,
 )
 from sigps.model.fields import from_column, neighbor_links, num_neighbors
+from sigps.model.limits import above, at_least, between, finite, one_of, requires
 from sigps.model.table import Table
 from sigps.model.vector import Vector
 from sigps.model.vertex import Aggregator, EdgeState, Param, Shared, State, Vertex, VertexId, inf
@@ -57,12 +58,18 @@ __all__ = [
     "Vector",
     "Vertex",
     "VertexId",
+    "above",
+    "at_least",
+    "between",
+    "finite",
     "from_column",
     "generate",
     "inf",
     "load",
     "neighbor_links",
     "num_neighbors",
+    "one_of",
+    "requires",
     "run",
     "run_many",
     "wrapping",

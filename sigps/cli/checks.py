@@ -62,9 +62,20 @@ def load_graph(job: JobConfig, group: Group | None = None) -> Graph:
 def _program(job: JobConfig) -> Vertex:
     from sigps.job.importing import import_program
     from sigps.job.tables import read_tables
+    from sigps.model.declaration import checked
 
     cls = import_program(job.program, job.folder)
-    return cls(**read_tables(cls, job.params, job.param_folders))
+    params = read_tables(cls, job.params, job.param_folders)
+    problems = []
+    for field in cls.declaration.params:
+        if field.name in params:
+            try:
+                checked(cls.__name__, field, params[field.name])
+            except ConfigError as error:
+                problems.append(f"{job.param_origins[field.name]}: {error}")
+    if problems:
+        raise ConfigError("\n  ".join([f"{job.name}: parameters are wrong", *problems]))
+    return cls(**params)
 
 
 def _check_fields(job: JobConfig, program: Vertex) -> None:

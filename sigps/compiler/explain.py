@@ -9,6 +9,7 @@ from sigps.compiler.frontend.analysis import analyse
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
 from sigps.compiler.proofs import monotone, priority
 from sigps.model.aggregator import Aggregator
+from sigps.model.declaration import Declaration
 from sigps.model.fields import Field
 from sigps.model.vertex import Vertex
 
@@ -27,7 +28,12 @@ def explain(program: type[Vertex], *, with_source: bool = False, **params: Any) 
         CompileError: If the class cannot be compiled.
     """
     derived = analyse(_example(program, params))
-    sections = [_declared(derived), _derived(derived), _obstacles(derived), _doubts(derived)]
+    sections = [
+        _declared(derived, program.declaration),
+        _derived(derived),
+        _obstacles(derived),
+        _doubts(derived),
+    ]
     if with_source:
         sections.append("generated functions\n\n" + derived.source)
     return "\n\n".join(section for section in sections if section)
@@ -36,25 +42,29 @@ def explain(program: type[Vertex], *, with_source: bool = False, **params: Any) 
 def _example(cls: type[Vertex], given: dict[str, Any]) -> Vertex:
     """Return an instance with a value for every parameter that has none."""
     values = dict(given)
-    for field in cls.declaration.params:
-        if field.default is Field.REQUIRED and field.name not in given:
-            values[field.name] = _example_of(field)
+    missing = [f for f in cls.declaration.params if f.default is Field.REQUIRED and f.name not in given]
+    for number, field in enumerate(missing):  # different ones: what conditions ask for
+        values[field.name] = _example_of(field, number)
     return cls(**values)
 
 
-def _example_of(field: Field) -> Any:
+def _example_of(field: Field, number: int) -> Any:
+    if field.limits is not None:
+        example = field.limits.example(number)
+        return [example] if field.is_table else example
     if field.type is None:
         return None
-    return field.type([0] if field.is_table else 0)
+    return field.type([number] if field.is_table else number)
 
 
-def _declared(program: VertexProgram) -> str:
+def _declared(program: VertexProgram, declared: Declaration) -> str:
     lines = [f"{program.name}  ({program.file}:{program.line})"]
     kinds = [f"{a.name}: {_kind(a)}" for a in program.aggregators]
     rows = {
         "states": ", ".join(map(_described, program.states)) or "none",
         "on edges": ", ".join(map(_described, program.edge_states)),
-        "params": ", ".join(map(_described, program.params)) or "none",
+        "params": ", ".join(map(_described_param, declared.params)) or "none",
+        "required": "; ".join(condition for _, condition in declared.conditions),
         "aggregators": ", ".join(kinds) or "none",
         "message": ", ".join(map(_described, program.message)) or "none",
     }
@@ -71,6 +81,12 @@ def _described(field: Field) -> str:
     begins = f" from the vertex column {field.column.name!r}" if field.column is not None else begins
     kind = "VertexId" if field.is_vertex_id else kind
     return f"{field.name}: {kind}{' | None' if field.may_be_none else ''}{begins}"
+
+
+def _described_param(field: Field) -> str:
+    limits = f" {field.limits}" if field.limits is not None else ""
+    default = f" = {field.default!r}" if field.default is not Field.REQUIRED and not field.is_table else ""
+    return f"{_described(field)}{limits}{default}"
 
 
 def _derived(program: VertexProgram) -> str:

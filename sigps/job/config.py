@@ -180,6 +180,7 @@ class JobConfig(_Section):
 
     _folder: Path = PrivateAttr(default_factory=Path.cwd)
     _param_folders: dict[str, Path] = PrivateAttr(default_factory=dict)
+    _param_origins: dict[str, str] = PrivateAttr(default_factory=dict)
     _name: str = PrivateAttr(default="job")
 
     @property
@@ -194,6 +195,11 @@ class JobConfig(_Section):
     def param_folders(self) -> Mapping[str, Path]:
         """The folders at which relative paths that are parameters start, by the parameters' names."""
         return self._param_folders
+
+    @property
+    def param_origins(self) -> Mapping[str, str]:
+        """Where parameters were written, by their names: `"line 4"` or `"--set params.damping=2"`."""
+        return self._param_origins
 
 
 def load_job(
@@ -388,6 +394,7 @@ def _rooted(job: JobConfig, source: Source, folder: Path) -> JobConfig:
     rooted._folder = Path.cwd() if source.origin(("program",)).startswith("--") else folder
     rooted._name = source.name
     for name in job.params:
-        typed = source.origin(("params", name)).startswith("--")
+        rooted._param_origins[name] = origin = source.origin(("params", name))
+        typed = origin.startswith("--")
         rooted._param_folders[name] = Path.cwd() if typed else folder
     return rooted

@@ -26,8 +26,9 @@ from sigps.model.fields import (
     is_number_type,
     kept_type,
 )
+from sigps.model.limits import Limited
 from sigps.model.records import Record, is_record_type, record_of
-from sigps.model.table import TableType
+from sigps.model.table import Table, TableType
 from sigps.model.vector import VectorType
 
 __all__ = ["Declaration", "checked", "declare"]
@@ -48,6 +49,7 @@ class Declaration:
         edge_states: The values that vertices keep on their out-edges.
         reads_neighbors: Whether the code of a method names `common_neighbors`; the compiler finds whether it is called.
         records: The states that are NamedTuples, whose parts are among `states`.
+        conditions: The names of methods that return whether a condition between parameters holds, and the conditions.
         given_lengths: Of a program, the parameters that gave vectors their lengths: constants of compiled code.
         place: The file and line of the class, which errors of its combiner name.
     """
@@ -67,6 +69,7 @@ class Declaration:
     place: tuple[str, int] = field(default=("", 0), repr=False, compare=False)
     given_lengths: tuple[str, ...] = ()
     records: tuple[Record, ...] = ()
+    conditions: tuple[tuple[str, str], ...] = ()
 
     @property
     def lengths(self) -> set[str]:
@@ -178,7 +181,14 @@ def declare(
         any(_names(value, "common_neighbors") for base in cls.__mro__[:-1] for value in vars(base).values()),
         inherited.place if combiner is inherited.combiner and inherited.combiner else place,
         records=tuple(records.values()),
+        conditions=tuple((dict(inherited.conditions) | _conditions(cls)).items()),
     )
+
+
+def _conditions(cls: type) -> dict[str, str]:
+    """Return the methods of a class that `requires` marks, and what they require."""
+    marked = {name: getattr(value, "condition", None) for name, value in vars(cls).items()}
+    return {name: text for name, text in marked.items() if isinstance(text, str)}
 
 
 def _master_of(cls: type, root: type) -> tuple[bool, bool]:
@@ -322,8 +332,20 @@ def _param(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -
             f"{cls.__name__}.{name}: Param[{type_}] is not supported: a parameter is one number, a string or a "
             f"tuple of these; write {name}: Param[tuple], or a State that begins with a vertex column or initial="
         )
+    limits = None
+    if isinstance(default, Limited):
+        limits, default = default.limits, default.default
+        if is_vertex_id:
+            raise CompileError(f"{cls.__name__}.{name} names a vertex, and may be any of the graph")
+        if default is Field.REQUIRED:
+            delattr(cls, name)
+        else:
+            setattr(cls, name, default)
     is_kept = is_number_type(type_) or isinstance(type_, TableType)
-    field = Field(name, type_ if is_kept else None, default, is_vertex_id)
+    may_be_none = not is_kept and types.NoneType in typing.get_args(type_)
+    field = Field(
+        name, type_ if is_kept else None, default, is_vertex_id, may_be_none=may_be_none, limits=limits
+    )
     if default is not Field.REQUIRED:
         try:
             checked(cls.__name__, field, default)
@@ -371,12 +393,16 @@ def checked(program: str, field: Field, value: Any) -> Any:
     """Return a parameter's value in its type.
 
     Raises:
-        ConfigError: If it is no such value.
+        ConfigError: If it is no such value, or not within its limits.
     """
-    if field.type is None or field.is_vertex_id:
+    given = f"{program}: {field.name}={value!r:.80}"
+    if field.type is not None and not field.is_vertex_id:
+        try:
+            value = field.type(value if isinstance(field.type, TableType) else field.exactly(value))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ConfigError(f"{given} is not of type {field.type.__name__}: {error}") from None
+    if field.limits is None or (field.may_be_none and value is None):
         return value
-    try:
-        return field.type(value if isinstance(field.type, TableType) else field.exactly(value))
-    except (TypeError, ValueError, OverflowError) as error:
-        kind = field.type.__name__
-        raise ConfigError(f"{program}: {field.name}={value!r:.80} is not of type {kind}: {error}") from None
+    if problem := field.limits.problem(value.values if isinstance(value, Table) else value):
+        raise ConfigError(f"{given} {problem}{', nor None' * field.may_be_none}")
+    return value

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
+from sigps.model.limits import REQUIRED, Choice, Range
 from sigps.model.numbers import NUMPY_TYPES, TYPES, assigned, converted, is_number_type, number_as_computed
 from sigps.model.table import Table, TableType
 from sigps.model.vector import Vector, VectorType
@@ -156,13 +157,15 @@ class Field:
         default: The initial value, of a vector a tuple; `Field.REQUIRED` for a parameter that must be given; 0 where
             the graph has it.
         is_vertex_id: Whether it was declared as `VertexId`.
-        may_be_none: Whether it was declared as `VertexId | None`; arrays then hold `NO_VERTEX` for None.
+        may_be_none: Whether it was declared as `VertexId | None`; arrays then hold `NO_VERTEX` for None. Of a
+            parameter, whether it was declared as `float | None` and the like.
         measure: What a state begins with, where that is a measure of the graph; else None.
         column: What it begins with, where that is a vertex column of the graph; else None.
         is_given: Whether the run gives what it begins with: `initial=`.
+        limits: What a parameter may be; None for any value of its type.
     """
 
-    REQUIRED: ClassVar[object] = Marker("REQUIRED")
+    REQUIRED: ClassVar[object] = REQUIRED
 
     name: str
     type: type | VectorType | TableType | None
@@ -172,6 +175,7 @@ class Field:
     column: Column | None = None
     is_given: bool = False
     may_be_none: bool = False
+    limits: Range | Choice | None = None
 
     @property
     def varies(self) -> bool:

@@ -90,7 +90,8 @@ class Vertex:
         """Bind the run's parameters.
 
         Raises:
-            ConfigError: If a parameter is unknown, missing, or of the wrong type.
+            ConfigError: If a parameter is unknown, missing, of the wrong type or outside its limits, or a condition
+                between parameters does not hold.
         """
         fields = {field.name: field for field in self.declaration.params}
         for name in params:
@@ -104,6 +105,11 @@ class Vertex:
             if value is Field.REQUIRED:
                 raise ConfigError(f"{type(self).__name__} needs {name}=: a parameter without a default")
             object.__setattr__(self, name, checked(type(self).__name__, field, value))
+        for name, condition in self.declaration.conditions:
+            holds = getattr(self, name)
+            if not holds():
+                read = [f"{n}={v!r:.80}" for n, v in self.params.items() if n in holds.__code__.co_names]
+                raise ConfigError(f"{type(self).__name__}: {condition}, not {', '.join(read)}")
         if self.declaration.lengths:
             object.__setattr__(self, "declaration", self.declaration.with_lengths(self.params))
 

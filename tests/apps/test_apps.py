@@ -210,6 +210,44 @@ def test_a_field_of_the_wrong_kind_is_named() -> None:
         PageRank(dampin=0.5)
 
 
+ANY = {"seed"}
+"""Parameters of apps that may be any number."""
+
+
+def test_every_app_says_what_its_parameters_may_be() -> None:
+    open_ends = [
+        f"{name}.{field.name}"
+        for name in sigps.apps.__all__
+        for field in getattr(sigps.apps, name).declaration.params
+        if not (field.limits or field.is_vertex_id or field.type is bool or field.name in ANY)
+    ]
+    assert open_ends == []
+
+
+@pytest.mark.parametrize(
+    ("program", "given"),
+    [
+        ("PageRank", {"dangling": "Redistribute"}),
+        ("PageRank", {"damping": math.nan}),
+        ("PageRank", {"damping": 1.5}),
+        ("PageRank", {"damping": -0.1}),
+        ("PageRank", {"tolerance": -1e-9}),
+        ("PersonalisedPageRank", {"iterations": 0}),
+        ("Betweenness", {"samples": -1}),
+        ("KHop", {"source": 0, "hops": -1}),
+        ("Katz", {"attenuation": math.inf}),
+        ("HeatDiffusion", {"source": 0, "rate": -0.5}),
+        ("Node2vecWalks", {"p": 0.0}),
+        ("StreamDN", {"bits": 33}),
+        ("HarmonicLabels", {"one": 1, "zero": 1}),
+    ],
+)
+def test_parameters_out_of_range_are_refused(program: str, given: dict[str, Any]) -> None:
+    name, value = list(given.items())[-1]
+    with pytest.raises(ConfigError, match=f"^{program}: .*{name}={re.escape(repr(value))}"):
+        getattr(sigps.apps, program)(**given)
+
+
 ROOMY = {
     "dependencies": 73,
     "distances": 72,

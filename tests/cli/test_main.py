@@ -202,6 +202,31 @@ def test_what_is_wrong_in_several_places_is_said_at_once(run: Run, job: Path) ->
         assert complaint in ended.err
 
 
+def test_parameters_out_of_range_are_refused_before_the_graph_is_read(run: Run, job: Path) -> None:
+    job.write_text(
+        JOB.replace("SSSP", "PageRank").replace("{source: 10}", "\n  damping: 1.5\n  iterations: -1")
+    )
+    (job.parent / "graph.txt").write_text("not a graph")
+    for command in ("run", "plan"):
+        ended = run(command, job, "--set", "params.dangling=x")
+        assert ended.code == 2
+        assert ended.err.splitlines() == [
+            f"error: {job}: parameters are wrong",
+            "  line 4: PageRank: damping=1.5 is not from 0 to 1",
+            "  line 5: PageRank: iterations=-1 is not at least 0",
+            "  --set params.dangling=x: PageRank: dangling='x' is none of 'redistribute', 'leak'",
+        ]
+    both = run(
+        "run", job, "--set", "program=sigps.apps:HarmonicLabels", "--set", "params={one: 10, zero: 10}"
+    )
+    assert (both.code, both.err) == (
+        2,
+        "error: HarmonicLabels: one and zero are different vertices, not one=10, zero=10\n",
+    )
+    explained = run("explain", "sigps.apps:PageRank", "--param", "damping=-1")
+    assert (explained.code, explained.err) == (2, "error: PageRank: damping=-1 is not from 0 to 1\n")
+
+
 def test_a_program_that_cannot_be_compiled_is_refused_before_the_graph_is_read(run: Run, job: Path) -> None:
     bad = PROGRAM.replace("self.seen += len(messages)", "self.seen = len(sorted(str(m) for m in messages))")
     (job.parent / "bad.py").write_text(bad)
