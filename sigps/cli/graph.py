@@ -43,8 +43,9 @@ def generate(name: str, options: tuple[str, ...], output: str) -> None:
 @click.command(short_help="Change the format of a graph.")
 @click.argument("source", metavar="IN")
 @click.argument("target", metavar="OUT")
+@click.option("--vertices", metavar="FILE", help="Write all ids and the vertex columns to a CSV file, too.")
 @_load_option
-def convert(source: str, target: str, options: tuple[str, ...]) -> None:
+def convert(source: str, target: str, vertices: str | None, options: tuple[str, ...]) -> None:
     """Read a graph and write it in the format that OUT's suffix names.
 
     .sigps is the native store (a folder that opens at once), .mtx Matrix Market, .graph METIS,
@@ -55,7 +56,7 @@ def convert(source: str, target: str, options: tuple[str, ...]) -> None:
 
     settings = load_options(options)
     write = _writer(target)
-    _write(load(source, **settings), target, write)
+    _write(load(source, **settings), target, write, vertices)
 
 
 @click.command(short_help="Say what a graph is.")
@@ -118,14 +119,22 @@ def _writer(path: str) -> Callable[[Graph, str], Any]:
     return writers[suffix]
 
 
-def _write(graph: Graph, path: str, write: Callable[[Graph, str], Any]) -> None:
+def _write(
+    graph: Graph, path: str, write: Callable[[Graph, str], Any], vertices_path: str | None = None
+) -> None:
     from sigps.graph.formats.store import save
+    from sigps.graph.formats.text_output import write_vertices
 
     _say(graph, str(graph.report))
-    if graph.vertex_columns and write is not save:
+    if graph.vertex_columns and write is not save and vertices_path is None:
         names = ", ".join(graph.vertex_columns)
-        _say(graph, f"vertex columns not written: {names} (a native store, .sigps, holds them)")
+        _say(
+            graph,
+            f"vertex columns not written: {names} (--vertices FILE writes them; a native store, .sigps, holds them)",
+        )
     write(graph, path)
+    if vertices_path is not None:
+        write_vertices(graph, vertices_path)
     graph.group.barrier()
     _say(graph, f"wrote {path}")
 

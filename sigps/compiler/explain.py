@@ -44,7 +44,8 @@ def _example(cls: type[Vertex], given: dict[str, Any]) -> Vertex:
     values = dict(given)
     missing = [f for f in cls.declaration.params if f.default is Field.REQUIRED and f.name not in given]
     for number, field in enumerate(missing):  # different ones: what conditions ask for
-        values[field.name] = _example_of(field, number)
+        is_length = field.name in cls.declaration.lengths
+        values[field.name] = max(1, number) if is_length else _example_of(field, number)
     return cls(**values)
 
 
@@ -72,7 +73,10 @@ def _declared(program: VertexProgram, declared: Declaration) -> str:
 
 
 def _kind(aggregator: Aggregator[Any]) -> str:
-    return "shared, set between supersteps" if aggregator.is_shared else aggregator.kind
+    if aggregator.is_shared:
+        return "shared, set between supersteps"
+    is_number = aggregator.kind not in ("any", "all")
+    return f"{aggregator.kind} of {aggregator.field.type.__name__}" if is_number else aggregator.kind  # type: ignore
 
 
 def _described(field: Field) -> str:
@@ -121,6 +125,9 @@ def _derived(program: VertexProgram) -> str:
         obstacle = priority.find_obstacle(program)
         best = "priority order: the best value is sent alone, and is final where it arrives"
         rows.append(("asynchronous", best if obstacle is None else f"no: {obstacle}"))
+    together = "runs of run_many go side by side on CPU cores"
+    together += ", with asynchronous=False" if program.priority_form is not None else ""
+    rows.append(("lanes", f"no: {program.lanes_obstacle}" if program.lanes_obstacle else together))
     return "derived\n" + "\n".join(f"  {name:<12} {value}" for name, value in rows)
 
 

@@ -225,6 +225,7 @@ class VertexProgram:
         monotone: Where the keys of a monotone program are; None for other programs.
         has_master: Whether the class has `master()` or `next_phase()`. An engine must then stop between supersteps, or
             where nothing is left to do, for the host to run it.
+        has_phases: Whether it is `next_phase()`.
         reads_target: Whether edge() reads the target's id, so that a message is not the same for all edges of a vertex.
         needs_end_ids: Whether edge() reads ids of an edge's ends. Where False it at most compares the two with each
             other, and an engine may pass local ids, without looking up those that compute() reads.
@@ -264,6 +265,7 @@ class VertexProgram:
     priority_form: VertexProgram | None = None
     monotone: Monotone | None = None
     has_master: bool = False
+    has_phases: bool = False
     reads_target: bool = False
     needs_end_ids: bool = True
     takes_one: bool = False
@@ -335,6 +337,25 @@ class VertexProgram:
         if self.consumption is Consumption.GROUPED:
             return "messages are grouped by key, and edges have one slot a vertex to combine into"
         return None
+
+    @property
+    def lanes_obstacle(self) -> str:
+        """Why several runs cannot go side by side (`run_many`), whatever their options; empty where they can."""
+        if self.delivery is Delivery.DIRECT:
+            return "it sends direct messages, which are kept one by one"
+        if self.reads_all_at_once:
+            return "compute() reads its messages one by one, or by key"
+        if any(field.is_table for field in self.params):
+            return "a parameter is a table"
+        if self.reads_edge_links:
+            return "it keeps values on edges, or walks the rows of neighbours"
+        params = [field.dtype(self.precision) for field in self.params]  # type: ignore[arg-type]
+        declared = *self.state_dtypes, *self.message_dtypes, *self.aggregate_dtypes, *params
+        if any(dtype.subdtype is not None for dtype in declared):
+            return "its fields or messages are vectors"
+        if self.has_master and not self.has_phases:
+            return "its master() decides after every superstep"
+        return ""
 
     @property
     def source(self) -> str:

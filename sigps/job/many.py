@@ -166,9 +166,6 @@ def _obstacle(made: Prepared, programs: Sequence[Vertex], given: Sequence[Mappin
     derived = made.executable.program
     if why := made.executable.spec.lanes_obstacle(derived, made.facts, made.options):
         return why
-    declaration = programs[0].declaration
-    if declaration.has_master and not declaration.has_phases:
-        return "its master() decides after every superstep"
     assert derived is not None
     by_run = {field.name for field in derived.params}
     fixed = [n for n in given[0] if n != "seed" and n not in by_run and len({repr(g[n]) for g in given}) > 1]

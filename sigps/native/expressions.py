@@ -241,6 +241,10 @@ class Expressions:
         """Return what `Vector[type, length]` stands for."""
         parts = given.elts if isinstance(given, ast.Tuple) else [given]
         length = self._value(parts[1]).literal if len(parts) == 2 else NO_LITERAL
+        if len(parts) == 2 and length is NO_LITERAL:
+            raise UnfitError(
+                "the length of a vector is a constant: a number, or a parameter that says how long a declared vector is"
+            )
         element = self._meaning(parts[0])
         try:
             return UserVector[element, length]  # type: ignore[no-any-return, misc]
@@ -419,6 +423,8 @@ class Expressions:
         if isinstance(node.func, ast.Attribute) and node.func.attr == "_replace" and not node.args:
             return self._replaced(node.func.value, node)
         function = self._meaning(node.func)
+        if function is None:
+            raise UnfitError(self._not_a_function(node.func))
         if isinstance(function, ProgramFunction):
             return self._call_program(function, [self._value(argument) for argument in node.args])
         if isinstance(function, External):
@@ -445,6 +451,14 @@ class Expressions:
             return self._in_double(node)
         values = [self._value(argument) for argument in node.args]
         return self._built_in(function, node, values)
+
+    def _not_a_function(self, called: ast.expr) -> str:
+        """Say why a value cannot be called."""
+        if not isinstance(called, ast.Attribute):
+            return f"this is {self._value(called).kind}, which cannot be called"
+        kind, name = self._value(called.value).kind, called.attr
+        is_reduction = isinstance(kind, Vector) and name in ("sum", "min", "max", "any", "all")
+        return f"{kind} has no method {name!r}" + (f": write {name}(v) of a vector v" if is_reduction else "")
 
     def _wrapping(self, node: ast.Call) -> Value:
         if len(node.args) != 1 or node.keywords:

@@ -265,6 +265,9 @@ def test_a_job_names_a_file_of_vertices(
     assert "vertex columns age int64, height float64" in capsys.readouterr().out
     assert cli.execute(["convert", store, "h.txt"]) == 0
     assert "vertex columns not written: age, height" in capsys.readouterr().out
+    assert cli.execute(["convert", store, "h.txt", "--vertices", "h.csv"]) == 0
+    assert "not written" not in capsys.readouterr().out
+    assert (tmp_path / "h.csv").read_text() == PEOPLE
     assert cli.execute(["run", "job.yaml", "--set", "graph.vertices=nobody.csv"]) != 0
     assert "nobody.csv" in capsys.readouterr().err
     assert cli.execute(["run", "job.yaml", "--set", "graph.vertex_columns={age: years}"]) != 0

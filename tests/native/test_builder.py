@@ -73,3 +73,22 @@ def test_a_parameter_has_the_type_of_all_that_is_assigned_to_it() -> None:
         assert found.fault is None
         assert found.states["x"] == judge["x"][0] == 0.625 + 2 + 5
         assert found.states["parts"] == judge["parts"][0] == 19.5
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        ("self.v.sum()", r"Vector\[float, 3\] has no method 'sum': write sum\(v\)"),
+        ("self.x.hypot(3)", "float has no method 'hypot'"),
+        ("sum(e.target.foo(2) for e in self.out_edges)", "int has no method 'foo'"),
+        ("self.v[1:2][0](4)", "this is float, which cannot be called"),
+        ("Vector[float, self.id](self.x)[0]", "the length of a vector is a constant"),
+    ],
+)
+def test_errors_are_in_the_words_of_compute(call: str, says: str) -> None:
+    program = program_of(
+        f"self.x = {call}", "v: State[Vector[float, 3]] = 0.0", before="from sigps import Vector"
+    )
+    with pytest.raises(CompileError, match=says) as caught:
+        run(program, GRAPH, device="cpu")
+    assert "__" not in str(caught.value)

@@ -8,8 +8,6 @@ from sigps.compiler.program import Delivery, VertexProgram
 
 __all__ = ["memory"]
 
-_VALUE_BYTES = 8  # of a record's or an inbox's value: its type is known only once the program is compiled
-
 
 def memory(
     size: Size,
@@ -67,9 +65,13 @@ def _message_bytes(program: VertexProgram | None, owned: int, edges: int, ghosts
     if program is not None and program.delivery is Delivery.NONE:
         return 0
     if program is None or program.delivery is Delivery.DIRECT:
-        a_message = sum(d.itemsize for d in program.message_dtypes) if program else _VALUE_BYTES
+        a_message = sum(d.itemsize for d in program.message_dtypes) if program else 8
         return 2 * edges * (a_message + 1 + 8 + 4)  # with kind, target and sender; once sent, once arrived
-    outbox = 2 * (owned + ghosts) * (1 + _VALUE_BYTES * len(program.record))
+    from sigps.compiler.cpu.native import compile_for_cpu
+
+    typed = compile_for_cpu(program, {})  # finds types; edge columns count as floats
+    record, inbox = (sum(dtype.itemsize for dtype in dtypes) for dtypes in (typed.record, typed.slots))
+    outbox = 2 * (owned + ghosts) * (1 + record)
     if program.reads_all_at_once:
         return outbox  # lists and keys are made from the records, one vertex at a time
-    return outbox + owned * (1 + _VALUE_BYTES * sum(len(slot.names) for slot in program.slots))
+    return outbox + owned * (1 + inbox)

@@ -144,6 +144,7 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
         obstacles=tuple(o for o in (messages.obstacle, sends.obstacle) if o),
         key=_key(subject, module, namespace, messages.slots, precision),
         has_master=subject.has_master,
+        has_phases=subject.has_phases,
         reads_target=sends.reads_target,
         needs_end_ids=sends.needs_end_ids,
         takes_one=messages.takes_one,

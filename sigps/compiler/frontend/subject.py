@@ -85,7 +85,7 @@ class Subject:
         self.message = declared.message
         self.message_dtypes = [f.dtype(precision) for f in declared.message]
         self.combiner = declared.combiner
-        self.has_master = declared.has_master
+        self.has_master, self.has_phases = declared.has_master, declared.has_phases
         self.states = {f.name: f for f in declared.states}
         self.records = {r.name: r for r in declared.records}
         self.edge_states = {f.name: f for f in declared.edge_states}

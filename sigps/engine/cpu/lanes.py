@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sigps.compiler.cpu.native import NativeProgram
 from sigps.compiler.cpu.rows import rows
-from sigps.compiler.program import Delivery, EarlyExit, VertexProgram
+from sigps.compiler.program import EarlyExit, VertexProgram
 from sigps.device.cpu import available_memory
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.contract import LaneRun, LanesFailedError, RunContext, RunFacts, RunOptions
@@ -77,18 +77,8 @@ _STATS = np.dtype(
 
 def find_obstacle(program: VertexProgram, facts: RunFacts, options: RunOptions) -> str:
     """Say why runs of a program cannot go side by side; empty where they can. Pure."""
-    if program.delivery is Delivery.DIRECT:
-        return "it sends direct messages, which are kept one by one"
-    if program.reads_all_at_once:
-        return "compute() reads its messages one by one, or by key"
-    if any(field.is_table for field in program.params):
-        return "a parameter is a table"
-    if program.reads_edge_links:
-        return "it keeps values on edges, or walks the rows of neighbours"
-    params = [field.dtype(options.precision) for field in program.params]
-    declared = *program.state_dtypes, *program.message_dtypes, *program.aggregate_dtypes, *params
-    if any(dtype.subdtype is not None for dtype in declared):
-        return "its fields or messages are vectors"
+    if program.lanes_obstacle:
+        return program.lanes_obstacle
     if options.schedule == "edge":
         return "schedule='edge' has one run at a time"
     if options.asynchronous and program.priority_form is not None:

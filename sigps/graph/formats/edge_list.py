@@ -20,7 +20,14 @@ from sigps.graph.building.rows import rows_as_chunks
 from sigps.graph.formats.blocks import COMMENTS, FirstRows, TextFile, first_rows
 from sigps.graph.formats.columns import END_NAMES, end_column, is_number, is_whole, value_columns
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions
-from sigps.graph.formats.text_output import PathLike, count_given, once, text_lines, write_text
+from sigps.graph.formats.text_output import (
+    PathLike,
+    count_given,
+    once,
+    text_lines,
+    write_text,
+    write_vertices,
+)
 from sigps.graph.formats.text_table import WHITESPACE, Column, Layout, read_edges, split_line
 from sigps.group import Group, together
 
@@ -69,7 +76,8 @@ def write_edge_list(
         graph: The graph.
         path: The file.
         delimiter: One character; None for a comma in .csv files and a tab in others.
-        vertices_path: A file for all ids, one a line, because an edge list cannot hold isolated vertices.
+        vertices_path: A file for all ids, because an edge list cannot hold isolated vertices, and for the vertex
+            columns (`write_vertices`).
 
     Raises:
         GraphError: If the file cannot be written, or a string id would not be read as the same id.
@@ -95,10 +103,7 @@ def write_edge_list(
     head = delimiter.join(fields) + "\n" if is_csv else head
     write_text(path, graph.group, head, _edge_lines(graph, delimiter))
     if vertices_path is not None:
-        write_text(vertices_path, graph.group, "", _id_lines(graph))
-
-
-_BLOCK_LINES = 1 << 18
+        write_vertices(graph, vertices_path)
 
 
 @dataclass(frozen=True)
@@ -218,12 +223,3 @@ def _edge_lines(graph: GraphArrays, delimiter: str) -> Iterator[bytes]:
         chunk = once(graph, chunk, chunk.sources <= chunk.targets)
         ends = [graph.ids.to_oids(end.astype(np.int64)) for end in (chunk.sources, chunk.targets)]
         yield text_lines([*ends, *chunk.columns.values()], delimiter)
-
-
-def _id_lines(graph: GraphArrays) -> Iterator[bytes]:
-    """Yield the ids of this rank's rows, one a line. Collective, like `_edge_lines`."""
-    rounds = int(graph.group.all_reduce(np.array([-(-graph.num_rows // _BLOCK_LINES)]), "max")[0])
-    for index in range(rounds):
-        first = min(index * _BLOCK_LINES, graph.num_rows)
-        gids = np.arange(first, min(first + _BLOCK_LINES, graph.num_rows)) + graph.first_row
-        yield text_lines([graph.ids.to_oids(gids)], "")

@@ -15,7 +15,7 @@ import lzma
 import os
 import shutil
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from sigps.graph.building.rows import rows_as_chunks
 from sigps.graph.formats.blocks import import_optional
 from sigps.group import Group, raise_together
 
-__all__ = ["PathLike", "count_given", "format_fields", "once", "text_lines", "write_text"]
+__all__ = ["PathLike", "count_given", "format_fields", "once", "text_lines", "write_text", "write_vertices"]
 
 PathLike = str | os.PathLike[str]
 Letters = NDArray[np.uint8]
@@ -54,6 +54,35 @@ def write_text(path: PathLike, group: Group, head: str, texts: Iterable[bytes]) 
     finally:
         with contextlib.suppress(OSError):
             os.unlink(parts[group.rank])
+
+
+def write_vertices(graph: GraphArrays, path: PathLike) -> None:
+    """Write the ids of all vertices, one a line; with vertex columns a CSV table, which `load(vertices=)` reads.
+
+    Collective. A column of rows, `f`, becomes `f.0`, `f.1`, ...
+
+    Raises:
+        GraphError: If the file cannot be written.
+    """
+    columns: dict[str, NDArray[Any]] = {}
+    for name, column in graph.vertex_columns.items():
+        is_plain = column.ndim == 1
+        columns |= {name: column} if is_plain else {f"{name}.{i}": part for i, part in enumerate(column.T)}
+    head = ",".join(["id", *columns]) + "\n" if columns else ""
+    write_text(path, graph.group, head, _vertex_lines(graph, list(columns.values())))
+
+
+_BLOCK_LINES = 1 << 18
+
+
+def _vertex_lines(graph: GraphArrays, columns: list[NDArray[Any]]) -> Iterator[bytes]:
+    """Yield the lines of this rank's vertices. Collective: ids are looked up in as many rounds on every rank."""
+    rounds = int(graph.group.all_reduce(np.array([-(-graph.num_rows // _BLOCK_LINES)]), "max")[0])
+    for index in range(rounds):
+        first = min(index * _BLOCK_LINES, graph.num_rows)
+        rows = np.arange(first, min(first + _BLOCK_LINES, graph.num_rows))
+        oids = graph.ids.to_oids(rows + graph.first_row)
+        yield text_lines([oids, *(column[rows] for column in columns)], ",")
 
 
 def once(graph: GraphArrays, chunk: EdgeChunk, which: NDArray[np.bool_]) -> EdgeChunk:

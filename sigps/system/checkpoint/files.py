@@ -71,6 +71,7 @@ class Manifest:
         device: The device that wrote it: `"python"`, `"cpu"` or `"cuda"`.
         in_flight: What the parts hold of messages, as in `engine.snapshot`.
         states: The fields' names.
+        optional: Of these, the fields of `VertexId | None`, in which `NO_VERTEX` stands for None.
         dtypes: The type of each array of a part.
         stats: One row for each superstep so far: the values of a `SuperstepStats`.
         versions: Of sigps, NumPy and Python.
@@ -96,6 +97,7 @@ class Manifest:
     versions: dict[str, str]
     saved_at: float
     parts: list[dict[str, Any]] = field(default_factory=list)
+    optional: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -242,7 +244,7 @@ def read_manifest(folder: Path) -> Manifest:
         if zlib.crc32(body) != crc:
             raise ValueError("it does not match its checksum")
         values = msgpack.unpackb(body)
-        return Manifest(**{f.name: values[f.name] for f in fields(Manifest)})
+        return Manifest(**{f.name: values[f.name] for f in fields(Manifest) if f.name in values})
     except (ValueError, TypeError, KeyError, msgpack.UnpackException) as error:
         raise StateLogError(f"{path} is damaged: {error}") from None
 

@@ -142,8 +142,8 @@ def vertex_states(log: Path, manifest: Manifest, ids: Sequence[VertexId]) -> dic
         if rows:
             status, *values = files.read_part(log, rank, fields).values()
         for vertex, row in rows.items():
-            held = (None if array[row] == NO_VERTEX else array[row] for array in values)
-            fields_of = dict(zip(manifest.states, held, strict=True))
+            fields_of = {name: array[row] for name, array in zip(manifest.states, values, strict=True)}
+            fields_of |= {name: None for name in manifest.optional if fields_of[name] == NO_VERTEX}
             found[vertex] = VertexState(
                 manifest.run, manifest.program, manifest.superstep, _STATUS[int(status[row])], fields_of
             )

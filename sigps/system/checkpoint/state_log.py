@@ -125,6 +125,7 @@ class StateLog:
     ) -> None:
         self.checkpoint, self._identity, self._graph, self._device = checkpoint, identity, graph, device
         self._states = [f.name for f in program.declaration.states]
+        self._optional = [f.name for f in program.declaration.states if f.may_be_none]
         self._on_edges = [f.name for f in program.declaration.edge_states]
         self._aggregators = [a.name for a in program.declaration.aggregators]
         self._group = graph.group
@@ -249,6 +250,7 @@ class StateLog:
             device=self._device,
             in_flight=snapshot.in_flight,
             states=self._states,
+            optional=self._optional,
             aggregators=dict(zip(self._aggregators, values, strict=True)),
             dtypes={name: _dtype_text(array) for name, array in arrays.items()},
             stats=[list(astuple(record)) for record in stats] if self._group.rank == 0 else [],

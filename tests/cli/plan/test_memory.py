@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sigps.apps import BFS, SSSP, BiTriDN, EgoNet, OutDegree, PageRank
+from sigps.apps import ALS, BFS, SSSP, BiTriDN, EgoNet, OutDegree, PageRank
 from sigps.cli.plan.memory import memory
 from sigps.cli.plan.prediction import PartitionSize
 from sigps.cli.plan.size import Size
@@ -57,6 +57,11 @@ def test_what_is_kept_on_edges_is_there_twice_and_rows_of_neighbours_are_copied(
     assert memory(SYMMETRIC, bitridn, 1, 8)["on edges"] == 2 * 8 * 8000
     assert memory(SYMMETRIC, ego, 1, 8)["on edges"] == 2 * 8000 + 8 * 8000
     assert memory(SYMMETRIC, bitridn, 4, 8)["on edges"] == 16 * 2000 + 8 * 6000 + 12 * 6000 + 4 * 2000
+
+
+def test_vectors_take_the_bytes_of_their_numbers() -> None:
+    record, inbox = 2 * (1 + 8 * (256 + 16)), 1 + 8 * (256 + 16 + 1)
+    assert memory(SYMMETRIC, analyse(ALS()), 1, 264)["messages"] == 1000 * (record + inbox)
 
 
 def test_messages_with_two_parts_take_more() -> None:

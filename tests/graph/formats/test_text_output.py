@@ -15,7 +15,6 @@ import pytest
 import scipy.io
 
 import sigps.graph.building.rows
-import sigps.graph.formats.edge_list
 import sigps.graph.formats.text_output
 from sigps.errors import GraphError
 from sigps.graph import Graph
@@ -37,7 +36,7 @@ def edges_of(graph: Graph) -> list[tuple]:
 def small_blocks(monkeypatch):
     """Make every file take several blocks."""
     monkeypatch.setattr(sigps.graph.building.rows, "_CHUNK_EDGES", 7)
-    monkeypatch.setattr(sigps.graph.formats.edge_list, "_BLOCK_LINES", 3)
+    monkeypatch.setattr(sigps.graph.formats.text_output, "_BLOCK_LINES", 3)
 
 
 class TestEdgeList:
@@ -99,6 +98,28 @@ class TestEdgeList:
             oids = graph.ids.to_oids(np.arange(graph.num_vertices)).tolist()
             assert paths[1].read_text(encoding="utf-8").splitlines() == [str(oid) for oid in oids]
         assert not caplog.text
+
+    @pytest.mark.parametrize("size", [1, 3])
+    def test_vertex_columns_go_there_too(self, run_ranks, battery, tmp_path, size):
+        sample = battery["isolated"]
+        path, edges = tmp_path / "people.csv", tmp_path / "g.txt"
+
+        def write(group):
+            graph = sample.build(group=group)
+            ids = graph.ids.to_oids(np.arange(graph.num_vertices))
+            columns = {"age": ids * 7, "height": ids / 8, "spot": np.stack([ids, -ids], axis=1)}
+            write_edge_list(graph.with_vertex_columns(columns, ids), edges, vertices_path=path)
+            return ids
+
+        ids = run_ranks(size, write)[0]
+        table = pandas.read_csv(path)
+        assert table.columns.tolist() == ["id", "age", "height", "spot.0", "spot.1"]
+        assert table["id"].tolist() == ids.tolist()
+        assert table["spot.1"].tolist() == (-ids).tolist()
+        read = load(edges, directed=sample.directed, vertices=path)
+        assert read.num_vertices == len(ids)
+        assert read.vertex_columns["age"].tolist() == (ids * 7).tolist()
+        assert read.vertex_columns["height"].tolist() == (ids / 8).tolist()
 
     @pytest.mark.parametrize(
         ("suffix", "opener"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from thread_group import ThreadGroup, run_ranks
 
-from sigps import Checkpoint, Graph, GraphError, State, StateLogError, Vertex, run
+from sigps import Checkpoint, Graph, GraphError, State, StateLogError, Vector, Vertex, VertexId, run
 from sigps.system.checkpoint import files
 from sigps.system.checkpoint.files import find_unfinished
 from sigps.system.checkpoint.history import KeptLog, damages, follow, history, vertex_states
@@ -61,6 +61,29 @@ def test_a_vertex_is_followed_through_the_logs(kind: str, ranks: int, tmp_path: 
         ids[0]: [(1, "active", 1, 0.5), (2, "active", 2, 1.0), (3, "active", 3, 1.5)],
     }
     assert follow(logs, [str(ids[0])])[0] == {str(ids[0]): states[ids[0]]}
+
+
+class Kinds(Vertex):
+    """The least whole number, no vertex, and a vector of the least whole number."""
+
+    low: State[int] = -(2**63)
+    parent: State[VertexId | None] = None
+    pair: State[Vector[int, 2]] = -(2**63)
+
+    def compute(self, messages: object) -> None:
+        if self.id > 0:
+            self.parent = 0
+
+
+def test_none_is_what_was_declared_to_be_it(tmp_path: Path) -> None:
+    graph = Graph.from_edges([0], [1])
+    checkpoint = Checkpoint(tmp_path, every=1)
+    run(Kinds(), graph, device="python", max_supersteps=1, checkpoint=checkpoint)
+    states, _ = follow(history(tmp_path), [0, 1])
+    for vertex, parent in ((0, None), (1, 0)):
+        values = states[vertex][-1].values
+        assert (values["low"], values["parent"]) == (-(2**63), parent)
+        assert values["pair"].tolist() == [-(2**63)] * 2
 
 
 @pytest.mark.parametrize(
