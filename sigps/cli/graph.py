@@ -71,7 +71,7 @@ def info(path: str, verify: bool, options: tuple[str, ...]) -> None:
     settings = load_options(options)
     if verify and not Path(path).is_dir():
         raise ConfigError(f"--verify: {path} is no native store: only a .sigps folder holds checksums")
-    graph = open_store(path, verify=True) if verify else load(path, **settings)
+    graph = open_store(path, verify="full") if verify else load(path, **settings)
     _print_info(graph)
     if verify:
         _say(graph, "every checksum is right")

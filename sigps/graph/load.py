@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from sigps.graph.building.edges import EdgeChunk, TextChunk
 from sigps.graph.building.rows import Duplicates, SelfLoops
 from sigps.graph.building.vertex_columns import columns_by_id
 from sigps.graph.formats.edge_input import ColumnRef, EdgeInput, LoadOptions
-from sigps.graph.formats.store import read_store
+from sigps.graph.formats.store import Verify, read_store
 from sigps.graph.formats.table import ALIASES, FORMATS, detect_format
 from sigps.graph.formats.vertex_table import VertexRows, read_vertices
 from sigps.graph.graph import Graph, build_read
@@ -45,6 +45,7 @@ def load(
     vertex_columns: Mapping[str, ColumnRef] | None = None,
     duplicates: Duplicates = "keep",
     self_loops: SelfLoops = "keep",
+    verify: Verify | None = None,
     group: Group | None = None,
 ) -> Graph:
     r"""Read a graph file, compressed (.gz, .xz, .zst, .bz2) or not. Collective: each rank keeps its share.
@@ -77,6 +78,7 @@ def load(
         duplicates: `"keep"` parallel edges, `"drop"` all but the first, or reduce their weights by
             `"sum"`, `"min"` or `"max"`.
         self_loops: `"keep"` or `"drop"`.
+        verify: What of a native store is checked, as in `open_store`; None for `"full"`.
         group: The ranks of the graph; None for those that the launcher started.
 
     Raises:
@@ -102,12 +104,14 @@ def load(
             "vertex_id= and vertex_columns= are columns of a file of vertices: give it as vertices="
         )
     read = together(lambda: _reader(file, format, options, reduces=reduces), group)
+    if verify is not None and read is not None:
+        raise ConfigError(f"verify={verify!r} is for native stores, and {path} is none: leave it out")
     rows = None
     if vertices is not None:
         table = partial(read_vertices, Path(vertices), vertex_id, vertex_columns, options, group)
         rows = together(table, group)
     if read is None:
-        return _with_rows(open_store(path, group), rows, vertices)
+        return _with_rows(open_store(path, group, verify or "full"), rows, vertices)
     found = together(partial(read, file, options, group), group)
     if rows is not None and found.vertices is None and found.num_vertices is None:
         found.vertices = rows[0]
@@ -123,19 +127,23 @@ def load(
     return graph
 
 
-def open_store(path: str | os.PathLike[str], group: Group | None = None, verify: bool = False) -> Graph:
-    """Open a stored graph. Collective. Reads the header and O(log vertices) offsets; the rest on demand.
-
-    Changes to the arrays stay in memory and never reach the files.
+def open_store(path: str | os.PathLike[str], group: Group | None = None, verify: Verify = "full") -> Graph:
+    """Open a stored graph. Collective. Its arrays are mapped: changes to them stay in memory and never reach the files.
 
     Args:
         path: The folder.
         group: The ranks that share the graph, each its rows; None for those that the launcher started.
-        verify: Read everything and compare it with the checksums.
+        verify: What is checked. `"full"`: every byte against its checksums, and what `"bounds"` checks; one pass over
+            the store, shared among ranks and threads, at the speed of memory. `"bounds"`: that offsets, ends of edges
+            and ids are such that programs stay within bounds; other changes give wrong results. `"none"`: only the
+            header and the sizes of files; reads nothing else, and a damaged store may crash the process.
 
     Raises:
+        ConfigError: If there is no such `verify`.
         GraphError: If the store is missing, incomplete, damaged or of an unknown version.
     """
+    if verify not in get_args(Verify):
+        raise ConfigError(f"verify={verify!r} must be one of {', '.join(map(repr, get_args(Verify)))}")
     return Graph.of(read_store(path, world() if group is None else group, verify=verify))
 
 

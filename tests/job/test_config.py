@@ -155,7 +155,7 @@ def test_all_mistakes_at_once_with_their_places(write: Write) -> None:
         "  line 1: program is 7, but it must be text",
         "  line 2: graph.formt (value 'snap') is no known key; did you mean 'format'? graph has path, "
         "format, directed, weights, columns, source, target, duplicates, self_loops, delimiter, comment, "
-        "header, ids, vertices, vertex_id, vertex_columns, generator",
+        "header, ids, vertices, vertex_id, vertex_columns, verify, generator",
         "  line 3: engine.max_supersteps is 'many', but it must be a whole number",
         "  --set engine.direction=pul: engine.direction is 'pul'; did you mean 'pull'? "
         "It must be one of auto, push, pull",

@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.errors import GraphError
+
 __all__ = [
     "EdgeList",
     "by_source",
     "grouped",
     "in_order",
     "positions_before",
+    "require_symmetry",
     "reverse_edges",
     "rows_of_edges",
 ]
@@ -165,7 +168,7 @@ def positions_before(xp: Any, before: Any, after: Any, order: Any) -> Any:
 def reverse_edges(xp: Any, sources: Any, targets: Any, rows: Any, gids: Any, num_vertices: int) -> Any:
     """Return the entry of each edge's reverse in an undirected graph, [num_edges]; of parallel ones the first.
 
-    O(log entries) each.
+    O(log entries) each; waits for the device.
 
     Args:
         xp: NumPy or CuPy.
@@ -174,6 +177,25 @@ def reverse_edges(xp: Any, sources: Any, targets: Any, rows: Any, gids: Any, num
         rows: [num_edges]: the row of each edge's target.
         gids: [num_owned]: the vertices of the rows of the edges.
         num_vertices: Above every gid.
+
+    Raises:
+        GraphError: If an edge has none.
     """
     entries = sources * num_vertices + targets
-    return xp.searchsorted(entries, rows.astype(xp.int64) * num_vertices + gids[sources[: rows.size]])
+    wanted = rows.astype(xp.int64) * num_vertices + gids[sources[: rows.size]]
+    found = xp.searchsorted(entries, wanted)
+    require_symmetry(int((entries[xp.minimum(found, entries.size - 1)] != wanted).sum()))
+    return found
+
+
+def require_symmetry(num_missing: int) -> None:
+    """Raise an error where edges of an undirected graph have no reverse.
+
+    Raises:
+        GraphError: If some have none.
+    """
+    if num_missing:
+        raise GraphError(
+            f"the graph is undirected, but {num_missing:,} edges are stored at one of their ends only: the store that "
+            "it was read from is wrong. Write it again from its source"
+        )

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.engine.partition.edge_list import EdgeList, by_source, grouped, in_order
+from sigps.engine.partition.edge_list import EdgeList, by_source, grouped, in_order, require_symmetry
 from sigps.errors import GraphError, nearest
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning.assignment import Contiguous
@@ -56,13 +56,16 @@ class NeighborRows:
         """The entry of each out-edge in the row of its target, [num_out_edges]; of parallel ones the first.
 
         Of an undirected graph. Found by search, at the first use.
+
+        Raises:
+            GraphError: If an edge has none.
         """
         from sigps.kernels.cpu.layout import find_reverse_entries
 
         num_owned = int(np.searchsorted(self.offsets, self.row_of.size, side="right")) - 1
         gids = np.arange(num_owned) if self.owned is None else self.owned
         reverse = np.empty(self.row_of.size, dtype=np.int64)
-        find_reverse_entries(self.offsets, self.targets, self.row_of, gids, reverse)
+        require_symmetry(find_reverse_entries(self.offsets, self.targets, self.row_of, gids, reverse))
         return reverse
 
 

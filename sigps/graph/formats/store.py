@@ -1,7 +1,7 @@
-"""The native store: a folder of raw arrays that are memory-mapped, so opening a graph reads little of it.
+"""The native store: a folder of raw arrays that are memory-mapped, so opening a graph copies nothing.
 
     graph.sigps/
-      header.msgpack      counts, dtypes and checksums; with a checksum of its own
+      header.msgpack      counts, dtypes and checksums; with a checksum of its own (`store_header.py`)
       offsets.bin         [num_vertices + 1] uint64
       targets.bin         [num_edges] uint32 or uint64
       column-<n>.bin      [num_edges], one for each edge column
@@ -10,37 +10,44 @@
       in-offsets.bin, in-sources.bin, in-column-<n>.bin     the edges by target, optional
 
 Arrays are little-endian. A store is written to a temporary folder beside its path, which is then renamed, so that
-a store at a path is complete. On several ranks each writes and reads its own rows.
+a store at a path is complete. On several ranks each writes and reads its own rows. What a store holds is checked when
+it is opened (`store_checks.py`).
 """
 
 from __future__ import annotations
 
 import bisect
+import math
 import os
 import shutil
 import time
 import uuid
-import zlib
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
-import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
 from sigps.errors import GraphError
 from sigps.graph.arrays import GraphArrays, InEdges
+from sigps.graph.formats.store_checks import checksum, rule_of
+from sigps.graph.formats.store_header import (
+    StoredArray,
+    StoreHeader,
+    is_store,
+    read_header,
+    write_header,
+)
 from sigps.graph.ids import Ids
-from sigps.graph.report import LoadReport
-from sigps.group import Group, together
+from sigps.group import Group, own_range, together
 
-__all__ = ["FORMAT_VERSION", "is_store", "read_store", "save"]
-
-FORMAT_VERSION = 1
+__all__ = ["Verify", "read_store", "save"]
 
 T = TypeVar("T")
+Verify = Literal["full", "bounds", "none"]
 
 
 def save(graph: GraphArrays, path: str | os.PathLike[str], *, in_edges: InEdges | None = None) -> None:
@@ -51,7 +58,7 @@ def save(graph: GraphArrays, path: str | os.PathLike[str], *, in_edges: InEdges 
         parts = _slices(graph, in_edges)
         _write(lambda: _prepare(folder, scratch, parts) if group.rank == 0 else None, group)
         pieces = _write(lambda: {part.name: part.write(scratch) for part in parts}, group)
-        everywhere: list[dict[str, Any]] = group.all_gather(pieces)
+        everywhere: list[dict[str, list[list[int]]]] = group.all_gather(pieces)
         header = _header(graph, parts, everywhere)
         _write(lambda: _finish(folder, scratch, header) if group.rank == 0 else None, group)
     finally:
@@ -59,16 +66,14 @@ def save(graph: GraphArrays, path: str | os.PathLike[str], *, in_edges: InEdges 
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def read_store(path: str | os.PathLike[str], group: Group, *, verify: bool = False) -> GraphArrays:
+def read_store(path: str | os.PathLike[str], group: Group, *, verify: Verify = "full") -> GraphArrays:
     """Open a stored graph: see `sigps.graph.load.open_store`. Collective."""
     started = time.perf_counter()
-    store = together(lambda: _Store.open(Path(path)), group)
-    if verify:
-        together(lambda: store.verify(group.rank, group.size), group)
+    store = together(lambda: _Store(Path(path)), group)
+    together(lambda: store.verify(verify, group), group)
     graph = store.graph(group)
-    stored = {name: value for name, value in store.header["report"].items() if hasattr(graph.report, name)}
     graph.report = replace(
-        LoadReport(**stored),
+        store.header.report,
         format="store",
         source=str(path),
         num_bytes=int(group.all_reduce(np.array([graph.nbytes]), "sum")[0]),
@@ -77,13 +82,6 @@ def read_store(path: str | os.PathLike[str], group: Group, *, verify: bool = Fal
     return graph
 
 
-def is_store(path: Path) -> bool:
-    """Return whether a folder is a native store."""
-    return (path / _HEADER_FILE).is_file()
-
-
-_HEADER_FILE = "header.msgpack"
-_MAGIC = b"sigps graph store\n"
 _PIECE_BYTES = 1 << 26  # one checksum covers at most so many bytes
 
 
@@ -97,16 +95,17 @@ class _Slice:
     count: int
 
     def write(self, folder: Path) -> list[list[int]]:
-        """Write the slice into the file and return a checksum for each piece: first byte, bytes, CRC."""
-        raw = np.ascontiguousarray(self.values).view(np.uint8).data if self.values.size else b""
-        first = self.first * self.values.dtype.itemsize
+        """Write the slice into the file and return its pieces, as in `StoredArray`."""
+        values, itemsize = np.ascontiguousarray(self.values), self.values.dtype.itemsize
+        length = max(_PIECE_BYTES // itemsize, 1)
         pieces = []
         with open(folder / f"{self.name}.bin", "r+b") as file:
-            file.seek(first)
-            for start in range(0, len(raw), _PIECE_BYTES):
-                piece = raw[start : start + _PIECE_BYTES]
-                file.write(piece)
-                pieces.append([first + start, len(piece), zlib.crc32(piece)])
+            file.seek(self.first * itemsize)
+            for start in range(0, values.size, length):
+                raw = values[start : start + length].view(np.uint8)
+                file.write(raw.data)
+                _, sums = checksum(raw)
+                pieces.append([(self.first + start) * itemsize, raw.size, *sums])
             file.flush()
             os.fsync(file.fileno())
         return pieces
@@ -152,34 +151,30 @@ def _prepare(folder: Path, scratch: Path, parts: list[_Slice]) -> None:
             file.truncate(part.count * part.values.dtype.itemsize)
 
 
-def _header(graph: GraphArrays, parts: list[_Slice], pieces: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "directed": graph.directed,
-        "num_vertices": graph.num_vertices,
-        "num_edges": graph.num_edges,
-        "id_kind": graph.ids.kind,
-        "id_base": graph.ids.base,
-        "columns": list(graph.columns),
-        "vertex_columns": [[name, column.shape[1:]] for name, column in graph.vertex_columns.items()],
-        "report": asdict(graph.report),
-        "arrays": {
-            part.name: {
-                "dtype": part.values.dtype.str,
-                "count": part.count,
-                "pieces": [piece for of_rank in pieces for piece in of_rank[part.name]],
-            }
+def _header(graph: GraphArrays, parts: list[_Slice], pieces: list[dict[str, list[list[int]]]]) -> StoreHeader:
+    return StoreHeader(
+        directed=graph.directed,
+        num_vertices=graph.num_vertices,
+        num_edges=graph.num_edges,
+        id_kind=graph.ids.kind,
+        id_base=graph.ids.base,
+        columns=list(graph.columns),
+        vertex_columns=[(name, column.shape[1:]) for name, column in graph.vertex_columns.items()],
+        report=graph.report,
+        arrays={
+            part.name: StoredArray(
+                part.values.dtype.str,
+                part.count,
+                [piece for of_rank in pieces for piece in of_rank[part.name]],
+            )
             for part in parts
         },
-    }
+    )
 
 
-def _finish(folder: Path, scratch: Path, header: dict[str, Any]) -> None:
+def _finish(folder: Path, scratch: Path, header: StoreHeader) -> None:
     """Write the header and rename the temporary folder to the store's path."""
-    body = msgpack.packb(header)
-    with open(scratch / _HEADER_FILE, "wb") as file:
-        file.write(_MAGIC + msgpack.packb([FORMAT_VERSION, zlib.crc32(body), body]))
-        file.flush()
-        os.fsync(file.fileno())
+    write_header(scratch, header)
     old = scratch.with_name(scratch.name + ".old")
     if folder.exists():
         os.rename(folder, old)
@@ -201,59 +196,62 @@ def _write(work: Callable[[], T], group: Group) -> T:
     return together(guarded, group)
 
 
-@dataclass
 class _Store:
-    """An open store: its folder and its header."""
+    """An open store: its folder and its header. Arrays are mapped copy-on-write when they are first used."""
 
-    folder: Path
-    header: dict[str, Any]
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.header = folder, read_header(folder)
+        self._mapped: dict[str, NDArray[Any]] = {}
 
-    @classmethod
-    def open(cls, folder: Path) -> _Store:
-        """Read the header; raise GraphError if it is damaged or a file does not have the size that it states."""
-        store = cls(folder, _read_header(folder))
-        for name, array in store.header["arrays"].items():
-            if np.dtype(array["dtype"]).kind not in "biufU":
-                raise GraphError(f"{folder}: {name}.bin holds {array['dtype']}, which no graph has")
-            expected = array["count"] * np.dtype(array["dtype"]).itemsize
-            try:
-                found = os.path.getsize(folder / f"{name}.bin")
-            except OSError as error:
-                raise GraphError(
-                    f"{folder}: {name}.bin is missing ({error}); write the store again"
-                ) from error
-            if found != expected:
-                raise GraphError(
-                    f"{folder}: {name}.bin has {found:,} bytes, but the header says {expected:,}: "
-                    "it was cut off or changed. Copy or write the store again"
-                )
-        return store
+    def verify(self, level: Verify, group: Group) -> None:
+        """Check this rank's share of all pieces; several threads do it.
 
-    def verify(self, rank: int, size: int) -> None:
-        """Compare one rank's share of all pieces with their checksums."""
-        pieces = [
-            (name, first, num_bytes, crc)
-            for name, array in self.header["arrays"].items()
-            for first, num_bytes, crc in array["pieces"]
+        Raises:
+            GraphError: If a piece does not match its checksum (`"full"`), or breaks the rule of its array.
+        """
+        if level == "none":
+            return
+        whole = {name: self.array(name) for name in self.header.arrays}
+        shares = [
+            (name, array.pieces[i])
+            for name, array in self.header.arrays.items()
+            if level == "full" or rule_of(name, whole[name].dtype, 0) is not None
+            for i in own_range(len(array.pieces), group)
         ]
-        for name, first, num_bytes, crc in pieces[rank::size]:
-            with open(self.folder / f"{name}.bin", "rb") as file:
-                file.seek(first)
-                if zlib.crc32(file.read(num_bytes)) != crc:
-                    raise GraphError(
-                        f"{self.folder}: {name}.bin does not match its checksum within bytes "
-                        f"{first:,} to {first + num_bytes:,}. Copy or write the store again"
-                    )
+        with ThreadPoolExecutor(max(len(os.sched_getaffinity(0)) // group.size, 1)) as pool:
+            list(pool.map(lambda share: self._check(level, *share), shares))
+
+    def _check(self, level: Verify, name: str, piece: list[int]) -> None:
+        first, num_bytes, *sums = piece
+        values = self.array(name)
+        begin, end = first // values.itemsize, (first + num_bytes) // values.itemsize
+        if begin == end:
+            return
+        highest = None
+        if level == "full":
+            highest, found = checksum(values[begin:end].view(np.uint8))
+            if found != sums:
+                raise self._damaged(name, "does not match its checksum", first, num_bytes)
+        rule = rule_of(name, values.dtype, self.header.num_vertices)
+        problem = rule(values[max(begin - 1, 0) : end], highest) if rule is not None else ""
+        if problem:
+            raise self._damaged(name, f"is damaged ({problem})", first, num_bytes)
+
+    def _damaged(self, name: str, problem: str, first: int, num_bytes: int) -> GraphError:
+        return GraphError(
+            f"{self.folder}: {name}.bin {problem} within bytes {first:,} to {first + num_bytes:,}. "
+            "Copy or write the store again"
+        )
 
     def array(self, name: str, first: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Map an array, or its elements first..stop-1, copy-on-write."""
-        array = self.header["arrays"][name]
-        dtype = np.dtype(array["dtype"])
-        stop = array["count"] if stop is None else stop
-        if stop == first:
-            return np.empty(0, dtype)
-        path = self.folder / f"{name}.bin"
-        return np.asarray(np.memmap(path, dtype, "c", first * dtype.itemsize, (stop - first,)))
+        """Return an array, or its elements first..stop-1."""
+        if name not in self._mapped:
+            array = self.header.arrays[name]
+            path, dtype = self.folder / f"{name}.bin", np.dtype(array.dtype)
+            # A file without bytes cannot be mapped.
+            mapped = np.memmap(path, dtype, "c", shape=(array.count,)) if array.count else np.empty(0, dtype)
+            self._mapped[name] = np.asarray(mapped)
+        return self._mapped[name][first:stop]
 
     def graph(self, group: Group) -> GraphArrays:
         """Return the graph, on several ranks this rank's rows."""
@@ -261,67 +259,45 @@ class _Store:
         offsets = self.array("offsets")
         bounds = _balanced(offsets, group.size)
         ends = [int(offsets[bound]) for bound in bounds]
-        if ends != sorted(ends) or (ends[0], ends[-1]) != (0, header["num_edges"]):
+        if ends != sorted(ends) or (ends[0], ends[-1]) != (0, header.num_edges):
             raise GraphError(f"{self.folder}: offsets.bin is damaged. Copy or write the store again")
         first, stop = int(bounds[group.rank]), int(bounds[group.rank + 1])
         edges = (ends[group.rank], ends[group.rank + 1])
         own_offsets = offsets[first : stop + 1]
-        columns = {
-            name: self.array(f"column-{index}", *edges) for index, name in enumerate(header["columns"])
-        }
+        columns = {name: self.array(f"column-{index}", *edges) for index, name in enumerate(header.columns)}
         vertex_columns = {}
-        for index, (name, shape) in enumerate(header.get("vertex_columns", ())):  # older stores have none
-            k = int(np.prod(shape, dtype=np.int64))
+        for index, (name, shape) in enumerate(header.vertex_columns):
+            k = math.prod(shape)
             values = self.array(f"vertex-column-{index}", first * k, stop * k)
             vertex_columns[name] = values.reshape(stop - first, *shape)
-        in_edges = None
-        if "in-offsets" in header["arrays"] and group.size == 1:
-            in_columns = {
-                name: self.array(f"in-column-{index}") for index, name in enumerate(header["columns"])
-            }
-            in_edges = InEdges(self.array("in-offsets"), self.array("in-sources"), in_columns)
         return GraphArrays(
             offsets=own_offsets - np.uint64(edges[0]) if edges[0] else own_offsets,
             targets=self.array("targets", *edges),
             columns=columns,
-            num_edges=header["num_edges"],
-            directed=header["directed"],
+            num_edges=header.num_edges,
+            directed=header.directed,
             ids=self._ids(bounds, group),
             row_bounds=bounds,
             group=group,
-            report=LoadReport(),
-            by_target=in_edges,
+            report=header.report,
+            by_target=self._in_edges() if group.size == 1 else None,
             vertex_columns=vertex_columns,
         )
 
+    def _in_edges(self) -> InEdges | None:
+        if "in-offsets" not in self.header.arrays:
+            return None
+        offsets = self.array("in-offsets")
+        if (int(offsets[0]), int(offsets[-1])) != (0, self.header.num_edges):
+            raise GraphError(f"{self.folder}: in-offsets.bin is damaged. Copy or write the store again")
+        columns = {name: self.array(f"in-column-{index}") for index, name in enumerate(self.header.columns)}
+        return InEdges(offsets, self.array("in-sources"), columns)
+
     def _ids(self, bounds: NDArray[np.int64], group: Group) -> Ids:
-        if self.header["id_kind"] in ("identity", "range"):
-            return Ids.range(self.header["id_base"], self.header["num_vertices"])
+        if self.header.id_kind in ("identity", "range"):
+            return Ids.range(self.header.id_base, self.header.num_vertices)
         own = self.array("ids", int(bounds[group.rank]), int(bounds[group.rank + 1]))
         return Ids.of(own, group=group, row_bounds=bounds)
-
-
-def _read_header(folder: Path) -> dict[str, Any]:
-    path = folder / _HEADER_FILE
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise GraphError(f"{folder} is no graph store: {error}. sigps.load reads other formats") from error
-    if not raw.startswith(_MAGIC):
-        raise GraphError(f"{path} is no header of a graph store: it begins with {raw[:18]!r}")
-    try:
-        version, crc, body = msgpack.unpackb(raw[len(_MAGIC) :])
-    except (ValueError, msgpack.UnpackException) as error:
-        raise GraphError(f"{path} is damaged ({error}). Copy or write the store again") from error
-    if version != FORMAT_VERSION:
-        raise GraphError(
-            f"{folder} has format version {version}, but this sigps reads version {FORMAT_VERSION}. "
-            "Open it with the sigps that wrote it, or write the store again"
-        )
-    if not isinstance(body, bytes) or zlib.crc32(body) != crc:
-        raise GraphError(f"{path} does not match its checksum. Copy or write the store again")
-    header: dict[str, Any] = msgpack.unpackb(body)
-    return header
 
 
 def _balanced(offsets: NDArray[np.uint64], size: int) -> NDArray[np.int64]:

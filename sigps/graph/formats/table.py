@@ -35,7 +35,7 @@ from sigps.graph.formats.edge_list import read_edge_list, write_edge_list
 from sigps.graph.formats.ldbc import is_ldbc, read_ldbc
 from sigps.graph.formats.matrix_market import read_matrix_market, write_matrix_market
 from sigps.graph.formats.metis import read_metis, write_metis
-from sigps.graph.formats.store import is_store
+from sigps.graph.formats.store_header import is_store
 from sigps.group import Group
 
 __all__ = ["ALIASES", "FORMATS", "Format", "detect_format", "format_of"]

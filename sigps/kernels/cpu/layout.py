@@ -98,8 +98,10 @@ def find_reverse_entries(
     rows: NDArray[Any],
     gids: NDArray[np.int64],
     reverse: NDArray[np.int64],
-) -> None:
+) -> int:
     """Write the entry of each edge's reverse in an undirected graph; of parallel ones the first. O(log degree) each.
+
+    Returns how many edges have none, for which nothing is written: in a graph that is not symmetric.
 
     Args:
         offsets: [rows + 1]: where rows begin; the first are those of the edges.
@@ -108,14 +110,19 @@ def find_reverse_entries(
         gids: [num_owned]: the vertices of the rows of the edges.
         reverse: [num_edges].
     """
-    one = np.uint64(1)
+    one, missing = np.uint64(1), 0
     for v in range(gids.size):
         for edge in range(offsets[v], offsets[v + 1]):
             low, end = offsets[rows[edge]], offsets[np.uint64(rows[edge]) + one]
+            after = end
             while low < end:
                 middle = (low + end) >> one
                 if targets[middle] < gids[v]:
                     low = middle + one
                 else:
                     end = middle
-            reverse[edge] = low
+            if low < after and targets[low] == gids[v]:
+                reverse[edge] = low
+            else:
+                missing += 1
+    return missing

@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thread_group import ThreadGroup
 
+from sigps.engine.partition.edge_list import reverse_edges
 from sigps.engine.partition.neighbor_rows import build_neighbor_rows
-from sigps.engine.partition.subgraph import build_subgraph
+from sigps.engine.partition.subgraph import NeighborRows, build_subgraph
+from sigps.errors import GraphError
 from sigps.graph.partitioning.partition import partition
 from sigps.kernels.cpu.neighbors import mark_row, next_common, no_marks
 
@@ -44,6 +46,18 @@ def test_common_targets_are_those_of_both_rows(mine: list[int], theirs: list[int
             found.append(int(targets[at]))
             at, other = at + np.uint64(1), other + np.uint64(1)
         assert found == sorted(set(mine) & set(theirs))
+
+
+@pytest.mark.parametrize(("target", "missing"), [(1, 1), (2, 2)])
+def test_edges_without_a_reverse_are_found(target: int, missing: int) -> None:
+    """Edges 0 -> 1 and 1 -> target of an undirected graph: what lies behind the last entry is not taken for one."""
+    targets = np.array([1, target])
+    rows = NeighborRows(np.array([0, 1, 2, 2], dtype=np.uint64), targets, targets)
+    complaint = f"{missing} edges are stored at one of their ends only"
+    with pytest.raises(GraphError, match=complaint):
+        _ = rows.reverse
+    with pytest.raises(GraphError, match=complaint):
+        reverse_edges(np, np.arange(2), targets, targets, np.arange(3), 3)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])

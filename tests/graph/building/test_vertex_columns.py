@@ -72,7 +72,7 @@ def test_a_store_holds_them(run_ranks: Ranks, tmp_path: Path, writers: int, read
     run_ranks(writers, lambda group: build(group).save(path))
 
     def read(group: Group) -> Any:
-        graph = open_store(path, group, verify=True)
+        graph = open_store(path, group, verify="full")
         assert list(graph.vertex_columns) == ["age", "point", "seed"]
         assert [c.dtype for c in graph.vertex_columns.values()] == [np.int16, np.float64, np.float64]
         return by_id(graph, "age"), by_id(graph, "point")
@@ -80,18 +80,6 @@ def test_a_store_holds_them(run_ranks: Ranks, tmp_path: Path, writers: int, read
     ages, points = zip(*run_ranks(readers, read), strict=True)
     assert merged(list(ages)) == AGES
     assert merged(list(points)) == {oid: list(point) for oid, point in POINTS.items()}
-
-
-def test_a_store_of_before_there_were_any_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sigps.graph.formats import store
-
-    written = store._header
-    monkeypatch.setattr(
-        store, "_header", lambda *a: {k: v for k, v in written(*a).items() if k != "vertex_columns"}
-    )
-    Graph.from_edges(*EDGES).save(tmp_path / "g.sigps")
-    monkeypatch.undo()
-    assert load(tmp_path / "g.sigps").vertex_columns == {}
 
 
 def test_with_vertex_columns_adds_and_replaces() -> None:

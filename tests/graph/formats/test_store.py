@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
+from dataclasses import replace
 
-import msgpack
 import numpy as np
 import pytest
+from crafted_stores import change_array, change_header
 
 import sigps.graph.formats.store
-from sigps.errors import GraphError
+from sigps.errors import ConfigError, GraphError
 from sigps.graph import Graph
 from sigps.graph.formats.store import save
-from sigps.graph.load import open_store
+from sigps.graph.load import load, open_store
 from sigps.group import Alone
 
 
@@ -41,7 +43,7 @@ class TestRoundTrip:
     def test_battery(self, sample, tmp_path):
         graph = sample.build()
         save(graph, tmp_path / "g.sigps")
-        opened = open_store(tmp_path / "g.sigps", verify=True)
+        opened = open_store(tmp_path / "g.sigps", verify="full")
         assert_same(opened, graph)
         assert opened.in_degrees().tolist() == graph.in_degrees().tolist()
 
@@ -52,10 +54,10 @@ class TestRoundTrip:
             path, sample = tmp_path / f"{name}-{writers}.sigps", battery[name]
             run_ranks(writers, lambda group, sample=sample, path=path: save(sample.build(group=group), path))
             alone = sample.build()
-            assert_same(open_store(path, verify=True), alone)
+            assert_same(open_store(path, verify="full"), alone)
 
             def read(group, path=path):
-                graph = open_store(path, group, verify=True)
+                graph = open_store(path, group, verify="full")
                 return graph, graph.ids.to_oids(np.arange(graph.num_vertices))
 
             parts = run_ranks(readers, read)
@@ -74,7 +76,7 @@ class TestRoundTrip:
 
     def test_in_edges_are_stored_if_asked_for(self, skewed, tmp_path, monkeypatch):
         skewed.save(tmp_path / "g.sigps", in_edges=True)
-        opened = open_store(tmp_path / "g.sigps", verify=True)
+        opened = open_store(tmp_path / "g.sigps", verify="full")
         monkeypatch.setattr(sigps.graph.graph, "transpose", None)  # so that making them anew fails
         assert opened.in_edges().offsets.tolist() == skewed.in_edges().offsets.tolist()
         assert opened.in_edges().sources.tolist() == skewed.in_edges().sources.tolist()
@@ -98,13 +100,13 @@ class TestRoundTrip:
     def test_several_pieces(self, skewed, tmp_path, monkeypatch):
         monkeypatch.setattr(sigps.graph.formats.store, "_PIECE_BYTES", 100)
         save(skewed, tmp_path / "g.sigps")
-        assert_same(open_store(tmp_path / "g.sigps", verify=True), skewed)
+        assert_same(open_store(tmp_path / "g.sigps", verify="full"), skewed)
 
     def test_writing_to_an_opened_graph_leaves_the_files_alone(self, skewed, tmp_path):
         save(skewed, tmp_path / "g.sigps")
         opened = open_store(tmp_path / "g.sigps")
         opened.targets[:] = 0
-        assert_same(open_store(tmp_path / "g.sigps", verify=True), skewed)
+        assert_same(open_store(tmp_path / "g.sigps", verify="full"), skewed)
 
     def test_opening_maps_the_edges_and_does_not_read_them(self, skewed, tmp_path):
         save(skewed, tmp_path / "g.sigps")
@@ -121,14 +123,14 @@ class TestReplacing:
         path = tmp_path / "g.sigps"
         save(battery["skewed"].build(), path)
         save(battery["grid"].build(), path)
-        assert_same(open_store(path, verify=True), battery["grid"].build())
+        assert_same(open_store(path, verify="full"), battery["grid"].build())
         assert os.listdir(tmp_path) == ["g.sigps"]
 
     def test_by_a_graph_that_is_read_from_it(self, battery, tmp_path):
         path = tmp_path / "g.sigps"
         save(battery["skewed"].build(), path)
         save(open_store(path), path)
-        assert_same(open_store(path, verify=True), battery["skewed"].build())
+        assert_same(open_store(path, verify="full"), battery["skewed"].build())
 
     @pytest.mark.parametrize("size", [1, 2])
     def test_something_else_is_not_replaced(self, run_ranks, tmp_path, size):
@@ -164,7 +166,7 @@ class TestReplacing:
         monkeypatch.setattr(sigps.graph.formats.store._Slice, "write", write)
         with pytest.raises(GraphError, match="No space left on device"):
             run_ranks(2, lambda group: save(battery["skewed"].build(group=group), path))
-        assert_same(open_store(path, verify=True), battery["grid"].build())
+        assert_same(open_store(path, verify="full"), battery["grid"].build())
         assert os.listdir(tmp_path) == ["g.sigps"]
 
 
@@ -205,11 +207,8 @@ class TestDamage:
                 open_store(path)
 
     def test_another_version(self, path):
-        raw = (path / "header.msgpack").read_bytes()
-        magic = sigps.graph.formats.store._MAGIC
-        _, crc, body = msgpack.unpackb(raw[len(magic) :])
-        (path / "header.msgpack").write_bytes(magic + msgpack.packb([99, crc, body]))
-        with pytest.raises(GraphError, match="format version 99, but this sigps reads version 1"):
+        change_header(path, lambda header: None, version=99)
+        with pytest.raises(GraphError, match="format version 99, but this sigps reads version 2"):
             open_store(path)
 
     @pytest.mark.parametrize("size", [1, 2])
@@ -231,26 +230,94 @@ class TestDamage:
         raw[at] ^= 1
         (path / f"{name}.bin").write_bytes(raw)
         with pytest.raises(GraphError, match=rf"{name}\.bin does not match its checksum within bytes 0 to"):
-            run_ranks(size, lambda group: open_store(path, group, verify=True))
+            run_ranks(size, lambda group: open_store(path, group, verify="full"))
 
     @pytest.mark.parametrize("size", [1, 2])
-    def test_offsets_that_cannot_be_are_found_without_verify(self, run_ranks, path, size):
-        raw = bytearray((path / "offsets.bin").read_bytes())
-        raw[-8:] = b"\xff" * 8
-        (path / "offsets.bin").write_bytes(raw)
-        with pytest.raises(GraphError, match=r"offsets\.bin is damaged"):
-            run_ranks(size, lambda group: open_store(path, group))
+    @pytest.mark.parametrize("verify", ["full", "bounds"])
+    @pytest.mark.parametrize(
+        ("name", "change", "problem"),
+        [
+            ("offsets", lambda a: a.__setitem__(-1, 2**60), "offsets.bin is damaged"),
+            ("offsets", lambda a: a.__setitem__(0, 1), "offsets.bin is damaged"),
+            (
+                "offsets",
+                lambda a: a.__setitem__(a.size // 2, 0),
+                "offsets.bin is damaged (a row ends before it",
+            ),
+            (
+                "targets",
+                lambda a: a.__setitem__(-1, 1000),
+                "targets.bin is damaged (an edge leads to vertex 1,000 of",
+            ),
+            ("targets", lambda a: a.__setitem__(0, 2**32 - 1), "an edge leads to vertex 4,294,967,295 of"),
+            ("ids", lambda a: a.__setitem__(1, a[0]), "ids.bin is damaged (ids do not ascend)"),
+            ("in-offsets", lambda a: a.__setitem__(-1, 0), "in-offsets.bin is damaged"),
+            ("in-sources", lambda a: a.__setitem__(3, 1000), "in-sources.bin is damaged (an edge leads to"),
+            (
+                "column-2",
+                lambda a: a.view("u1").__setitem__(5, 255),
+                "column-2.bin is damaged (a bool is neither",
+            ),
+        ],
+    )
+    def test_values_out_of_bounds_with_right_checksums(
+        self, run_ranks, skewed, tmp_path, name, change, problem, verify, size
+    ):
+        flags = np.arange(skewed.num_edges) % 2 == 0
+        replace(skewed, columns={**skewed.columns, "flag": flags}).save(tmp_path / "g.sigps", in_edges=True)
+        change_array(tmp_path / "g.sigps", name, change)
+        with pytest.raises(GraphError, match=re.escape(problem)):
+            run_ranks(size, lambda group: open_store(tmp_path / "g.sigps", group, verify=verify))
 
-    def test_objects_are_never_mapped(self, path):
-        raw = (path / "header.msgpack").read_bytes()
-        magic = sigps.graph.formats.store._MAGIC
-        version, _, body = msgpack.unpackb(raw[len(magic) :])
-        header = msgpack.unpackb(body)
-        header["arrays"]["targets"]["dtype"] = "|O"
-        body = msgpack.packb(header)
-        crc = sigps.graph.formats.store.zlib.crc32(body)
-        (path / "header.msgpack").write_bytes(magic + msgpack.packb([version, crc, body]))
-        with pytest.raises(GraphError, match=r"targets\.bin holds \|O, which no graph has"):
+    def test_ids_that_are_no_text(self, battery, tmp_path):
+        battery["string_ids"].build().save(tmp_path / "g.sigps")
+        change_array(tmp_path / "g.sigps", "ids", lambda ids: ids.view("<u4").__setitem__(-1, 0x110000))
+        with pytest.raises(GraphError, match=r"ids\.bin is damaged \(an id is no text\)"):
+            open_store(tmp_path / "g.sigps", verify="bounds")
+
+    def test_bounds_alone_leave_other_changes_alone(self, path):
+        (path / "column-0.bin").write_bytes(bytes((path / "column-0.bin").stat().st_size))
+        assert not open_store(path, verify="bounds").columns["weight"].any()
+        with pytest.raises(GraphError, match="does not match its checksum"):
+            open_store(path)
+
+    def test_verify_is_one_of_three(self, path, tmp_path):
+        with pytest.raises(ConfigError, match="verify=True must be one of 'full', 'bounds', 'none'"):
+            open_store(path, verify=True)
+        (tmp_path / "g.txt").write_text("1 2\n")
+        with pytest.raises(ConfigError, match="verify='none' is for native stores"):
+            load(tmp_path / "g.txt", verify="none")
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda h: h["arrays"]["targets"].update(dtype="|O"),
+            lambda h: h["arrays"]["targets"].update(dtype="<f4"),
+            lambda h: h["arrays"]["column-0"].update(dtype="i4,i4"),
+            lambda h: h["arrays"]["offsets"].update(count=3),
+            lambda h: h["arrays"]["targets"].update(pieces=[]),
+            lambda h: h["arrays"]["targets"]["pieces"].append([0, 4, 0, 0]),
+            lambda h: h["arrays"]["targets"].update(pieces=[[0, 2.0, 0, 0]]),
+            lambda h: h["arrays"].pop("ids"),
+            lambda h: h["arrays"].update({"../ids": h["arrays"]["ids"]}),
+            lambda h: h.update(num_vertices=-1),
+            lambda h: h.update(num_vertices=2**63),
+            lambda h: h.update(num_edges="many"),
+            lambda h: h.update(id_kind="identity"),
+            lambda h: h.update(id_base=2**63),
+            lambda h: h.update(columns=["weight"]),
+            lambda h: h.update(vertex_columns=[["x", [2]]]),
+            lambda h: h.update(directed=None),
+            lambda h: h.update(surplus=1),
+            lambda h: h.pop("report"),
+            lambda h: h.update(report=3),
+            lambda h: h.update(report={"isolated": "many"}),
+            lambda h: h.clear(),
+        ],
+    )  # fmt: skip
+    def test_a_header_that_cannot_be_with_a_right_checksum(self, path, change):
+        change_header(path, change)
+        with pytest.raises(GraphError, match=r"header\.msgpack is not as sigps writes it"):
             open_store(path)
 
 
