@@ -118,6 +118,10 @@ template <> struct WordOf<1> {
   using type = uint8_t;
 };
 
+// Whether rows hold long vectors.
+#define SIGPS_LONG_ROWS                                                        \
+  (SIGPS_NUM_SLOTS > 16 || SIGPS_SLOTS_BYTES > 128 || SIGPS_RECORD_BYTES > 128)
+
 // A row of opaque words. Its alignment is the largest power of two, up to 16,
 // that divides its size, so that it moves in as few accesses as possible.
 template <int BYTES, int ALIGN> struct alignas(ALIGN) Row {

@@ -12,9 +12,9 @@ constexpr uint32_t ALL_LANES = 0xffffffff;
 
 __device__ inline uint32_t lane_id() { return threadIdx.x % 32; }
 
-// A row of slots that is a long vector: its code is not repeated, and its words
-// are moved one after another.
-#if SIGPS_SLOTS_BYTES > 64
+// What reads long rows is called, and stands once: inlined everywhere, a row of
+// 256 numbers took 81 s to link, and takes 5.
+#if SIGPS_LONG_ROWS
 #define SIGPS_ONCE __noinline__
 #else
 #define SIGPS_ONCE inline
@@ -24,8 +24,7 @@ __device__ inline uint32_t lane_id() { return threadIdx.x % 32; }
 #else
 #define SIGPS_TOTALS_ONCE inline
 #endif
-constexpr bool IS_WIDE = SIGPS_SLOTS_BYTES > 64;
-constexpr int WORDS_AT_ONCE = IS_WIDE ? 4 : 8;
+constexpr int WORDS_AT_ONCE = SIGPS_LONG_ROWS ? 4 : 8;
 
 // The sum of the values of this lane and of those before it.
 template <uint32_t LANES = 32, class T> __device__ inline T scan_warp(T value) {
@@ -103,7 +102,7 @@ __device__ inline void put(Inbox &inbox, const Inbox &other,
 
 // Lane 0 gets all lanes' messages.
 __device__ SIGPS_ONCE Inbox combine_warp(Inbox inbox, const Occasion &when) {
-#pragma unroll(IS_WIDE ? 1 : 5)
+#pragma unroll(SIGPS_SLOTS_BYTES > 64 ? 1 : 5)
   for (uint32_t distance = 16; distance > 0; distance /= 2)
     put(inbox, shuffle_down(inbox, distance), when);
   return inbox;

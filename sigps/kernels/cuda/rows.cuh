@@ -5,7 +5,7 @@
 #include "arithmetic.cuh"
 
 #if defined(__CUDACC_RTC__)
-#if SIGPS_SLOTS_BYTES > 64 || SIGPS_RECORD_BYTES > 64
+#if SIGPS_LONG_ROWS
 #define SIGPS_INLINE __attribute__((noinline))
 #else
 #define SIGPS_INLINE __attribute__((always_inline))
