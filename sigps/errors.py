@@ -36,6 +36,7 @@ __all__ = [
 
 
 _PACKAGE = os.path.dirname(__file__)
+_SCREEN = 1600
 
 
 def nearest(word: object, known: Iterable[str]) -> str:
@@ -62,7 +63,11 @@ class ConfigError(SigpsError):
 
 
 class GraphError(SigpsError):
-    """A graph file, a vertex id or an edge is wrong."""
+    """A graph file, a vertex id or an edge is wrong. What a file holds may be long: the message is a screen at most."""
+
+    def __init__(self, problem: str) -> None:
+        is_long = len(problem) > _SCREEN
+        super().__init__(f"{problem[: _SCREEN // 2]} ... {problem[-_SCREEN // 2 :]}" if is_long else problem)
 
 
 class PartitionError(SigpsError):

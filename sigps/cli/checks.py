@@ -115,12 +115,13 @@ def _check_graph(job: JobConfig) -> None:
     from sigps.graph.formats.blocks import require_file
     from sigps.graph.formats.table import detect_format
 
+    vertices = job.graph.vertices_path
     try:
         detect_format(Path(job.graph.path))
-        if job.graph.vertices is not None:
-            require_file(Path(job.graph.vertices))
+        if vertices is not None:
+            require_file(Path(vertices))
     except GraphError as error:
-        if all(Path(path).exists() for path in (job.graph.path, job.graph.vertices) if path is not None):
+        if all(Path(path).exists() for path in (job.graph.path, vertices) if path is not None):
             raise
         raise GraphError(
             f"{error}. A path in the job file starts at the file's folder, one given by --set here"

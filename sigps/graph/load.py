@@ -57,7 +57,7 @@ def load(
         path: The file; for `ldbc` one of its files or the common beginning of their names, for `store` its folder.
         format: `"auto"` infers it from the suffix and the first lines. Otherwise a name in
             `sigps.graph.formats.table`: `"snap"` (or `"edges"`), `"csv"`, `"tsv"`, `"mtx"`, `"metis"`,
-            `"dimacs"`, `"ldbc"`, `"adjacency"`, `"parquet"`, `"arrow"` or `"store"`.
+            `"dimacs"`, `"ldbc"`, `"adjacency"`, `"gml"`, `"parquet"`, `"arrow"` or `"store"`.
         directed: Whether edges have a direction. None: as the file declares, True if its format declares nothing.
         weights: None reads the weights that the format declares (mtx, metis, dimacs, ldbc), and of edge
             lists none. True requires weights; in edge lists it is the column named `weight`, else the
@@ -71,10 +71,11 @@ def load(
         header: Whether the first row names the columns. None infers it from the first rows.
         ids: `"int"` (the default for text) or `"string"`, any text.
         vertices: A file with a row for every vertex, `.parquet`, `.arrow` or text: its id, and the values of its
-            vertex columns (see `Graph.with_vertex_columns`). Beside any format, a native store too.
+            vertex columns (see `Graph.with_vertex_columns`). Beside any format, a native store too. `"1..1000"` are
+            ids without a file. So vertices without an edge are kept; an edge that names another vertex is an error.
         vertex_id: That file's column of ids, by name or number from 0; None for one named "id", else the first.
         vertex_columns: The vertex columns, by name: `{"age": "years"}`, a column of that file; None takes all that
-            hold numbers, by their names.
+            hold numbers, by their names; {} none.
         duplicates: `"keep"` parallel edges, `"drop"` all but the first, or reduce their weights by
             `"sum"`, `"min"` or `"max"`.
         self_loops: `"keep"` or `"drop"`.
@@ -108,7 +109,7 @@ def load(
         raise ConfigError(f"verify={verify!r} is for native stores, and {path} is none: leave it out")
     rows = None
     if vertices is not None:
-        table = partial(read_vertices, Path(vertices), vertex_id, vertex_columns, options, group)
+        table = partial(read_vertices, os.fspath(vertices), vertex_id, vertex_columns, options, group)
         rows = together(table, group)
     if read is None:
         return _with_rows(open_store(path, group, verify or "full"), rows, vertices)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
 
-__all__ = ["as_column", "as_ids", "on_host"]
+__all__ = ["as_column", "as_ids", "as_texts", "on_host"]
 
 
 def as_ids(values: ArrayLike, what: str) -> NDArray[Any]:
@@ -37,10 +37,21 @@ def as_ids(values: ArrayLike, what: str) -> NDArray[Any]:
     if array.dtype.kind == "S":
         return np.char.decode(array, "utf-8")
     if array.dtype.kind == "T":
-        return array.astype(object).astype(np.str_)
+        return as_texts([*array.flat], what).reshape(array.shape)
     if array.dtype.kind == "U":
         return array
     raise GraphError(f"{what}: ids must be whole numbers or strings, not {array.dtype}")
+
+
+def as_texts(texts: list[Any], what: str) -> NDArray[np.str_]:
+    """Return ids as a str array.
+
+    Raises:
+        GraphError: If one ends with a zero character: NumPy drops these, and two ids would be one.
+    """
+    if (wrong := next((text for text in texts if text.endswith("\0")), None)) is not None:
+        raise GraphError(f"{what}: the id {wrong!r} ends with a zero character, which no id may; cut it off")
+    return np.array(texts, dtype=np.str_)
 
 
 def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
@@ -115,7 +126,7 @@ def _as_plain(array: NDArray[Any], what: str) -> NDArray[Any]:
     """Return an array of Python objects as numbers or str; raise GraphError for a mixture."""
     kinds = {type(value) for value in array.flat}
     if all(issubclass(kind, str) for kind in kinds):
-        return array.astype(np.str_)
+        return as_texts([*array.flat], what).reshape(array.shape)
     if all(issubclass(kind, (int, float, np.integer, np.floating)) and kind is not bool for kind in kinds):
         numbers = np.array(array.tolist())
         if numbers.dtype.kind in "iuf":

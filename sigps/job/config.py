@@ -93,6 +93,13 @@ class GraphSection(_Section):
         return {k: v for k, v in self if k in self.model_fields_set and k not in ("path", "generator")}
 
     @property
+    def vertices_path(self) -> str | None:
+        """The file of vertices; None without one, as where `vertices` is `1..1000`."""
+        from sigps.graph.formats.vertex_table import id_range
+
+        return None if self.vertices is None or id_range(self.vertices) is not None else self.vertices
+
+    @property
     def generator_call(self) -> tuple[str, dict[str, Any]]:
         """The generator's name and its options."""
         ((name, options),) = (self.generator or {}).items()
@@ -389,7 +396,7 @@ def _rooted(job: JobConfig, source: Source, folder: Path) -> JobConfig:
         ("checkpoint", "dir"),
     ):
         path = getattr(sections[name], key, None)
-        if path is not None:
+        if path is not None and (key != "vertices" or job.graph.vertices_path):
             sections[name] = sections[name].model_copy(update={key: absolute(path, name, key)})
     rooted = job.model_copy(update=sections)
     rooted._folder = Path.cwd() if source.origin(("program",)).startswith("--") else folder

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sigps.errors import GraphError
+from sigps.graph import Graph
 from sigps.graph.ids import Ids
 from sigps.graph.user_arrays import as_ids
 from sigps.group import split_by_rank
@@ -167,3 +171,14 @@ def test_split_by_rank_keeps_the_given_order():
     owners = np.array([2, 0, 2, 0, 0])
     order, parts = split_by_rank(owners, 4)
     assert [order[part].tolist() for part in parts] == [[1, 3, 4], [], [0, 2], []]
+
+
+@pytest.mark.parametrize("ids", [["a", "a\0"], np.array(["a", "a\0"], dtype=object)])
+def test_ids_that_differ_by_a_trailing_zero_are_refused(ids: Any) -> None:
+    with pytest.raises(GraphError, match=r"the id 'a\\x00' ends with a zero character"):
+        as_ids(ids, "sources")
+    with pytest.raises(GraphError, match=r"ends with a zero character"):
+        Graph.from_edges(["b", "b"], list(ids))
+    with pytest.raises(GraphError, match=r"ends with a zero character"):
+        Graph.from_arrow(pyarrow.table({"source": ["b", "b"], "target": list(ids)}))
+    assert Graph.from_edges(["a\0b"], ["a"]).num_vertices == 2

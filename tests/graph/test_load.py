@@ -186,7 +186,7 @@ def test_a_failure_that_is_no_graph_error_is_raised_as_it_is(
         def chunks() -> Any:
             if group.rank == group.size - 1:
                 raise MemoryError("no room")
-            yield EdgeChunk(*[own_ids(3, Alone())] * 2)
+            yield EdgeChunk(*[own_ids(3, Alone(), "g")] * 2)
 
         return EdgeInput("snap", True, chunks())
 
@@ -232,5 +232,5 @@ def test_own_ids_make_up_the_range(size: int, first: int, end: int) -> None:
         def __init__(self, rank: int) -> None:
             self.rank, self.size = rank, size
 
-    shares = [own_ids(end - first, Rank(rank), base=first).tolist() for rank in range(size)]
+    shares = [own_ids(end - first, Rank(rank), "g", base=first).tolist() for rank in range(size)]
     assert [v for share in shares for v in share] == list(range(first, end))

@@ -273,6 +273,20 @@ def test_a_job_names_a_file_of_vertices(
     assert cli.execute(["run", "job.yaml", "--set", "graph.vertex_columns={age: years}"]) != 0
     assert "'years', but the file has id, age, height" in capsys.readouterr().err
     assert cli.execute(["plan", "job.yaml"]) == 0
+    listed = [
+        "--set",
+        "graph.vertices=1..4",
+        "--set",
+        "program=sigps.apps:OutDegree",
+        "--set",
+        "output.fields=[degree]",
+    ]
+    assert cli.execute(["run", "job.yaml", *listed]) == 0
+    assert (tmp_path / "out.csv").read_text().split() == ["id,degree", "1,1", "2,1", "3,0", "4,0"]
+    assert cli.execute(["plan", "job.yaml", *listed]) == 0
+    capsys.readouterr()
+    assert cli.execute(["info", "edges.txt", "--opt", "vertices=1..4"]) == 0
+    assert "vertices       4\n" in capsys.readouterr().out
 
 
 PEOPLE = "id,age,height\n1,40,1.5\n2,50,1.75\n3,60,1.9\n"

@@ -7,6 +7,7 @@ an estimate from the first bytes of any other file. `Size.basis` says which.
 from __future__ import annotations
 
 import bz2
+import itertools
 import lzma
 import re
 import zlib
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sigps.errors import GraphError
+from sigps.graph.formats.numerals import whole_number
 
 if TYPE_CHECKING:
     from sigps.job.config import JobConfig
@@ -121,9 +123,14 @@ def _of_text(job: JobConfig, path: Path) -> Size:
 
 
 def _sized(job: JobConfig, num_vertices: int | None, edges: int, directed: bool, basis: str) -> Size:
+    from sigps.graph.formats.vertex_table import id_range
+
     graph = job.graph
     directed = directed if graph.directed is None else graph.directed
-    if num_vertices is None:
+    listed = id_range(graph.vertices) if graph.vertices is not None else None
+    if listed is not None:
+        num_vertices = len(listed)
+    elif num_vertices is None:
         num_vertices = edges // _EDGES_A_VERTEX
         basis += f"; vertices are guessed, one for {_EDGES_A_VERTEX} edges"
     num_columns = len(graph.columns or ()) + (graph.weights not in (None, False))
@@ -133,22 +140,30 @@ def _sized(job: JobConfig, num_vertices: int | None, edges: int, directed: bool,
 def _stated(lines: list[str], path: Path, format: str) -> tuple[int, int, bool] | None:
     """Return vertices, edges and direction where the first lines state them."""
     if lines and lines[0].lower().startswith("%%matrixmarket"):
-        size = next((line.split() for line in lines if not line.startswith("%")), [])
-        if len(size) >= 3 and all(part.isdigit() for part in size[:3]):
-            is_symmetric = "symmetric" in lines[0].lower()
-            return max(int(size[0]), int(size[1])), int(size[2]), not is_symmetric
+        counts = _counts(lines)
+        if len(counts) >= 3:
+            return max(counts[:2]), counts[2], lines[0].lower().split()[-1] != "symmetric"
     if format == "metis" or ".graph" in path.suffixes:
-        size = next((line.split() for line in lines if not line.startswith("%")), [])
-        if len(size) >= 2 and all(part.isdigit() for part in size[:2]):
-            return int(size[0]), int(size[1]), False
+        counts = _counts(lines)
+        if len(counts) >= 2:
+            return counts[0], counts[1], False
     for line in lines[:200]:
-        dimacs = re.match(r"p\s+(\w+)\s+(\d+)\s+(\d+)", line)
+        dimacs = re.match(r"p\s+(\w+)\s+([0-9]{1,18})\s+([0-9]{1,18})\s*$", line)
         if dimacs:
             return int(dimacs[2]), int(dimacs[3]), dimacs[1] == "sp"
-        snap = re.match(r"#\s*Nodes:\s*(\d+)\s+Edges:\s*(\d+)", line)
+        snap = re.match(r"#\s*Nodes:\s*([0-9]{1,18})\s+Edges:\s*([0-9]{1,18})\s*$", line)
         if snap:
             return int(snap[1]), int(snap[2]), True
     return None
+
+
+def _counts(lines: list[str]) -> list[int]:
+    """Return the whole numbers that the first line begins with which is no comment."""
+    first = next((line.split() for line in lines if not line.startswith("%")), [])
+    found = [whole_number(word) for word in first]
+    return [
+        count for count in itertools.takewhile(lambda count: count is not None, found) if count is not None
+    ]
 
 
 def _head(path: Path) -> tuple[bytes, int]:

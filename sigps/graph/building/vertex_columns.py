@@ -174,8 +174,8 @@ def _check_once(
         raise GraphError(f"{what} names the vertex {_own_oid(graph, int(np.argmax(times)))!r} twice")
     if not fills and (times == 0).any():
         raise GraphError(
-            f"{what} gives no {', '.join(names)} of the vertex {_own_oid(graph, int(np.argmin(times)))!r}: "
-            "every vertex needs a value"
+            f"{what} gives no {', '.join(names) or 'row'} of the vertex {_own_oid(graph, int(np.argmin(times)))!r}: "
+            f"every vertex needs {'a value' if names else 'one'}"
         )
 
 

@@ -4,7 +4,9 @@
     2 1           # with weights, each neighbour is followed by its weight: 2 1 0.5
     3
 
-Blanks, commas, semicolons and colons separate fields. A line with one field is a vertex without out-edges.
+Blanks, commas, semicolons and colons separate fields. A line in which blanks and another mark separate neighbours,
+`1 2,5 3,7`, could be pairs of neighbour and weight: it is read where `weights=` or `delimiter=` says what it is. A
+line with one field is a vertex without out-edges.
 The file of an undirected graph lists each edge at both its ends; it is one edge.
 """
 
@@ -22,7 +24,7 @@ from sigps.graph.building.edges import EdgeChunk
 from sigps.graph.formats.blocks import COMMENTS, TextFile, first_rows
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions
 from sigps.graph.formats.ragged import ListedTwice, RaggedLines, RaggedParser
-from sigps.graph.formats.text_table import in_order
+from sigps.graph.formats.text_table import WHITESPACE, in_order
 from sigps.group import Group
 
 __all__ = ["read_adjacency", "resembles_adjacency"]
@@ -46,7 +48,9 @@ def read_adjacency(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
     comments = COMMENTS if options.comment is None else (options.comment,)
     first_rows(source, comments, count=1)
     kind = "string" if options.ids == "string" else "float64" if weighted else "int64"
-    parser = RaggedParser(source, comments, separators=options.delimiter or ",;:", type=kind)
+    separators = _separators(options.delimiter)
+    is_said = options.delimiter is not None or options.weights is not None
+    parser = RaggedParser(source, comments, separators=separators, type=kind, may_mix=is_said)
     directed = True if options.directed is None else options.directed
     result = EdgeInput("adjacency", directed)
     twice = None if directed else ListedTwice()
@@ -71,6 +75,13 @@ def resembles_adjacency(suffix: str, rows: list[list[bytes]]) -> bool:
     """Return whether a file without a suffix has lines of several lengths and no vertex with two lines."""
     lengths = {len(row) for row in rows}
     return suffix == "" and len(lengths) > 1 and len({row[0] for row in rows}) == len(rows)
+
+
+def _separators(delimiter: str | None) -> str:
+    """Return the marks that separate fields besides blanks."""
+    if delimiter is not None and (delimiter in ("", "\n", "\r", "\0") or not delimiter.isascii()):
+        raise GraphError(f"delimiter={delimiter!r}: give ASCII marks, or {WHITESPACE!r} for blanks alone")
+    return ",;:" if delimiter is None else "" if delimiter == WHITESPACE else delimiter
 
 
 def _edges(parser: RaggedParser, lines: RaggedLines, weighted: bool, twice: ListedTwice | None) -> EdgeChunk:

@@ -12,7 +12,7 @@ from typing import Any
 
 from sigps.errors import GraphError
 from sigps.graph.building.edges import EdgeChunk
-from sigps.graph.formats.arrow_columns import edge_chunk
+from sigps.graph.formats.arrow_columns import edge_chunk, explained
 from sigps.graph.formats.blocks import import_optional, require_file
 from sigps.graph.formats.columns import column_index, end_column, value_places
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions
@@ -31,12 +31,16 @@ def read_parquet(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
     import_optional("pyarrow.parquet", f"{path}: reading Parquet")
     from pyarrow import parquet
 
-    file = _opened(path, parquet.ParquetFile, "Parquet")
-    places = _places(path, file.schema_arrow.names, options)
-    names = [file.schema_arrow.names[place] for place in places.values()]
-    own = own_range(file.num_row_groups, group)
-    batches = file.iter_batches(_BATCH_ROWS, row_groups=list(own), columns=names) if len(own) else iter(())
-    return _input("parquet", path, file.schema_arrow.names, places, batches, options)
+    with explained(path, "Parquet"):
+        file = parquet.ParquetFile(str(path))
+        known = file.schema_arrow.names
+        places = _places(path, known, options)
+        names = [known[place] for place in places.values()]
+        own = own_range(file.num_row_groups, group)
+        batches = (
+            file.iter_batches(_BATCH_ROWS, row_groups=list(own), columns=names) if len(own) else iter(())
+        )
+    return _input("parquet", path, known, places, batches, options)
 
 
 def read_arrow(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
@@ -49,24 +53,17 @@ def read_arrow(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
     import_optional("pyarrow", f"{path}: reading Arrow files")
     import pyarrow
 
-    file = _opened(path, lambda name: pyarrow.ipc.open_file(pyarrow.memory_map(name)), "Arrow IPC")
-    places = _places(path, file.schema.names, options)
-    names = [file.schema.names[place] for place in places.values()]
-    own = own_range(file.num_record_batches, group)
+    with explained(path, "Arrow IPC"):
+        file = pyarrow.ipc.open_file(pyarrow.memory_map(str(path)))
+        known = file.schema.names
+        places = _places(path, known, options)
+        names = [known[place] for place in places.values()]
+        own = own_range(file.num_record_batches, group)
     batches = (file.get_batch(index).select(names) for index in own)
-    return _input("arrow", path, file.schema.names, places, batches, options)
+    return _input("arrow", path, known, places, batches, options)
 
 
 _BATCH_ROWS = 1 << 18
-
-
-def _opened(path: Path, opener: Any, kind: str) -> Any:
-    import pyarrow
-
-    try:
-        return opener(str(path))
-    except (pyarrow.ArrowInvalid, OSError) as error:
-        raise GraphError(f"{path}: cannot be read as {kind} ({error}); fetch or write it again") from error
 
 
 def _places(path: Path, names: Sequence[str], options: LoadOptions) -> dict[str, int]:
@@ -105,10 +102,7 @@ def _input(
 def _chunks(
     path: Path, batches: Iterator[Any], names: dict[str, str], options: LoadOptions
 ) -> Iterator[EdgeChunk]:
-    import pyarrow
-
-    try:
+    with explained(path, "a table"):
         for batch in batches:
+            batch.validate(full=True)  # offsets of a damaged file would lead out of its buffers
             yield edge_chunk(batch, names, options, str(path))
-    except (pyarrow.ArrowInvalid, OSError) as error:
-        raise GraphError(f"{path}: the data is damaged ({error}); fetch or write it again") from error

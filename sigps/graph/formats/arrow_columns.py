@@ -5,6 +5,8 @@ Arrow's own conversions import pandas, which takes a quarter of a second and mor
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,28 @@ from numpy.typing import NDArray
 from sigps.errors import GraphError
 from sigps.graph.building.edges import EdgeChunk
 from sigps.graph.formats.edge_input import LoadOptions
-from sigps.graph.user_arrays import as_ids
+from sigps.graph.user_arrays import as_ids, as_texts
 
-__all__ = ["edge_chunk", "holds_numbers", "numbers_of", "one_array", "strings_of", "vertex_rows"]
+__all__ = [
+    "edge_chunk",
+    "explained",
+    "holds_numbers",
+    "numbers_of",
+    "one_array",
+    "strings_of",
+    "vertex_rows",
+]
+
+
+@contextmanager
+def explained(what: object, kind: str) -> Iterator[None]:
+    """Replace Arrow's errors by a GraphError that names what is read."""
+    import pyarrow
+
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
+        raise GraphError(f"{what}: cannot be read as {kind} ({error}); fetch or write it again") from error
 
 
 def edge_chunk(batch: Any, names: dict[str, str], options: LoadOptions, what: str) -> EdgeChunk:
@@ -82,7 +103,7 @@ def numbers_of(values: Any) -> NDArray[Any]:
 def strings_of(values: Any) -> NDArray[Any]:
     """Return an Arrow array of texts, none missing, as a str array; each distinct text is converted once."""
     encoded = values.dictionary_encode()
-    distinct = np.array(encoded.dictionary.to_pylist(), dtype=np.str_)
+    distinct = as_texts(encoded.dictionary.to_pylist(), "text")
     return distinct[numbers_of(encoded.indices)] if len(distinct) else np.empty(0, dtype="U1")
 
 

@@ -3,6 +3,9 @@
 A plain file is divided into byte ranges that end at line ends. A compressed file is decompressed by every rank
 from its start; a block then belongs to the rank in whose share of the *compressed* bytes the reader's position is.
 Both ways rank r's lines precede rank r + 1's, so the order of the edges does not depend on the number of ranks.
+
+A line ends at a line feed, a carriage return, or both; blocks hold line feeds alone. A line is limited, and with it the
+memory that a file takes which unfolds into one endless line.
 """
 
 from __future__ import annotations
@@ -11,9 +14,11 @@ import bz2
 import difflib
 import gzip
 import io
+import itertools
 import lzma
+import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +27,16 @@ from typing import Any, BinaryIO
 from sigps.errors import GraphError
 from sigps.group import Group
 
-__all__ = ["COMMENTS", "Block", "FirstRows", "TextFile", "first_rows", "import_optional", "require_file"]
+__all__ = [
+    "COMMENTS",
+    "Block",
+    "FirstRows",
+    "TextFile",
+    "first_rows",
+    "import_optional",
+    "require_file",
+    "sample",
+]
 
 COMMENTS = ("#", "%", "//")
 """The beginnings of comment lines, by default."""
@@ -33,7 +47,7 @@ class Block:
     """Whole lines of a file.
 
     Attributes:
-        text: The lines, each ended by a newline.
+        text: The lines, each ended by a newline and no carriage return.
         offset: The position of the first line in the decompressed file, in bytes.
         is_own: Whether the block belongs to this rank.
     """
@@ -81,17 +95,16 @@ class TextFile:
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield (offset, line without its end) from the start. Slow: for headers and first rows."""
-        offset = 0
+        number = 0
         with self._opened() as (stream, _), _explained(self.path):
-            for number, line in enumerate(stream, start=1):
-                if b"\0" in line:
-                    raise GraphError(_binary(self.path, number))
-                text = line.rstrip(b"\r\n")
-                if number == 1 and text.startswith(_BYTE_ORDER_MARK):
-                    yield len(_BYTE_ORDER_MARK), text[len(_BYTE_ORDER_MARK) :]
-                else:
-                    yield offset, text
-                offset += len(line)
+            for offset, text in self._whole_lines(stream, 0):
+                for line in text.splitlines(keepends=True):
+                    number += 1
+                    if b"\0" in line:
+                        raise GraphError(_binary(self.path, number))
+                    mark = len(_BYTE_ORDER_MARK) if number == 1 and line.startswith(_BYTE_ORDER_MARK) else 0
+                    yield offset + mark, line[mark:].rstrip(b"\r\n")
+                    offset += len(line)
 
     def header(self, comment: bytes, *, first: int = 1) -> tuple[int, bytes, int | None] | None:
         """Return the first line that is neither blank nor a comment; None if there is none.
@@ -120,21 +133,19 @@ class TextFile:
         Raises:
             GraphError: If the file is truncated, damaged or binary.
         """
+        start = start or self._mark_size()
         with self._opened() as (stream, raw), _explained(self.path):
-            shared = self._own_blocks(stream, raw, start, group, every)
-            for block in shared:
-                if b"\0" in block.text:
-                    raise GraphError(_binary(self.path, self.line_number(block.offset)))
+            for block in self._own_blocks(stream, raw, start, group, every):
+                if (at := block.text.find(b"\0")) >= 0:
+                    lines_before = block.text.count(b"\n", 0, at)
+                    raise GraphError(_binary(self.path, self.line_number(block.offset) + lines_before))
                 yield block
 
     def line_number(self, offset: int) -> int:
         """Return the number, from 1, of the line that begins at `offset`. Reads the file up to that position."""
-        number = 1
         with self._opened() as (stream, _), _explained(self.path):
-            while offset > 0 and (text := stream.read(min(offset, self._block_bytes))):
-                number += text.count(b"\n")
-                offset -= len(text)
-        return number
+            lines = self._whole_lines(stream, 0, offset)
+            return 1 + sum(_with_plain_ends(text).count(b"\n") for _, text in lines)
 
     def _own_blocks(
         self, stream: BinaryIO, raw: BinaryIO, start: int, group: Group, every: bool
@@ -144,27 +155,57 @@ class TextFile:
         if not compressed and not every:
             start, end = self._own_range(stream, start, group)
         _skip(stream, start)
-        offset = start
-        for text in _whole_lines(stream, self._block_bytes, None if end is None else end - start):
+        for offset, text in self._whole_lines(stream, start, end):
             is_own = True
             if group.size > 1 and (compressed or every):
                 position = raw.tell() if compressed else offset
                 is_own = min(position * group.size // (self.num_bytes + 1), group.size - 1) == group.rank
             if is_own or every:
-                yield Block(text, offset, is_own)
-            offset += len(text)
+                lines = _with_plain_ends(text)
+                yield Block(lines if lines.endswith(b"\n") else lines + b"\n", offset, is_own)
 
     def _own_range(self, stream: BinaryIO, start: int, group: Group) -> tuple[int, int]:
         """Return the byte range of this rank's lines: those that begin in its equal share of the file."""
         bounds = []
         for rank in (group.rank, group.rank + 1):
             bound = start + (self.num_bytes - start) * rank // group.size
-            if start < bound < self.num_bytes:
-                stream.seek(bound - 1)
-                bound += len(stream.readline()) - 1
-            bounds.append(min(bound, self.num_bytes))
+            bounds.append(_next_line(stream, bound) if start < bound < self.num_bytes else bound)
         stream.seek(0)
         return bounds[0], bounds[1]
+
+    def _mark_size(self) -> int:
+        """Return how many bytes the byte order mark has at the file's start; 0 without one."""
+        with self._opened() as (stream, _), _explained(self.path):
+            has_mark = stream.read(len(_BYTE_ORDER_MARK)) == _BYTE_ORDER_MARK
+        return len(_BYTE_ORDER_MARK) if has_mark else 0
+
+    def _whole_lines(
+        self, stream: BinaryIO, offset: int, end: int | None = None
+    ) -> Iterator[tuple[int, bytes]]:
+        """Yield (offset, about a block of whole lines) from where the stream is, at `offset`, to `end`."""
+        pending: list[bytes] = []
+        num_pending = 0
+
+        def read() -> bytes:
+            left = self._block_bytes if end is None else end - offset - num_pending
+            return stream.read(min(self._block_bytes, left))
+
+        while text := read():
+            cut = _end_of_lines(text)
+            if cut:
+                lines = b"".join([*pending, text[:cut]])
+                yield offset, lines
+                offset += len(lines)
+                pending, num_pending, text = [], 0, text[cut:]
+            pending.append(text)
+            num_pending += len(text)
+            if num_pending > _MAX_LINE_BYTES:
+                raise GraphError(
+                    f"{self.path}:{self.line_number(offset)}: the line is longer than {_MAX_LINE_BYTES >> 20} "
+                    "MiB, the most that is read; write one edge a line"
+                )
+        if num_pending:
+            yield offset, b"".join(pending)
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[BinaryIO, BinaryIO]]:
@@ -194,28 +235,41 @@ class FirstRows:
 
 
 def first_rows(source: TextFile, comments: tuple[str, ...], count: int = 50) -> FirstRows:
-    """Return up to `count` lines that are neither blank nor comments.
+    """Return up to `count` lines that are neither blank nor comments; fewer, at least one, if lines are very long.
 
     Raises:
         GraphError: If the file has none.
     """
     prefixes = tuple(prefix.encode() for prefix in comments)
-    rows: list[tuple[int, bytes]] = []
     num_skipped = 0
-    for offset, line in source.lines():
-        stripped = line.strip()
-        if stripped and not stripped.startswith(prefixes):
-            rows.append((offset, line))
-            if len(rows) == count:
-                break
-        elif not rows:
-            num_skipped += 1
+
+    def candidates() -> Iterator[tuple[int, bytes]]:
+        nonlocal num_skipped
+        is_before = True
+        for offset, line in source.lines():
+            stripped = line.strip()
+            if stripped and not stripped.startswith(prefixes):
+                is_before = False
+                yield offset, line
+            num_skipped += is_before
+
+    rows = list(sample(candidates(), count))
     if not rows:
         raise GraphError(
             f"{source.path}: the file has no rows, only {num_skipped} blank or comment lines "
             f"(comments begin with {' or '.join(comments)}; comment= names another beginning)"
         )
     return FirstRows(rows, num_skipped)
+
+
+def sample(lines: Iterable[tuple[int, bytes]], count: int = 50) -> Iterator[tuple[int, bytes]]:
+    """Yield up to `count` of (offset, line); after the first, as many as are together a MiB or two."""
+    num_bytes = 0
+    for offset, line in itertools.islice(lines, count):
+        yield offset, line
+        num_bytes += len(line)
+        if num_bytes > _SAMPLE_BYTES:
+            return
 
 
 def require_file(path: Path) -> None:
@@ -254,6 +308,10 @@ def import_optional(module: str, purpose: str) -> None:
 
 _MAGIC = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ\0", ".zst": b"\x28\xb5\x2f\xfd", ".bz2": b"BZh"}
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_LINE_END = re.compile(rb"\n|\r\n?")
+_MAX_LINE_BYTES = 1 << 28
+_PROBE_BYTES = 1 << 12
+_SAMPLE_BYTES = 1 << 20
 
 
 def _skip(stream: BinaryIO, num_bytes: int) -> None:
@@ -261,23 +319,27 @@ def _skip(stream: BinaryIO, num_bytes: int) -> None:
         num_bytes -= len(text)
 
 
-def _whole_lines(stream: BinaryIO, block_bytes: int, limit: int | None) -> Iterator[bytes]:
-    """Yield blocks of about `block_bytes` that end at line ends, `limit` bytes in all."""
-    pending: list[bytes] = []
-    while limit is None or limit > 0:
-        text = stream.read(block_bytes if limit is None else min(block_bytes, limit))
-        if not text:
-            break
-        if limit is not None:
-            limit -= len(text)
-        cut = text.rfind(b"\n") + 1
-        if cut:
-            yield b"".join([*pending, text[:cut]])
-            pending = [text[cut:]] if cut < len(text) else []
-        else:
-            pending.append(text)
-    if pending:
-        yield b"".join([*pending, b"\n"])
+def _next_line(stream: BinaryIO, offset: int) -> int:
+    """Return the offset of the first line that begins at or after `offset`, which is not 0; else of the file's end."""
+    offset -= 1
+    stream.seek(offset)
+    while text := stream.read(_PROBE_BYTES):
+        if found := _LINE_END.search(text):
+            is_halved = found.end() == len(text) and text.endswith(b"\r") and stream.read(1) == b"\n"
+            return offset + found.end() + is_halved
+        offset += len(text)
+    return offset
+
+
+def _end_of_lines(text: bytes) -> int:
+    """Return where the last line ends that certainly ends in a text; 0 if there is none."""
+    end = text.rfind(b"\n") + 1
+    return end or text.rfind(b"\r", 0, len(text) - 1) + 1  # a last "\r" may be half of "\r\n"
+
+
+def _with_plain_ends(text: bytes) -> bytes:
+    """Return lines with a line feed alone at each end."""
+    return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in text else text
 
 
 def _binary(path: Path, line: int) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from sigps.errors import GraphError
 from sigps.graph.formats.edge_input import ColumnRef, LoadOptions
+from sigps.graph.formats.numerals import is_float
 from sigps.graph.formats.text_table import Column
 
 __all__ = [
@@ -118,12 +119,8 @@ def is_whole(field: str) -> bool:
 
 def is_number(field: str) -> bool:
     """Return whether a field of text is a number."""
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
+    return is_float(field.strip())
 
 
 _TYPES = ("int64", "int32", "float64", "float32")
-_WHOLE = re.compile(r"-?\d+")
+_WHOLE = re.compile(r"-?[0-9]+")

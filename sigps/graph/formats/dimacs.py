@@ -16,7 +16,9 @@ from pathlib import Path
 
 from sigps.errors import GraphError
 from sigps.graph.formats.blocks import TextFile
+from sigps.graph.formats.columns import is_whole
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions, own_ids, promise_edges, wants_weights
+from sigps.graph.formats.numerals import header_counts
 from sigps.graph.formats.text_table import Column, Layout, read_edges
 from sigps.group import Group
 
@@ -36,7 +38,7 @@ def read_dimacs(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
     result.rows_skipped = head.num_lines if group.rank == 0 else 0
     if head.size is not None:
         num_vertices, num_edges = head.size
-        result.vertices = own_ids(num_vertices, group)
+        result.vertices = own_ids(num_vertices, group, str(path))
         promise_edges(result, path, num_edges, "edges")
     layout = _layout(path, head, options)
     if layout is not None:
@@ -90,17 +92,16 @@ _COMMENT_BYTES = tuple(prefix.encode() for prefix in _COMMENTS)
 
 
 def _problem(path: Path, number: int, fields: list[str]) -> tuple[str, tuple[int, int]]:
-    if len(fields) != 4 or not (fields[2].isdigit() and fields[3].isdigit()):
-        raise GraphError(
-            f"{path}:{number}: the problem line must be 'p <kind> <vertices> <edges>', "
-            f"not {' '.join(fields)!r}"
-        )
+    line, rule = " ".join(fields), "the problem line must be 'p <kind> <vertices> <edges>'"
+    if len(fields) != 4:
+        raise GraphError(f"{path}:{number}: {rule}, not {line[:80]!r}")
     if fields[1] not in _IS_DIRECTED:
         raise GraphError(
             f"{path}:{number}: the problem {fields[1]!r} is not known; "
             f"graphs are of the kinds {', '.join(_IS_DIRECTED)}"
         )
-    return fields[1], (int(fields[2]), int(fields[3]))
+    num_vertices, num_edges = header_counts(fields[2:], rule, line, f"{path}:{number}")
+    return fields[1], (num_vertices, num_edges)
 
 
 def _layout(path: Path, head: _Header, options: LoadOptions) -> Layout | None:
@@ -116,7 +117,7 @@ def _layout(path: Path, head: _Header, options: LoadOptions) -> Layout | None:
         "target": Column(place + 1, "int64", "target id", bounds),
     }
     if weighted:
-        whole = head.first[place + 2].lstrip("-").isdigit()
+        whole = is_whole(head.first[place + 2])
         hint = f'format="snap", source={place}, target={place + 1}, weights={place + 2} reads fractions'
         columns["weight"] = Column(place + 2, "int64" if whole else "float64", "weight", hint=hint)
     if head.tag:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
 from sigps.graph.building.edges import EdgeChunk, TextChunk
+from sigps.graph.memory import require_memory
 from sigps.group import Group, own_range
 
 __all__ = ["ColumnRef", "EdgeInput", "LoadOptions", "own_ids", "promise_edges", "wants_weights"]
@@ -67,8 +68,13 @@ class EdgeInput:
     check: Callable[[Group], None] = lambda _: None
 
 
-def own_ids(num_vertices: int, group: Group, base: int = 1) -> NDArray[Any]:
-    """Return this rank's share of the consecutive ids base..base+n-1."""
+def own_ids(num_vertices: int, group: Group, where: str, base: int = 1) -> NDArray[Any]:
+    """Return this rank's share of the consecutive ids base..base+n-1, which `where`, in errors, promises.
+
+    Raises:
+        GraphError: If the machine has no memory for them.
+    """
+    require_memory(8 * num_vertices, f"{where}: {num_vertices:,} vertices", group)
     own = own_range(num_vertices, group)
     dtype = np.uint32 if base + own.stop < 2**32 else np.int64
     return np.arange(base + own.start, base + own.stop, dtype=dtype)

@@ -28,7 +28,7 @@ from sigps.graph.formats.text_output import (
     write_text,
     write_vertices,
 )
-from sigps.graph.formats.text_table import WHITESPACE, Column, Layout, read_edges, split_line
+from sigps.graph.formats.text_table import WHITESPACE, Column, Layout, read_edges, split_rows
 from sigps.group import Group, together
 
 __all__ = ["find_delimiter", "read_edge_list", "write_edge_list"]
@@ -125,12 +125,12 @@ class _Table:
     def of(cls, source: TextFile, sample: FirstRows, options: LoadOptions, *, strict_tabs: bool) -> _Table:
         lines = [line for _, line in sample.lines]
         delimiter = find_delimiter(lines, options, strict_tabs)
-        rows = [split_line(line, delimiter) for line in lines]
+        rows = split_rows(source, sample.lines, delimiter)
         if not _has_header(rows, options):
             names = [""] * len(rows[0])
             return cls(str(source.path), delimiter, names, rows, sample.lines[0][0], sample.num_skipped)
         if len(rows) == 1:
-            raise GraphError(f"{source.path}: the file has no rows but the header {lines[0].decode()!r}")
+            raise GraphError(f"{source.path}: the file has no rows but the header {', '.join(rows[0])!r}")
         names = [name.strip() for name in rows[0]]
         return cls(str(source.path), delimiter, names, rows[1:], sample.lines[1][0], sample.num_skipped + 1)
 
@@ -152,9 +152,9 @@ def find_delimiter(lines: list[bytes], options: LoadOptions, strict_tabs: bool) 
     if given in (" ", WHITESPACE):
         return WHITESPACE
     if given is not None:
-        if len(given) != 1 or given in "\r\n":
+        if len(given) != 1 or given in '\r\n\0"' or not given.isascii():
             raise GraphError(
-                f"delimiter={given!r}: give one character, or {WHITESPACE!r} for spaces and tabs"
+                f"delimiter={given!r}: give one ASCII character, no quote, or {WHITESPACE!r} for spaces and tabs"
             )
         return given
     tabs_everywhere = all(b"\t" in line for line in lines)
@@ -198,14 +198,16 @@ def _check_names(graph: GraphArrays, delimiter: str, *, blanks: bool) -> None:
     forbidden = "".join({"\n", "\r", '"', delimiter, *("" if blanks else " \t\v\f")})
     wrong = np.isin(letters, [ord(letter) for letter in forbidden]).any(axis=1)
     wrong |= letters[:, 0] == 0
+    wrong |= np.char.strip(table, " \t\v\f") != table
     wrong |= ((letters[:, :-1] == 0) & (letters[:, 1:] != 0)).any(axis=1)
     for comment in COMMENTS:
         wrong |= np.char.startswith(table, comment)
     if wrong.any():
         oid = str(table[np.flatnonzero(wrong)[0]])
         raise GraphError(
-            f"the id {oid!r} cannot stand in an edge list with the delimiter {delimiter!r}: it is empty, "
-            "holds a delimiter, quote or line end, or begins like a comment. The native store holds any id"
+            f"the id {oid!r} cannot stand in an edge list with the delimiter {delimiter!r}: it is empty, holds a "
+            "delimiter, quote or line end, begins or ends with a blank, or begins like a comment. "
+            "The native store holds any id"
         )
 
 

@@ -20,6 +20,7 @@ from sigps.errors import GraphError
 from sigps.graph.formats.blocks import TextFile, first_rows, require_file
 from sigps.graph.formats.columns import is_number, is_whole, value_columns
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions, promise_edges
+from sigps.graph.formats.numerals import whole_number
 from sigps.graph.formats.text_table import Column, Layout, read_edges, read_rows, split_line
 from sigps.group import Group
 
@@ -103,11 +104,16 @@ class _Properties:
 
     @classmethod
     def of(cls, path: Path | None) -> _Properties:
-        if path is None:
+        if path is None or not path.stat().st_size:
             return cls()
         values = {}
-        for line in path.read_text(encoding="utf-8").splitlines():
-            key, is_pair, value = line.partition("=")
+        for number, (_, line) in enumerate(TextFile(path).lines(), start=1):
+            try:
+                key, is_pair, value = line.decode("utf-8").partition("=")
+            except UnicodeDecodeError as error:
+                raise GraphError(
+                    f"{path}:{number}: the line is not UTF-8 text ({error.reason}); convert the file first"
+                ) from None
             if is_pair and not key.strip().startswith("#"):
                 values[key.strip()] = value.strip()
         found: dict[str, Any] = {}
@@ -131,8 +137,9 @@ def _property(path: Path, name: str, text: str) -> Any:
         return [column.strip() for column in text.split(",") if column.strip()]
     if name == "directed" and text.lower() in ("true", "false"):
         return text.lower() == "true"
-    if name != "directed" and text.isdigit():
-        return int(text)
+    count = whole_number(text)
+    if name != "directed" and count is not None and count >= 0:
+        return count
     raise GraphError(f"{path}: {_KEYS[name]} is {text!r}, but it must be {_RULES[name]}")
 
 

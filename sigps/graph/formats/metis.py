@@ -4,6 +4,8 @@
     n m [fmt [ncon]]
     [size] [ncon vertex weights] neighbour [weight] neighbour [weight] ...
 
+A file in which each of m edges is listed by its source alone is read with `directed=True`.
+
 Of the three digits of `fmt` the last stands for edge weights, the middle for vertex weights, the first for vertex
 sizes; vertex weights and sizes are skipped. Ids are 1..n, a blank line is an isolated vertex, and each of the m
 edges is listed at both its ends.
@@ -24,6 +26,7 @@ from sigps.graph.building.edges import EdgeChunk
 from sigps.graph.building.rows import rows_as_chunks
 from sigps.graph.formats.blocks import TextFile
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions, own_ids, wants_weights
+from sigps.graph.formats.numerals import header_counts
 from sigps.graph.formats.ragged import ListedTwice, RaggedLines, RaggedParser
 from sigps.graph.formats.text_output import PathLike, count_given, format_fields, write_text
 from sigps.graph.formats.text_table import in_order
@@ -44,7 +47,9 @@ def read_metis(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
     head = _Header.of(source)
     weighted = wants_weights(options, head.has_weights, f"{path}: a METIS file of format {head.code}")
     directed = False if options.directed is None else options.directed
-    result = EdgeInput("metis", directed, vertices=own_ids(head.num_vertices, group))
+    result = EdgeInput(
+        "metis", directed, vertices=own_ids(head.num_vertices, group, f"{path}:{head.num_lines}")
+    )
     result.rows_skipped = head.num_lines if group.rank == 0 else 0
     reader = _Reader(RaggedParser(source, ("%",)), head, weighted, result)
     result.chunks = reader.chunks(source, group)
@@ -88,16 +93,16 @@ class _Header:
         if found is None:
             raise GraphError(f"{source.path}: the file has no header 'n m [fmt [ncon]]', only comments")
         number, line, start = found
-        words = line.decode("utf-8", errors="replace").split()
+        text = line.decode("utf-8", errors="replace")
+        words = text.split()
         code = words[2].zfill(3) if len(words) > 2 else "000"
-        digits = all(word.isascii() and word.isdigit() for word in words)
-        if not digits or not 2 <= len(words) <= 4 or len(code) != 3 or set(code) - {"0", "1"}:
-            raise GraphError(
-                f"{source.path}:{number}: the header must be 'n m [fmt [ncon]]' with fmt of digits 0 and 1, "
-                f"such as '4 5 011', not {line[:80].decode('utf-8', errors='replace')!r}"
-            )
-        num_weights = (int(words[3]) if len(words) > 3 else 1) if code[1] == "1" else 0
-        return cls(int(words[0]), int(words[1]), code, int(code[0]) + num_weights, number, start)
+        rule = "the header must be 'n m [fmt [ncon]]' with fmt of digits 0 and 1, such as '4 5 011'"
+        if not 2 <= len(words) <= 4 or len(code) != 3 or set(code) - {"0", "1"}:
+            raise GraphError(f"{source.path}:{number}: {rule}, not {text[:80]!r}")
+        given = [*words[:2], *(words[3:] or ["1"])]
+        num_vertices, num_edges, num_weights = header_counts(given, rule, text, f"{source.path}:{number}")
+        num_skipped = int(code[0]) + (num_weights if code[1] == "1" else 0)
+        return cls(num_vertices, num_edges, code, min(num_skipped, 2**31), number, start)
 
 
 class _Reader:
@@ -121,13 +126,15 @@ class _Reader:
     def check(self, group: Group) -> None:
         """Compare the number of edges with the header, and the two listings of each edge. Collective."""
         head, path = self._head, self._parser.source.path
-        advice = "If the file is right, directed=True takes each listing as an edge of its own"
-        if self._result.directed:
-            listings = int(group.all_reduce(self._listed.counts, "sum").sum())
-        else:
+        listings = int(group.all_reduce(self._listed.counts, "sum").sum())
+        if not self._result.directed:
+            is_whole = listings in (head.num_edges, 2 * head.num_edges)
+            advice = (
+                "directed=True takes each listing as an edge of its own" if is_whole else "Correct the file"
+            )
             listings = 2 * self._listed.check(path, group, advice)
         missing = head.num_vertices - self._num_lines
-        if listings != 2 * head.num_edges:
+        if listings != 2 * head.num_edges and not (self._result.directed and listings == head.num_edges):
             remedy = "the file is cut off: fetch it again" if missing > 0 else "correct the header"
             raise GraphError(
                 f"{path}: the header promises {head.num_edges} edges, or {2 * head.num_edges} neighbours, "

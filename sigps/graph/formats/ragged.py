@@ -7,7 +7,6 @@ of undirected graphs list each edge twice; `ListedTwice` checks that without kee
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from sigps.errors import GraphError
 from sigps.graph.formats.arrow_columns import numbers_of, one_array, strings_of
 from sigps.graph.formats.blocks import Block, TextFile, import_optional
+from sigps.graph.formats.numerals import is_float, whole_number
 from sigps.graph.formats.text_table import Layout, clean, read_csv
 from sigps.graph.random_bits import GOLDEN, hash_strings, splitmix64
 from sigps.group import Group
@@ -56,7 +56,13 @@ class RaggedParser:
     """Parses blocks of one file. Safe to call from several threads."""
 
     def __init__(
-        self, source: TextFile, comments: tuple[str, ...], *, separators: str = "", type: str = "int64"
+        self,
+        source: TextFile,
+        comments: tuple[str, ...],
+        *,
+        separators: str = "",
+        type: str = "int64",
+        may_mix: bool = True,
     ) -> None:
         """Prepare to parse the blocks of a file.
 
@@ -65,25 +71,34 @@ class RaggedParser:
             comments: The beginnings of comment lines.
             separators: The characters that separate fields besides blanks.
             type: The type of every field: `"int64"`, `"float64"` or `"string"`.
+            may_mix: Whether blanks and separators may both separate fields of a line, but for the first one.
         """
         import_optional("pyarrow", f"{source.path}: reading text files")
         self.source = source
         self._comments = tuple(prefix.encode() for prefix in comments)
         self._layout = Layout({}, 0, comments=comments)
-        self._blanks = bytes.maketrans(separators.encode(), b" " * len(separators))
-        self._one_a_line = bytes.maketrans(b" \t\r", b"\n\n\n")
+        self._separators = separators.encode()
+        self._blanks = bytes.maketrans(self._separators, b" " * len(separators))
+        self._may_mix = may_mix
         self._type = type
 
     def parse(self, block: Block) -> RaggedLines:
         """Return a block's lines; of another rank's block only their number.
 
         Raises:
-            GraphError: If a field is not of the type.
+            GraphError: If a field is not of the type, or separators are mixed that may not be.
         """
         num_given = block.text.count(b"\n")
-        text = block.text.translate(self._blanks)
+        text = block.text.translate(_SPACES)
         if any(prefix in text for prefix in self._comments):
             text = clean(text, self._layout)
+        if not self._may_mix and (line := _mixed_line(text, self._separators)) is not None:
+            problem = (
+                "blanks separate fields, and another mark does: for pairs of neighbour and weight give "
+                "weights=True; for neighbours alone name the mark, delimiter=','"
+            )
+            raise self.fault_at(block, line, problem)
+        text = text.translate(self._blanks)
         nothing = np.empty(0, dtype=np.int64)
         lines = RaggedLines(nothing, nothing, num_given, 0, block.is_own, block)
         if block.is_own:
@@ -114,7 +129,9 @@ class RaggedParser:
 
         if not num_fields:
             return np.empty(0, dtype="U1" if self._type == "string" else self._type)
-        column = text.translate(self._one_a_line)
+        column = text.replace(b" ", b"\n")
+        if self._type == "int64" and b"x" in column.lower():  # Arrow takes 0xFFFFFFFFFFFFFFFF for -1
+            raise self._explained(text, block)
         convert = arrow_csv.ConvertOptions(
             column_types={"f": pyarrow.type_for_alias(self._type)}, null_values=[]
         )
@@ -136,7 +153,8 @@ class RaggedParser:
                         self._type, "UTF-8"
                     )
                     return self.fault_at(block, index, f"{shown!r} is not {rule}")
-        return self.fault_at(block, 0, "a line from here on cannot be parsed")
+        number = self.source.line_number(block.offset)
+        return GraphError(f"{self.source.path}:{number}: a line from here on cannot be parsed")
 
 
 @dataclass
@@ -186,21 +204,39 @@ class ListedTwice:
         return int(low + loops)
 
 
-_INTEGER = re.compile(rb"-?\d+")
+_SPACES = bytes.maketrans(b"\t\v\f", b"   ")
+
+
+def _mixed_line(text: bytes, separators: bytes) -> int | None:
+    """Return the first line, from 0, with fields separated by blanks alone and others, after the first, by a mark."""
+    values = np.frombuffer(text, dtype=np.uint8)
+    is_mark, is_end = np.isin(values, np.frombuffer(separators, dtype=np.uint8)), values == 10
+    if not is_mark.any():
+        return None
+    is_field = ~(is_mark | is_end | (values == 32))
+    begins = np.flatnonzero(is_field & ~np.concatenate([[False], is_field[:-1]]))
+    line, marks_before = np.cumsum(is_end)[begins], np.cumsum(is_mark)[begins]
+    is_inside = np.diff(line) == 0  # the gap after each field but the last
+    has_mark = np.diff(marks_before) > 0
+    is_first = np.diff(line, prepend=-1)[:-1] != 0
+    by_blank, by_mark = is_inside & ~has_mark, is_inside & has_mark & ~is_first
+    mixed = np.intersect1d(line[:-1][by_blank], line[:-1][by_mark])
+    return int(mixed[0]) if mixed.size else None
 
 
 def _is_value(word: bytes, type: str) -> bool:
-    if type == "int64":
-        return _INTEGER.fullmatch(word) is not None and -(2**63) <= int(word) < 2**63
     try:
-        return bool(word.decode("utf-8")) if type == "string" else math.isfinite(float(word))
-    except ValueError:  # UnicodeDecodeError is one
+        text = word.decode("utf-8")
+    except UnicodeDecodeError:
         return False
+    if type == "int64":
+        return whole_number(text) is not None
+    return type == "string" or (is_float(text) and math.isfinite(float(text)))
 
 
 def _fields_a_line(text: bytes) -> NDArray[np.int64]:
     values = np.frombuffer(text, dtype=np.uint8)
-    is_field = values > 32
+    is_field = (values != 32) & (values != 10)
     begins = is_field.copy()
     begins[1:] &= ~is_field[:-1]
     ends = np.flatnonzero(values == 10)

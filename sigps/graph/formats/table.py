@@ -16,7 +16,6 @@ Only `read` and `suffixes` are needed.
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 from collections.abc import Callable
@@ -28,10 +27,11 @@ from sigps.errors import GraphError
 from sigps.graph.arrays import GraphArrays
 from sigps.graph.formats.adjacency import read_adjacency, resembles_adjacency
 from sigps.graph.formats.arrow import read_arrow, read_parquet
-from sigps.graph.formats.blocks import TextFile, require_file
+from sigps.graph.formats.blocks import TextFile, require_file, sample
 from sigps.graph.formats.dimacs import read_dimacs, resembles_dimacs
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions
 from sigps.graph.formats.edge_list import read_edge_list, write_edge_list
+from sigps.graph.formats.gml import read_gml
 from sigps.graph.formats.ldbc import is_ldbc, read_ldbc
 from sigps.graph.formats.matrix_market import read_matrix_market, write_matrix_market
 from sigps.graph.formats.metis import read_metis, write_metis
@@ -60,6 +60,7 @@ _LISTS = frozenset({"weights", "delimiter", "comment", "ids"})
 _COLUMNS = frozenset({"weights", "columns", "source", "target", "ids"})
 _TABLE = frozenset(field.name for field in fields(LoadOptions)) - {"directed"}
 _BANNER = re.compile(rb"%%matrixmarket", re.IGNORECASE)
+_GML = re.compile(rb"graph\s*(\[|$)|Creator\s+\"", re.IGNORECASE)
 _CSV, _TSV = partial(read_edge_list, format="csv"), partial(read_edge_list, format="tsv")
 
 FORMATS = {
@@ -71,6 +72,7 @@ FORMATS = {
     "dimacs": Format(read_dimacs, (".gr", ".dimacs", ".col"), _WEIGHTS, resembles=resembles_dimacs),
     "ldbc": Format(read_ldbc, (".v", ".e", ".properties"), _COLUMNS - {"source", "target"}, is_at=is_ldbc),
     "adjacency": Format(read_adjacency, (".adj", ".adjlist"), _LISTS, resembles=resembles_adjacency),
+    "gml": Format(read_gml, (".gml",), frozenset({"weights", "columns", "ids"}), begins=_GML),
     "parquet": Format(read_parquet, (".parquet",), _COLUMNS, False, re.compile(b"PAR1")),
     "arrow": Format(read_arrow, (".arrow", ".feather"), _COLUMNS, False, re.compile(b"ARROW1")),
 }
@@ -86,11 +88,26 @@ ALIASES = {
 """Other names of formats."""
 
 
+_NETWORKX, _SCIPY = "sigps.Graph.from_networkx takes", "sigps.Graph.from_scipy takes"
+OTHERS = {
+    "Rutherford-Boeing": (
+        (".rb", ".hb", ".rsa", ".rua", ".psa", ".pua", ".isa", ".iua", ".rra", ".pra"),
+        f"collections offer the same matrix in Matrix Market format; {_SCIPY} what scipy.io.hb_read reads",
+    ),
+    "GraphML": ((".graphml",), f"{_NETWORKX} what networkx.read_graphml reads"),
+    "GEXF": ((".gexf",), f"{_NETWORKX} what networkx.read_gexf reads"),
+    "Pajek": ((".net", ".pajek"), f"{_NETWORKX} what networkx.read_pajek reads"),
+    "MATLAB": ((".mat",), f"{_SCIPY} what scipy.io.loadmat reads"),
+    "NumPy": ((".npz", ".npy"), f"{_SCIPY} what scipy.sparse.load_npz reads, sigps.Graph.from_edges arrays"),
+}
+"""Formats that are not read: the ends of their file names, and what to do."""
+
+
 def detect_format(path: Path) -> str:
     """Return the format of a file by its suffix and, where that does not decide, its first lines.
 
     Raises:
-        GraphError: If the file is missing, empty or binary of no known kind.
+        GraphError: If the file is missing, empty, of a format that is not read, or binary of no known kind.
     """
     if path.is_dir():
         if is_store(path):
@@ -107,8 +124,13 @@ def detect_format(path: Path) -> str:
     if found is not None and not FORMATS[found].is_text:
         return found
     text = TextFile(path)
-    lines = (line for _, line in text.lines() if line.strip())
-    return format_of(text.inner_suffix, list(itertools.islice(lines, _NUM_FIRST_LINES)))
+    for kind, (suffixes, advice) in OTHERS.items():
+        if text.inner_suffix in suffixes:
+            raise GraphError(
+                f"{path}: {kind} files are not read: {advice}. format= reads the file as another format"
+            )
+    lines = sample((offset, line) for offset, line in text.lines() if line.strip())
+    return format_of(text.inner_suffix, [line for _, line in lines])
 
 
 def format_of(suffix: str, lines: list[bytes]) -> str:
@@ -119,9 +141,6 @@ def format_of(suffix: str, lines: list[bytes]) -> str:
     rows = [line.split() for line in lines if not line.lstrip().startswith((b"#", b"%", b"//"))]
     alike = (name for name, format in FORMATS.items() if format.resembles and format.resembles(suffix, rows))
     return next(alike, "snap")
-
-
-_NUM_FIRST_LINES = 50
 
 
 def _by_suffix(suffix: str) -> str | None:

@@ -2,18 +2,21 @@
 
 Arrow takes exactly one delimiter between fields and no comments. Most files are like that, so a block is first
 parsed as it is. If that fails, it is cleaned (runs of blanks, blanks at line ends, comments) and parsed again; if
-that fails too, a loop over the lines finds the first wrong one and the reason. An empty field is no number, so
-parsing a table of numbers fails if its block needs cleaning.
+that fails too, a loop over the lines finds the first wrong one and the reason. Where the first field of each row is
+a number, parsing fails if the block needs cleaning, because comments and empty fields are none.
+
+Where a mark separates fields, blanks around a field are no part of it, and a field may be quoted: it begins and ends
+with `"` and holds a quote as `""`. Any other quote is an error, since Arrow would read on into the next lines.
 """
 
 from __future__ import annotations
 
-import csv
+import functools
 import math
 import os
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -27,9 +30,20 @@ from sigps.graph.building.texts import Texts
 from sigps.graph.formats.arrow_columns import numbers_of, one_array, strings_of
 from sigps.graph.formats.blocks import Block, TextFile, import_optional
 from sigps.graph.formats.edge_input import EdgeInput
+from sigps.graph.formats.numerals import is_float, whole_number
 from sigps.group import Group
 
-__all__ = ["WHITESPACE", "Column", "Layout", "clean", "in_order", "read_edges", "read_rows", "split_line"]
+__all__ = [
+    "WHITESPACE",
+    "Column",
+    "Layout",
+    "clean",
+    "in_order",
+    "read_edges",
+    "read_rows",
+    "split_line",
+    "split_rows",
+]
 
 WHITESPACE = "whitespace"
 """The delimiter of fields separated by any run of spaces and tabs."""
@@ -163,13 +177,46 @@ def read_csv(text: bytes, names: list[str], parse_options: Any, convert_options:
 def split_line(line: bytes, delimiter: str) -> list[str]:
     r"""Return a line's fields; the slow reference of the parser.
 
+    Raises:
+        ValueError: If a quote stands where none may.
+
     >>> split_line(b" 1  2\t3 ", WHITESPACE)
     ['1', '2', '3']
+    >>> split_line(b'a, b ,"c,d"', ",")
+    ['a', 'b', 'c,d']
     """
     text = line.decode("utf-8", errors="replace").rstrip("\r\n")
     if delimiter == WHITESPACE:
-        return text.split()
-    return next(csv.reader([text], delimiter=delimiter), [])
+        return [field for field in _BLANKS.split(text) if field]
+    fields, more, at = [], bool(text), 0
+    while more:
+        found = _field(delimiter).match(text, at)
+        if found is None:
+            has_pairs = text.count('"') % 2 == 0
+            wrong = "a quote stands inside a field" if has_pairs else "a quote has no partner in its line"
+            raise ValueError(
+                f"{wrong}; a field that holds quotes begins and ends with one, and doubles its own"
+            )
+        quoted, plain, more = found[1], found[2], bool(found[3])
+        fields.append((plain if quoted is None else quoted.replace('""', '"')).strip(" \t\v\f"))
+        at = found.end()
+    return fields
+
+
+def split_rows(source: TextFile, lines: Iterable[tuple[int, bytes]], delimiter: str) -> list[list[str]]:
+    """Return the fields of lines that are given with their offsets.
+
+    Raises:
+        GraphError: If a quote stands where none may; names the line.
+    """
+    rows = []
+    for offset, line in lines:
+        try:
+            rows.append(split_line(line, delimiter))
+        except ValueError as error:
+            number = source.line_number(offset)
+            raise GraphError(f"{source.path}:{number}: {error}, in {_shown(line)}") from None
+    return rows
 
 
 def clean(text: bytes, layout: Layout) -> bytes:
@@ -181,14 +228,27 @@ def clean(text: bytes, layout: Layout) -> bytes:
 
 
 _INTEGER = re.compile(r"-?[0-9]+|0[xX][0-9a-fA-F]+")  # Arrow takes hexadecimal too
-_NEWLINE, _BLANK = np.uint8(10), np.uint8(32)
+_NEWLINE, _BLANK, _QUOTE = np.uint8(10), np.uint8(32), np.uint8(34)
+_BLANKS = re.compile(r"[ \t\v\f]+")
+
+
+@functools.cache
+def _field(delimiter: str) -> re.Pattern[str]:
+    """Return what matches a field, quoted or plain, and the delimiter after it, or none at the end."""
+    mark = re.escape(delimiter)
+    return re.compile(rf'(?:"([^"]*(?:""[^"]*)*)"|([^"{mark}]*))({mark}|$)')
+
+
+def _are_blanks(values: NDArray[Any]) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = (values == _BLANK) | (values == 9) | (values == 11) | (values == 12)
+    return found
 
 
 def _without_blank_runs(values: NDArray[Any]) -> NDArray[Any]:
     values = values.copy()
-    values[(values == 9) | (values == 13)] = _BLANK
+    values[_are_blanks(values)] = _BLANK
     before_gap = np.empty(values.size, dtype=bool)  # a blank before a blank or a line's end
-    np.less_equal(values[1:], _BLANK, out=before_gap[:-1])
+    before_gap[:-1] = (values[1:] == _BLANK) | (values[1:] == _NEWLINE)
     before_gap[-1:] = True
     values = values[~(before_gap & (values == _BLANK))]
     leading = np.empty(values.size, dtype=bool)
@@ -199,13 +259,19 @@ def _without_blank_runs(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _without_comments(values: NDArray[Any], prefixes: tuple[str, ...]) -> NDArray[Any]:
+    """Return lines without comments, which may begin with blanks, and without lines of blanks alone."""
     starts = np.concatenate([[0], np.flatnonzero(values == _NEWLINE) + 1])
     ends, starts = starts[1:], starts[:-1]
+    firsts = starts  # where each line's first letter stands that is no blank
     is_comment = np.zeros(starts.size, dtype=bool)
+    if _are_blanks(values[starts]).any():
+        letters = np.flatnonzero(~_are_blanks(values))
+        firsts = letters[np.searchsorted(letters, starts)]
+        is_comment = (values[firsts] == _NEWLINE) & (firsts > starts)
     for prefix in prefixes:
         found = np.ones(starts.size, dtype=bool)
         for place, byte in enumerate(prefix.encode()):
-            found &= values[np.minimum(starts + place, values.size - 1)] == byte
+            found &= values[np.minimum(firsts + place, values.size - 1)] == byte
         is_comment |= found
     if not is_comment.any():
         return values
@@ -225,10 +291,12 @@ class _Parser:
         from pyarrow import csv as arrow_csv
 
         self._source, self._layout = source, layout
-        # Any text is a valid string, so parsing does not fail if a block needs cleaning.
-        self._needs_cleaning = any(
-            column.type == "string" and column.literal is None for column in layout.columns.values()
+        # Parsing would not fail for a comment that has as many fields as a row.
+        is_told = any(
+            column.index == 0 and (column.type != "string" or column.literal is not None)
+            for column in layout.columns.values()
         )
+        self._needs_cleaning = not is_told or any(mark[0] in "-.0123456789" for mark in layout.comments)
         names = [f"f{index}" for index in range(layout.num_fields)]
         types = {names[column.index]: column.type for column in layout.columns.values()}
         delimiter = layout.delimiter
@@ -261,13 +329,25 @@ class _Parser:
         """Return the columns, None if the text does not parse or a value is not allowed."""
         import pyarrow
 
-        columns = self._layout.columns
+        columns, delimiter = self._layout.columns, self._layout.delimiter
+        if delimiter != WHITESPACE and not _are_quotes_right(text, delimiter):
+            return None
         try:
             table = read_csv(text, self._names, options, self._convert) if text else None
         except pyarrow.ArrowInvalid:
             return None
         arrays = {name: self._array(table, column) for name, column in columns.items()}
-        return arrays if all(_holds(arrays[name], column) for name, column in columns.items()) else None
+        if not all(_holds(arrays[name], column) for name, column in columns.items()):
+            return None
+        integers = [
+            values
+            for values in arrays.values()
+            if isinstance(values, np.ndarray) and values.dtype.kind == "i"
+        ]
+        is_signed = any(values.min(initial=0) < 0 for values in integers)
+        if is_signed and (b"0x" in text or b"0X" in text) and self._fault_in(text) is not None:
+            return None  # Arrow takes 0xFFFFFFFFFFFFFFFF for -1
+        return arrays
 
     def _options_for(self, text: bytes) -> Any:
         """Return the options to parse a block as it is: tabs separate if its beginning has one, else blanks."""
@@ -283,21 +363,49 @@ class _Parser:
         values = table.column(f"f{column.index}")
         if column.literal is not None:
             return strings_of(one_array(values))
-        return (Texts.of_arrow if column.type == "string" else numbers_of)(one_array(values))
+        if column.type != "string":
+            return numbers_of(one_array(values))
+        if self._layout.delimiter != WHITESPACE:
+            from pyarrow import compute
+
+            values = compute.ascii_trim_whitespace(values)
+        return Texts.of_arrow(one_array(values))
 
     def _explained(self, block: Block) -> GraphError:
         """Return the error for the first wrong line of a block that cannot be parsed."""
-        layout = self._layout
-        for index, line in enumerate(block.text.split(b"\n")):
-            begin = line.strip() if layout.delimiter == WHITESPACE else line.rstrip(b"\r")
-            if not begin or begin.startswith(tuple(prefix.encode() for prefix in layout.comments)):
-                continue
-            wrong = _fault(line, layout)
-            if wrong is not None:
-                number = self._source.line_number(block.offset) + index
-                return GraphError(f"{self._source.path}:{number}: {wrong}")
         number = self._source.line_number(block.offset)
-        return GraphError(f"{self._source.path}: a line after line {number} cannot be parsed. {layout.hint}")
+        index, wrong = self._fault_in(block.text) or (0, "a line from here on cannot be parsed")
+        return GraphError(f"{self._source.path}:{number + index}: {wrong}")
+
+    def _fault_in(self, text: bytes) -> tuple[int, str] | None:
+        """Return the place, from 0, and the fault of the first wrong line of some; None if all are right."""
+        comments = tuple(prefix.encode() for prefix in self._layout.comments)
+        for index, line in enumerate(text.split(b"\n")):
+            begin = line.strip()
+            if begin and not begin.startswith(comments) and (wrong := _fault(line, self._layout)):
+                return index, wrong
+        return None
+
+
+def _are_quotes_right(text: bytes, delimiter: str) -> bool:
+    """Return whether every quote of some lines opens or closes a field, or is one of a pair inside a quoted one."""
+    if b'"' not in text:
+        return True
+    values = np.frombuffer(text, dtype=np.uint8)
+    quotes, ends = np.flatnonzero(values == _QUOTE), np.flatnonzero(values == _NEWLINE)
+    if quotes.size % 2:
+        return False
+    opens, closes = quotes[::2], quotes[1::2]
+    in_pair = opens[1:] == closes[:-1] + 1
+    is_edge = (values == ord(delimiter)) | (values == _NEWLINE)
+    is_open, is_close = (
+        is_edge[opens - 1],
+        is_edge[closes + 1],
+    )  # the last byte is a newline, as before the first
+    is_open[1:] |= in_pair
+    is_close[:-1] |= in_pair
+    lines = np.searchsorted(ends, opens), np.searchsorted(ends, closes)
+    return bool(is_open.all() and is_close.all() and np.array_equal(*lines))
 
 
 def _holds(values: NDArray[Any] | Texts, column: Column) -> bool:
@@ -319,14 +427,17 @@ def _fault(line: bytes, layout: Layout) -> str | None:
         line.decode("utf-8")
     except UnicodeDecodeError as error:
         return f"{_shown(line)} is not UTF-8 text ({error.reason}); convert the file first"
-    fields = split_line(line, layout.delimiter)
+    try:
+        fields = split_line(line, layout.delimiter)
+    except ValueError as error:
+        return f"{error}, in {_shown(line)}"
     if len(fields) != layout.num_fields:
         return (
             f"{_shown(line)} has {len(fields)} field{'s' if len(fields) != 1 else ''}, but the rows of this "
             f"file have {layout.num_fields}, separated by {_named(layout.delimiter)}. {layout.hint}".rstrip()
         )
     for column in layout.columns.values():
-        wrong = _field_fault(fields[column.index].strip(), column)
+        wrong = _field_fault(fields[column.index], column)
         if wrong is not None:
             return f"{wrong}, in {_shown(line)}. {column.hint}".rstrip()
     return None
@@ -343,8 +454,8 @@ def _field_fault(field: str, column: Column) -> str | None:
     if not _INTEGER.fullmatch(field):
         return f"the {column.what} {field!r} is not an integer"
     bits = int(column.type.removeprefix("int"))
-    value = int(field, 16 if field[:2] in ("0x", "0X") else 10)
-    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+    value = int(field, 16) if field[:2] in ("0x", "0X") else whole_number(field)
+    if value is None or not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
         return f"the {column.what} {field} is outside {column.type}"
     if column.bounds is not None and not column.bounds[0] <= value <= column.bounds[1]:
         return f"the {column.what} {field} is outside {column.bounds[0]}..{column.bounds[1]}"
@@ -352,11 +463,9 @@ def _field_fault(field: str, column: Column) -> str | None:
 
 
 def _float_fault(field: str, column: Column) -> str | None:
-    try:
-        value = float(field.replace("_", "?"))
-    except ValueError:
+    if not is_float(field):
         return f"the {column.what} {field!r} is not a number"
-    if not math.isfinite(value):
+    if not math.isfinite(float(field)):
         return f"the {column.what} is {field}, but it must be a finite number"
     return None
 

@@ -5,6 +5,7 @@ Parquet, Arrow, and text with delimiters. Every rank reads its share of the rows
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,23 +14,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.errors import GraphError
-from sigps.graph.formats.arrow_columns import holds_numbers, vertex_rows
+from sigps.graph.formats.arrow_columns import explained, holds_numbers, vertex_rows
 from sigps.graph.formats.blocks import COMMENTS, TextFile, first_rows, import_optional, require_file
 from sigps.graph.formats.columns import column_index, is_number, value_columns
-from sigps.graph.formats.edge_input import ColumnRef, LoadOptions
+from sigps.graph.formats.edge_input import ColumnRef, LoadOptions, own_ids
 from sigps.graph.formats.edge_list import find_delimiter
+from sigps.graph.formats.numerals import whole_number
 from sigps.graph.formats.structures import batches_of, plain
-from sigps.graph.formats.text_table import Column, Layout, read_rows, split_line
+from sigps.graph.formats.text_table import WHITESPACE, Column, Layout, read_rows, split_rows
 from sigps.group import Group, own_range
 
-__all__ = ["VertexRows", "from_arrow", "is_table", "read_vertices"]
+__all__ = ["VertexRows", "from_arrow", "id_range", "is_table", "read_vertices"]
 
 VertexRows = tuple[NDArray[Any], dict[str, NDArray[Any]]]
 """This rank's share of the ids, and of each vertex column the values in their order."""
 
 
 def read_vertices(
-    path: Path,
+    path: str | Path,
     id: int | str | None,
     columns: Mapping[str, ColumnRef] | None,
     options: LoadOptions,
@@ -38,7 +40,7 @@ def read_vertices(
     """Read this rank's rows of a table of vertices.
 
     Args:
-        path: A Parquet or Arrow file by its suffix, else text.
+        path: A Parquet or Arrow file by its suffix, else text; or whole numbers, `"1..1000"`, without vertex columns.
         id: The column of ids, by name or number from 0; None for one named "id", else the first.
         columns: The vertex columns, by name; None for all others that hold numbers, by their own names.
         options: Of reading text, and the kind of ids.
@@ -47,6 +49,13 @@ def read_vertices(
     Raises:
         GraphError: If the file is missing or damaged, or a column is missing or holds no numbers.
     """
+    if (ids := id_range(path)) is not None:
+        if (id, columns) != (None, None):
+            raise GraphError(
+                f"vertices={path!r} has no columns: vertex_id= and vertex_columns= are of a file"
+            )
+        return own_ids(len(ids), group, f"vertices={path!r}", base=ids.start), {}
+    path = Path(path)
     require_file(path)
     if path.suffix.lower() not in (".parquet", ".arrow", ".feather"):
         return _from_text(path, id, columns, options, group)
@@ -54,7 +63,7 @@ def read_vertices(
     import pyarrow
     from pyarrow import parquet
 
-    try:
+    with explained(path, "a table"):
         if path.suffix.lower() == ".parquet":
             file = parquet.ParquetFile(str(path))
             own, schema = own_range(file.num_row_groups, group), file.schema_arrow
@@ -65,9 +74,23 @@ def read_vertices(
             own, schema = own_range(stream.num_record_batches, group), stream.schema
             names = _arrow_names(schema, id, columns, str(path))
             table = pyarrow.Table.from_batches([stream.get_batch(i) for i in own], schema)
-    except (pyarrow.ArrowInvalid, OSError) as error:
-        raise GraphError(f"{path}: cannot be read ({error}); fetch or write it again") from error
-    return _of_batch(table, names, options, str(path))
+        table.validate(full=True)
+        return _of_batch(table, names, options, str(path))
+
+
+def id_range(text: str | Path) -> range | None:
+    """Return the ids that `"first..last"` names; None of anything else, such as a path.
+
+    Raises:
+        GraphError: If the last is before the first.
+    """
+    found = _RANGE.fullmatch(str(text))
+    first, last = (whole_number(found[1]), whole_number(found[2])) if found else (None, None)
+    if first is None or last is None:
+        return None
+    if last < first:
+        raise GraphError(f"vertices={text!r}: the last id is before the first")
+    return range(first, last + 1)
 
 
 def is_table(data: Any) -> bool:
@@ -90,6 +113,7 @@ def from_arrow(
 
 
 _ID_NAMES = ("id", "vertex", "vertex_id", "node")
+_RANGE = re.compile(r"([0-9]+)\.\.([0-9]+)")
 
 
 def _id_column(place: int | str | None, names: Sequence[str], where: str) -> int:
@@ -144,8 +168,13 @@ def _from_text(
     sample = first_rows(source, comments)
     lines = [line for _, line in sample.lines]
     delimiter = find_delimiter(lines, LoadOptions(ids=options.ids), source.inner_suffix == ".tsv")
-    rows = [split_line(line, delimiter) for line in lines]
-    has_header = len(rows) > 1 and not any(map(is_number, rows[0])) and any(map(is_number, rows[1]))
+    if delimiter == WHITESPACE and options.ids == "string":  # a column of texts has no mark between fields
+        delimiter = {".csv": ",", ".tsv": "\t"}.get(source.inner_suffix, WHITESPACE)
+    rows = split_rows(source, sample.lines, delimiter)
+    is_named = len(rows) > 1 and not any(map(is_number, rows[0])) and any(map(is_number, rows[1]))
+    has_header = is_named or (len(rows[0]) == 1 and rows[0][0].lower() in _ID_NAMES)
+    if has_header and len(rows) == 1:
+        raise GraphError(f"{path}: the file has no rows but the header {rows[0][0]!r}")
     names = [name.strip() for name in rows[0]] if has_header else [""] * len(rows[0])
     start = sample.lines[1 if has_header else 0][0]
     rows = rows[1:] if has_header else rows
@@ -156,10 +185,10 @@ def _from_text(
             for i, name in enumerate(names)
             if name and i != at and all(is_number(row[i]) for row in rows if i < len(row))
         }
-        if not columns:
+        if not columns and len(names) > 1:
             raise GraphError(
                 f"{path}: no column is named in a header and holds numbers; name the vertex columns: "
-                "vertex_columns={'age': 1}, a column by its name or its number from 0"
+                "vertex_columns={'age': 1}, a column by its name or its number from 0; {} reads the ids alone"
             )
     kind = "string" if options.ids == "string" else "int64"
     hint = "" if kind == "string" else 'ids="string" takes any text as id'

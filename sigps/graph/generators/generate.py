@@ -17,6 +17,7 @@ from sigps.graph.building.edges import EdgeChunk
 from sigps.graph.generators import edge_streams
 from sigps.graph.generators.edge_streams import EdgeStream
 from sigps.graph.graph import Graph, build_graph
+from sigps.graph.memory import require_memory
 from sigps.graph.report import LoadReport
 from sigps.group import Group, own_range, world
 
@@ -46,6 +47,7 @@ def generate(generator: str, /, *, group: Group | None = None, **options: Any) -
 
     Raises:
         ConfigError: If the generator or an option is unknown, missing or out of range. Raised before edges are drawn.
+        GraphError: If the graph is larger than the machine's memory. Raised before edges are drawn.
 
     Example:
         >>> generate("grid", rows=2, columns=3).num_edges
@@ -88,6 +90,8 @@ def edge_stream(generator: str, /, **options: Any) -> EdgeStream:
 def _build(stream: EdgeStream, generator: str, group: Group | None) -> Graph:
     """Draw this rank's share of the edges and build the graph with the other ranks."""
     group = world() if group is None else group
+    what = f"generator {generator!r}: {stream.num_vertices:,} vertices and {stream.num_edges:,} edges"
+    require_memory(8 * (stream.num_vertices + stream.num_edges), what, group)
     own = own_range(stream.num_edges, group)
     threads = max(len(os.sched_getaffinity(0)) // group.size, 1)
     return build_graph(

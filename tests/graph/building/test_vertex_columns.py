@@ -13,9 +13,11 @@ import pyarrow
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
+from graph_files import arcs, load_in_ranks, write
 
 from sigps import ConfigError, Graph, GraphError, load
 from sigps.graph.fingerprint import fingerprint
+from sigps.graph.formats.edge_list import write_edge_list
 from sigps.graph.load import open_store
 from sigps.group import Group
 
@@ -213,6 +215,50 @@ def test_a_file_of_vertices(run_ranks: Ranks, tmp_path: Path, suffix: str, size:
     parts = run_ranks(size, on_rank)
     assert merged([part for part, _ in parts]) == AGES
     assert {kind for _, kind in parts} == {"i"}
+
+
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize(
+    ("name", "text", "options"),
+    [
+        ("ids.txt", "5\n1\n2\n# c\n\n3\n4\n", {}),
+        ("ids.csv", "id\r5\r1\r2\r3\r4\r", {}),
+        ("ids.tsv.gz", "1 40\n5 1\n2 1\n3 1\n4 1\n", {"vertex_columns": {}}),
+        (None, "1..5", {}),
+    ],
+)
+def test_ids_alone_keep_isolated_vertices(
+    run_ranks: Ranks, tmp_path: Path, name: str | None, text: str, options: dict[str, Any], size: int
+) -> None:
+    edges = write(tmp_path / "edges.txt", "1 2\n4 2\n")
+    listed = text if name is None else write(tmp_path / name, text)
+    found = load_in_ranks(run_ranks, size, edges, vertices=listed, **options)
+    assert found[:2] == [[(1, 2), (4, 2)], [1, 2, 3, 4, 5]]
+
+
+def test_texts_alone_keep_isolated_vertices(tmp_path: Path) -> None:
+    given = Graph.from_edges(["new york", "ann"], ["ann", "bob"], vertices=["bad ems"])
+    write_edge_list(given, tmp_path / "g.csv", vertices_path=tmp_path / "ids.csv")
+    graph = load(tmp_path / "g.csv", vertices=tmp_path / "ids.csv", ids="string")
+    assert (arcs(graph), graph.report.isolated) == (arcs(given), 1)
+    assert graph.ids.to_oids([0, 1, 2, 3]).tolist() == ["ann", "bad ems", "bob", "new york"]
+
+
+@pytest.mark.parametrize(
+    ("listed", "options", "wrong"),
+    [
+        ("1..2", {}, r"1\.\.2 gives no row of the vertex 3: every vertex needs one"),
+        ("5..1", {}, r"vertices='5\.\.1': the last id is before the first"),
+        ("1..3", {"vertex_id": 0}, "has no columns: vertex_id= and vertex_columns= are of a file"),
+        (f"1..{10**15}", {}, "1,000,000,000,000,000 vertices need at least"),
+        ("1..3", {"ids": "string"}, "some ids are strings and some are integers"),
+    ],
+)
+def test_ranges_of_ids_that_do_not_fit(
+    tmp_path: Path, listed: str, options: dict[str, Any], wrong: str
+) -> None:
+    with pytest.raises(GraphError, match=wrong):
+        load(write(tmp_path / "edges.txt", "1 2\n2 3\n"), vertices=listed, **options)
 
 
 def test_files_of_vertices_that_do_not_fit(tmp_path: Path) -> None:

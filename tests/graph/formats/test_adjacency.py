@@ -20,7 +20,7 @@ Ranks = Callable[..., list[Any]]
     [
         ("1 2 30\n2 1\n7\n", {}, [(1, 2), (1, 30), (2, 1)], [1, 2, 7, 30]),
         ("# c\n1: 2, 30\n\n2:1\n7:\n", {}, [(1, 2), (1, 30), (2, 1)], [1, 2, 7, 30]),
-        ("1\t30;2\r\n7\r\n2\t1", {}, [(1, 2), (1, 30), (2, 1)], [1, 2, 7, 30]),
+        ("1\t30;2\r\n7\r\n2\t1", {"delimiter": ";"}, [(1, 2), (1, 30), (2, 1)], [1, 2, 7, 30]),
         ("1 2\n1 30\n2 1\n7\n", {}, [(1, 2), (1, 30), (2, 1)], [1, 2, 7, 30]),
         ("1/2/30\n2/1\n7\n", {"delimiter": "/"}, [(1, 2), (1, 30), (2, 1)], [1, 2, 7, 30]),
         (
@@ -44,6 +44,10 @@ Ranks = Callable[..., list[Any]]
             ["ann", "bob", "dan", "eve"],
         ),
         ("b a\na b\n", {"ids": "string", "directed": False}, [("a", "b"), ("b", "a")], ["a", "b"]),
+        ("1 2,5 3,7\n", {"weights": True}, [(1, 2, 5.0), (1, 3, 7.0)], [1, 2, 3]),
+        ("1 2,5 3,7\n", {"delimiter": ","}, [(1, 2), (1, 3), (1, 5), (1, 7)], [1, 2, 3, 5, 7]),
+        ("\ufeff1 : 2,3\n", {}, [(1, 2), (1, 3)], [1, 2, 3]),
+        ("with whim\n", {"ids": "string", "delimiter": "whitespace"}, [("with", "whim")], ["whim", "with"]),
         ("-5 9000000000\n", {}, [(-5, 9000000000)], [-5, 9000000000]),
         ("4\n2\n", {}, [], [2, 4]),
     ],
@@ -106,6 +110,12 @@ def test_ranks_together_load_what_one_loads(
         ("# c\n", {}, r"g\.adj: the file has no rows"),
         ("1 2\n3 x\n", {}, r"g\.adj:2: 'x' is not an integer within int64, in '3 x'"),
         ("1 2 .5\n", {}, r"g\.adj:1: '\.5' is not an integer"),
+        ("3 4\n1 2,5 3,7\n", {}, r"g\.adj:2: blanks separate .* weights=True; .* delimiter=','"),
+        ("3:4\n1: 2,5 3,7\n", {}, r"g\.adj:2: blanks separate fields, and another mark does"),
+        ("# c\n1 2,5\n", {}, r"g\.adj:2: blanks separate fields, and another mark does"),
+        ("1 0xffffffffffffffff\n", {}, r"g\.adj:1: '0xffffffffffffffff' is not an integer within int64"),
+        (f"1 {'9' * 5000}\n", {}, r"9' is not an integer within int64"),
+        ("1 2\n", {"delimiter": "é"}, r"delimiter='é': give ASCII marks"),
         (
             "1 2 3\n#\n2 1\n",
             {"directed": False},

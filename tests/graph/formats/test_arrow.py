@@ -185,5 +185,5 @@ def test_damaged_pages(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[4:200] = bytes(196)
     path.write_bytes(bytes(data))
-    with pytest.raises(GraphError, match=r"g\.parquet: the data is damaged"):
+    with pytest.raises(GraphError, match=r"g\.parquet: cannot be read as a table"):
         load(path)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import random
 import sys
+import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +12,7 @@ from graph_files import COMPRESSORS, write
 
 from sigps.errors import GraphError
 from sigps.graph.formats.blocks import TextFile, import_optional
+from sigps.graph.load import load
 from sigps.group import Alone
 
 SUFFIXES = list(COMPRESSORS)
@@ -177,3 +180,50 @@ def test_blocks_of_long_lines(tmp_path: Path) -> None:
     text = b"x" * 1000 + b"\n" + b"y" * 10 + b"\n"
     blocks = TextFile(write(tmp_path / "g", text), block_bytes=16).blocks(Alone())
     assert len(next(blocks).text) >= 1001
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("block_bytes", [3, 64, 1 << 20])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_every_kind_of_line_end_ends_a_line(tmp_path: Path, suffix: str, block_bytes: int, size: int) -> None:
+    ends = [b"\n", b"\r", b"\r\n"]
+    draw = random.Random(2)
+    pieces = [b"%d%s" % (i, draw.choice(ends)) for i in range(200)]
+    plain = b"".join(b"%d\n" % i for i in range(200))
+    source = TextFile(write(tmp_path / f"g{suffix}", b"".join(pieces)), block_bytes=block_bytes)
+    blocks = [block for rank in range(size) for block in source.blocks(a_rank(rank, size))]
+    assert b"".join(block.text for block in blocks) == plain
+    assert [line for _, line in source.lines()] == plain.split()
+    numbers = [source.line_number(block.offset) for block in blocks]
+    assert numbers == [int(block.text.split()[0]) + 1 for block in blocks]
+
+
+def test_carriage_returns_alone_are_read_in_blocks(tmp_path: Path) -> None:
+    source = TextFile(write(tmp_path / "g", LINES.replace(b"\n", b"\r")), block_bytes=100)
+    texts = [block.text for block in source.blocks(Alone())]
+    assert b"".join(texts) == LINES
+    assert max(map(len, texts)) < 300
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_byte_order_mark_is_in_no_block(tmp_path: Path, suffix: str) -> None:
+    source = TextFile(write(tmp_path / f"g.txt{suffix}", b"\xef\xbb\xbf1 2\n3 4\n"))
+    for size in (1, 2):
+        texts = [b.text for rank in range(size) for b in source.blocks(a_rank(rank, size))]
+        assert b"".join(texts) == b"1 2\n3 4\n"
+    assert source.line_number(3) == 1
+
+
+def test_a_line_that_never_ends_is_refused_in_little_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred thousand bytes unfold into a line of a hundred million; the limit is one million here."""
+    monkeypatch.setattr("sigps.graph.formats.blocks._MAX_LINE_BYTES", 1 << 20)
+    path = write(tmp_path / "g.txt.gz", b"1 2\n" + b"7" * 10**8)
+    tracemalloc.start()
+    for read in (lambda: list(TextFile(path).blocks(Alone())), lambda: load(path)):
+        with pytest.raises(GraphError, match=r"g\.txt\.gz:2: the line is longer than 1 MiB"):
+            read()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 << 20

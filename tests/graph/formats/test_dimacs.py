@@ -83,6 +83,9 @@ def test_ranks_together_load_what_one_loads(tmp_path: Path, run_ranks: Ranks, si
             r"g\.gr:2: the problem line must be 'p <kind> <vertices> <edges>', not 'p sp 3'",
         ),
         ("p sp x 1\na 1 2 1\n", r"g\.gr:1: the problem line must be"),
+        ("p sp ² 1\na 1 2 1\n", r"g\.gr:1: the problem line must be"),
+        (f"p sp {10**20} 1\na 1 2 1\n", r"g\.gr:1: the problem line .* counts below 2\*\*63"),
+        (f"p sp {10**12} 1\na 1 2 1\n", r"g\.gr: 1,000,000,000,000 vertices need at least"),
         (
             "p max 3 1\na 1 2 1\n",
             r"g\.gr:1: the problem 'max' is not known; graphs are of the kinds sp, edge",

@@ -52,6 +52,8 @@ def test_snap_text_by_any_name_and_compression(tmp_path: Path, name: str, suffix
         ("x 2 1\nx 4 3\n", {"source": 2, "target": 1}),
         ("u,v,w\n2,1,5\n4,3,5\n", {"source": "v", "target": "u"}),
         ("\ufeff1 2\n3 4\n", {}),
+        ("1 2\r3 4\r", {}),
+        ("# a\r1,2\r\n\n3,4", {}),
     ],
 )
 def test_shapes_of_edge_lists(tmp_path: Path, text: str, options: dict[str, Any]) -> None:
@@ -106,6 +108,7 @@ def test_columns_that_are_not_read_are_told(tmp_path: Path) -> None:
     [
         ("ann bob\neve ann\n", {}, [("ann", "bob"), ("eve", "ann")]),
         ("New York\tRome\nRome\tBad Ems\n", {}, [("New York", "Rome"), ("Rome", "Bad Ems")]),
+        ("ann,bob\rbob , eve \reve,ann", {}, [("ann", "bob"), ("bob", "eve"), ("eve", "ann")]),
         ('"Doe, J",b\nb,"say ""x"""\n', {}, [("Doe, J", "b"), ("b", 'say "x"')]),
         ("source,target\nann,bob\n", {}, [("ann", "bob")]),
         ("who,whom\nann,bob\n", {"header": True}, [("ann", "bob")]),
@@ -161,7 +164,7 @@ def test_ranks_together_load_what_one_loads(
     ("text", "options", "wrong"),
     [
         ("# only\n\n% comments\n", {}, r"g\.txt: the file has no rows, only 3 blank or comment lines"),
-        ("source,target\n", {"header": True}, r"no rows but the header 'source,target'"),
+        ("source,target\n", {"header": True}, r"no rows but the header 'source, target'"),
         ("1\n2\n", {}, r"the first row \['1'\] has one field, but an edge needs two ends. delimiter="),
         ("ann bob\n", {}, r"g\.txt:1: the source id 'ann' is not an integer, .*ids=\"string\""),
         ("1 2\n3 x7\n", {}, r"g\.txt:2: the target id 'x7' is not an integer, in '3 x7'. ids=\"string\""),
@@ -188,7 +191,11 @@ def test_ranks_together_load_what_one_loads(
         ("1 2 1\n", {"columns": {"weight": 2}, "weights": 2}, r"columns= has 'weight', which another"),
         ("1 2 1\n", {"columns": {"target": 2}}, r"columns= has 'target', which another option"),
         ("1 2 1\n", {"columns": {"a": 2, "b": (2, "float32")}}, r"field 2 .* as int64 and as float32"),
-        ("1 2\n", {"delimiter": "::"}, r"delimiter='::': give one character, or 'whitespace'"),
+        (
+            "1 2\n",
+            {"delimiter": "::"},
+            r"delimiter='::': give one ASCII character, no quote, or 'whitespace'",
+        ),
         (
             "1 2 3\n" * 60 + "1 2 3.5\n",
             {"columns": {"t": 2}},

@@ -185,3 +185,26 @@ def test_properties_of_vertices(tmp_path: Path, run_ranks: Ranks) -> None:
     for size in (2, 3):
         parts = [columns for columns, _ in run_ranks(size, on_rank)]
         assert [age for part in parts for age in part["age"]] == [40, 50, 60, 70]
+
+
+def test_byte_order_marks_line_ends_and_compressed_properties(tmp_path: Path) -> None:
+    path = make(tmp_path, v="\ufeff1\r3\r\n5\n9", e="\ufeff1 3 .5 70\r5 1 2 80")
+    write(tmp_path / "g.properties.gz", "\ufeffgraph.g.directed = true\rgraph.g.meta.edges = 2\r")
+    graph = load(path)
+    assert (arcs(graph), vertices(graph)) == ([(1, 3, 0.5), (5, 1, 2.0)], [1, 3, 5, 9])
+
+
+@pytest.mark.parametrize(
+    ("properties", "wrong"),
+    [
+        (b"a=1\ngraph.g.directed = \xff\n", r"g\.properties:2: the line is not UTF-8 text"),
+        ("graph.g.meta.edges = ²".encode(), r"\.meta\.edges is '²', but it must be a count"),
+        (b"graph.g.meta.edges = " + b"9" * 5000, r"must be a count"),
+    ],
+)
+def test_properties_that_cannot_be_read(tmp_path: Path, properties: bytes, wrong: str) -> None:
+    path = make(tmp_path)
+    write(tmp_path / "g.properties", properties)
+    with pytest.raises(GraphError, match=wrong) as caught:
+        load(path)
+    assert len(str(caught.value)) < 24 * 80

@@ -16,6 +16,7 @@ from sigps.graph.load import load
 
 Ranks = Callable[..., list[Any]]
 HEAD = "%%MatrixMarket matrix coordinate"
+ARRAY = "%%MatrixMarket matrix array"
 
 
 @pytest.mark.parametrize(
@@ -74,6 +75,28 @@ def test_the_banner_decides_whatever_the_suffix(tmp_path: Path) -> None:
     assert (graph.report.format, arcs(graph)) == ("mtx", [(1, 2)])
 
 
+@pytest.mark.parametrize("form", ["coordinate", "array"])
+@pytest.mark.parametrize("symmetry", ["general", "symmetric", "skew-symmetric"])
+@pytest.mark.parametrize("field", ["real", "integer"])
+def test_every_form_and_symmetry_is_what_scipy_reads(
+    tmp_path: Path, run_ranks: Ranks, field: str, symmetry: str, form: str
+) -> None:
+    dense = np.random.default_rng(7).integers(-2, 3, (5, 5)) * (1 if field == "integer" else 0.5)
+    dense = {"general": dense, "symmetric": dense + dense.T, "skew-symmetric": dense - dense.T}[symmetry]
+    matrix: Any = dense if form == "array" else scipy.sparse.coo_array(dense)
+    path = tmp_path / "g.mtx"
+    scipy.io.mmwrite(path, matrix, field=field, symmetry=symmetry)
+    assert f"matrix {form} {field} {symmetry}" in path.read_text()
+    rows, columns = np.nonzero(dense)
+    expected = sorted(zip(rows + 1, columns + 1, dense[rows, columns], strict=True))
+    assert load(path).directed == (symmetry != "symmetric")
+    for size in (1, 3):
+        assert load_in_ranks(run_ranks, size, path, directed=True)[:2] == [expected, [1, 2, 3, 4, 5]]
+    if symmetry == "skew-symmetric":
+        with pytest.raises(GraphError, match=r"opposite weights .* cannot be read with directed=False"):
+            load(path, directed=False)
+
+
 @pytest.mark.parametrize("symmetry", ["general", "symmetric"])
 @pytest.mark.parametrize("field", ["real", "integer", "pattern"])
 def test_what_scipy_writes_and_reads(tmp_path: Path, field: str, symmetry: str) -> None:
@@ -109,9 +132,22 @@ def test_ranks_together_load_what_one_loads(
     ("text", "wrong"),
     [
         ("1 2\n", r"g\.mtx:1: b'1 2' is no Matrix Market banner.*format="),
-        ("%%MatrixMarket matrix array real general\n2 2\n1\n0\n0\n1\n", r"matrix in array form is no graph"),
+        ("%%MatrixMarket vector array real general\n2 1\n1\n0\n", r"vector in array form is no graph"),
+        (f"{ARRAY} pattern general\n1 1\n1\n", r"array of the field pattern has no values"),
+        (f"{ARRAY} real general\n2 2\n1\n0\n0\n", r"promises 4 values, but the file has 3"),
+        (f"{ARRAY} real symmetric\n2 2\n1\n0\n0\n1\n", r"promises 3 values, but the file has 4"),
+        (f"{ARRAY} real general\n2 2\n1 0\n0 1\n", r"g\.mtx:3: .*An array has one value a line"),
         (f"{HEAD} complex general\n2 2 1\n1 2 1 1\n", r"the field 'complex' is no edge weight"),
-        (f"{HEAD} real skew-symmetric\n2 2 1\n2 1 1\n", r"a skew-symmetric matrix is no undirected graph"),
+        (f"{HEAD} complex hermitian\n2 2 1\n2 1 1 1\n", r"the field 'complex' is no edge weight"),
+        (f"{HEAD} real hermitian\n2 2 1\n2 1 1\n", r"a hermitian matrix is no undirected graph"),
+        (f"{HEAD} pattern skew-symmetric\n2 2 1\n2 1\n", r"of the field pattern has no values"),
+        (f"{HEAD} real skew-symmetric\n2 2 1\n2 2 1\n", r"has an entry at \(2, 2\), which must be 0"),
+        (f"{HEAD} real general\n{10**12} {10**12} 1\n1 2 1\n", r"g\.mtx:2: 1,000,000,000,000 vertices need"),
+        (
+            f"{HEAD} real general\n{10**20} {10**20} 1\n1 2 1\n",
+            r"g\.mtx:2: the size line .* counts below 2\*\*63",
+        ),
+        (f"{HEAD} real general\n2 2 {10**12}\n1 2 1\n", r"promises 1000000000000 entries, but"),
         (f"{HEAD} real general\n% end\n", r"ends before its size line"),
         (f"{HEAD} real general\n2 2\n", r"g\.mtx:2: the size line must be 'rows columns entries'"),
         (

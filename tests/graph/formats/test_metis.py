@@ -62,6 +62,8 @@ def test_weights_can_be_left(tmp_path: Path) -> None:
 def test_directed_takes_each_listing(tmp_path: Path) -> None:
     graph = load(write(tmp_path / "g.graph", "3 1\n2 3\n\n\n"), directed=True)
     assert (graph.directed, arcs(graph)) == (True, [(1, 2), (1, 3)])
+    graph = load(write(tmp_path / "h.graph", "3 3\n2 3\n\n1\n"), directed=True)  # the header counts arcs
+    assert (graph.directed, arcs(graph)) == (True, [(1, 2), (1, 3), (3, 1)])
 
 
 def test_a_self_loop_is_one_edge(tmp_path: Path) -> None:
@@ -122,7 +124,19 @@ def test_ranks_together_load_what_one_loads(
             r"g\.graph:3: format 001 needs 0 fields before .* a weight after each, .* has 1 field",
         ),
         ("2 1 10\n1 2\n\n", r"g\.graph:3: format 010 needs 1 fields before the neighbours, .* has 0 fields"),
-        ("3 2\n2 3\n1\n\n", r"2 edges are listed by their smaller end and 1 by their larger.*directed=True"),
+        (
+            "3 2\n2 3\n1\n\n",
+            r"2 edges are listed by their smaller end and 1 by their larger.*Correct the file",
+        ),
+        (
+            "3 2\n2\n3\n\n",
+            r"2 edges are listed by their smaller end and 0 by their larger.*directed=True takes",
+        ),
+        (f"{10**12} 1\n2\n1\n", r"g\.graph:1: 1,000,000,000,000 vertices need at least 8,000 GB"),
+        (f"2 {10**20}\n2\n1\n", r"g\.graph:1: the header must be .* counts below 2\*\*63"),
+        (f"2 1 010 {10**23}\n2\n1\n", r"g\.graph:1: the header must be .* counts below 2\*\*63"),
+        (f"2 1 010 {10**12}\n2\n1\n", r"g\.graph:2: format 010 needs"),
+        ("2 ²\n2\n1\n", r"g\.graph:1: the header must be"),
         ("3 2\n2\n1\n2\n", r"1 edges are listed by their smaller end and 2 by their larger"),
         ("4 2\n2\n1 3\n\n1\n", r"some edges are listed by one end only, or with different weights"),
         ("2 1 1\n2 5\n1 6\n", r"some edges are listed by one end only, or with different weights"),

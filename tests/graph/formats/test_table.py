@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from graph_files import write
 
+from sigps.errors import GraphError
 from sigps.graph.arrays import GraphArrays
 from sigps.graph.building.edges import EdgeChunk
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions
@@ -32,6 +34,9 @@ from sigps.group import Group
         (".col", [b"1 2"], "dimacs"),
         (".adj", [b"1 2"], "adjacency"),
         (".adjlist", [b"1 2"], "adjacency"),
+        (".gml", [b"graph ["], "gml"),
+        ("", [b"graph", b"["], "gml"),
+        ("", [b"graph 1 2"], "snap"),
         ("", [b"1 2", b"2 3"], "snap"),
         (".unknown", [b"1 2", b"2 3"], "snap"),
         (".txt", [b"%%MatrixMarket matrix coordinate real general"], "mtx"),
@@ -79,3 +84,22 @@ def test_a_new_format_is_one_line_of_the_table(tmp_path: Path, monkeypatch: pyte
 def test_no_suffix_names_two_formats() -> None:
     suffixes = [suffix for format in FORMATS.values() for suffix in format.suffixes]
     assert len(suffixes) == len(set(suffixes))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "g.rsa",
+            "Rutherford-Boeing files are not read: .* Matrix Market .*from_scipy takes what scipy.io.hb_read",
+        ),
+        ("g.rb.gz", "Rutherford-Boeing files are not read"),
+        ("g.graphml", "GraphML files are not read: .*from_networkx takes what networkx.read_graphml reads"),
+        ("g.mat", "MATLAB files are not read"),
+    ],
+)
+def test_formats_that_are_not_read_are_named(tmp_path: Path, name: str, said: str) -> None:
+    path = write(tmp_path / name, "1 2\n")
+    with pytest.raises(GraphError, match=rf"{name}: {said}"):
+        load(path)
+    assert load(path, format="snap").num_edges == 1

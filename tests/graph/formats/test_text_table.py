@@ -176,7 +176,7 @@ def test_hexadecimal_ids_are_numbers(tmp_path: Path) -> None:
 
 def test_clean_keeps_single_delimiters() -> None:
     layout = Layout({}, 0, comments=("//",))
-    assert clean(b" a\t\tb \r\n//x\n / y\n\n//\nc", layout) == b"a b\n/ y\n\nc"
+    assert clean(b" a\t\tb \n//x\n / y\n\n//\nc", layout) == b"a b\n/ y\n\nc"
     assert clean(b"//x\n", layout) == b""
     commas = Layout({}, 0, delimiter=",", comments=("#",))
     assert clean(b"a,,b\n#c\n\t,d\n", commas) == b"a,,b\n\t,d\n"
@@ -215,3 +215,59 @@ def test_an_error_in_a_thread_reaches_the_caller_and_stops_reading() -> None:
     with pytest.raises(GraphError, match="five"):
         list(in_order(work, blocks(), Alone()))
     assert len(drawn) < 100
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ('"x,y', "a quote has no partner in its line"),
+        ('x"y,z', "a quote has no partner in its line"),
+        ('x"",y', "a quote stands inside a field"),
+        ('"x"y,z', "a quote stands inside a field"),
+        ('x, "y"', "a quote stands inside a field"),
+        ('"x","y""', "a quote has no partner in its line"),
+        ('"x"",""y"', "a quote stands inside a field|has 1 field"),
+    ],
+)
+@pytest.mark.parametrize("block_bytes", [8, 1 << 20])
+@pytest.mark.parametrize("place", [0, 1])
+def test_stray_and_unterminated_quotes(
+    tmp_path: Path, line: str, wrong: str, block_bytes: int, place: int
+) -> None:
+    """Also in columns that are not read, and where a later quote would close the first."""
+    path = write(tmp_path / "g.csv", f'"a,1",b\n{line}\n"c","d"\n"e""f",g\n')
+    layout = Layout({"v": Column(place, "string", "name")}, 2, delimiter=",")
+    with pytest.raises(GraphError, match=rf"g\.csv:2: .*({wrong})"):
+        rows_of(path, layout, block_bytes)
+
+
+def test_blanks_around_fields_are_no_part_of_them(tmp_path: Path) -> None:
+    names = {"a": Column(0, "string", "name"), "b": Column(1, "string", "name")}
+    path = write(tmp_path / "g.csv", ' ann,bob \n"ann ",\tbob\t\nann,new york\n   \n  # no,row\n')
+    values, num_skipped = rows_of(path, Layout(names, 2, delimiter=",", comments=("#",)))
+    assert values == {"a": ["ann", "ann", "ann"], "b": ["bob", "bob", "new york"]}
+    assert num_skipped == 2
+
+
+def test_a_comment_is_none_though_it_parses_as_a_row(tmp_path: Path) -> None:
+    ends = {"source": Column(1, "int64", "source id"), "target": Column(2, "int64", "target id")}
+    path = write(tmp_path / "g.csv", "ann,1,2\n#bob,3,4\neve,5,6\n")
+    assert rows_of(path, Layout(ends, 3, delimiter=",", comments=("#",)))[0] == {
+        "source": [1, 5],
+        "target": [2, 6],
+    }
+
+
+def test_numbers_of_any_length_and_field_of_any_length(tmp_path: Path) -> None:
+    with pytest.raises(
+        GraphError, match=r"g:2: the source id 9+ \.\.\. 9+ 4'|g:2: the source id 9+"
+    ) as caught:
+        rows_of(write(tmp_path / "g", f"1 2\n{'9' * 5000} 4\n"), Layout(ENDS, 2))
+    assert len(str(caught.value)) < 24 * 80
+    with pytest.raises(GraphError, match=r"g:1: the source id 0xffffffffffffffff is outside int64"):
+        rows_of(write(tmp_path / "g", "0xffffffffffffffff 4\n"), Layout(ENDS, 2))
+    names = {"a": Column(0, "string", "name"), "b": Column(1, "string", "name")}
+    long = "x" * 200_000
+    path = write(tmp_path / "g.csv", f'"{long}",b\n')
+    assert rows_of(path, Layout(names, 2, delimiter=","))[0] == {"a": [long], "b": ["b"]}
+    assert split_line(f'"{long}",b'.encode(), ",") == [long, "b"]

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sigps.errors import ConfigError
+from sigps.errors import ConfigError, GraphError
+from sigps.graph.generators import edge_streams
 from sigps.graph.generators import generate as gen
 
 CASES = {
@@ -167,3 +168,12 @@ def test_wrong_names_are_answered_with_the_nearest(name, options, words):
 def test_examples_hold():
     assert doctest.testmod(gen).attempted > 0
     assert doctest.testmod(gen).failed == 0
+
+
+@pytest.mark.parametrize(("generator", "options"), [("rmat", {"scale": 40}), ("path", {"n": 1 << 40})])
+def test_more_than_the_machine_holds_is_refused_before_edges_are_drawn(generator, options, monkeypatch):
+    monkeypatch.setattr(edge_streams.EdgeStream, "edges", lambda *_: pytest.fail("drawn"))
+    with pytest.raises(
+        GraphError, match=rf"generator '{generator}': 1,099,511,627,77\d vertices and .* need at least"
+    ):
+        gen.generate(generator, **options)
