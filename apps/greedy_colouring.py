@@ -14,13 +14,13 @@ M. T. Jones, P. E. Plassmann, "A parallel graph coloring heuristic", SIAM Journa
 >>> import sigps
 >>> graph = sigps.Graph.from_edges([0, 0, 0, 0, 1], [1, 2, 3, 4, 2], directed=False)
 >>> sigps.run(GreedyColouring(), graph)["colour"].tolist()
-[0, 1, 2, 1, 1]
+[2, 0, 1, 0, 0]
 """
 
 from typing import NamedTuple
 
 from sigps import Param, State, Vertex, VertexId
-from sigps.apps.maximal_independent_set import priority
+from sigps.apps.hashing import hashed
 
 
 class Claim(NamedTuple):
@@ -42,7 +42,7 @@ class GreedyColouring(Vertex, message=Claim, directed=False):
         is_turn = self.superstep % 2 == 1
         if not is_turn and max((m.colour for m in messages), default=-1) == self.colour:
             self.colour += 1
-        mine = Claim(self.colour, priority(self.id, self.seed), self.id)
+        mine = Claim(self.colour, hashed(self.id, self.seed), self.id)
         if not is_turn or mine <= min(messages, default=mine):
             self.send_to_neighbors(mine)
             if is_turn:

@@ -24,6 +24,7 @@ import math
 import numpy as np
 
 from sigps import Aggregator, Param, State, Vector, Vertex
+from sigps.apps.hashing import hashed
 
 
 class HyperBall(Vertex, message=Vector[np.uint8, 256]):
@@ -46,8 +47,8 @@ class HyperBall(Vertex, message=Vector[np.uint8, 256]):
         before = self.registers
         if self.superstep == 0:
             drawn = hashed(self.id, self.seed)
-            rest = int(drawn >> 8) | 1 << 55
-            self.registers[int(drawn & 255)] = 1 + ((rest & -rest) - 1).bit_count()
+            rest = drawn >> 8 | 1 << 55
+            self.registers[drawn & 255] = 1 + ((rest & -rest) - 1).bit_count()
         for m in messages:
             self.registers = np.maximum(self.registers, m)
         if any(self.registers != before):
@@ -58,11 +59,3 @@ class HyperBall(Vertex, message=Vector[np.uint8, 256]):
             self.size = size
             self.send_to_neighbors(self.registers)
         self.vote_to_halt()
-
-
-def hashed(vertex, seed):
-    """Return 64 bits that look random: those of SplitMix64."""
-    x = np.uint64(vertex & 0x7FFFFFFFFFFFFFFF) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(seed + 1)
-    x = (x ^ (x >> 30)) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> 27)) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> 31)

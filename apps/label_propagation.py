@@ -21,7 +21,7 @@ propagation algorithms", BASNA 2010.
 """
 
 from sigps import Aggregator, Param, State, Vertex, VertexId
-from sigps.apps.maximal_independent_set import priority
+from sigps.apps.hashing import hashed
 
 
 class LabelPropagation(Vertex, message=VertexId, directed=False):
@@ -37,7 +37,7 @@ class LabelPropagation(Vertex, message=VertexId, directed=False):
 
     def compute(self, messages):
         """Find the most frequent label, and take it if this one is rarer and it is this vertex's turn."""
-        drawn = priority(self.id, priority(self.superstep, self.seed))
+        drawn = hashed(self.id, hashed(self.superstep, self.seed))
         if self.superstep == 0:
             self.label = self.id
         else:
@@ -48,7 +48,7 @@ class LabelPropagation(Vertex, message=VertexId, directed=False):
             is_rarer = False
             while left > 0 and left >= most:
                 count = sum(1 for m in messages if m == label)
-                is_drawn = is_rarer and count == most and priority(label, drawn) < priority(best, drawn)
+                is_drawn = is_rarer and count == most and hashed(label, drawn) < hashed(best, drawn)
                 if count > most or is_drawn:
                     best, most, is_rarer = label, count, True
                 left -= count

@@ -16,12 +16,13 @@ average", SPAA 2012.
 >>> import sigps
 >>> graph = sigps.Graph.from_edges([0, 0, 0, 2], [1, 2, 3, 4], directed=False)
 >>> sigps.run(MaximalIndependentSet(), graph)["chosen"].tolist()
-[True, False, False, False, True]
+[False, True, True, True, False]
 """
 
 from typing import NamedTuple
 
 from sigps import Param, State, Vertex, VertexId
+from sigps.apps.hashing import hashed
 
 
 class Claim(NamedTuple):
@@ -39,7 +40,7 @@ class MaximalIndependentSet(Vertex, message=Claim, directed=False):
 
     def compute(self, messages):
         """Drop out beside a chosen vertex, or be chosen before all undecided ones."""
-        mine = Claim(priority(self.id, self.seed), self.id)
+        mine = Claim(hashed(self.id, self.seed), self.id)
         if self.superstep % 2 == 1:
             if mine <= min(messages, default=mine):
                 self.chosen = True
@@ -49,16 +50,3 @@ class MaximalIndependentSet(Vertex, message=Claim, directed=False):
             self.retire()
         else:
             self.send_to_neighbors(mine)
-
-
-def priority(vertex, seed):
-    """Return 32 bits that look random; nothing on the way exceeds 64.
-
-    Not `self.random()`, whose numbers are one vertex's in one superstep: here all supersteps, and both ends of an edge,
-    have to find the same number.
-    """
-    # Ids below zero have all ones there: without a factor v and -1 - v would be one number.
-    high = (vertex >> 32) * 0x9E3779B1
-    x = (vertex ^ high ^ ((seed & 0xFFFFFFFF) * 0x3C6EF35F)) & 0xFFFFFFFF
-    x = ((x ^ (x >> 16)) * 0x45D9F3B) & 0xFFFFFFFF
-    return ((x ^ (x >> 16)) * 0x45D9F3B) & 0xFFFFFFFF

@@ -23,7 +23,7 @@ A. Noever, "Tight analysis of parallel randomized greedy MIS", SODA 2018, for th
 from typing import NamedTuple
 
 from sigps import Param, State, Vertex, VertexId
-from sigps.apps.maximal_independent_set import priority
+from sigps.apps.hashing import hashed
 
 
 class Offer(NamedTuple):
@@ -54,4 +54,4 @@ class MaximalMatching(Vertex, message=Offer, directed=False):
             if edge.target != self.id and (edge.target == self.mate or not picks):
                 low = min(self.id, edge.target)
                 high = max(self.id, edge.target)
-                self.send(edge, Offer(priority(high, priority(low, self.seed)), self.id))
+                self.send(edge, Offer(hashed(high, hashed(low, self.seed)), self.id))

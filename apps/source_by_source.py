@@ -1,18 +1,16 @@
 """Searches from one source after another: what measures share that look from all vertices, or from a sample of them.
 
-Every vertex has a turn, its id under a permutation of 64 bits that `seed` draws, so no two have the same. Between
-searches `depth` is -1 and all wake: vertices still to come say their turns, and the lowest is the next source. In a
-search `depth` counts the levels, up while new ones are found, and down to 1 where a program has a way back.
+Every vertex has a turn, a hash of its id and `seed`; no two have the same. Between searches `depth` is -1 and all wake:
+vertices still to come say their turns, and the lowest is the next source. In a search `depth` counts the levels, up
+while new ones are found, and down to 1 where a program has a way back.
 
-M. Luby, C. Rackoff, "How to construct pseudorandom permutations", SIAM Journal on Computing 17, 1988.
-
->>> [sorted(range(9), key=lambda v: turn_of(v, seed)) for seed in (0, 1)]
-[[2, 5, 0, 3, 8, 7, 1, 6, 4], [5, 2, 7, 6, 1, 4, 8, 3, 0]]
->>> len({turn_of(v, seed=0) for v in range(-1000, 1000)})
-2000
+>>> import sigps
+>>> hashed(3, seed=0) < hashed(2, seed=0), hashed(3, seed=1) < hashed(2, seed=1)
+(False, True)
 """
 
 from sigps import Aggregator, Param, Shared, Vertex, at_least
+from sigps.apps.hashing import hashed
 
 
 class SourceBySource(Vertex, directed=False):
@@ -29,11 +27,11 @@ class SourceBySource(Vertex, directed=False):
     spreads = Aggregator.any()
 
     def line_up(self):
-        if self.num_searches == 0 or turn_of(self.id, self.seed) > self.source:
-            self.lowest += turn_of(self.id, self.seed)
+        if self.num_searches == 0 or hashed(self.id, self.seed) > self.source:
+            self.lowest += hashed(self.id, self.seed)
 
     def is_source(self):
-        return self.depth == 0 and turn_of(self.id, self.seed) == self.source
+        return self.depth == 0 and hashed(self.id, self.seed) == self.source
 
     def num_sources(self):
         return self.samples if 0 < self.samples < self.num_vertices else self.num_vertices
@@ -49,12 +47,3 @@ class SourceBySource(Vertex, directed=False):
         elif self.num_searches < self.num_sources():
             self.depth, self.goes_back = -1, False
             self.wake_all()
-
-
-def turn_of(vertex, seed):
-    """Return 64 bits that look random, others for each vertex; nothing on the way exceeds them."""
-    left, right = (vertex >> 32) & 0xFFFFFFFF, vertex & 0xFFFFFFFF
-    for i in range(4):
-        x = ((right ^ ((seed + i) & 0xFFFFFFFF)) * 0x45D9F3B) & 0xFFFFFFFF
-        left, right = right, left ^ x ^ (x >> 16)
-    return (left - 0x80000000) * 0x100000000 + right

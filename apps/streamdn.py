@@ -20,7 +20,7 @@ L. Becchetti et al., "Efficient semi-streaming algorithms for local triangle cou
 """
 
 from sigps import Aggregator, EdgeState, Param, Shared, State, Vertex, at_least, between
-from sigps.apps.maximal_independent_set import priority
+from sigps.apps.hashing import hashed
 
 
 class StreamDN(Vertex, directed=False):
@@ -70,7 +70,7 @@ class StreamDN(Vertex, directed=False):
 
     def hashed(self, vertex):
         """Return a vertex's hash in this superstep."""
-        return priority(vertex, priority(self.superstep, self.seed)) >> (32 - min(self.bits, 32))
+        return hashed(vertex, hashed(self.superstep, self.seed)) >> (64 - self.bits)
 
     def master(self):
         """Go on to the next scan; after the last one, to the next level that takes an edge away, if one is left."""

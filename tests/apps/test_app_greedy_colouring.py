@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ways import results_of
 
 from sigps.apps import GreedyColouring
-from sigps.apps.maximal_independent_set import priority
+from sigps.apps.hashing import hashed
 
 
 def check(sample: Sample, seed: int) -> None:
@@ -31,7 +31,7 @@ def check(sample: Sample, seed: int) -> None:
 
 def coloured_in_order(neighbours: dict[Any, set[Any]], seed: int) -> dict[Any, int]:
     def order(graph: Any, colours: Any) -> list[Any]:
-        return sorted(graph, key=lambda v: (priority(v, seed), v))
+        return sorted(graph, key=lambda v: (hashed(v, seed), v))
 
     found: dict[Any, int] = nx.greedy_color(nx.Graph(neighbours), strategy=order)
     return found

@@ -39,7 +39,7 @@ def distances_to(sample: Sample) -> list[NDArray[Any]]:
 def bits_of(vertex: int, seed: int) -> str:
     """Return SplitMix64's 64 bits, as Steele, Lea and Flood have them."""
     ones = 2**64 - 1
-    z = (vertex % 2**63 + (seed + 1) * 0x9E3779B97F4A7C15) & ones
+    z = (vertex + (seed + 1) * 0x9E3779B97F4A7C15) & ones
     z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & ones
     z = ((z ^ z >> 27) * 0x94D049BB133111EB) & ones
     return f"{z ^ z >> 31:064b}"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ways import results_of
 
 from sigps.apps import MaximalIndependentSet
-from sigps.apps.maximal_independent_set import priority
+from sigps.apps.hashing import hashed
 
 
 def check(sample: Sample, seed: int) -> None:
@@ -28,7 +28,7 @@ def check(sample: Sample, seed: int) -> None:
 
 def taken_in_order(neighbours: dict[Any, set[Any]], seed: int) -> set[Any]:
     chosen: set[Any] = set()
-    for v in sorted(neighbours, key=lambda v: (priority(v, seed), v)):
+    for v in sorted(neighbours, key=lambda v: (hashed(v, seed), v)):
         if chosen.isdisjoint(neighbours[v]):
             chosen.add(v)
     return chosen
@@ -49,11 +49,3 @@ def test_sets_on_random_graphs(sample: Sample, seed: int) -> None:
 def test_a_seed_gives_one_set_and_another_seed_another() -> None:
     sets = [taken_in_order(neighbours_of(BATTERY["grid"]), seed) for seed in range(8)]
     assert len({frozenset(chosen) for chosen in sets}) > 4
-
-
-def test_priorities_of_successive_ids_spread() -> None:
-    drawn = [priority(v, 0) for v in range(4096)]
-    assert len(set(drawn)) == 4096
-    assert all(0 <= p < 2**32 for p in drawn)
-    halves = [sum(p >> bit & 1 for p in drawn) for bit in range(32)]
-    assert all(1800 < count < 2300 for count in halves)

@@ -16,7 +16,7 @@ from ways import Way, results_of
 
 from sigps import generate, run
 from sigps.apps import MaximalMatching
-from sigps.apps.maximal_independent_set import priority
+from sigps.apps.hashing import hashed
 
 
 def check(sample: Sample, seed: int, ways: list[Way] = RUNS) -> None:
@@ -39,7 +39,7 @@ def taken_in_order(neighbours: dict[Any, set[Any]], seed: int) -> dict[Any, Any]
 
     def order(edge: tuple[Any, Any]) -> tuple[int, int, int]:
         low, high = (numbers[v] for v in edge)
-        return priority(high, priority(low, seed)), low, high
+        return hashed(high, hashed(low, seed)), low, high
 
     mates: dict[Any, Any] = {}
     for u, v in sorted(edges, key=order):
@@ -74,8 +74,8 @@ def test_a_vertex_whose_id_is_that_of_no_vertex(seed: int) -> None:
 
 
 def test_edges_of_one_priority_are_taken_in_order_of_their_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sigps.apps.maximal_matching.priority", lambda vertex, seed: 7)
-    monkeypatch.setattr(f"{__name__}.priority", lambda vertex, seed: 7)
+    monkeypatch.setattr("sigps.apps.maximal_matching.hashed", lambda vertex, seed: 7)
+    monkeypatch.setattr(f"{__name__}.hashed", lambda vertex, seed: 7)
     for name in ["complete_5", "grid", "hub_on_a_partition_border", "string_ids"]:
         check(BATTERY[name], 0, [way for way in RUNS if way.device == "python"])
 

@@ -12,7 +12,7 @@ from ways import Way, results_of
 
 from sigps import generate, run
 from sigps.apps import BiTriDN, StreamDN
-from sigps.apps.maximal_independent_set import priority
+from sigps.apps.hashing import hashed
 
 Edge = tuple[Any, Any]
 
@@ -26,7 +26,7 @@ def simulated(near: dict[Any, set[Any]], scans: int, bits: int, seed: int) -> di
         hits = dict.fromkeys(edges, 0)
         for _ in range(scans):
             low = {
-                v: min(priority(w, priority(superstep, seed)) >> (32 - bits) for w in ends)
+                v: min(hashed(w, hashed(superstep, seed)) >> (64 - bits) for w in ends)
                 for v, ends in left.items()
                 if ends
             }

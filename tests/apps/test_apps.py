@@ -276,7 +276,7 @@ READMES = {
 """The README's table of apps: parameters and fields."""
 
 MODULES = [name for _, name, _ in pkgutil.iter_modules(sigps.apps.__path__)]
-IMPORTED_BY_OTHERS = {"source_by_source"}
+IMPORTED_BY_OTHERS = {"hashing", "source_by_source"}
 """Modules that hold what several apps share, and no app."""
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ways import Way
 
 from sigps import Result
-from sigps.apps.source_by_source import turn_of
+from sigps.apps.hashing import hashed
 
 DEVICES = ["python", "cpu"]
 
@@ -84,7 +84,7 @@ def neighbours_of(sample: Sample) -> dict[Any, set[Any]]:
 
 
 def drawn(sample: Sample, k: int, seed: int) -> list[Any]:
-    """Return the k vertices that come first by `turn_of`; compute() sees string ids as consecutive numbers."""
+    """Return the k vertices that come first by `hashed`; compute() sees string ids as consecutive numbers."""
     ids = vertices_of(sample)
     numbers = {v: i if isinstance(v, str) else v for i, v in enumerate(ids)}
-    return sorted(ids, key=lambda v: turn_of(numbers[v], seed))[:k]
+    return sorted(ids, key=lambda v: hashed(numbers[v], seed))[:k]
