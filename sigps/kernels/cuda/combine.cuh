@@ -107,22 +107,6 @@ __device__ SIGPS_ONCE Inbox combine_warp(Inbox inbox, const Occasion &when) {
     put(inbox, shuffle_down(inbox, distance), when);
   return inbox;
 }
-
-// Thread 0 gets all threads' messages. Ends with a barrier of the block.
-__device__ SIGPS_ONCE Inbox combine_block(Inbox inbox, const Occasion &when) {
-  __shared__ Inbox of_warp[SIGPS_THREADS / 32];
-  inbox = combine_warp(inbox, when);
-  if (lane_id() == 0)
-    of_warp[threadIdx.x / 32] = inbox;
-  __syncthreads();
-  if (threadIdx.x < 32) {
-    inbox =
-        threadIdx.x < blockDim.x / 32 ? of_warp[threadIdx.x] : empty_inbox();
-    inbox = combine_warp(inbox, when);
-  }
-  __syncthreads();
-  return inbox;
-}
 #endif
 
 __device__ SIGPS_TOTALS_ONCE Totals fold_warp(Totals totals,

@@ -105,7 +105,7 @@ def test_an_aggregator_in_the_small_frontier_kernel() -> None:
     """What the vertices of a superstep give fits; what they have given so far does not, after 700."""
     body = (
         "if self.superstep == 0 and self.id == 0 or sum(messages) > 0:\n"
-        "    self.total += 2**63 // 700\n    self.send_to_neighbors(1)\nself.vote_to_halt()"
+        "    self.total += (2**63 - 1) // 700\n    self.send_to_neighbors(1)\nself.vote_to_halt()"
     )
     program = program_of(body, "total = Aggregator.sum(int, persistent=True)", message="message=int")
     for device in ("cpu", "cuda"):

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.gpu
 def test_loops_that_fold(name: str, direction: str) -> None:
     graph = BATTERY["skewed"].build()
     judge = run(loop_program(name), graph, device="python")
-    result = run(loop_program(name), graph, device="gpu", direction=direction)
+    result = run(loop_program(name), graph, device="cuda", direction=direction)
     for field in judge.fields:
         np.testing.assert_allclose(result[field], judge[field], rtol=1e-9, err_msg=field)
 

@@ -124,7 +124,7 @@ class _Heard(Vertex, message=int):
 
     def compute(self, messages):
         for m in messages:
-            self.heard = self.heard * 3 + m
+            self.heard = (self.heard * 3 + m) % 1_000_003
         if self.superstep == 0:
             self.send_to_neighbors(1)
         self.vote_to_halt()
