@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from sigps.graph.generators.generate import generate
     from sigps.graph.graph import Graph
     from sigps.graph.load import load
+    from sigps.group.watch import Faults
     from sigps.job.many import run_many
     from sigps.job.many_results import Results
     from sigps.job.result import Result
     from sigps.job.run import run
     from sigps.system.checkpoint.state_log import Checkpoint
-    from sigps.system.faults.watch import Faults
 
 __all__ = [
     "Aggregator",
@@ -77,7 +77,7 @@ __all__ = [
 
 _LATE = {
     "Checkpoint": "sigps.system.checkpoint.state_log",
-    "Faults": "sigps.system.faults.watch",
+    "Faults": "sigps.group.watch",
     "Graph": "sigps.graph.graph",
     "Result": "sigps.job.result",
     "generate": "sigps.graph.generators.generate",

@@ -62,7 +62,7 @@ def _findings(ranks: list[dict[str, Any]], hosts: list[str]) -> Iterator[tuple[s
 
 def _watch(hosts: list[str]) -> str:
     """Say on which address rank 0 listens for the others, by which ranks watch each other."""
-    from sigps.system.faults.rendezvous import addresses_of, listening_address
+    from sigps.group.rendezvous import addresses_of, listening_address
 
     if len(hosts) == 1:
         return "one rank: nothing listens"

@@ -92,14 +92,8 @@ def _end(code: int, text: str) -> int:
     time.sleep(0.05 * group.rank)  # of several that fail together, the lowest prints
     click.echo(f"rank {group.rank}: {text}", err=True)
     sys.stderr.flush()
-    _end_all(code)
+    group.abort(code)
     return code
-
-
-def _end_all(code: int) -> None:
-    from mpi4py import MPI
-
-    MPI.COMM_WORLD.Abort(code)
 
 
 def _ranks() -> Group | None:

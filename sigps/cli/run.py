@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from sigps.graph import Graph
     from sigps.group import Group
+    from sigps.group.watch import Faults
     from sigps.job.config import JobConfig
     from sigps.job.result import Result
     from sigps.model.vertex import Vertex
@@ -82,17 +83,27 @@ def _run_here(job: JobConfig, *, dry_run: bool, resume: bool) -> None:
     from sigps.cli.checks import load_graph, prepare
     from sigps.cli.report import console
     from sigps.group import world
+    from sigps.group.watch import Faults
 
     group = world()
+    status, limits = group.status, Faults(**job.faults.model_dump())
     out = console(rank=group.rank)
-    program = prepare(job, group_size=group.size)
-    if dry_run:
-        _print_job(job, out)
-        return
-    graph = load_graph(job, group)
-    out.print(str(graph.report), markup=False)
-    result = _run(job, program, graph, resume=resume)
-    _print_result(job, result, group, out)
+    with status.limits(limits.silent_seconds, limits.superstep_seconds):
+        with status.during("checking the job"):
+            program = prepare(job, group_size=group.size)
+        if dry_run:
+            _print_job(job, out)
+            return
+        graph = load_graph(job, group)
+        out.print(str(graph.report), markup=False)
+        result = _run(job, program, graph, limits, resume=resume)
+        with status.during("writing the result"):
+            _print_result(job, result, group, out)
+            _write(job, result, group, out)
+
+
+def _write(job: JobConfig, result: Result, group: Group, out: Console) -> None:
+    """Write what the job asks for. Collective."""
     if job.output.path is not None:
         result.write(job.output.path, job.output.fields)
         group.barrier()
@@ -103,11 +114,10 @@ def _run_here(job: JobConfig, *, dry_run: bool, resume: bool) -> None:
         out.print(f"wrote {job.output.edges}", markup=False)
 
 
-def _run(job: JobConfig, program: Vertex, graph: Graph, *, resume: bool) -> Result:
+def _run(job: JobConfig, program: Vertex, graph: Graph, faults: Faults, *, resume: bool) -> Result:
     from sigps.cli.checks import checkpoint_of
     from sigps.cli.report import progress_line
     from sigps.job.run import run as run_program
-    from sigps.system.faults.watch import Faults
 
     with progress_line(job.engine.max_supersteps, rank=graph.group.rank) as progress:
         return run_program(
@@ -120,7 +130,7 @@ def _run(job: JobConfig, program: Vertex, graph: Graph, *, resume: bool) -> Resu
             progress=progress,
             checkpoint=checkpoint_of(job),
             resume=resume,
-            faults=Faults(**job.faults.model_dump()),
+            faults=faults,
         )
 
 

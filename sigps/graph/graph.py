@@ -393,17 +393,19 @@ def build_graph(
     Raises:
         GraphError: If ids, weights, lengths or options are wrong.
     """
-    built = build(
-        chunks,
-        directed=directed,
-        group=world() if group is None else group,
-        vertices=vertices,
-        duplicates=duplicates,
-        self_loops=self_loops,
-        ids=ids,
-        num_vertices=num_vertices,
-        report=report,
-    )
+    group = world() if group is None else group
+    with group.status.during("building the graph"):
+        built = build(
+            chunks,
+            directed=directed,
+            group=group,
+            vertices=vertices,
+            duplicates=duplicates,
+            self_loops=self_loops,
+            ids=ids,
+            num_vertices=num_vertices,
+            report=report,
+        )
     return Graph.of(built)
 
 

@@ -6,9 +6,9 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, ParamSpec, get_args
 
 import numpy as np
 
@@ -26,7 +26,22 @@ from sigps.group import Group, raise_together, together, world
 
 __all__ = ["load", "open_store"]
 
+P = ParamSpec("P")
 
+
+def _as_phase(read: Callable[P, Graph]) -> Callable[P, Graph]:
+    """Let those that watch this rank know that it loads a graph."""
+
+    @wraps(read)
+    def recorded(*args: P.args, **options: P.kwargs) -> Graph:
+        group = options.get("group") or world()
+        with group.status.during("loading the graph"):  # type: ignore[attr-defined]
+            return read(*args, **options)
+
+    return recorded
+
+
+@_as_phase
 def load(
     path: str | os.PathLike[str],
     *,
@@ -145,7 +160,9 @@ def open_store(path: str | os.PathLike[str], group: Group | None = None, verify:
     """
     if verify not in get_args(Verify):
         raise ConfigError(f"verify={verify!r} must be one of {', '.join(map(repr, get_args(Verify)))}")
-    return Graph.of(read_store(path, world() if group is None else group, verify=verify))
+    group = world() if group is None else group
+    with group.status.during("loading the graph"):
+        return Graph.of(read_store(path, group, verify=verify))
 
 
 def _with_rows(graph: Graph, rows: VertexRows | None, path: object) -> Graph:

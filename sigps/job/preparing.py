@@ -24,8 +24,8 @@ from sigps.job.result import Result
 from sigps.model.vertex import Vertex
 
 if TYPE_CHECKING:
+    from sigps.group.watch import Faults
     from sigps.system.checkpoint.state_log import Checkpoint
-    from sigps.system.faults.watch import Faults
     from sigps.system.worker_manager import WorkerManager
 
 __all__ = [
@@ -91,7 +91,7 @@ def prepared(
     initial: Mapping[str, Any] | Result | None,
 ) -> Prepared:
     """Check the options of a run, choose its engine, and compile the program; options and errors are those of `run`."""
-    from sigps.system.faults.watch import Faults
+    from sigps.group.watch import Faults
     from sigps.system.worker_manager import WorkerManager
 
     stop_if_imported()

@@ -9,13 +9,14 @@ from sigps.engine.direction import Schedule
 from sigps.engine.stats import SuperstepStats
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning.partition import PartitionFunction
+from sigps.group.status import Status
 from sigps.job.preparing import Precision, bind_ids, prepared
 from sigps.job.result import Result
 from sigps.model.vertex import Vertex
 
 if TYPE_CHECKING:
+    from sigps.group.watch import Faults
     from sigps.system.checkpoint.state_log import Checkpoint
-    from sigps.system.faults.watch import Faults
 
 __all__ = ["run"]
 
@@ -99,31 +100,35 @@ def run(
     >>> result["level"].tolist(), result.reason
     ([0, 1, 2], 'converged')
     """
+    from sigps.group.watch import Faults
     from sigps.job.collect import collect
-    from sigps.system.faults.watch import Faults
     from sigps.system.worker_manager import Saving
 
-    made = prepared(
-        program,
-        graph,
-        device=device,
-        max_supersteps=max_supersteps,
-        deterministic=deterministic,
-        trace=trace,
-        gather=gather,
-        schedule=schedule,
-        direction=direction,
-        precision=precision,
-        asynchronous=asynchronous,
-        threads=threads,
-        transport=transport,
-        progress=progress,
-        checkpoint=checkpoint,
-        resume=resume,
-        faults=faults,
-        seed=seed,
-        initial=initial,
-    )
+    status = (
+        graph.group.status if isinstance(graph, Graph) else Status.create()
+    )  # `prepared` refuses what is none
+    with status.during("preparing the run"):
+        made = prepared(
+            program,
+            graph,
+            device=device,
+            max_supersteps=max_supersteps,
+            deterministic=deterministic,
+            trace=trace,
+            gather=gather,
+            schedule=schedule,
+            direction=direction,
+            precision=precision,
+            asynchronous=asynchronous,
+            threads=threads,
+            transport=transport,
+            progress=progress,
+            checkpoint=checkpoint,
+            resume=resume,
+            faults=faults,
+            seed=seed,
+            initial=initial,
+        )
     program, graph, spec = made.program, made.graph, made.executable.spec
     part = made.manager.run(
         bind_ids(program, graph),
@@ -136,4 +141,5 @@ def run(
         transport=transport,
         saving=Saving(checkpoint, program, precision, spec.device, resume) if checkpoint else None,
     )
-    return collect(part, program, graph, spec.device, gather=gather)
+    with graph.group.status.during("collecting the result"):
+        return collect(part, program, graph, spec.device, gather=gather)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import logging
 import math
 import platform
@@ -28,13 +27,12 @@ from sigps.graph.building.vertex_columns import values_of
 from sigps.graph.graph import Graph
 from sigps.graph.measures.neighbourhood import neighbourhoods
 from sigps.graph.partitioning.partition import Assignment, PartitionFunction
+from sigps.group.watch import Faults
 from sigps.model.vertex import Vertex
 from sigps.system.checkpoint.files import Manifest
 from sigps.system.checkpoint.resume import Identity, find_log, read_snapshot, stats_of
 from sigps.system.checkpoint.state_log import Checkpoint, StateLog
 from sigps.system.data_locator import DataLocator, DeviceLocator
-from sigps.system.faults.detector import FaultDetector
-from sigps.system.faults.watch import Faults, WatchedExchange, watch
 from sigps.system.master import Master, Reason
 from sigps.system.message_center import MessageCenter
 from sigps.system.transport import Transport, choose_transport, needs_hosts
@@ -168,33 +166,45 @@ class WorkerManager:
         Raises:
             ConfigError: If that transport is not possible here, or ranks on these devices cannot work together.
         """
-        state_log, found = self._logs(saving, max_supersteps, options.initial)
-        stats = StatsLog(stats_of(found) if found else ())
-        registrations = self._register(program, executable, options, saving)
-        chosen = self._transport(executable, registrations, transport, found)
-        options = self._options(options, registrations, chosen, faults)
-        master = None
-        if self._group.rank == 0:
-            checkpoint = saving.checkpoint if saving else None
-            master = Master(registrations, max_supersteps, on_progress, checkpoint, stats)
-        order = self._group.broadcast({"capacities": master.capacities if master else []})
-        needs = executable.spec.needs(executable, program, self._graph, self._group.size)
-        capacities = tuple(order["capacities"])
-        assignment, subgraph = partition_of(self._graph, method, capacities, needs, self.num_threads)
-        last_log = functools.partial(_last_log, state_log)
-        worker: Worker | None = None
-        with (
-            Threads(self.num_threads) as threads,
-            watch(self._group, faults, last_log) as detector,
-            _naming_the_log(state_log),
-        ):
+        limits = Faults(math.inf) if faults is None else faults
+        with self._group.status.limits(limits.silent_seconds, limits.superstep_seconds):
+            return self._run(
+                program, executable, method, options, max_supersteps, on_progress, saving, faults, transport
+            )
+
+    def _run(
+        self,
+        program: Vertex,
+        executable: Executable,
+        method: str | PartitionFunction,
+        options: RunOptions,
+        max_supersteps: int | None,
+        on_progress: Callable[[Sequence[SuperstepStats]], None] | None,
+        saving: Saving | None,
+        faults: Faults | None,
+        transport: Literal["auto", "mpi", "nccl", "peer"],
+    ) -> RankResult:
+        status = self._group.status
+        with status.during("preparing the run"):
+            state_log, found = self._logs(saving, max_supersteps, options.initial)
+            stats = StatsLog(stats_of(found) if found else ())
+            registrations = self._register(program, executable, options, saving)
+            chosen = self._transport(executable, registrations, transport, found)
+            options = self._options(options, registrations, chosen, faults)
+            master = None
+            if self._group.rank == 0:
+                checkpoint = saving.checkpoint if saving else None
+                master = Master(registrations, max_supersteps, on_progress, checkpoint, stats)
+            order = self._group.broadcast({"capacities": master.capacities if master else []})
+            needs = executable.spec.needs(executable, program, self._graph, self._group.size)
+            capacities = tuple(order["capacities"])
+        with status.during("partitioning"):
+            assignment, subgraph = partition_of(self._graph, method, capacities, needs, self.num_threads)
+        status.record_log(_last_log(state_log))
+        if state_log is not None:
+            state_log.on_whole = status.record_log
+        with Threads(self.num_threads) as threads, _naming_the_log(state_log), status.during("running"):
             exchange = self._exchange(assignment, subgraph, chosen)
-            if detector is not None:
-                exchange = WatchedExchange(
-                    exchange, detector, lambda: worker.engine.superstep if worker else 0
-                )
-            if detector is not None and state_log is not None:
-                state_log.on_whole = detector.record_log
             worker = Worker(RunContext(program, executable, subgraph, exchange, threads, options))
             if found is None:
                 self._begin(worker, program, executable, threads, registrations)
@@ -204,15 +214,12 @@ class WorkerManager:
                     own = values_of(self._graph, values, worker.subgraph.owned_gids)
                     worker.engine.begin(name, own)
             elif saving is not None:
-                folder = saving.checkpoint.folder
-                worker.engine.restore(read_snapshot(folder, found, self._group, assignment))
-                if detector is not None:
-                    detector.waiting()
-            reason = self._follow(worker, master, stats, state_log, detector)
+                with status.during("reading the state log"):
+                    folder = saving.checkpoint.folder
+                    worker.engine.restore(read_snapshot(folder, found, self._group, assignment))
+            reason = self._follow(worker, master, stats, state_log)
             kept = [f.name for f in program.declaration.edge_states]
-            result = RankResult(worker, kept, reason, stats, state_log.saves if state_log else ())
-            worker = None  # or the watched exchange would keep it, and all memory of the run
-            return result
+            return RankResult(worker, kept, reason, stats, state_log.saves if state_log else ())
 
     def _register(
         self, program: Vertex, executable: Executable, options: RunOptions, saving: Saving | None
@@ -309,27 +316,25 @@ class WorkerManager:
         master: Master | None,
         stats: StatsLog,
         state_log: StateLog | None,
-        detector: FaultDetector | None,
     ) -> Reason:
         """Do what the master orders until the run is over; return why it is."""
+        status, engine = self._group.status, worker.engine
         while True:
             order = self._group.broadcast(master.next_order() if master else {})
             if order["verb"] == "stop":
                 if state_log is not None:
-                    state_log.close(worker.engine.traced)
+                    with status.during("finishing the state log"):
+                        state_log.close(engine.traced)
                 reason: Reason = order["reason"]
                 return reason
             if order["verb"] == "save":
                 assert state_log is not None
-                state_log.save(worker.engine.save, stats, worker.engine.traced)
+                with status.during("writing a state log"):
+                    state_log.save(engine.save, stats, engine.traced)
                 continue
-            if detector is not None:
-                detector.computing(worker.engine.superstep)
-                if worker.engine.detects_lost_ranks:
-                    detector.waiting()
-            outcome = worker.lease(order["supersteps"])
-            if detector is not None:
-                detector.waiting()
+            waits = status.waiting if engine.detects_lost_ranks else contextlib.nullcontext()
+            with status.in_supersteps(lambda: engine.superstep), waits:
+                outcome = worker.lease(order["supersteps"])
             stats.extend(outcome.stats)
             if master is not None:
                 master.record(outcome.ended, outcome.stats, stopped=outcome.stopped)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import functools
+import ctypes
 import os
 import re
 import signal
@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 
 from sigps.group import world
-from sigps.system.faults.detector import FaultDetector
 
 FAULTY_SUPERSTEP = 5
 
@@ -22,10 +21,18 @@ SUPERSTEPS = 10
 
 
 def fail(way: str) -> None:
-    if way in ("kill", "kill without report"):
+    if way == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     elif way == "stop":
         os.kill(os.getpid(), signal.SIGSTOP)
+    elif way == "hold the lock":
+        ctypes.PyDLL(None).usleep(4_000_000)  # longer than it may be silent, as in a call of a library
+    elif way == "lose the launcher":
+        os.kill(os.getppid(), signal.SIGKILL)
+    elif way == "lose the watchdog":
+        os.kill(watchdog(), signal.SIGKILL)
+    elif way == "leave":
+        sys.exit(0)
     elif way == "hang":
         time.sleep(3600)
     elif way == "raise":
@@ -37,21 +44,25 @@ def fail(way: str) -> None:
         assert way == "nothing", way
 
 
+def watchdog() -> int:
+    """Return the process id of this rank's watchdog, the only process that it has started."""
+    (pid,) = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    return int(pid)
+
+
 def run(way: str, victims: list[int]) -> None:
     """Run supersteps without vertices: 20 ms of work, and a barrier."""
     group = world()
+    status, superstep = group.status, 0
     (Path.cwd() / f"rank-{group.rank}-{os.getpid()}").touch()
-    if way == "kill without report":  # as where no monitor thread gets a core in time
-        FaultDetector._receive = lambda *_: time.sleep(3600)  # type: ignore[assignment]
-    with FaultDetector(group, interval=0.2, silent_seconds=2.0, superstep_seconds=5.0) as detector:
+    with status.limits(2.0, 5.0), status.in_supersteps(lambda: superstep):
         for superstep in range(SUPERSTEPS):
-            detector.computing(superstep)
+            status.begin(is_waiting=False)
             time.sleep(0.02)
             if superstep == FAULTY_SUPERSTEP and group.rank in victims:
                 fail(way)
-            detector.waiting()
             group.barrier()
-            detector.last_log = functools.partial("log/{}".format, superstep)
+            status.record_log(f"log/{superstep}")
 
 
 def main(way: str, victims: list[int]) -> None:

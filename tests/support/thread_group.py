@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.group.status import Status
+
 T = TypeVar("T")
 
 
@@ -22,6 +24,7 @@ class ThreadGroup:
     def __init__(self, rank: int, shared: SharedValues) -> None:
         self.rank = rank
         self.size = shared.size
+        self.status = Status.create()
         self._shared = shared
 
     def all_to_all(self, parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:

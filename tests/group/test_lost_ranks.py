@@ -57,7 +57,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("way", "complaint"),
     [
-        ("stops", r"rank \d on host \S+ is silent in superstep 7"),
+        ("stops", r"rank \d on host \S+ is stopped in superstep 7"),
         ("hangs", r"rank \d on host \S+ hangs in superstep 7"),
     ],
 )

@@ -1,17 +1,12 @@
-"""The ranks that work together, and the few collectives that loading and exchange need.
+"""The few collectives that loading and exchange need, and what is made of them.
 
 `Group` is the contract, `Alone` is one process, `MPIGroup` is what `mpirun` started. Every method is
-collective: all ranks call it in the same order. `world()` reads the launcher's environment variables, so a
-process that `mpirun` did not start never imports mpi4py.
+collective: all ranks call it in the same order.
 """
 
 from __future__ import annotations
 
-import functools
-import os
-import sys
 import time
-import types
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -19,7 +14,8 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.errors import ConfigError, GraphError
+from sigps.errors import GraphError
+from sigps.group.status import Status
 
 __all__ = [
     "Alone",
@@ -30,7 +26,6 @@ __all__ = [
     "raise_together",
     "split_by_rank",
     "together",
-    "world",
 ]
 
 T = TypeVar("T")
@@ -38,10 +33,15 @@ Reduction = Literal["sum", "min", "max"]
 
 
 class Group(Protocol):
-    """Ranks 0 to `size` - 1 of one run."""
+    """Ranks 0 to `size` - 1 of one run.
+
+    Attributes:
+        status: What this rank does, for those that watch it.
+    """
 
     rank: int
     size: int
+    status: Status
 
     def all_to_all(self, parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Send `parts[r]` (1-D, one dtype on all ranks) to rank r; return what each rank sent here."""
@@ -74,6 +74,9 @@ class Alone:
     rank = 0
     size = 1
 
+    def __init__(self) -> None:
+        self.status = Status.create()
+
     def all_to_all(self, parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         return list(parts)
 
@@ -93,6 +96,10 @@ class Alone:
         return
 
 
+_NOTICE_SECONDS = 0.1
+"""For others to learn of a failure, and the launcher of what was written, before an abort ends all."""
+
+
 class MPIGroup:
     """The ranks of an MPI communicator. Data goes as raw bytes, small values as msgpack."""
 
@@ -100,10 +107,14 @@ class MPIGroup:
         self._comm = comm
         self.rank = int(comm.Get_rank())
         self.size = int(comm.Get_size())
+        self.status = Status.create()
 
     def all_to_all(self, parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         sent = [np.ascontiguousarray(part) for part in parts]
-        dtype = np.dtype((sent[0].dtype, sent[0].shape[1:]))
+        with self.status.waiting:
+            return self._exchange(sent, np.dtype((sent[0].dtype, sent[0].shape[1:])))
+
+    def _exchange(self, sent: list[NDArray[Any]], dtype: np.dtype[Any]) -> list[NDArray[Any]]:
         num_bytes = np.array([part.nbytes for part in sent], dtype=np.int64)
         num_arriving = np.empty(self.size, dtype=np.int64)
         self._comm.Alltoall(num_bytes, num_arriving)
@@ -126,11 +137,12 @@ class MPIGroup:
         from mpi4py import MPI
 
         result = np.empty_like(values)
-        self._comm.Allreduce(
-            np.ascontiguousarray(values),
-            result,
-            op={"sum": MPI.SUM, "min": MPI.MIN, "max": MPI.MAX}[op],
-        )
+        with self.status.waiting:
+            self._comm.Allreduce(
+                np.ascontiguousarray(values),
+                result,
+                op={"sum": MPI.SUM, "min": MPI.MIN, "max": MPI.MAX}[op],
+            )
         return result
 
     def all_gather(self, value: T) -> list[T]:
@@ -148,65 +160,14 @@ class MPIGroup:
         return result
 
     def barrier(self) -> None:
-        self._comm.Barrier()
+        with self.status.waiting:
+            self._comm.Barrier()
 
     def abort(self, code: int = 1) -> None:
-        """End every rank of the run at once with an exit code. Does not return."""
+        """End every rank of the run at once with an exit code, after a failure that was reported. Does not return."""
+        self.status.record_end(has_failed=True)
+        time.sleep(_NOTICE_SECONDS)
         self._comm.Abort(code)
-
-
-@functools.cache
-def world() -> Group:
-    """Return the ranks that the launcher started: `Alone` without `mpirun`.
-
-    Raises:
-        ConfigError: If a launcher started several ranks and mpi4py cannot be imported.
-    """
-    if launched_ranks(os.environ) <= 1:
-        return Alone()
-    try:
-        from mpi4py import MPI
-    except (ImportError, RuntimeError) as error:
-        raise ConfigError(
-            f"started with {launched_ranks(os.environ)} ranks, but mpi4py cannot be loaded ({error}). "
-            "Install it with: pip install 'sigps[mpi]'"
-        ) from error
-    group = MPIGroup(MPI.COMM_WORLD)
-    sys.excepthook = functools.partial(_end_all_ranks, group, sys.excepthook)
-    return group
-
-
-def _end_all_ranks(
-    group: MPIGroup,
-    report: Callable[..., Any],
-    kind: type[BaseException],
-    error: BaseException,
-    trace: types.TracebackType | None,
-) -> None:
-    """Print an uncaught exception of this rank and abort all ranks, which may wait for it in a collective.
-
-    An error that all ranks raise, as for a missing file, is printed once: ranks above 0 wait, so that the abort by
-    rank 0 ends them first.
-    """
-    time.sleep(min(0.5 + 0.05 * group.rank, 2.0) if group.rank else 0.0)
-    sys.stdout.flush()
-    if issubclass(kind, KeyboardInterrupt):
-        print("interrupted", file=sys.stderr, flush=True)
-        group.abort(130)
-    print(f"rank {group.rank} of {group.size} failed:", file=sys.stderr)
-    report(kind, error, trace)
-    sys.stderr.flush()
-    time.sleep(0.1)  # an abort may reach the launcher before the text that was written to stderr
-    group.abort(1)
-
-
-def launched_ranks(environment: Any) -> int:
-    """Return the number of ranks of this run, from the variables that MPICH, Open MPI and Slurm set; 1 without them."""
-    for name in ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS"):
-        value = environment.get(name, "")
-        if value.isdigit():
-            return int(value)
-    return 1
 
 
 def together(work: Callable[[], T], group: Group) -> T:

@@ -10,7 +10,7 @@ import socket
 import time
 from collections.abc import Sequence
 
-from sigps.group import Group
+from sigps.group.ranks import Group
 
 __all__ = [
     "TOKEN_BYTES",

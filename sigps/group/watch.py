@@ -1,0 +1,161 @@
+"""How the ranks of a group come to be watched, from `world()` to the end of their processes; the limits."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import functools
+import json
+import logging
+import math
+import mmap
+import os
+import platform
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sigps.errors import ConfigError
+from sigps.group.ranks import Group
+from sigps.group.rendezvous import connect_ranks
+from sigps.group.status import SILENT_SECONDS, Status
+from sigps.group.watchdog import PROGRAM
+
+__all__ = ["Faults", "start_watch"]
+
+log = logging.getLogger(__name__)
+
+_START_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Faults:
+    """The limits beyond which a rank counts as lost, and the run ends. Without effect on one rank.
+
+    Args:
+        silent_seconds: How long a rank may be stopped, its host out of reach, or others wait for it after it failed;
+            inf for ever. Before a run begins it is 20.
+        superstep_seconds: How long it may compute at a stretch, the first superstep's compilation included.
+
+    Raises:
+        ConfigError: If a number is not above 0.
+    """
+
+    silent_seconds: float = SILENT_SECONDS
+    superstep_seconds: float = math.inf
+
+    def __post_init__(self) -> None:
+        for name in ("silent_seconds", "superstep_seconds"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
+                raise ConfigError(f"faults: {name}={value!r} must be a number above 0; inf is no limit")
+
+
+def start_watch(group: Group) -> None:
+    """Start this rank's watchdog process and connect it with those of the others. Collective.
+
+    Where ranks cannot connect, rank 0 logs a warning and the job goes on, watched by the launcher alone.
+    """
+    with _limited(_START_SECONDS):
+        _start(group)
+
+
+def _start(group: Group) -> None:
+    hosts = group.all_gather(platform.node())
+    peers, problem = connect_ranks(group, hosts)
+    lives, no_lives = connect_ranks(group, hosts)
+    with contextlib.ExitStack() as opened:
+        own, other = socket.socketpair()
+        for end in (own, other, *peers.values(), *lives.values()):
+            opened.enter_context(end)
+        statuses = {group.rank: os.memfd_create("sigps status")}
+        os.ftruncate(statuses[group.rank], ctypes.sizeof(Status))
+        group.status = Status.create(mmap.mmap(statuses[group.rank], 0))
+        statuses |= _others_here(group, hosts, statuses[group.rank])
+        for file in statuses.values():
+            opened.callback(os.close, file)
+        arguments = {
+            "rank": group.rank,
+            "pid": os.getpid(),
+            "launcher": os.getppid(),
+            "hosts": hosts,
+            "statuses": statuses,
+            "own": other.fileno(),
+            "peers": {rank: peer.fileno() for rank, peer in peers.items()},
+            "lives": {rank: life.fileno() for rank, life in lives.items() if not group.rank},
+        }
+        lives_of_others = lives.values() if group.rank == 0 else ()
+        passed = [*statuses.values(), *(end.fileno() for end in (other, *peers.values(), *lives_of_others))]
+        try:
+            if problem := problem or no_lives:
+                raise OSError(problem)
+            _start_watchdog(arguments, passed)
+        except OSError as error:
+            problem = str(error)
+        problem = next(filter(None, group.all_gather(problem)), "")
+        if problem and group.rank == 0:
+            log.warning("ranks cannot watch each other: %s; the launcher alone notices a dead rank", problem)
+        if problem:
+            return
+        # Watchdogs notice that the system closes these when this process ends.
+        own.setblocking(False)
+        group.status.notify = functools.partial(_notify, own.detach())
+        atexit.register(group.status.record_end)
+        if group.rank > 0:
+            lives[0].detach()
+
+
+def _others_here(group: Group, hosts: list[str], own: int) -> dict[int, int]:
+    """Return on rank 0 the files with the statuses of the other ranks of its host; on others none. Collective."""
+    files: dict[int, int] = {}
+    paths = group.all_gather(f"/proc/{os.getpid()}/fd/{own}")
+    for rank in [rank for rank, host in enumerate(hosts) if host == hosts[0] and rank > group.rank == 0]:
+        with contextlib.suppress(OSError):  # of another host, although of one name
+            files[rank] = os.open(paths[rank], os.O_RDWR | os.O_CLOEXEC)
+    return files
+
+
+def _start_watchdog(arguments: dict[str, Any], descriptors: list[int]) -> None:
+    """Start the process.
+
+    Raises:
+        OSError: If it cannot be started.
+    """
+    folder = Path(__file__).parent
+    subprocess.Popen(
+        [sys.executable, "-ISc", PROGRAM, str(folder.parent), str(folder), json.dumps(arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        pass_fds=descriptors,
+        start_new_session=True,
+    )
+
+
+@contextlib.contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """End this process where the block takes longer: nobody watches yet."""
+    limit = threading.Timer(seconds, _give_up, (seconds,))
+    limit.daemon = True
+    limit.start()
+    try:
+        yield
+    finally:
+        limit.cancel()
+
+
+def _give_up(seconds: float) -> None:
+    text = f"a rank did not come to the start of the job within {seconds:.0f} s: it is stopped, or its host is lost\n"
+    with contextlib.suppress(OSError):
+        os.write(2, text.encode())
+    os._exit(1)
+
+
+def _notify(own: int) -> None:
+    with contextlib.suppress(OSError):
+        os.write(own, b"!")
