@@ -6,8 +6,8 @@
 The vertices at level l are found in superstep l and send the number of their paths; two supersteps later a vertex hears
 from how many edges to the next level it waits for answers. It answers when it has them all, and retires. All that is
 sent by a level comes in supersteps of its parity, so a vertex tells its own level's messages by the superstep, and
-needs nobody to say whose turn it is. The graph is taken as undirected and unweighted; parallel edges make paths of
-their own, and loops none. At most 3 supersteps more than twice the greatest level.
+needs nobody to say whose turn it is. The graph is taken as undirected, simple and unweighted: parallel edges count
+once, and loops do not. At most 3 supersteps more than twice the greatest level.
 
 Their sum over all sources is betweenness (`betweenness`), for which many searches go side by side.
 
@@ -21,11 +21,13 @@ U. Brandes, "A faster algorithm for betweenness centrality", Journal of Mathemat
 [0.0, 3.0, 4.0, 3.0, 0.0]
 """
 
+import numpy as np
+
 import sigps
 from sigps import Param, State, Vertex, VertexId
 
 
-class Dependencies(Vertex, message=float, directed=False):
+class Dependencies(Vertex, message=float, directed=False, simple=True):
     """Dependencies of paths from `source`, numbers of paths, and levels; -1 where no path leads."""
 
     source: Param[VertexId]
@@ -63,11 +65,12 @@ class Dependencies(Vertex, message=float, directed=False):
 def betweenness(graph, sources=None, normalised=True, **options):
     """Return each vertex's betweenness in ascending order of ids, from all sources or estimated from some.
 
-    It is the sum of `dependency` over the sources, times n / (k * (n - 1) * (n - 2)) for k of n vertices, or
-    n / (2 * k) if not `normalised`. `options` are those of `sigps.run`.
+    It is the sum of `dependency` over the sources, divided by (n - 1) * (n - 2), or by 2 if not `normalised`; from k of
+    n vertices (n - 1) / k times that, and (n - 1) / (k - 1) times at these. `options` are those of `sigps.run`.
     """
     n = graph.num_vertices
     sources = graph.ids.to_oids(range(n)) if sources is None else list(sources)
     results = sigps.run_many(Dependencies, graph, source=sources, reduce={"dependency": "sum"}, **options)
     pairs = max(1, (n - 1) * (n - 2)) if normalised else 2
-    return n / len(sources) / pairs * results.reduced["dependency"]
+    others = np.maximum(1, len(sources) - np.isin(results.ids, sources))
+    return (n - 1) / others / pairs * results.reduced["dependency"]

@@ -7,7 +7,7 @@ One with many more left sleeps, until neighbours go or the core at hand comes wi
 
     left(v) = |{ (u, v) an edge : u has not gone }|,   core(v) = max { min { left(u) : u } in a round until v goes }
 
-The graph is taken as undirected; each parallel edge is a neighbour, a loop is none. A superstep for each round and
+The graph is taken as undirected and simple: parallel edges count once, and loops do not. A superstep for each round and
 each core that is not empty, at most twice the number of vertices and some hundreds on skewed graphs, and one or two
 each time that all are woken: no more often than the highest degree has bits. Edges are crossed once.
 
@@ -26,7 +26,7 @@ import numpy as np
 from sigps import Aggregator, Shared, State, Vertex
 
 
-class KCore(Vertex, message=int, directed=False):
+class KCore(Vertex, message=int, directed=False, simple=True):
     """Core numbers, and how many neighbours each vertex had left when it went."""
 
     core: State[np.int32] = 0
@@ -37,7 +37,7 @@ class KCore(Vertex, message=int, directed=False):
     def compute(self, messages):
         """Count the neighbours that are left, and go if there are too few."""
         if self.superstep == 0:
-            self.left = sum(1 for edge in self.out_edges if edge.target != self.id)
+            self.left = self.out_degree
             self.lowest += self.left
         else:
             self.left -= sum(messages)
@@ -45,9 +45,7 @@ class KCore(Vertex, message=int, directed=False):
             self.lowest += max(min(self.left, self.reach), self.lowest)
             if self.left <= self.lowest:
                 self.core = self.lowest
-                for edge in self.out_edges:
-                    if edge.target != self.id:
-                        self.send(edge, 1)
+                self.send_to_neighbors(1)
                 self.retire()
             elif self.left > self.reach:
                 self.vote_to_halt()

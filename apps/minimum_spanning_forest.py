@@ -5,10 +5,10 @@ and keep that edge; of two that picked the same one, the lower stays a root. The
 
     edge(C) = min { (weight, low, high) : low < high the ends of an edge, one of them in C },   C a component
 
-The graph is taken as undirected. The ends of an edge leave on it to which components they belong. A vertex whose
-neighbours are all in its component takes no part in later rounds, and follows its pointer only when the last one is
-over; an edge inside a component is not looked at again. At most log2(n) rounds of 5 supersteps, and of 2 more each
-time that pointers still moved, and as many at the end.
+The graph is taken as undirected. Weights are floats: whole ones beyond 2**53 are rounded, with a warning. The ends of
+an edge leave on it to which components they belong. A vertex whose neighbours are all in its component takes no part in
+later rounds, and follows its pointer only when the last one is over; an edge inside a component is not looked at again.
+At most log2(n) rounds of 5 supersteps, and of 2 more each time that pointers still moved, and as many at the end.
 
 O. Boruvka, "O jistem problemu minimalnim", 1926; S. Salihoglu, J. Widom, "Optimizing graph algorithms on Pregel-like
 systems", Proceedings of the VLDB Endowment 7, 2014.

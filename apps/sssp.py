@@ -2,7 +2,8 @@
 
 A vertex whose distance fell sends its neighbours the way through it. Weights must not be negative on a cycle;
 without weights every edge counts 1. Of equally short paths one with the fewest edges is taken, and of the
-last vertices before the end of such paths the one with the smallest id, which makes the answer unique.
+last vertices before the end of such paths the one with the smallest id, which makes the answer unique. Lengths are
+floats: those of whole weights are exact up to 2**53, and weights beyond are rounded, with a warning.
 
     distance(source) = 0,   distance(v) = min { distance(u) + weight(u, v) : (u, v) an edge }
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
 from sigps.graph.arrays import GraphArrays, InEdges
-from sigps.graph.building.build import both_ways, build, undirected
+from sigps.graph.building.build import both_ways, build, is_simple, undirected
 from sigps.graph.building.edges import EdgeChunk, TextChunk, edge_chunks, own_share
 from sigps.graph.building.rows import Duplicates, Rows, SelfLoops, transpose
 from sigps.graph.building.vertex_columns import columns_by_id, user_columns
@@ -74,7 +74,7 @@ class Graph(GraphArrays):
         Args:
             sources: [edges], whole numbers within int64 or strings.
             targets: [edges], of the same kind.
-            weights: [edges], numbers without NaN; kept as int64, float32 or float64.
+            weights: [edges], finite numbers; kept as int64, float32 or float64.
             directed: Whether edges have a direction.
             vertices: Ids of vertices, with or without an edge.
             columns: Further named edge columns, [edges] each.
@@ -303,17 +303,22 @@ class Graph(GraphArrays):
                 self.by_target = InEdges(self.offsets, self.targets, self.columns)
         return self.by_target
 
-    def undirected(self) -> Graph:
+    def undirected(self, *, simple: bool = False) -> Graph:
         """Return the graph with every edge in both directions, computed once. Collective; O(edges log degree).
 
-        An undirected graph is returned as it is. If an edge's reverse is in the graph, the two become parallel edges.
+        If an edge's reverse is in the graph, the two become parallel edges. Where nothing changes the graph is
+        returned itself.
 
-        >>> Graph.from_edges([0, 1], [1, 2]).undirected().targets.tolist()
-        [1, 0, 2, 1]
+        Args:
+            simple: Whether loops and all but the first of parallel edges are left out.
+
+        >>> graph = Graph.from_edges([0, 1, 1], [1, 0, 2])
+        >>> graph.undirected().targets.tolist(), graph.undirected(simple=True).targets.tolist()
+        ([1, 1, 0, 0, 2, 1], [1, 0, 2, 1])
         """
-        if not self.directed:
+        if not self.directed and not (simple and not self.derived("is simple", lambda: is_simple(self))):
             return self
-        return self.derived("undirected", lambda: Graph.of(undirected(self)))
+        return self.derived(("undirected", simple), lambda: Graph.of(undirected(self, simple=simple)))
 
     def both_ways(self) -> Graph:
         """Return the graph with every edge in both its ends' rows, computed once. Collective; O(edges log degree).

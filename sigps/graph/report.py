@@ -19,7 +19,7 @@ class LoadReport:
         source: The path read, empty for arrays.
         edges_given: Edges in the input, each counted once.
         edges_stored: Directed edges in the graph; an undirected edge counts twice, its self-loop once.
-        duplicates: Given edges that repeat an earlier one.
+        duplicates: Given edges that repeat an earlier one; in an undirected graph also one in the other direction.
         duplicates_policy: What was done with them: `"keep"`, `"drop"`, `"sum"`, `"min"` or `"max"`.
         self_loops: Given edges from a vertex to itself.
         self_loops_policy: What was done with them: `"keep"` or `"drop"`.
@@ -54,11 +54,12 @@ class LoadReport:
         where = f"{self.source} " if self.source else ""
         direction = "directed" if self.directed else "undirected"
         base = "" if self.base is None else f", smallest id {self.base:,}"
+        also = "" if self.directed or not self.duplicates else "; an edge in both directions is one"
         return "\n".join(
             [
                 f"{where}({self.format}): {direction}, {self.num_vertices:,} vertices, "
                 f"{self.edges_given:,} edges given, {self.edges_stored:,} stored",
-                f"  duplicates {self.duplicates:,} ({_POLICIES[self.duplicates_policy]}), "
+                f"  duplicates {self.duplicates:,} ({_POLICIES[self.duplicates_policy]}{also}), "
                 f"self-loops {self.self_loops:,} ({_POLICIES[self.self_loops_policy]}), "
                 f"isolated vertices {self.isolated:,}, rows skipped {self.rows_skipped:,}",
                 f"  id map {self.id_map}{base}; {bytes_text(self.num_bytes)} in {self.seconds:.2f} s",

@@ -55,18 +55,21 @@ def as_texts(texts: list[Any], what: str) -> NDArray[np.str_]:
 
 
 def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
-    """Return an edge column as an array; a weight as int64, float32 or float64, without NaN."""
+    """Return an edge column as an array of finite numbers; a weight as int64, float32 or float64."""
     column = np.asarray(values)
     if column.dtype.kind == "O":
         column = np.array(column.tolist())
     if column.dtype.kind not in "biuf":
         raise GraphError(f"column {name!r} holds {column.dtype}: an edge column must be numeric")
+    if column.dtype.kind == "f" and not np.isfinite(column).all():
+        at = int(np.flatnonzero(~np.isfinite(column))[0])
+        value = "NaN" if np.isnan(column[at]) else column[at]
+        raise GraphError(
+            f"{name}[{at}] is {value}: every edge needs a finite number. Fill or remove such rows."
+        )
     if name != "weight":
         return column
     if column.dtype.kind == "f":
-        if np.isnan(column).any():
-            at = int(np.flatnonzero(np.isnan(column))[0])
-            raise GraphError(f"weight[{at}] is NaN: every edge needs a number. Fill or remove such rows.")
         return column.astype(np.float32 if column.dtype.itemsize <= 4 else np.float64, copy=False)
     if column.dtype == np.uint64 and column.size and int(column.max()) >= 2**63:
         raise GraphError(f"weight {column.max()} is above the largest int64; give such weights as float64")

@@ -24,6 +24,7 @@ from sigps.job.result import Result
 from sigps.model.vertex import Vertex
 
 if TYPE_CHECKING:
+    from sigps.compiler.program import VertexProgram
     from sigps.group.watch import Faults
     from sigps.system.checkpoint.state_log import Checkpoint
     from sigps.system.worker_manager import WorkerManager
@@ -124,6 +125,7 @@ def prepared(
     graph = turned(graph, program)
     bind_ids(program, graph)
     check_ids(program, graph)
+    _warn_of_rounding(program, graph, derived)
     columns = together(lambda: column_values(program, graph, precision), graph.group)
     manager = WorkerManager(graph, threads)
     facts = RunFacts(graph.num_vertices, graph.num_edges, graph.group.size, deterministic, resume, schedule)
@@ -265,10 +267,34 @@ def turned(graph: Graph, program: Vertex) -> Graph:
     """Return the graph with its edges in the directions in which a program takes them. Collective."""
     if program.declaration.both_ways:
         return graph.both_ways()
-    if program.declaration.directed or not graph.directed:
+    if program.declaration.directed:
         return graph
-    log.info("%s runs on undirected graphs: every edge is taken in both directions", type(program).__name__)
-    return graph.undirected()
+    found = graph.undirected(simple=program.declaration.simple)
+    if graph.directed:
+        log.info(
+            "%s runs on undirected graphs: every edge is taken in both directions", type(program).__name__
+        )
+    if program.declaration.simple and found is not graph:
+        log.info("%s runs on simple graphs: loops and repeats are left out", type(program).__name__)
+    return found
+
+
+def _warn_of_rounding(program: Vertex, graph: Graph, derived: VertexProgram | None) -> None:
+    """Log a warning where a program that keeps floats reads whole weights that these round. Collective."""
+    weights = graph.columns.get("weight")
+    if weights is None or weights.dtype.kind != "i":
+        return
+    declared = program.declaration
+    kept = (*declared.states, *declared.message, *declared.edge_states)
+    is_read = derived is None or "weight" in (*derived.edge_columns, *derived.read_columns)
+    if is_read and any(field.element.dtype().kind == "f" for field in kept):
+        ends = np.array([weights.max(initial=0), -weights.min(initial=0)], np.float64)
+        largest = graph.derived("largest weight", lambda: graph.group.all_reduce(ends, "max").max())
+        if largest > 2**53 and graph.group.rank == 0:
+            text = (
+                "%s computes with floats, which round whole weights beyond 2**53; there are some up to %.3g"
+            )
+            log.warning(text, type(program).__name__, largest)
 
 
 def bind_ids(program: Vertex, graph: Graph) -> Vertex:

@@ -45,6 +45,7 @@ class Declaration:
         has_master: Whether `master()` runs between supersteps, or `next_phase()` between phases.
         has_phases: Whether it is `next_phase()`.
         directed: Whether messages follow the edges' direction; otherwise the graph is taken as undirected.
+        simple: Whether that graph is simple: without loops and all but one of parallel edges.
         both_ways: Whether each edge is an out-edge of both its ends, with columns `leads_out` and `leads_in`.
         edge_states: The values that vertices keep on their out-edges.
         reads_neighbors: Whether the code of a method names `common_neighbors`; the compiler finds whether it is called.
@@ -70,6 +71,7 @@ class Declaration:
     given_lengths: tuple[str, ...] = ()
     records: tuple[Record, ...] = ()
     conditions: tuple[tuple[str, str], ...] = ()
+    simple: bool = False
 
     @property
     def lengths(self) -> set[str]:
@@ -113,6 +115,7 @@ def declare(
     combiner: Callable[[Any, Any], Any] | None,
     directed: bool | None,
     both_ways: bool | None,
+    simple: bool | None,
     scope: dict[str, Any],
     place: tuple[str, int] = ("", 0),
 ) -> Declaration:
@@ -165,6 +168,11 @@ def declare(
             f"{cls.__name__}: directed=False takes the direction away from edges, and both_ways=True makes them "
             "have it; choose one"
         )
+    simple = inherited.simple if simple is None else simple
+    if simple and directed:
+        raise CompileError(
+            f"{cls.__name__}: simple=True is for programs of undirected graphs: directed=False"
+        )
     has_master, has_phases = _master_of(cls, root)
     return Declaration(
         tuple(states.values()),
@@ -181,6 +189,7 @@ def declare(
         any(_names(value, "common_neighbors") for base in cls.__mro__[:-1] for value in vars(base).values()),
         inherited.place if combiner is inherited.combiner and inherited.combiner else place,
         records=tuple(records.values()),
+        simple=simple,
         conditions=tuple((dict(inherited.conditions) | _conditions(cls)).items()),
     )
 

@@ -57,6 +57,8 @@ class Vertex:
             `compute()` does not show it; `min`, `max`, `sum` or your own function.
         directed: False for a program of undirected graphs: a directed graph is run with every edge in both
             directions.
+        simple: True, with `directed=False`, for a program of simple graphs: loops are left out, and so are all but
+            one of parallel edges, as an edge of a directed graph and its reverse then are.
         both_ways: True for a program that needs the edges into a vertex too. Every edge is an out-edge of both its
             ends and has two more columns: `edge.leads_out`, true at its source, and `edge.leads_in`, true at its
             target. A loop and an undirected edge lead both ways. Degrees and `num_edges` count what is stored.
@@ -73,6 +75,7 @@ class Vertex:
         combiner: Callable[[Any, Any], Any] | None = None,
         directed: bool | None = None,
         both_ways: bool | None = None,
+        simple: bool | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init_subclass__(**kwargs)
@@ -83,7 +86,7 @@ class Vertex:
         scope = {**caller.f_globals, **caller.f_locals} if caller is not None else {}
         place = (caller.f_code.co_filename, caller.f_lineno) if caller is not None else ("", 0)
         cls.declaration = declare(
-            cls, Vertex, cls.declaration, message, combiner, directed, both_ways, scope, place
+            cls, Vertex, cls.declaration, message, combiner, directed, both_ways, simple, scope, place
         )
 
     def __init__(self, **params: Any) -> None:

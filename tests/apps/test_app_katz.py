@@ -40,6 +40,19 @@ def test_scores_solve_the_equations(name: str) -> None:
         assert result.supersteps < 100, way
 
 
+@pytest.mark.parametrize("attenuation", [-5.0, -0.9, 5.0])
+def test_scores_that_grow_for_ever_are_not_taken_for_settled(attenuation: float) -> None:
+    """On triangles, where every eigenvalue of 2 or -1 is too large, until scores are infinite."""
+    sample = Sample([0, 0, 1], [1, 2, 2], directed=False)
+    for iterations in (50, 1100):
+        for way, result in results_of(Katz(attenuation=attenuation, iterations=iterations), sample, RUNS[:2]):
+            assert result.supersteps == iterations + 1, way
+            assert result.aggregators["change"] > 0.1, way
+    (_, result), *_ = results_of(Katz(attenuation=-0.3), sample, RUNS[:1])
+    assert by_id(result, "score") == pytest.approx(solved(sample, -0.3), rel=1e-8)
+    assert (result.supersteps < 100, result.aggregators["change"] <= 1e-9) == (True, True)
+
+
 @RANDOM
 @given(samples(), st.integers(0, 6), st.sampled_from([0.0, 0.1, 1.0]))
 def test_scores_count_walks_on_random_graphs(sample: Sample, longest: int, attenuation: float) -> None:

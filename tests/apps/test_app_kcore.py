@@ -17,8 +17,8 @@ from sigps.apps import KCore
 
 
 def peeled(sample: Sample) -> dict[Any, int]:
-    """Take away a vertex of the lowest degree, again and again."""
-    arcs = [(s, t) for s, t, _ in arcs_of(sample, directed=False) if s != t]
+    """Take away a vertex of the fewest neighbours, again and again."""
+    arcs = {(s, t) for s, t, _ in arcs_of(sample, directed=False) if s != t}
     left, core, cores = set(vertices_of(sample)), 0, {}
     while left:
         degrees = Counter({v: 0 for v in left})

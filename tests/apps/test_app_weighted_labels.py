@@ -51,6 +51,17 @@ def test_labels_on_random_graphs(sample: Sample, iterations: int) -> None:
     check(replace(sample, weights=whole), iterations)
 
 
+@pytest.mark.parametrize("scale", [2.0**-20, 1.0, 2.0**20])
+def test_negative_weights_pull_as_much_at_any_scale(scale: float) -> None:
+    """At a vertex to which all edges have negative weights, the label of the least of them is taken."""
+    sample = Sample(
+        [0, 0, 0, 1, 2], [1, 2, 3, 4, 4], [-3.0 * scale, -1.0 * scale, -2.0 * scale, -scale, -2 * scale]
+    )
+    assert propagated(sample, 1) == {0: 2, 1: 4, 2: 0, 3: 0, 4: 1}
+    check(sample, 1)
+    check(sample, 3)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_without_weights_labels_are_those_of_cdlp(name: str) -> None:
     sample = replace(BATTERY[name], weights=None)

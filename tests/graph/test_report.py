@@ -28,7 +28,8 @@ def test_reads_as_three_lines_and_the_notes():
     )
     assert str(report) == (
         "web.txt (snap): undirected, 1,200 vertices, 5,000 edges given, 9,000 stored\n"
-        "  duplicates 400 (dropped), self-loops 7 (kept), isolated vertices 3, rows skipped 4\n"
+        "  duplicates 400 (dropped; an edge in both directions is one), self-loops 7 (kept), "
+        "isolated vertices 3, rows skipped 4\n"
         "  id map table, smallest id 1; 5.0 MiB in 0.25 s\n"
         "  4 columns not read"
     )

@@ -130,6 +130,7 @@ def test_wrong_parameters(given: dict[str, Any], says: str) -> None:
             "class P(Vertex, directed=False, both_ways=True):\n    pass",
             "directed=False takes the direction away from edges",
         ),
+        ("class P(Vertex, simple=True):\n    pass", "simple=True is for programs of undirected graphs"),
         ("a = Aggregator.sum(str)", "takes a type"),
         ("a = Aggregator.custom(3, identity=0.0)", "a function before it"),
     ],

@@ -26,7 +26,7 @@ from sigps.graph.report import LoadReport
 from sigps.graph.user_arrays import as_column, as_ids
 from sigps.group import Group, raise_together
 
-__all__ = ["both_ways", "build", "undirected"]
+__all__ = ["both_ways", "build", "is_simple", "undirected"]
 
 
 def build(
@@ -70,9 +70,31 @@ def build(
     return graph
 
 
-def undirected(graph: GraphArrays) -> GraphArrays:
+def undirected(graph: GraphArrays, *, simple: bool) -> GraphArrays:
     """See `Graph.undirected`."""
-    return _rebuilt(graph, rows_as_chunks(graph), directed=False)
+    chunks = rows_as_chunks(graph)
+    if not graph.directed:
+        chunks = map(_each_once, chunks)
+    return _rebuilt(graph, chunks, directed=False, repeats="drop" if simple else "keep")
+
+
+def is_simple(graph: GraphArrays) -> bool:
+    """Return whether a graph has neither loops nor parallel edges. Collective; O(edges)."""
+    found, last = 0, None
+    for chunk in rows_as_chunks(graph):
+        pairs = np.stack([chunk.sources, chunk.targets], axis=1)
+        repeats = (pairs[1:] == pairs[:-1]).all(axis=1)
+        if pairs.size:
+            found += bool(repeats.any() or (chunk.sources == chunk.targets).any() or (pairs[0] == last).all())
+            last = pairs[-1]
+    return not graph.group.all_reduce(np.array([found]), "max")[0]
+
+
+def _each_once(chunk: EdgeChunk) -> EdgeChunk:
+    """Return the edges of an undirected graph of which this is the lower end's copy."""
+    is_lower = chunk.sources <= chunk.targets
+    columns = {name: column[is_lower] for name, column in chunk.columns.items()}
+    return EdgeChunk(chunk.sources[is_lower], chunk.targets[is_lower], columns)
 
 
 def both_ways(graph: GraphArrays) -> GraphArrays:
@@ -282,10 +304,25 @@ def _with_reverse(chunk: EdgeChunk) -> EdgeChunk:
     return both
 
 
-def _rebuilt(graph: GraphArrays, chunks: Iterable[EdgeChunk], *, directed: bool) -> GraphArrays:
-    """Return the graph of the same vertices, with their ids, and of edges in gids. Collective."""
+def _rebuilt(
+    graph: GraphArrays,
+    chunks: Iterable[EdgeChunk],
+    *,
+    directed: bool,
+    repeats: Literal["keep", "drop"] = "keep",
+) -> GraphArrays:
+    """Return the graph of the same vertices, with their ids, and of edges in gids. Collective.
+
+    With `repeats="drop"` it has neither loops nor parallel edges.
+    """
     built = build(
-        chunks, directed=directed, group=graph.group, ids="identity", num_vertices=graph.num_vertices
+        chunks,
+        directed=directed,
+        group=graph.group,
+        duplicates=repeats,
+        self_loops=repeats,
+        ids="identity",
+        num_vertices=graph.num_vertices,
     )
     columns = moved_to_rows(graph.vertex_columns, graph.row_bounds, built.row_bounds, graph.group)
     return replace(built, ids=graph.ids, report=graph.report, vertex_columns=columns)

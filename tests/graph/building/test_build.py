@@ -241,6 +241,8 @@ class TestRanks:
         ("wrong", "problem"),
         [
             ({"weights": [float("nan")]}, "weight[0] is NaN"),
+            ({"weights": [float("-inf")]}, "weight[0] is -inf: every edge needs a finite number"),
+            ({"columns": {"cost": [float("inf")]}}, "cost[0] is inf: every edge needs a finite number"),
             ({"sources": [0.5]}, "sources[0] is 0.5"),
             ({"targets": [1, 2]}, "targets has shape (2,)"),
             ({"vertices": [None]}, "must be all whole numbers or all strings, not NoneType"),

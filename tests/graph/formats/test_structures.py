@@ -134,6 +134,23 @@ class TestUndirected:
         assert sorted(edges) == sorted(expected)
         assert {num_edges for num_edges, _ in parts} == {len(expected)}
 
+    @pytest.mark.parametrize("size", [1, 3])
+    def test_a_simple_one_has_each_edge_once_and_no_loops(self, run_ranks, sample, size, monkeypatch):
+        monkeypatch.setattr(sigps.graph.building.rows, "_CHUNK_EDGES", 3)
+        ends = zip(sample.sources, sample.targets, strict=True)
+        expected = {pair for s, t in ends if s != t for pair in ((s, t), (t, s))}
+
+        def turn(group):
+            graph = sample.build(group=group)
+            simple = graph.undirected(simple=True)
+            assert simple is simple.undirected(simple=True) is graph.undirected(simple=True)
+            assert (simple is graph) == (not graph.directed and graph.num_edges == len(expected))
+            oids = simple.ids.to_oids(np.arange(simple.num_vertices))
+            rows = np.repeat(oids[simple.first_row :][: simple.num_rows], simple.out_degrees())
+            return list(zip(rows.tolist(), oids[simple.targets].tolist(), strict=True))
+
+        assert sorted(edge for part in run_ranks(size, turn) for edge in part) == sorted(expected)
+
     def test_a_store_of_it_keeps_the_ids(self, run_ranks, battery, tmp_path):
         def save_undirected(group):
             battery["string_ids"].build(group=group).undirected().save(tmp_path / "g.sigps")
