@@ -46,9 +46,10 @@ def run_many(
     run's result is that of `run` by itself: integers bit for bit, its supersteps, reason and aggregators among them;
     floats add up in the order of senders, as in the interpreter, and with `deterministic=True` as there.
 
-    On CPU cores runs go side by side (in lanes): states and messages become k wide, and a superstep walks the edges
-    once for k runs. Where that is not possible they go one after another, and `results.one_by_one` says why:
-    several ranks, a GPU or the interpreter, direct or listed messages, values on edges, a `master()`.
+    Runs go side by side (in lanes). On CPU cores states and messages become k wide, and a superstep walks the edges
+    once for k runs; on a GPU each run has its part of the multiprocessors. Where that is not possible they go one after
+    another, and `results.one_by_one` says why: several ranks, the interpreter, and on CPU cores direct or listed
+    messages, values on edges, a `master()`.
 
     Args:
         program: The class, whose parameters are keywords; or an instance, whose parameters are those of all runs, but

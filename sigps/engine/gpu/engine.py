@@ -7,9 +7,9 @@ a run itself, and the host reads statistics when a launch is over.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +87,8 @@ class GpuEngine:
     has_peers = False
     detects_lost_ranks = False
     traced: list[dict[str, Any]] | None = None
+    num_at_once = 1
+    """How many runs share the GPU: this one takes its part of the blocks."""
 
     def __init__(
         self,
@@ -146,6 +148,10 @@ class GpuEngine:
 
     def lease(self, num_supersteps: int) -> Outcome:
         """Run until the end, or for so many supersteps."""
+        return _last(self.launches(num_supersteps))
+
+    def launches(self, num_supersteps: int) -> Generator[None, None, Outcome]:
+        """Run as `lease` does, on CuPy's current stream; yield after each launch, before the host waits for it."""
         outcome = Outcome(ended=False)
         last = self.superstep + num_supersteps
         if self._arrived is not None:
@@ -157,7 +163,7 @@ class GpuEngine:
                 end = 1
             if self._master is not None and not self._master.waits:
                 end, self._lease["counts_idle"] = before + 1, self._master.in_flight
-            ending = self._launch(end, outcome)
+            ending = yield from self._launches(end, outcome)
             outcome.ended = ending == FINISHED
             if self._master is not None:
                 self._run_master(self._master, outcome, counted=self.superstep > before)
@@ -294,6 +300,9 @@ class GpuEngine:
         return DeviceFields({f.name: (values, dtype) for f, values, dtype in kept}, order)
 
     def _launch(self, end: int, outcome: Outcome) -> int:
+        return _last(self._launches(end, outcome))
+
+    def _launches(self, end: int, outcome: Outcome) -> Generator[None, None, int]:
         """Run up to a superstep; return how the last launch ended.
 
         Another launch follows where direct messages need more capacity, and where supersteps become small, or large.
@@ -303,7 +312,7 @@ class GpuEngine:
         self._lease["small_frontier_messages"] = variant.cluster.most_messages if self._has_cluster else 0
         lanes = 32 if self._program.reads_neighbors else 1  # that compute a vertex
         blocks = num_blocks(
-            self._gpu.num_sms * variant.blocks_per_sm,
+            max(1, self._gpu.num_sms * variant.blocks_per_sm // self.num_at_once),
             self._graph.num_owned * lanes,
             self._graph.incoming.rows.num_positions,
             variant.shape.threads,
@@ -323,6 +332,7 @@ class GpuEngine:
                     variant.launch(self._lease, blocks, cache)
                 else:
                     variant.launch_small_frontier(self._lease)
+                yield
                 control, stats = self._memory.read_back()
             outcome.stats.append_rows(stats, self._directions)
             self._control, upcoming = control, control["next"]
@@ -418,3 +428,16 @@ class GpuEngine:
 
 def _column_types(subgraph: Subgraph) -> tuple[tuple[str, np.dtype[Any]], ...]:
     return tuple((name, column.dtype) for name, column in subgraph.incoming.columns.items())
+
+
+_T = TypeVar("_T")
+
+
+def _last(steps: Generator[None, None, _T]) -> _T:
+    """Return what a generator returns, all of whose steps are taken."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            value: _T = done.value
+            return value

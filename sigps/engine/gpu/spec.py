@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sigps.compiler.program import VertexProgram
 from sigps.device.cpu import Threads
@@ -14,9 +15,11 @@ from sigps.engine.contract import (
     Engine,
     EngineSpec,
     Executable,
+    LaneRun,
     Needs,
     RunContext,
     RunFacts,
+    RunOptions,
     Share,
 )
 from sigps.engine.gpu import choice
@@ -112,6 +115,21 @@ class GpuSpec(EngineSpec):
                 "precision='single' and fewer edge columns take less; device='cpu' uses the host's",
                 rank=exchange.rank,
             ) from error
+
+    def lanes_obstacle(self, program: VertexProgram | None, facts: RunFacts, options: RunOptions) -> str:
+        return ""
+
+    def run_lanes(
+        self,
+        context: RunContext,
+        programs: Sequence[Vertex],
+        begins: Mapping[str, NDArray[Any]],
+        max_supersteps: int | None,
+        wanted: Container[str] | None,
+    ) -> Iterator[LaneRun]:
+        from sigps.engine.gpu.lanes import run_side_by_side
+
+        return run_side_by_side(context, programs, begins, max_supersteps, wanted)
 
     def num_bytes(self, program: VertexProgram, share: Share) -> dict[str, int]:
         """Return what the graph takes while it is laid out, and out-edges as compute() walks them."""

@@ -1,0 +1,121 @@
+"""Several runs of one program at a time on one GPU, each on a stream and blocks of its own.
+
+A run of small supersteps leaves most of a GPU idle: it waits for the barriers at their ends. So a few runs are under
+way at once, each on its part of the blocks; where one ends its place is the next one's. They share the graph, and
+nothing else: each has its own states, messages and aggregators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from numpy.typing import NDArray
+
+from sigps.engine.contract import LaneRun, LanesFailedError, RunContext
+from sigps.engine.gpu.engine import GpuEngine
+from sigps.engine.stats import Outcome, StatsLog
+from sigps.errors import ComputeError, DeviceError
+from sigps.model.vertex import Vertex
+
+__all__ = ["MOST_AT_ONCE", "run_side_by_side"]
+
+MOST_AT_ONCE = 8
+"""As many runs at most are under way."""
+
+_LONG = 1 << 62
+
+
+def run_side_by_side(
+    context: RunContext,
+    programs: Sequence[Vertex],
+    begins: Mapping[str, NDArray[Any]],
+    max_supersteps: int | None,
+    wanted: Container[str] | None,
+) -> Iterator[LaneRun]:
+    """Run programs side by side; see `EngineSpec.run_lanes`."""
+    import cupy
+
+    most = min(MOST_AT_ONCE, len(programs))
+    _engine(context, programs[0], begins, 1)  # what it finds of the graph all use
+    cupy.cuda.get_current_stream().synchronize()
+    streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(most)]
+    lanes: list[_Lane] = []
+    ended: dict[int, LaneRun] = {}
+    begun = given = 0
+    try:
+        while given < len(programs):
+            while begun < len(programs) and len(lanes) < most:
+                with streams[-1]:
+                    try:
+                        engine = _engine(context, programs[begun], begins, most)
+                    except DeviceError:
+                        if not lanes:
+                            raise
+                        most = len(lanes)  # there is no memory for one more
+                        break
+                    lanes.append(_Lane(begun, engine, streams.pop(), max_supersteps or _LONG))
+                    begun += 1
+            lane = next((lane for lane in lanes if lane.stream.done), lanes[0])
+            with lane.stream:
+                if lane.goes_on():
+                    continue
+                ended[lane.number] = lane.result(wanted)
+            lanes.remove(lane)
+            streams.append(lane.stream)
+            while given in ended:
+                yield ended.pop(given)
+                given += 1
+    except ComputeError:
+        raise LanesFailedError from None
+    finally:
+        cupy.cuda.runtime.deviceSynchronize()  # before the memory of those under way is given back
+
+
+def _engine(
+    context: RunContext, program: Vertex, begins: Mapping[str, NDArray[Any]], num_at_once: int
+) -> GpuEngine:
+    engine = context.executable.spec.make(replace(context, program=program))
+    assert isinstance(engine, GpuEngine)
+    engine.num_at_once = num_at_once
+    for name, values in begins.items():
+        engine.begin(name, values)
+    return engine
+
+
+class _Lane:
+    """A run that is under way.
+
+    Args:
+        number: Which of all runs it is.
+        engine: Its engine, before superstep 0.
+        stream: Where its kernels run; the current one wherever a method is called.
+        num_supersteps: After how many it ends at the latest.
+    """
+
+    def __init__(self, number: int, engine: GpuEngine, stream: Any, num_supersteps: int) -> None:
+        self.number, self.stream = number, stream
+        self._engine, self._outcome = engine, Outcome(ended=False)
+        self._launches = engine.launches(num_supersteps)
+        next(self._launches)
+
+    def goes_on(self) -> bool:
+        """Wait for its last launch; tell whether there was another one to begin."""
+        try:
+            next(self._launches)
+        except StopIteration as done:
+            self._outcome = done.value
+            return False
+        return True
+
+    def result(self, wanted: Container[str] | None) -> LaneRun:
+        """Return what it left, when it does not go on."""
+        engine, outcome, stats = self._engine, self._outcome, StatsLog()
+        stats.extend(outcome.stats)
+        fields = engine.fields()
+        found = {name: fields[name] for name in fields if wanted is None or name in wanted}
+        reason: Literal["converged", "max_supersteps", "stopped"] = "max_supersteps"
+        if outcome.ended:
+            reason = "stopped" if outcome.stopped else "converged"
+        return LaneRun(found, reason, stats, engine.aggregates.by_name())
