@@ -31,13 +31,13 @@ class Distances(Vertex, message=bool, directed=False):
     """Distance from `source`, -1 where no path leads; and `reached`, 1 where one does."""
 
     source: Param[VertexId]
-    distance: State[int] = -1
-    reached: State[int] = 0
+    distance: State[np.int32] = -1
+    reached: State[bool] = False
 
     def compute(self, messages):
         """Be found once, and send to the neighbours."""
         if messages or (self.superstep == 0 and self.id == self.source):
-            self.distance, self.reached = self.superstep, 1
+            self.distance, self.reached = self.superstep, True
             self.send_to_neighbors(True)
             self.retire()
         self.vote_to_halt()

@@ -29,6 +29,9 @@ Reduction = Literal["sum", "min", "max"]
 REDUCTIONS: dict[str, Any] = {"sum": np.add, "min": np.minimum, "max": np.maximum}
 """What `reduce=` knows."""
 
+_SUMS: dict[str, Any] = {"b": np.int64, "i": np.int64, "u": np.uint64}
+"""What whole numbers add up in, by their kinds."""
+
 
 class Results(Sequence[Result]):
     """Results in the order of the runs; by a field's name, its values of all runs.
@@ -151,15 +154,9 @@ def reduced(so_far: NDArray[Any] | None, values: NDArray[Any], how: str) -> NDAr
     if isinstance(values, np.ma.MaskedArray):
         raise ConfigError(f"reduce= cannot take the {how} of ids that may be None: leave the field out")
     if so_far is None:
-        return (
-            values.astype(np.result_type(values.dtype, np.int64)) if _counts(values, how) else values.copy()
-        )
+        return values.astype(_SUMS.get(values.dtype.kind, values.dtype) if how == "sum" else values.dtype)
     found: NDArray[Any] = REDUCTIONS[how](so_far, values, out=so_far)
     return found
-
-
-def _counts(values: NDArray[Any], how: str) -> bool:
-    return how == "sum" and values.dtype.kind in "bi"
 
 
 def _column(values: list[Any]) -> NDArray[Any]:

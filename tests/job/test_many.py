@@ -32,7 +32,7 @@ from sigps import (
     run,
     run_many,
 )
-from sigps.apps import BFS, SSSP, WCC, PersonalisedPageRank
+from sigps.apps import BFS, SSSP, WCC, Distances, PersonalisedPageRank
 from sigps.engine.cpu import lanes
 
 PATH = Graph.from_edges([0, 1, 2], [1, 2, 3], weights=[1.0, 2.0, 4.0])
@@ -78,6 +78,21 @@ class Overflows(Vertex, message=int):
             self.vote_to_halt()
 
 
+class Divides(Vertex, message=int):
+    """Messages that are only asked whether they came; along an edge of some weight one has no result."""
+
+    weight: Param[int]
+    found: State[np.uint8] = 0
+
+    def compute(self, messages):
+        if self.superstep == 0:
+            for edge in self.out_edges:
+                self.send(edge, 100 // (int(edge.weight) - self.weight))
+        elif messages:
+            self.found = 200
+        self.vote_to_halt()
+
+
 def sources_of(graph: Graph, count: int) -> list[Any]:
     ids = graph.ids.to_oids(np.arange(graph.num_vertices)).tolist()
     return [ids[(3 * i) % len(ids)] for i in range(count)]
@@ -87,6 +102,7 @@ PROGRAMS: dict[str, tuple[type[Vertex], str, Any]] = {
     "bfs": (BFS, "source", sources_of),
     "sssp": (SSSP, "source", sources_of),
     "personalised": (PersonalisedPageRank, "source", sources_of),
+    "distances": (Distances, "source", sources_of),
     "reach": (equality_programs.Reach, "start", sources_of),
     "nearest": (monotone_programs.Nearest, "source", sources_of),
     "hops": (monotone_programs.Hops, "source", sources_of),
@@ -253,6 +269,10 @@ def test_a_failure_is_that_of_the_run_by_itself() -> None:
         run_many(Overflows, PATH, factor=[1, 2, 2**20, 3], device="cpu")
     assert str(many.value) == str(alone.value)
     assert many.value.__notes__[-1] == "in run 2 of 4"
+    with pytest.raises(ComputeError, match="divided by zero"):
+        run_many(Divides, PATH, weight=[0, 3, 4, 5], device="cpu")
+    results = run_many(Divides, PATH, weight=[0, 3, 5, 6], device="cpu", reduce={"found": "sum"})
+    assert results.reduced["found"].tolist() == [0, 800, 800, 800]  # more than the field's type holds
 
 
 def test_what_cannot_go_side_by_side_says_why() -> None:

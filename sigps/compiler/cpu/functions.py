@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,7 @@ def build_functions(
         num_lanes=num_lanes,
         passes_always=program.sends_along_all_edges,
         has_record=bool(record),
+        only_arrives=not slots and _is_constant(program.function("edge")),
         **_comparisons(program),
     )
     functions = functions._replace(key=names.get("key"), is_more=_is_more, arrange=_as_they_are)
@@ -71,6 +73,19 @@ def build_functions(
     return functions._replace(
         scatter_direct=push.scatter_direct(functions), compute_listed=push.compute_listed(functions)
     )
+
+
+def _is_constant(edge: ast.FunctionDef | None) -> bool:
+    """Tell whether edge() is there and returns constants, so that every message passes and has no fault."""
+    if edge is None:
+        return False
+    *before, last = edge.body
+    unpacks_only = all(isinstance(s, ast.Assign) and isinstance(s.value, ast.Name) for s in before)
+    return unpacks_only and ast.unparse(last).startswith("return (True,") and not _names(last) - {"__np"}
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
 
 
 def adds_floats(program: VertexProgram, slots: Dtypes) -> bool:

@@ -287,29 +287,40 @@ class Lanes:
 
     def _results(self, wave: _Wave, calls: list[tuple[int, LaneAccount]], seconds: float) -> list[LaneRun]:
         width, n = self._width, len(self._masks.has)
-        counted, ran, messages = (
-            np.concatenate([getattr(account, name).reshape(-1, width)[:done] for done, account in calls])
-            for name in ("counted", "ran", "messages")
-        )
-        directions = np.concatenate([account.direction[:done] for done, account in calls])
         fields = {}
         for field, states in zip(self._program.states, self._memory.states, strict=True):
             if self._wanted is None or field.name in self._wanted:
                 fields[field.name] = np.empty((wave.size, n), dtype=states.dtype)
                 part_lanes(states, np.uint64(width), np.uint64(wave.size), fields[field.name].ravel())
-        per_work = seconds * 1e9 / max(1, int((ran + messages).sum()))
+        logs = self._stats(calls, wave.size, seconds)
         found = []
-        for lane in range(wave.size):
-            steps = np.flatnonzero(counted[:, lane])
-            stats = np.zeros(steps.size, dtype=_STATS)
-            stats["superstep"], stats["direction"] = np.arange(steps.size), directions[steps]
-            stats["ran"], stats["messages"] = ran[steps, lane], messages[steps, lane]
-            stats["nanoseconds"], stats["imbalance"] = (stats["ran"] + stats["messages"]) * per_work, 1.0
-            log = StatsLog()
-            log.append_rows(stats, _DIRECTIONS)
+        for lane, log in enumerate(logs):
             of_lane = {name: values[lane] for name, values in fields.items()}
             found.append(LaneRun(of_lane, wave.reason(lane), log, wave.aggregators(lane)))
         return found
+
+    def _stats(self, calls: list[tuple[int, LaneAccount]], size: int, seconds: float) -> Iterator[StatsLog]:
+        """Yield what each lane's supersteps did; of what the wave took, each has a share by its work."""
+        counted, ran, messages = (
+            np.concatenate(
+                [getattr(account, name).reshape(-1, self._width)[:done, :size] for done, account in calls]
+            ).T
+            for name in ("counted", "ran", "messages")
+        )
+        directions = np.concatenate([account.direction[:done] for done, account in calls])
+        lanes, steps = np.nonzero(counted)
+        ends = np.cumsum(np.bincount(lanes, minlength=size))
+        starts = ends - np.diff(ends, prepend=0)
+        rows = np.zeros(steps.size, dtype=_STATS)
+        rows["superstep"] = np.arange(steps.size) - starts[lanes]
+        rows["direction"], rows["imbalance"] = directions[steps], 1.0
+        rows["ran"], rows["messages"] = ran[lanes, steps], messages[lanes, steps]
+        work = rows["ran"] + rows["messages"]
+        rows["nanoseconds"] = work * (seconds * 1e9 / max(1, int(work.sum())))
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            log = StatsLog()
+            log.append_rows(rows[start:end], _DIRECTIONS)
+            yield log
 
 
 class _Wave:

@@ -51,6 +51,7 @@ def combine_lanes(f: Functions) -> Loop:
     lanes becomes a few vector operations.
     """
     deliver, merge, matters, k = f.deliver, f.merge, f.matters, f.num_lanes
+    only_arrives = f.only_arrives
     every = all_lanes(k)
     is_dense, drops_some = f.passes_always and not f.stops_early, not f.may_retire
 
@@ -62,6 +63,8 @@ def combine_lanes(f: Functions) -> Loop:
     def combine_lanes(
         lanes, before, s, t, columns, records, r, slots, at, states, arguments, owned, params, counts
     ):  # fmt: skip
+        if only_arrives:
+            return lanes
         if is_dense and count_bits(lanes) * DENSE >= k:
             if lanes == every and before == every and not drops_some:
                 for lane in range(k):
@@ -332,11 +335,11 @@ def run_lanes(f: Functions) -> Loop:
 def part_lanes(values: NDArray[Any], width: int, num_lanes: int, apart: NDArray[Any]) -> None:
     """Write the first lanes of values, [n * width], one after the other: `apart` is [num_lanes * n].
 
-    Eight vertices at a time: the lines that they lie in, and those that are written, stay in cache.
+    So many vertices at a time that the lines that they lie in, and those that are written, stay in cache.
     """
     n = values.size // width
-    for first in range(0, n, 8):
-        last = min(first + 8, n)
+    for first in range(0, n, 32):
+        last = min(first + 32, n)
         for lane in range(num_lanes):
             for v in range(first, last):
                 apart[lane * n + v] = values[v * width + lane]
