@@ -11,6 +11,7 @@ from sigps.errors import (
     DeviceError,
     ExchangeError,
     GraphError,
+    OutputError,
     PartitionError,
     SigpsError,
     StateLogError,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from sigps.job.many_results import Results
     from sigps.job.result import Result
     from sigps.job.run import run
+    from sigps.job.table_file import read_result
     from sigps.system.checkpoint.state_log import Checkpoint
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "Faults",
     "Graph",
     "GraphError",
+    "OutputError",
     "Param",
     "PartitionError",
     "Result",
@@ -69,6 +72,7 @@ __all__ = [
     "neighbor_links",
     "num_neighbors",
     "one_of",
+    "read_result",
     "requires",
     "run",
     "run_many",
@@ -83,6 +87,7 @@ _LATE = {
     "generate": "sigps.graph.generators.generate",
     "load": "sigps.graph.load",
     "Results": "sigps.job.many_results",
+    "read_result": "sigps.job.table_file",
     "run": "sigps.job.run",
     "run_many": "sigps.job.many",
 }

@@ -8,7 +8,8 @@
     ├── ComputeError     arithmetic of compute() has no result: vertex, superstep, file, line
     ├── DeviceError      a device lacks what the run needs: rank
     ├── ExchangeError    ranks could not exchange messages: rank, superstep
-    └── StateLogError    a state log is missing, damaged, or of another job
+    ├── StateLogError    a state log is missing, damaged, or of another job
+    └── OutputError      a result could not be written, or is not whole
 
 A message says what was wrong, the value, the rule, and the next step.
 """
@@ -28,6 +29,7 @@ __all__ = [
     "DeviceError",
     "ExchangeError",
     "GraphError",
+    "OutputError",
     "PartitionError",
     "SigpsError",
     "StateLogError",
@@ -138,3 +140,7 @@ class ExchangeError(SigpsError):
 
 class StateLogError(SigpsError):
     """A state log is missing, damaged, or was written by another job or of another graph."""
+
+
+class OutputError(SigpsError):
+    """A result could not be written, as where the disk is full, or one that is read is not whole."""

@@ -1,6 +1,6 @@
 """The command `sigps`: its subcommands, and how failures are printed and become exit codes.
 
-Exit codes: 0 done; 1 a graph, device or exchange failed; 2 the command, the job or a parameter is wrong;
+Exit codes: 0 done; 1 a graph, device, exchange or output failed; 2 the command, the job or a parameter is wrong;
 130 interrupted. A `SigpsError` is printed as its message; any other exception is a bug and shows its
 traceback. Under `mpirun` only one rank prints.
 

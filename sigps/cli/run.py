@@ -106,11 +106,9 @@ def _write(job: JobConfig, result: Result, group: Group, out: Console) -> None:
     """Write what the job asks for. Collective."""
     if job.output.path is not None:
         result.write(job.output.path, job.output.fields)
-        group.barrier()
         out.print(f"wrote {job.output.path}", markup=False)
     if job.output.edges is not None:
         result.edges.write(job.output.edges)
-        group.barrier()
         out.print(f"wrote {job.output.edges}", markup=False)
 
 

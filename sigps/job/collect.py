@@ -47,8 +47,8 @@ def collect(part: RankResult, program: Vertex, graph: Graph, device: str, *, gat
         saves=part.saves,
         edges=_on_edges(part, program, graph, gather=gather) if part.kept_on_edges else None,
         optional=optional_fields(program.declaration.states, graph),
-        group_rank=group.rank,
-        group_size=1 if gather else group.size,
+        group=group,
+        is_gathered=gather or group.size == 1,
     )
 
 
@@ -87,8 +87,8 @@ def _on_edges(part: RankResult, program: Vertex, graph: Graph, *, gather: bool) 
         graph.ids.to_oids(targets),
         kept_by_name,
         optional=optional,
-        group_rank=group.rank,
-        group_size=1 if gather else group.size,
+        group=group,
+        is_gathered=gather or group.size == 1,
     )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.errors import ConfigError, nearest
+from sigps.group import Alone
 from sigps.job.result import Result
 from sigps.job.table_file import check_output, needs, write_table
 
@@ -137,11 +138,13 @@ class Results(Sequence[Result]):
         On several ranks rank 0 writes it.
 
         Raises:
-            ConfigError: If it cannot be written there; an older file is left as it was.
+            ConfigError: If it cannot be written there.
+            OutputError: If the disk is full, or fails; an older file is left as it was.
         """
         check_output(path)
-        rank = self._results[0].group_rank
-        write_table(self.to_arrow(fields), Path(path), Path(path).suffix, group_rank=rank, group_size=1)
+        table = self.to_arrow(fields)
+        if self._results[0].group.rank == 0:
+            write_table(table, Path(path), Path(path).suffix, Alone())
 
     def _of_reduced(self, name: str) -> NDArray[Any]:
         if name not in self.reduced:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from sigps.engine.stats import SaveStats, StatsLog, SuperstepStats
 from sigps.errors import ConfigError, nearest
+from sigps.group import Alone, Group, together
 from sigps.job.table_file import check_output, needs, write_table
 from sigps.model.fields import NO_VERTEX
 
@@ -37,17 +38,17 @@ class _Table:
 
     Attributes:
         fields: The names of the arrays, without the ids.
-        group_rank: This rank.
-        group_size: Ranks that each write their part; 1 where rank 0 holds all and writes alone.
+        group: The ranks of the run.
+        is_gathered: Whether rank 0 holds all, and writes alone; otherwise each rank has and writes its part.
     """
 
     _ids: ClassVar[dict[str, str]]  # the columns of ids and the attributes that hold them
 
     def __init__(
-        self, fields: Mapping[str, NDArray[Any]], optional: frozenset[str], group_rank: int, group_size: int
+        self, fields: Mapping[str, NDArray[Any]], optional: frozenset[str], group: Group, is_gathered: bool
     ) -> None:
         self._fields, self._optional = fields, optional
-        self.group_rank, self.group_size = group_rank, group_size
+        self.group, self.is_gathered = group, is_gathered
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -85,17 +86,27 @@ class _Table:
         return pandas.DataFrame(columns)
 
     def write(self, path: str | Path, fields: Sequence[str] | None = None) -> None:
-        """Write in the format that the path's suffix names: `.parquet` or `.csv`; on several ranks a folder.
+        """Write in the format that the path's suffix names: `.parquet` or `.csv`.
+
+        Where each rank has its part they write a folder together: collective, `sigps.read_result` reads it. A result at
+        that path is replaced when the new one is whole.
 
         Raises:
-            ConfigError: If it cannot be written there; an older file is left as it was.
+            ConfigError: If it cannot be written there.
+            OutputError: If the disk is full, or fails; an older result is left as it was.
         """
-        check_output(path, group_size=self.group_size)
+        group = self._writers
+        together(lambda: check_output(path, group_size=group.size), group)
         self._write(path, fields, Path(path).suffix)
 
     def _write(self, path: str | Path, fields: Sequence[str] | None, suffix: str) -> None:
         table = self.to_arrow(fields)
-        write_table(table, Path(path), suffix, group_rank=self.group_rank, group_size=self.group_size)
+        if not self.is_gathered or self.group.rank == 0:
+            write_table(table, Path(path), suffix, self._writers)
+
+    @property
+    def _writers(self) -> Group:
+        return Alone() if self.is_gathered else self.group
 
     def _columns(self, fields: Sequence[str] | None) -> dict[str, NDArray[Any]]:
         ids = {name: getattr(self, attribute) for name, attribute in self._ids.items()}
@@ -124,10 +135,10 @@ class EdgeFields(_Table):
         values: Mapping[str, NDArray[Any]],
         *,
         optional: frozenset[str] = frozenset(),
-        group_rank: int = 0,
-        group_size: int = 1,
+        group: Group | None = None,
+        is_gathered: bool = True,
     ) -> None:
-        super().__init__(values, optional, group_rank, group_size)
+        super().__init__(values, optional, group or Alone(), is_gathered)
         self.sources, self.targets = sources, targets
 
     def __len__(self) -> int:
@@ -180,10 +191,10 @@ class Result(_Table):
         saves: Sequence[SaveStats] = (),
         edges: EdgeFields | None = None,
         optional: frozenset[str] = frozenset(),
-        group_rank: int = 0,
-        group_size: int = 1,
+        group: Group | None = None,
+        is_gathered: bool = True,
     ) -> None:
-        super().__init__(fields, optional, group_rank, group_size)
+        super().__init__(fields, optional, group or Alone(), is_gathered)
         self.ids = ids
         self.reason = reason
         self.supersteps = supersteps
@@ -301,18 +312,18 @@ class Result(_Table):
         return cupy.asarray(values)
 
     def write_parquet(self, path: str | Path, fields: Sequence[str] | None = None) -> None:
-        """Write one Parquet file; on several ranks a folder, in which each rank writes its part.
+        """Write one Parquet file, or a folder, as `write` does.
 
         Raises:
-            ConfigError: If it cannot be written there; an older result is left as it was.
+            OutputError: If it cannot be written there; an older result is left as it was.
         """
         self._write(path, fields, ".parquet")
 
     def write_csv(self, path: str | Path, fields: Sequence[str] | None = None) -> None:
-        """Write one CSV file with a header; on several ranks a folder, in which each rank writes its part.
+        """Write one CSV file with a header, or a folder of them, as `write` does.
 
         Raises:
-            ConfigError: If it cannot be written there; an older result is left as it was.
+            OutputError: If it cannot be written there; an older result is left as it was.
         """
         self._write(path, fields, ".csv")
 

@@ -1,54 +1,73 @@
-"""Tables on disk, Parquet or CSV: one file, or a folder in which each rank writes its part.
+"""Tables on disk, Parquet or CSV: one file, or a folder in which each rank writes its part (`parts.py`).
 
-Writing goes to a temporary name that is renamed when complete, so an older file is never half replaced.
+What is written replaces an older file or folder when it is whole, and not before.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sigps.errors import ConfigError
+from sigps.errors import ConfigError, OutputError
+from sigps.group import Group
+from sigps.job.parts import MANIFEST, holds_parts_only, read_parts, write_parts
+from sigps.whole_files import write_whole
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["FORMATS", "check_output", "needs", "replace_file", "write_table"]
+__all__ = ["FORMATS", "check_output", "needs", "read_result", "write_table"]
 
 FORMATS = (".parquet", ".csv")
 
 
-def write_table(table: pyarrow.Table, path: Path, suffix: str, *, group_rank: int, group_size: int) -> None:
-    """Write a table, or on several ranks each rank's part of it.
+def write_table(table: pyarrow.Table, path: Path, suffix: str, group: Group) -> None:
+    """Write a table to a file, or on several ranks each rank's part of it to a folder. Collective.
 
     Args:
         table: The table.
         path: The file, or on several ranks the folder.
         suffix: One of `FORMATS`.
-        group_rank: This rank.
-        group_size: Ranks that each write their part; where it is 1, rank 0 alone writes.
+        group: The ranks that each write their part.
 
     Raises:
-        ConfigError: If it cannot be written there; an older file is left as it was.
+        OutputError: If it cannot be written there; what was there is left as it was.
     """
     write = _parquet(table) if suffix == ".parquet" else _csv(table)
-    if group_size == 1:
-        if group_rank == 0:
-            replace_file(path, write)
+    if group.size > 1:
+        write_parts(path, suffix, group, table.num_rows, write)
         return
     try:
-        path.mkdir(exist_ok=True)
+        write_whole(path, write)
     except OSError as error:
-        raise ConfigError(f"cannot make the folder {path} for the parts: {error.strerror}") from None
-    replace_file(path / f"part-{group_rank:05}{suffix}", write)
-    if group_rank == 0:
-        for part in path.glob(f"part-*{suffix}"):  # an earlier run had more ranks
-            if int(part.stem.removeprefix("part-")) >= group_size:
-                part.unlink()
+        raise OutputError(
+            f"{path} cannot be written: {error.strerror or error}. Make room there, or choose another path"
+        ) from None
+
+
+def read_result(path: str | Path) -> pyarrow.Table:
+    """Return the table that a run wrote to a path, of all ranks.
+
+    Of a folder, which several ranks wrote, parts are compared with the checksums of its manifest first.
+
+    Raises:
+        ConfigError: If the path names no format of results.
+        OutputError: If there is none, or it is damaged or not whole.
+    """
+    path = Path(path)
+    _check_suffix(path)
+    with needs("pyarrow"):
+        import pyarrow.csv
+        import pyarrow.parquet
+
+    read = pyarrow.csv.read_csv if path.suffix == ".csv" else pyarrow.parquet.read_table
+    try:
+        return pyarrow.concat_tables([read(part) for part in (read_parts(path) if path.is_dir() else [path])])
+    except (OSError, pyarrow.ArrowException) as error:
+        raise OutputError(f"{path} cannot be read: {error}") from None
 
 
 def _parquet(table: pyarrow.Table) -> Callable[[Any], None]:
@@ -91,47 +110,38 @@ def check_output(path: str | Path, *, group_size: int = 1) -> None:
     """Check that a result can be written to a path; leaves nothing behind.
 
     Raises:
-        ConfigError: If the format is unknown, the folder is missing or not writable, or the path is a file
-            where a folder is needed (or a folder where a file is).
+        ConfigError: If the format is unknown, the folder is missing or not writable, or the path is a folder of
+            something else than a result.
     """
     path = Path(path)
-    if path.suffix not in FORMATS:
-        raise ConfigError(
-            f"output {path}: the name ends in {path.suffix!r}; a result is written as {' or '.join(FORMATS)}"
-        )
+    _check_suffix(path)
     with needs("pyarrow"):
         import pyarrow  # noqa: F401
     if not path.parent.is_dir():
         raise ConfigError(f"output {path}: there is no folder {path.parent}: make it, or choose another path")
-    if group_size == 1 and path.is_dir():
+    is_replaced = not path.is_dir() or (
+        holds_parts_only(path) and (group_size > 1 or (path / MANIFEST).is_file())
+    )
+    if not is_replaced:
         raise ConfigError(
-            f"output {path}: is a folder, and one rank writes a file: remove it, or choose another path"
+            f"output {path}: is a folder, and no finished result, so it is not replaced: remove it, or choose another "
+            "path"
         )
-    if group_size > 1 and path.is_file():
-        raise ConfigError(
-            f"output {path}: is a file, and {group_size} ranks write a folder: "
-            "remove it, or choose another path"
-        )
-    folder = path if path.is_dir() else path.parent
-    probe = folder / f".{path.name}.{uuid.uuid4().hex}.tmp"
+    probe = path.parent / f".{path.name}.{uuid.uuid4().hex}.tmp"
     try:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise ConfigError(f"output {path}: cannot write in the folder {folder}: {error.strerror}") from None
+        raise ConfigError(
+            f"output {path}: cannot write in the folder {path.parent}: {error.strerror}"
+        ) from None
 
 
-def replace_file(path: Path, write: Callable[[Any], None]) -> None:
-    """Write a file under a temporary name beside it, then rename it over the old one."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            write(file)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror or error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
+def _check_suffix(path: Path) -> None:
+    if path.suffix not in FORMATS:
+        raise ConfigError(
+            f"output {path}: the name ends in {path.suffix!r}; a result is written as {' or '.join(FORMATS)}"
+        )
 
 
 @contextlib.contextmanager

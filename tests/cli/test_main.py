@@ -72,7 +72,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def distances(path: Path) -> dict[str, float]:
-    parts = sorted(path.iterdir()) if path.is_dir() else [path]
+    parts = sorted(path.glob("part-*")) if path.is_dir() else [path]
     rows = [row for part in parts for row in csv.DictReader(part.read_text().splitlines())]
     return {row["id"]: float(row["distance"]) for row in rows}
 
@@ -417,9 +417,8 @@ def test_three_ranks_write_three_parts_and_rank_0_prints(job: Path, tmp_path: Pa
     assert ended.out.count("converged: ") == 1
     assert "3 ranks" in ended.out
     assert [line.split() for line in ended.out.splitlines()[-3:-1]] == [["40", "4.5"], ["30", "3.5"]]
-    assert sorted(p.name for p in (tmp_path / "result.csv").iterdir()) == [
-        f"part-0000{r}.csv" for r in range(3)
-    ]
+    names = [f"part-0000{r}.csv" for r in range(3)]
+    assert sorted(p.name for p in (tmp_path / "result.csv").iterdir()) == ["_SUCCESS", *names]
     assert distances(tmp_path / "result.csv") == DISTANCES
 
 

@@ -22,9 +22,11 @@ from sigps.cli.relaunch import Ended, command_of, launch_command, relaunch
 
 PROGRAM = """
 import os
+import resource
 import signal
 from pathlib import Path
 
+import sigps.job.parts
 from sigps import Param, State, Vertex
 
 
@@ -40,6 +42,7 @@ class Echo(Vertex, message=int):
             self.seen += message
         if self.id == 40:
             self.die()
+            self.spoil_output()
         if self.superstep < 12:
             self.send_to_neighbors(self.seen % 97 + 1)
         self.vote_to_halt()
@@ -49,6 +52,13 @@ class Echo(Vertex, message=int):
         if self.superstep == self.at and died < self.times:
             Path(f"died-{died}").touch()
             os.kill(os.getpid(), signal.SIGKILL)
+
+    def spoil_output(self):
+        if Path("lost").exists():  # this rank, when it has written its part
+            sigps.job.parts._crc32 = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+        if Path("full").exists() and self.superstep == 12:
+            Path("full").unlink()
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 
 class Forever(Vertex):
@@ -78,7 +88,7 @@ def killed(times: int) -> list[str]:
 
 
 def values(path: Path) -> str:
-    parts = sorted(path.iterdir()) if path.is_dir() else [path]
+    parts = sorted(path.glob("part-*")) if path.is_dir() else [path]
     rows = [row for part in parts for row in part.read_text().splitlines()[1:]]
     return "\n".join(sorted(rows))
 
@@ -110,6 +120,7 @@ def test_a_killed_rank_costs_an_attempt(folder: Path, mpirun: str) -> None:
     outcome = sigps_run(folder, "-o", "again.csv", "--ranks", 2, "--retries", 1, *killed(1))
     assert outcome.code == 0, outcome.err
     assert sorted(path.name for path in (folder / "again.csv").iterdir()) == [
+        "_SUCCESS",
         "part-00000.csv",
         "part-00001.csv",
     ]
@@ -121,6 +132,31 @@ def test_a_killed_rank_costs_an_attempt(folder: Path, mpirun: str) -> None:
     outcome = sigps_run(folder, "--ranks", 2, *killed(1))
     assert outcome.code != 0
     assert reported(outcome) == []
+
+
+def test_a_full_disk_at_the_end_costs_an_attempt(folder: Path) -> None:
+    (folder / "full").touch()
+    outcome = sigps_run(folder, "-o", "r.csv", "--retries", 1)
+    assert outcome.code == 0, outcome.err
+    assert "r.csv cannot be written: File too large. Make room there" in outcome.err
+    assert reported(outcome)[0].startswith(
+        "job.yaml: attempt 1 ended with code 1; attempt 2 of 2 goes on from"
+    )
+    assert not list(folder.glob(".*.tmp"))
+
+
+@pytest.mark.mpi
+def test_a_rank_that_is_lost_while_results_are_written_changes_none(folder: Path, mpirun: str) -> None:
+    assert sigps_run(folder, "-o", "r.csv", "--ranks", 2, "--set", "params.at=1").code == 0
+    before = values(folder / "r.csv"), (folder / "r.csv" / "_SUCCESS").read_text()
+    (folder / "lost").touch()
+    assert sigps_run(folder, "-o", "r.csv", "--ranks", 2).code != 0
+    assert (values(folder / "r.csv"), (folder / "r.csv" / "_SUCCESS").read_text()) == before
+    assert list(folder.glob(".r.csv.*.tmp"))
+    (folder / "lost").unlink()
+    assert sigps_run(folder, "-o", "r.csv", "--resume").code == 0  # on another number of ranks
+    assert (folder / "r.csv").is_file()
+    assert not list(folder.glob(".r.csv.*.tmp"))
 
 
 def test_retries_run_out(folder: Path) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
+import os
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +17,29 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from thread_group import run_ranks
 
+from sigps import ConfigError, GraphError, OutputError, read_result
 from sigps.engine.stats import SuperstepStats
-from sigps.errors import ConfigError
+from sigps.group import Alone, Group
 from sigps.job.result import Result, highest
-from sigps.job.table_file import check_output, replace_file
+from sigps.job.table_file import check_output, write_table
 
 
-def a_result(rank: int = 0, size: int = 1, /, **fields: Any) -> Result:
+def a_result(group: Group | None = None, /, is_gathered: bool = False, **fields: Any) -> Result:
     fields = fields or {"rank": [0.25, 0.5, 0.25], "level": [0, 9223372036854775807, 1]}
     arrays = {name: np.array(values) for name, values in fields.items()}
     count = len(next(iter(arrays.values())))
     return Result(
-        ids=np.arange(10, 10 + 10 * count, 10) + rank,
+        ids=np.arange(10, 10 + 10 * count, 10) + (group.rank if group else 0),
         fields=arrays,
         reason="converged",
         supersteps=2,
         stats=[SuperstepStats(0, "push", 3, 4, 0, 0.5, 1.0), SuperstepStats(1, "-", 3, 1, 0, 0.25, 1.0)],
         aggregators={"error": 0.5},
         device="cpu",
-        group_rank=rank,
-        group_size=size,
+        group=group,
+        is_gathered=is_gathered or group is None,
     )
 
 
@@ -132,16 +138,129 @@ def test_csv(tmp_path: Path) -> None:
 def test_parts_of_several_ranks(tmp_path: Path) -> None:
     path = tmp_path / "r.parquet"
     for size in (3, 2):  # the second run has fewer ranks: no part of the first may stay
-        for rank in range(size):
-            a_result(rank, size).write(path)
-        assert sorted(p.name for p in path.iterdir()) == [f"part-{r:05}.parquet" for r in range(size)]
+        run_ranks(size, lambda group: a_result(group).write(path))
+        names = [f"part-{r:05}.parquet" for r in range(size)]
+        assert sorted(p.name for p in path.iterdir()) == ["_SUCCESS", *names]
     assert pyarrow.parquet.read_table(path)["id"].to_pylist() == [10, 20, 30, 11, 21, 31]
+    assert read_result(path)["id"].to_pylist() == [10, 20, 30, 11, 21, 31]
+    manifest = json.loads((path / "_SUCCESS").read_text())
+    assert (manifest["ranks"], manifest["rows"]) == (2, 6)
+    assert [(p["rows"], p["crc32"]) for p in manifest["parts"]] == [
+        (3, zlib.crc32((path / name).read_bytes())) for name in names
+    ]
+    assert os.listdir(tmp_path) == ["r.parquet"]
+
+
+def test_a_result_replaces_one_of_another_number_of_ranks(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    for size in (1, 2, 1, 3):
+        run_ranks(size, lambda group: a_result(group, x=[1]).write(path))
+        assert read_result(path)["id"].to_pylist() == [10 + rank for rank in range(size)]
+    assert os.listdir(tmp_path) == ["r.csv"]
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_rank_that_fails_leaves_the_older_result(tmp_path: Path, failing: int) -> None:
+    path = tmp_path / "r.csv"
+    run_ranks(2, lambda group: a_result(group, x=[1]).write(path))
+
+    def write(group: Group) -> str:
+        result = a_result(group, x=[2])
+        if group.rank == failing:
+            result.to_arrow = lambda fields=None: FullDisk()  # type: ignore[method-assign,assignment,return-value]
+        with pytest.raises((OutputError, GraphError)) as caught:
+            result.write_parquet(path)
+        return str(caught.value)
+
+    for problem in run_ranks(2, write):
+        assert f"{path} cannot be written: No space left on device. Make room there" in problem
+    assert read_result(path)["x"].to_pylist() == [1, 1]
+    assert os.listdir(tmp_path) == ["r.csv"]
+
+
+class FullDisk:
+    """A table for which there is no room."""
+
+    num_rows = 1
+    column_names = ()
+
+    def __getattr__(self, name: str) -> Any:
+        raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_what_a_dead_run_left_goes_and_what_a_living_one_writes_stays(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "r.csv"
+    dead, living = (tmp_path / f".r.csv.{digit * 16}.tmp" for digit in "ab")
+    for folder in (dead, living):
+        folder.mkdir()
+        (folder / "part-00000.csv").write_text("id,x")
+    (tmp_path / f".r.csv.{'c' * 16}.tmp").write_text("id,x")
+    (tmp_path / f".s.csv.{'c' * 16}.tmp").write_text("of another result")
+    lock = os.open(living, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        run_ranks(size, lambda group: a_result(group, x=[1]).write(path))
+    finally:
+        os.close(lock)
+    assert sorted(os.listdir(tmp_path)) == [living.name, f".s.csv.{'c' * 16}.tmp", "r.csv"]
+
+
+def spoil(folder: Path, way: str) -> None:
+    manifest, part = folder / "_SUCCESS", folder / "part-00001.csv"
+    text = manifest.read_text()
+    if way == "no manifest":
+        manifest.unlink()
+    elif way == "cut manifest":
+        manifest.write_text(text[:40])
+    elif way == "a list":
+        manifest.write_text("[]")
+    elif way == "another path":
+        manifest.write_text(text.replace("part-00001", "../part-00001"))
+    elif way == "a missing part":
+        part.unlink()
+    else:
+        part.write_bytes(part.read_bytes().replace(b"1", b"2"))
+
+
+@pytest.mark.parametrize(
+    ("way", "complaint"),
+    [
+        ("no manifest", "has no _SUCCESS: the run that wrote it did not finish"),
+        ("cut manifest", "_SUCCESS is damaged"),
+        ("a list", "_SUCCESS is damaged"),
+        ("another path", "_SUCCESS is damaged: .* is no part of it"),
+        ("a missing part", "part-00001.csv cannot be read: No such file"),
+        ("a changed part", "part-00001.csv is not as it was written"),
+    ],
+)
+def test_a_folder_that_is_not_whole_is_not_read(tmp_path: Path, way: str, complaint: str) -> None:
+    run_ranks(2, lambda group: a_result(group).write(tmp_path / "r.csv"))
+    spoil(tmp_path / "r.csv", way)
+    with pytest.raises(OutputError, match=complaint):
+        read_result(tmp_path / "r.csv")
+
+
+def test_reading_one_file(tmp_path: Path) -> None:
+    for name in ("r.csv", "r.parquet"):
+        a_result().write(tmp_path / name)
+        assert read_result(tmp_path / name).equals(a_result().to_arrow())
+    with pytest.raises(OutputError, match="cannot be read"):
+        read_result(tmp_path / "absent.csv")
+    with pytest.raises(ConfigError, match=r"the name ends in '\.txt'"):
+        read_result(tmp_path / "r.txt")
 
 
 def test_of_a_gathered_result_rank_0_writes_alone(tmp_path: Path) -> None:
-    a_result(1, 1).write(tmp_path / "r.csv")
-    assert list(tmp_path.iterdir()) == []
-    a_result(0, 1).write(tmp_path / "r.csv")
+    def write(group: Group) -> None:
+        if group.rank == 1:
+            a_result(group, is_gathered=True).write(tmp_path / "r.csv")
+            assert list(tmp_path.iterdir()) == []
+        group.barrier()
+        if group.rank == 0:
+            a_result(group, is_gathered=True).write(tmp_path / "r.csv")
+
+    run_ranks(2, write)
     assert (tmp_path / "r.csv").is_file()
 
 
@@ -152,15 +271,16 @@ def test_of_a_gathered_result_rank_0_writes_alone(tmp_path: Path) -> None:
         ("r", 1, "the name ends in ''"),
         ("absent/r.csv", 1, "there is no folder"),
         ("file/r.csv", 1, "there is no folder"),
-        ("folder.csv", 1, "is a folder, and one rank writes a file"),
-        ("file.csv", 2, "is a file, and 2 ranks write a folder"),
+        ("folder.csv", 1, "is a folder, and no finished result, so it is not replaced"),
+        ("mine.csv", 2, "is a folder, and no finished result, so it is not replaced"),
         ("/proc/r.csv", 1, "cannot write in the folder /proc"),
     ],
 )
 def test_unwritable_output_is_found_beforehand(tmp_path: Path, name: str, size: int, complaint: str) -> None:
     (tmp_path / "file").touch()
-    (tmp_path / "file.csv").touch()
     (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "mine.csv").mkdir()
+    (tmp_path / "mine.csv" / "notes.txt").touch()
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(ConfigError, match=complaint):
         check_output(tmp_path / name, group_size=size)
@@ -178,16 +298,9 @@ def test_a_failed_write_keeps_the_old_result(tmp_path: Path) -> None:
     path.write_text("old")
     with pytest.raises(ConfigError, match="no field 'absent'"):
         a_result().write(path, ["absent"])
-    replace_file(path, lambda file: file.write(b"new"))
-    assert path.read_bytes() == b"new"
-
-    def fail(file: Any) -> None:
-        file.write(b"half")
-        raise OSError(28, "No space left on device")
-
-    with pytest.raises(ConfigError, match="No space left"):
-        replace_file(path, fail)
-    assert path.read_bytes() == b"new"
+    with pytest.raises(OutputError, match="No space left"):
+        write_table(FullDisk(), path, ".parquet", Alone())  # type: ignore[arg-type]
+    assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["r.csv"]
 
 

@@ -9,9 +9,8 @@
       ids.bin             [num_vertices] int64 or UTF-32 text of fixed width; absent if ids are consecutive
       in-offsets.bin, in-sources.bin, in-column-<n>.bin     the edges by target, optional
 
-Arrays are little-endian. A store is written to a temporary folder beside its path, which is then renamed, so that
-a store at a path is complete. On several ranks each writes and reads its own rows. What a store holds is checked when
-it is opened (`store_checks.py`).
+Arrays are little-endian. A store is written beside its path and then renamed, so that a store at a path is complete. On
+several ranks each writes and reads its own rows. What a store holds is checked when it is opened (`store_checks.py`).
 """
 
 from __future__ import annotations
@@ -19,14 +18,11 @@ from __future__ import annotations
 import bisect
 import math
 import os
-import shutil
 import time
-import uuid
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,27 +39,37 @@ from sigps.graph.formats.store_header import (
 )
 from sigps.graph.ids import Ids
 from sigps.group import Group, own_range, together
+from sigps.whole_files import write_folder
 
 __all__ = ["Verify", "read_store", "save"]
 
-T = TypeVar("T")
 Verify = Literal["full", "bounds", "none"]
 
 
 def save(graph: GraphArrays, path: str | os.PathLike[str], *, in_edges: InEdges | None = None) -> None:
     """Write a graph, and its in-edges if they are given, to a folder: see `Graph.save`. Collective."""
-    group, folder = graph.group, Path(path)
-    scratch = folder.with_name(f".{folder.name}.{group.broadcast(uuid.uuid4().hex)}")
-    try:
-        parts = _slices(graph, in_edges)
-        _write(lambda: _prepare(folder, scratch, parts) if group.rank == 0 else None, group)
-        pieces = _write(lambda: {part.name: part.write(scratch) for part in parts}, group)
-        everywhere: list[dict[str, list[list[int]]]] = group.all_gather(pieces)
-        header = _header(graph, parts, everywhere)
-        _write(lambda: _finish(folder, scratch, header) if group.rank == 0 else None, group)
-    finally:
-        if group.rank == 0:
-            shutil.rmtree(scratch, ignore_errors=True)
+    folder = Path(path)
+    parts = _slices(graph, in_edges)
+
+    def prepare(aside: Path) -> None:
+        if folder.exists() and not is_store(folder):
+            raise GraphError(
+                f"{folder} exists and is no graph store, so it is not replaced; choose another path"
+            )
+        for part in parts:
+            with open(aside / f"{part.name}.bin", "wb") as file:
+                file.truncate(part.count * part.values.dtype.itemsize)
+
+    write_folder(
+        folder,
+        graph.group,
+        prepare=prepare,
+        write=lambda aside: {part.name: part.write(aside) for part in parts},
+        finish=lambda aside, pieces: write_header(aside, _header(graph, parts, pieces)),
+        problem=lambda error: GraphError(
+            f"the store cannot be written: {error}. Check the folder, its rights and the disk"
+        ),
+    )
 
 
 def read_store(path: str | os.PathLike[str], group: Group, *, verify: Verify = "full") -> GraphArrays:
@@ -142,15 +148,6 @@ def _width(column: NDArray[Any]) -> int:
     return int(column.shape[1]) if column.ndim == 2 else 1
 
 
-def _prepare(folder: Path, scratch: Path, parts: list[_Slice]) -> None:
-    if folder.exists() and not is_store(folder):
-        raise GraphError(f"{folder} exists and is no graph store, so it is not replaced; choose another path")
-    scratch.mkdir()
-    for part in parts:
-        with open(scratch / f"{part.name}.bin", "wb") as file:
-            file.truncate(part.count * part.values.dtype.itemsize)
-
-
 def _header(graph: GraphArrays, parts: list[_Slice], pieces: list[dict[str, list[list[int]]]]) -> StoreHeader:
     return StoreHeader(
         directed=graph.directed,
@@ -170,30 +167,6 @@ def _header(graph: GraphArrays, parts: list[_Slice], pieces: list[dict[str, list
             for part in parts
         },
     )
-
-
-def _finish(folder: Path, scratch: Path, header: StoreHeader) -> None:
-    """Write the header and rename the temporary folder to the store's path."""
-    write_header(scratch, header)
-    old = scratch.with_name(scratch.name + ".old")
-    if folder.exists():
-        os.rename(folder, old)
-    os.rename(scratch, folder)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _write(work: Callable[[], T], group: Group) -> T:
-    """Return `work()`; where it fails on any rank, raise on all. Collective."""
-
-    def guarded() -> T:
-        try:
-            return work()
-        except OSError as error:
-            raise GraphError(
-                f"the store cannot be written: {error}. Check the folder, its rights and the disk"
-            ) from error
-
-    return together(guarded, group)
 
 
 class _Store:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import re
 import threading
 import zipfile
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 
 from sigps.engine.snapshot import InFlight
 from sigps.errors import StateLogError
+from sigps.whole_files import sync, write_whole
 
 __all__ = [
     "FORMAT_VERSION",
@@ -46,7 +46,6 @@ __all__ = [
     "superstep_of",
     "verify_part",
     "write_part",
-    "write_whole",
 ]
 
 FORMAT_VERSION = 1
@@ -113,7 +112,7 @@ class Manifest:
         body = msgpack.packb(asdict(self))
         content = _MAGIC + msgpack.packb([FORMAT_VERSION, zlib.crc32(body), body])
         write_whole(folder / _MANIFEST, lambda file: file.write(content))
-        _sync(folder.parent)
+        sync(folder.parent)
 
 
 def part_name(rank: int) -> str:
@@ -135,26 +134,6 @@ def described(path: Path) -> dict[str, Any]:
     with zipfile.ZipFile(path) as file:
         crcs = {info.filename: info.CRC for info in file.infolist()}
     return {"bytes": path.stat().st_size, "crcs": crcs}
-
-
-def write_whole(path: Path, write: Any) -> None:
-    """Write a file under a temporary name, sync it, and rename it; after a crash it is whole or absent."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    with open(temporary, "wb") as file:
-        write(file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    _sync(path.parent)
-
-
-def _sync(folder: Path) -> None:
-    """Wait until a folder's entries are on the disk."""
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def find_logs(folder: Path) -> list[Path]:

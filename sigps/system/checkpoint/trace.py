@@ -9,7 +9,7 @@ import numpy as np
 
 from sigps.errors import ConfigError
 from sigps.graph.graph import Graph
-from sigps.system.checkpoint.files import write_whole
+from sigps.whole_files import write_whole
 
 __all__ = ["check_writable", "write_trace"]
 
