@@ -40,7 +40,7 @@ def doctor() -> None:
 def _findings(ranks: list[dict[str, Any]], hosts: list[str]) -> Iterator[tuple[str, str]]:
     from sigps.device.cpu import available_cores
     from sigps.group import world
-    from sigps.native.cache import cache_dir
+    from sigps.native.cache import cache_dir, find_obstacle
 
     num_cores = available_cores()
     yield "sigps", f"{_version('sigps')} in {Path(__file__).parent}"
@@ -53,7 +53,7 @@ def _findings(ranks: list[dict[str, Any]], hosts: list[str]) -> Iterator[tuple[s
     yield "cpu", f"{os.cpu_count()} cores, {num_cores} for this process"
     yield "mpi", _mpi()
     yield "gpu", _gpu()
-    yield "cache", f"{cache_dir()} ({_writable(cache_dir())}); SIGPS_CACHE_DIR moves it"
+    yield "cache", f"{cache_dir()} ({find_obstacle(cache_dir()) or 'yours alone'}); SIGPS_CACHE_DIR moves it"
     size = world().size
     yield "device", _device(max(1, num_cores // size), size)
     yield "transport", f"{size} rank{'s' * (size > 1)}: {_transport(ranks)}"
@@ -148,8 +148,3 @@ def _device(num_threads: int, num_ranks: int) -> str:
     return (
         f"auto is {name} from {chosen.pays_from_edges:,} edges where the program can run there, else {on_cpu}"
     )
-
-
-def _writable(folder: Path) -> str:
-    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    return "writable" if os.access(nearest, os.W_OK) else "not writable: every process compiles anew"

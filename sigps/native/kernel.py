@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import logging
-import pickle
 import struct
 import sys
 import threading
@@ -22,7 +21,7 @@ import numpy as np
 from sigps.native import cache
 from sigps.native.builder import Functions, Site
 from sigps.native.marshal import Cell, Form, describe
-from sigps.native.types import Type
+from sigps.native.types import Type, from_plain, plain
 
 __all__ = ["Kernel", "LoopFaultError", "compiled"]
 
@@ -132,11 +131,12 @@ class Kernel:
 
     def _kept(self, kinds: tuple[Type, ...], cells: list[Cell]) -> _Kept:
         key = f"{self._key} {kinds!r}"
-        found = cache.read(key)
-        if not isinstance(found, _Kept):
-            found = self._compiled(kinds, cells)
-            cache.write(key, pickle.dumps(found))
-        return found
+        if found := cache.read(key):
+            code, result, sites = found
+            return _Kept(code, from_plain(result), list(map(tuple, sites)))
+        made = self._compiled(kinds, cells)
+        cache.write(key, [made.code, plain(made.result), made.sites])
+        return made
 
     def _compiled(self, kinds: tuple[Type, ...], cells: list[Cell]) -> _Kept:
         from sigps.native.llvm import LlvmModule

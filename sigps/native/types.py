@@ -10,7 +10,7 @@ import numpy as np
 
 __all__ = [
     "BOOL", "FLOAT", "INT", "NONE", "OPTIONAL", "UINT", "Array", "Number", "Scalar", "Tuple", "Type", "Vector", "flat",
-    "join", "scalar_of",
+    "from_plain", "join", "plain", "scalar_of",
 ]  # fmt: skip
 
 
@@ -118,6 +118,31 @@ def flat(kind: Type) -> Iterator[Number | Vector | Array]:
             yield from flat(item)
     elif not isinstance(kind, Nothing):
         yield kind
+
+
+def plain(kind: Type) -> Any:
+    """Return the type of a result as lists of plain values. A tuple's class is left out; arrays are no results."""
+    match kind:
+        case Number():
+            return [kind.kind, kind.bits, kind.may_be_none]
+        case Vector():
+            return [plain(kind.element), kind.length]
+        case Tuple():
+            return ["tuple", *map(plain, kind.items)]
+        case Nothing():
+            return None
+    raise TypeError(f"{kind} is no result")
+
+
+def from_plain(found: Any) -> Type:
+    """Return the type that `plain` returned as lists."""
+    if found is None:
+        return NONE
+    if found[0] == "tuple":
+        return Tuple(tuple(map(from_plain, found[1:])))
+    if isinstance(found[0], list):
+        return Vector(Number(*found[0]), found[1])
+    return Number(*found)
 
 
 def join(one: Type, other: Type) -> Type | None:

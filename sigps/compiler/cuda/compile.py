@@ -9,7 +9,6 @@ import ast
 import functools
 import hashlib
 import math
-import pickle
 import threading
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
@@ -175,7 +174,7 @@ def _linked(kernel: str, arch: str, macros: Mapping[str, str], functions: tuple[
             file = Path(kernels.__file__).parent / f"{kernel}.cu"
             compiled = compile_source(file.read_text(), file.name, arch, macros, file.parent)
             cubin = link_modules([compiled, *functions], arch)
-            cache.write(key, pickle.dumps(cubin))
+            cache.write(key, cubin)
     return cubin
 
 
@@ -185,28 +184,37 @@ def _compile(program: VertexProgram, used: Dtypes, read: Dtypes, narrow_ids: boo
     kept = cache.read(key)
     if kept is None:
         kept = _compiled(program, used, read, narrow_ids, arch)
-        cache.write(key, pickle.dumps(kept))
-    return CudaProgram(program, **kept)
+        cache.write(key, kept)
+    plain: dict[str, Any] = {**kept, "functions": tuple(kept["functions"]), "columns": (used, read)}
+    for name in _ROWS:
+        plain[name] = tuple(np.dtype((base, tuple(shape))) for base, shape in kept[name])
+    return CudaProgram(program, **plain)
+
+
+_ROWS = ("states", "slots", "record", "message", "record_types")
 
 
 def _compiled(
     program: VertexProgram, used: Dtypes, read: Dtypes, narrow_ids: bool, arch: str
 ) -> dict[str, Any]:
+    """Return what is kept on disk: the attributes of a `CudaProgram` as plain data, rows as base types and shapes."""
     _check_room(program)
     functions, layout = _described(program, used, read, narrow_ids)
     neutral = _neutral(program, layout.slots)
     source, can_fault = functions.source(layout, _empty(program, layout.slots))
     defines = _defines(program, layout, neutral, can_fault)
+    rows = (
+        layout.states.stored,
+        layout.slots.stored,
+        layout.record.stored,
+        layout.message.stored,
+        layout.record.dtypes,
+    )
     return {
-        "states": layout.states.stored,
-        "slots": layout.slots.stored,
-        "record": layout.record.stored,
-        "message": layout.message.stored,
-        "record_types": layout.record.dtypes,
+        **{name: [(d.base.str, d.shape) for d in row] for name, row in zip(_ROWS, rows, strict=True)},
         "neutral": neutral,
-        "functions": (functions.compile(source, defines, arch),),
+        "functions": [functions.compile(source, defines, arch)],
         "defines": defines,
-        "columns": (used, read),
         "has_open_loops": functions.has_open_loops,
     }
 
