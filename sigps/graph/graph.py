@@ -436,10 +436,11 @@ def build_read(
         num_vertices=found.num_vertices,
         report=report or LoadReport(format=found.format),
     )
-    if not found.vertex_columns:
+    if not found.vertex_columns and found.listed_in is None:
         return graph
     ids = as_ids(found.vertices, "vertices")  # type: ignore[arg-type]
-    return graph.of_columns(columns_by_id(graph, ids, found.vertex_columns, what="the table of vertices"))
+    what = found.listed_in or "the table of vertices"
+    return graph.of_columns(columns_by_id(graph, ids, found.vertex_columns, what=what))
 
 
 def _own_vertices(vertices: ArrayLike | None, local: bool, group: Group) -> ArrayLike | None:

@@ -12,7 +12,7 @@ from typing import Literal, ParamSpec, get_args
 
 import numpy as np
 
-from sigps.errors import ConfigError, GraphError
+from sigps.errors import ConfigError
 from sigps.graph.building.edges import EdgeChunk, TextChunk
 from sigps.graph.building.rows import Duplicates, SelfLoops
 from sigps.graph.building.vertex_columns import columns_by_id
@@ -135,8 +135,6 @@ def load(
     report.seconds = time.perf_counter() - started
     checked = replace(found, chunks=_read(found, group))
     graph = build_read(checked, duplicates, self_loops, group, report)
-    if found.num_listed is not None:
-        _require_listed(path, found.num_listed, graph)
     graph = _with_rows(graph, rows, vertices)
     report.rows_skipped = int(group.all_reduce(np.array([found.rows_skipped]), "sum")[0])
     report.notes = found.notes
@@ -202,18 +200,6 @@ def _reader(
             f"which takes {taken}. format= chooses another format"
         )
     return FORMATS[name].read
-
-
-def _require_listed(path: str | os.PathLike[str], num_listed: int, graph: Graph) -> None:
-    """Raise GraphError if an edge names a vertex that is not listed, or a vertex is listed twice. Collective."""
-    num_listed = int(graph.group.all_reduce(np.array([num_listed]), "sum")[0])
-    if graph.num_vertices != num_listed:
-        too_many = graph.num_vertices > num_listed
-        raise GraphError(
-            f"{path}: {num_listed} vertices are listed, but {graph.num_vertices} different ones occur: "
-            + ("an edge names a vertex that is not listed" if too_many else "a vertex is listed twice")
-            + "; correct the vertex file"
-        )
 
 
 def _read(found: EdgeInput, group: Group) -> Iterator[EdgeChunk | TextChunk]:

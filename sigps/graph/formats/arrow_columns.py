@@ -100,10 +100,14 @@ def numbers_of(values: Any) -> NDArray[Any]:
     return np.from_dlpack(values)
 
 
-def strings_of(values: Any) -> NDArray[Any]:
-    """Return an Arrow array of texts, none missing, as a str array; each distinct text is converted once."""
+def strings_of(values: Any, what: str) -> NDArray[Any]:
+    """Return an Arrow array of texts, none missing, as a str array; each distinct text is converted once.
+
+    Raises:
+        GraphError: If one ends with a zero character; calls the texts `what`.
+    """
     encoded = values.dictionary_encode()
-    distinct = as_texts(encoded.dictionary.to_pylist(), "text")
+    distinct = as_texts(encoded.dictionary.to_pylist(), what)
     return distinct[numbers_of(encoded.indices)] if len(distinct) else np.empty(0, dtype="U1")
 
 
@@ -118,7 +122,7 @@ def _ids(values: Any, name: str, options: LoadOptions, what: str) -> NDArray[Any
     if any(is_text(kind) for is_text in (pyarrow.types.is_string, pyarrow.types.is_large_string)):
         if options.ids == "int":
             raise GraphError(f"{what}: column {name!r} holds text, but ids='int' was asked for")
-        return strings_of(values)
+        return strings_of(values, f"{what}: column {name!r}")
     if options.ids == "string":
         return _ids(values.cast(pyarrow.string()), name, options, what)
     if not (pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind)):

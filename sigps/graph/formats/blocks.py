@@ -28,6 +28,7 @@ from sigps.errors import GraphError
 from sigps.group import Group
 
 __all__ = [
+    "BYTE_ORDER_MARK",
     "COMMENTS",
     "Block",
     "FirstRows",
@@ -40,6 +41,9 @@ __all__ = [
 
 COMMENTS = ("#", "%", "//")
 """The beginnings of comment lines, by default."""
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""With what some programs begin a text; of UTF-8."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ class TextFile:
                     number += 1
                     if b"\0" in line:
                         raise GraphError(_binary(self.path, number))
-                    mark = len(_BYTE_ORDER_MARK) if number == 1 and line.startswith(_BYTE_ORDER_MARK) else 0
+                    mark = len(BYTE_ORDER_MARK) if number == 1 and line.startswith(BYTE_ORDER_MARK) else 0
                     yield offset + mark, line[mark:].rstrip(b"\r\n")
                     offset += len(line)
 
@@ -176,8 +180,8 @@ class TextFile:
     def _mark_size(self) -> int:
         """Return how many bytes the byte order mark has at the file's start; 0 without one."""
         with self._opened() as (stream, _), _explained(self.path):
-            has_mark = stream.read(len(_BYTE_ORDER_MARK)) == _BYTE_ORDER_MARK
-        return len(_BYTE_ORDER_MARK) if has_mark else 0
+            has_mark = stream.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK
+        return len(BYTE_ORDER_MARK) if has_mark else 0
 
     def _whole_lines(
         self, stream: BinaryIO, offset: int, end: int | None = None
@@ -307,7 +311,6 @@ def import_optional(module: str, purpose: str) -> None:
 
 
 _MAGIC = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ\0", ".zst": b"\x28\xb5\x2f\xfd", ".bz2": b"BZh"}
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINE_END = re.compile(rb"\n|\r\n?")
 _MAX_LINE_BYTES = 1 << 28
 _PROBE_BYTES = 1 << 12

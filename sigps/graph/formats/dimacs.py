@@ -19,7 +19,7 @@ from sigps.graph.formats.blocks import TextFile
 from sigps.graph.formats.columns import is_whole
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions, own_ids, promise_edges, wants_weights
 from sigps.graph.formats.numerals import header_counts
-from sigps.graph.formats.text_table import Column, Layout, read_edges
+from sigps.graph.formats.text_table import WHITESPACE, Column, Layout, read_edges, split_line
 from sigps.group import Group
 
 __all__ = ["read_dimacs", "resembles_dimacs"]
@@ -75,7 +75,7 @@ class _Header:
     def of(cls, source: TextFile) -> _Header:
         kind, size, num_lines = "", None, 0
         for offset, line in source.lines():
-            fields = line.decode("utf-8", errors="replace").split()
+            fields = split_line(line, WHITESPACE)
             if fields and fields[0] == "p" and size is None:
                 kind, size = _problem(source.path, num_lines + 1, fields)
             elif fields and not line.lstrip().startswith(_COMMENT_BYTES):

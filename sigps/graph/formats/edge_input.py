@@ -47,7 +47,7 @@ class EdgeInput:
         vertices: Ids of vertices, with or without an edge; this rank's share of them.
         vertex_columns: Values of these vertices by name, [vertices] or [vertices, k] each.
         num_vertices: The vertices are 0..num_vertices - 1; None if they are the ids that occur.
-        num_listed: How many vertices this rank's share lists, if the file lists all vertices; else None.
+        listed_in: The file whose lines `vertices` are, if it lists each vertex once; else None.
         num_read: Edges that this rank has read.
         rows_skipped: Comments, blank lines and headers that this rank has read.
         notes: Remarks for the report.
@@ -61,7 +61,7 @@ class EdgeInput:
     vertices: ArrayLike | None = None
     vertex_columns: dict[str, NDArray[Any]] = field(default_factory=dict)
     num_vertices: int | None = None
-    num_listed: int | None = None
+    listed_in: str | None = None
     num_read: int = 0
     rows_skipped: int = 0
     notes: list[str] = field(default_factory=list)

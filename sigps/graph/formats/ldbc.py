@@ -46,7 +46,7 @@ def read_ldbc(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
     kind = "string" if options.ids == "string" else "int64"
     result = EdgeInput("ldbc", directed)
     result.vertices = _vertices(TextFile(files[".v"]), kind, known, group, result)
-    result.num_listed = result.vertices.size
+    result.listed_in = str(files[".v"])
     if known.num_edges is not None:
         promise_edges(result, files[".e"], known.num_edges, "edges (in .properties)")
     if files[".e"].stat().st_size:
@@ -70,7 +70,8 @@ def ldbc_files(path: Path) -> dict[str, Path]:
     found = {}
     for ending in _SUFFIXES:
         candidates = [path.parent / f"{name}{ending}{compressed}" for compressed in ("", *_COMPRESSED)]
-        there = next((candidate for candidate in candidates if candidate.is_file()), None)
+        given = [path] if path in candidates else []
+        there = next((candidate for candidate in [*given, *candidates] if candidate.is_file()), None)
         if there is not None:
             found[ending] = there
         elif ending != ".properties":
@@ -177,6 +178,8 @@ def _edge_layout(
 ) -> Layout:
     rows = [split_line(line, "whitespace") for _, line in first_rows(source, ("#",)).lines]
     num_fields = len(rows[0])
+    if num_fields < 2:
+        raise GraphError(f"{source.path}: the first row {rows[0]} has one field, but an edge needs two ends")
     names = ["", "", *known.columns][:num_fields]
     names += [""] * (num_fields - len(names))
     if options.weights is None and num_fields > 2:

@@ -32,7 +32,7 @@ from sigps.graph.formats.blocks import TextFile
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions, own_ids, promise_edges, wants_weights
 from sigps.graph.formats.numerals import header_counts
 from sigps.graph.formats.text_output import PathLike, count_given, once, text_lines, write_text
-from sigps.graph.formats.text_table import Column, Layout, read_edges, read_rows
+from sigps.graph.formats.text_table import WHITESPACE, Column, Layout, read_edges, read_rows, split_line
 from sigps.group import Alone, Group, own_range
 
 __all__ = ["read_matrix_market", "write_matrix_market"]
@@ -214,7 +214,7 @@ def _size(path: Path, number: int, line: bytes, form: str, symmetry: str) -> tup
     """Return the counts of vertices and of entries in the file."""
     text = line.decode("utf-8", errors="replace")
     names = ["rows", "columns", "entries"][: 3 if form == "coordinate" else 2]
-    rule, words = f"the size line must be '{' '.join(names)}'", text.split()
+    rule, words = f"the size line must be '{' '.join(names)}'", split_line(line, WHITESPACE)
     if len(words) != len(names):
         raise GraphError(f"{path}:{number}: {rule}, not {text[:80]!r}")
     num_rows, num_columns, *rest = header_counts(words, rule, text, f"{path}:{number}")

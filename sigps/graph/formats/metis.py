@@ -29,7 +29,7 @@ from sigps.graph.formats.edge_input import EdgeInput, LoadOptions, own_ids, want
 from sigps.graph.formats.numerals import header_counts
 from sigps.graph.formats.ragged import ListedTwice, RaggedLines, RaggedParser
 from sigps.graph.formats.text_output import PathLike, count_given, format_fields, write_text
-from sigps.graph.formats.text_table import in_order
+from sigps.graph.formats.text_table import WHITESPACE, in_order, split_line
 from sigps.group import Group, together
 
 __all__ = ["read_metis", "write_metis"]
@@ -94,7 +94,7 @@ class _Header:
             raise GraphError(f"{source.path}: the file has no header 'n m [fmt [ncon]]', only comments")
         number, line, start = found
         text = line.decode("utf-8", errors="replace")
-        words = text.split()
+        words = split_line(line, WHITESPACE)
         code = words[2].zfill(3) if len(words) > 2 else "000"
         rule = "the header must be 'n m [fmt [ncon]]' with fmt of digits 0 and 1, such as '4 5 011'"
         if not 2 <= len(words) <= 4 or len(code) != 3 or set(code) - {"0", "1"}:

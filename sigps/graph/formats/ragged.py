@@ -141,7 +141,7 @@ class RaggedParser:
         except pyarrow.ArrowInvalid:
             raise self._explained(text, block) from None
         if self._type == "string":
-            return strings_of(one_array(table.column(0)))
+            return strings_of(one_array(table.column(0)), str(self.source.path))
         return numbers_of(one_array(table.column(0)))
 
     def _explained(self, text: bytes, block: Block) -> GraphError:

@@ -28,7 +28,7 @@ from sigps.errors import GraphError
 from sigps.graph.building.edges import EdgeChunk, TextChunk
 from sigps.graph.building.texts import Texts
 from sigps.graph.formats.arrow_columns import numbers_of, one_array, strings_of
-from sigps.graph.formats.blocks import Block, TextFile, import_optional
+from sigps.graph.formats.blocks import BYTE_ORDER_MARK, Block, TextFile, import_optional
 from sigps.graph.formats.edge_input import EdgeInput
 from sigps.graph.formats.numerals import is_float, whole_number
 from sigps.group import Group
@@ -87,16 +87,6 @@ class Layout:
     delimiter: str = WHITESPACE
     comments: tuple[str, ...] = ()
     hint: str = ""
-
-    def __post_init__(self) -> None:
-        """Raise GraphError if one field is to be read as two types."""
-        types: dict[int, str] = {}
-        for column in self.columns.values():
-            if types.setdefault(column.index, column.type) != column.type:
-                raise GraphError(
-                    f"field {column.index} (counted from 0) is asked for as {types[column.index]} and as "
-                    f"{column.type}; give both columns one type"
-                )
 
 
 @dataclass
@@ -165,6 +155,8 @@ def read_csv(text: bytes, names: list[str], parse_options: Any, convert_options:
     import pyarrow
     from pyarrow import csv as arrow_csv
 
+    if text.startswith(BYTE_ORDER_MARK):
+        text = BYTE_ORDER_MARK + text  # Arrow drops one, in the midst of a file too
     return arrow_csv.read_csv(
         pyarrow.BufferReader(text),
         read_options=arrow_csv.ReadOptions(use_threads=False, column_names=names, block_size=len(text) + 1),
@@ -291,6 +283,13 @@ class _Parser:
         from pyarrow import csv as arrow_csv
 
         self._source, self._layout = source, layout
+        types: dict[int, str] = {}
+        for column in layout.columns.values():
+            if types.setdefault(column.index, column.type) != column.type:
+                raise GraphError(
+                    f"{source.path}: field {column.index} (counted from 0) is asked for as {types[column.index]} and "
+                    f"as {column.type}; give both columns one type"
+                )
         # Parsing would not fail for a comment that has as many fields as a row.
         is_told = any(
             column.index == 0 and (column.type != "string" or column.literal is not None)
@@ -298,15 +297,14 @@ class _Parser:
         )
         self._needs_cleaning = not is_told or any(mark[0] in "-.0123456789" for mark in layout.comments)
         names = [f"f{index}" for index in range(layout.num_fields)]
-        types = {names[column.index]: column.type for column in layout.columns.values()}
         delimiter = layout.delimiter
         self._cleaned = arrow_csv.ParseOptions(
             delimiter=" " if delimiter == WHITESPACE else delimiter,
             quote_char=False if delimiter == WHITESPACE else '"',
         )
         self._convert = arrow_csv.ConvertOptions(
-            column_types={name: pyarrow.type_for_alias(kind) for name, kind in types.items()},
-            include_columns=list(types),
+            column_types={names[index]: pyarrow.type_for_alias(kind) for index, kind in types.items()},
+            include_columns=[names[index] for index in types],
             null_values=[],
         )
         self._names = names
@@ -362,7 +360,7 @@ class _Parser:
             return Texts.of_bytes([]) if column.type == "string" else np.empty(0, dtype=column.type)
         values = table.column(f"f{column.index}")
         if column.literal is not None:
-            return strings_of(one_array(values))
+            return strings_of(one_array(values), str(self._source.path))
         if column.type != "string":
             return numbers_of(one_array(values))
         if self._layout.delimiter != WHITESPACE:
