@@ -10,6 +10,7 @@ This process loads no MPI and no graph. Attempts write to its standard output an
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shlex
 import shutil
@@ -139,7 +140,9 @@ def run_attempt(command: Sequence[str]) -> Ended:
     before = {number: signal.signal(number, forward) for number in heeded}
     try:
         sys.stdout.flush()
-        processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0))
+        processes.append(
+            subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0, preexec_fn=_end_with_parent)
+        )
         for number in caught[:1]:  # it came before there was a process to pass it on to
             processes[0].send_signal(number)
         code = processes[0].wait()
@@ -149,6 +152,14 @@ def run_attempt(command: Sequence[str]) -> Ended:
     if caught:
         return Ended(128 + caught[0], by_request=True)
     return Ended(code if code >= 0 else 128 - code)
+
+
+def _end_with_parent() -> None:
+    """Let the system end what this process becomes when its parent is killed; a launcher then ends its ranks."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+_PR_SET_PDEATHSIG = 1
 
 
 def command_of(

@@ -30,6 +30,7 @@ from sigps.graph.partitioning.partition import Assignment, PartitionFunction
 from sigps.group.watch import Faults
 from sigps.model.vertex import Vertex
 from sigps.system.checkpoint.files import Manifest
+from sigps.system.checkpoint.lock import locked
 from sigps.system.checkpoint.resume import Identity, find_log, read_snapshot, stats_of
 from sigps.system.checkpoint.state_log import Checkpoint, StateLog
 from sigps.system.data_locator import DataLocator, DeviceLocator
@@ -167,7 +168,10 @@ class WorkerManager:
             ConfigError: If that transport is not possible here, or ranks on these devices cannot work together.
         """
         limits = Faults(math.inf) if faults is None else faults
-        with self._group.status.limits(limits.silent_seconds, limits.superstep_seconds):
+        own_logs: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+        if saving is not None:
+            own_logs = locked(saving.checkpoint.folder, self._group, type(saving.program).__qualname__)
+        with self._group.status.limits(limits.silent_seconds, limits.superstep_seconds), own_logs:
             return self._run(
                 program, executable, method, options, max_supersteps, on_progress, saving, faults, transport
             )

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from processes import SECONDS, Outcome, end_of
+from processes import SECONDS, Outcome, end_of, wait_until_gone
 from relaunched_job import JOB, start
 
 from sigps import Checkpoint, ConfigError, Graph, run
@@ -231,6 +231,16 @@ def test_who_asks_for_an_end_gets_one(
     outcome = end_of(process)
     assert outcome.code == code
     assert reported(outcome) == []
+
+
+@pytest.mark.mpi
+def test_ranks_end_with_the_process_that_started_them(folder: Path, mpirun: str) -> None:
+    process = start(folder, "--ranks", 2, "--set", "program=program.py:Forever")
+    ready(folder, 2)
+    process.kill()
+    end_of(process)
+    wait_until_gone([int(path.name.split("-")[1]) for path in folder.glob("ready-*")])
+    assert sigps_run(folder, "--ranks", 2).code == 0  # the log folder is free again
 
 
 def test_the_options_travel_with_an_attempt(

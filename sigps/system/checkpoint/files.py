@@ -32,6 +32,7 @@ from sigps.whole_files import sync, write_whole
 __all__ = [
     "FORMAT_VERSION",
     "Manifest",
+    "begin_log",
     "described",
     "find_logs",
     "find_unfinished",
@@ -112,6 +113,7 @@ class Manifest:
         body = msgpack.packb(asdict(self))
         content = _MAGIC + msgpack.packb([FORMAT_VERSION, zlib.crc32(body), body])
         write_whole(folder / _MANIFEST, lambda file: file.write(content))
+        (folder / _marker(self)).unlink(missing_ok=True)
         sync(folder.parent)
 
 
@@ -167,6 +169,20 @@ def superstep_of(log: Path) -> int:
     return int(log.name.rpartition("-")[2])
 
 
+def begin_log(folder: Path, manifest: Manifest) -> None:
+    """Make the folder of a log, marked as that of a job until it is finished.
+
+    Raises:
+        OSError: If it cannot be made.
+    """
+    folder.mkdir(parents=True)
+    (folder / _marker(manifest)).touch()
+
+
+def _marker(manifest: Manifest) -> str:
+    return f".{manifest.program_key}-{manifest.graph_key}.tmp"
+
+
 def remove_log(folder: Path) -> None:
     """Remove a log, its manifest first, so that it is never taken for a finished one. Foreign files in it stay."""
     with contextlib.suppress(OSError):
@@ -180,7 +196,7 @@ def remove_old(newest: Path, manifest: Manifest, keep: int) -> None:
     """Remove the logs that a newly finished one replaces.
 
     These are logs of the same job beyond `keep` whose superstep is not later, so that a run which begins anew removes
-    no log of an older one that got further; and those that earlier runs began and did not finish.
+    no log of an older one that got further; and those that earlier runs of this job began and did not finish.
 
     Args:
         newest: The folder of the newly finished log.
@@ -197,7 +213,7 @@ def remove_old(newest: Path, manifest: Manifest, keep: int) -> None:
     for path in same_job[keep:]:
         remove_log(path)
     for path in find_unfinished(newest.parent):
-        if run_of(path) < manifest.run:
+        if run_of(path) < manifest.run and (path / _marker(manifest)).exists():
             remove_log(path)
 
 

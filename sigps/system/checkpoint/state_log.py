@@ -159,7 +159,7 @@ class StateLog:
         problem = ""
         if self._group.rank == 0:
             try:
-                folder.mkdir(parents=True)
+                files.begin_log(folder, manifest)
             except OSError as error:
                 problem = f"cannot make {folder}: {error.strerror}"
         problem = self._group.broadcast(problem)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import platform
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +32,8 @@ from sigps import (
 from sigps.apps import BFS, SSSP, WCC, PageRank
 from sigps.compiler.frontend.analysis import analyse
 from sigps.engine.stats import SuperstepStats
-from sigps.system.checkpoint import files, writer
+from sigps.group import Alone
+from sigps.system.checkpoint import files, lock, writer
 
 SKEWED = BATTERY["skewed"]
 
@@ -185,13 +189,32 @@ def test_no_changed_byte_is_believed_or_ends_in_a_traceback(tmp_path: Path) -> N
         part.write_bytes(whole)
 
 
-def test_what_a_dead_run_left_goes_when_a_log_is_finished(tmp_path: Path) -> None:
+def test_what_a_dead_run_of_the_job_left_goes_when_a_log_is_finished(tmp_path: Path) -> None:
     logged(tmp_path)
-    left = newest(tmp_path)
-    (left / "manifest.msgpack").unlink()
-    assert files.find_unfinished(tmp_path) == [left]
+    manifest = files.read_manifest(newest(tmp_path))
+    left = [
+        replace(manifest, run="20010101T000000Z-0000", program_key=key)
+        for key in (manifest.program_key, "0" * 16)
+    ]
+    for dead, superstep in zip(left, (1, 2), strict=True):
+        dead = replace(dead, superstep=superstep)
+        files.begin_log(tmp_path / dead.name, dead)
+    assert len(files.find_unfinished(tmp_path)) == 2
     logged(tmp_path)
-    assert files.find_unfinished(tmp_path) == []
+    assert [files.superstep_of(path) for path in files.find_unfinished(tmp_path)] == [2]  # another job's
+
+
+def test_a_folder_that_a_job_uses_is_refused_to_another_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "_PATIENCE_SECONDS", 0.0)
+    with lock.locked(tmp_path, Alone(), "PageRank"):
+        who = rf"in use by another job: PageRank, process {os.getpid()} on host {platform.node()}\. Wait"
+        with pytest.raises(StateLogError, match=who):
+            logged(tmp_path)
+    logged(tmp_path)
+    with lock.locked(tmp_path, Alone(), "WCC"):
+        pass
 
 
 def test_where_all_logs_are_damaged_nothing_runs(tmp_path: Path) -> None:
