@@ -21,7 +21,8 @@ class Fault:
 
     Attributes:
         where: What it was doing: "in superstep 5", "while loading the graph".
-        what: "died", "lost its launcher", "is stopped", "is silent", "hangs", "failed" or "ended".
+        what: "died", "was ended by SIGTERM", "lost its launcher", "is stopped", "is silent", "hangs", "failed" or
+            "ended".
         seconds: For how long; without meaning for a death.
     """
 

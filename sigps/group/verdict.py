@@ -1,7 +1,7 @@
 """What counts as a fault: a pure function of what the watchdogs know. Imports Python's own modules alone.
 
 A rank
-    died        its process ended, and not by itself
+    died        its process ended, and not by itself; or it was ended by SIGTERM, which launchers pass on
     is stopped  for `silent_seconds`, by a signal or a debugger, and not all are
     is silent   no heartbeat of its watchdog for `silent_seconds`: its host or network is lost
     failed      left by an exception, or
@@ -30,7 +30,8 @@ class Report:
         superstep: The superstep that it is in; -1 outside of supersteps.
         computing, waiting, stopped: For how long it has; 0 where it does not.
         failed, ended: How long ago an exception left a phase, or the process began to end; None where not.
-        end: How the process ended: "died", "lost its launcher", "failed", "ended"; empty while it runs.
+        end: How the process ended: "died", "was ended by SIGTERM", "lost its launcher", "failed", "ended"; empty while
+            it runs.
         last_log: The log from which the run can go on.
     """
 

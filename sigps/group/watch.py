@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import faulthandler
 import functools
 import json
 import logging
@@ -12,6 +13,7 @@ import math
 import mmap
 import os
 import platform
+import signal
 import socket
 import subprocess
 import sys
@@ -25,7 +27,7 @@ from sigps.errors import ConfigError
 from sigps.group.ranks import Group
 from sigps.group.rendezvous import connect_ranks
 from sigps.group.status import SILENT_SECONDS, Status
-from sigps.group.watchdog import PROGRAM
+from sigps.group.watchdog import NOTICE, PROGRAM
 
 __all__ = ["Faults", "start_watch"]
 
@@ -105,7 +107,11 @@ def _start(group: Group) -> None:
             return
         # Watchdogs notice that the system closes these when this process ends.
         own.setblocking(False)
-        group.status.notify = functools.partial(_notify, own.detach())
+        number = own.detach()
+        group.status.notify = functools.partial(_notify, number)
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            # Tells the watchdog by what it writes there, whatever code runs; then the process ends as it would have.
+            faulthandler.register(signal.SIGTERM, file=number, all_threads=False, chain=True)
         atexit.register(group.status.record_end)
         if group.rank > 0:
             lives[0].detach()
@@ -158,4 +164,4 @@ def _give_up(seconds: float) -> None:
 
 def _notify(own: int) -> None:
     with contextlib.suppress(OSError):
-        os.write(own, b"!")
+        os.write(own, NOTICE)

@@ -37,7 +37,10 @@ from sigps.group.fault import Fault
 from sigps.group.status import Status
 from sigps.group.verdict import Report, find_fault
 
-__all__ = ["PROGRAM", "Watchdog"]
+__all__ = ["NOTICE", "PROGRAM", "Watchdog"]
+
+NOTICE = b"!"
+"""What a rank sends its watchdog so that this reads its status."""
 
 _LONGEST_INTERVAL = 1.0
 _CLOSING_SECONDS = 0.1  # the launcher passes on what was written, and the end of a rank may overtake it
@@ -225,20 +228,20 @@ class Watchdog:
         self._closed.setdefault(rank, time.monotonic())
 
     def _close(self, rank: int) -> None:
-        """Note that the process of another rank ended; its watchdog says how, where its status is not at hand."""
+        """Note that the process of another rank ended; its watchdog says how."""
         self._ready.unregister(self._lives.pop(rank))
         self._closed.setdefault(rank, time.monotonic())
-        if rank in self._statuses:
-            self._reports[rank].end = self._reports[rank].end or end_of(self._statuses[rank])
 
     def _heed_own(self) -> None:
-        """The rank's process ended, or asks that its status be read."""
+        """The rank's process ended, was sent SIGTERM, or asks that its status be read."""
         try:
-            has_ended = not self._own.recv(1 << 10)
+            data = self._own.recv(1 << 10)
         except OSError:
-            has_ended = True
-        if has_ended:
+            data = b""
+        if not data:
             self._end_own()
+        elif data.strip(NOTICE):
+            self._end_own("was ended by SIGTERM")
         else:
             self._send_report(time.monotonic())
 

@@ -70,6 +70,22 @@ def test_a_killed_rank_ends_all_and_is_named(way: str, victim: int, mpirun: str,
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize("whom", ["the launcher", "a rank"])
+def test_who_was_told_to_end_did_not_die(whom: str, mpirun: str, tmp_path: Path) -> None:
+    process = start(mpirun, tmp_path, "all wait", 0)
+    wait_for(lambda: (tmp_path / "reached").exists())
+    (rank,) = tmp_path.glob("rank-1-*")
+    os.kill(process.pid if whom == "the launcher" else int(rank.name.split("-")[2]), signal.SIGTERM)
+    code, _, err = end_of(process)
+    assert code != 0
+    (line,) = faults_in(err)
+    who = r"\d" if whom == "the launcher" else "1"
+    assert re.match(rf"rank {who} on host \S+ was ended by SIGTERM in superstep 5\. ", line), line
+    assert "most recent call" not in err
+    wait_until_gone(pids(tmp_path))
+
+
+@pytest.mark.mpi
 def test_ranks_end_with_their_launcher(mpirun: str, tmp_path: Path) -> None:
     process = start(mpirun, tmp_path, "lose the launcher", 1)
     assert end_of(process).code != 0
