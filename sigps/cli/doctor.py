@@ -26,18 +26,19 @@ def doctor() -> None:
     """Print versions, processors, MPI, GPUs and folders, and which device and transport a run would use."""
     from sigps.engine.table import engine_here
     from sigps.group import world
+    from sigps.group.watch import listening_address
 
     group = world()
     ranks = []
     if group.size > 1:  # what `choose_transport` needs of each rank, on a GPU where it can have one
         ranks = group.all_gather(engine_here(_MANY_EDGES).facts_of_rank(group.rank, 1, alone=False))
-    hosts = group.all_gather(platform.node())
+    hosts, address = listening_address(group)
     if group.rank == 0:
-        for name, text in _findings(ranks, hosts):
+        for name, text in _findings(ranks, hosts, address):
             click.echo(f"{name:<12} {text}")
 
 
-def _findings(ranks: list[dict[str, Any]], hosts: list[str]) -> Iterator[tuple[str, str]]:
+def _findings(ranks: list[dict[str, Any]], hosts: list[str], address: str) -> Iterator[tuple[str, str]]:
     from sigps.device.cpu import available_cores
     from sigps.group import world
     from sigps.native.cache import cache_dir, find_obstacle
@@ -55,20 +56,25 @@ def _findings(ranks: list[dict[str, Any]], hosts: list[str]) -> Iterator[tuple[s
     yield "gpu", _gpu()
     yield "cache", f"{cache_dir()} ({find_obstacle(cache_dir()) or 'yours alone'}); SIGPS_CACHE_DIR moves it"
     size = world().size
-    yield "device", _device(max(1, num_cores // size), size)
+    yield "device", _device(max(1, num_cores // hosts.count(hosts[0])), size)
     yield "transport", f"{size} rank{'s' * (size > 1)}: {_transport(ranks)}"
-    yield "watch", _watch(hosts)
+    yield "hosts", _placement(hosts)
+    yield "watch", _watch(hosts, address)
 
 
-def _watch(hosts: list[str]) -> str:
+def _placement(hosts: list[str]) -> str:
+    """Say which ranks are on which host."""
+    ranks = {host: [str(rank) for rank, name in enumerate(hosts) if name == host] for host in hosts}
+    return "; ".join(f"{host}: {', '.join(own)}" for host, own in ranks.items())
+
+
+def _watch(hosts: list[str], address: str) -> str:
     """Say on which address rank 0 listens for the others, by which ranks watch each other."""
-    from sigps.group.rendezvous import addresses_of, listening_address
+    from sigps.group.interfaces import VARIABLE
 
     if len(hosts) == 1:
         return "one rank: nothing listens"
-    address = listening_address(hosts) or "every address of its host"
-    reached = " or ".join(addresses_of(hosts))
-    return f"rank 0 on {hosts[0]} listens on {address}, a free port; others connect to {reached}"
+    return f"rank 0 on {hosts[0]} listens on {address}, a free port each; {VARIABLE} chooses another"
 
 
 def _transport(ranks: list[dict[str, Any]]) -> str:

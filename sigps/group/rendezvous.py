@@ -8,18 +8,10 @@ import secrets
 import selectors
 import socket
 import time
-from collections.abc import Sequence
 
 from sigps.group.ranks import Group
 
-__all__ = [
-    "TOKEN_BYTES",
-    "accept_ranks",
-    "addresses_of",
-    "connect_ranks",
-    "connect_to_master",
-    "listening_address",
-]
+__all__ = ["TOKEN_BYTES", "accept_ranks", "connect_ranks", "connect_to_master"]
 
 TOKEN_BYTES = 32
 """Bytes of a token's first half, which a rank sends, and of its second, with which rank 0 answers."""
@@ -27,8 +19,8 @@ TOKEN_BYTES = 32
 _PATIENCE_SECONDS = 5.0
 
 
-def connect_ranks(group: Group, hosts: Sequence[str]) -> tuple[dict[int, socket.socket], str]:
-    """Connect rank 0 with the others; `hosts` are the names of the ranks' hosts, [size]. Collective.
+def connect_ranks(group: Group, address: str) -> tuple[dict[int, socket.socket], str]:
+    """Connect rank 0, which listens on this address of its host, with the others. Collective.
 
     Returns:
         This rank's sockets by the other end's rank, and what failed on any rank; empty where nothing did.
@@ -37,13 +29,11 @@ def connect_ranks(group: Group, hosts: Sequence[str]) -> tuple[dict[int, socket.
     with contextlib.ExitStack() as opened:
         try:
             if group.rank == 0:
-                listener = opened.enter_context(
-                    socket.create_server((listening_address(hosts), 0), backlog=group.size)
-                )
+                listener = opened.enter_context(socket.create_server((address, 0), backlog=group.size))
                 token, port = secrets.token_bytes(2 * TOKEN_BYTES), listener.getsockname()[1]
-                listening = {"addresses": addresses_of(hosts), "port": port, "token": token}
+                listening = {"address": address, "port": port, "token": token}
         except OSError as error:
-            problem = f"rank 0 cannot listen: {error}"
+            problem = f"rank 0 cannot listen on {address}: {error}"
         listening = group.broadcast(listening)
         try:
             if listening is not None and group.rank == 0:
@@ -56,21 +46,6 @@ def connect_ranks(group: Group, hosts: Sequence[str]) -> tuple[dict[int, socket.
     for rank in [rank for rank in sockets if problems[rank]]:
         sockets.pop(rank).close()  # accepted after that rank's time was over
     return sockets, next(filter(None, problems), "")
-
-
-def listening_address(hosts: Sequence[str]) -> str:
-    """Return the address on which rank 0 listens: loopback where all ranks are on one host, else "", every one."""
-    return "127.0.0.1" if len(set(hosts)) == 1 else ""
-
-
-def addresses_of(hosts: Sequence[str]) -> list[str]:
-    """Return the addresses at which others may reach rank 0: loopback on one host, else its route's and its name."""
-    if len(set(hosts)) == 1:
-        return ["127.0.0.1"]
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError):
-        probe.connect(("10.255.255.255", 9))  # UDP: chooses a route and sends nothing
-        return [probe.getsockname()[0], hosts[0]]
-    return [hosts[0]]
 
 
 def accept_ranks(listener: socket.socket, token: bytes, size: int) -> dict[int, socket.socket]:
@@ -128,23 +103,19 @@ def _answer(connection: socket.socket, token: bytes) -> bool:
     return True
 
 
-def connect_to_master(addresses: Sequence[str], port: int, token: bytes, rank: int) -> socket.socket:
-    """Connect with rank 0 at the first address that answers with the token's second half.
+def connect_to_master(address: str, port: int, token: bytes, rank: int) -> socket.socket:
+    """Connect with rank 0, which answers with the token's second half.
 
     Raises:
-        OSError: If none does within the time.
+        OSError: If it does not within the time.
     """
-    problems = []
-    for address in addresses:
-        try:
-            with contextlib.ExitStack() as refused:
-                seconds = _PATIENCE_SECONDS / len(addresses)
-                connection = refused.enter_context(socket.create_connection((address, port), timeout=seconds))
-                connection.sendall(token[:TOKEN_BYTES] + rank.to_bytes(4, "big"))
-                if hmac.compare_digest(connection.recv(TOKEN_BYTES), token[TOKEN_BYTES:]):
-                    refused.pop_all()
-                    return connection
-                raise ConnectionRefusedError("no answer, or one without the token")
-        except OSError as error:
-            problems.append(f"{address}:{port}: {error}")
-    raise OSError("; ".join(problems))
+    try:
+        with contextlib.ExitStack() as refused:
+            connection = refused.enter_context(socket.create_connection((address, port), _PATIENCE_SECONDS))
+            connection.sendall(token[:TOKEN_BYTES] + rank.to_bytes(4, "big"))
+            if hmac.compare_digest(connection.recv(TOKEN_BYTES), token[TOKEN_BYTES:]):
+                refused.pop_all()
+                return connection
+            raise ConnectionRefusedError("no answer, or one without the token")
+    except OSError as error:
+        raise OSError(f"{address}:{port}: {error}") from None

@@ -12,7 +12,6 @@ import logging
 import math
 import mmap
 import os
-import platform
 import signal
 import socket
 import subprocess
@@ -24,16 +23,18 @@ from pathlib import Path
 from typing import Any
 
 from sigps.errors import ConfigError
+from sigps.group.interfaces import Host, Interface, choose_address, find_host
 from sigps.group.ranks import Group
 from sigps.group.rendezvous import connect_ranks
 from sigps.group.status import SILENT_SECONDS, Status
 from sigps.group.watchdog import NOTICE, PROGRAM
 
-__all__ = ["Faults", "start_watch"]
+__all__ = ["Faults", "listening_address", "start_watch"]
 
 log = logging.getLogger(__name__)
 
 _START_SECONDS = 60.0
+_STATUS_FILE = "sigps status"
 
 
 @dataclass(frozen=True)
@@ -63,20 +64,23 @@ def start_watch(group: Group) -> None:
     """Start this rank's watchdog process and connect it with those of the others. Collective.
 
     Where ranks cannot connect, rank 0 logs a warning and the job goes on, watched by the launcher alone.
+
+    Raises:
+        ConfigError: If there is no address on which rank 0 is to listen.
     """
     with _limited(_START_SECONDS):
         _start(group)
 
 
 def _start(group: Group) -> None:
-    hosts = group.all_gather(platform.node())
-    peers, problem = connect_ranks(group, hosts)
-    lives, no_lives = connect_ranks(group, hosts)
+    hosts, address = listening_address(group)
+    peers, problem = connect_ranks(group, address)
+    lives, no_lives = connect_ranks(group, address)
     with contextlib.ExitStack() as opened:
         own, other = socket.socketpair()
         for end in (own, other, *peers.values(), *lives.values()):
             opened.enter_context(end)
-        statuses = {group.rank: os.memfd_create("sigps status")}
+        statuses = {group.rank: os.memfd_create(_STATUS_FILE)}
         os.ftruncate(statuses[group.rank], ctypes.sizeof(Status))
         group.status = Status.create(mmap.mmap(statuses[group.rank], 0))
         statuses |= _others_here(group, hosts, statuses[group.rank])
@@ -117,13 +121,33 @@ def _start(group: Group) -> None:
             lives[0].detach()
 
 
+def listening_address(group: Group) -> tuple[list[str], str]:
+    """Return the name of each rank's host, [size], and the address on which rank 0 listens. Collective.
+
+    Raises:
+        ConfigError: If there is none.
+    """
+    found = group.all_gather(find_host())
+    hosts = [Host(name, tuple(Interface(*i) for i in interfaces)) for name, interfaces in found]
+    address, problem = "", ""
+    try:
+        address = choose_address(hosts) if group.rank == 0 else ""
+    except ConfigError as error:
+        problem = str(error)
+    address, problem = group.broadcast([address, problem])
+    if problem:
+        raise ConfigError(problem)
+    return [host.name for host in hosts], address
+
+
 def _others_here(group: Group, hosts: list[str], own: int) -> dict[int, int]:
     """Return on rank 0 the files with the statuses of the other ranks of its host; on others none. Collective."""
     files: dict[int, int] = {}
     paths = group.all_gather(f"/proc/{os.getpid()}/fd/{own}")
     for rank in [rank for rank, host in enumerate(hosts) if host == hosts[0] and rank > group.rank == 0]:
-        with contextlib.suppress(OSError):  # of another host, although of one name
-            files[rank] = os.open(paths[rank], os.O_RDWR | os.O_CLOEXEC)
+        with contextlib.suppress(OSError):
+            if _STATUS_FILE in os.readlink(paths[rank]):  # else of another host, although of one name
+                files[rank] = os.open(paths[rank], os.O_RDWR | os.O_CLOEXEC)
     return files
 
 

@@ -29,7 +29,8 @@ def world() -> Group:
     From then on they watch each other, to the end of their processes.
 
     Raises:
-        ConfigError: If a launcher started several ranks and mpi4py cannot be imported.
+        ConfigError: If a launcher started several ranks and mpi4py cannot be imported, or no address is found on which
+            they can reach each other.
     """
     if launched_ranks(os.environ) <= 1:
         return Alone()
@@ -41,9 +42,9 @@ def world() -> Group:
             "Install it with: pip install 'sigps[mpi]'"
         ) from error
     group = MPIGroup(MPI.COMM_WORLD)
+    sys.excepthook = functools.partial(_end_all_ranks, group, sys.excepthook)
     start_watch(group)
     _unlink_shared_memory(group)
-    sys.excepthook = functools.partial(_end_all_ranks, group, sys.excepthook)
     return group
 
 

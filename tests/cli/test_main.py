@@ -293,7 +293,7 @@ def test_doctor(run: Run) -> None:
     ended = run("doctor")
     assert ended.code == 0
     assert [line.split()[0] for line in ended.out.splitlines()] == [
-        "sigps", "python", "packages", "files", "cpu", "mpi", "gpu", "cache", "device", "transport", "watch",
+        "sigps", "python", "packages", "files", "cpu", "mpi", "gpu", "cache", "device", "transport", "hosts", "watch",
     ]  # fmt: skip
 
 

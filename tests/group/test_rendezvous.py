@@ -29,11 +29,11 @@ def test_only_ranks_with_the_token_are_accepted() -> None:
                 stranger.sendall(hello)
                 stranger.shutdown(socket.SHUT_WR)
                 assert stranger.recv(64) == b"", hello
-        with connect_to_master(["127.0.0.1"], address[1], TOKEN, rank=1):
+        with connect_to_master("127.0.0.1", address[1], TOKEN, rank=1):
             with socket.create_connection(address, timeout=SECONDS) as twice:
                 twice.sendall(TOKEN[:32] + one)
                 assert twice.recv(64) == b""
-            with connect_to_master(["127.0.0.1"], address[1], TOKEN, rank=2):
+            with connect_to_master("127.0.0.1", address[1], TOKEN, rank=2):
                 thread.join(SECONDS)
         assert [sorted(found) for found in accepted] == [[1, 2]]
         for connection in accepted[0].values():
@@ -83,6 +83,6 @@ def test_a_stranger_who_answers_is_not_the_master(
         thread.start()
         port = listener.getsockname()[1]
         with pytest.raises(OSError, match=rf"127\.0\.0\.1:{port}: "):
-            connect_to_master(["127.0.0.1"], port, TOKEN, rank=1)
+            connect_to_master("127.0.0.1", port, TOKEN, rank=1)
         done.set()
         thread.join(SECONDS)
