@@ -144,7 +144,8 @@ def _read_array(
         if head.symmetry != "general"
         else np.zeros(head.num_vertices, np.int64)
     )
-    starts = np.concatenate([[0], np.cumsum(head.num_vertices - first_rows)])
+    starts = np.zeros(head.num_vertices + 1, np.int64)
+    np.cumsum(head.num_vertices - first_rows, out=starts[1:])
     own, num_read = own_range(head.num_entries, group), 0
     blocks = read_rows(source, layout, Alone(), start=head.start) if head.start is not None else iter(())
     for block in blocks:

@@ -22,6 +22,7 @@ from sigps.graph.formats.edge_list import find_delimiter
 from sigps.graph.formats.numerals import whole_number
 from sigps.graph.formats.structures import batches_of, plain
 from sigps.graph.formats.text_table import WHITESPACE, Column, Layout, read_rows, split_rows
+from sigps.graph.memory import require_memory
 from sigps.group import Group, own_range
 
 __all__ = ["VertexRows", "from_arrow", "id_range", "is_table", "read_vertices"]
@@ -54,7 +55,9 @@ def read_vertices(
             raise GraphError(
                 f"vertices={path!r} has no columns: vertex_id= and vertex_columns= are of a file"
             )
-        return own_ids(len(ids), group, f"vertices={path!r}", base=ids.start), {}
+        where = f"vertices={path!r}"
+        require_memory(_LISTED_BYTES * len(ids), f"{where}: {len(ids):,} vertices", group)
+        return own_ids(len(ids), group, where, base=ids.start), {}
     path = Path(path)
     require_file(path)
     if path.suffix.lower() not in (".parquet", ".arrow", ".feather"):
@@ -112,6 +115,7 @@ def from_arrow(
     return _of_batch(table, names, LoadOptions(), "vertices=")
 
 
+_LISTED_BYTES = 64  # measured: the peak of loading a vertex that is listed, and looking it up
 _ID_NAMES = ("id", "vertex", "vertex_id", "node")
 _RANGE = re.compile(r"([0-9]+)\.\.([0-9]+)")
 

@@ -35,5 +35,5 @@ def test_a_column_as_one_array(chunks: list[list[int]]) -> None:
 @pytest.mark.parametrize("chunks", [[], [["b", "a"], ["b", "äé"]]])
 def test_texts(chunks: list[list[str]]) -> None:
     column = pyarrow.chunked_array(chunks, type=pyarrow.string())
-    strings = strings_of(one_array(column))
+    strings = strings_of(one_array(column), "names")
     assert (strings.dtype.kind, strings.tolist()) == ("U", [text for chunk in chunks for text in chunk])

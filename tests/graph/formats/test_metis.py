@@ -132,7 +132,7 @@ def test_ranks_together_load_what_one_loads(
             "3 2\n2\n3\n\n",
             r"2 edges are listed by their smaller end and 0 by their larger.*directed=True takes",
         ),
-        (f"{10**12} 1\n2\n1\n", r"g\.graph:1: 1,000,000,000,000 vertices need at least 8,000 GB"),
+        (f"{10**12} 1\n2\n1\n", r"g\.graph:1: 1,000,000,000,000 vertices need at least 32,000 GB"),
         (f"2 {10**20}\n2\n1\n", r"g\.graph:1: the header must be .* counts below 2\*\*63"),
         (f"2 1 010 {10**23}\n2\n1\n", r"g\.graph:1: the header must be .* counts below 2\*\*63"),
         (f"2 1 010 {10**12}\n2\n1\n", r"g\.graph:2: format 010 needs"),
