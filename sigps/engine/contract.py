@@ -142,8 +142,8 @@ class Engine(Protocol):
         """
         ...
 
-    def edge_state(self, name: str) -> NDArray[Any]:
-        """Return what is kept on out-edges, in the order of `Subgraph.outgoing`."""
+    def edge_state(self, name: str) -> Any:
+        """Return what is kept on out-edges, in the order of `Subgraph.outgoing`: an array, or what becomes one."""
         ...
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ def collect(part: RankResult, program: Vertex, graph: Graph, device: str, *, gat
         device=device,
         trace=part.trace,
         saves=part.saves,
-        edges=_on_edges(part, program, graph, gather=gather) if part.kept_on_edges else None,
+        edges=_edges_when_read(part, program, graph, gather=gather) if part.kept_on_edges else None,
         optional=optional_fields(program.declaration.states, graph),
         group=group,
         is_gathered=gather or group.size == 1,
@@ -67,12 +68,27 @@ def as_string_ids(
     return {n: _string_ids(values, graph) if n in are_ids else values for n, values in fields.items()}
 
 
+def _edges_when_read(
+    part: RankResult, program: Vertex, graph: Graph, *, gather: bool
+) -> Callable[[], EdgeFields]:
+    """Return what makes the values kept on edges, when they are asked for: at once where all ranks take part."""
+    make = functools.partial(_on_edges, part, program, graph, gather=gather)
+    if graph.group.size > 1:
+        found = make()
+        return lambda: found
+    return make
+
+
 def _on_edges(part: RankResult, program: Vertex, graph: Graph, *, gather: bool) -> EdgeFields:
     """Return the values kept on edges, an undirected edge's once; as for vertices the whole, or this rank's part."""
     group = graph.group
     sources, targets = part.edge_ends
     kept = slice(None) if graph.directed else sources <= targets
-    columns = [sources[kept], targets[kept], *[values[kept] for values in part.kept_on_edges.values()]]
+    columns = [
+        sources[kept],
+        targets[kept],
+        *[np.asarray(values)[kept] for values in part.kept_on_edges.values()],
+    ]
     if gather and group.size > 1:
         columns = [_to_rank_0(column, graph) for column in columns]
     order = np.argsort(columns[0], kind="stable")

@@ -11,7 +11,7 @@ On several ranks a result holds all vertices, or those of its rank.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -189,7 +189,7 @@ class Result(_Table):
         device: str,
         trace: list[Any] | None = None,
         saves: Sequence[SaveStats] = (),
-        edges: EdgeFields | None = None,
+        edges: Callable[[], EdgeFields] | None = None,
         optional: frozenset[str] = frozenset(),
         group: Group | None = None,
         is_gathered: bool = True,
@@ -205,7 +205,8 @@ class Result(_Table):
         self.device = device
         self.trace = trace
         self.saves = tuple(saves)
-        self._edges = edges
+        self._make_edges = edges
+        self._edges: EdgeFields | None = None
 
     @property
     def edges(self) -> EdgeFields:
@@ -214,8 +215,10 @@ class Result(_Table):
         Raises:
             ConfigError: If it keeps none there.
         """
-        if self._edges is None:
+        if self._make_edges is None:
             raise ConfigError("the program keeps nothing on edges: it declares no EdgeState")
+        if self._edges is None:
+            self._edges = self._make_edges()
         return self._edges
 
     @property

@@ -17,7 +17,7 @@ from sigps.engine.gpu.run_memory import RunMemory
 from sigps.engine.gpu.walked_rows import WalkedRows
 from sigps.engine.partition.edge_states import commit
 
-__all__ = ["commit_edge_states", "edge_state_on_host", "restore_edge_states", "swap_for"]
+__all__ = ["commit_edge_states", "kept_edge_state", "restore_edge_states", "swap_for"]
 
 
 def edge_state_on_host(values: Any, walked: WalkedRows) -> NDArray[Any]:
@@ -30,6 +30,26 @@ def edge_state_on_host(values: Any, walked: WalkedRows) -> NDArray[Any]:
     except cupy.cuda.memory.OutOfMemoryError:
         found = walked.in_host_order(cupy.asnumpy(values), np)
     return found
+
+
+class KeptEdgeState:
+    """A copy of values of out-edges, on the device; as an array of the host it has the order of `Subgraph.outgoing`."""
+
+    def __init__(self, values: Any, walked: WalkedRows) -> None:
+        self._values, self._walked = values.copy(), walked
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(edge_state_on_host(self._values, self._walked), dtype=dtype)
+
+
+def kept_edge_state(values: Any, walked: WalkedRows) -> Any:
+    """Return a copy of values of out-edges that crosses when it is read; of the host where the device has no memory."""
+    import cupy
+
+    try:
+        return KeptEdgeState(values, walked)
+    except cupy.cuda.memory.OutOfMemoryError:
+        return edge_state_on_host(values, walked)
 
 
 def restore_edge_states(memory: RunMemory, values: tuple[NDArray[Any], ...]) -> None:

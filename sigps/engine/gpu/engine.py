@@ -26,7 +26,7 @@ from sigps.engine.direction import (
 from sigps.engine.exchange import Exchange, checked_gids
 from sigps.engine.gpu import snapshot as gpu_snapshot
 from sigps.engine.gpu import variant as gpu_variant
-from sigps.engine.gpu.edge_states import commit_edge_states, edge_state_on_host
+from sigps.engine.gpu.edge_states import commit_edge_states, kept_edge_state
 from sigps.engine.gpu.graph import graph_on_gpu
 from sigps.engine.gpu.launch import CLUSTER_DEGREE, NO_CLUSTER, num_blocks
 from sigps.engine.gpu.memory_plan import MOST_SUPERSTEPS
@@ -285,11 +285,11 @@ class GpuEngine:
         """Commit what was written on edges; return the bytes that left this rank. Collective."""
         return commit_edge_states(self._memory, self._exchange)
 
-    def edge_state(self, name: str) -> NDArray[Any]:
-        """Return an edge state, [num_out_edges] in the order of `Subgraph.outgoing`; a copy on the host."""
+    def edge_state(self, name: str) -> Any:
+        """Return an edge state, [num_out_edges] in the order of `Subgraph.outgoing`; it crosses when NumPy reads it."""
         pending, _ = self._memory.edge_states()
         values = pending[[f.name for f in self._program.edge_states].index(name)]
-        return edge_state_on_host(values, self._graph.walked)
+        return kept_edge_state(values, self._graph.walked)
 
     def fields(self) -> DeviceFields:
         """Return all state fields, in the order of gids; they stay on the device, the run's other memory may go."""

@@ -117,7 +117,8 @@ class GpuSpec(EngineSpec):
             ) from error
 
     def lanes_obstacle(self, program: VertexProgram | None, facts: RunFacts, options: RunOptions) -> str:
-        return ""
+        assert program is not None
+        return "it keeps values on edges" if program.edge_states else ""
 
     def run_lanes(
         self,

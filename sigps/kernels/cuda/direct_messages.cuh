@@ -5,9 +5,11 @@
 // next sending.
 //
 // Schedule: a thread a message, then a thread a vertex, or with SIGPS_BY_WARP a
-// warp; any grid. The order of one target's messages is unspecified. A vertex
-// that finds the buffer full keeps its state; the host drops its messages and
-// makes the buffer larger.
+// warp; any grid. Where messages combine, those of a vertex with more than
+// ALONE are combined by its warp, and of one with more than BY_WARP_AT_MOST by
+// a block, after all others. The order of one target's messages is unspecified.
+// A vertex that finds the buffer full keeps its state; the host drops its
+// messages and makes the buffer larger.
 
 #pragma once
 
@@ -248,25 +250,63 @@ __device__ inline void sort_messages(const Lease &lease, uint32_t &generation) {
 }
 #endif
 
-__device__ inline Inbox read_inbox(const Lease &lease, const NextSuperstep &now,
+__device__ inline uint64_t num_received(const Lease &lease, uint32_t v) {
+  return lease.offsets[v + 1] - lease.offsets[v];
+}
+
+#if SIGPS_LISTED
+constexpr bool SHARES_VERTICES = false;
+
+__device__ inline Inbox read_inbox(const Lease &lease, const NextSuperstep &,
                                    uint32_t v) {
-  uint64_t begin = lease.offsets[v], end = lease.offsets[v + 1];
+  Inbox inbox = listed(lease.offsets[v], lease.offsets[v + 1]);
 #if SIGPS_SORTED
-  return sorted(lease, listed(begin, end));
-#elif SIGPS_LISTED
-  return listed(begin, end);
+  inbox = sorted(lease, inbox);
+#endif
+  return inbox;
+}
 #else
+constexpr uint64_t ALONE = 32, BY_WARP_AT_MOST = 4096;
+constexpr bool SHARES_VERTICES = !SIGPS_BY_WARP;
+
+// Every `stride`th of a vertex's messages from one on, combined.
+__device__ SIGPS_ONCE Inbox read_inbox(const Lease &lease,
+                                       const NextSuperstep &now, uint32_t v,
+                                       uint32_t first = 0,
+                                       uint32_t stride = 1) {
   Inbox inbox = empty_inbox();
-  for (uint64_t i = begin; i < end; i++) {
+  Occasion when{lease.in, now.superstep, v};
+  uint64_t end = lease.offsets[v + 1];
+  for (uint64_t i = lease.offsets[v] + first; i < end; i += stride) {
     Slots value;
-    Occasion when{lease.in, now.superstep, v};
     when.keep(sigps_lift(&lease.in, now.superstep, &lease.direct.messages[i],
                          &value));
     put(inbox, value, when);
   }
   return inbox;
-#endif
 }
+
+// The same of the vertices of a warp's lanes, where each has one or NO_VERTEX,
+// with no more than BY_WARP_AT_MOST messages.
+__device__ inline Inbox read_inboxes(const Lease &lease,
+                                     const NextSuperstep &now, uint32_t v) {
+  uint64_t count = v == NO_VERTEX ? 0 : num_received(lease, v);
+  Inbox mine = empty_inbox();
+  if (count > 0 && count <= ALONE)
+    mine = read_inbox(lease, now, v);
+  uint32_t those = __ballot_sync(ALL_LANES, count > ALONE);
+  for (; those != 0; those &= those - 1) {
+    uint32_t lane = __ffs(those) - 1;
+    uint32_t other = __shfl_sync(ALL_LANES, v, lane);
+    Inbox inbox = combine_warp(read_inbox(lease, now, other, lane_id(), 32),
+                               {lease.in, now.superstep, other});
+    Inbox found = inbox_of(inbox, 0);
+    if (lane_id() == lane)
+      mine = found;
+  }
+  return mine;
+}
+#endif
 
 // Whether a vertex found the buffer full; clears its bit.
 __device__ inline bool takes_overflowed(const Lease &lease, uint32_t v) {
@@ -277,6 +317,51 @@ __device__ inline bool takes_overflowed(const Lease &lease, uint32_t v) {
   if (lane_id() == 0)
     before = atomicAnd(&lease.direct.overflowed[v / 32], ~bit);
   return __shfl_sync(ALL_LANES, before, 0) & bit;
+}
+
+// Whether a vertex runs in this pass of the superstep.
+__device__ inline bool takes_part(const Lease &lease, const NextSuperstep &now,
+                                  uint32_t v) {
+  return (now.remaining != OVERFLOWED || takes_overflowed(lease, v)) &&
+         lease.status[v] != RETIRED;
+}
+
+// Computes all vertices, a thread each; their messages are combined by as many
+// as there are messages for.
+__device__ inline void compute_received(const Lease &lease,
+                                        const NextSuperstep &now,
+                                        ThreadCounters &counted) {
+#if !SIGPS_LISTED
+  for (uint32_t first = (thread_of_grid() / 32) * 32; first < lease.num_owned;
+       first += threads_of_grid()) {
+    uint32_t v = first + lane_id();
+    bool is_mine =
+        v < lease.num_owned && num_received(lease, v) <= BY_WARP_AT_MOST;
+    if (is_mine)
+      is_mine = takes_part(lease, now, v);
+    Inbox inbox = read_inboxes(lease, now, is_mine ? v : NO_VERTEX);
+    if (is_mine && (inbox.has || lease.status[v] == ACTIVE))
+      run_vertex(lease, now, v, lease.status[v], inbox, counted);
+  }
+  for_long_ones(
+      lease, [&](uint32_t v) { return num_received(lease, v); },
+      BY_WARP_AT_MOST,
+      [&](uint32_t v) {
+        __shared__ uint32_t runs;
+        if (threadIdx.x == 0)
+          runs = takes_part(lease, now, v);
+        __syncthreads();
+        bool is_one = runs;
+        __syncthreads();
+        if (!is_one)
+          return;
+        Inbox inbox =
+            combine_block(read_inbox(lease, now, v, threadIdx.x, blockDim.x),
+                          {lease.in, now.superstep, v});
+        if (threadIdx.x == 0)
+          run_vertex(lease, now, v, lease.status[v], inbox, counted);
+      });
+#endif
 }
 
 __device__ inline void advance(const Lease &lease, const NextSuperstep &now,
@@ -295,6 +380,10 @@ __device__ inline void advance(const Lease &lease, const NextSuperstep &now,
     wait_for_all(&lease.control->barrier, generation);
   }
 #endif
+  if constexpr (SHARES_VERTICES) {
+    compute_received(lease, now, counted);
+    return;
+  }
   for (uint32_t v = thread_of_grid() / LANES_OF_VERTEX; v < lease.num_owned;
        v += threads_of_grid() / LANES_OF_VERTEX) {
     if (now.remaining == OVERFLOWED && !takes_overflowed(lease, v))

@@ -240,22 +240,6 @@ gather_rows_by_warp(const Lease &lease, const NextSuperstep &now,
     reinterpret_cast<uint8_t *>(sent)[first_row / 8] = uint8_t(bits);
 }
 
-// Thread 0 gets all threads' messages. Ends with a barrier of the block.
-__device__ SIGPS_ONCE Inbox combine_block(Inbox inbox, const Occasion &when) {
-  __shared__ Inbox of_warp[SIGPS_THREADS / 32];
-  inbox = combine_warp(inbox, when);
-  if (lane_id() == 0)
-    of_warp[threadIdx.x / 32] = inbox;
-  __syncthreads();
-  if (threadIdx.x < 32) {
-    inbox =
-        threadIdx.x < blockDim.x / 32 ? of_warp[threadIdx.x] : empty_inbox();
-    inbox = combine_warp(inbox, when);
-  }
-  __syncthreads();
-  return inbox;
-}
-
 template <SenderFilter FILTER>
 __device__ inline void gather_row_by_block(const Lease &lease,
                                            const NextSuperstep &now, uint32_t v,

@@ -98,23 +98,17 @@ __device__ inline void sort_lists(const Lease &lease, const NextSuperstep &now,
                 __shfl_sync(ALL_LANES, mine.end, lane), Warp{});
     }
   }
-  __shared__ uint32_t long_ones[SIGPS_THREADS], num_long;
-  for (uint32_t first = blockIdx.x * blockDim.x; first < lease.num_owned;
-       first += threads_of_grid()) {
-    if (threadIdx.x == 0)
-      num_long = 0;
-    __syncthreads();
-    uint32_t v = first + threadIdx.x;
-    Inbox mine = span(v);
-    if (uint64_t(mine.end - mine.begin) > SORTED_BY_WARP)
-      long_ones[atomicAdd(&num_long, 1)] = v;
-    __syncthreads();
-    for (uint32_t i = 0; i < num_long; i++) {
-      Inbox one = span(long_ones[i]);
-      sort_list(lease, now, long_ones[i], one.begin, one.end, Block{});
-    }
-    __syncthreads();
-  }
+  for_long_ones(
+      lease,
+      [&](uint32_t v) {
+        Inbox one = span(v);
+        return uint64_t(one.end - one.begin);
+      },
+      SORTED_BY_WARP,
+      [&](uint32_t v) {
+        Inbox one = span(v);
+        sort_list(lease, now, v, one.begin, one.end, Block{});
+      });
 }
 
 // Where the list of a vertex lies once it is sorted.

@@ -16,7 +16,8 @@ from vector_programs import Mixture
 from ways import assert_same
 
 from sigps import Param, State, Vertex, generate, run, run_many
-from sigps.apps import BFS, SSSP, MinimumSpanningForest, betweenness
+from sigps.apps import BFS, SSSP, MinimumSpanningForest
+from sigps.apps.dependencies import betweenness
 from sigps.engine.gpu import lanes
 from sigps.errors import ComputeError, DeviceError
 
@@ -41,7 +42,6 @@ MANY: dict[str, tuple[type[Vertex], Mapping[str, Any]]] = {
     "sssp": (SSSP, {"source": [0, 7, 3]}),
     "jump": (equality_programs.Jump, {"seed": [5, 2, 9]}),
     "waves": (master_programs.Waves, {"waves": [3, 1, 2]}),
-    "forest": (MinimumSpanningForest, {"seed": [1, 2]}),
     "mixture": (Mixture, {"seed": [1, 2]}),
     "tables": (type(KEYED["tables"]), {"ceiling": [1, 3, 9]}),
 }
@@ -110,3 +110,9 @@ def test_no_more_at_once_than_there_is_memory_for(monkeypatch: pytest.MonkeyPatc
     assert len(asked) == 11  # one beside the runs, and one again
     for source, result in enumerate(results):
         assert_same(result, run(BFS(source=source), graph, device="cpu"), exact=False)
+
+
+def test_values_on_edges_go_one_run_at_a_time() -> None:
+    results = run_many(MinimumSpanningForest, BATTERY["grid"].build(), device="cuda", seed=[1, 2])
+    assert results.one_by_one == "it keeps values on edges"
+    assert results[0].edges.sources.size == results[1].edges.sources.size

@@ -8,6 +8,7 @@ from sigps.engine.gpu.launch import (
     MEDIUM,
     NARROW,
     NO_CLUSTER,
+    ROOMY,
     WIDE,
     Shape,
     SharedCache,
@@ -44,7 +45,7 @@ def test_wide_blocks_are_fewer() -> None:
     assert num_blocks(132, 1025, 0, 1024) == 2
 
 
-@pytest.mark.parametrize("shape", [NARROW, MEDIUM, WIDE])
+@pytest.mark.parametrize("shape", [NARROW, MEDIUM, WIDE, ROOMY])
 def test_a_block_is_made_of_warps_and_a_multiprocessor_holds_them(shape: Shape) -> None:
     assert shape.threads % 32 == 0
     assert shape.threads <= 1024
@@ -63,6 +64,9 @@ def test_a_block_is_made_of_warps_and_a_multiprocessor_holds_them(shape: Shape) 
         (4, True, False, True, MEDIUM),
         (4, False, True, False, MEDIUM),
         (0, True, True, False, MEDIUM),
+        (32, False, False, False, WIDE),
+        (64, False, False, False, ROOMY),
+        (64, False, True, True, ROOMY),
     ],
 )
 def test_choose_shape(
