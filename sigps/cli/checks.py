@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from sigps.graph import Graph
     from sigps.group import Group
     from sigps.job.config import JobConfig
+    from sigps.model.fields import Field
     from sigps.model.vertex import Vertex
     from sigps.system.checkpoint.state_log import Checkpoint
 
@@ -38,7 +39,7 @@ def prepare(job: JobConfig, *, group_size: int = 1) -> Vertex:
         attempt(lambda: _check_fields(job, program))
         attempt(lambda: _check_engine(job, program))
     attempt(lambda: _check_graph(job))
-    attempt(lambda: _check_output(job, group_size))
+    attempt(lambda: _check_output(job, group_size if job.many is None else 1))
     if len(problems) > 1:
         raise ConfigError("\n  ".join([f"{job.name}: {len(problems)} problems", *map(str, problems)]))
     if problems:
@@ -68,14 +69,30 @@ def _program(job: JobConfig) -> Vertex:
     params = read_tables(cls, job.params, job.param_folders)
     problems = []
     for field in cls.declaration.params:
-        if field.name in params:
+        for value in [params[field.name]] if field.name in params else _values_of_runs(job, field):
             try:
-                checked(cls.__name__, field, params[field.name])
+                checked(cls.__name__, field, value)
             except ConfigError as error:
-                problems.append(f"{job.param_origins[field.name]}: {error}")
+                problems.append(f"{job.param_origins.get(field.name, 'many')}: {error}")
     if problems:
         raise ConfigError("\n  ".join([f"{job.name}: parameters are wrong", *problems]))
-    return cls(**params)
+    known = {field.name for field in cls.declaration.params}
+    first = {
+        name: 0 if values == "all" else values[0]
+        for name, values in (job.many or {}).items()
+        if name in known or name != "seed"  # which may be the run's
+    }
+    return cls(**params, **first)
+
+
+def _values_of_runs(job: JobConfig, field: Field) -> list[Any]:
+    """Return the values that runs give a parameter; of one that takes every vertex none, as the graph has them."""
+    values = (job.many or {}).get(field.name, [])
+    if values == "all" and not field.is_vertex_id:
+        raise ConfigError(
+            f"{job.name}: many.{field.name} is 'all', every vertex, and it names none: give a list"
+        )
+    return [] if values == "all" else list(values)
 
 
 def _check_fields(job: JobConfig, program: Vertex) -> None:
@@ -86,6 +103,14 @@ def _check_fields(job: JobConfig, program: Vertex) -> None:
             f"output.fields names {', '.join(wrong)}, "
             f"but {type(program).__name__} has the fields {', '.join(known)}"
         )
+    reduced = job.output.reduce or {}
+    if wrong := [field for field in reduced if field not in known]:
+        raise ConfigError(
+            f"output.reduce names {', '.join(wrong)}, "
+            f"but {type(program).__name__} has the fields {', '.join(known)}"
+        )
+    if reduced and (wrong := [field for field in job.output.fields or () if field not in reduced]):
+        raise ConfigError(f"output.fields names {', '.join(wrong)}, which output.reduce leaves out")
     if job.output.edges is not None and not program.declaration.edge_states:
         raise ConfigError(
             f"output.edges is given, but {type(program).__name__} keeps nothing on edges: it declares no EdgeState"

@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -16,8 +17,17 @@ from rich.table import Table
 
 from sigps.engine.stats import SuperstepStats
 from sigps.graph.report import bytes_text
+from sigps.job.many_results import Results
 
-__all__ = ["console", "progress_line", "seconds_text", "superstep_table", "top_table", "trace_text"]
+__all__ = [
+    "console",
+    "progress_line",
+    "runs_table",
+    "seconds_text",
+    "superstep_table",
+    "top_table",
+    "trace_text",
+]
 
 _SHOWN = 12
 _FILE_WIDTH = 160  # in a file or a pipe, no number is cut off
@@ -77,6 +87,23 @@ def superstep_table(stats: Sequence[SuperstepStats]) -> Table:
             seconds_text(s.seconds),
             f"{s.imbalance:.2f}",
         )
+    return table
+
+
+def runs_table(results: Results) -> Table:
+    """Return a row a run: what it was given, how it ended, its aggregators; of many, the first and the last ones."""
+    aggregators = [name for name, value in results[0].aggregators.items() if np.ndim(value) == 0]
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in (*results.given[0], "supersteps", "reason", *aggregators):
+        table.add_column(escape(name), justify="left" if name == "reason" else "right", no_wrap=True)
+    rows = range(len(results))
+    for i in [*rows[: _SHOWN // 2], None, *rows[-_SHOWN // 2 :]] if len(rows) > _SHOWN else rows:
+        if i is None:
+            table.add_row(*["..."] * len(table.columns))
+            continue
+        ended = (f"{results[i].supersteps:,}", results[i].reason)
+        values = (*results.given[i].values(), *ended, *(results[i].aggregators[name] for name in aggregators))
+        table.add_row(*(escape(str(value)) for value in values))
     return table
 
 

@@ -96,6 +96,11 @@ def _run_here(job: JobConfig, *, dry_run: bool, resume: bool) -> None:
             return
         graph = load_graph(job, group)
         out.print(str(graph.report), markup=False)
+        if job.many is not None:
+            from sigps.cli.many import run_runs
+
+            run_runs(job, program, graph, limits, out)
+            return
         result = _run(job, program, graph, limits, resume=resume)
         with status.during("writing the result"):
             _print_result(job, result, group, out)

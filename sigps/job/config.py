@@ -53,7 +53,21 @@ def _vertex_id(value: Any) -> Any:
     raise ValueError("a vertex id: a whole number or text")
 
 
+def _runs(value: Any) -> Any:
+    if value == "all" or (isinstance(value, list) and value):
+        return value
+    raise ValueError("a list of values, one for each run, or all: every vertex")
+
+
+def _reduction(value: Any) -> Any:
+    if value in ("sum", "min", "max"):
+        return value
+    raise ValueError("sum, min or max")
+
+
 Column = Annotated[Any, AfterValidator(_column)]
+Reduction = Annotated[Any, AfterValidator(_reduction)]
+Runs = Annotated[Any, AfterValidator(_runs)]
 Weights = Annotated[Any, AfterValidator(_weights)]
 VertexId = Annotated[Any, AfterValidator(_vertex_id)]
 
@@ -158,19 +172,22 @@ class FaultsSection(_Section):
 class OutputSection(_Section):
     """Where the result is written: a `.parquet` or `.csv` file, and how many of the highest values are printed.
 
-    `edges` is another such file, for the values that the program keeps on edges.
+    `edges` is another such file, for the values that the program keeps on edges. `reduce` brings fields together over
+    many runs, as in `sigps.run_many`.
     """
 
     path: str | None = None
     edges: str | None = None
     fields: list[str] | None = None
     top: Annotated[int, Field(ge=0)] = 10
+    reduce: dict[str, Reduction] | None = None
 
 
 class JobConfig(_Section):
-    """One run, checked. Paths are absolute.
+    """One run, or many of one program, checked. Paths are absolute.
 
     Attributes:
+        many: Of several runs the parameters that vary, and their values: as many of each as there are runs.
         folder: The folder at which a relative path of the program starts: that of the job file, or the current one
             where `--set` names the program.
         name: The job file's name, for messages.
@@ -178,6 +195,7 @@ class JobConfig(_Section):
 
     program: str
     params: dict[str, Any] = {}
+    many: dict[str, Runs] | None = None
     graph: GraphSection
     engine: EngineSection = EngineSection()
     partition: PartitionSection = PartitionSection()
@@ -276,6 +294,7 @@ def _contradictions(data: Mapping[str, Any], source: Source) -> Iterator[str]:
         yield _located(
             source, ("checkpoint",), "says not when: give 'every' (supersteps), 'seconds', or both"
         )
+    yield from _contradictions_of_runs(data, source)
     engine = data.get("engine")
     chosen = (engine.get("schedule"), engine.get("direction")) if isinstance(engine, dict) else ()
     if chosen in (("edge", "push"), ("edge", "pull")):
@@ -297,6 +316,30 @@ def _contradictions(data: Mapping[str, Any], source: Source) -> Iterator[str]:
             if key in GraphSection.model_fields and key != "generator":
                 rule = "belongs to 'path'; a generator's options stand below its name"
                 yield _located(source, ("graph", key), rule)
+
+
+def _contradictions_of_runs(data: Mapping[str, Any], source: Source) -> Iterator[str]:
+    """Yield the problems between `many` and other keys."""
+    many, output = data.get("many"), data.get("output")
+    if not isinstance(many, dict):
+        if isinstance(output, dict) and "reduce" in output:
+            yield _located(
+                source, ("output", "reduce"), "brings many runs together, and there is no key 'many'"
+            )
+        return
+    lengths = {name: len(values) for name, values in many.items() if isinstance(values, list)}
+    if not many or len(set(lengths.values())) > 1 or (lengths and len(lengths) < len(many)):
+        text = ", ".join(f"{name} has {lengths.get(name, 'all')}" for name in many) or "it has none"
+        yield _located(source, ("many",), f"gives parameters as many values as there are runs: {text}")
+    params = data.get("params")
+    for name in many:
+        if isinstance(params, dict) and name in params:
+            yield _located(source, ("params", str(name)), "is given in 'many', too: leave one out")
+    for section, key in (("engine", "trace"), ("output", "edges")):
+        if isinstance(found := data.get(section), dict) and key in found:
+            yield _located(source, (section, key), "is for one run, and 'many' asks for several")
+    if "checkpoint" in data:
+        yield _located(source, ("checkpoint",), "is for one run, and 'many' asks for several")
 
 
 def _problem(source: Source, detail: ErrorDetails) -> str:
@@ -375,7 +418,7 @@ def _given(data: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out the keys of the job and its sections that hold null: they keep their defaults."""
     given = {key: value for key, value in data.items() if value is not None}
     for key, value in given.items():
-        if isinstance(value, dict) and key != "params":
+        if isinstance(value, dict) and key not in ("params", "many"):
             given[key] = {k: v for k, v in value.items() if v is not None}
     return given
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-__all__ = ["EdgeFields", "Result", "highest"]
+__all__ = ["EdgeFields", "Result", "highest", "highest_of"]
 
 Reason = Literal["converged", "max_supersteps", "stopped"]
 
@@ -283,14 +283,7 @@ class Result(_Table):
             raise ConfigError(
                 f"field {field!r} holds vectors of {values.shape[1]}, which have no order: use result[{field!r}][:, k]"
             )
-        is_plain = values.dtype != object and field not in self._optional  # others cannot be partitioned
-        if 0 < k < len(values) and is_plain:
-            bound = np.partition(_sortable(values), len(values) - k)[len(values) - k]
-            chosen = np.flatnonzero(_sortable(values) >= bound)
-        else:
-            chosen = np.arange(len(values))
-        pairs = zip(self.ids[chosen].tolist(), values[chosen].tolist(), strict=True)
-        return highest(pairs, k)
+        return highest_of(self.ids, values, k, is_optional=field in self._optional)
 
     def to_cupy(self, field: str) -> Any:
         """Return a field as a CuPy array; of a run on a GPU, without a copy to the host.
@@ -347,6 +340,17 @@ def _arrow_array(values: NDArray[Any]) -> Any:
     if values.ndim == 1:
         return pyarrow.array(values)
     return pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(values.reshape(-1)), values.shape[1])
+
+
+def highest_of(
+    ids: NDArray[Any], values: NDArray[Any], k: int, *, is_optional: bool = False
+) -> list[tuple[Any, Any]]:
+    """Return the k highest of values with their ids, as `highest` does; `is_optional` where some may be None."""
+    chosen = np.arange(len(values))
+    if 0 < k < len(values) and values.dtype != object and not is_optional:  # others cannot be partitioned
+        bound = np.partition(_sortable(values), len(values) - k)[len(values) - k]
+        chosen = np.flatnonzero(_sortable(values) >= bound)
+    return highest(zip(ids[chosen].tolist(), values[chosen].tolist(), strict=True), k)
 
 
 def highest(pairs: Any, k: int) -> list[tuple[Any, Any]]:

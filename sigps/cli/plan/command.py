@@ -59,6 +59,8 @@ def plan(
     rows = memory(size, derived, num_ranks, state_bytes, partitions[num_ranks] if loads else None)
     for line in _memory_lines(job, program, size, rows, num_ranks, loads=loads):
         click.echo(line)
+    if job.many is not None:
+        click.echo("  of one run; side by side, of each thread up to 64 times state and messages")
     for line in _time_lines(job, derived, size, partitions, state_bytes, supersteps, device_kind):
         click.echo(line)
     if num_ranks > 1 and not loads:
