@@ -15,6 +15,24 @@ class Way(NamedTuple):
     start: VertexId
 
 
+class Looped(Vertex, message=float):
+    """Shortest paths, with the least message found by hand."""
+
+    source: Param[VertexId]
+    distance: State[float] = inf
+
+    def compute(self, messages):
+        best = 0.0 if self.superstep == 0 and self.id == self.source else inf
+        for m in messages:
+            if m < best:
+                best = m
+        if best < self.distance:
+            self.distance = best
+            for edge in self.out_edges:
+                self.send(edge, best + edge.weight)
+        self.vote_to_halt()
+
+
 class Nearest(Vertex, message=Way):
     """The nearest of two vertices; a tie is broken by the message's other fields."""
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from sigps.compiler.proofs.opaque import (
     functions,
     may_not_end,
 )
+from sigps.model.fields import extreme
 from sigps.native.primitives import lost_in_max, lost_in_min
 
 __all__ = ["find_obstacle", "monotone"]
@@ -117,7 +118,31 @@ class _Number(_Anything):
 
 
 class _Key(Value):
-    """A key, or a value that compares with keys. Results of arithmetic on it have no order."""
+    """A key, or a value that compares with keys, and with the ends of its type. Results of arithmetic have no order.
+
+    Args:
+        order: Its place among such values.
+        ends: The places of the least and the greatest number of its type.
+    """
+
+    def __init__(self, order: int, ends: Mapping[Any, int]) -> None:
+        super().__init__(order)
+        self._ends = ends
+
+    def _place(self, other: object) -> int:
+        if isinstance(other, Value):
+            return other.order
+        if isinstance(other, (int, float, np.number)) and other in self._ends:
+            return self._ends[other]
+        raise TypeError("compared with a constant")
+
+    def __eq__(self, other: object) -> bool:
+        return self.order == self._place(other)
+
+    def __lt__(self, other: object) -> bool:
+        return self.order < self._place(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __add__(self, other: object) -> _Anything:
         return _Number() + other
@@ -195,8 +220,11 @@ def _is_monotone(program: VertexProgram, names: Functions, state: int, record: i
 def _takes_better_keys(program: VertexProgram, names: Functions, state: int, sent: int) -> bool:
     """Return whether after superstep 0 a better key is stored, and any other message changes nothing."""
     (slot,) = program.slots
-    for orders in itertools.product(range(3), repeat=3):
-        vertex_id, current, key = (_Key(o) for o in orders)
+    least, greatest = (extreme(kind, program.message_dtypes[0].type) for kind in ("max", "min"))
+    for *orders, low, high in itertools.product(
+        *[range(3)] * 3, (-1, 0), (2, 3)
+    ):  # with and without the ends
+        vertex_id, current, key = (_Key(o, {least: low, greatest: high}) for o in orders)
         states: tuple[Any, ...] = tuple(
             current if i == state else _Anything() for i in range(len(program.states))
         )

@@ -71,6 +71,12 @@ PATHS = {
     "sent": "Path(received.length + edge.weight, received.hops + 1)",
 }
 
+
+def by_hand(start: str, test: str) -> str:
+    """Return what takes the best message, written out as a loop."""
+    return f"{start}\n            for m in messages:\n                if {test}:\n                    received = m"
+
+
 WHOLE = {
     "message": "int",
     "state": "best: State[int] = 1000",
@@ -107,6 +113,9 @@ def relax(**parts: str) -> Any:
         relax(**PATHS),
         relax(**{**PATHS, "received": "Path(min((m.length for m in messages), default=inf), 0)"}),
         relax(more="self.hops = self.id"),
+        relax(received=by_hand("inf", "m < received")),
+        relax(received=by_hand("self.best", "received > m")),
+        relax(**{**WHOLE, "received": by_hand("2**63 - 1", "m < received")}),
         relax(
             state="best: State[float] = -inf",
             first="1.0",
@@ -135,6 +144,8 @@ KEY = "the first value of a message is not the sender's, nor that and one of the
         (relax(test="received < self.best and self.out_degree > 1"), MORE),
         (relax(test="received < self.best and self.hops < 3"), MORE),
         (relax(taken="received + 1"), MORE),
+        (relax(received=by_hand("7.0", "m < received")), MORE),
+        (relax(received=by_hand("-inf", "m < received")), MORE),
         (relax(state="best: State[int] = 1000", test="received < self.best"), MORE),  # the state rounds
         (relax(state="best: State[float] = nan"), MORE),
         (relax(first="nan", test="not received >= self.best"), MORE),
@@ -185,6 +196,7 @@ def test_programs_that_do_something_else(program: Any, obstacle: str) -> None:
 
 PROGRAMS: dict[str, Any] = {
     "sssp": lambda source: SSSP(source=source),
+    "looped": lambda source: programs.Looped(source=source),
     "nearest": lambda source: programs.Nearest(source=source),
     "highest": lambda source: programs.Highest(),
     "hops": lambda source: programs.Hops(source=source),
