@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from sigps.errors import CompileError, ConfigError
 from sigps.model.aggregator import Aggregator
 from sigps.model.fields import (
@@ -29,7 +31,7 @@ from sigps.model.fields import (
 from sigps.model.limits import Limited
 from sigps.model.records import Record, is_record_type, record_of
 from sigps.model.table import Table, TableType
-from sigps.model.vector import VectorType
+from sigps.model.vector import Vector, VectorType
 
 __all__ = ["Declaration", "checked", "declare"]
 
@@ -336,11 +338,8 @@ def _shown(type_: Any) -> str:
 
 
 def _param(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -> Field:
-    if isinstance(type_, VectorType):
-        raise CompileError(
-            f"{cls.__name__}.{name}: Param[{type_}] is not supported: a parameter is one number, a string or a "
-            f"tuple of these; write {name}: Param[tuple], or a State that begins with a vertex column or initial="
-        )
+    if isinstance(type_, VectorType) and isinstance(type_.length, str):
+        raise CompileError(f"{cls.__name__}.{name}: the length of a parameter's vector is a number")
     limits = None
     if isinstance(default, Limited):
         limits, default = default.limits, default.default
@@ -350,7 +349,7 @@ def _param(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -
             delattr(cls, name)
         else:
             setattr(cls, name, default)
-    is_kept = is_number_type(type_) or isinstance(type_, TableType)
+    is_kept = _is_field_type(type_) or isinstance(type_, TableType)
     may_be_none = not is_kept and types.NoneType in typing.get_args(type_)
     field = Field(
         name, type_ if is_kept else None, default, is_vertex_id, may_be_none=may_be_none, limits=limits
@@ -412,6 +411,7 @@ def checked(program: str, field: Field, value: Any) -> Any:
             raise ConfigError(f"{given} is not of type {field.type.__name__}: {error}") from None
     if field.limits is None or (field.may_be_none and value is None):
         return value
-    if problem := field.limits.problem(value.values if isinstance(value, Table) else value):
+    numbers = value.values if isinstance(value, Table) else value
+    if problem := field.limits.problem(np.asarray(numbers) if isinstance(numbers, Vector) else numbers):
         raise ConfigError(f"{given} {problem}{', nor None' * field.may_be_none}")
     return value

@@ -10,7 +10,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import sigps
-from sigps import CompileError, ComputeError, ConfigError, Param, State, Vector, Vertex, from_column, run
+from sigps import (
+    CompileError,
+    ComputeError,
+    ConfigError,
+    Param,
+    State,
+    Vector,
+    Vertex,
+    between,
+    from_column,
+    inf,
+    run,
+)
 
 DEVICES = ["python", "cpu"]
 GRAPH = sigps.Graph.from_edges([0, 1, 2, 0], [1, 2, 3, 2])
@@ -175,11 +187,49 @@ def test_no_such_type(written: str, problem: str) -> None:
         eval(written)
 
 
-def test_a_parameter_that_is_a_vector_is_refused() -> None:
-    with pytest.raises(CompileError, match=r"P\.v: Param\[Vector\[float, 3\]\] is not supported"):
+class Weighs(Vertex, message=Vector[float, 3]):
+    """Reads a parameter that is a vector as a whole, by position, over messages and along edges."""
+
+    weights: Param[Vector[float, 3]] = (1.0, 0.5, inf)
+    steps: Param[Vector[np.uint8, 2]] = between(1, 9, default=1)
+    mine: State[Vector[float, 3]] = 2.0
+    dot: State[float] = 0.0
+    part: State[float] = 0.0
+
+    def first(self):
+        return self.weights[0]
+
+    def compute(self, messages):
+        self.mine = np.minimum(self.mine * self.weights, 100.0)
+        self.dot = self.first() + self.mine[:2] @ self.weights[:2] + sum(m @ self.weights for m in messages)
+        self.part = self.weights[int(self.id) % 3] + sum(self.steps)
+        if self.superstep < self.steps[1]:
+            for edge in self.out_edges:
+                self.send(edge, self.weights + edge.weight)
+        self.vote_to_halt()
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_a_parameter_may_be_a_vector(precision: Any) -> None:
+    graph = sigps.Graph.from_edges([0, 1], [1, 2], weights=[1.0, 3.0])
+    for weights, steps in (((1.0, 0.5, 4.0), (2, 2)), (np.array([0.25, 3, -1]), [1, 1])):
+        results = [
+            run(Weighs(weights=weights, steps=steps), graph, device=d, precision=precision) for d in DEVICES
+        ]
+        first, *_ = weights
+        assert results[0]["part"].tolist() == [w + sum(steps) for w in weights]
+        assert results[0]["dot"][0] == first + 2 * sum(w * w for w in weights[:2])
+        for field in results[0].fields:
+            assert results[0][field].tolist() == results[1][field].tolist(), field
+    with pytest.raises(ConfigError, match="3 numbers, and this has 2"):
+        Weighs(weights=(1.0, 2.0))
+    with pytest.raises(ConfigError, match=r"holds 10 at position 1, not from 1 to 9"):
+        Weighs(steps=(3, 10))
+    assert list(Weighs().steps) == [1, 1]
+    with pytest.raises(CompileError, match="the length of a parameter's vector is a number"):
 
         class P(Vertex):
-            v: Param[Vector[float, 3]] = (1.0, 2.0, 3.0)
+            v: Param[Vector[float, "k"]] = 0.0  # noqa: F821, UP037
 
 
 def test_a_default_of_another_length_is_refused() -> None:

@@ -78,7 +78,8 @@ _analysed: weakref.WeakKeyDictionary[type[Vertex], dict[Any, VertexProgram]] = w
 
 def _fixed_params(program: Vertex) -> str:
     """Describe what the compiled code depends on: values that are not one number, and whether a number is whole."""
-    values = {f.name: getattr(program, f.name) for f in program.declaration.params if f.type is None}
+    fixed = [f.name for f in program.declaration.params if f.type is None or isinstance(f.type, VectorType)]
+    values = {name: getattr(program, name) for name in fixed}
     is_number = {
         n: isinstance(v, (int, float, np.number)) and not isinstance(v, bool) for n, v in values.items()
     }

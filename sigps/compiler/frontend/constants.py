@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sigps.compiler.frontend.syntax import is_self, visited
+from sigps.compiler.frontend.syntax import at, cast, is_self, visited
 
 __all__ = ["Constants", "constant_of", "fold_constants"]
 
@@ -22,11 +22,13 @@ class Constants:
 
     Attributes:
         values: Those of class attributes, and of parameters that are not one number.
+        vectors: Those of parameters that are vectors: the type of the row, and its numbers.
         numbers: Parameters that are one number, and so never None.
         properties: Names of the user's properties: read without a call.
     """
 
     values: Mapping[str, Any]
+    vectors: Mapping[str, tuple[np.dtype[Any], tuple[Any, ...]]]
     numbers: Collection[str]
     properties: Collection[str]
 
@@ -76,6 +78,9 @@ class _Folder(ast.NodeTransformer):
             return node
         if node.attr in self._fixed.values:
             return ast.copy_location(ast.Constant(self._fixed.values[node.attr]), node)
+        if node.attr in self._fixed.vectors:
+            dtype, numbers = self._fixed.vectors[node.attr]
+            return at([cast(dtype, ast.Constant(numbers))], node)[0]  # type: ignore[arg-type]
         if node.attr in self._fixed.properties:
             return ast.copy_location(ast.Call(node, [], []), node)
         return node

@@ -19,7 +19,7 @@ from sigps.compiler.fingerprint import COMPILED_ELSEWHERE
 from sigps.compiler.frontend.constants import constant_of
 from sigps.compiler.frontend.desugar import BIT_FUNCTIONS, OWN
 from sigps.compiler.frontend.keys import KEY_FUNCTIONS
-from sigps.compiler.frontend.syntax import assigned_names
+from sigps.compiler.frontend.syntax import VECTOR, assigned_names
 from sigps.compiler.program import FUNCTIONS
 from sigps.model.vector import Vector, VectorType
 from sigps.native.primitives import VALUE_FUNCTIONS
@@ -84,7 +84,7 @@ class _Resolver(ast.NodeTransformer):
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        if node.id in self._reserved:
+        if node.id in self._reserved or node.id.startswith(VECTOR):
             return node
         if node.id in _OWN_FUNCTIONS:
             self._names.meanings[node.id] = _OWN_FUNCTIONS[node.id]

@@ -93,10 +93,12 @@ class Subject:
         self.params: dict[str, Field] = {}
         self.names = Names()
         self._trees: dict[str, ast.FunctionDef] = {}
-        constants = {}
+        constants, vectors = {}, {}
         for field in declared.params:
             value = getattr(program, field.name)
-            if field.name in declared.given_lengths:
+            if isinstance(field.type, VectorType):
+                vectors[field.name] = field.dtype(precision), tuple(value)
+            elif field.name in declared.given_lengths:
                 constants[field.name] = value
             elif field.type is not None:
                 self.params[field.name] = field
@@ -108,7 +110,7 @@ class Subject:
             else:
                 constants[field.name] = value
         self._tables = {name for name, field in self.params.items() if field.is_table}
-        self._fixed = self._constants(constants)
+        self._fixed = self._constants(constants, vectors)
 
     @property
     def has_none(self) -> bool:
@@ -116,8 +118,11 @@ class Subject:
         kept = (*self.states.values(), *self.edge_states.values(), *self.message)
         return any(field.may_be_none for field in kept)
 
-    def _constants(self, params: dict[str, Any]) -> Constants:
-        declared = {*self.states, *self.records, *self.edge_states, *self.params, *self.aggregators, *params}
+    def _constants(
+        self, params: dict[str, Any], vectors: dict[str, tuple[np.dtype[Any], tuple[Any, ...]]]
+    ) -> Constants:
+        kept = {*self.states, *self.records, *self.edge_states, *self.aggregators}
+        declared = {*kept, *self.params, *params, *vectors}
         own = {
             n: inspect.getattr_static(self.cls, n)
             for n in dir(self.cls)
@@ -125,9 +130,8 @@ class Subject:
         }
         constants = {n: constant_of(v) for n, v in {**own, **params}.items()}
         properties = {n for n, v in own.items() if isinstance(v, property)}
-        return Constants(
-            {n: c for n, c in constants.items() if c is not NotImplemented}, set(self.params), properties
-        )
+        values = {n: c for n, c in constants.items() if c is not NotImplemented}
+        return Constants(values, vectors, set(self.params), properties)
 
     def compute(self) -> ast.FunctionDef:
         """Return the tree, folded, with its global names resolved."""
