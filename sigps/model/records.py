@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import sys
+import types
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -10,9 +14,9 @@ from typing import Any
 from sigps.errors import CompileError
 from sigps.model.fields import Field, kept_type
 from sigps.model.numbers import TYPES, is_number_type
-from sigps.model.vector import VectorType
+from sigps.model.vector import Vector, VectorType
 
-__all__ = ["Record", "is_record_type", "record_of"]
+__all__ = ["Record", "is_record_type", "record_of", "vectors_of", "with_vectors"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,32 @@ class Record:
 def is_record_type(type_: Any) -> bool:
     """Tell whether a type is a NamedTuple's."""
     return isinstance(type_, type) and issubclass(type_, tuple) and hasattr(type_, "_fields")
+
+
+@functools.lru_cache(maxsize=256)
+def vectors_of(cls: Any) -> dict[str, VectorType]:
+    """Return the fields of a NamedTuple class that are vectors of a known length, by their names."""
+    names, found = vars(sys.modules.get(cls.__module__, typing)), {}
+    annotations = {n: a for base in cls.__mro__ for n, a in vars(base).get("__annotations__", {}).items()}
+    for field, written in annotations.items():
+        with contextlib.suppress(NameError):  # a name of a function, which nobody else knows
+            one = types.SimpleNamespace(__annotations__={field: written})
+            type_, _ = kept_type(typing.get_type_hints(one, names, include_extras=True)[field])
+            if isinstance(type_, VectorType) and not isinstance(type_.length, str):
+                found[field] = type_
+    return found
+
+
+def with_vectors(record: Any) -> Any:
+    """Return a NamedTuple in which numbers and tuples given for vectors are vectors.
+
+    Raises:
+        TypeError, ValueError, OverflowError: If they do not fit.
+    """
+    kinds = vectors_of(record.__class__)
+    given = {name: getattr(record, name) for name in kinds}
+    made = {name: kinds[name](value) for name, value in given.items() if not isinstance(value, Vector)}
+    return record._replace(**made) if made else record
 
 
 def record_of(owner: str, name: str, cls: Any, default: Any, scope: Mapping[str, Any]) -> Record:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from sigps.model.records import vectors_of
 from sigps.model.vector import Vector as UserVector
 from sigps.model.vector import VectorType
 from sigps.model.wrapping import wrapping
@@ -438,8 +439,9 @@ class Expressions:
         if isinstance(function, (str, python_types.FunctionType)):
             return self._call_function(function, node)
         if isinstance(function, type) and hasattr(function, "_fields"):
-            items = tuple(self._arguments(inspect.signature(function), node, function.__name__))
-            return Value(Tuple(tuple(item.kind for item in items), function), items=items)
+            return self._record(
+                function, self._arguments(inspect.signature(function), node, function.__name__)
+            )
         if node.keywords:
             raise UnfitError(f"{ast.unparse(node.func)}() takes no named arguments here")
         written = whole_constant(node.args[0]) if len(node.args) == 1 else None
@@ -485,20 +487,29 @@ class Expressions:
             self._value(given[name]) if name in given else item
             for name, item in zip(fields, value.items, strict=True)
         ]
-        made = tuple_of(items)
-        assert isinstance(value.kind, Tuple)
-        assert isinstance(made.kind, Tuple)
-        return Value(Tuple(made.kind.items, value.kind.cls), items=made.items)
+        return self._record(value.kind.cls, items)  # type: ignore[union-attr]
+
+    def _record(self, cls: Any, items: Sequence[Value]) -> Value:
+        """Return a NamedTuple; a number or a tuple that is given for a vector is one (`records.with_vectors`)."""
+        held = list(items)
+        for name, kind in vectors_of(cls).items():
+            at = cls._fields.index(name)
+            if not isinstance(held[at].kind, Vector):
+                held[at] = self._operators.declared(held[at], self._vector_kind(kind))
+        return Value(Tuple(tuple(item.kind for item in held), cls), items=tuple(held))
+
+    def _vector_kind(self, kind: VectorType) -> Vector:
+        return Vector(self._real if kind.element is float else Number.of(kind.element), int(kind.length))
 
     def _make_vector(self, kind: VectorType, node: ast.Call) -> Value:
         if len(node.args) != 1 or node.keywords:
             raise UnfitError(f"{kind}(...) takes a vector, a tuple of its numbers, or one number for all")
         if isinstance(kind.length, str):
             raise UnfitError(f"{kind}(...) has no length here: write Vector[..., self.{kind.length}](...)")
-        real = self._real if kind.element is float else Number.of(kind.element)
         is_generated = isinstance(node.func, ast.Name) and node.func.id.startswith("__vector_")
+        vector = self._vector_kind(kind)
         with self._computing_in(FLOAT if is_generated and kind.element is np.float64 else self._real):
-            return self._operators.declared(self._value(node.args[0]), Vector(real, kind.length))
+            return self._operators.declared(self._value(node.args[0]), vector)
 
     @contextmanager
     def _computing_in(self, real: Number) -> Iterator[None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -207,6 +207,32 @@ class Weighs(Vertex, message=Vector[float, 3]):
             for edge in self.out_edges:
                 self.send(edge, self.weights + edge.weight)
         self.vote_to_halt()
+
+
+class Spot(NamedTuple):
+    place: Vector[float, 3]
+    level: int = 0
+
+
+class Moves(Vertex):
+    """Locals that are NamedTuples of vectors, given as a number, as a tuple and as a vector."""
+
+    total: State[float] = 0.0
+    rest: State[float] = 0.0
+
+    def compute(self, messages):
+        spot = Spot(0.5) if self.id > 1 else Spot(Vector[float, 3]((1, 2, 3)), 2)
+        self.total = sum(spot.place) + spot.level
+        moved = spot._replace(place=2.0)
+        self.rest = sum(moved.place * Spot((1, self.id, 3)).place) + moved.level
+        self.vote_to_halt()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_number_given_for_a_vector_of_a_tuple_is_a_vector(device: str) -> None:
+    result = run(Moves(), GRAPH, device=device)
+    assert result["total"].tolist() == [8.0, 8.0, 1.5, 1.5]
+    assert result["rest"].tolist() == [2 * 4 + 2, 2 * 5 + 2, 2 * 6, 2 * 7]
 
 
 @pytest.mark.parametrize("precision", ["single", "double"])

@@ -20,6 +20,7 @@ from typing import Any, TypeGuard
 from sigps.engine.interpreter import arithmetic, vectors
 from sigps.engine.interpreter.messages import folds, sum_of
 from sigps.errors import CompileError
+from sigps.model.records import is_record_type, vectors_of, with_vectors
 from sigps.model.vector import Vector
 from sigps.model.vertex import Aggregator, Vertex
 from sigps.native.expressions import whole_constant
@@ -184,6 +185,10 @@ class _Rules:
         found = arithmetic.standing_for(function)
         if found is not None:
             return found
+        makes = function if isinstance(function, type) else type(getattr(function, "__self__", None))
+        is_maker = makes is function or getattr(function, "__name__", "") == "_replace"
+        if is_maker and is_record_type(makes) and vectors_of(makes):
+            return lambda *given, **named: with_vectors(function(*given, **named))
         return rewritten(getattr(function, "py_func", function))
 
 
