@@ -6,7 +6,7 @@ What is written replaces an older file or folder when it is whole, and not befor
 from __future__ import annotations
 
 import contextlib
-import uuid
+import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -127,7 +127,7 @@ def check_output(path: str | Path, *, group_size: int = 1) -> None:
             f"output {path}: is a folder, and no finished result, so it is not replaced: remove it, or choose another "
             "path"
         )
-    probe = path.parent / f".{path.name}.{uuid.uuid4().hex}.tmp"
+    probe = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
     try:
         probe.touch()
         probe.unlink()

@@ -22,7 +22,7 @@ from sigps.engine.laid_out import partition_of
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.stats import SaveStats, StatsLog, SuperstepStats
 from sigps.engine.table import ENGINES, engine_of
-from sigps.errors import ConfigError
+from sigps.errors import ConfigError, StateLogError
 from sigps.graph.building.vertex_columns import values_of
 from sigps.graph.graph import Graph
 from sigps.graph.measures.neighbourhood import neighbourhoods
@@ -220,7 +220,13 @@ class WorkerManager:
             elif saving is not None:
                 with status.during("reading the state log"):
                     folder = saving.checkpoint.folder
-                    worker.engine.restore(read_snapshot(folder, found, self._group, assignment))
+                    snapshot = read_snapshot(folder, found, self._group, assignment)
+                    try:
+                        worker.engine.restore(snapshot)
+                    except (TypeError, ValueError, IndexError) as error:
+                        raise StateLogError(
+                            f"the state log {folder / found.name} does not fit its program: {error}"
+                        ) from error
             reason = self._follow(worker, master, stats, state_log)
             kept = [f.name for f in program.declaration.edge_states]
             return RankResult(worker, kept, reason, stats, state_log.saves if state_log else ())

@@ -65,8 +65,14 @@ class EdgeStates:
         return subgraph.sources_of_edges(), tuple(values.copy() for values in self.pending)
 
     def restore(self, subgraph: Subgraph, sources: NDArray[np.int64], values: Arrays) -> None:
-        """Take saved values, whatever the order of the vertices, and commit them. Collective."""
+        """Take saved values, whatever the order of the vertices, and commit them. Collective.
+
+        Raises:
+            ValueError: If there is not one of each for each edge.
+        """
         order = np.argsort(subgraph.local_ids(sources), kind="stable")
+        if not np.array_equal(sources[order], subgraph.sources_of_edges()):
+            raise ValueError("it does not hold a value for each edge")
         for pending, saved in zip(self.pending, values, strict=True):
             pending[:] = saved[order]
         self.commit()

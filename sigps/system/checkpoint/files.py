@@ -5,7 +5,8 @@
         part-00000.npz                    one rank's arrays
         manifest.msgpack                  what the log holds, and size and checksums of every part
 
-A folder without a manifest is a log that was begun and not finished; no run goes on from it.
+A folder without a manifest is a log that was begun and not finished; no run goes on from it. What is read is compared
+with the manifest each time, and numbers of vertices with how many there are: a log from elsewhere stays within bounds.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgpack
 import numpy as np
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 
 from sigps.engine.snapshot import InFlight
 from sigps.errors import StateLogError
+from sigps.kernels.cpu.arguments import RETIRED
 from sigps.whole_files import sync, write_whole
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "Manifest",
     "begin_log",
     "described",
+    "dtype_text",
     "find_logs",
     "find_unfinished",
     "is_finished",
@@ -49,11 +52,14 @@ __all__ = [
     "write_part",
 ]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _MANIFEST = "manifest.msgpack"
 _MAGIC = b"sigps state log\n"
 _NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{4}-\d{8,}")
-_DAMAGED = (OSError, EOFError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error)
+_DTYPE = re.compile(r"(\([\d, ]+\))?[<|][biufU][1-9]\d{0,8}")
+_DAMAGED = (
+    OSError, EOFError, KeyError, ValueError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 """What reading a damaged archive raises: NotImplementedError is a RuntimeError."""
 
 
@@ -69,7 +75,8 @@ class Manifest:
         id_kind: As in `Ids.kind`; for `"table"` and `"strings"` parts hold the vertices' ids.
         id_base: The smallest id, where they are consecutive.
         device: The device that wrote it: `"python"`, `"cpu"` or `"cuda"`.
-        in_flight: What the parts hold of messages, as in `engine.snapshot`.
+        in_flight: What the parts hold of messages, as in `engine.snapshot`; the array of their ends has this name, and
+            its values are `records.0`, `records.1`, ... then.
         states: The fields' names.
         optional: Of these, the fields of `VertexId | None`, in which `NO_VERTEX` stands for None.
         dtypes: The type of each array of a part.
@@ -105,6 +112,12 @@ class Manifest:
         return f"{self.run}-{self.superstep:08}"
 
     @property
+    def values(self) -> list[str]:
+        """The names of the arrays of what is in flight, without its ends."""
+        count = sum(name.startswith(f"{self.in_flight}.") for name in self.dtypes)
+        return [f"{self.in_flight}.{i}" for i in range(count)]
+
+    @property
     def num_bytes(self) -> int:
         return sum(int(part["bytes"]) for part in self.parts)
 
@@ -129,6 +142,11 @@ def write_part(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
         OSError: If the disk is full, or the folder is gone.
     """
     write_whole(path, lambda file: np.savez(file, **arrays))  # type: ignore[arg-type]
+
+
+def dtype_text(array: NDArray[Any]) -> str:
+    """Return the type of an array's rows, as `np.dtype` takes it: `<f8`, or `(16,)<f8` of vectors."""
+    return f"{array.shape[1:] if array.ndim > 1 else ''}{array.dtype.str}"
 
 
 def described(path: Path) -> dict[str, Any]:
@@ -184,7 +202,12 @@ def _marker(manifest: Manifest) -> str:
 
 
 def remove_log(folder: Path) -> None:
-    """Remove a log, its manifest first, so that it is never taken for a finished one. Foreign files in it stay."""
+    """Remove a log, its manifest first, so that it is never taken for a finished one.
+
+    Foreign files in it stay, and so does all that a link leads to.
+    """
+    if folder.is_symlink():
+        return
     with contextlib.suppress(OSError):
         (folder / _MANIFEST).unlink(missing_ok=True)
         for path in (*folder.glob("part-*.npz"), *folder.glob(".*.tmp")):
@@ -221,7 +244,7 @@ def read_manifest(folder: Path) -> Manifest:
     """Read a log's manifest.
 
     Raises:
-        StateLogError: If the manifest is missing, damaged, or of another version.
+        StateLogError: If the manifest is missing, damaged, of another version, or of another folder.
     """
     path = folder / _MANIFEST
     try:
@@ -239,9 +262,37 @@ def read_manifest(folder: Path) -> Manifest:
         if zlib.crc32(body) != crc:
             raise ValueError("it does not match its checksum")
         values = msgpack.unpackb(body)
-        return Manifest(**{f.name: values[f.name] for f in fields(Manifest) if f.name in values})
-    except (ValueError, TypeError, KeyError, msgpack.UnpackException) as error:
+        manifest = Manifest(**{f.name: values[f.name] for f in fields(Manifest)})
+        _check(manifest)
+    except (ValueError, TypeError, KeyError, AttributeError, msgpack.UnpackException) as error:
         raise StateLogError(f"{path} is damaged: {error}") from None
+    if manifest.name != folder.name:
+        raise StateLogError(
+            f"{folder} was renamed or copied: it is the log {manifest.name}. Give it that name again"
+        )
+    return manifest
+
+
+def _check(manifest: Manifest) -> None:
+    """Raise ValueError where a manifest says what no log does."""
+    for name, hint in get_type_hints(Manifest).items():
+        value, kind = getattr(manifest, name), get_origin(hint) or hint
+        if value not in get_args(hint) if kind is Literal else type(value) is not kind:
+            raise ValueError(f"{name} is {value!r}")
+    if min(manifest.superstep, manifest.num_vertices, manifest.num_edges) < 0:
+        raise ValueError("counts are negative")
+    if not set(manifest.optional) <= set(manifest.states):
+        raise ValueError("fields may be None that it has not")
+    if manifest.dtypes.get("gids") != "<i8" or manifest.dtypes.get(manifest.in_flight) != "<i8":
+        raise ValueError("vertices are not named by numbers")
+    wrong = [kind for kind in manifest.dtypes.values() if not _DTYPE.fullmatch(kind)]
+    if wrong:
+        raise ValueError(f"there is no type {wrong[0]!r}")
+    for part in manifest.parts:
+        if type(part["bytes"]) is not int or part["crcs"].keys() != {
+            f"{name}.npy" for name in manifest.dtypes
+        }:
+            raise ValueError("a part is described wrongly")
 
 
 def verify_part(folder: Path, manifest: Manifest, rank: int) -> None:
@@ -250,39 +301,69 @@ def verify_part(folder: Path, manifest: Manifest, rank: int) -> None:
     Raises:
         StateLogError: If it is missing, cut short, changed, or of another log.
     """
-    path, expected = folder / part_name(rank), manifest.parts[rank]
+    path, expected = folder / part_name(rank), manifest.parts[rank]["bytes"]
     try:
         num_bytes = path.stat().st_size
-        if num_bytes != expected["bytes"]:
-            raise StateLogError(f"{path} has {num_bytes:,} bytes, and {expected['bytes']:,} were written")
-        with zipfile.ZipFile(path) as file:
-            crcs = {info.filename: info.CRC for info in file.infolist()}
-            wrong = file.testzip()
-    except _DAMAGED as error:
+    except OSError as error:
         raise StateLogError(f"{path} is damaged: {reason_of(error)}") from None
-    if wrong is not None:
-        raise StateLogError(f"{path} is damaged: {wrong} does not match its checksum")
-    if crcs != expected["crcs"]:
-        raise StateLogError(f"{path} belongs to another log: its checksums are not those of the manifest")
+    if num_bytes != expected:
+        raise StateLogError(f"{path} has {num_bytes:,} bytes, and {expected:,} were written")
+    read_part(folder, manifest, rank, list(manifest.dtypes))
 
 
 _parsing = threading.Lock()  # CPython 3.11 may fail where threads parse at the same time: gh-106905
 
 
-def read_part(folder: Path, rank: int, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Return some of one rank's arrays; each is compared with its checksum first.
+def read_part(folder: Path, manifest: Manifest, rank: int, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Return some of one rank's arrays; each is compared with its checksum first, and vertices are numbers of vertices.
 
     Raises:
-        StateLogError: If the file cannot be read.
+        StateLogError: If the file cannot be read, or is not as the manifest says.
     """
     path = folder / part_name(rank)
     try:
         with zipfile.ZipFile(path) as file:
-            raw = {name: io.BytesIO(file.read(f"{name}.npy")) for name in names}
+            raw = {name: io.BytesIO(_member(file, f"{name}.npy", manifest.parts[rank])) for name in names}
         with _parsing:
-            return {name: np.lib.format.read_array(data, allow_pickle=False) for name, data in raw.items()}
+            arrays = {name: np.lib.format.read_array(data, allow_pickle=False) for name, data in raw.items()}
     except _DAMAGED as error:
-        raise StateLogError(f"{path} cannot be read: {reason_of(error)}") from None
+        raise StateLogError(f"{path} is damaged: {reason_of(error)}") from None
+    problem = _problem(arrays, manifest)
+    if problem:
+        raise StateLogError(f"{path} is damaged: {problem}")
+    return arrays
+
+
+def _member(file: zipfile.ZipFile, name: str, part: Mapping[str, Any]) -> bytes:
+    info = file.getinfo(name)
+    if part["crcs"][name] != info.CRC:
+        raise ValueError(f"it belongs to another log: the checksum of {name} is not that of the manifest")
+    if info.file_size > part["bytes"]:
+        raise ValueError(f"{name} is compressed, which no log is")
+    return file.read(info)
+
+
+def _problem(arrays: Mapping[str, NDArray[Any]], manifest: Manifest) -> str:
+    """Return what is wrong with arrays of a part, or an empty text."""
+    sizes: dict[str, int] = {}
+    for name, array in arrays.items():
+        if array.ndim == 0 or dtype_text(array) != manifest.dtypes[name]:
+            return f"{name} has the type {dtype_text(array)}, and the manifest says {manifest.dtypes[name]}"
+        if sizes.setdefault(_what(name, manifest), len(array)) != len(array):
+            return f"{name} has {len(array):,} values, and other arrays of the same have not"
+        most = {"gids": manifest.num_vertices, "sources": manifest.num_vertices, "status": RETIRED + 1}.get(
+            name, manifest.num_vertices if name == manifest.in_flight else None
+        )
+        if most is not None and len(array) and not 0 <= int(array.min()) <= int(array.max()) < most:
+            return f"{name} has {int(array.min())} to {int(array.max())}, and 0 to {most - 1} are possible"
+    return ""
+
+
+def _what(name: str, manifest: Manifest) -> str:
+    """Return what an array has one value of: a vertex, an edge, or what is in flight."""
+    if name == "sources" or name.startswith("edge."):
+        return "edge"
+    return "in flight" if name == manifest.in_flight or name in manifest.values else "vertex"
 
 
 def reason_of(error: BaseException) -> str:

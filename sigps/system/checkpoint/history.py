@@ -137,10 +137,10 @@ def vertex_states(log: Path, manifest: Manifest, ids: Sequence[VertexId]) -> dic
     fields = ["status", *(f"state.{field}" for field in manifest.states)]
     found = {}
     for rank in range(len(manifest.parts)):
-        here = files.read_part(log, rank, [name])[name]
+        here = files.read_part(log, manifest, rank, [name])[name]
         rows = {vertex: row for vertex, key in keys.items() for row in np.flatnonzero(here == key)}
         if rows:
-            status, *values = files.read_part(log, rank, fields).values()
+            _, status, *values = files.read_part(log, manifest, rank, [name, *fields]).values()
         for vertex, row in rows.items():
             fields_of = {name: array[row] for name, array in zip(manifest.states, values, strict=True)}
             fields_of |= {name: None for name in manifest.optional if fields_of[name] == NO_VERTEX}

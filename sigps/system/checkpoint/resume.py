@@ -21,7 +21,7 @@ from sigps.errors import StateLogError
 from sigps.graph.fingerprint import fingerprint as graph_fingerprint
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning.partition import Assignment
-from sigps.group import Group, split_by_rank
+from sigps.group import Group, split_by_rank, together
 from sigps.model.vertex import Vertex
 from sigps.system.checkpoint import files
 from sigps.system.checkpoint.files import Manifest
@@ -40,6 +40,9 @@ class Identity:
     Attributes:
         program_key: A hash of the bytecode of its methods, of the functions and values that these name, of its
             parameters, and of what it declares. It differs between versions of Python.
+        arrays: The types of the arrays that a log has of its vertices, and of what they keep on edges, by name and in
+            its order.
+        aggregators: The names of the aggregators.
         graph_key: A hash of the graph, with the vertex columns that states begin with; the same for every number of
             ranks.
     """
@@ -47,6 +50,8 @@ class Identity:
     program: str
     program_key: str
     graph_key: str
+    arrays: Mapping[str, str]
+    aggregators: tuple[str, ...]
 
     @classmethod
     def of(
@@ -75,7 +80,16 @@ class Identity:
         key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
         named = {f.column.name for f in declared.states if f.column is not None}
         columns = tuple(sorted(named & graph.vertex_columns.keys()))
-        return cls(type(program).__qualname__, key, graph_fingerprint(graph, columns))
+        arrays = {"gids": "<i8", "status": "|u1"}
+        arrays |= {f"state.{f.name}": _text_of(f.dtype(precision)) for f in declared.states}
+        arrays |= {"sources": "<i8"} if declared.edge_states else {}
+        arrays |= {f"edge.{f.name}": _text_of(f.dtype(precision)) for f in declared.edge_states}
+        names = tuple(a.name for a in declared.aggregators)
+        return cls(type(program).__qualname__, key, graph_fingerprint(graph, columns), arrays, names)
+
+
+def _text_of(dtype: np.dtype[Any]) -> str:
+    return files.dtype_text(np.empty((0, *dtype.shape), dtype.base))
 
 
 def find_log(
@@ -132,6 +146,14 @@ def _checked(folder: Path, identity: Identity, group: Group, max_supersteps: int
             f"it is of {manifest.program} with another source, parameters or precision than this one, or with other "
             "values of initial="
         )
+    found = {name: dtype for name, dtype in manifest.dtypes.items() if name in identity.arrays}
+    states = [name for name in identity.arrays if name.startswith("state.")]
+    if (
+        list(found.items()) != list(identity.arrays.items())
+        or [f"state.{name}" for name in manifest.states] != states
+        or tuple(manifest.aggregators) != identity.aggregators
+    ):
+        raise StateLogError("it is damaged: it does not hold the states and aggregators of its own program")
     if max_supersteps is not None and manifest.superstep > max_supersteps:
         raise StateLogError(
             f"it is {manifest.superstep} supersteps far, and max_supersteps is {max_supersteps}"
@@ -142,8 +164,15 @@ def _checked(folder: Path, identity: Identity, group: Group, max_supersteps: int
 
 
 def stats_of(manifest: Manifest) -> list[SuperstepStats]:
-    """Return the statistics of the supersteps before a log."""
-    return [SuperstepStats(*row) for row in manifest.stats]
+    """Return the statistics of the supersteps before a log.
+
+    Raises:
+        StateLogError: If it has none of that form.
+    """
+    try:
+        return [SuperstepStats(*row) for row in manifest.stats]
+    except TypeError as error:
+        raise StateLogError(f"the state log {manifest.name} is damaged: {error}") from None
 
 
 def read_snapshot(folder: Path, manifest: Manifest, group: Group, assignment: Assignment) -> Snapshot:
@@ -156,16 +185,19 @@ def read_snapshot(folder: Path, manifest: Manifest, group: Group, assignment: As
         assignment: Which of them owns which vertex; any number of others may have written the log.
 
     Raises:
-        StateLogError: If a part cannot be read.
+        StateLogError: If a part cannot be read, or vertices are missing.
     """
-    of_vertices = ["gids", "status", *(f"state.{name}" for name in manifest.states)]
-    in_flight = ["ends", *(name for name in manifest.dtypes if name.startswith("value."))]
+    of_vertices = [
+        name for name in manifest.dtypes if name in ("gids", "status") or name.startswith("state.")
+    ]
+    in_flight = [manifest.in_flight, *manifest.values]
     kept = [name for name in manifest.dtypes if name == "sources" or name.startswith("edge.")]
     parts = [
-        files.read_part(folder / manifest.name, rank, [*of_vertices, *in_flight, *kept])
+        files.read_part(folder / manifest.name, manifest, rank, [*of_vertices, *in_flight, *kept])
         for rank in range(group.rank, len(manifest.parts), group.size)
     ]
     vertices = _routed(parts, of_vertices, manifest.dtypes, group, assignment)
+    together(lambda: _check_all_there(vertices[0], assignment.owned(group.rank), manifest), group)
     messages = _routed(parts, in_flight, manifest.dtypes, group, assignment)
     edges = (
         _routed(parts, kept, manifest.dtypes, group, assignment) if kept else [np.empty(0, dtype=np.int64)]
@@ -182,6 +214,11 @@ def read_snapshot(folder: Path, manifest: Manifest, group: Group, assignment: As
         sources=edges[0],
         edges=tuple(edges[1:]),
     )
+
+
+def _check_all_there(gids: NDArray[np.int64], owned: NDArray[np.int64], manifest: Manifest) -> None:
+    if not np.array_equal(np.sort(gids), owned):
+        raise StateLogError(f"the state log {manifest.name} is damaged: it does not hold each vertex once")
 
 
 def _routed(

@@ -220,13 +220,13 @@ class StateLog:
         arrays: dict[str, NDArray[Any]] = {
             "gids": snapshot.gids,
             "status": snapshot.status,
-            "ends": snapshot.ends,
+            snapshot.in_flight: snapshot.ends,
         }
         arrays |= zip((f"state.{name}" for name in self._states), snapshot.states, strict=True)
         if self._on_edges:
             arrays["sources"] = snapshot.sources
             arrays |= zip((f"edge.{name}" for name in self._on_edges), snapshot.edges, strict=True)
-        arrays |= {f"value.{i}": values for i, values in enumerate(snapshot.values)}
+        arrays |= {f"{snapshot.in_flight}.{i}": values for i, values in enumerate(snapshot.values)}
         if self._graph.ids.table is not None:
             if self._oids is None:
                 self._oids = self._graph.ids.to_oids(snapshot.gids)
@@ -252,26 +252,30 @@ class StateLog:
             states=self._states,
             optional=self._optional,
             aggregators=dict(zip(self._aggregators, values, strict=True)),
-            dtypes={name: _dtype_text(array) for name, array in arrays.items()},
+            dtypes={name: files.dtype_text(array) for name, array in arrays.items()},
             stats=[list(astuple(record)) for record in stats] if self._group.rank == 0 else [],
             versions={"sigps": __version__, "numpy": np.__version__, "python": platform.python_version()},
             saved_at=time.time(),
         )
 
 
-def _dtype_text(array: NDArray[Any]) -> str:
-    """Return the type of an array's rows, as `np.dtype` takes it: `<f8`, or `(16,)<f8` of vectors."""
-    return f"{array.shape[1:] if array.ndim > 1 else ''}{array.dtype.str}"
-
-
 def _next_run(folder: Path) -> str:
-    """Return a new run's name. Names ascend from run to run, even where the clock was set back."""
+    """Return a new run's name. Names ascend from run to run, even where the clock was set back.
+
+    A name that is a day ahead or more is no run's of a clock that goes right, and none is made to follow it.
+    """
     now = datetime.datetime.now(datetime.UTC)
-    known = [path.name[:16] for path in files.find_logs(folder)[:1]]
-    for stamp in known:
-        last = datetime.datetime.strptime(stamp, _STAMP).replace(tzinfo=datetime.UTC)
-        now = max(now, last + datetime.timedelta(seconds=1))
+    for path in files.find_logs(folder):
+        try:
+            last = datetime.datetime.strptime(path.name[:16], _STAMP).replace(tzinfo=datetime.UTC)
+        except ValueError:
+            last = datetime.datetime.max.replace(tzinfo=datetime.UTC)
+        if last - now < _CLOCKS_DIFFER:
+            now = max(now, last + datetime.timedelta(seconds=1))
+            break
+        log.warning("the state log %s has no time of the past in its name: move it away", path)
     return f"{now.strftime(_STAMP)}-{secrets.token_hex(2)}"
 
 
+_CLOCKS_DIFFER = datetime.timedelta(days=1)
 _STAMP = "%Y%m%dT%H%M%SZ"

@@ -5,14 +5,20 @@ from __future__ import annotations
 import logging
 import os
 import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import equality_programs as programs
+import log_mutations
 import numpy as np
 import pytest
 from battery import BATTERY, Sample
+from log_mutations import change_manifest, change_part
 from snapshots import combines_mail, made
 from thread_group import ThreadGroup, run_ranks
 from ways import assert_same, by_size
@@ -22,6 +28,7 @@ from sigps import (
     ConfigError,
     DeviceError,
     Graph,
+    GraphError,
     Param,
     Result,
     State,
@@ -182,11 +189,106 @@ def test_no_changed_byte_is_believed_or_ends_in_a_traceback(tmp_path: Path) -> N
             pass
         else:  # a byte that says nothing, such as a time: the arrays are as they were
             names = ["gids", "status", "state.rank"]
-            changed = files.read_part(log, 0, names)
+            changed = files.read_part(log, manifest, 0, names)
             part.write_bytes(whole)
-            for name, values in files.read_part(log, 0, names).items():
+            for name, values in files.read_part(log, manifest, 0, names).items():
                 np.testing.assert_array_equal(changed[name], values)
         part.write_bytes(whole)
+
+
+def say_slots(log: Path) -> None:
+    change_manifest(log, lambda manifest: manifest.update(in_flight="slots"))
+
+
+def leave(array: str, value: int) -> Callable[[Path], None]:
+    """Return what puts a number into an array of a log, with right checksums."""
+    return lambda log: change_part(log, lambda arrays: arrays[array].__setitem__(-1, value))
+
+
+CRAFTED: dict[str, Any] = {
+    "a sender beyond all vertices": (leave("records", 10**9), "records has"),
+    "a negative sender": (leave("records", -1), "records has -1 to"),
+    "a vertex beyond all": (leave("gids", 2**62), "gids has"),
+    "no such status": (leave("status", 200), "status has"),
+    "other messages in flight": (say_slots, "vertices are not named by numbers"),
+    "a type that is none": (
+        lambda log: change_manifest(log, lambda m: m["dtypes"].update(status="|O")),
+        "there is no type '|O'",
+    ),
+    "a state less": (
+        lambda log: change_manifest(log, lambda m: m["states"].clear()),
+        "does not hold the states",
+    ),
+    "a log of another name": (
+        lambda log: change_manifest(log, lambda m: m.update(superstep=5)),
+        "was renamed or copied: it is the log",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", CRAFTED)
+def test_a_crafted_log_is_named_and_the_one_before_it_used(
+    way: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun = logged(tmp_path)
+    craft, complaint = CRAFTED[way]
+    craft(newest(tmp_path))
+    result = resumed(tmp_path)
+    assert complaint in caplog.text
+    assert first_new_superstep(result, begun) == 4
+
+
+def test_vertices_that_a_log_holds_twice_are_found(tmp_path: Path) -> None:
+    logged(tmp_path, every=4)
+    change_part(newest(tmp_path), lambda arrays: arrays["gids"].fill(arrays["gids"][0]))
+    with pytest.raises((StateLogError, GraphError), match="it does not hold each vertex once"):
+        resumed(tmp_path)
+
+
+def test_a_log_that_was_renamed_or_copied_is_not_read_for_another(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun = logged(tmp_path)
+    old, new = reversed(files.find_logs(tmp_path))
+    renamed = new.rename(new.with_name(new.name.replace("-00000006", "-00000007")))
+    shutil.copytree(old, old.with_name(old.name.replace("-00000004", "-00000008")))
+    result = resumed(tmp_path)
+    assert f"{renamed} was renamed or copied: it is the log {new.name}" in caplog.text
+    assert first_new_superstep(result, begun) == 4
+
+
+@pytest.mark.parametrize("name", ["99991231T235959Z", "99990101T000000Z", "20261399T000000Z"])
+def test_a_log_of_no_time_of_the_past_stops_nothing(
+    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun = logged(tmp_path)
+    shutil.copytree(newest(tmp_path), tmp_path / f"{name}-0000-00000002")
+    result = resumed(tmp_path)
+    assert f"{name}-0000-00000002 has no time of the past in its name: move it away" in caplog.text
+    assert first_new_superstep(result, begun) == 6
+    logged(tmp_path)
+    assert not [
+        log for log in files.find_logs(tmp_path) if log.name.startswith("9999") and log.name[17:21] != "0000"
+    ]
+
+
+def test_what_a_link_leads_to_is_not_cleaned_away(tmp_path: Path) -> None:
+    """Of a log that is too old, and of one that was begun: links in their places."""
+    logs, elsewhere = tmp_path / "log", tmp_path / "elsewhere"
+    logged(logs)
+    for log in files.find_logs(logs):
+        shutil.move(log, elsewhere / log.name)
+        log.symlink_to(elsewhere / log.name)
+    (elsewhere / newest(logs).name / "manifest.msgpack").unlink()
+    before = sorted(elsewhere.rglob("*"))
+    logged(logs, checkpoint=Checkpoint(logs, every=1, keep=1))
+    assert sorted(elsewhere.rglob("*")) == before
+
+
+def test_changed_logs_are_not_used_or_right_and_end_no_process() -> None:
+    command = [sys.executable, log_mutations.__file__, "3", "60"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 def test_what_a_dead_run_of_the_job_left_goes_when_a_log_is_finished(tmp_path: Path) -> None:
