@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import types
 from typing import Any
@@ -49,6 +50,7 @@ def class_fingerprint(cls: type) -> str:
     return "\n".join(described)
 
 
+@functools.lru_cache(maxsize=4096)
 def _code(code: types.CodeType) -> str:
     constants = [_code(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
     return f"{code.co_code.hex()} {code.co_names} {constants}"
@@ -70,7 +72,8 @@ def _inner(function: types.FunctionType, seen: set[int]) -> list[str]:
     return described
 
 
-def _names_in(code: types.CodeType) -> set[str]:
+@functools.lru_cache(maxsize=4096)
+def _names_in(code: types.CodeType) -> frozenset[str]:
     """Return the names that a function reads, also in the generators inside it."""
     inner = [_names_in(c) for c in code.co_consts if isinstance(c, types.CodeType)]
-    return {*code.co_names, *code.co_freevars}.union(*inner)
+    return frozenset((*code.co_names, *code.co_freevars)).union(*inner)
