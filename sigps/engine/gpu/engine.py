@@ -31,7 +31,7 @@ from sigps.engine.gpu.graph import graph_on_gpu
 from sigps.engine.gpu.launch import CLUSTER_DEGREE, NO_CLUSTER, num_blocks
 from sigps.engine.gpu.memory_plan import MOST_SUPERSTEPS
 from sigps.engine.gpu.numbering import DeviceFields
-from sigps.engine.gpu.open_loops import watching_loops
+from sigps.engine.gpu.open_loops import wait_for_stream, watching_loops
 from sigps.engine.gpu.priority import GpuBuckets
 from sigps.engine.gpu.run_memory import RunMemory
 from sigps.engine.gpu.triangles import count_around
@@ -333,6 +333,8 @@ class GpuEngine:
                 else:
                     variant.launch_small_frontier(self._lease)
                 yield
+                if variant.compiled.has_open_loops:
+                    wait_for_stream()  # a copy that waits would hold up the watch's own
                 control, stats = self._memory.read_back()
             outcome.stats.append_rows(stats, self._directions)
             self._control, upcoming = control, control["next"]

@@ -22,7 +22,7 @@ from sigps.model.vertex import Vertex
 __all__ = ["MOST_AT_ONCE", "run_side_by_side"]
 
 MOST_AT_ONCE = 8
-"""As many runs at most are under way."""
+"""As many runs at most are under way: more gain little, since the host makes them ready one after another."""
 
 _LONG = 1 << 62
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from sigps.device.cuda import Gpu, Module, map_host_page, word_reader
 from sigps.native.interrupt import watching
 
-__all__ = ["connect", "watching_loops", "watching_supersteps"]
+__all__ = ["connect", "wait_for_stream", "watching_loops", "watching_supersteps"]
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +47,13 @@ def watching_loops(name: str, gpu: Gpu, superstep_at: int) -> Iterator[None]:
     """
     with watching(), watching_supersteps(name, word_reader(gpu, superstep_at)):
         yield
+
+
+def wait_for_stream() -> None:
+    """Wait until CuPy's current stream has done all."""
+    import cupy
+
+    cupy.cuda.get_current_stream().synchronize()
 
 
 @contextlib.contextmanager
