@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import partial, wraps
 from pathlib import Path
-from typing import Literal, ParamSpec, get_args
+from typing import Any, Literal, ParamSpec, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sigps.errors import ConfigError
+from sigps.errors import ConfigError, GraphError
 from sigps.graph.building.edges import EdgeChunk, TextChunk
 from sigps.graph.building.rows import Duplicates, SelfLoops
 from sigps.graph.building.vertex_columns import columns_by_id
@@ -129,8 +130,8 @@ def load(
     if read is None:
         return _with_rows(open_store(path, group, verify or "full"), rows, vertices)
     found = together(partial(read, file, options, group), group)
-    if rows is not None and found.vertices is None and found.num_vertices is None:
-        found.vertices = rows[0]
+    if rows is not None and found.num_vertices is None:
+        _add_vertices(found, rows[0])
     report = LoadReport(format=found.format, source=str(path), directed=found.directed)
     report.seconds = time.perf_counter() - started
     checked = replace(found, chunks=_read(found, group))
@@ -161,6 +162,17 @@ def open_store(path: str | os.PathLike[str], group: Group | None = None, verify:
     group = world() if group is None else group
     with group.status.during("loading the graph"):
         return Graph.of(read_store(path, group, verify=verify))
+
+
+def _add_vertices(found: EdgeInput, oids: NDArray[Any]) -> None:
+    """Add ids to the vertices of a file that may not list all of them."""
+    if found.vertices is None:
+        found.vertices = oids
+    elif found.takes_more:
+        known = np.asarray(found.vertices)
+        if {known.dtype.kind, oids.dtype.kind} & {"U"} and known.dtype.kind != oids.dtype.kind:
+            raise GraphError("some ids are strings and some are integers; give all of them as strings")
+        found.vertices = np.concatenate([known, oids])
 
 
 def _with_rows(graph: Graph, rows: VertexRows | None, path: object) -> Graph:

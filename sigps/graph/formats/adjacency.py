@@ -52,7 +52,7 @@ def read_adjacency(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
     is_said = options.delimiter is not None or options.weights is not None
     parser = RaggedParser(source, comments, separators=separators, type=kind, may_mix=is_said)
     directed = True if options.directed is None else options.directed
-    result = EdgeInput("adjacency", directed)
+    result = EdgeInput("adjacency", directed, takes_more=True)
     twice = None if directed else ListedTwice()
     chunks, vertices = [], []
     for lines in in_order(parser.parse, source.blocks(group), group):

@@ -45,6 +45,7 @@ class EdgeInput:
         directed: Whether edges have a direction, as the file or the caller says.
         chunks: The edges in the file's order, which iterating reads; rank r's share precedes rank r + 1's.
         vertices: Ids of vertices, with or without an edge; this rank's share of them.
+        takes_more: Whether a file of vertices may name others beside `vertices`.
         vertex_columns: Values of these vertices by name, [vertices] or [vertices, k] each.
         num_vertices: The vertices are 0..num_vertices - 1; None if they are the ids that occur.
         listed_in: The file whose lines `vertices` are, if it lists each vertex once; else None.
@@ -59,6 +60,7 @@ class EdgeInput:
     directed: bool
     chunks: Iterator[EdgeChunk | TextChunk] = field(default_factory=lambda: iter(()))
     vertices: ArrayLike | None = None
+    takes_more: bool = False
     vertex_columns: dict[str, NDArray[Any]] = field(default_factory=dict)
     num_vertices: int | None = None
     listed_in: str | None = None

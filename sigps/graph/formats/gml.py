@@ -43,7 +43,10 @@ def read_gml(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
     if options.ids == "string":
         found = _with_texts(path, found)
     columns = _attributes(path, found, options)
-    result = read_networkx(found, None, columns, {}, group)
+    try:
+        result = read_networkx(found, None, columns, {}, group)
+    except GraphError as error:
+        raise GraphError(f"{path}: {error}") from error
     result.format = "gml"
     kept = {*columns.values()}
     if left := sorted({key for *_, data in found.edges(data=True) for key in data} - kept):
@@ -83,7 +86,8 @@ def _attributes(path: Path, found: Any, options: LoadOptions) -> dict[str, str]:
         if not isinstance(key, str):
             raise GraphError(f"{path}: the column for {name!r} is {key!r}; give the name of an attribute")
         for source, target, value in found.edges(data=key):
-            if value is None or not isinstance(value, int | float) or not math.isfinite(value):
+            limit = 2**63 if isinstance(value, int) else math.inf
+            if not isinstance(value, int | float) or not abs(value) < limit:
                 problem = (
                     f"has no {key}"
                     if value is None

@@ -130,7 +130,9 @@ class RaggedParser:
         if not num_fields:
             return np.empty(0, dtype="U1" if self._type == "string" else self._type)
         column = text.replace(b" ", b"\n")
-        if self._type == "int64" and b"x" in column.lower():  # Arrow takes 0xFFFFFFFFFFFFFFFF for -1
+        if self._type == "int64" and (
+            b"x" in column or b"X" in column
+        ):  # Arrow takes 0xFFFFFFFFFFFFFFFF for -1
             raise self._explained(text, block)
         convert = arrow_csv.ConvertOptions(
             column_types={"f": pyarrow.type_for_alias(self._type)}, null_values=[]
@@ -209,10 +211,10 @@ _SPACES = bytes.maketrans(b"\t\v\f", b"   ")
 
 def _mixed_line(text: bytes, separators: bytes) -> int | None:
     """Return the first line, from 0, with fields separated by blanks alone and others, after the first, by a mark."""
+    if not any(mark in text for mark in separators):
+        return None
     values = np.frombuffer(text, dtype=np.uint8)
     is_mark, is_end = np.isin(values, np.frombuffer(separators, dtype=np.uint8)), values == 10
-    if not is_mark.any():
-        return None
     is_field = ~(is_mark | is_end | (values == 32))
     begins = np.flatnonzero(is_field & ~np.concatenate([[False], is_field[:-1]]))
     line, marks_before = np.cumsum(is_end)[begins], np.cumsum(is_mark)[begins]

@@ -391,19 +391,16 @@ def _are_quotes_right(text: bytes, delimiter: str) -> bool:
         return True
     values = np.frombuffer(text, dtype=np.uint8)
     quotes, ends = np.flatnonzero(values == _QUOTE), np.flatnonzero(values == _NEWLINE)
-    if quotes.size % 2:
+    if (np.searchsorted(quotes, ends) % 2).any():
         return False
     opens, closes = quotes[::2], quotes[1::2]
     in_pair = opens[1:] == closes[:-1] + 1
-    is_edge = (values == ord(delimiter)) | (values == _NEWLINE)
-    is_open, is_close = (
-        is_edge[opens - 1],
-        is_edge[closes + 1],
-    )  # the last byte is a newline, as before the first
+    before, after = values[opens - 1], values[closes + 1]  # the last byte is a newline, as before the first
+    is_open = (before == ord(delimiter)) | (before == _NEWLINE)
+    is_close = (after == ord(delimiter)) | (after == _NEWLINE)
     is_open[1:] |= in_pair
     is_close[:-1] |= in_pair
-    lines = np.searchsorted(ends, opens), np.searchsorted(ends, closes)
-    return bool(is_open.all() and is_close.all() and np.array_equal(*lines))
+    return bool(is_open.all() and is_close.all())
 
 
 def _holds(values: NDArray[Any] | Texts, column: Column) -> bool:

@@ -232,8 +232,10 @@ def test_ids_alone_keep_isolated_vertices(
 ) -> None:
     edges = write(tmp_path / "edges.txt", "1 2\n4 2\n")
     listed = text if name is None else write(tmp_path / name, text)
-    found = load_in_ranks(run_ranks, size, edges, vertices=listed, **options)
-    assert found[:2] == [[(1, 2), (4, 2)], [1, 2, 3, 4, 5]]
+    rows = write(tmp_path / "rows.adj", "1 2\n4 2\n3\n")
+    for path in (edges, rows):
+        found = load_in_ranks(run_ranks, size, path, vertices=listed, **options)
+        assert found[:2] == [[(1, 2), (4, 2)], [1, 2, 3, 4, 5]]
 
 
 def test_texts_alone_keep_isolated_vertices(tmp_path: Path) -> None:
@@ -259,6 +261,8 @@ def test_ranges_of_ids_that_do_not_fit(
 ) -> None:
     with pytest.raises(GraphError, match=wrong):
         load(write(tmp_path / "edges.txt", "1 2\n2 3\n"), vertices=listed, **options)
+    with pytest.raises(GraphError, match=wrong):
+        load(write(tmp_path / "edges.adj", "1 2\n2 3\n"), vertices=listed, **options)
 
 
 def test_files_of_vertices_that_do_not_fit(tmp_path: Path) -> None:

@@ -64,6 +64,13 @@ def test_what_networkx_writes_in_ranks(tmp_path: Path, run_ranks: Ranks) -> None
             {"weights": "value"},
             "has the value 'x', which is no finite",
         ),
+        (TEXT.replace("value 1 ", "value +INF "), {"weights": True}, "has the value inf, which is no finite"),
+        (
+            TEXT.replace("value 1 ", f"value {10**20} "),
+            {"weights": True},
+            "has the value 1000.*, which is no finite",
+        ),
+        (TEXT.replace("id 9", f"id {10**20}"), {}, r"g\.gml: nodes: an id is outside int64"),
         (TEXT, {"weights": 2}, "the column for 'weight' is 2; give the name of an attribute"),
         (TEXT, {"directed": False}, "the file declares a directed graph; leave directed= away"),
         (

@@ -148,6 +148,8 @@ class TestEdgeList:
             ("", "g.csv", {}),
             ("a;b", "g.txt", {"delimiter": ";"}),
             ("a\0b", "g.csv", {}),
+            (" a", "g.csv", {}),
+            ("a\t", "g.csv", {}),
         ],
     )
     @pytest.mark.parametrize("size", [1, 2])
@@ -245,7 +247,7 @@ class TestMetis:
             (([0], [1], [0.5]), "positive whole weights, not 0.5"),
             (([0], [1], [0]), "positive whole weights, not 0"),
             (([0], [1], [-1.0]), "positive whole weights, not -1.0"),
-            (([0], [1], [float("inf")]), "positive whole weights, not inf"),
+            (([0], [1], [2.0**63]), "positive whole weights, not 9.2"),
         ],
     )
     @pytest.mark.parametrize("size", [1, 2])
