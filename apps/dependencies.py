@@ -25,6 +25,7 @@ import numpy as np
 
 import sigps
 from sigps import Param, State, Vertex, VertexId
+from sigps.apps.source_by_source import sources_of
 
 
 class Dependencies(Vertex, message=float, directed=False, simple=True):
@@ -62,14 +63,16 @@ class Dependencies(Vertex, message=float, directed=False, simple=True):
             self.vote_to_halt()
 
 
-def betweenness(graph, sources=None, normalised=True, **options):
+def betweenness(graph, sources=None, normalised=True, samples=0, seed=0, **options):
     """Return each vertex's betweenness in ascending order of ids, from all sources or estimated from some.
+
+    Without `sources` it is that of the program `Betweenness`, whose sources `samples` and `seed` choose.
 
     It is the sum of `dependency` over the sources, divided by (n - 1) * (n - 2), or by 2 if not `normalised`; from k of
     n vertices (n - 1) / k times that, and (n - 1) / (k - 1) times at these. `options` are those of `sigps.run`.
     """
     n = graph.num_vertices
-    sources = graph.ids.to_oids(range(n)) if sources is None else list(sources)
+    sources = sources_of(graph, samples, seed) if sources is None else list(sources)
     results = sigps.run_many(Dependencies, graph, source=sources, reduce={"dependency": "sum"}, **options)
     pairs = max(1, (n - 1) * (n - 2)) if normalised else 2
     others = np.maximum(1, len(sources) - np.isin(results.ids, sources))

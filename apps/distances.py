@@ -25,6 +25,7 @@ import numpy as np
 
 import sigps
 from sigps import Param, State, Vertex, VertexId
+from sigps.apps.source_by_source import sources_of
 
 
 class Distances(Vertex, message=bool, directed=False):
@@ -43,13 +44,15 @@ class Distances(Vertex, message=bool, directed=False):
         self.vote_to_halt()
 
 
-def closeness(graph, sources=None, **options):
+def closeness(graph, sources=None, samples=0, seed=0, **options):
     """Return each vertex's closeness in ascending order of ids, from all sources or estimated from some.
 
+    Without `sources` it is that of the program `Closeness`, whose sources `samples` and `seed` choose.
     From k of n vertices, r and the sum are n / k times what is found; 0 where no other source reaches a vertex.
     `options` are those of `sigps.run`.
     """
-    n, sources = graph.num_vertices, _sources(graph, sources)
+    n = graph.num_vertices
+    sources = sources_of(graph, samples, seed) if sources is None else list(sources)
     both = {"distance": "sum", "reached": "sum"}
     found = sigps.run_many(Distances, graph, source=sources, reduce=both, **options).reduced
     total = found["distance"] + (
@@ -60,13 +63,12 @@ def closeness(graph, sources=None, **options):
     return np.where(total > 0, others * others / (max(1, n - 1) * scale * np.maximum(total, 1)), 0.0)
 
 
-def eccentricities(graph, sources=None, **options):
-    """Return how far the farthest of the sources is that reaches each vertex, in ascending order of ids."""
-    sources = _sources(graph, sources)
+def eccentricities(graph, sources=None, samples=0, seed=0, **options):
+    """Return how far the farthest of the sources is that reaches each vertex, in ascending order of ids.
+
+    Without `sources` it is that of the program `Radius`, whose sources `samples` and `seed` choose.
+    """
+    sources = sources_of(graph, samples, seed) if sources is None else list(sources)
     return sigps.run_many(Distances, graph, source=sources, reduce={"distance": "max"}, **options).reduced[
         "distance"
     ]
-
-
-def _sources(graph, sources):
-    return graph.ids.to_oids(range(graph.num_vertices)) if sources is None else list(sources)

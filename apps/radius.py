@@ -9,7 +9,7 @@ All vertices are sources, and each eccentricity is that of v in its component; o
 random vertices, and what is found are lower bounds for the components they are in, the diameter not below half of it.
 
 The graph is taken as undirected and unweighted. At most 3 supersteps a source, one for each level beyond it, and one
-at the end, which makes the aggregators.
+at the end, which makes the aggregators; `eccentricities()` in `distances.py` gives the fields of searches side by side.
 
 J. Shun, "An evaluation of parallel eccentricity estimation algorithms on undirected real-world graphs", KDD 2015;
 U. Kang et al., "HADI: mining radii of large graphs", ACM Transactions on Knowledge Discovery from Data 5, 2011.

@@ -47,3 +47,12 @@ class SourceBySource(Vertex, directed=False):
         elif self.num_searches < self.num_sources():
             self.depth, self.goes_back = -1, False
             self.wake_all()
+
+
+def sources_of(graph, samples=0, seed=0):
+    """Return the ids of the vertices whose turns come first, as many as `samples`, or of all in ascending order."""
+    ids = graph.ids.to_oids(range(graph.num_vertices)).tolist()
+    if not 0 < samples < len(ids):
+        return ids
+    numbers = range(len(ids)) if isinstance(ids[0], str) else ids  # as compute() sees them
+    return sorted(ids, key=dict(zip(ids, (hashed(v, seed) for v in numbers), strict=True)).get)[:samples]

@@ -13,7 +13,8 @@ from graphs import samples
 from hypothesis import given
 from ways import results_of
 
-from sigps.apps import Dependencies, Distances
+from sigps import run
+from sigps.apps import Betweenness, Closeness, Dependencies, Distances, Radius
 from sigps.apps.dependencies import betweenness
 from sigps.apps.distances import closeness, eccentricities
 
@@ -92,3 +93,16 @@ def test_some_sources_stand_for_all() -> None:
     assert betweenness(graph, sources=[0, 1, 2], normalised=False)[0] == 9 / 2 / 2 * 2 * 8
     assert eccentricities(graph, sources=[0]).tolist() == [0] + [1] * 9
     assert closeness(graph, sources=np.array([0]))[1] == pytest.approx(9 * 9 / (9 * 10))
+
+
+@pytest.mark.parametrize("name", ["grid", "string_ids", "sparse_ids", "two_components"])
+@pytest.mark.parametrize("samples", [0, 2])
+def test_measures_are_those_of_programs_that_take_one_source_after_another(name: str, samples: int) -> None:
+    graph, chosen = BATTERY[name].build(), {"samples": samples, "seed": 5}
+    for program, field, measure in (
+        (Betweenness(**chosen), "centrality", betweenness),
+        (Closeness(**chosen), "closeness", closeness),
+        (Radius(**chosen), "eccentricity", eccentricities),
+    ):
+        judge = run(program, graph, device="python")[field]
+        assert measure(graph, **chosen, device="cpu") == pytest.approx(judge, rel=1e-12, abs=1e-14)
