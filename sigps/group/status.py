@@ -17,6 +17,7 @@ __all__ = ["SILENT_SECONDS", "Status"]
 SILENT_SECONDS = 20.0
 _PHASE_BYTES = 64
 _LOG_BYTES = 4096
+_SIGNAL_BYTES = 8  # the last of the file: more is written behind it
 
 
 class Status(ctypes.Structure):
@@ -29,6 +30,7 @@ class Status(ctypes.Structure):
         silent_seconds, superstep_seconds: The limits, as in `sigps.Faults`.
         superstep: The superstep that it is in; -1 outside of supersteps.
         is_waiting: Whether it waits for other ranks, in a collective.
+        signal_text: What `faulthandler` writes when SIGTERM ends the process, whatever code runs; empty before.
         phase_text, log_text: The phase, and the log to go on from, in UTF-8.
         waiting: `with status.waiting` records that the rank waits for others in a block.
         notify: Makes the watchdog read the status now.
@@ -45,6 +47,7 @@ class Status(ctypes.Structure):
         ("is_waiting", ctypes.c_bool),
         ("phase_text", ctypes.c_char * _PHASE_BYTES),
         ("log_text", ctypes.c_char * _LOG_BYTES),
+        ("signal_text", ctypes.c_char * _SIGNAL_BYTES),
     ]
     since: float
     failed_at: float
@@ -55,6 +58,7 @@ class Status(ctypes.Structure):
     is_waiting: bool
     phase_text: bytes
     log_text: bytes
+    signal_text: bytes
     waiting: Waiting
     notify: Callable[[], object] = staticmethod(lambda: None)
     read_superstep: Callable[[], int] | None = None

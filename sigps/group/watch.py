@@ -27,7 +27,7 @@ from sigps.group.interfaces import Host, Interface, choose_address, find_host
 from sigps.group.ranks import Group
 from sigps.group.rendezvous import connect_ranks
 from sigps.group.status import SILENT_SECONDS, Status
-from sigps.group.watchdog import NOTICE, PROGRAM
+from sigps.group.watchdog import PROGRAM, READY
 
 __all__ = ["Faults", "listening_address", "start_watch"]
 
@@ -102,6 +102,9 @@ def _start(group: Group) -> None:
             if problem := problem or no_lives:
                 raise OSError(problem)
             _start_watchdog(arguments, passed)
+            other.close()
+            if own.recv(1) != READY:
+                raise OSError("the watchdog process did not start")
         except OSError as error:
             problem = str(error)
         problem = next(filter(None, group.all_gather(problem)), "")
@@ -111,11 +114,11 @@ def _start(group: Group) -> None:
             return
         # Watchdogs notice that the system closes these when this process ends.
         own.setblocking(False)
-        number = own.detach()
-        group.status.notify = functools.partial(_notify, number)
+        group.status.notify = functools.partial(_notify, own.detach())
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            # Tells the watchdog by what it writes there, whatever code runs; then the process ends as it would have.
-            faulthandler.register(signal.SIGTERM, file=number, all_threads=False, chain=True)
+            text = os.dup(statuses[group.rank])
+            os.lseek(text, Status.signal_text.offset, os.SEEK_SET)  # type: ignore[attr-defined]
+            faulthandler.register(signal.SIGTERM, file=text, all_threads=False, chain=True)
         atexit.register(group.status.record_end)
         if group.rank > 0:
             lives[0].detach()
@@ -188,4 +191,4 @@ def _give_up(seconds: float) -> None:
 
 def _notify(own: int) -> None:
     with contextlib.suppress(OSError):
-        os.write(own, NOTICE)
+        os.write(own, b"!")

@@ -12,7 +12,7 @@ launcher, and a selector returns connections in the order in which they closed.
 
 A rank whose parent has changed has lost its launcher, and is ended too.
 
-It starts with Python's own modules alone (`PROGRAM`), in some 50 ms for which no rank waits.
+It starts with Python's own modules alone (`PROGRAM`), in some 50 ms for which its rank waits.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from sigps.group.fault import Fault
 from sigps.group.status import Status
 from sigps.group.verdict import Report, find_fault
 
-__all__ = ["NOTICE", "PROGRAM", "Watchdog"]
+__all__ = ["PROGRAM", "READY", "Watchdog"]
 
-NOTICE = b"!"
-"""What a rank sends its watchdog so that this reads its status."""
+READY = b"r"
+"""What the watchdog sends its rank once it notices ends in their order."""
 
 _LONGEST_INTERVAL = 1.0
 _CLOSING_SECONDS = 0.1  # the launcher passes on what was written, and the end of a rank may overtake it
@@ -118,9 +118,8 @@ class Watchdog:
                 self._send({"fault": vars(found)})
                 return found
             arrived = [key.data for key, _ in self._ready.select(self._pause(interval))]
-            for _, handle in sorted(
-                arrived, key=operator.itemgetter(0)
-            ):  # of one kind in the order of arrival
+            # Ends first, and within a kind in the order of arrival.
+            for _, handle in sorted(arrived, key=operator.itemgetter(0)):
                 handle()
         return None
 
@@ -189,9 +188,7 @@ class Watchdog:
 
     def _send(self, message: dict[str, Any]) -> None:
         for peer in self._peers.values():
-            with contextlib.suppress(
-                OSError
-            ):  # full, as where its host is lost, or closed, which is received
+            with contextlib.suppress(OSError):  # full, where its host is lost, or closed, which is received
                 peer.send(json.dumps(message).encode() + b"\n")
 
     def _receive(self, rank: int) -> None:
@@ -228,20 +225,20 @@ class Watchdog:
         self._closed.setdefault(rank, time.monotonic())
 
     def _close(self, rank: int) -> None:
-        """Note that the process of another rank ended; its watchdog says how."""
+        """Note that the process of another rank ended; its watchdog says how, where its status is not at hand."""
         self._ready.unregister(self._lives.pop(rank))
         self._closed.setdefault(rank, time.monotonic())
+        if rank in self._statuses:
+            self._reports[rank].end = self._reports[rank].end or end_of(self._statuses[rank])
 
     def _heed_own(self) -> None:
-        """The rank's process ended, was sent SIGTERM, or asks that its status be read."""
+        """The rank's process ended, or asks that its status be read."""
         try:
-            data = self._own.recv(1 << 10)
+            has_ended = not self._own.recv(1 << 10)
         except OSError:
-            data = b""
-        if not data:
+            has_ended = True
+        if has_ended:
             self._end_own()
-        elif data.strip(NOTICE):
-            self._end_own("was ended by SIGTERM")
         else:
             self._send_report(time.monotonic())
 
@@ -262,9 +259,7 @@ class Watchdog:
         running = [report for report in self._reports.values() if not report.end]
         if running and all(report.stopped for report in running):
             self._all_stopped_at = now
-        for report in (
-            running
-        ):  # what was stopped, or could not compute, with all others counts from when these went on
+        for report in running:  # all that were stopped together count from when one went on
             since = max(now - self._all_stopped_at, 1e-3)
             report.stopped, report.computing = min(report.stopped, since), min(report.computing, since)
         return find_fault(
@@ -295,9 +290,9 @@ def report_of(status: Status, now: float, stopped: float, end: str) -> Report:
 
 def end_of(status: Status) -> str:
     """Say how a process ended that left this status."""
-    if not status.ended_at:
-        return "died"
-    return "failed" if status.failed_at else "ended"
+    if status.ended_at:
+        return "failed" if status.failed_at else "ended"
+    return "was ended by SIGTERM" if status.signal_text else "died"
 
 
 def process_state(pid: int) -> tuple[str, int]:
@@ -326,6 +321,7 @@ def main(arguments: str) -> None:
     }
     own = socket.socket(fileno=given["own"])
     watchdog = Watchdog(rank, pid, given["launcher"], given["hosts"], statuses, own, peers, lives)
+    own.send(READY)
     fault = watchdog.run()
     if fault is not None:
         if fault.rank == 0 and rank > 1:  # all find it; rank 1's reports, and ends all

@@ -1,0 +1,24 @@
+"""A few of the faults of `fault_campaign`, which plants hundreds by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fault_campaign import Campaign, Plant
+
+PLANTS = [
+    Plant("SIGKILL", 1, "building the graph", 9),
+    Plant("SIGSTOP", 2, "loading the graph", 2),
+    Plant("SIGKILL", 0, "replace", 4),
+    Plant("SIGSEGV", 2, "writing the result", 3),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.mpi
+def test_planted_faults_end_the_job_are_named_and_leave_nothing(mpirun: str, tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, mpirun)
+    assert {plant: campaign.judge(number, plant) for number, plant in enumerate(PLANTS)} == {
+        plant: [] for plant in PLANTS
+    }
