@@ -47,16 +47,28 @@ def plan(
 
     job = load_job(job_file, assignments)
     program = prepare(_on_any_machine(job), group_size=num_ranks)
-    counts, size = rank_counts(num_ranks), turned_size(measure(job), program)
+    counts, loaded = rank_counts(num_ranks), measure(job)
+    size = turned_size(loaded, program)
     supersteps: int | None
     if loads:
-        size, partitions, supersteps = _count(job, program, counts)
+        loaded, size, partitions, supersteps = _count(job, program, counts)
     else:
         partitions = {n: even_partition(size.num_vertices, size.num_edges, n) for n in counts}
         supersteps = steps_of_generator(job)
     derived, fields = _derived(job, program), program.declaration.states
     state_bytes = sum(field.dtype(job.engine.precision).itemsize for field in fields)
-    rows = memory(size, derived, num_ranks, state_bytes, partitions[num_ranks] if loads else None)
+    tables = (
+        getattr(program, field.name).values.nbytes for field in program.declaration.params if field.is_table
+    )
+    rows = memory(
+        size,
+        derived,
+        num_ranks,
+        state_bytes,
+        partitions[num_ranks] if loads else None,
+        loaded=loaded,
+        table_bytes=sum(tables),
+    )
     for line in _memory_lines(job, program, size, rows, num_ranks, loads=loads):
         click.echo(line)
     if job.many is not None:
@@ -78,11 +90,16 @@ def _on_any_machine(job: JobConfig) -> JobConfig:
 
 def _count(
     job: JobConfig, program: Vertex, counts: Sequence[int]
-) -> tuple[Size, dict[int, PartitionSize], int]:
-    """Load the job's graph; return its size, the largest partitions by numbers of ranks, and a search's supersteps."""
+) -> tuple[Size, Size, dict[int, PartitionSize], int]:
+    """Load the job's graph, and divide it.
+
+    Returns:
+        Its size as it is, and as the program takes it; the largest partitions by numbers of ranks; and how many
+        supersteps a search takes.
+    """
     from sigps.cli.checks import load_graph
     from sigps.cli.plan.prediction import PartitionSize
-    from sigps.cli.plan.size import Size
+    from sigps.cli.plan.size import size_of
     from sigps.errors import GraphError
     from sigps.graph.partitioning import bfs_kernel
     from sigps.graph.partitioning import report as partition_report
@@ -93,16 +110,15 @@ def _count(
     graph = load_graph(job, Alone())
     if not graph.num_vertices:
         raise GraphError("the graph has no vertices, so nothing can run. Check the file")
-    graph = turned(graph, program)
+    loaded, graph = size_of(graph), turned(graph, program)
     partitions = {}
     for n in counts:
         report = partition_report.measure(graph, partition(graph, n, job.partition.method))
         shares = (report.vertices, report.in_edges, report.cut_edges, report.ghosts)
         partitions[n] = PartitionSize(*(int(share.max()) for share in shares))
-    columns = sum(column.dtype.itemsize for column in graph.columns.values())
-    size = Size(graph.num_vertices, graph.num_edges, graph.directed, columns, "counting it")
     return (
-        size,
+        loaded,
+        size_of(graph),
         partitions,
         int(bfs_kernel.count_levels(graph.offsets, graph.targets, _source(graph, program))),
     )
@@ -170,7 +186,7 @@ def _memory_lines(
     divided = f"the largest by {job.partition.method!r}" if loads else f"the edges evenly divided{ghosts}"
     yield f"a rank of {num_ranks}, {divided}:"
     for name, num_bytes in [*rows.items(), ("all", sum(rows.values()))]:
-        yield f"  {name:<9} {bytes_text(num_bytes):>12}"
+        yield f"  {name:<10} {bytes_text(num_bytes):>12}"
 
 
 def _derived(job: JobConfig, program: Vertex) -> VertexProgram | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sigps.cli.plan.prediction import PartitionSize, even_partition
 from sigps.cli.plan.size import Size
 from sigps.compiler.program import Delivery, VertexProgram
+from sigps.graph.building.rows import MIN_COUNTED_EDGES
 
 __all__ = ["memory"]
 
@@ -15,34 +16,94 @@ def memory(
     num_ranks: int,
     state_bytes: int,
     partition: PartitionSize | None = None,
+    *,
+    loaded: Size | None = None,
+    table_bytes: int = 0,
 ) -> dict[str, int]:
-    """Return the bytes that a rank keeps for each purpose while a program runs. O(1).
+    """Return the bytes that a rank keeps for each purpose while a program runs, and for a time beyond that. O(1).
+
+    Where a program sends less than a message along each edge it takes less.
 
     Args:
-        size: The graph.
+        size: The graph, with its edges in the directions in which the program takes them.
         program: The vertex program; None for one that only the interpreter runs, with a direct message for each edge.
         num_ranks: Ranks that share the graph.
         state_bytes: Bytes of one vertex's fields.
         partition: The rank's partition; None for an even share, with as many ghosts as there can be.
+        loaded: The graph as it is loaded, where its edges have other directions there: it stays in memory.
+        table_bytes: Bytes of the parameters that are tables.
 
     Returns:
-        Bytes by the purposes `"graph"`, `"state"`, `"messages"`, and `"on edges"` where the program keeps values there.
+        Bytes by purpose. `"graph"`; `"state"`, with lists of the vertices that run and send; `"messages"`. Where there
+        are such: `"as loaded"`; `"columns"` of vertices; `"tables"`; `"on edges"`, of what the program keeps there;
+        and `"for a time"`, what laying the graph out, counting triangles, or the values on edges as a result take at
+        their most beyond what state, messages and edges then have.
     """
     partition = partition or even_partition(size.num_vertices, size.num_edges, num_ranks)
     owned, edges, ghosts = partition.vertices, partition.edges, partition.ghosts
+    is_part = owned < size.num_vertices
     purposes = {
         "graph": _graph_bytes(size, program, owned, edges, ghosts),
-        "state": owned * (state_bytes + 1),
+        "state": owned * (state_bytes + 1 + 8 * 4),
         "messages": _message_bytes(program, owned, edges, ghosts),
     }
     if program is not None and program.reads_edge_links:
-        purposes["on edges"] = _link_bytes(size, program, edges, is_part=owned < size.num_vertices)
-    return purposes
+        purposes["on edges"] = _link_bytes(size, program, edges, is_part=is_part)
+    running = sum(purposes.values()) - purposes["graph"]
+    briefly = max(
+        _setup_bytes(size, program, edges, loaded, is_part=is_part), _result_bytes(size, program, edges)
+    )
+    purposes["as loaded"] = 0 if loaded in (None, size) else _rows_bytes(loaded) // num_ranks
+    purposes["columns"] = owned * (size.vertex_bytes + _bytes_from_columns(program))
+    purposes["tables"] = table_bytes
+    purposes["for a time"] = max(0, briefly - running)
+    always = ("graph", "state", "messages")
+    return {name: num_bytes for name, num_bytes in purposes.items() if num_bytes or name in always}
+
+
+def _rows_bytes(size: Size) -> int:
+    """Return the bytes of a graph's offsets, targets and edge columns."""
+    return size.num_edges * (_index_bytes(size) + size.column_bytes) + 8 * size.num_vertices
+
+
+def _index_bytes(size: Size) -> int:
+    return 4 if size.num_vertices < 2**32 else 8
+
+
+def _bytes_from_columns(program: VertexProgram | None) -> int:
+    """Return the bytes of the values that a vertex's states begin with, where columns have them."""
+    states = zip(program.states, program.state_dtypes, strict=True) if program is not None else ()
+    return sum(dtype.itemsize for field, dtype in states if field.column is not None)
+
+
+def _setup_bytes(
+    size: Size, program: VertexProgram | None, edges: int, loaded: Size | None, *, is_part: bool
+) -> int:
+    """Return the most that goes again before the first superstep: an order of edges, or triangles."""
+    sorted_edges = min(edges, MIN_COUNTED_EDGES)  # more are counted into rows
+    turning = 0 if loaded in (None, size) else 8 * edges + 16 * sorted_edges
+    sorting = (
+        8 + (_index_bytes(size) if size.directed else 0)
+    ) * sorted_edges  # or looking for parallel edges
+    if program is None or not any(field.measure is not None for field in program.states):
+        return max(turning, sorting)
+    pairs = size.num_edges if size.directed else size.num_edges // 2
+    whole = 4 * size.num_edges + 8 * size.num_vertices if is_part else 0  # all edges, on every rank
+    return max(turning, sorting, whole + 2 * (4 + 1) * pairs + 72 * size.num_vertices)
+
+
+def _result_bytes(size: Size, program: VertexProgram | None, edges: int) -> int:
+    """Return what the values on edges take while they become a result: both ends of each, in the order of ids."""
+    if program is None or not program.edge_states:
+        return 0
+    kept = sum(dtype.itemsize for dtype in program.edge_state_dtypes)
+    links = 8 * edges * program.reads_reverse
+    return ((40 if size.directed else 37) + 2 * kept) * edges + links
 
 
 def _graph_bytes(size: Size, program: VertexProgram | None, owned: int, edges: int, ghosts: int) -> int:
     """One process uses the graph's own arrays; a partition of several has copies of them beside the graph's rows."""
-    an_edge = (4 if size.num_vertices < 2**32 else 8) + size.column_bytes
+    an_edge = _index_bytes(size) + size.column_bytes
     is_part = owned < size.num_vertices
     copies = 3 if is_part else 2 if size.directed else 1
     if is_part and (program is None or program.reads_edges):
@@ -66,7 +127,9 @@ def _message_bytes(program: VertexProgram | None, owned: int, edges: int, ghosts
         return 0
     if program is None or program.delivery is Delivery.DIRECT:
         a_message = sum(d.itemsize for d in program.message_dtypes) if program else 8
-        return 2 * edges * (a_message + 1 + 8 + 4)  # with kind, target and sender; once sent, once arrived
+        # With kind, target and sender: as written, as sent, and as they arrived, in the order of targets, or of keys.
+        by_key = 24 if program is not None and program.sorts_by else 0
+        return edges * (3 * (a_message + 1 + 8 + 4) + 8 + by_key)
     from sigps.compiler.cpu.native import compile_for_cpu
 
     typed = compile_for_cpu(program, {})  # finds types; edge columns count as floats

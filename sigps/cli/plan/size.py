@@ -9,6 +9,7 @@ from __future__ import annotations
 import bz2
 import itertools
 import lzma
+import math
 import re
 import zlib
 from dataclasses import dataclass, replace
@@ -19,10 +20,11 @@ from sigps.errors import GraphError
 from sigps.graph.formats.numerals import whole_number
 
 if TYPE_CHECKING:
+    from sigps.graph import Graph
     from sigps.job.config import JobConfig
     from sigps.model.vertex import Vertex
 
-__all__ = ["Size", "measure", "turned_size"]
+__all__ = ["Size", "measure", "size_of", "turned_size"]
 
 _HEAD_BYTES = 1 << 18
 _EDGES_A_VERTEX = 8  # where the number of vertices is unknown
@@ -37,6 +39,7 @@ class Size:
         directed: Whether edges have a direction, and so need a second index for the other one.
         column_bytes: Bytes of one edge's columns.
         basis: What the numbers were read or estimated from, in words.
+        vertex_bytes: Bytes of one vertex's columns.
     """
 
     num_vertices: int
@@ -44,6 +47,7 @@ class Size:
     directed: bool
     column_bytes: int
     basis: str
+    vertex_bytes: int = 0
 
 
 def measure(job: JobConfig) -> Size:
@@ -62,11 +66,18 @@ def measure(job: JobConfig) -> Size:
     return _of_text(job, path)
 
 
+def size_of(graph: Graph, basis: str = "counting it") -> Size:
+    """Return how large a graph is that is at hand."""
+    columns = sum(column.dtype.itemsize for column in graph.columns.values())
+    rows = (c.dtype.itemsize * math.prod(c.shape[1:]) for c in graph.vertex_columns.values())
+    return Size(graph.num_vertices, graph.num_edges, graph.directed, columns, basis, sum(rows))
+
+
 def turned_size(size: Size, program: Vertex) -> Size:
     """Return how large a graph is with its edges in the directions in which a program uses them.
 
-    Where a directed graph is made undirected this is the most: an edge that it has in both directions counts as two
-    pairs, of which one is dropped.
+    Where a directed graph is made undirected and simple this is the most: of an edge that it has in both directions
+    one is left out.
     """
     declared = program.declaration
     if declared.both_ways:
@@ -93,8 +104,7 @@ def _of_store(path: Path) -> Size:
     from sigps.group import Alone
 
     graph = open_store(path, Alone(), verify="none")
-    columns = sum(column.dtype.itemsize for column in graph.columns.values())
-    return Size(graph.num_vertices, graph.num_edges, graph.directed, columns, "the store's header")
+    return size_of(graph, "the store's header")
 
 
 def _of_parquet(job: JobConfig, path: Path) -> Size:
@@ -134,7 +144,10 @@ def _sized(job: JobConfig, num_vertices: int | None, edges: int, directed: bool,
         num_vertices = edges // _EDGES_A_VERTEX
         basis += f"; vertices are guessed, one for {_EDGES_A_VERTEX} edges"
     num_columns = len(graph.columns or ()) + (graph.weights not in (None, False))
-    return Size(num_vertices, edges * (1 if directed else 2), directed, 8 * num_columns, basis)
+    if graph.vertices is not None and graph.vertex_columns is None:
+        basis += "; columns of vertices, which vertex_columns does not name, are not counted"
+    stored, of_vertex = edges * (1 if directed else 2), 8 * len(graph.vertex_columns or ())
+    return Size(num_vertices, stored, directed, 8 * num_columns, basis, of_vertex)
 
 
 def _stated(lines: list[str], path: Path, format: str) -> tuple[int, int, bool] | None:

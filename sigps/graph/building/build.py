@@ -80,13 +80,13 @@ def undirected(graph: GraphArrays, *, simple: bool) -> GraphArrays:
 
 def is_simple(graph: GraphArrays) -> bool:
     """Return whether a graph has neither loops nor parallel edges. Collective; O(edges)."""
-    found, last = 0, None
+    found, last = False, None
     for chunk in rows_as_chunks(graph):
-        pairs = np.stack([chunk.sources, chunk.targets], axis=1)
-        repeats = (pairs[1:] == pairs[:-1]).all(axis=1)
-        if pairs.size:
-            found += bool(repeats.any() or (chunk.sources == chunk.targets).any() or (pairs[0] == last).all())
-            last = pairs[-1]
+        sources, targets = chunk.sources, chunk.targets
+        repeats = (sources[1:] == sources[:-1]) & (targets[1:] == targets[:-1])
+        if sources.size and not found:
+            found = bool(repeats.any() or (sources == targets).any()) or last == (sources[0], targets[0])
+            last = sources[-1], targets[-1]
     return not graph.group.all_reduce(np.array([found]), "max")[0]
 
 

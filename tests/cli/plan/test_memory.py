@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sigps.apps import ALS, BFS, SSSP, BiTriDN, EgoNet, OutDegree, PageRank
+from sigps.apps import ALS, BFS, SSSP, BiTriDN, EgoNet, OutDegree, PageRank, Triangles
 from sigps.cli.plan.memory import memory
 from sigps.cli.plan.prediction import PartitionSize
 from sigps.cli.plan.size import Size
@@ -13,9 +13,9 @@ DIRECTED = Size(1000, 8000, True, 4, "")
 
 
 def test_one_process_shares_the_graphs_arrays() -> None:
-    # 8000 targets of 4 B, 1000 offsets of 8 B and degrees of 4 B; rank 8 B and status 1 B;
+    # 8000 targets of 4 B, 1000 offsets of 8 B and degrees of 4 B; rank 8 B, status 1 B and eight lists of 4 B;
     # two outboxes of a flag and 8 B, one inbox of a flag and 8 B
-    expected = {"graph": 32_000 + 12_000, "state": 9_000, "messages": 27_000}
+    expected = {"graph": 32_000 + 12_000, "state": 41_000, "messages": 27_000}
     assert memory(SYMMETRIC, analyse(PageRank()), 1, 8) == expected
 
 
@@ -47,7 +47,7 @@ def test_large_graphs_have_wide_indices() -> None:
 
 
 def test_without_a_derived_program_every_message_is_written_out() -> None:
-    assert memory(SYMMETRIC, None, 1, 8)["messages"] == 2 * 8000 * (8 + 13)
+    assert memory(SYMMETRIC, None, 1, 8)["messages"] == 8000 * (3 * (8 + 13) + 8)
 
 
 def test_what_is_kept_on_edges_is_there_twice_and_rows_of_neighbours_are_copied() -> None:
@@ -57,6 +57,24 @@ def test_what_is_kept_on_edges_is_there_twice_and_rows_of_neighbours_are_copied(
     assert memory(SYMMETRIC, bitridn, 1, 8)["on edges"] == 2 * 8 * 8000
     assert memory(SYMMETRIC, ego, 1, 8)["on edges"] == 2 * 8000 + 8 * 8000
     assert memory(SYMMETRIC, bitridn, 4, 8)["on edges"] == 16 * 2000 + 8 * 6000 + 12 * 6000 + 4 * 2000
+
+
+def test_what_is_there_for_a_time_counts_beyond_what_the_run_has() -> None:
+    triangles = memory(SYMMETRIC, analyse(Triangles()), 1, 8)
+    assert (
+        triangles["for a time"] == 10 * 4000 + 72 * 1000 - triangles["state"]
+    )  # pairs of arcs, and vertices
+    parts = memory(SYMMETRIC, analyse(Triangles()), 4, 8)
+    assert parts["for a time"] == 4 * 8000 + 8 * 1000 + 10 * 4000 + 72 * 1000 - parts["state"]
+    found = memory(SYMMETRIC, analyse(BiTriDN()), 1, 8)
+    assert found["for a time"] == (37 + 2 * 8) * 8000 - found["on edges"] - found["state"] - found["messages"]
+
+
+def test_a_graph_that_is_turned_stays_as_it_was_loaded() -> None:
+    turned = memory(SYMMETRIC, analyse(PageRank()), 1, 8, loaded=Size(1000, 4000, True, 8, ""))
+    assert turned["as loaded"] == 4000 * (4 + 8) + 8 * 1000
+    assert turned["for a time"] == (8 + 16) * 8000 - turned["state"] - turned["messages"]
+    assert "as loaded" not in memory(SYMMETRIC, analyse(PageRank()), 1, 8, loaded=SYMMETRIC)
 
 
 def test_vectors_take_the_bytes_of_their_numbers() -> None:
