@@ -27,7 +27,7 @@ from sigps.group.interfaces import Host, Interface, choose_address, find_host
 from sigps.group.ranks import Group
 from sigps.group.rendezvous import connect_ranks
 from sigps.group.status import SILENT_SECONDS, Status
-from sigps.group.watchdog import PROGRAM, READY
+from sigps.group.watchdog import PROGRAM, READY, process_state
 
 __all__ = ["Faults", "listening_address", "start_watch"]
 
@@ -160,6 +160,8 @@ def _start_watchdog(arguments: dict[str, Any], descriptors: list[int]) -> None:
     Raises:
         OSError: If it cannot be started.
     """
+    if process_state(os.getpid())[0] == "X":
+        raise OSError("/proc does not show processes")
     folder = Path(__file__).parent
     subprocess.Popen(
         [sys.executable, "-ISc", PROGRAM, str(folder.parent), str(folder), json.dumps(arguments)],

@@ -37,7 +37,7 @@ from sigps.group.fault import Fault
 from sigps.group.status import Status
 from sigps.group.verdict import Report, find_fault
 
-__all__ = ["PROGRAM", "READY", "Watchdog"]
+__all__ = ["PROGRAM", "READY", "Watchdog", "process_state"]
 
 READY = b"r"
 """What the watchdog sends its rank once it notices ends in their order."""

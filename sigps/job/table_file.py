@@ -38,7 +38,8 @@ def write_table(table: pyarrow.Table, path: Path, suffix: str, group: Group) -> 
     """
     write = _parquet(table) if suffix == ".parquet" else _csv(table)
     if group.size > 1:
-        write_parts(path, suffix, group, table.num_rows, write)
+        with group.status.during("writing the result"):
+            write_parts(path, suffix, group, table.num_rows, write)
         return
     try:
         write_whole(path, write)
