@@ -78,9 +78,12 @@ class Declaration:
     @property
     def lengths(self) -> set[str]:
         """The parameters that say how long vectors are."""
+        return {name for type_ in self._vectors for name in type_.parameters}
+
+    @property
+    def _vectors(self) -> list[VectorType]:
         fields = (*self.states, *self.message, *self.edge_states, *(a.field for a in self.aggregators))
-        types_ = [field.type for field in fields if isinstance(field.type, VectorType)]
-        return {t.length for t in types_ if isinstance(t.length, str)}
+        return [field.type for field in fields if isinstance(field.type, VectorType)]
 
     def with_lengths(self, values: Mapping[str, Any]) -> Declaration:
         """Return the declaration of a program with such parameters; those that are lengths are fixed in compiled code.
@@ -98,6 +101,11 @@ class Declaration:
                 ) from None
             except ValueError as error:
                 raise ConfigError(f"{name}={values[name]!r}: {error}") from None
+        for type_ in self._vectors:
+            try:
+                type_.with_lengths(values)
+            except ValueError as error:
+                raise ConfigError(f"{type_!r}: {error}") from None
         return replace(
             self,
             states=tuple(f.with_length(values) for f in self.states),

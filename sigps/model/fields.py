@@ -217,7 +217,7 @@ class Field:
         """Return the field of a program with such parameters: a vector has its length."""
         if not isinstance(self.type, VectorType) or not isinstance(self.type.length, str):
             return self
-        made = self.type.with_length(lengths[self.type.length])
+        made = self.type.with_lengths(lengths)
         default = self.default * int(made.length) if isinstance(self.default, tuple) else self.default
         return replace(self, type=made, default=default)
 

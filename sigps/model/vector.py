@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,8 @@ class VectorType:
 
     Attributes:
         element: The type of its numbers: `int`, `float`, `bool` or a NumPy scalar type.
-        length: How many there are; or the name of the parameter that says it, until a program is given its parameters.
+        length: How many there are; or the parameter that says it, or a product of such ("rank * rank"), until a program
+            is given its parameters.
     """
 
     element: Any
@@ -40,6 +42,24 @@ class VectorType:
                 f"{self!r} has its length from a parameter: it is known of a program, and not of a class"
             )
         return np.dtype((element, (self.length,)))
+
+    @property
+    def parameters(self) -> list[str]:
+        """The parameters that say the length."""
+        return [factor for factor in _factors(self.length) if not factor.isdigit()]
+
+    def with_lengths(self, values: Mapping[str, Any]) -> VectorType:
+        """Return the type in a program with such parameters.
+
+        Raises:
+            ValueError: If a vector cannot be so long.
+        """
+        factors = _factors(self.length)
+        return (
+            self.with_length(math.prod(int(f) if f.isdigit() else values[f] for f in factors))
+            if factors
+            else self
+        )
 
     def with_length(self, length: Any) -> VectorType:
         """Return the type with a length.
@@ -90,10 +110,15 @@ class VectorType:
         return f"Vector[{getattr(self.element, '__name__', self.element)}, {self.length!r}]"
 
 
+def _factors(length: Any) -> list[str]:
+    """Return what a length is the product of; nothing where it is a number."""
+    return [factor.strip() for factor in length.split("*")] if isinstance(length, str) else []
+
+
 class Vector(Sequence[Any]):
     """Numbers of one type: `weights: State[Vector[float, 16]]`, `message=Vector[float, 16]`.
 
-    `Vector[float, "rank"]` is as long as the parameter `rank` says.
+    `Vector[float, "rank"]` is as long as the parameter `rank` says, `Vector[float, "3 * rank"]` three times as long.
 
     It computes number by number, and a number beside it stands for a vector of that number: `v + w`, `v * 2.0`,
     `v < w`, `np.sqrt(v)`, `np.maximum(v, w)`, `np.where(v < w, v, 0.0)`. `v[i]` and `v[i] = x` are one number, `v[2:5]`
@@ -115,8 +140,9 @@ class Vector(Sequence[Any]):
             raise TypeError(
                 "a vector has a type and a length: Vector[float, 16], with int, float, bool or a NumPy scalar type"
             )
-        if isinstance(length, str) and length.isidentifier():
-            return VectorType(element, length)
+        factors = _factors(length)
+        if factors and all(factor.isdigit() or factor.isidentifier() for factor in factors):
+            return VectorType(element, str(length))
         return VectorType(element, 1).with_length(length)
 
     def __len__(self) -> int:

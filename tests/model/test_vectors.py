@@ -235,6 +235,32 @@ def test_a_number_given_for_a_vector_of_a_tuple_is_a_vector(device: str) -> None
     assert result["rest"].tolist() == [2 * 4 + 2, 2 * 5 + 2, 2 * 6, 2 * 7]
 
 
+class Squares(Vertex):
+    """A table of products, row after row, and a vector of three times as many numbers."""
+
+    rank: Param[int]
+    products: State[Vector[int, "rank * rank"]] = 0  # noqa: F821, UP037
+    thrice: State[Vector[np.uint8, "3 * rank"]] = 2  # noqa: F821, UP037
+
+    def compute(self, messages):
+        for i in range(self.rank):
+            for k in range(self.rank):
+                self.products[self.rank * i + k] = (i + 1) * (k + 1)
+        self.products = self.products + Vector[int, self.rank * self.rank](1)
+        self.vote_to_halt()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_length_may_be_a_product(device: str) -> None:
+    for rank in (2, 3):
+        result = run(Squares(rank=rank), GRAPH, device=device)
+        rows = [(i + 1) * (k + 1) + 1 for i in range(rank) for k in range(rank)]
+        assert result["products"].tolist() == [rows] * 4
+        assert result["thrice"].tolist() == [[2] * 3 * rank] * 4
+    with pytest.raises(ConfigError, match=r"'rank \* rank'\]: the length of a vector is .*, and not 1600"):
+        Squares(rank=40)
+
+
 @pytest.mark.parametrize("precision", ["single", "double"])
 def test_a_parameter_may_be_a_vector(precision: Any) -> None:
     graph = sigps.Graph.from_edges([0, 1], [1, 2], weights=[1.0, 3.0])
