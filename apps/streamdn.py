@@ -6,8 +6,13 @@ of scans in which both ends say the same estimates how many of all their neighbo
 
     hits(u, v) / scans ~ |N(u) & N(v)| / |N(u) | N(v)|,   shared(u, v) ~ hits / (scans + hits) (|N(u)| + |N(v)|)
 
-A vertex keeps a few numbers on each edge. At least one scan is needed. Hashes have `bits` bits, 32 at most: with fewer
-than the neighbours call for, hits come by chance. The graph is taken as undirected; loops do not count, and of parallel
+The estimate for ends that share s of d neighbours in all has a standard error of at most sqrt(s (d - s) / scans). An
+edge that goes too early takes others with it, so bounds come out too low: with 64 and 256 scans by 0.41 and 0.02 in
+the mean on Zachary's karate club (where they are 1.36), by 0.72 and 0.20 on Les Miserables (4.65), and by 0.99 and 0.37
+on a small world of 400 vertices (3.03).
+
+A vertex keeps a few numbers on each edge. Hashes have `bits` bits, 32 at most: with fewer than the neighbours call for,
+hits come by chance. The graph is taken as undirected; loops do not count, and of parallel
 edges the first has the bound.
 
 N. Wang et al., "On triangulation-based dense neighborhood graph discovery", Proceedings of the VLDB Endowment 4, 2010;

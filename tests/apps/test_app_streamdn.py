@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 from app_judges import RUNS, neighbours_of
 from battery import BATTERY, Sample
 from ways import Way, results_of
 
-from sigps import generate, run
-from sigps.apps import BiTriDN, StreamDN
+from sigps import Graph, generate, run
+from sigps.apps import BiTriDN, StreamDN, TriDN
 from sigps.apps.hashing import hashed
 
 Edge = tuple[Any, Any]
@@ -89,6 +90,15 @@ def test_more_scans_come_nearer_to_the_true_bounds() -> None:
     few, many = (run(StreamDN(scans=n), graph).edges["bound"] for n in (4, 128))
     assert np.corrcoef(true, many)[0, 1] > 0.9
     assert np.abs(many - true).mean() < np.abs(few - true).mean() / 2
+
+
+def test_bounds_come_out_as_much_too_low_as_the_page_says() -> None:
+    graph = Graph.from_networkx(nx.karate_club_graph(), weight=None)
+    true = run(TriDN(), graph).edges["bound"]
+    assert true.mean() == pytest.approx(1.36, abs=0.005)
+    for scans, error in ((64, -0.41), (256, -0.02)):
+        found = [run(StreamDN(scans=scans, seed=s), graph).edges["bound"] - true for s in range(5)]
+        assert np.mean(found) == pytest.approx(error, abs=0.005)
 
 
 def test_too_few_bits_hit_by_chance() -> None:

@@ -302,7 +302,7 @@ ROOMY = {
     "scc": 80,
     "semi_clustering": 99,
     "maximal_independent_set": 64,
-    "streamdn": 82,
+    "streamdn": 87,
     "louvain_moves": 106,
     "als": 100,
     "label_spreading": 63,
