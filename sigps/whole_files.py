@@ -66,28 +66,30 @@ def write_folder(
         SigpsError: If it cannot be written on some rank; what was at the path is left as it was.
     """
 
-    def guarded(work: Callable[[], Any], *, on_all: bool = False) -> Any:
-        def attempt() -> Any:
+    def on_all(work: Callable[[], Any]) -> Any:
+        def explained() -> Any:
             try:
-                return work() if on_all or group.rank == 0 else None
+                return work()
             except OSError as error:
                 raise problem(error) from error
 
-        return together(attempt, group)
+        return together(explained, group)
+
+    def on_first(work: Callable[[], Any]) -> None:
+        on_all(lambda: work() if group.rank == 0 else None)
+
+    def end() -> None:
+        finish(aside, found)
+        sync(aside)
+        _replace(aside, path)
 
     path = Path(os.path.realpath(path))
     aside = path.with_name(group.broadcast(_name_beside(path).name))
     with contextlib.ExitStack() as stack:
-        guarded(lambda: stack.enter_context(_folder_aside(aside, path)))
-        guarded(lambda: prepare(aside))
-        found = group.all_gather(guarded(lambda: write(aside), on_all=True))
-
-        def end() -> None:
-            finish(aside, found)
-            sync(aside)
-            _replace(aside, path)
-
-        guarded(end)
+        on_first(lambda: stack.enter_context(_folder_aside(aside, path)))
+        on_first(lambda: prepare(aside))
+        found = group.all_gather(on_all(lambda: write(aside)))
+        on_first(end)
 
 
 def sync(folder: Path) -> None:

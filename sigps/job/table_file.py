@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sigps.errors import ConfigError, OutputError
-from sigps.group import Group
+from sigps.group import Group, together
 from sigps.job.parts import MANIFEST, holds_parts_only, read_parts, write_parts
 from sigps.whole_files import write_whole
 
@@ -34,8 +34,10 @@ def write_table(table: pyarrow.Table, path: Path, suffix: str, group: Group) -> 
         group: The ranks that each write their part.
 
     Raises:
+        ConfigError: If the path is a folder of something else than a result.
         OutputError: If it cannot be written there; what was there is left as it was.
     """
+    together(lambda: _check_replaced(path, group.size), group)
     write = _parquet(table) if suffix == ".parquet" else _csv(table)
     if group.size > 1:
         with group.status.during("writing the result"):
@@ -120,14 +122,7 @@ def check_output(path: str | Path, *, group_size: int = 1) -> None:
         import pyarrow  # noqa: F401
     if not path.parent.is_dir():
         raise ConfigError(f"output {path}: there is no folder {path.parent}: make it, or choose another path")
-    is_replaced = not path.is_dir() or (
-        holds_parts_only(path) and (group_size > 1 or (path / MANIFEST).is_file())
-    )
-    if not is_replaced:
-        raise ConfigError(
-            f"output {path}: is a folder, and no finished result, so it is not replaced: remove it, or choose another "
-            "path"
-        )
+    _check_replaced(path, group_size)
     probe = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
     try:
         probe.touch()
@@ -136,6 +131,15 @@ def check_output(path: str | Path, *, group_size: int = 1) -> None:
         raise ConfigError(
             f"output {path}: cannot write in the folder {path.parent}: {error.strerror}"
         ) from None
+
+
+def _check_replaced(path: Path, group_size: int) -> None:
+    """Check that what is at a path may be replaced: a file, or a folder of parts; by one rank, one that is finished."""
+    if path.is_dir() and not (holds_parts_only(path) and (group_size > 1 or (path / MANIFEST).is_file())):
+        raise ConfigError(
+            f"output {path}: is a folder, and no finished result, so it is not replaced: remove it, or choose another "
+            "path"
+        )
 
 
 def _check_suffix(path: Path) -> None:

@@ -264,6 +264,16 @@ def test_of_a_gathered_result_rank_0_writes_alone(tmp_path: Path) -> None:
     assert (tmp_path / "r.csv").is_file()
 
 
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_folder_of_something_else_is_not_replaced(tmp_path: Path, size: int) -> None:
+    (tmp_path / "_SUCCESS").touch()
+    (tmp_path / "part-00000.csv").touch()
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises((ConfigError, GraphError), match="is a folder, and no finished result"):
+        run_ranks(size, lambda group: a_result(group).write_parquet(tmp_path))
+    assert len(list(tmp_path.iterdir())) == 3
+
+
 @pytest.mark.parametrize(
     ("name", "size", "complaint"),
     [
