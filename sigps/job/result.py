@@ -290,7 +290,7 @@ class Result(_Table):
 
         Args:
             field: The field's name. Its type may be narrower than NumPy's copy has it: ids that fit take 32 bits.
-                What is None in a `VertexId | None` is -2**63.
+                What is None in a `VertexId | None` is the smallest number of that type.
 
         Raises:
             ConfigError: If the program has no such field, or it holds strings.

@@ -70,7 +70,7 @@ def test_states_messages_and_edges(name: str, way: Way) -> None:
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "kept"])
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_the_host_code_of_gpus(name: str, ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ids fit 32 bits here, and what stands for None does not."""
+    """Ids take 32 bits here, and what stands for None is another number there."""
     host_gpu.use_host_as_gpu(monkeypatch)
     result = run_ranks(ranks, lambda group: run(PROGRAMS[name](), graph(group), device="cuda"))[0]
     assert {field: result[field].tolist() for field in EXPECTED[name]} == EXPECTED[name]
@@ -90,7 +90,7 @@ def test_none_comes_to_cupy_as_a_number() -> None:
 
     result = run(Tree(source=-1), graph(), device="cuda")
     parents = cupy.asnumpy(result.to_cupy("parent"))
-    assert parents.tolist() == [-1, -1, -1, -7, 4, *[-(2**63)] * 3]
+    assert parents.tolist() == [-1, -1, -1, -7, 4, *[np.iinfo(parents.dtype).min] * 3]
 
 
 def test_results_say_none(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from host_cpp import host_functions
+from numpy.typing import NDArray
 
 from sigps import Graph, Vertex
 from sigps.compiler.cpu.native import compile_for_cpu
@@ -25,6 +26,9 @@ from sigps.kernels.cuda.abi import ARGUMENTS, FAULT_SHIFT, HALT, OVERFLOW, RETIR
 from sigps.kernels.cuda.lease import FAULT_BITS, NO_VERTEX
 
 IDLE, PASSES = 255, 1
+
+NO_NARROW_ID = -(2**31)
+"""What None is in memory where ids take 32 bits."""
 
 
 @dataclass
@@ -294,7 +298,14 @@ def run_plainly(
             break
     fields = [*compiled.states, *compiled.edge_states]
     states = [*memory.pointers["states"], *memory.pointers["pending"]]
-    return {f.name: s for f, s in zip(fields, states, strict=True)}, number
+    return {f.name: _wide(s) if f.may_be_none else s for f, s in zip(fields, states, strict=True)}, number
+
+
+def _wide(ids: NDArray[Any]) -> NDArray[Any]:
+    """Return ids or None as compute() has them."""
+    wide = ids.astype(np.int64)
+    wide[ids == np.iinfo(ids.dtype).min] = np.iinfo(np.int64).min
+    return wide
 
 
 def _memory(program: Vertex, compiled: VertexProgram, graph: Graph, layout: Layout) -> Memory:
@@ -319,7 +330,8 @@ def _memory(program: Vertex, compiled: VertexProgram, graph: Graph, layout: Layo
         "columns": [column(edges.columns, name, d) for name, d in by_edge],
         "pushed_columns": [column(graph.columns, name, d) for name, d in by_edge],
         "states": [
-            np.full(n, f.default, d) for f, d in zip(compiled.states, layout.states.stored, strict=True)
+            np.full(n, NO_NARROW_ID if f.may_be_none and d == np.int32 else f.default, d)
+            for f, d in zip(compiled.states, layout.states.stored, strict=True)
         ],
         "out_offsets": graph.offsets,
         "out_gids": graph.targets.astype(np.uint32),

@@ -213,7 +213,7 @@ class _Source:
         given = [
             *_env("superstep"), *_params(self._program, layout.params),
             *_cells("arguments->aggregates", layout.aggregates), *_vertex(),
-            *_state(layout.states), *inbox, "end > begin" if self._is_listed else "has != 0",
+            *self._state(), *inbox, "end > begin" if self._is_listed else "has != 0",
             *self._edges(),
             *(["(uint8_t *)arguments", "int64_t(vertex)", "&overflow"] if self._is_direct else []),
         ]  # fmt: skip
@@ -226,7 +226,8 @@ class _Source:
             body.append("sigps::sync_team(found);")
         changed = parts[4] if self._reports_changes else [""] * len(parts[0])
         for i, (value, flag, dtype) in enumerate(zip(parts[0], changed, layout.states.stored, strict=True)):
-            store = f"(({_c(dtype)} *)arguments->states[{i}])[vertex] = {_as(dtype, value)};"
+            kept = f"sigps::narrowed_id({value})" if self._is_narrowed(i) else _as(dtype, value)
+            store = f"(({_c(dtype)} *)arguments->states[{i}])[vertex] = {kept};"
             body.append(f"if ({flag}) {store}" if flag else store)
         flags = parts[1][0]
         body += [f"if ({flags} & {SENT}) {{", *_stores("record", layout.record, parts[2]), "}"]
@@ -237,6 +238,18 @@ class _Source:
             "void *record, void *given)"
         )
         return _function(head, body)
+
+    def _state(self) -> list[str]:
+        states = self._layout.states
+        kept = [f"((const {_c(s)} *)arguments->states[{i}])[vertex]" for i, s in enumerate(states.stored)]
+        return [
+            f"sigps::widened_id({value})" if self._is_narrowed(i) else _as(d, value)
+            for i, (d, value) in enumerate(zip(states.dtypes, kept, strict=True))
+        ]
+
+    def _is_narrowed(self, i: int) -> bool:
+        """Tell whether a state is an id or None, in 32 bits."""
+        return self._program.states[i].may_be_none and self._layout.states.stored[i] == np.int32
 
     def _refusal(self) -> list[str]:
         """Write the return of a vertex that found no room for its messages, with its edge states restored."""
@@ -418,13 +431,6 @@ def _vertex() -> list[str]:
 
 def _id(local: str) -> str:
     return f"int64_t(((const sigps::Id *)arguments->ids)[{local}])"
-
-
-def _state(states: Row) -> list[str]:
-    return [
-        _as(d, f"((const {_c(s)} *)arguments->states[{i}])[vertex]")
-        for i, (d, s) in enumerate(zip(states.dtypes, states.stored, strict=True))
-    ]
 
 
 def _arrays(name: str, dtypes: Dtypes) -> list[str]:

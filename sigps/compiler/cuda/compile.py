@@ -264,7 +264,7 @@ def _layout(
     return Layout(
         params=row(_params_in_cells(program)),
         aggregates=row(program.aggregate_dtypes),
-        states=row(program.state_dtypes, [_is_id(f) for f in program.states]),
+        states=row(program.state_dtypes, [f.is_vertex_id for f in program.states]),
         slots=row(slots, _slots_that_are_ids(program, len(slots))),
         record=row(record, _records_that_are_ids(program)),
         message=row(program.message_dtypes),
@@ -283,7 +283,7 @@ def _params_in_cells(program: VertexProgram) -> Dtypes:
 
 
 def _is_id(field: Field) -> bool:
-    """Return whether a field holds ids alone, which may fit 32 bits; what stands for None does not."""
+    """Return whether a field holds ids alone, which may fit 32 bits as they are; what stands for None does not."""
     return field.is_vertex_id and not field.may_be_none
 
 

@@ -15,6 +15,7 @@ __all__ = [
     "BY_HOST",
     "Copied",
     "Copier",
+    "cast",
     "copied",
     "copies_on_device",
     "copy_columns",
@@ -93,6 +94,17 @@ def copies_on_device(*, cross_later: bool = False) -> Copier:
     import cupy
 
     return Copier(cupy, keep=Copied if cross_later else _as_it_is)
+
+
+def cast(values: Any, dtype: np.dtype[Any]) -> Any:
+    """Return values of a state in the type that a GPU keeps, or in that of compute(); NumPy's or CuPy's.
+
+    None of ids is the smallest number of 64 bits, and where they are kept in 32 the smallest of these.
+    """
+    found = values.astype(dtype.base, copy=False)
+    if {values.dtype.str[1:], dtype.base.str[1:]} == {"i4", "i8"}:
+        found[values == np.iinfo(values.dtype).min] = np.iinfo(dtype.base).min
+    return found
 
 
 def copied(values: Any, at: Any) -> Any:

@@ -26,6 +26,7 @@ from sigps.engine.direction import (
 from sigps.engine.exchange import Exchange, checked_gids
 from sigps.engine.gpu import snapshot as gpu_snapshot
 from sigps.engine.gpu import variant as gpu_variant
+from sigps.engine.gpu.columns import cast
 from sigps.engine.gpu.edge_states import commit_edge_states, kept_edge_state
 from sigps.engine.gpu.graph import graph_on_gpu
 from sigps.engine.gpu.launch import CLUSTER_DEGREE, NO_CLUSTER, num_blocks
@@ -216,7 +217,7 @@ class GpuEngine:
         import cupy
 
         state = self._memory.states[[f.name for f in self._program.states].index(name)]
-        state[self._graph.numbering.host_order] = cupy.asarray(values).astype(state.dtype, copy=False)
+        state[self._graph.numbering.host_order] = cast(cupy.asarray(values), state.dtype)
 
     def begin_measured(self, measures: Mapping[str, str], *, directed: bool) -> bool:
         """Let state fields begin with measures of the graph, counted here once a graph; before superstep 0.

@@ -243,4 +243,4 @@ def graph_on_gpu(subgraph: Subgraph, gpu: Gpu, *, sorts_rows: bool) -> GpuGraph:
 def _ids_fit_32_bits(subgraph: Subgraph) -> bool:
     if subgraph.ids.size == 0:
         return subgraph.num_owned <= 2**31
-    return bool(subgraph.ids.min() >= -(2**31) and subgraph.ids.max() < 2**31)
+    return bool(subgraph.ids.min() > -(2**31) and subgraph.ids.max() < 2**31)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.device.cuda import check_fits
+from sigps.engine.gpu.columns import cast
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.kernels.cuda.lease import NO_VERTEX
 
@@ -215,7 +216,7 @@ class DeviceFields(Mapping[str, NDArray[Any]]):
 
         if name not in self._brought:
             dtype = self._states[name][1]
-            self._brought[name] = cupy.asnumpy(self.on_device(name)).astype(dtype.base, copy=False)
+            self._brought[name] = cast(cupy.asnumpy(self.on_device(name)), dtype)
         return self._brought[name]
 
     def __iter__(self) -> Iterator[str]:

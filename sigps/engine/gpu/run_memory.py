@@ -14,7 +14,7 @@ import numpy as np
 from sigps.compiler.cuda.compile import CudaProgram
 from sigps.compiler.program import Consumption, Delivery
 from sigps.device.cuda import check_fits
-from sigps.engine.gpu.columns import typed
+from sigps.engine.gpu.columns import cast, typed
 from sigps.engine.gpu.direct_messages import DirectMessages
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.lease_template import lease_template
@@ -225,10 +225,13 @@ class RunMemory:
         import cupy
 
         states, n = [], self.graph.num_owned
-        fields = zip(self._compiled.program.states, self._compiled.states, self._plan.states, strict=True)
-        for field, dtype, offset in fields:
-            values = typed(self._state_block[offset : offset + n * dtype.itemsize], dtype)
-            values[:] = cupy.asarray(field.default, values.dtype)
+        program = self._compiled.program
+        fields = zip(
+            program.states, program.state_dtypes, self._compiled.states, self._plan.states, strict=True
+        )
+        for field, computed, kept, offset in fields:
+            values = typed(self._state_block[offset : offset + n * kept.itemsize], kept)
+            values[:] = cupy.asarray(cast(np.asarray(field.default, computed.base), values.dtype))
             states.append(values)
         return states
 

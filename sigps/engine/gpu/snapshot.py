@@ -18,6 +18,7 @@ from sigps.compiler.program import Delivery
 from sigps.engine.gpu.columns import (
     BY_HOST,
     Copier,
+    cast,
     copied,
     copies_on_device,
     copy_columns,
@@ -96,7 +97,7 @@ def _vertices(copier: Copier, memory: RunMemory, compiled: CudaProgram) -> tuple
     """Return status and states, in the host's order."""
     order = _host_order(copier, memory.graph)
     states = tuple(
-        copier.keep(copied(copier.take(values), order).astype(dtype.base, copy=False))
+        copier.keep(cast(copied(copier.take(values), order), dtype))
         for values, dtype in zip(memory.states, compiled.program.state_dtypes, strict=True)
     )
     return copier.keep(copied(copier.take(memory.array("status", np.uint8)), order)), states
@@ -143,7 +144,7 @@ def restore(snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram, pull_g
     status = memory.array("status", np.uint8)
     status[at] = cupy.asarray(snapshot.status)
     for values, given in zip(memory.states, snapshot.states, strict=True):
-        values[at] = cupy.asarray(given).astype(values.dtype, copy=False)
+        values[at] = cast(cupy.asarray(given), values.dtype)
     rows = np.argsort(snapshot.sources, kind="stable")
     restore_edge_states(memory, tuple(np.asarray(values)[rows] for values in snapshot.edges))
     has_active = bool((status == ACTIVE).any())

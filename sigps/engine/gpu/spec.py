@@ -193,7 +193,7 @@ class GpuSpec(EngineSpec):
         ends = np.array([0, graph.num_vertices - 1])
         if graph.ids.kind != "strings":
             ends = graph.ids.to_oids(ends)  # ascending, so these two bound all
-        is_narrow = bool(ends[0] >= -(2**31) and ends[1] < 2**31)
+        is_narrow = bool(ends[0] > -(2**31) and ends[1] < 2**31)
         arch = find_gpu(rank_on_host).arch
         try:
             with compiling:

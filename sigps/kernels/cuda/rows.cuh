@@ -26,6 +26,17 @@ __device__ __forceinline__ void store(void *row, int64_t offset, T value) {
   *reinterpret_cast<T *>(static_cast<char *>(row) + offset) = value;
 }
 
+// An id that may be None, kept in 32 bits; None is the smallest number.
+constexpr int64_t NO_ID = int64_t(1ull << 63);
+constexpr int32_t NO_NARROW_ID = int32_t(1u << 31);
+
+__device__ __forceinline__ int32_t narrowed_id(int64_t id) {
+  return id == NO_ID ? NO_NARROW_ID : int32_t(id);
+}
+__device__ __forceinline__ int64_t widened_id(int32_t kept) {
+  return kept == NO_NARROW_ID ? NO_ID : int64_t(kept);
+}
+
 // A number or a vector in cells of 8 bytes, a number each; the bytes above a
 // narrow number are zero: a cell may be compared or copied as a word.
 template <typename T> struct Cells {

@@ -133,9 +133,9 @@ def test_types_are_those_of_the_cpu(name: str, precision: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "states", "slots", "record"),
     [
-        ("BFS", ["int64", "int64"], ["int32"], []),
+        ("BFS", ["int64", "int32"], ["int32"], []),
         ("WCC", ["int32"], ["int32"], ["int32"]),
-        ("SSSP", ["float64", "int64"], ["float64", "int32"], ["float64"]),
+        ("SSSP", ["float64", "int32"], ["float64", "int32"], ["float64"]),
         ("sum_combiner", ["int64"], ["int64"], ["int64"]),
         ("joined_offers", ["float64", "int64", "int32"], ["float64", "int64", "bool", "int32"], []),
         ("two_folds", ["int64", "int64"], ["int64", "int64"], ["int64"]),

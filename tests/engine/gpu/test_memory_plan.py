@@ -81,8 +81,8 @@ def test_the_first_plan_and_small_values_lie_together() -> None:
 
 def test_states_are_apart() -> None:
     plan = plan_run(compiled(BFS(source=0)), MILLION)
-    assert plan.states == (0, 8_000_000)  # levels, and parents, which may be None, in 64 bits
-    assert plan.state_bytes == 16_000_000
+    assert plan.states == (0, 8_000_000)  # levels, and parents in 32 bits
+    assert plan.state_bytes == 12_000_000
 
 
 @pytest.mark.parametrize(
