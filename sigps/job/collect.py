@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.graph.graph import Graph
+from sigps.group import Alone, Group
 from sigps.job.result import EdgeFields, Result
 from sigps.model.vertex import Field, Vertex
 from sigps.system.worker_manager import RankResult
@@ -48,9 +49,14 @@ def collect(part: RankResult, program: Vertex, graph: Graph, device: str, *, gat
         saves=part.saves,
         edges=_edges_when_read(part, program, graph, gather=gather) if part.kept_on_edges else None,
         optional=optional_fields(program.declaration.states, graph),
-        group=group,
-        is_gathered=gather or group.size == 1,
+        writers=_writers(group, gather=gather),
     )
+
+
+def _writers(group: Group, *, gather: bool) -> Group | None:
+    if gather:
+        return Alone() if group.rank == 0 else None
+    return group
 
 
 def optional_fields(fields: Sequence[Field], graph: Graph) -> frozenset[str]:
@@ -103,8 +109,7 @@ def _on_edges(part: RankResult, program: Vertex, graph: Graph, *, gather: bool) 
         graph.ids.to_oids(targets),
         kept_by_name,
         optional=optional,
-        group=group,
-        is_gathered=gather or group.size == 1,
+        writers=_writers(group, gather=gather),
     )
 
 

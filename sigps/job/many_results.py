@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.errors import ConfigError, nearest
-from sigps.group import Alone
 from sigps.job.result import Result
 from sigps.job.table_file import check_output, needs, write_table
 
@@ -143,8 +142,8 @@ class Results(Sequence[Result]):
         """
         check_output(path)
         table = self.to_arrow(fields)
-        if self._results[0].group.rank == 0:
-            write_table(table, Path(path), Path(path).suffix, Alone())
+        if (writers := self._results[0].writers) is not None:
+            write_table(table, Path(path), Path(path).suffix, writers)
 
     def _of_reduced(self, name: str) -> NDArray[Any]:
         if name not in self.reduced:

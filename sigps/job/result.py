@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EdgeFields", "Result", "highest", "highest_of"]
 
+_ALONE = Alone()
+
 Reason = Literal["converged", "max_supersteps", "stopped"]
 
 
@@ -38,17 +40,17 @@ class _Table:
 
     Attributes:
         fields: The names of the arrays, without the ids.
-        group: The ranks of the run.
-        is_gathered: Whether rank 0 holds all, and writes alone; otherwise each rank has and writes its part.
+        writers: The ranks that write it together, each its part: one alone where rank 0 holds all, and then none on the
+            others.
     """
 
     _ids: ClassVar[dict[str, str]]  # the columns of ids and the attributes that hold them
 
     def __init__(
-        self, fields: Mapping[str, NDArray[Any]], optional: frozenset[str], group: Group, is_gathered: bool
+        self, fields: Mapping[str, NDArray[Any]], optional: frozenset[str], writers: Group | None
     ) -> None:
         self._fields, self._optional = fields, optional
-        self.group, self.is_gathered = group, is_gathered
+        self.writers = writers
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -95,18 +97,13 @@ class _Table:
             ConfigError: If it cannot be written there.
             OutputError: If the disk is full, or fails; an older result is left as it was.
         """
-        group = self._writers
-        together(lambda: check_output(path, group_size=group.size), group)
-        self._write(path, fields, Path(path).suffix)
+        if (group := self.writers) is not None:
+            together(lambda: check_output(path, group_size=group.size), group)
+            self._write(path, fields, Path(path).suffix)
 
     def _write(self, path: str | Path, fields: Sequence[str] | None, suffix: str) -> None:
-        table = self.to_arrow(fields)
-        if not self.is_gathered or self.group.rank == 0:
-            write_table(table, Path(path), suffix, self._writers)
-
-    @property
-    def _writers(self) -> Group:
-        return Alone() if self.is_gathered else self.group
+        if self.writers is not None:
+            write_table(self.to_arrow(fields), Path(path), suffix, self.writers)
 
     def _columns(self, fields: Sequence[str] | None) -> dict[str, NDArray[Any]]:
         ids = {name: getattr(self, attribute) for name, attribute in self._ids.items()}
@@ -135,10 +132,9 @@ class EdgeFields(_Table):
         values: Mapping[str, NDArray[Any]],
         *,
         optional: frozenset[str] = frozenset(),
-        group: Group | None = None,
-        is_gathered: bool = True,
+        writers: Group | None = _ALONE,
     ) -> None:
-        super().__init__(values, optional, group or Alone(), is_gathered)
+        super().__init__(values, optional, writers)
         self.sources, self.targets = sources, targets
 
     def __len__(self) -> int:
@@ -191,10 +187,9 @@ class Result(_Table):
         saves: Sequence[SaveStats] = (),
         edges: Callable[[], EdgeFields] | None = None,
         optional: frozenset[str] = frozenset(),
-        group: Group | None = None,
-        is_gathered: bool = True,
+        writers: Group | None = _ALONE,
     ) -> None:
-        super().__init__(fields, optional, group or Alone(), is_gathered)
+        super().__init__(fields, optional, writers)
         self.ids = ids
         self.reason = reason
         self.supersteps = supersteps

@@ -82,7 +82,7 @@ def test_parts_of_ranks_are_the_whole_result(name: str) -> None:
         return run(program, sample.build(group=group), partitioner="hash", gather=False, deterministic=True)
 
     parts = run_ranks(3, run_part)
-    assert [(p.group.rank, p.is_gathered) for p in parts] == [(0, False), (1, False), (2, False)]
+    assert [(p.writers.rank, p.writers.size) for p in parts] == [(0, 3), (1, 3), (2, 3)]
     assert all(np.array_equal(p.ids, np.sort(p.ids)) for p in parts)
     order = np.argsort(np.concatenate([p.ids for p in parts]))
     for field in whole.fields:

@@ -26,7 +26,7 @@ from sigps.job.result import Result, highest
 from sigps.job.table_file import check_output, write_table
 
 
-def a_result(group: Group | None = None, /, is_gathered: bool = False, **fields: Any) -> Result:
+def a_result(group: Group | None = Alone(), /, **fields: Any) -> Result:  # noqa: B008
     fields = fields or {"rank": [0.25, 0.5, 0.25], "level": [0, 9223372036854775807, 1]}
     arrays = {name: np.array(values) for name, values in fields.items()}
     count = len(next(iter(arrays.values())))
@@ -38,8 +38,7 @@ def a_result(group: Group | None = None, /, is_gathered: bool = False, **fields:
         stats=[SuperstepStats(0, "push", 3, 4, 0, 0.5, 1.0), SuperstepStats(1, "-", 3, 1, 0, 0.25, 1.0)],
         aggregators={"error": 0.5},
         device="cpu",
-        group=group,
-        is_gathered=is_gathered or group is None,
+        writers=group,
     )
 
 
@@ -251,17 +250,10 @@ def test_reading_one_file(tmp_path: Path) -> None:
         read_result(tmp_path / "r.txt")
 
 
-def test_of_a_gathered_result_rank_0_writes_alone(tmp_path: Path) -> None:
-    def write(group: Group) -> None:
-        if group.rank == 1:
-            a_result(group, is_gathered=True).write(tmp_path / "r.csv")
-            assert list(tmp_path.iterdir()) == []
-        group.barrier()
-        if group.rank == 0:
-            a_result(group, is_gathered=True).write(tmp_path / "r.csv")
-
-    run_ranks(2, write)
-    assert (tmp_path / "r.csv").is_file()
+def test_who_has_no_part_writes_nothing(tmp_path: Path) -> None:
+    a_result(None).write(tmp_path / "r.csv")
+    a_result(None).write_csv(tmp_path / "r.csv")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("size", [1, 2])
