@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from battery import BATTERY
+from cells import program_of
 from drawn_programs import Drawing, call_compute, call_on_host
 from host_cpp import has_compiler
 
@@ -23,10 +24,12 @@ def interpreted(seed: int) -> dict[str, Any] | ComputeError:
         result = run(Drawing(seed).program(), ONE, device="python")
     except ComputeError as error:
         return error
-    return {name: result[name][0].item() for name in result.fields}
+    return {name: result[name][0].tolist() for name in result.fields}
 
 
 def is_same(a: Any, b: Any) -> bool:
+    if isinstance(a, list):
+        return all(map(is_same, a, b))
     if isinstance(a, float):
         return (a == b and math.copysign(1, a) == math.copysign(1, b)) or (a != a and b != b)
     return bool(a == b)
@@ -59,3 +62,18 @@ def test_a_drawn_program_means_the_same(first: int, monkeypatch: pytest.MonkeyPa
             assert not wrong, f"seed {seed}: {wrong}"
             num_equal += 1
     assert num_equal > AT_ONCE / 2
+
+
+@pytest.mark.parametrize("one", ["0.0", "-0.0", "math.nan", "2.0"])
+@pytest.mark.parametrize("other", ["0.0", "-0.0", "math.nan", "self.k"])
+def test_of_equals_the_first_is_taken_and_nan_wins(one: str, other: str) -> None:
+    program = program_of(
+        f"a, b = {one}, {other}\nself.x, self.y = np.maximum(a, b), np.minimum(a, b)\n"
+        "self.v = np.maximum(Vector[float, 4](a), Vector[float, 4](b))\nself.vote_to_halt()",
+        "y: State[float] = 0.0\nk: State[int] = 2\nv: State[Vector[float, 4]] = 0.0",
+    )
+    judge = run(program, ONE, device="python")
+    found = call_compute(program).states
+    assert all(is_same(found[name], judge[name][0].tolist()) for name in judge.fields)
+    pair = [float(text.replace("math.", "").replace("self.k", "2")) for text in (one, other)]
+    assert math.isnan(found["x"]) if math.isnan(sum(pair)) else is_same(found["x"], max(pair))

@@ -16,7 +16,7 @@ import math
 import random
 import numpy as np
 from typing import NamedTuple
-from sigps import Aggregator, EdgeState, Param, State, Vertex, VertexId, inf, wrapping
+from sigps import Aggregator, EdgeState, Param, State, Vector, Vertex, VertexId, inf, wrapping
 """
 
 

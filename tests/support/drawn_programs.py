@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ from sigps.compiler.program import VertexProgram
 from sigps.native.builder import Functions, Site
 from sigps.native.cpp import CppFunctions, cpp_type
 from sigps.native.kernel import Kernel
+from sigps.native.marshal import Packed
 from sigps.native.primitives import ProgramFunction
-from sigps.native.types import BOOL, INT, NONE, Number, Tuple, flat
+from sigps.native.types import BOOL, INT, NONE, Tuple, Vector, flat, scalar_of
 
 FIELDS = """
 i: State[int] = {i}
@@ -28,6 +30,8 @@ u: State[np.uint8] = {u}
 f: State[float] = {f}
 b: State[bool] = {b}
 w: State[np.uint64] = {w}
+v: State[Vector[float, 4]] = {v}
+n: State[Vector[int, 4]] = {n}
 def whole(self, a, c=3):
     if a > c:
         return a - c
@@ -38,7 +42,7 @@ def real(self, a):
 
 
 class Drawing:
-    """Draws the text of a compute() for one vertex, which reads and assigns six states and nine locals."""
+    """Draws the text of a compute() for one vertex, which reads and assigns eight states and twelve locals."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -53,20 +57,25 @@ class Drawing:
             f=pick.choice([0.0, -0.0, 1.5, -2.25, 1e300, -1e-300, pick.uniform(-9, 9)]),
             b=pick.choice([True, False]),
             w=pick.choice([0, 7, 2**64 - 1, 2**63, pick.randrange(2**64)]),
+            v=tuple(pick.choice([0.0, -0.0, 1.5, 1e300, pick.uniform(-9, 9)]) for _ in range(4)),
+            n=tuple(pick.choice([0, 1, -1, 2**62, pick.randrange(-99, 99)]) for _ in range(4)),
         )
         lines = [f"i{n} = {pick.randrange(-9, 9)}" for n in range(3)]
         lines += [f"f{n} = {pick.uniform(-9, 9)!r}" for n in range(3)]
         lines += [f"b{n} = self.b" for n in range(3)]
+        lines += ["v0 = self.v", "v1 = v0 * 0.5", "n0 = self.n"]
         for _ in range(pick.randrange(2, 7)):
             lines += self.statement(2)
         lines += [f"self.i = {self.whole(1)}", f"self.f = {self.real(2)}", f"self.b = {self.truth(2)}"]
-        lines.append(f"self.w = {self.unsigned(2)}")
+        lines += [f"self.w = {self.unsigned(2)}", f"self.v = {self.vector(2)}", f"self.n = {self.wholes(1)}"]
         lines.append("self.vote_to_halt()")
         return program_of("\n".join(lines), fields)
 
     def statement(self, depth: int) -> list[str]:
         pick = self._random
-        kind = pick.randrange(10)
+        kind = pick.randrange(12)
+        if kind >= 10:
+            return [self.of_vectors()]
         if kind < 3:
             return [f"i{pick.randrange(3)} {self.assigns()} {self.whole(2)}"]
         if kind < 5:
@@ -96,6 +105,48 @@ class Drawing:
         other = self.statement(depth - 1)
         return [f"if {self.truth(2)}:", *indented(inner), "else:", *indented(other)]
 
+    def of_vectors(self) -> str:
+        pick = self._random
+        position = pick.choice([*map(str, range(-4, 4)), f"{self.whole(1)} & 3", "i2"])
+        return pick.choice(
+            [
+                f"v{pick.randrange(2)} {self.assigns()} {self.vector(2)}",
+                f"v0[{position}] {self.assigns()} {self.real(1)}",
+                f"n0 {self.assigns()} {self.wholes(1)}", f"n0[{position}] = {self.whole(1)}",
+                f"self.v[{position}] += {self.real(1)}", f"self.n = {self.wholes(2)}",
+            ]
+        )  # fmt: skip
+
+    def vector(self, depth: int) -> str:
+        """Draw a vector of floats."""
+        pick = self._random
+        if depth == 0 or pick.random() < 0.2:
+            return pick.choice(["self.v", "v0", "v1", f"Vector[float, 4]({self.real(0)})"])
+        a, b, x = self.vector(depth - 1), self.vector(depth - 1), self.real(depth - 1)
+        return pick.choice(
+            [
+                f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"({a} / {b})", f"({a} // {b})", f"({a} % {b})",
+                f"({a} * {x})", f"({x} - {a})", f"(-{a})", f"abs({a})", f"np.sqrt({a})", f"np.maximum({a}, {b})",
+                f"np.minimum({a}, {x})", f"np.where({a} < {b}, {a}, {x})", f"({a} + {self.wholes(0)})",
+                f"({a} if {self.truth(depth - 1)} else {b})", f"Vector[float, 4](({x}, {x}, 1.5, {a}[1]))",
+            ]
+        )  # fmt: skip
+
+    def wholes(self, depth: int) -> str:
+        """Draw a vector of whole numbers."""
+        pick = self._random
+        if depth == 0 or pick.random() < 0.2:
+            return pick.choice(["self.n", "n0", f"Vector[int, 4]({self.whole(0)})"])
+        a, b, i = self.wholes(depth - 1), self.wholes(depth - 1), self.whole(depth - 1)
+        return pick.choice(
+            [
+                f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"({a} // {b})", f"({a} % {b})", f"({a} & {b})",
+                f"({a} | {i})", f"({a} ^ {b})", f"({a} >> 3)", f"({a} - {i})", f"(-{a})", f"abs({a})",
+                f"np.minimum({a}, {b})", f"np.where({a} == {b}, {a}, {i})",
+                f"({a} if {self.truth(depth - 1)} else {b})",
+            ]
+        )  # fmt: skip
+
     def assigns(self) -> str:
         return self._random.choice(["=", "=", "+=", "-=", "*="])
 
@@ -116,6 +167,8 @@ class Drawing:
                 f"({a} if {self.truth(depth - 1)} else {b})", f"int({self.real(depth - 1)})",
                 f"round({self.real(depth - 1)})", f"({a} + ({self.truth(depth - 1)}))", f"self.whole({a})",
                 f"divmod({a}, {b})[{pick.randrange(2)}]", f"math.floor({self.real(depth - 1)})",
+                f"sum({self.wholes(depth - 1)})", f"max({self.wholes(depth - 1)})",
+                f"{self.wholes(depth - 1)}[{pick.randrange(-4, 4)}]", f"int(np.argmin({self.vector(depth - 1)}))",
             ]
         )  # fmt: skip
 
@@ -149,6 +202,8 @@ class Drawing:
                 f"math.exp({a})", f"math.log({a})", f"math.hypot({a}, {b})",
                 f"math.gamma({a})", f"({a}) ** {b}", f"np.sqrt({a})", f"({a} * self.k)", f"self.real({a})",
                 f"math.fmod({a}, 3.0)", f"math.copysign({a}, {b})", f"math.atan2({a}, {b})", f"({a}) ** 2",
+                f"sum({self.vector(depth - 1)})", f"min({self.vector(depth - 1)})",
+                f"({self.vector(depth - 1)} @ {self.vector(0)})", f"{self.vector(depth - 1)}[{pick.randrange(-4, 4)}]",
             ]
         )  # fmt: skip
 
@@ -178,6 +233,8 @@ class Drawing:
                 f"({a} {compare} {b})", f"({x} {compare} {y})", f"({a} {compare} {x})",
                 f"({x} < {a} <= {y})", f"({p} and {q})", f"({p} or {q})", f"(not {p})",
                 f"({a} < {b} <= {self.whole(0)})", f"bool({a})", f"({p} != {q})", f"({a} in (1, 2, self.i))",
+                f"any({self.vector(depth - 1)} {compare} {self.vector(0)})", f"({a} in {self.wholes(0)})",
+                f"all({self.wholes(depth - 1)} {compare} {a})",
             ]
         )  # fmt: skip
 
@@ -209,7 +266,8 @@ def call_compute(program: Vertex) -> Called:
         (state, _, _, _), fault = compute(env, (), (), vertex, states, (), False, (), ())  # type: ignore[operator]
         return state, fault
 
-    first = tuple(d.type(f.default) for f, d in zip(derived.states, derived.state_dtypes, strict=True))
+    given = zip(derived.states, derived.state_dtypes, strict=True)
+    first = tuple(Packed.of(field.default, dtype) for field, dtype in given)
     state, fault = Kernel(call, f"drawn {derived.key}", functions)((0, 1, 0), (0, 0, 0), first)
     return _called(derived, functions, state, fault)
 
@@ -222,12 +280,15 @@ def call_on_host(programs: Sequence[Vertex]) -> list[Called]:
         functions = Functions(derived.module, derived.namespace)
         cpp = CppFunctions(functions)
         env, nothing = Tuple((INT,) * 3), Tuple(())
-        states = Tuple(tuple(Number.of(d) for d in derived.state_dtypes))
+        states = Tuple(tuple(scalar_of(d) for d in derived.state_dtypes))
         instance = functions.instance(
             "compute", (env, nothing, nothing, env, states, nothing, BOOL, nothing, nothing)
         )
         name, results = cpp.name(instance), list(flat(instance.result or NONE))
-        loads = [f"sigps::load<{cpp_type(kind)}>(given, {8 * at})" for at, kind in enumerate(flat(states))]
+        given = _places(list(flat(states)))
+        loads = [
+            f"sigps::load<{cpp_type(k)}>(given, {at})" for at, k in zip(given, flat(states), strict=False)
+        ]
         parts = [f"r{at}" for at in range(len(results))]
         arguments = ["0", "1", "0", "0", "0", "0", *loads, "false", *parts]
         sources += [
@@ -239,25 +300,36 @@ def call_on_host(programs: Sequence[Vertex]) -> list[Called]:
         sources += [f"{cpp_type(kind)} {part};" for kind, part in zip(results, parts, strict=True)]
         sources.append(f"const int64_t fault = p{i}::{name}({', '.join(arguments)});")
         sources += [
-            f"sigps::store<{cpp_type(kind)}>(out, {8 * at}, {part});"
-            for at, (kind, part) in enumerate(zip(results, parts, strict=True))
+            f"sigps::store<{cpp_type(kind)}>(out, {at}, {part});"
+            for at, kind, part in zip(_places(results), results, parts, strict=False)
         ]
-        sources += [f"sigps::store<int64_t>(out, {8 * len(results)}, fault);", "}"]
+        sources += [f"sigps::store<int64_t>(out, {_places(results)[-1]}, fault);", "}"]
         made.append((derived, functions, results))
     library = host_library("\n".join(sources))
     found = []
     for i, (derived, functions, results) in enumerate(made):
-        given, out = np.zeros(len(derived.states), np.int64), np.zeros(len(results) + 1, np.int64)
-        for at, (field, dtype) in enumerate(zip(derived.states, derived.state_dtypes, strict=True)):
-            given[at : at + 1].view(dtype)[0] = field.default
+        dtypes = [np.dtype(d) for d in derived.state_dtypes]
+        begins, ends = _places([scalar_of(d) for d in dtypes]), _places(results)
+        given, out = np.zeros(begins[-1], np.uint8), np.zeros(ends[-1] + 8, np.uint8)
+        for at, field, dtype in zip(begins, derived.states, dtypes, strict=False):
+            given[at : at + dtype.itemsize].view(dtype.base)[:] = field.default
         getattr(library, f"run_{i}")(ctypes.c_void_p(given.ctypes.data), ctypes.c_void_p(out.ctypes.data))
-        state = [out[at : at + 1].view(k.dtype)[0] for at, k in enumerate(results[: len(derived.states)])]
-        found.append(_called(derived, functions, state, int(out[-1])))
+        state = [
+            out[at : at + k.dtype.itemsize].view(k.dtype.base).reshape(k.dtype.shape)
+            for at, k in zip(ends, results[: len(dtypes)], strict=False)
+        ]
+        found.append(_called(derived, functions, state, int(out[-8:].view(np.int64)[0])))
     return found
+
+
+def _places(kinds: Sequence[Any]) -> list[int]:
+    """Return where values begin that lie in cells of eight bytes, and where they end."""
+    cells = [kind.length if isinstance(kind, Vector) else 1 for kind in kinds]
+    return [8 * n for n in itertools.accumulate(cells, initial=0)]
 
 
 def _called(derived: VertexProgram, functions: Functions, state: Sequence[Any], fault: int) -> Called:
     named = zip(derived.states, derived.state_dtypes, state, strict=True)
     with np.errstate(all="ignore"):
-        states = {field.name: np.asarray(value).astype(dtype).item() for field, dtype, value in named}
+        states = {field.name: np.asarray(value).astype(dtype.base).tolist() for field, dtype, value in named}
     return Called(states, functions.sites[fault - 1] if fault else None)

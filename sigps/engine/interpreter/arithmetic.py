@@ -471,6 +471,17 @@ _OF_FLOATS = [
 ]  # fmt: skip
 
 
+def _numpy_extreme(function: Any) -> Callable[[Any, Any], Any]:
+    """np.minimum and np.maximum: NaN wins, and of equals the first; NumPy takes either of 0.0 and -0.0."""
+    extreme = _extreme(function)
+
+    def compute(a: Any, b: Any) -> Any:
+        lost = [float(x) for x in (a, b) if isinstance(x, (float, np.floating)) and x != x]
+        return lost[0] if lost else extreme(a, b)
+
+    return compute
+
+
 def _functions() -> dict[Any, Callable[..., Any]]:
     found: dict[Any, Callable[..., Any]] = {
         min: _extreme(min), max: _extreme(max), sorted: _sorted,
@@ -481,6 +492,7 @@ def _functions() -> dict[Any, Callable[..., Any]]:
         math.hypot: _always("hypot", 2), np.hypot: _always("hypot", 2),
         math.pow: _always("pow", 2), np.float_power: _always("pow", 2),
         np.abs: _abs, np.absolute: _abs,
+        np.minimum: _numpy_extreme(min), np.maximum: _numpy_extreme(max),
     }  # fmt: skip
     for name in _OF_FLOATS:
         of_numpy = "arc" + name[1:] if name[0] == "a" else name
