@@ -78,7 +78,8 @@ def load(
         weights: None reads the weights that the format declares (mtx, metis, dimacs, ldbc), and of edge
             lists none. True requires weights; in edge lists it is the column named `weight`, else the
             third. A column's name, its number from 0, or either with a type, as in `(3, "int64")`, chooses
-            one. False reads none.
+            one. False reads none. Those of edge lists are float64 unless a type is given, which rounds whole
+            numbers beyond 2**53.
         columns: Further edge columns, by name: `{"time": 2}` or `{"time": (2, "int64")}`.
         source: The column of source ids: a name or a number from 0.
         target: The column of target ids.
