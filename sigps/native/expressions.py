@@ -70,8 +70,11 @@ class Expressions:
 
     def _set_emitter(self, emitter: Emitter) -> None:
         self._emitter = emitter
+        self._operators = self._operators_of(wraps=self._wraps)
+
+    def _operators_of(self, *, wraps: bool) -> Operators:
         note = self._note_fault if self._instance.is_checked else None
-        self._operators = Operators(emitter, note, self._real, wraps=self._wraps)
+        return Operators(self._emitter, note, self._real, wraps=wraps)
 
     @contextmanager
     def _dry(self) -> Iterator[None]:
@@ -575,7 +578,7 @@ class Expressions:
         if function is len:
             return ops.constant(vector.kind.length)
         if function in (sum, np.sum):
-            return vectors.total(ops, vector)
+            return vectors.total(self._operators_of(wraps=False), vector)  # wrapping() is of what is written
         if function in (any, np.any):
             return vectors.some(ops, vector)
         if function in (all, np.all):
