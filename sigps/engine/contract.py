@@ -57,6 +57,7 @@ __all__ = [
     "Executable",
     "LaneRun",
     "LanesFailedError",
+    "ManyRuns",
     "Needs",
     "RunContext",
     "RunFacts",
@@ -280,6 +281,23 @@ class Share:
 
 
 @dataclass(frozen=True, eq=False)
+class ManyRuns:
+    """Runs of one class, and one compiled code, that an engine shall run side by side.
+
+    Attributes:
+        programs: The class with the parameters of each run, vertex ids among them as compute() sees them.
+        begins: The values with which states begin, [num_owned] by local id.
+        max_supersteps: Where each stops at the latest.
+        wanted: The fields of results; None for all.
+    """
+
+    programs: Sequence[Vertex]
+    begins: Mapping[str, NDArray[Any]]
+    max_supersteps: int | None
+    wanted: Container[str] | None
+
+
+@dataclass(frozen=True, eq=False)
 class LaneRun:
     """What one of several runs left that an engine ran side by side.
 
@@ -373,22 +391,12 @@ class EngineSpec(ABC):
         """Say why several runs of a program cannot go side by side, in lanes; empty where they can. Pure."""
         return f"device={self.device!r} has one run at a time"
 
-    def run_lanes(
-        self,
-        context: RunContext,
-        programs: Sequence[Vertex],
-        begins: Mapping[str, NDArray[Any]],
-        max_supersteps: int | None,
-        wanted: Container[str] | None,
-    ) -> Iterator[LaneRun]:
-        """Run programs of one class, and one compiled code, side by side on one rank; yield their results in order.
+    def run_lanes(self, context: RunContext, many: ManyRuns) -> Iterator[LaneRun]:
+        """Run programs side by side on one rank; yield their results in order.
 
         Args:
             context: As for `make`; its program is the first.
-            programs: The class with the parameters of each run, vertex ids among them as compute() sees them.
-            begins: The values with which states begin, [num_owned] by local id.
-            max_supersteps: Where each stops at the latest.
-            wanted: The fields of results; None for all.
+            many: The runs.
 
         Raises:
             LanesFailedError: If arithmetic of compute() has no result in one of them.

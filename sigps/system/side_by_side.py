@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 
 from sigps.device.cpu import Threads
-from sigps.engine.contract import Executable, LaneRun, RunContext, RunOptions
+from sigps.engine.contract import Executable, LaneRun, ManyRuns, RunContext, RunOptions
 from sigps.engine.exchange import NoExchange
 from sigps.engine.laid_out import partition_of
 from sigps.graph.graph import Graph
@@ -52,4 +52,4 @@ def run_side_by_side(
             found = neighbourhoods(graph, spec.count_share(executable, threads))
             begins = {name: getattr(found, measure) for name, measure in measures.items()} | begins
         context = RunContext(programs[0], executable, subgraph, exchange, threads, options)
-        yield from spec.run_lanes(context, programs, begins, max_supersteps, wanted)
+        yield from spec.run_lanes(context, ManyRuns(programs, begins, max_supersteps, wanted))

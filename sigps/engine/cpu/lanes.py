@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sigps.compiler.cpu.native import NativeProgram
 from sigps.compiler.cpu.rows import rows
 from sigps.compiler.program import EarlyExit, VertexProgram
 from sigps.device.cpu import available_memory
 from sigps.engine.aggregates import Aggregates
-from sigps.engine.contract import LaneRun, LanesFailedError, RunContext, RunFacts, RunOptions
+from sigps.engine.contract import LaneRun, LanesFailedError, ManyRuns, RunContext, RunFacts, RunOptions
 from sigps.engine.cpu.monotone import has_order
 from sigps.engine.cpu.work import walked_edges
 from sigps.engine.master_compute import MasterCompute
@@ -145,14 +144,9 @@ def lane_bytes(native: NativeProgram) -> int:
     return sum(dtype.itemsize for dtype in kept) + 1
 
 
-def run_waves(
-    context: RunContext,
-    programs: Sequence[Vertex],
-    begins: Mapping[str, NDArray[Any]],
-    max_supersteps: int | None,
-    wanted: Container[str] | None,
-) -> Iterator[LaneRun]:
+def run_waves(context: RunContext, many: ManyRuns) -> Iterator[LaneRun]:
     """Run programs side by side; see `EngineSpec.run_lanes`."""
+    programs = many.programs
     native, threads = loops_of(context, programs), context.threads
     n = context.subgraph.num_owned
     most_bytes, row = available_memory() // 4, lane_bytes(native)
@@ -163,7 +157,7 @@ def run_waves(
     def run(wave: range) -> list[LaneRun]:
         lanes = free.pop()
         try:
-            return lanes.run([programs[i] for i in wave], max_supersteps)
+            return lanes.run([programs[i] for i in wave], many.max_supersteps)
         except LoopFaultError as fault:
             if fault.site[2] == Fault.INTERRUPTED:
                 raise KeyboardInterrupt(f"{fault.site[0]}:{fault.site[1]}") from None
@@ -180,7 +174,7 @@ def run_waves(
             share = min(width, -(-left // threads.count))
             starts = range(done, len(programs), share)[:at_once]
             waves = [range(start, min(start + share, len(programs))) for start in starts]
-            free += [Lanes(context, native, width, begins, wanted) for _ in range(threads.count - len(free))]
+            free += [Lanes(context, native, width, many) for _ in range(threads.count - len(free))]
             for results in threads.map(run, waves):
                 yield from results
             done = waves[-1].stop
@@ -195,8 +189,7 @@ class Lanes:
         context: What an engine is made from, on one rank.
         native: The program's loops.
         width: k.
-        begins: The values with which states begin, [num_owned] by local id.
-        wanted: The fields of results; None for all.
+        many: All runs: with what states begin, and which fields are wanted.
 
     Attributes:
         runs, visits: In supersteps with messages: how often a vertex ran in a lane, and how often one ran in some.
@@ -209,11 +202,10 @@ class Lanes:
         context: RunContext,
         native: NativeProgram,
         width: int,
-        begins: Mapping[str, NDArray[Any]],
-        wanted: Container[str] | None,
+        many: ManyRuns,
     ) -> None:
-        self._wanted = wanted
-        self._context, self._width, self._begins = context, width, begins
+        self._wanted, self._begins = many.wanted, many.begins
+        self._context, self._width = context, width
         subgraph, program = context.subgraph, native.program
         n = subgraph.num_owned
         self._native, self._program = native, program

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
-from typing import Any
-
-from numpy.typing import NDArray
+from collections.abc import Iterator
 
 from sigps.compiler.program import Delivery, VertexProgram
 from sigps.engine.contract import (
@@ -14,6 +11,7 @@ from sigps.engine.contract import (
     EngineSpec,
     Executable,
     LaneRun,
+    ManyRuns,
     Needs,
     RunContext,
     RunFacts,
@@ -93,17 +91,10 @@ class CpuSpec(EngineSpec):
         assert program is not None
         return find_obstacle(program, facts, options)
 
-    def run_lanes(
-        self,
-        context: RunContext,
-        programs: Sequence[Vertex],
-        begins: Mapping[str, NDArray[Any]],
-        max_supersteps: int | None,
-        wanted: Container[str] | None,
-    ) -> Iterator[LaneRun]:
+    def run_lanes(self, context: RunContext, many: ManyRuns) -> Iterator[LaneRun]:
         from sigps.engine.cpu.lanes import run_waves
 
-        return run_waves(context, programs, begins, max_supersteps, wanted)
+        return run_waves(context, many)
 
 
 def _gains_by_degree(program: VertexProgram, graph: Graph) -> bool:

@@ -7,13 +7,13 @@ nothing else: each has its own states, messages and aggregators.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
 from numpy.typing import NDArray
 
-from sigps.engine.contract import LaneRun, LanesFailedError, RunContext
+from sigps.engine.contract import LaneRun, LanesFailedError, ManyRuns, RunContext
 from sigps.engine.gpu.engine import GpuEngine
 from sigps.engine.stats import Outcome, StatsLog
 from sigps.errors import ComputeError, DeviceError
@@ -27,16 +27,11 @@ MOST_AT_ONCE = 8
 _LONG = 1 << 62
 
 
-def run_side_by_side(
-    context: RunContext,
-    programs: Sequence[Vertex],
-    begins: Mapping[str, NDArray[Any]],
-    max_supersteps: int | None,
-    wanted: Container[str] | None,
-) -> Iterator[LaneRun]:
+def run_side_by_side(context: RunContext, many: ManyRuns) -> Iterator[LaneRun]:
     """Run programs side by side; see `EngineSpec.run_lanes`."""
     import cupy
 
+    programs, begins = many.programs, many.begins
     most = min(MOST_AT_ONCE, len(programs))
     _engine(context, programs[0], begins, 1)  # what it finds of the graph all use
     cupy.cuda.get_current_stream().synchronize()
@@ -55,13 +50,13 @@ def run_side_by_side(
                             raise
                         most = len(lanes)  # there is no memory for one more
                         break
-                    lanes.append(_Lane(begun, engine, streams.pop(), max_supersteps or _LONG))
+                    lanes.append(_Lane(begun, engine, streams.pop(), many.max_supersteps or _LONG))
                     begun += 1
             lane = next((lane for lane in lanes if lane.stream.done), lanes[0])
             with lane.stream:
                 if lane.goes_on():
                     continue
-                ended[lane.number] = lane.result(wanted)
+                ended[lane.number] = lane.result(many.wanted)
             lanes.remove(lane)
             streams.append(lane.stream)
             while given in ended:

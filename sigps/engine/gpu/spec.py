@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sigps.compiler.program import VertexProgram
 from sigps.device.cpu import Threads
@@ -16,6 +15,7 @@ from sigps.engine.contract import (
     EngineSpec,
     Executable,
     LaneRun,
+    ManyRuns,
     Needs,
     RunContext,
     RunFacts,
@@ -120,17 +120,10 @@ class GpuSpec(EngineSpec):
         assert program is not None
         return "it keeps values on edges" if program.edge_states else ""
 
-    def run_lanes(
-        self,
-        context: RunContext,
-        programs: Sequence[Vertex],
-        begins: Mapping[str, NDArray[Any]],
-        max_supersteps: int | None,
-        wanted: Container[str] | None,
-    ) -> Iterator[LaneRun]:
+    def run_lanes(self, context: RunContext, many: ManyRuns) -> Iterator[LaneRun]:
         from sigps.engine.gpu.lanes import run_side_by_side
 
-        return run_side_by_side(context, programs, begins, max_supersteps, wanted)
+        return run_side_by_side(context, many)
 
     def num_bytes(self, program: VertexProgram, share: Share) -> dict[str, int]:
         """Return what the graph takes while it is laid out, and out-edges as compute() walks them."""
