@@ -24,7 +24,7 @@ from sigps.group import world
 from sigps.group.status import Status
 
 RANK = launched_rank(os.environ)
-PLANT: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text())
+PLANT: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text()) if __name__ == "__main__" else {}
 COUNTS: collections.Counter[str] = collections.Counter()
 
 

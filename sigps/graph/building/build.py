@@ -87,7 +87,7 @@ def is_simple(graph: GraphArrays) -> bool:
         if sources.size and not found:
             found = bool(repeats.any() or (sources == targets).any()) or last == (sources[0], targets[0])
             last = sources[-1], targets[-1]
-    return not graph.group.all_reduce(np.array([found]), "max")[0]
+    return not graph.group.all_reduce(np.array([int(found)]), "max")[0]
 
 
 def _each_once(chunk: EdgeChunk) -> EdgeChunk:

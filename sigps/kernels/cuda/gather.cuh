@@ -16,7 +16,7 @@
 
 #pragma once
 
-#include "lease.cuh"
+#include "by_block.cuh"
 
 namespace sigps {
 

@@ -294,45 +294,6 @@ __device__ inline uint32_t thread_of_grid() {
 }
 __device__ inline uint32_t threads_of_grid() { return gridDim.x * blockDim.x; }
 
-#if !SIGPS_LISTED
-// Thread 0 gets all threads' messages. Ends with a barrier of the block.
-__device__ SIGPS_ONCE Inbox combine_block(Inbox inbox, const Occasion &when) {
-  __shared__ Inbox of_warp[SIGPS_THREADS / 32];
-  inbox = combine_warp(inbox, when);
-  if (lane_id() == 0)
-    of_warp[threadIdx.x / 32] = inbox;
-  __syncthreads();
-  if (threadIdx.x < 32) {
-    inbox =
-        threadIdx.x < blockDim.x / 32 ? of_warp[threadIdx.x] : empty_inbox();
-    inbox = combine_warp(inbox, when);
-  }
-  __syncthreads();
-  return inbox;
-}
-#endif
-
-// Calls use(v) with a whole block for each owned vertex whose count(v) is over
-// a limit. All threads of the grid call.
-template <class Count, class Use>
-__device__ inline void for_long_ones(const Lease &lease, Count count,
-                                     uint64_t limit, Use use) {
-  __shared__ uint32_t long_ones[SIGPS_THREADS], num_long;
-  for (uint32_t first = blockIdx.x * blockDim.x; first < lease.num_owned;
-       first += threads_of_grid()) {
-    if (threadIdx.x == 0)
-      num_long = 0;
-    __syncthreads();
-    uint32_t v = first + threadIdx.x;
-    if (v < lease.num_owned && count(v) > limit)
-      long_ones[atomicAdd(&num_long, 1)] = v;
-    __syncthreads();
-    for (uint32_t i = 0; i < num_long; i++)
-      use(long_ones[i]);
-    __syncthreads();
-  }
-}
-
 // A number for each warp. Warps with successive numbers are on different
 // multiprocessors, so that little work is spread over all of them.
 __device__ inline uint32_t spread_warp() {

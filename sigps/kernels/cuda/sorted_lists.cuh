@@ -9,7 +9,7 @@
 
 #pragma once
 
-#include "lease.cuh"
+#include "by_block.cuh"
 
 namespace sigps {
 
