@@ -10,7 +10,7 @@ import pytest
 from app_judges import RANDOM, RUNS, arcs_of, as_networkx, by_id, vertices_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from ways import results_of
 
@@ -52,7 +52,7 @@ def ends_of(sample: Sample) -> tuple[Any, Any]:
     return ids[0], ids[-1]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if len(set(ends_of(BATTERY[name]))) == 2])
 def test_scores_solve_the_equations(name: str) -> None:
     sample = BATTERY[name]
     one, zero = ends_of(sample)
@@ -68,6 +68,7 @@ def test_scores_solve_the_equations(name: str) -> None:
 @given(samples(), st.integers(0, 6))
 def test_scores_after_some_rounds_on_random_graphs(sample: Sample, rounds: int) -> None:
     one, zero = ends_of(sample)
+    assume(one != zero)
     expected = swept(sample, one, zero, rounds)
     program = HarmonicLabels(one=one, zero=zero, iterations=rounds, tolerance=0.0)
     for way, result in results_of(program, sample, RUNS):
