@@ -137,17 +137,17 @@ def in_order(work: Any, blocks: Iterator[Block], group: Group) -> Iterator[Any]:
     num_cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
     num_threads = max(1, min(8, num_cores // group.size))
     waiting: deque[Future[Any]] = deque()
-    with ThreadPoolExecutor(num_threads, thread_name_prefix="sigps-parse") as pool:
-        try:
-            for block in blocks:
-                waiting.append(pool.submit(work, block))
-                if len(waiting) > num_threads:
-                    yield waiting.popleft().result()
-            while waiting:
+    pool = ThreadPoolExecutor(num_threads, thread_name_prefix="sigps-parse")
+    try:
+        for block in blocks:
+            waiting.append(pool.submit(work, block))
+            if len(waiting) > num_threads:
                 yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        # Without waiting: garbage collection may end this in a thread that begins, on which all others wait.
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def read_csv(text: bytes, names: list[str], parse_options: Any, convert_options: Any) -> Any:
