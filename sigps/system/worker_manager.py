@@ -172,64 +172,48 @@ class WorkerManager:
         if saving is not None:
             own_logs = locked(saving.checkpoint.folder, self._group, type(saving.program).__qualname__)
         with self._group.status.limits(limits.silent_seconds, limits.superstep_seconds), own_logs:
-            return self._run(
-                program, executable, method, options, max_supersteps, on_progress, saving, faults, transport
-            )
-
-    def _run(
-        self,
-        program: Vertex,
-        executable: Executable,
-        method: str | PartitionFunction,
-        options: RunOptions,
-        max_supersteps: int | None,
-        on_progress: Callable[[Sequence[SuperstepStats]], None] | None,
-        saving: Saving | None,
-        faults: Faults | None,
-        transport: Literal["auto", "mpi", "nccl", "peer"],
-    ) -> RankResult:
-        status = self._group.status
-        with status.during("preparing the run"):
-            state_log, found = self._logs(saving, max_supersteps, options.initial)
-            stats = StatsLog(stats_of(found) if found else ())
-            registrations = self._register(program, executable, options, saving)
-            chosen = self._transport(executable, registrations, transport, found)
-            options = self._options(options, registrations, chosen, faults)
-            master = None
-            if self._group.rank == 0:
-                checkpoint = saving.checkpoint if saving else None
-                master = Master(registrations, max_supersteps, on_progress, checkpoint, stats)
-            order = self._group.broadcast({"capacities": master.capacities if master else []})
-            needs = executable.spec.needs(executable, program, self._graph, self._group.size)
-            capacities = tuple(order["capacities"])
-        with status.during("partitioning"):
-            assignment, subgraph = partition_of(self._graph, method, capacities, needs, self.num_threads)
-        status.record_log(_last_log(state_log))
-        if state_log is not None:
-            state_log.on_whole = status.record_log
-        with Threads(self.num_threads) as threads, _naming_the_log(state_log), status.during("running"):
-            exchange = self._exchange(assignment, subgraph, chosen)
-            worker = Worker(RunContext(program, executable, subgraph, exchange, threads, options))
-            if found is None:
-                self._begin(worker, program, executable, threads, registrations)
-                for name, values in options.initial.items():
-                    worker.engine.begin(name, values[worker.subgraph.owned_gids])
-                for name, values in options.columns.items():
-                    own = values_of(self._graph, values, worker.subgraph.owned_gids)
-                    worker.engine.begin(name, own)
-            elif saving is not None:
-                with status.during("reading the state log"):
-                    folder = saving.checkpoint.folder
-                    snapshot = read_snapshot(folder, found, self._group, assignment)
-                    try:
-                        worker.engine.restore(snapshot)
-                    except (TypeError, ValueError, IndexError) as error:
-                        raise StateLogError(
-                            f"the state log {folder / found.name} does not fit its program: {error}"
-                        ) from error
-            reason = self._follow(worker, master, stats, state_log)
-            kept = [f.name for f in program.declaration.edge_states]
-            return RankResult(worker, kept, reason, stats, state_log.saves if state_log else ())
+            status = self._group.status
+            with status.during("preparing the run"):
+                state_log, found = self._logs(saving, max_supersteps, options.initial)
+                stats = StatsLog(stats_of(found) if found else ())
+                registrations = self._register(program, executable, options, saving)
+                chosen = self._transport(executable, registrations, transport, found)
+                options = self._options(options, registrations, chosen, faults)
+                master = None
+                if self._group.rank == 0:
+                    checkpoint = saving.checkpoint if saving else None
+                    master = Master(registrations, max_supersteps, on_progress, checkpoint, stats)
+                order = self._group.broadcast({"capacities": master.capacities if master else []})
+                needs = executable.spec.needs(executable, program, self._graph, self._group.size)
+                capacities = tuple(order["capacities"])
+            with status.during("partitioning"):
+                assignment, subgraph = partition_of(self._graph, method, capacities, needs, self.num_threads)
+            status.record_log(_last_log(state_log))
+            if state_log is not None:
+                state_log.on_whole = status.record_log
+            with Threads(self.num_threads) as threads, _naming_the_log(state_log), status.during("running"):
+                exchange = self._exchange(assignment, subgraph, chosen)
+                worker = Worker(RunContext(program, executable, subgraph, exchange, threads, options))
+                if found is None:
+                    self._begin(worker, program, executable, threads, registrations)
+                    for name, values in options.initial.items():
+                        worker.engine.begin(name, values[worker.subgraph.owned_gids])
+                    for name, values in options.columns.items():
+                        own = values_of(self._graph, values, worker.subgraph.owned_gids)
+                        worker.engine.begin(name, own)
+                elif saving is not None:
+                    with status.during("reading the state log"):
+                        folder = saving.checkpoint.folder
+                        snapshot = read_snapshot(folder, found, self._group, assignment)
+                        try:
+                            worker.engine.restore(snapshot)
+                        except (TypeError, ValueError, IndexError) as error:
+                            raise StateLogError(
+                                f"the state log {folder / found.name} does not fit its program: {error}"
+                            ) from error
+                reason = self._follow(worker, master, stats, state_log)
+                kept = [f.name for f in program.declaration.edge_states]
+                return RankResult(worker, kept, reason, stats, state_log.saves if state_log else ())
 
     def _register(
         self, program: Vertex, executable: Executable, options: RunOptions, saving: Saving | None
