@@ -35,6 +35,7 @@ __all__ = [
     "TextFile",
     "first_rows",
     "import_optional",
+    "inner_suffix",
     "require_file",
     "sample",
 ]
@@ -93,9 +94,8 @@ class TextFile:
 
     @property
     def inner_suffix(self) -> str:
-        """The suffix before that of compression, `.txt` of `graph.txt.xz`; lower case, empty if there is none."""
-        path = self.path.with_suffix("") if self.path.suffix.lower() in _MAGIC else self.path
-        return path.suffix.lower()
+        """The suffix before that of compression; lower case, empty if there is none."""
+        return inner_suffix(self.path)
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield (offset, line without its end) from the start. Slow: for headers and first rows."""
@@ -293,6 +293,11 @@ def require_file(path: Path) -> None:
     near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.5)
     hint = f"the nearest name there is {near[0]!r}" if near else f"{parent} has no similar name"
     raise GraphError(f"{path}: no such file; {hint}")
+
+
+def inner_suffix(path: Path) -> str:
+    """Return the suffix before that of compression, `.txt` of `graph.txt.xz`; lower case, empty if there is none."""
+    return (path.with_suffix("") if path.suffix.lower() in _MAGIC else path).suffix.lower()
 
 
 def import_optional(module: str, purpose: str) -> None:

@@ -24,12 +24,13 @@ from sigps.graph.formats.text_output import (
     PathLike,
     count_given,
     once,
+    require_readable_ids,
     text_lines,
     write_text,
     write_vertices,
 )
-from sigps.graph.formats.text_table import WHITESPACE, Column, Layout, read_edges, split_rows
-from sigps.group import Group, together
+from sigps.graph.formats.text_table import MARKS, WHITESPACE, Column, Layout, read_edges, split_rows
+from sigps.group import Group
 
 __all__ = ["find_delimiter", "read_edge_list", "write_edge_list"]
 
@@ -89,7 +90,7 @@ def write_edge_list(
         raise GraphError(
             f"delimiter={delimiter!r}: one character is needed that is no part of a number or a line"
         )
-    together(lambda: _check_names(graph, delimiter, blanks=is_csv or ".tsv" in name), graph.group)
+    require_readable_ids(graph, delimiter, blanks=is_csv or ".tsv" in name)
     if graph.report.isolated and vertices_path is None:
         logging.getLogger(__name__).warning(
             "%s: %d isolated vertices have no line in an edge list; vertices_path= writes all ids",
@@ -160,7 +161,7 @@ def find_delimiter(lines: list[bytes], options: LoadOptions, strict_tabs: bool) 
     tabs_everywhere = all(b"\t" in line for line in lines)
     if tabs_everywhere and (strict_tabs or options.ids == "string"):
         return "\t"
-    return next((mark for mark in (",", ";", "|") if mark.encode() in lines[0]), WHITESPACE)
+    return next((mark for mark in MARKS if mark.encode() in lines[0]), WHITESPACE)
 
 
 def _has_header(rows: list[list[str]], options: LoadOptions) -> bool:
@@ -187,28 +188,6 @@ def _notes(table: _Table, columns: dict[str, Column]) -> list[str]:
     )
     plural = "s" if len(ignored) > 1 else ""
     return [f"column{plural} {shown} not read (counted from 0; weights= and columns= read further columns)"]
-
-
-def _check_names(graph: GraphArrays, delimiter: str, *, blanks: bool) -> None:
-    """Raise GraphError for string ids that a reader would split or skip."""
-    table = graph.ids.table
-    if table is None or table.dtype.kind != "U" or not table.size:
-        return
-    letters = table.view(np.uint32).reshape(table.size, -1)
-    forbidden = "".join({"\n", "\r", '"', delimiter, *("" if blanks else " \t\v\f")})
-    wrong = np.isin(letters, [ord(letter) for letter in forbidden]).any(axis=1)
-    wrong |= letters[:, 0] == 0
-    wrong |= np.char.strip(table, " \t\v\f") != table
-    wrong |= ((letters[:, :-1] == 0) & (letters[:, 1:] != 0)).any(axis=1)
-    for comment in COMMENTS:
-        wrong |= np.char.startswith(table, comment)
-    if wrong.any():
-        oid = str(table[np.flatnonzero(wrong)[0]])
-        raise GraphError(
-            f"the id {oid!r} cannot stand in an edge list with the delimiter {delimiter!r}: it is empty, holds a "
-            "delimiter, quote or line end, begins or ends with a blank, or begins like a comment. "
-            "The native store holds any id"
-        )
 
 
 def _edge_lines(graph: GraphArrays, delimiter: str) -> Iterator[bytes]:

@@ -26,10 +26,20 @@ from sigps.errors import GraphError
 from sigps.graph.arrays import GraphArrays
 from sigps.graph.building.edges import EdgeChunk
 from sigps.graph.building.rows import rows_as_chunks
-from sigps.graph.formats.blocks import import_optional
-from sigps.group import Group, raise_together
+from sigps.graph.formats.blocks import COMMENTS, import_optional, inner_suffix
+from sigps.graph.formats.text_table import MARKS
+from sigps.group import Group, raise_together, together
 
-__all__ = ["PathLike", "count_given", "format_fields", "once", "text_lines", "write_text", "write_vertices"]
+__all__ = [
+    "PathLike",
+    "count_given",
+    "format_fields",
+    "once",
+    "require_readable_ids",
+    "text_lines",
+    "write_text",
+    "write_vertices",
+]
 
 PathLike = str | os.PathLike[str]
 Letters = NDArray[np.uint8]
@@ -59,20 +69,58 @@ def write_text(path: PathLike, group: Group, head: str, texts: Iterable[bytes]) 
 def write_vertices(graph: GraphArrays, path: PathLike) -> None:
     """Write the ids of all vertices, one a line; with vertex columns a CSV table, which `load(vertices=)` reads.
 
-    Collective. A column of rows, `f`, becomes `f.0`, `f.1`, ...
+    Collective. A column of rows, `f`, becomes `f.0`, `f.1`, ... Columns, and ids that are strings, have a row of names.
 
     Raises:
-        GraphError: If the file cannot be written.
+        GraphError: If the file cannot be written, or a string id would not be read as the same id.
     """
+    delimiter = "," if graph.vertex_columns else {".csv": ",", ".tsv": "\t"}.get(inner_suffix(Path(path)), "")
+    require_readable_ids(graph, delimiter, blanks=delimiter != "")
     columns: dict[str, NDArray[Any]] = {}
     for name, column in graph.vertex_columns.items():
         is_plain = column.ndim == 1
         columns |= {name: column} if is_plain else {f"{name}.{i}": part for i, part in enumerate(column.T)}
-    head = ",".join(["id", *columns]) + "\n" if columns else ""
+    is_named = columns or graph.ids.kind == "strings"  # a first id may be "id" or "node", as a name of the column
+    head = ",".join(["id", *columns]) + "\n" if is_named else ""
     write_text(path, graph.group, head, _vertex_lines(graph, list(columns.values())))
 
 
+def require_readable_ids(graph: GraphArrays, delimiter: str, *, blanks: bool) -> None:
+    """Check that each string id, as a field of a line, is read as the same id. Collective.
+
+    Args:
+        graph: The graph.
+        delimiter: What separates fields; empty if a line is one id.
+        blanks: Whether an id may hold blanks, since they separate no fields.
+
+    Raises:
+        GraphError: If a reader would split, change or skip an id; names it, on all ranks.
+    """
+    together(lambda: _require_readable(graph.ids.table, delimiter, blanks), graph.group)
+
+
 _BLOCK_LINES = 1 << 18
+
+
+def _require_readable(table: NDArray[Any] | None, delimiter: str, blanks: bool) -> None:
+    if table is None or table.dtype.kind != "U" or not table.size:
+        return
+    letters = table.view(np.uint32).reshape(table.size, -1)
+    found_first = "" if delimiter in ("", "\t") else MARKS.partition(delimiter)[0]
+    forbidden = {"\n", "\r", '"', *delimiter, *found_first, *("" if blanks else " \t\v\f")}
+    wrong = np.isin(letters, [ord(letter) for letter in forbidden]).any(axis=1)
+    wrong |= letters[:, 0] == 0
+    wrong |= np.char.strip(table, " \t\v\f") != table
+    wrong |= ((letters[:, :-1] == 0) & (letters[:, 1:] != 0)).any(axis=1)
+    for mark in COMMENTS:
+        wrong |= np.char.startswith(table, mark)
+    if wrong.any():
+        oid = str(table[np.flatnonzero(wrong)[0]])
+        fields = f"between fields with the delimiter {delimiter!r}" if delimiter else "as a line"
+        raise GraphError(
+            f"the id {oid!r} cannot be written as text {fields}: it is empty, holds a delimiter, quote or line end, "
+            "begins or ends with a blank, or begins like a comment. The native store holds any id"
+        )
 
 
 def _vertex_lines(graph: GraphArrays, columns: list[NDArray[Any]]) -> Iterator[bytes]:

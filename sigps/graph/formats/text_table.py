@@ -34,6 +34,7 @@ from sigps.graph.formats.numerals import is_float, whole_number
 from sigps.group import Group
 
 __all__ = [
+    "MARKS",
     "WHITESPACE",
     "Column",
     "Layout",
@@ -47,6 +48,9 @@ __all__ = [
 
 WHITESPACE = "whitespace"
 """The delimiter of fields separated by any run of spaces and tabs."""
+
+MARKS = ",;|"
+"""The delimiters that readers find in a first line by themselves; an earlier one goes before a later one."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from sigps.graph import Graph
 from sigps.graph.formats.edge_list import write_edge_list
 from sigps.graph.formats.matrix_market import write_matrix_market
 from sigps.graph.formats.metis import write_metis
-from sigps.graph.formats.text_output import format_fields
+from sigps.graph.formats.text_output import format_fields, write_vertices
 from sigps.graph.load import load
 
 
@@ -96,7 +96,8 @@ class TestEdgeList:
             run_ranks(size, write)
             graph = battery[name].build()
             oids = graph.ids.to_oids(np.arange(graph.num_vertices)).tolist()
-            assert paths[1].read_text(encoding="utf-8").splitlines() == [str(oid) for oid in oids]
+            head = ["id"] if name == "string_ids" else []
+            assert paths[1].read_text(encoding="utf-8").splitlines() == head + [str(oid) for oid in oids]
         assert not caplog.text
 
     @pytest.mark.parametrize("size", [1, 3])
@@ -147,6 +148,8 @@ class TestEdgeList:
             ("//a", "g.txt", {}),
             ("", "g.csv", {}),
             ("a;b", "g.txt", {"delimiter": ";"}),
+            ("a,b", "g.txt", {"delimiter": ";"}),
+            ("a|b", "g.txt", {"delimiter": " "}),
             ("a\0b", "g.csv", {}),
             (" a", "g.csv", {}),
             ("a\t", "g.csv", {}),
@@ -157,7 +160,7 @@ class TestEdgeList:
         def write(group):
             write_edge_list(Graph.from_edges(["x", oid], ["y", "z"], group=group), tmp_path / path, **options)
 
-        with pytest.raises(GraphError, match="cannot stand in an edge list"):
+        with pytest.raises(GraphError, match="cannot be written as text"):
             run_ranks(size, write)
         assert os.listdir(tmp_path) == []
 
@@ -170,6 +173,43 @@ class TestEdgeList:
     def test_wrong_delimiters(self, tmp_path, delimiter):
         with pytest.raises(GraphError, match="one character is needed"):
             write_edge_list(Graph.from_edges([0], [1]), tmp_path / "g.txt", delimiter=delimiter)
+
+
+STRANGE_IDS = ["a,b", "a b", "a\tb", 'a"b', "a\nb", "a\rb", "", " a", "a\v", "#a", "//", "a;b", "a|b", "5", "id", "a\0b"]
+
+
+class TestVertexList:
+    @pytest.mark.parametrize("has_column", [False, True])
+    @pytest.mark.parametrize("suffix", [".txt", ".csv", ".tsv", ".csv.gz"])
+    @pytest.mark.parametrize("oid", STRANGE_IDS)
+    def test_a_string_id_reads_back_or_is_refused(self, tmp_path, oid, suffix, has_column):
+        path, edges = tmp_path / f"v{suffix}", tmp_path / "g.csv"
+        edges.write_text("source,target\n0,zoë\n")
+        oids = ["0", "zoë", oid]
+        graph = Graph.from_edges(["0"], ["zoë"], vertices=oids)
+        if has_column:
+            graph = graph.with_vertex_columns({"age": [3, 4, 5]}, oids)
+        try:
+            write_vertices(graph, path)
+        except GraphError as error:
+            assert "cannot be written as text" in str(error)
+            assert oid not in ("5", "id")
+            assert os.listdir(tmp_path) == ["g.csv"]
+            return
+        read = load(edges, ids="string", vertices=path)
+        assert read.ids.to_oids(np.arange(read.num_vertices)).tolist() == sorted(oids)
+        if has_column:
+            ages = dict(zip(oids, [3, 4, 5], strict=True))
+            assert read.vertex_columns["age"].tolist() == [ages[name] for name in sorted(oids)]
+
+    @pytest.mark.parametrize(("oid", "suffix"), [("a,b", ".csv"), ("a b", ".txt"), ("a\nb", ".tsv")])
+    def test_every_rank_refuses(self, run_ranks, tmp_path, oid, suffix):
+        def write(group):
+            with pytest.raises(GraphError, match="cannot be written as text"):
+                write_vertices(Graph.from_edges(["x", oid], ["y", "z"], group=group), tmp_path / f"v{suffix}")
+
+        run_ranks(2, write)
+        assert os.listdir(tmp_path) == []
 
 
 class TestMatrixMarket:
