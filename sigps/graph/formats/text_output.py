@@ -80,7 +80,9 @@ def write_vertices(graph: GraphArrays, path: PathLike) -> None:
     for name, column in graph.vertex_columns.items():
         is_plain = column.ndim == 1
         columns |= {name: column} if is_plain else {f"{name}.{i}": part for i, part in enumerate(column.T)}
-    is_named = columns or graph.ids.kind == "strings"  # a first id may be "id" or "node", as a name of the column
+    is_named = (
+        columns or graph.ids.kind == "strings"
+    )  # a first id may be "id" or "node", as a name of the column
     head = ",".join(["id", *columns]) + "\n" if is_named else ""
     write_text(path, graph.group, head, _vertex_lines(graph, list(columns.values())))
 

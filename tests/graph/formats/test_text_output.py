@@ -175,7 +175,8 @@ class TestEdgeList:
             write_edge_list(Graph.from_edges([0], [1]), tmp_path / "g.txt", delimiter=delimiter)
 
 
-STRANGE_IDS = ["a,b", "a b", "a\tb", 'a"b', "a\nb", "a\rb", "", " a", "a\v", "#a", "//", "a;b", "a|b", "5", "id", "a\0b"]
+STRANGE_IDS = ["a,b", "a b", "a\tb", 'a"b', "a\nb", "a\rb", "", " a", "a\v", "#a", "//", "a;b", "a|b"]
+STRANGE_IDS += ["5", "id", "a\0b"]
 
 
 class TestVertexList:
@@ -189,10 +190,13 @@ class TestVertexList:
         graph = Graph.from_edges(["0"], ["zoë"], vertices=oids)
         if has_column:
             graph = graph.with_vertex_columns({"age": [3, 4, 5]}, oids)
+        refusal = ""
         try:
             write_vertices(graph, path)
         except GraphError as error:
-            assert "cannot be written as text" in str(error)
+            refusal = str(error)
+        if refusal:
+            assert "cannot be written as text" in refusal
             assert oid not in ("5", "id")
             assert os.listdir(tmp_path) == ["g.csv"]
             return
