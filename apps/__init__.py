@@ -1,15 +1,16 @@
 """The algorithms that come with sigps: one file each, written with its public names only; a line here for each."""
 
 from sigps.apps.als import ALS as ALS
-from sigps.apps.betweenness import Betweenness as Betweenness
 from sigps.apps.bfs import BFS as BFS
 from sigps.apps.bipartite_matching import BipartiteMatching as BipartiteMatching
 from sigps.apps.bitridn import BiTriDN as BiTriDN
 from sigps.apps.cdlp import CDLP as CDLP
-from sigps.apps.closeness import Closeness as Closeness
 from sigps.apps.degree_histogram import DegreeHistogram as DegreeHistogram
 from sigps.apps.dependencies import Dependencies as Dependencies
+from sigps.apps.dependencies import betweenness as betweenness
 from sigps.apps.distances import Distances as Distances
+from sigps.apps.distances import closeness as closeness
+from sigps.apps.distances import eccentricities as eccentricities
 from sigps.apps.dn_graphs import DNGraphs as DNGraphs
 from sigps.apps.edge_triangles import EdgeTriangles as EdgeTriangles
 from sigps.apps.ego_net import EgoNet as EgoNet
@@ -37,7 +38,6 @@ from sigps.apps.node2vec_walks import Node2vecWalks as Node2vecWalks
 from sigps.apps.out_degree import OutDegree as OutDegree
 from sigps.apps.pagerank import PageRank as PageRank
 from sigps.apps.personalised_pagerank import PersonalisedPageRank as PersonalisedPageRank
-from sigps.apps.radius import Radius as Radius
 from sigps.apps.scc import SCC as SCC
 from sigps.apps.semi_clustering import SemiClustering as SemiClustering
 from sigps.apps.sssp import SSSP as SSSP

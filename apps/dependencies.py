@@ -9,15 +9,21 @@ sent by a level comes in supersteps of its parity, so a vertex tells its own lev
 needs nobody to say whose turn it is. The graph is taken as undirected, simple and unweighted: parallel edges count
 once, and loops do not. At most 3 supersteps more than twice the greatest level.
 
-Their sum over all sources is betweenness (`betweenness`), for which many searches go side by side.
+Their sum over the sources is betweenness, for which many searches go side by side (`sigps.run_many`):
 
-U. Brandes, "A faster algorithm for betweenness centrality", Journal of Mathematical Sociology 25, 2001.
+    centrality(v) = scale * sum { dependency(v) in the search from s : s a source }
+
+scale is 1 / ((n - 1) * (n - 2)), or 1/2 if not `normalised`. With `samples` = k, sources are k random vertices, and
+scale is (n - 1) / k times that; at a source, to which only the k - 1 others contribute, (n - 1) / (k - 1) times.
+
+U. Brandes, "A faster algorithm for betweenness centrality", Journal of Mathematical Sociology 25, 2001; U. Brandes,
+C. Pich, "Centrality estimation in large networks", International Journal of Bifurcation and Chaos 17, 2007.
 
 >>> import sigps
 >>> graph = sigps.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 4], directed=False)
 >>> sigps.run(Dependencies(source=1), graph)["dependency"].tolist()
 [0.0, 0.0, 2.0, 1.0, 0.0]
->>> betweenness(graph, normalised=False).tolist()
+>>> betweenness(graph, normalised=False)["centrality"].tolist()
 [0.0, 3.0, 4.0, 3.0, 0.0]
 """
 
@@ -25,7 +31,7 @@ import numpy as np
 
 import sigps
 from sigps import Param, State, Vertex, VertexId
-from sigps.apps.source_by_source import sources_of
+from sigps.apps.sources import sources_of
 
 
 class Dependencies(Vertex, message=float, directed=False, simple=True):
@@ -63,17 +69,14 @@ class Dependencies(Vertex, message=float, directed=False, simple=True):
             self.vote_to_halt()
 
 
-def betweenness(graph, sources=None, normalised=True, samples=0, seed=0, **options):
-    """Return each vertex's betweenness in ascending order of ids, from all sources or estimated from some.
+def betweenness(graph, samples=0, seed=0, normalised=True, sources=None, **options):
+    """Return a result with the field `centrality`: of paths from all vertices, from `samples`, or from `sources`.
 
-    Without `sources` it is that of the program `Betweenness`, whose sources `samples` and `seed` choose.
-
-    It is the sum of `dependency` over the sources, divided by (n - 1) * (n - 2), or by 2 if not `normalised`; from k of
-    n vertices (n - 1) / k times that, and (n - 1) / (k - 1) times at these. `options` are those of `sigps.run`.
+    `options` are those of `sigps.run_many`.
     """
     n = graph.num_vertices
     sources = sources_of(graph, samples, seed) if sources is None else list(sources)
     results = sigps.run_many(Dependencies, graph, source=sources, reduce={"dependency": "sum"}, **options)
     pairs = max(1, (n - 1) * (n - 2)) if normalised else 2
     others = np.maximum(1, len(sources) - np.isin(results.ids, sources))
-    return (n - 1) / others / pairs * results.reduced["dependency"]
+    return results.as_one({"centrality": (n - 1) / others / pairs * results.reduced["dependency"]})

@@ -6,26 +6,34 @@ Superstep d finds the vertices at distance d, which send to their neighbours and
 undirected and unweighted; `BFS` follows directions, and finds parents. As equal messages say no more than one, many
 searches go side by side at the price of few (`sigps.run_many`), and give measures that look from all vertices:
 
-    closeness(v) = (r - 1) / (n - 1) * (r - 1) / sum { distance(u, v) : u a vertex that reaches v }
+    closeness(v) = (r - 1) / (n - 1) * (r - 1) / sum { distance(u, v) : u a source that reaches v }
     eccentricity(v) = max { distance(u, v) : u a source that reaches v },   -1 where none does
+    radius = min { eccentricity(v) : v reached },   diameter = max { eccentricity(v) : v reached }
 
-r is how many reach v, itself among them.
+r is how many reach v, itself among them; closeness is 0 where no other source does. With `samples` = k, sources are k
+random vertices; r and the sum are then n / k times what is found from these, and eccentricities are lower bounds.
 
-M. Then et al., "The more the merrier: efficient multi-source graph traversal", VLDB 2015.
+L. C. Freeman, "Centrality in social networks", Social Networks 1, 1978; S. Wasserman, K. Faust, "Social network
+analysis", 1994, for unconnected graphs; D. Eppstein, J. Wang, "Fast approximation of centrality", Journal of Graph
+Algorithms and Applications 8, 2004; M. Then et al., "The more the merrier: efficient multi-source graph traversal",
+VLDB 2015.
 
 >>> import sigps
 >>> graph = sigps.Graph.from_edges([0, 0, 0, 1], [1, 2, 3, 4], directed=False)
 >>> sigps.run(Distances(source=4), graph)["distance"].tolist()
 [2, 1, 3, 3, 0]
->>> closeness(graph).round(4).tolist(), eccentricities(graph).tolist()
-([0.8, 0.6667, 0.5, 0.5, 0.4444], [2, 2, 3, 3, 3])
+>>> closeness(graph)["closeness"].round(4).tolist()
+[0.8, 0.6667, 0.5, 0.5, 0.4444]
+>>> found = eccentricities(graph)
+>>> found["eccentricity"].tolist(), found.aggregators["radius"], found.aggregators["diameter"]
+([2, 2, 3, 3, 3], 2, 3)
 """
 
 import numpy as np
 
 import sigps
 from sigps import Param, State, Vertex, VertexId
-from sigps.apps.source_by_source import sources_of
+from sigps.apps.sources import sources_of
 
 
 class Distances(Vertex, message=bool, directed=False):
@@ -44,31 +52,30 @@ class Distances(Vertex, message=bool, directed=False):
         self.vote_to_halt()
 
 
-def closeness(graph, sources=None, samples=0, seed=0, **options):
-    """Return each vertex's closeness in ascending order of ids, from all sources or estimated from some.
+def closeness(graph, samples=0, seed=0, sources=None, **options):
+    """Return a result with the field `closeness`: as seen from all vertices, from `samples`, or from `sources`.
 
-    Without `sources` it is that of the program `Closeness`, whose sources `samples` and `seed` choose.
-    From k of n vertices, r and the sum are n / k times what is found; 0 where no other source reaches a vertex.
-    `options` are those of `sigps.run`.
+    `options` are those of `sigps.run_many`.
     """
     n = graph.num_vertices
     sources = sources_of(graph, samples, seed) if sources is None else list(sources)
     both = {"distance": "sum", "reached": "sum"}
-    found = sigps.run_many(Distances, graph, source=sources, reduce=both, **options).reduced
-    total = found["distance"] + (
-        len(sources) - found["reached"]
-    )  # without the -1 of those that do not reach it
+    results = sigps.run_many(Distances, graph, source=sources, reduce=both, **options)
+    reached = results.reduced["reached"]
+    total = results.reduced["distance"] + (
+        len(sources) - reached
+    )  # without -1 from those that do not reach it
     scale = n / len(sources)
-    others = scale * found["reached"] - 1.0
-    return np.where(total > 0, others * others / (max(1, n - 1) * scale * np.maximum(total, 1)), 0.0)
+    others = scale * reached - 1.0
+    near = np.where(total > 0, others * others / (max(1, n - 1) * scale * np.maximum(total, 1)), 0.0)
+    return results.as_one({"closeness": near})
 
 
-def eccentricities(graph, sources=None, samples=0, seed=0, **options):
-    """Return how far the farthest of the sources is that reaches each vertex, in ascending order of ids.
-
-    Without `sources` it is that of the program `Radius`, whose sources `samples` and `seed` choose.
-    """
+def eccentricities(graph, samples=0, seed=0, sources=None, **options):
+    """Return a result with `eccentricity`, and with `radius` and `diameter` as aggregators; else as `closeness`."""
     sources = sources_of(graph, samples, seed) if sources is None else list(sources)
-    return sigps.run_many(Distances, graph, source=sources, reduce={"distance": "max"}, **options).reduced[
-        "distance"
-    ]
+    results = sigps.run_many(Distances, graph, source=sources, reduce={"distance": "max"}, **options)
+    found = results.reduced["distance"]
+    reached = found[found >= 0]
+    ends = {"radius": reached.min(), "diameter": reached.max()} if len(reached) else {}
+    return results.as_one({"eccentricity": found}, {name: int(value) for name, value in ends.items()})

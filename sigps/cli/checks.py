@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sigps.errors import ConfigError, GraphError, SigpsError
+from sigps.errors import ConfigError, GraphError, SigpsError, nearest
 
 if TYPE_CHECKING:
     from sigps.graph import Graph
     from sigps.group import Group
     from sigps.job.config import JobConfig
+    from sigps.job.result import Result
     from sigps.model.fields import Field
     from sigps.model.vertex import Vertex
     from sigps.system.checkpoint.state_log import Checkpoint
 
-__all__ = ["checkpoint_of", "load_graph", "prepare"]
+__all__ = ["checkpoint_of", "given_options", "load_graph", "prepare"]
 
 
-def prepare(job: JobConfig, *, group_size: int = 1) -> Vertex:
+def prepare(job: JobConfig, *, group_size: int = 1) -> Vertex | Callable[..., Result]:
     """Check all that can be checked before the graph is read, and return the program.
+
+    A function of a graph that stands in the program's place is returned with its parameters.
 
     Raises:
         SigpsError: If something is wrong; of several wrong things a ConfigError that lists them.
     """
+    from sigps.job.importing import import_named
+
     problems: list[SigpsError] = []
 
     def attempt(check: Callable[[], Any]) -> Any:
@@ -34,17 +41,22 @@ def prepare(job: JobConfig, *, group_size: int = 1) -> Vertex:
             problems.append(error)
             return None
 
-    program = attempt(lambda: _program(job))
-    if program is not None:
+    named = attempt(lambda: import_named(job.program, job.folder))
+    is_function = named is not None and not isinstance(named, type)
+    program = (
+        attempt(lambda: _with_params(job, named) if is_function else _program(job, named)) if named else None
+    )
+    if program is not None and not is_function:
         attempt(lambda: _check_fields(job, program))
         attempt(lambda: _check_engine(job, program))
     attempt(lambda: _check_graph(job))
-    attempt(lambda: _check_output(job, group_size if job.many is None else 1))
+    attempt(lambda: _check_output(job, 1 if is_function or job.many is not None else group_size))
     if len(problems) > 1:
         raise ConfigError("\n  ".join([f"{job.name}: {len(problems)} problems", *map(str, problems)]))
     if problems:
         raise problems[0]
-    found: Vertex = program
+    assert program is not None
+    found: Vertex | Callable[..., Result] = program
     return found
 
 
@@ -60,12 +72,51 @@ def load_graph(job: JobConfig, group: Group | None = None) -> Graph:
     return generate(name, group=group, **options)
 
 
-def _program(job: JobConfig) -> Vertex:
-    from sigps.job.importing import import_program
+def given_options(job: JobConfig) -> dict[str, Any]:
+    """Return the options of runs that a job gives a function: those that it says, and not their defaults."""
+    from sigps.group.watch import Faults
+
+    options = job.engine.model_dump(exclude_unset=True, exclude={"trace"})
+    if "partition" in job.model_fields_set:
+        options["partitioner"] = job.partition.method
+    if "exchange" in job.model_fields_set:
+        options["transport"] = job.exchange.transport
+    if "faults" in job.model_fields_set:
+        options["faults"] = Faults(**job.faults.model_dump())
+    return {name: value for name, value in options.items() if name not in job.params}
+
+
+def _with_params(job: JobConfig, function: Callable[..., Result]) -> Callable[..., Result]:
+    """Return a job's function with its parameters; check the names of all that it will be given."""
+    for key, is_given in (
+        ("many", job.many is not None),
+        ("checkpoint", job.checkpoint is not None),
+        ("engine.trace", job.engine.trace is not None),
+        ("output.reduce", job.output.reduce is not None),
+        ("output.edges", job.output.edges is not None),
+    ):
+        if is_given:
+            raise ConfigError(f"{job.name}: {key} is of a vertex program, and {job.program} is a function")
+    _, *parameters = inspect.signature(function).parameters.values()
+    names = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
+    given = {**job.params, **given_options(job)}
+    takes_any = len(names) < len(parameters)
+    for name in given:
+        if name not in names and (name in job.params or not takes_any):
+            has = f"It has: {', '.join(names) or 'none'}"
+            raise ConfigError(
+                f"{job.name}: {job.program} has no parameter {name!r}{nearest(name, names)} {has}"
+            )
+    missing = [p.name for p in parameters if p.default is p.empty and p.name in names and p.name not in given]
+    if missing:
+        raise ConfigError(f"{job.name}: {job.program} needs params.{missing[0]}")
+    return functools.partial(function, **job.params)
+
+
+def _program(job: JobConfig, cls: type[Vertex]) -> Vertex:
     from sigps.job.tables import read_tables
     from sigps.model.declaration import checked
 
-    cls = import_program(job.program, job.folder)
     params = read_tables(cls, job.params, job.param_folders)
     problems = []
     for field in cls.declaration.params:

@@ -1,8 +1,11 @@
-"""`sigps run` of a job with `many`: several runs of its program, and one table of all."""
+"""`sigps run` of several runs: of a job with `many`, and of one whose program is a function."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from sigps.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -10,9 +13,10 @@ if TYPE_CHECKING:
     from sigps.graph import Graph
     from sigps.group.watch import Faults
     from sigps.job.config import JobConfig
+    from sigps.job.result import Result
     from sigps.model.vertex import Vertex
 
-__all__ = ["run_runs"]
+__all__ = ["run_function", "run_runs"]
 
 
 def run_runs(job: JobConfig, program: Vertex, graph: Graph, faults: Faults, out: Console) -> None:
@@ -38,6 +42,29 @@ def run_runs(job: JobConfig, program: Vertex, graph: Graph, faults: Faults, out:
             out.print(top_table(field, pairs))
     if job.output.path is not None:
         results.write(job.output.path, job.output.fields)
+        graph.group.barrier()
+        out.print(f"wrote {job.output.path}", markup=False)
+
+
+def run_function(job: JobConfig, function: Callable[..., Result], graph: Graph, out: Console) -> None:
+    """Call a job's function, print and write the result; of several ranks rank 0 has it. Collective."""
+    from sigps.cli.checks import given_options
+    from sigps.cli.report import top_table
+    from sigps.job.result import Result
+
+    result = function(graph, **given_options(job))
+    if not isinstance(result, Result):
+        raise ConfigError(
+            f"{job.program} returned {result!r:.80}, and a job's function returns a sigps.Result"
+        )
+    out.print(result.summary(), markup=False)
+    for name, value in result.aggregators.items():
+        out.print(f"{name} {value}", markup=False)
+    fields = [name for name in job.output.fields or result.fields if result[name].ndim == 1]
+    if job.output.top and fields:
+        out.print(top_table(fields[0], result.top(fields[0], job.output.top)))
+    if job.output.path is not None:
+        result.write(job.output.path, job.output.fields)
         graph.group.barrier()
         out.print(f"wrote {job.output.path}", markup=False)
 

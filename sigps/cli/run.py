@@ -84,6 +84,7 @@ def _run_here(job: JobConfig, *, dry_run: bool, resume: bool) -> None:
     from sigps.cli.report import console
     from sigps.group import world
     from sigps.group.watch import Faults
+    from sigps.model.vertex import Vertex
 
     group = world()
     status, limits = group.status, Faults(**job.faults.model_dump())
@@ -96,6 +97,11 @@ def _run_here(job: JobConfig, *, dry_run: bool, resume: bool) -> None:
             return
         graph = load_graph(job, group)
         out.print(str(graph.report), markup=False)
+        if not isinstance(program, Vertex):
+            from sigps.cli.many import run_function
+
+            run_function(job, program, graph, out)
+            return
         if job.many is not None:
             from sigps.cli.many import run_runs
 

@@ -187,6 +187,8 @@ class JobConfig(_Section):
     """One run, or many of one program, checked. Paths are absolute.
 
     Attributes:
+        program: A vertex class, or a function of a graph, the parameters and the options of runs that are given, which
+            returns a `Result`.
         many: Of several runs the parameters that vary, and their values: as many of each as there are runs.
         folder: The folder at which a relative path of the program starts: that of the job file, or the current one
             where `--set` names the program.

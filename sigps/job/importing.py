@@ -1,4 +1,4 @@
-"""From `package.module:Class` or `path/to/file.py:Class` to the vertex class it names."""
+"""From `package.module:Class` or `path/to/file.py:Class` to the vertex class, or the function, that it names."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import difflib
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import logging
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from sigps.errors import ConfigError, SigpsError
 from sigps.model.vertex import Vertex
 
-__all__ = ["import_program", "stop_if_imported"]
+__all__ = ["import_named", "import_program", "stop_if_imported"]
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +27,24 @@ _FORM = "write package.module:Class, as in sigps.apps:PageRank, or path/to/file.
 
 
 def import_program(spec: str, folder: Path | None = None) -> type[Vertex]:
-    """Import the vertex class that a job or a command names. Runs the module's code, as any import does.
+    """Import the vertex class that a command names, as `import_named`; refuse functions.
+
+    Raises:
+        ConfigError: If there is no such file, module or class, if its import fails, or if the class is
+            not a `Vertex`.
+
+    Example:
+        >>> import_program("sigps.apps:PageRank").__name__
+        'PageRank'
+    """
+    found = import_named(spec, folder)
+    if isinstance(found, type):
+        return found
+    raise ConfigError(f"program {spec!r} is a function, which runs programs: name the class of one of them")
+
+
+def import_named(spec: str, folder: Path | None = None) -> type[Vertex] | Callable[..., Any]:
+    """Import the vertex class that a job names, or the function of a graph. Runs the module's code, as any import does.
 
     A file is run up to its first `sigps.run()`: a script need not guard it.
 
@@ -37,12 +56,12 @@ def import_program(spec: str, folder: Path | None = None) -> type[Vertex]:
         folder: Where a relative file path starts; the current directory by default.
 
     Raises:
-        ConfigError: If there is no such file, module or class, if its import fails, or if the class is
-            not a `Vertex`.
+        ConfigError: If there is no such file, module or name, if its import fails, or if it is neither a subclass of
+            `Vertex` nor a function.
 
     Example:
-        >>> import_program("sigps.apps:PageRank").__name__
-        'PageRank'
+        >>> import_named("sigps.apps:closeness").__name__
+        'closeness'
     """
     place, colon, name = spec.rpartition(":")
     if not colon or not place or not name:
@@ -52,7 +71,7 @@ def import_program(spec: str, folder: Path | None = None) -> type[Vertex]:
     found = getattr(module, name, None)
     if found is Vertex:
         raise ConfigError(f"program {spec!r}: Vertex is the base class: name a subclass of it")
-    if isinstance(found, type) and issubclass(found, Vertex):
+    if (isinstance(found, type) and issubclass(found, Vertex)) or inspect.isfunction(found):
         return found
     programs = _programs(module)
     near = difflib.get_close_matches(name, programs, n=1, cutoff=0.5)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.engine.stats import StatsLog
 from sigps.errors import ConfigError, nearest
 from sigps.job.result import Result
 from sigps.job.table_file import check_output, needs, write_table
@@ -113,6 +114,42 @@ class Results(Sequence[Result]):
         how = f"one after another ({self.one_by_one})" if self.one_by_one else "side by side"
         runs = "1 run" if len(self) == 1 else f"{len(self):,} runs"
         return f"<Results: {runs} of {self._name} by {varied}; {how} on device {self.device}>"
+
+    def as_one(
+        self, fields: Mapping[str, NDArray[Any]], aggregators: Mapping[str, Any] | None = None
+    ) -> Result:
+        """Return one result for what all runs came to, with the supersteps of all.
+
+        Args:
+            fields: Its fields, [num_vertices] each, aligned with `ids`.
+            aggregators: Numbers to go with them.
+
+        Raises:
+            ConfigError: If a field has not one value a vertex.
+
+        >>> import sigps
+        >>> graph = sigps.Graph.from_edges([0, 1], [1, 2])
+        >>> found = sigps.run_many(sigps.apps.BFS, graph, source=[0, 1], reduce={"level": "max"})
+        >>> found.as_one({"farthest": found.reduced["level"]})["farthest"].tolist()
+        [0, 1, 2]
+        """
+        for name, values in fields.items():
+            if np.shape(values)[:1] != self.ids.shape:
+                raise ConfigError(f"field {name!r} has not one value for each of {len(self.ids)} vertices")
+        stats = StatsLog()
+        for result in self:
+            stats.extend(result.stats)
+        first = self._results[0]
+        return Result(
+            ids=first.ids,
+            fields=dict(fields),
+            reason=next((result.reason for result in self if result.reason != "converged"), "converged"),
+            supersteps=len(stats),
+            stats=stats,
+            aggregators=aggregators or {},
+            device=first.device,
+            writers=first.writers,
+        )
 
     def to_arrow(self, fields: Sequence[str] | None = None) -> pyarrow.Table:
         """Return a table of all runs: what each was given, the ids, then fields (all, or those named).

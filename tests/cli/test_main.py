@@ -366,7 +366,7 @@ TINY = {
     "katz": "grid: {rows: 4, columns: 4}",
     "betweenness": "grid: {rows: 4, columns: 4}",
     "closeness": "erdos_renyi: {n: 40, m: 30}",
-    "radius": "erdos_renyi: {n: 40, m: 30}",
+    "eccentricities": "erdos_renyi: {n: 40, m: 30}",
     "hits": "rmat: {scale: 5, directed: true}",
     "maximal_independent_set": "erdos_renyi: {n: 40, m: 30}",
     "maximal_matching": "erdos_renyi: {n: 40, m: 30}",

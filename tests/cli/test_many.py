@@ -95,3 +95,76 @@ def test_every_vertex_is_for_a_parameter_that_names_one(
     ]
     assert cli.execute(["run", str(job), *settings]) == 2
     assert "many.attenuation is 'all', every vertex, and it names none" in capsys.readouterr().err
+
+
+FUNCTIONS = """
+import sigps
+from sigps.apps import Distances
+
+def reach(graph, hops, sources=("a",), **options):
+    found = sigps.run_many(Distances, graph, source=list(sources), reduce={"distance": "max"}, **options)
+    return found.as_one({"is_near": found.reduced["distance"] <= hops}, {"device": found.device})
+
+def names(graph):
+    return graph.num_vertices
+"""
+
+
+@pytest.fixture
+def function_job(job: Path) -> Path:
+    (job.parent / "study.py").write_text(FUNCTIONS)
+    job.write_text(
+        "program: study.py:reach\nparams: {hops: 1}\noutput: {path: out.csv}\nengine: {device: cpu}\n"
+        "graph: {path: edges.txt, ids: string, directed: false}\n"
+    )
+    return job
+
+
+def test_a_function_is_called_with_parameters_and_the_options_that_are_given(
+    function_job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    setting = ["--set", "params.sources=[a, b]", "--set", "engine.threads=1"]
+    assert cli.execute(["run", str(function_job), *setting]) == 0
+    rows = [["id", "is_near"], ["a", "true"], ["b", "true"], ["c", "false"], ["d", "false"]]
+    assert table() == rows
+    out = capsys.readouterr().out
+    assert "converged" in out
+    assert "device cpu" in out
+    assert "highest is_near" in out
+    assert cli.execute(["run", str(function_job), "--dry-run"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("params={}", "study.py:reach needs params.hops"),
+        (
+            "params={hops: 1, source: [a]}",
+            "study.py:reach has no parameter 'source'; did you mean 'sources'?",
+        ),
+        ("program=study.py:names", "study.py:names has no parameter 'hops'"),
+        ("many={hops: [1, 2]}", "many is of a vertex program, and study.py:reach is a function"),
+        ("checkpoint={dir: log, every: 1}", "checkpoint is of a vertex program"),
+        ("engine.trace=[a]", "engine.trace is of a vertex program"),
+        ("output.edges=edges.csv", "output.edges is of a vertex program"),
+    ],
+)
+def test_mistakes_in_what_a_function_is_given(
+    setting: str, says: str, function_job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    params = ["--set", "params=null"] if setting.startswith("many") else []
+    (function_job.parent / "edges.txt").write_text("no graph")
+    assert cli.execute(["run", str(function_job), *params, "--set", setting]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_what_a_function_must_return_and_what_is_not_for_one(
+    function_job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = ["--set", "program=study.py:names", "--set", "params=null", "--set", "engine=null"]
+    assert cli.execute(["run", str(function_job), *settings]) == 2
+    assert "study.py:names returned 4, and a job's function returns a sigps.Result" in capsys.readouterr().err
+    assert cli.execute(["plan", str(function_job)]) == 2
+    assert "study.py:reach is a function" in capsys.readouterr().err
+    assert cli.execute(["explain", "study.py:reach"]) == 2
+    assert "which runs programs: name the class of one of them" in capsys.readouterr().err

@@ -255,6 +255,17 @@ def test_reduce_brings_runs_together_and_keeps_none() -> None:
     assert one_by_one.reduced["level"].tolist() == whole.sum(axis=0).tolist()
 
 
+def test_one_result_of_all_runs() -> None:
+    results = run_many(BFS, PATH, source=[0, 2], device="cpu", max_supersteps=3, reduce={"level": "max"})
+    one = results.as_one({"farthest": results.reduced["level"]}, {"runs": 2})
+    assert one["farthest"].tolist() == [0, 1, 2, 1]
+    assert (one.reason, one.supersteps, one.aggregators) == ("max_supersteps", 3 + 2, {"runs": 2})
+    assert [s.active for s in one.stats] == [4, 1, 1, 4, 1]
+    assert one.top("farthest", 1) == [(2, 2)]
+    with pytest.raises(ConfigError, match="'farthest' has not one value for each of 4 vertices"):
+        results.as_one({"farthest": np.arange(3)})
+
+
 def test_states_begin_as_they_are_given() -> None:
     given = {"friends": np.array([9, 8, 7, 6])}
     results = run_many(Friends, PATH, factor=[1, 2], device="cpu", initial=given)

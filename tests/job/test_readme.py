@@ -37,7 +37,7 @@ BLOCKS, PROGRAMS = blocks_of(README), programs_of(README)
 
 
 def test_the_readme_has_programs_and_a_job() -> None:
-    assert len(PROGRAMS) == 3
+    assert len(PROGRAMS) == 4
     assert [kind for kind, _ in BLOCKS].count("yaml") == 1
     assert len(programs_of(MODEL)) == 3
     assert not [page for page in PAGES if page not in (README, MODEL) and programs_of(page)]

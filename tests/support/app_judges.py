@@ -84,7 +84,8 @@ def neighbours_of(sample: Sample) -> dict[Any, set[Any]]:
 
 
 def drawn(sample: Sample, k: int, seed: int) -> list[Any]:
-    """Return the k vertices that come first by `hashed`; compute() sees string ids as consecutive numbers."""
+    """Return the first k vertices that hashes of 0, 1, ... fall on; all in ascending order, where k is all or more."""
     ids = vertices_of(sample)
-    numbers = {v: i if isinstance(v, str) else v for i, v in enumerate(ids)}
-    return sorted(ids, key=lambda v: hashed(numbers[v], seed))[:k]
+    if not 0 < k < len(ids):
+        return ids
+    return [ids[i] for i in dict.fromkeys(hashed(i, seed) % len(ids) for i in range(10**4))][:k]

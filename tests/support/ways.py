@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -73,8 +74,10 @@ WAYS = [
 ]
 
 
-def results_of(program: Vertex, sample: Sample, ways: list[Way]) -> list[tuple[Way, Result]]:
-    """Run a program in many ways; one number of ranks builds its graph once, and runs again and again."""
+def results_of(
+    program: Vertex | Callable[..., Result], sample: Sample, ways: list[Way]
+) -> list[tuple[Way, Result]]:
+    """Run a program, or a function of a graph, many ways; each number of ranks builds its graph once."""
     results = []
     for size in sorted({way.ranks for way in ways}):
         mine = [way for way in ways if way.ranks == size]
@@ -87,8 +90,10 @@ def results_of(program: Vertex, sample: Sample, ways: list[Way]) -> list[tuple[W
     return results
 
 
-def _noted(way: Way, program: Vertex, graph: Any) -> Result:
+def _noted(way: Way, program: Vertex | Callable[..., Result], graph: Any) -> Result:
     try:
+        if not isinstance(program, Vertex):
+            return program(graph, **way.options())
         return run(program, graph, **way.options())
     except Exception as error:
         error.add_note(str(way))

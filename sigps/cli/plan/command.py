@@ -43,10 +43,16 @@ def plan(
     from sigps.cli.plan.memory import memory
     from sigps.cli.plan.prediction import even_partition
     from sigps.cli.plan.size import measure, turned_size
+    from sigps.errors import ConfigError
     from sigps.job.config import load_job
+    from sigps.model.vertex import Vertex
 
     job = load_job(job_file, assignments)
     program = prepare(_on_any_machine(job), group_size=num_ranks)
+    if not isinstance(program, Vertex):
+        raise ConfigError(
+            f"{job.program} is a function, which decides what it runs: plan a program that it runs"
+        )
     counts, loaded = rank_counts(num_ranks), measure(job)
     size = turned_size(loaded, program)
     supersteps: int | None

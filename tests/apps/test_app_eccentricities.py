@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import networkx as nx
 import numpy as np
 import pytest
-from app_judges import DEVICES, RANDOM, RUNS, as_networkx, by_id, drawn, vertices_of
+from app_judges import RANDOM, RUNS, as_networkx, by_id, drawn, vertices_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
 from hypothesis import strategies as st
 from ways import Way, results_of
 
-from sigps import generate, run
-from sigps.apps import Radius
+from sigps import generate
+from sigps.apps import eccentricities
 
 
-def eccentricities(sample: Sample) -> dict[Any, int]:
+def farthest(sample: Sample) -> dict[Any, int]:
     graph = nx.Graph(as_networkx(sample))
     found: dict[Any, int] = {}
     for component in nx.connected_components(graph):
@@ -35,9 +36,9 @@ def estimated(sample: Sample, sources: list[Any]) -> dict[Any, int]:
     return found
 
 
-def check(program: Radius, sample: Sample, expected: dict[Any, int], ways: list[Way] = RUNS) -> None:
+def check(function: Any, sample: Sample, expected: dict[Any, int], ways: list[Way] = RUNS) -> None:
     reached = [found for found in expected.values() if found >= 0]
-    for way, result in results_of(program, sample, ways):
+    for way, result in results_of(function, sample, ways):
         assert by_id(result, "eccentricity") == expected, way
         assert result.aggregators["radius"] == min(reached), way
         assert result.aggregators["diameter"] == max(reached), way
@@ -47,13 +48,13 @@ def check(program: Radius, sample: Sample, expected: dict[Any, int], ways: list[
 @pytest.mark.parametrize("name", NAMES)
 def test_eccentricities_are_those_of_networkx_in_each_component(name: str) -> None:
     sample = BATTERY[name]
-    check(Radius(), sample, eccentricities(sample), RUNS if name != "skewed" else RUNS[1:4])
+    check(eccentricities, sample, farthest(sample), RUNS if name != "skewed" else RUNS[1:4])
 
 
 @RANDOM
 @given(samples())
 def test_eccentricities_on_random_graphs(sample: Sample) -> None:
-    check(Radius(), sample, eccentricities(sample))
+    check(eccentricities, sample, farthest(sample))
 
 
 @RANDOM
@@ -61,13 +62,13 @@ def test_eccentricities_on_random_graphs(sample: Sample) -> None:
 def test_estimates_on_random_graphs(sample: Sample, asked: int, seed: int) -> None:
     n = len(vertices_of(sample))
     sources = drawn(sample, asked if 0 < asked < n else n, seed)
-    check(Radius(samples=asked, seed=seed), sample, estimated(sample, sources))
+    check(partial(eccentricities, samples=asked, seed=seed), sample, estimated(sample, sources))
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_estimates_are_lower_bounds_and_the_diameter_is_not_below_half(seed: int) -> None:
-    exact = eccentricities(BATTERY["grid"])
-    result = run(Radius(samples=2, seed=seed), BATTERY["grid"].build(), device="cpu")
+    exact = farthest(BATTERY["grid"])
+    result = eccentricities(BATTERY["grid"].build(), samples=2, seed=seed, device="cpu")
     assert all(found <= exact[v] for v, found in by_id(result, "eccentricity").items())
     assert result.aggregators["radius"] <= min(exact.values())
     assert max(exact.values()) / 2 <= result.aggregators["diameter"] <= max(exact.values())
@@ -78,17 +79,11 @@ def test_who_is_not_reached_counts_neither_for_the_radius_nor_for_the_diameter()
     sources = [drawn(sample, 1, seed)[0] for seed in range(20)]
     assert {v > 2 for v in sources} == {False, True}
     for seed, source in enumerate(sources):
-        check(Radius(samples=1, seed=seed), sample, estimated(sample, [source]), RUNS[:2])
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_a_search_takes_three_supersteps_and_one_a_level_and_the_aggregators_one(device: Any) -> None:
-    result = run(Radius(samples=1), BATTERY["path_undirected"].build(), device=device)
-    assert result.supersteps == 4 + result.aggregators["diameter"]
+        check(partial(eccentricities, samples=1, seed=seed), sample, estimated(sample, [source]), RUNS[:2])
 
 
 def test_the_middle_of_a_long_path_is_nearest_to_both_ends() -> None:
     graph = generate("grid", rows=1, columns=150)
-    result = run(Radius(), graph, device="cpu")
+    result = eccentricities(graph, device="cpu")
     assert result["eccentricity"].tolist() == np.maximum(np.arange(150), 149 - np.arange(150)).tolist()
     assert (result.aggregators["radius"], result.aggregators["diameter"]) == (75, 149)

@@ -1,0 +1,27 @@
+"""Sources: from which vertices measures look that look from all of them, or from a sample."""
+
+import sigps
+from sigps.apps.hashing import hashed
+
+
+def sources_of(graph, samples=0, seed=0):
+    """Return the ids of `samples` vertices, drawn without repeats; of all, in ascending order, for 0 or too many.
+
+    O(samples). The same on every device, for every number of ranks, and with every version.
+
+    >>> ring = sigps.Graph.from_edges(range(10), [*range(1, 10), 0])
+    >>> sources_of(ring, samples=3), sources_of(ring, samples=3, seed=1)
+    ([9, 4, 3], [0, 3, 5])
+    """
+    n = graph.num_vertices
+    if samples < 0:
+        raise sigps.ConfigError(f"samples={samples!r} must be a number of vertices, or 0 for all")
+    if n == 0:
+        raise sigps.GraphError("the graph has no vertices, so there is nothing to look from")
+    chosen, draw = range(n), 0
+    if 0 < samples < n:
+        chosen = {}
+        while len(chosen) < samples:
+            chosen[hashed(draw, seed) % n] = True
+            draw += 1
+    return graph.ids.to_oids(list(chosen)).tolist()
