@@ -17,7 +17,7 @@ from sigps.errors import ConfigError, GraphError
 from sigps.graph.building.edges import EdgeChunk, TextChunk
 from sigps.graph.building.rows import Duplicates, SelfLoops
 from sigps.graph.building.vertex_columns import columns_by_id
-from sigps.graph.formats.edge_input import ColumnRef, EdgeInput, LoadOptions
+from sigps.graph.formats.edge_input import ColumnRef, EdgeInput, LoadOptions, RoundedWeightError
 from sigps.graph.formats.store import Verify, read_store
 from sigps.graph.formats.table import ALIASES, FORMATS, detect_format
 from sigps.graph.formats.vertex_table import VertexRows, read_vertices
@@ -78,8 +78,8 @@ def load(
         weights: None reads the weights that the format declares (mtx, metis, dimacs, ldbc), and of edge
             lists none. True requires weights; in edge lists it is the column named `weight`, else the
             third. A column's name, its number from 0, or either with a type, as in `(3, "int64")`, chooses
-            one. False reads none. Those of edge lists are float64 unless a type is given, which rounds whole
-            numbers beyond 2**53.
+            one. False reads none. Those of edge lists are float64 unless a type is given; int64 where one is a
+            whole number that float64 would round, and then all must be whole.
         columns: Further edge columns, by name: `{"time": 2}` or `{"time": (2, "int64")}`.
         source: The column of source ids: a name or a number from 0.
         target: The column of target ids.
@@ -130,17 +130,28 @@ def load(
         rows = together(table, group)
     if read is None:
         return _with_rows(open_store(path, group, verify or "full"), rows, vertices)
-    found = together(partial(read, file, options, group), group)
-    if rows is not None and found.num_vertices is None:
-        _add_vertices(found, rows[0])
-    report = LoadReport(format=found.format, source=str(path), directed=found.directed)
-    report.seconds = time.perf_counter() - started
-    checked = replace(found, chunks=_read(found, group))
-    graph = build_read(checked, duplicates, self_loops, group, report)
-    graph = _with_rows(graph, rows, vertices)
-    report.rows_skipped = int(group.all_reduce(np.array([found.rows_skipped]), "sum")[0])
-    report.notes = found.notes
-    return graph
+
+    def built(options: LoadOptions) -> Graph:
+        found = together(partial(read, file, options, group), group)
+        if rows is not None and found.num_vertices is None:
+            _add_vertices(found, rows[0])
+        report = LoadReport(format=found.format, source=str(path), directed=found.directed)
+        report.seconds = time.perf_counter() - started
+        checked = replace(found, chunks=_read(found, group))
+        graph = build_read(checked, duplicates, self_loops, group, report)
+        report.rows_skipped = int(group.all_reduce(np.array([found.rows_skipped]), "sum")[0])
+        report.notes = found.notes
+        return graph
+
+    try:
+        graph = built(options)
+    except RoundedWeightError as rounded:
+        reason = str(rounded)
+    else:
+        return _with_rows(graph, rows, vertices)
+    graph = built(replace(options, whole_weights=reason))
+    graph.report.notes.append(f"weights are int64, which took reading the file twice: {reason}")
+    return _with_rows(graph, rows, vertices)
 
 
 def open_store(path: str | os.PathLike[str], group: Group | None = None, verify: Verify = "full") -> Graph:
@@ -216,11 +227,18 @@ def _reader(
 
 
 def _read(found: EdgeInput, group: Group) -> Iterator[EdgeChunk | TextChunk]:
-    """Yield this rank's edges, then raise if any rank failed or the file's counts are wrong. Collective."""
+    """Yield this rank's edges, then raise if any rank failed or the file's counts are wrong. Collective.
+
+    Raises:
+        RoundedWeightError: On all ranks, if any found one.
+    """
     error: Exception | None = None
     try:
         yield from found.chunks
     except Exception as raised:
         error = raised
+    rounded = group.all_gather(str(error) if isinstance(error, RoundedWeightError) else "")
+    if any(rounded):
+        raise RoundedWeightError(next(filter(None, rounded)))
     raise_together(error, group)
     found.check(group)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
 
-__all__ = ["as_column", "as_ids", "as_texts", "on_host"]
+__all__ = ["as_column", "as_ids", "as_numbers", "as_texts", "on_host"]
 
 
 def as_ids(values: ArrayLike, what: str) -> NDArray[Any]:
@@ -52,6 +54,26 @@ def as_texts(texts: list[Any], what: str) -> NDArray[np.str_]:
     if (wrong := next((text for text in texts if text.endswith("\0")), None)) is not None:
         raise GraphError(f"{what}: the id {wrong!r} ends with a zero character, which no id may; cut it off")
     return np.array(texts, dtype=np.str_)
+
+
+def as_numbers(values: Any, what: str) -> NDArray[Any]:
+    """Return values as an array.
+
+    Raises:
+        GraphError: If NumPy makes floats of a list in which whole numbers stand that these round.
+    """
+    array = np.asarray(values)
+    if array.dtype != np.float64 or not isinstance(values, (list, tuple)) or not array.size:
+        return array
+    if max(array.max(), -array.min()) >= 2**53:
+        for at in np.argwhere(np.abs(array) >= 2**53):
+            given = functools.reduce(operator.getitem, at.tolist(), values)
+            if isinstance(given, (int, np.integer)) and int(float(given)) != int(given):
+                raise GraphError(
+                    f"{what}{at.tolist()} is {given}: among floats a whole number beyond 2**53 is rounded. Give all as "
+                    "int64, or as float64: np.array(..., dtype=float)"
+                )
+    return array
 
 
 def as_column(values: ArrayLike, name: str) -> NDArray[Any]:

@@ -234,3 +234,82 @@ def test_own_ids_make_up_the_range(size: int, first: int, end: int) -> None:
 
     shares = [own_ids(end - first, Rank(rank), "g", base=first).tolist() for rank in range(size)]
     assert [v for share in shares for v in share] == list(range(first, end))
+
+
+LARGE = 2**53 + 1
+"""The least whole number that float64 rounds."""
+
+WHOLE = [(1, 2, 5), (2, 3, LARGE), (3, 4, -LARGE), (4, 5, 2**63 - 1)]
+
+
+def lines_of(edges: list[tuple[Any, ...]], mark: str = " ") -> str:
+    return "".join(mark.join(map(str, edge)) + "\n" for edge in edges)
+
+
+class TestWholeWeights:
+    @pytest.mark.parametrize("size", [1, 3])
+    @pytest.mark.parametrize("name", ["g.txt", "g.csv", "g.tsv.gz", "g.e"])
+    def test_stay_what_they_are(self, run_ranks: Ranks, tmp_path: Path, name: str, size: int) -> None:
+        edges = [(u, u + 1, u % 7) for u in range(9, 30_000)]
+        mark = {"csv": ",", "tsv": "\t"}.get(name.split(".")[1], " ")
+        path = write(tmp_path / name, lines_of([*WHOLE, *edges], mark))
+        write(tmp_path / "g.v", lines_of([(u,) for u in range(1, 30_001)]))
+        options = {"directed": True} if name == "g.e" else {"weights": True}
+        assert load_in_ranks(run_ranks, size, path, **options)[0] == [*WHOLE, *edges]
+        path = write(tmp_path / name, lines_of([*edges, *WHOLE], mark))
+        assert load_in_ranks(run_ranks, size, path, **options)[0] == [*WHOLE, *edges]
+
+    def test_the_report_says_so(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "g.txt", "# c\n" + lines_of(WHOLE))
+        (note,) = load(path, weights=True).report.notes
+        assert note.startswith(
+            f"weights are int64, which took reading the file twice: {path}:3: the weight {LARGE}"
+        )
+
+    def test_numbers_that_floats_hold_are_floats(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "g.txt", f"1 2 {2**53}\n2 3 {-(2**60)}\n3 4 1e300\n4 5 {LARGE}.0\n")
+        assert arcs(load(path, weights=True)) == [
+            (1, 2, 2.0**53),
+            (2, 3, -(2.0**60)),
+            (3, 4, 1e300),
+            (4, 5, 2.0**53),
+        ]
+
+    def test_an_asked_for_float_rounds(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "g.txt", f"1 2 {LARGE}\n2 3 0.5\n")
+        assert arcs(load(path, weights=(2, "float64"))) == [(1, 2, 2.0**53), (2, 3, 0.5)]
+
+    @pytest.mark.parametrize("size", [1, 2])
+    @pytest.mark.parametrize("other", ["0.5", str(2**63), "1e3"])
+    @pytest.mark.parametrize("first", [True, False])
+    def test_among_other_numbers(
+        self, run_ranks: Ranks, tmp_path: Path, other: str, first: bool, size: int
+    ) -> None:
+        large, rest = f"1 2 {LARGE}\n", f"2 3 {other}\n"
+        path = write(tmp_path / "g.txt", large + rest if first else rest + large)
+        problem = rf"g\.txt:\d: the weight '?{other}.*g\.txt:\d: the weight \d+ is a whole number beyond"
+        with pytest.raises(
+            GraphError, match=problem + r'.*\(2, "float64"\) for .weight. takes all as floats'
+        ):
+            load_in_ranks(run_ranks, size, path, weights=True)
+
+    def test_other_columns(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "g.txt", f"1 2 0.5\n2 3 {LARGE}\n")
+        with pytest.raises(GraphError, match=rf"g\.txt:2: the time {LARGE} is a whole number beyond"):
+            load(path, columns={"time": 2})
+        ages = write(tmp_path / "v.csv", f"id,age\n1,0.5\n2,{LARGE}\n3,1\n")
+        with pytest.raises(GraphError, match=rf"v\.csv:3: the age {LARGE} is a whole number beyond"):
+            load(path, vertices=ages)
+        adjacency = write(tmp_path / "g.adj", f"1 2 0.5\n2 3 {LARGE}\n")
+        with pytest.raises(GraphError, match=rf"g\.adj:2: {LARGE} is a whole number beyond"):
+            load(adjacency, format="adjacency", weights=True)
+        arcs_file = write(tmp_path / "g.gr", f"p sp 3 2\na 1 2 0.5\na 2 3 {LARGE}\n")
+        with pytest.raises(GraphError, match=rf"g\.gr:3: the weight {LARGE} is a whole number beyond"):
+            load(arcs_file)
+
+    def test_lists(self) -> None:
+        with pytest.raises(GraphError, match=rf"weight\[1\] is {LARGE}: among floats"):
+            Graph.from_edges([0, 1], [1, 2], [0.5, LARGE])
+        with pytest.raises(GraphError, match=rf"vertex column 'at'\[1, 0\] is {-LARGE}: among floats"):
+            Graph.from_edges([0], [1]).with_vertex_columns({"at": [[0.5, 1], [-LARGE, 2]]})
+        assert Graph.from_edges([0], [1], [float(2**60)]).columns["weight"].tolist() == [2.0**60]

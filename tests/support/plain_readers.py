@@ -115,6 +115,20 @@ def number(word: str) -> float:
     return value
 
 
+def weights_of(words: list[str]) -> list[Any]:
+    """Return floats, or whole numbers if floats would round one of those in the texts."""
+    values = [number(word) for word in words]
+    if not any(map(is_rounded, words)):
+        return values
+    return [whole(word) for word in words]
+
+
+def is_rounded(word: str) -> bool:
+    return re.fullmatch("[+-]?[0-9]+", word) is not None and int(word.lstrip("+-0")[:400] or "0") != int(
+        abs(number(word))
+    )
+
+
 def text(word: str) -> str:
     if not word or any("\ud800" <= letter <= "\udfff" for letter in word):
         raise Wrong(word[:20])
@@ -138,10 +152,11 @@ def edge_list(
     """`skip` rows are the header."""
     end = of or (lambda word: whole(word, hexadecimal=True))
     found = Plain()
-    for line in list(rows_of(lines_of(data)))[skip:]:
-        fields = marked_fields(line, mark) if mark else fields_of(line)
-        values = () if weight is None else (number(at(fields, weight)),)
-        found.edges.append((end(at(fields, 0)), end(at(fields, 1)), *values))
+    lines = list(rows_of(lines_of(data)))[skip:]
+    rows = [marked_fields(line, mark) if mark else fields_of(line) for line in lines]
+    weights = [] if weight is None else weights_of([at(row, weight) for row in rows])
+    for i, row in enumerate(rows):
+        found.edges.append((end(at(row, 0)), end(at(row, 1)), *weights[i : i + 1]))
     if not found.edges:
         raise Wrong("no rows")
     return found
@@ -174,9 +189,10 @@ def ldbc(vertices: bytes, edges: bytes) -> Plain:
             whole(at(fields_of(line), 0), hexadecimal=True) for line in rows_of(lines_of(vertices), ("#",))
         ]
     )
-    for row in rows:
+    weights = weights_of([at(row, 2) for row in rows]) if rows and len(rows[0]) > 2 else []
+    for i, row in enumerate(rows):
         ends = [whole(at(row, place), hexadecimal=True) for place in (0, 1)]
-        found.edges.append((*ends, *([number(at(row, 2))] if len(rows[0]) > 2 else [])))
+        found.edges.append((*ends, *weights[i : i + 1]))
     if not found.named or len(set(found.named)) < len(found.named) or not {*found.vertices} <= {*found.named}:
         raise Wrong("listed")
     return found
@@ -212,6 +228,8 @@ def adjacency(
         first, rest = fields[0], fields[1:]
         if len(rest) % step:
             raise Wrong("no weight")
+        if weighted and any(map(is_rounded, fields)):
+            raise Wrong("rounded")
         source = exact(first) if weighted else of(first)
         if not rest:
             found.named.append(source)

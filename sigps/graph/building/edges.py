@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
 from sigps.graph.building.texts import Texts
-from sigps.graph.user_arrays import as_ids, on_host
+from sigps.graph.user_arrays import as_ids, as_numbers, on_host
 from sigps.group import Group, own_range
 
 __all__ = ["EdgeBuffer", "EdgeChunk", "KeyForm", "TextChunk", "edge_chunks", "mirror", "own_share"]
@@ -63,7 +63,7 @@ def edge_chunks(
     """
     names = ["sources", "targets", *columns]
     arrays = [as_ids(sources, "sources"), as_ids(targets, "targets")]
-    arrays += [np.asarray(on_host(column, name)) for name, column in columns.items()]
+    arrays += [as_numbers(on_host(column, name), name) for name, column in columns.items()]
     shape = arrays[0].shape
     for name, array in zip(names, arrays, strict=True):
         if array.shape != shape or array.ndim != 1:

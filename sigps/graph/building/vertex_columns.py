@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
 from sigps.graph.arrays import GraphArrays
-from sigps.graph.user_arrays import as_ids, on_host
+from sigps.graph.user_arrays import as_ids, as_numbers, on_host
 from sigps.group import Group, own_range, query_owners, split_by_rank, together
 
 __all__ = ["as_vertex_column", "columns_by_id", "moved_to_rows", "user_columns", "values_of"]
@@ -29,7 +29,7 @@ def as_vertex_column(values: Any, name: str) -> NDArray[Any]:
         GraphError: If it holds no numbers, or has another shape.
     """
     try:
-        column = np.asarray(on_host(values, f"vertex column {name!r}"))
+        column = as_numbers(on_host(values, f"vertex column {name!r}"), f"vertex column {name!r}")
         if column.dtype.kind == "O":
             column = np.array(column.tolist())
     except ValueError as error:  # rows of different lengths

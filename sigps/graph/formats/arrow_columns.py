@@ -158,12 +158,24 @@ def _any_numbers(values: Any, name: str, what: str, place: str) -> NDArray[Any]:
     _require_all(values, name, what)
     kind = values.type
     if pyarrow.types.is_decimal(kind):
-        values = values.cast(pyarrow.float64())
+        values = _of_decimals(values, name, what)
     elif pyarrow.types.is_temporal(kind) and not pyarrow.types.is_interval(kind):
         values = values.view(f"int{kind.bit_width}")
     elif not holds_numbers(kind):
         raise GraphError(f"{what}: column {name!r} is {kind}; {place} must be numeric")
     return numbers_of(values)
+
+
+def _of_decimals(values: Any, name: str, what: str) -> Any:
+    """Return decimals as int64, so that none is rounded, or as float64 if they have fractions."""
+    import pyarrow
+
+    try:
+        return values.cast(pyarrow.int64() if values.type.scale <= 0 else pyarrow.float64())
+    except pyarrow.ArrowInvalid:
+        raise GraphError(
+            f"{what}: column {name!r} is {values.type} and holds numbers beyond int64; write it as float64"
+        ) from None
 
 
 def _numbers(values: Any, name: str, what: str) -> NDArray[Any]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from sigps.errors import GraphError
-from sigps.graph.formats.edge_input import ColumnRef, LoadOptions
+from sigps.graph.formats.edge_input import ColumnRef, LoadOptions, RoundedWeightError
 from sigps.graph.formats.numerals import is_float
 from sigps.graph.formats.text_table import Column
 
@@ -93,7 +93,8 @@ def value_columns(
 ) -> dict[str, Column]:
     """Return the weight and the further columns that `options` requests.
 
-    Weights are float64 unless a type is given; other columns are int64 if they are whole in the first rows.
+    Weights are float64 unless a type is given, or int64 with `options.whole_weights`; other columns are int64 if they
+    are whole in the first rows. A float64 that is not asked for refuses whole numbers that it would round.
 
     `names` are the file's column names, empty without a header, and `rows` the first rows' fields.
 
@@ -104,11 +105,16 @@ def value_columns(
     for name, (place, kind) in value_places(options, names, where).items():
         index = column_index(place, names, f"the column for {name!r}", where)
         whole = name != "weight" and all(is_whole(row[index]) for row in rows if index < len(row))
-        kind = kind or ("int64" if whole else "float64")
+        reason = options.whole_weights if name == "weight" and not kind else None
+        rounding = None if kind else RoundedWeightError if name == "weight" else GraphError
+        kind = kind or ("int64" if whole or reason else "float64")
         if kind not in _TYPES:
             raise GraphError(f"column {name!r} has type {kind!r}; choose one of {', '.join(_TYPES)}")
-        hint = f'({place!r}, "float64") for {name!r} reads other numbers' if kind.startswith("int") else ""
-        result[name] = Column(index, kind, name, hint=hint)
+        as_floats = f'({place!r}, "float64") for {name!r}'
+        hint = f"{as_floats} reads other numbers" if kind.startswith("int") else ""
+        hint = f"{as_floats} rounds whole numbers" if rounding is GraphError and not hint else hint
+        hint = f"{reason}; {as_floats} takes all as floats" if reason else hint
+        result[name] = Column(index, kind, name, hint=hint, rounding=None if "int" in kind else rounding)
     return result
 
 

@@ -119,7 +119,10 @@ def _layout(path: Path, head: _Header, options: LoadOptions) -> Layout | None:
     if weighted:
         whole = is_whole(head.first[place + 2])
         hint = f'format="snap", source={place}, target={place + 1}, weights={place + 2} reads fractions'
-        columns["weight"] = Column(place + 2, "int64" if whole else "float64", "weight", hint=hint)
+        rounding = None if whole else GraphError
+        columns["weight"] = Column(
+            place + 2, "int64" if whole else "float64", "weight", hint=hint, rounding=rounding
+        )
     if head.tag:
         columns["tag"] = Column(0, "string", "line's first letter", literal=head.tag)
     line = f"{head.tag} u v".strip() + (" weight" if has_weights else "")

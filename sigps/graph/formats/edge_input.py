@@ -15,7 +15,15 @@ from sigps.graph.building.edges import EdgeChunk, TextChunk
 from sigps.graph.memory import require_memory
 from sigps.group import Group, own_range
 
-__all__ = ["ColumnRef", "EdgeInput", "LoadOptions", "own_ids", "promise_edges", "wants_weights"]
+__all__ = [
+    "ColumnRef",
+    "EdgeInput",
+    "LoadOptions",
+    "RoundedWeightError",
+    "own_ids",
+    "promise_edges",
+    "wants_weights",
+]
 
 ColumnRef = int | str | tuple[int | str, str]
 """A column by position from 0 or by name; with a type, as in `(2, "int64")`."""
@@ -23,7 +31,10 @@ ColumnRef = int | str | tuple[int | str, str]
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """The options of `load`, which explains them; None leaves the choice to the format."""
+    """The options of `load`, which explains them; None leaves the choice to the format.
+
+    `whole_weights` is none of them: it says why weights whose type nobody has named are int64, not float64.
+    """
 
     directed: bool | None = None
     weights: bool | ColumnRef | None = None
@@ -34,6 +45,11 @@ class LoadOptions:
     comment: str | None = None
     header: bool | None = None
     ids: Literal["int", "string"] | None = None
+    whole_weights: str | None = None
+
+
+class RoundedWeightError(GraphError):
+    """A weight of a text file is a whole number that float64 rounds; the file may be read with int64 instead."""
 
 
 @dataclass

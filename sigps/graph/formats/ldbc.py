@@ -159,7 +159,9 @@ def _vertices(
         if not all(map(is_number, fields)):
             result.notes.append(f"vertex property {name!r} not read: it holds text")
             continue
-        columns[name] = Column(index, "int64" if all(map(is_whole, fields)) else "float64", name)
+        whole = all(map(is_whole, fields))
+        rounding = None if whole else GraphError
+        columns[name] = Column(index, "int64" if whole else "float64", name, rounding=rounding)
     blocks = []
     for rows in read_rows(source, Layout(columns, num_fields, comments=("#",)), group):
         result.rows_skipped += rows.num_skipped

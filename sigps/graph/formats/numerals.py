@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sigps.errors import GraphError
 
-__all__ = ["header_counts", "is_float", "whole_number"]
+__all__ = ["header_counts", "is_float", "is_rounded", "whole_number"]
 
 
 def whole_number(text: str) -> int | None:
@@ -28,6 +28,16 @@ def is_float(text: str) -> bool:
     [True, True, True, False, False]
     """
     return _FLOAT.fullmatch(text) is not None
+
+
+def is_rounded(text: str) -> bool:
+    """Return whether a text is a whole number, written as one, that no float64 equals.
+
+    >>> [is_rounded(text) for text in ("9007199254740992", "-9007199254740993", "1e300", "0.1")]
+    [False, True, False, False]
+    """
+    found = _DECIMAL.fullmatch(text)
+    return found is not None and int(found[1]) != int(float(found[1]))
 
 
 def header_counts(words: Sequence[str], rule: str, line: str, where: str) -> list[int]:
@@ -51,4 +61,5 @@ def header_counts(words: Sequence[str], rule: str, line: str, where: str) -> lis
 
 _DIGITS = r"[0-9]+\.?[0-9]*|\.[0-9]+"
 _FLOAT = re.compile(rf"[+-]?(?:(?:{_DIGITS})(?:e[+-]?[0-9]+)?|nan|inf|infinity)", re.IGNORECASE)
+_DECIMAL = re.compile(r"[+-]?0*([0-9]{1,300})")
 _WHOLE = re.compile(r"(-?)0*([0-9]{1,19})")

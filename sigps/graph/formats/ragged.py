@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sigps.errors import GraphError
 from sigps.graph.formats.arrow_columns import numbers_of, one_array, strings_of
 from sigps.graph.formats.blocks import Block, TextFile, import_optional
-from sigps.graph.formats.numerals import is_float, whole_number
+from sigps.graph.formats.numerals import is_float, is_rounded, whole_number
 from sigps.graph.formats.text_table import Layout, clean, read_csv
 from sigps.graph.random_bits import GOLDEN, hash_strings, splitmix64
 from sigps.group import Group
@@ -144,7 +144,19 @@ class RaggedParser:
             raise self._explained(text, block) from None
         if self._type == "string":
             return strings_of(one_array(table.column(0)), str(self.source.path))
-        return numbers_of(one_array(table.column(0)))
+        values = numbers_of(one_array(table.column(0)))
+        if self._type == "float64" and max(values.max(), -values.min()) >= 2**53:
+            self._refuse_rounded(text, block)
+        return values
+
+    def _refuse_rounded(self, text: bytes, block: Block) -> None:
+        for index, line in enumerate(text.split(b"\n")):
+            for word in map(bytes.decode, line.split()):
+                if is_rounded(word):
+                    problem = (
+                        f"{word} is a whole number beyond 2**53, which float64 rounds; an edge list holds it"
+                    )
+                    raise self.fault_at(block, index, problem)
 
     def _explained(self, text: bytes, block: Block) -> GraphError:
         for index, line in enumerate(text.split(b"\n")):

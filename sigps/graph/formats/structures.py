@@ -16,7 +16,7 @@ from sigps.graph.formats.arrow_columns import edge_chunk
 from sigps.graph.formats.blocks import import_optional
 from sigps.graph.formats.columns import column_index
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions
-from sigps.graph.user_arrays import as_ids
+from sigps.graph.user_arrays import as_ids, as_numbers
 from sigps.group import Group, own_range
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _attributes(source: networkx.Graph[Any], key: str, default: float | None = N
     if any(value is None for value in values):
         at = next(place for place, value in enumerate(values) if value is None)
         raise GraphError(f"edge {list(source.edges())[at]} has no attribute {key!r}; every edge needs it")
-    return np.array(values)
+    return as_numbers(values, f"edges' {key}")
 
 
 def _node_attributes(source: networkx.Graph[Any], key: str) -> NDArray[Any]:

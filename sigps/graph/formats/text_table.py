@@ -16,7 +16,7 @@ import math
 import os
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +30,7 @@ from sigps.graph.building.texts import Texts
 from sigps.graph.formats.arrow_columns import numbers_of, one_array, strings_of
 from sigps.graph.formats.blocks import BYTE_ORDER_MARK, Block, TextFile, import_optional
 from sigps.graph.formats.edge_input import EdgeInput
-from sigps.graph.formats.numerals import is_float, whole_number
+from sigps.graph.formats.numerals import is_float, is_rounded, whole_number
 from sigps.group import Group
 
 __all__ = [
@@ -64,6 +64,7 @@ class Column:
         bounds: The least and the greatest value allowed.
         literal: The text that this field must be in every row.
         hint: Advice in errors about a field.
+        rounding: The error of a whole number that float64 rounds; None to round it.
     """
 
     index: int
@@ -72,6 +73,7 @@ class Column:
     bounds: tuple[int, int] | None = None
     literal: str | None = None
     hint: str = ""
+    rounding: Callable[[str], GraphError] | None = None
 
 
 @dataclass(frozen=True)
@@ -315,14 +317,19 @@ class _Parser:
 
     def parse(self, block: Block) -> ParsedRows:
         """Return the block's rows. Safe to call from several threads."""
-        columns = None
+        columns, text, options = None, block.text, self._cleaned
         if not self._needs_cleaning:
-            columns = self._columns(block.text, self._options_for(block.text))
+            options = self._options_for(text)
+            columns = self._columns(text, options)
             self._needs_cleaning = columns is None
         if columns is None:
-            columns = self._columns(clean(block.text, self._layout), self._cleaned)
+            text, options = clean(text, self._layout), self._cleaned
+            columns = self._columns(text, options)
         if columns is None:
             raise self._explained(block)
+        for name, column in self._layout.columns.items():
+            if column.rounding is not None and self._rounds(column, columns[name], text, options):
+                raise self._rounded(block, column, column.rounding)
         num_rows = next(iter(columns.values())).size
         wanted = {name: values for name, values in columns.items() if not self._layout.columns[name].literal}
         return ParsedRows(wanted, num_rows, block.text.count(b"\n") - num_rows)
@@ -373,6 +380,31 @@ class _Parser:
             values = compute.ascii_trim_whitespace(values)
         return Texts.of_arrow(one_array(values))
 
+    def _rounds(self, column: Column, values: Any, text: bytes, options: Any) -> bool:
+        """Return whether a column of floats, parsed from a text, holds whole numbers that are not those in the text."""
+        if not values.size or max(values.max(), -values.min()) < 2**53:
+            return False
+        import pyarrow
+        from pyarrow import csv as arrow_csv
+
+        name = f"f{column.index}"
+        as_text = arrow_csv.ConvertOptions(column_types={name: pyarrow.string()}, include_columns=[name])
+        large = np.flatnonzero(np.abs(values) >= 2**53)
+        fields = read_csv(text, self._names, options, as_text).column(0).take(pyarrow.array(large))
+        return any(is_rounded(field.strip()) for field in fields.to_pylist())
+
+    def _rounded(self, block: Block, column: Column, kind: Callable[[str], GraphError]) -> GraphError:
+        """Return the error for the first whole number of a block that float64 rounds."""
+        rows = (
+            (i, split_line(line, self._layout.delimiter)[column.index]) for i, line in self._rows(block.text)
+        )
+        index, field = next((i, field) for i, field in rows if is_rounded(field))
+        number = self._source.line_number(block.offset) + index
+        return kind(
+            f"{self._source.path}:{number}: the {column.what} {field} is a whole number beyond 2**53, which float64 "
+            f"rounds to {float(field):.0f}" + (f". {column.hint}" if column.hint else "")
+        )
+
     def _explained(self, block: Block) -> GraphError:
         """Return the error for the first wrong line of a block that cannot be parsed."""
         number = self._source.line_number(block.offset)
@@ -381,12 +413,16 @@ class _Parser:
 
     def _fault_in(self, text: bytes) -> tuple[int, str] | None:
         """Return the place, from 0, and the fault of the first wrong line of some; None if all are right."""
+        faults = ((index, _fault(line, self._layout)) for index, line in self._rows(text))
+        return next(((index, wrong) for index, wrong in faults if wrong), None)
+
+    def _rows(self, text: bytes) -> Iterator[tuple[int, bytes]]:
+        """Yield the lines that are rows, each with its place from 0."""
         comments = tuple(prefix.encode() for prefix in self._layout.comments)
         for index, line in enumerate(text.split(b"\n")):
             begin = line.strip()
-            if begin and not begin.startswith(comments) and (wrong := _fault(line, self._layout)):
-                return index, wrong
-        return None
+            if begin and not begin.startswith(comments):
+                yield index, line
 
 
 def _are_quotes_right(text: bytes, delimiter: str) -> bool:

@@ -71,14 +71,21 @@ def test_options(path: Path, options: dict[str, Any], expected: list[Any]) -> No
         (pyarrow.array([1, 2], pyarrow.int32()), np.int64),
         (pyarrow.array([1, 2], pyarrow.float32()), np.float32),
         (pyarrow.array([1, 2], pyarrow.float64()), np.float64),
-        (pyarrow.array([decimal.Decimal(1), decimal.Decimal(2)]), np.float64),
+        (pyarrow.array([decimal.Decimal(1), decimal.Decimal(2**53 + 1)]), np.int64),
+        (pyarrow.array([decimal.Decimal("1.5"), decimal.Decimal(2)]), np.float64),
         (pyarrow.array([True, False]), np.int64),
     ],
 )
 def test_weights_keep_their_type(path: Path, values: Any, expected: Any) -> None:
     graph = load(save(path, {"a": [1, 2], "b": [2, 3], "w": values}), weights="w")
     assert graph.columns["weight"].dtype == expected
-    assert [w for _, _, w in arcs(graph)] == [float(v) for v in values.to_pylist()]
+    assert [w for _, _, w in arcs(graph)] == values.to_pylist()
+
+
+def test_decimals_beyond_int64(path: Path) -> None:
+    values = pyarrow.array([decimal.Decimal(1), decimal.Decimal(2**63)])
+    with pytest.raises(GraphError, match=r"'w' is decimal.* beyond int64; write it as float64"):
+        load(save(path, {"a": [1, 2], "b": [2, 3], "w": values}), weights="w")
 
 
 def test_times_become_integers(path: Path) -> None:
