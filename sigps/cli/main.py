@@ -19,6 +19,7 @@ from typing import Any
 
 import click
 
+from sigps.account import begin_account, process_age
 from sigps.cli.doctor import doctor
 from sigps.cli.explain import explain
 from sigps.cli.graph import convert, generate, info, partition
@@ -47,6 +48,7 @@ for command in (run, log, plan, explain, generate, convert, info, partition, doc
 
 def main() -> None:
     """Run the command that the process was started with, and exit."""
+    begin_account(import_seconds=process_age())
     sys.exit(execute(sys.argv[1:]))
 
 

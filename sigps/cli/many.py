@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sigps.graph import Graph
     from sigps.group.watch import Faults
     from sigps.job.config import JobConfig
+    from sigps.job.many_results import Results
     from sigps.job.result import Result
     from sigps.model.vertex import Vertex
 
@@ -21,9 +22,10 @@ __all__ = ["run_function", "run_runs"]
 
 def run_runs(job: JobConfig, program: Vertex, graph: Graph, faults: Faults, out: Console) -> None:
     """Run a job's program as often as `many` says; print and write what the runs came to. Collective."""
-    from sigps.cli.report import runs_table, top_table
-    from sigps.job.many import run_many
-    from sigps.job.result import highest_of
+    from sigps.account import spent_on
+
+    with spent_on("import"):
+        from sigps.job.many import run_many
 
     varied = {name: _values(values, graph) for name, values in (job.many or {}).items()}
     options: dict[str, Any] = {
@@ -33,6 +35,14 @@ def run_runs(job: JobConfig, program: Vertex, graph: Graph, faults: Faults, out:
         "faults": faults,
     }
     results = run_many(program, graph, reduce=job.output.reduce, **(options | varied))
+    with spent_on("answer"):
+        _print_and_write(job, results, graph, out)
+
+
+def _print_and_write(job: JobConfig, results: Results, graph: Graph, out: Console) -> None:
+    from sigps.cli.report import runs_table, top_table
+    from sigps.job.result import highest_of
+
     if graph.group.rank == 0:
         out.print(runs_table(results))
         out.print(repr(results).strip("<>"), markup=False)
@@ -48,8 +58,8 @@ def run_runs(job: JobConfig, program: Vertex, graph: Graph, faults: Faults, out:
 
 def run_function(job: JobConfig, function: Callable[..., Result], graph: Graph, out: Console) -> None:
     """Call a job's function, print and write the result; of several ranks rank 0 has it. Collective."""
+    from sigps.account import spent_on
     from sigps.cli.checks import given_options
-    from sigps.cli.report import top_table
     from sigps.job.result import Result
 
     result = function(graph, **given_options(job))
@@ -57,6 +67,13 @@ def run_function(job: JobConfig, function: Callable[..., Result], graph: Graph, 
         raise ConfigError(
             f"{job.program} returned {result!r:.80}, and a job's function returns a sigps.Result"
         )
+    with spent_on("answer"):
+        _print_and_write_result(job, result, graph, out)
+
+
+def _print_and_write_result(job: JobConfig, result: Result, graph: Graph, out: Console) -> None:
+    from sigps.cli.report import top_table
+
     out.print(result.summary(), markup=False)
     for name, value in result.aggregators.items():
         out.print(f"{name} {value}", markup=False)

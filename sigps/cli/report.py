@@ -15,11 +15,13 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from sigps.account import Line
 from sigps.engine.stats import SuperstepStats
 from sigps.graph.report import bytes_text
 from sigps.job.many_results import Results
 
 __all__ = [
+    "account_text",
     "console",
     "progress_line",
     "runs_table",
@@ -88,6 +90,17 @@ def superstep_table(stats: Sequence[SuperstepStats]) -> Table:
             f"{s.imbalance:.2f}",
         )
     return table
+
+
+def account_text(seconds: Mapping[Line, float]) -> str:
+    """Say where the time went, line by line, in the order of the account; no line that took nothing to speak of.
+
+    Example:
+        >>> account_text({"import": 0.31, "load": 1.2, "compile": 0.00001, "rest": 0.01})
+        'took 1.52 s: import 0.310, load 1.200, rest 0.010'
+    """
+    lines = ", ".join(f"{line} {spent:.3f}" for line, spent in seconds.items() if spent >= 0.0005)
+    return f"took {seconds_text(sum(seconds.values()))}: {lines}"
 
 
 def runs_table(results: Results) -> Table:

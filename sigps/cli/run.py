@@ -55,7 +55,10 @@ def run(
     Paths in the job file start at its folder, paths typed here start at the current directory. With
     several ranks (--ranks N, or mpirun -n N sigps run JOB.yaml) the output is a folder with one part a rank.
     """
-    from sigps.job.config import load_job
+    from sigps.account import spent_on
+
+    with spent_on("import"):
+        from sigps.job.config import load_job
 
     if launcher is not None and ranks is None:
         raise ConfigError(f"--launcher {launcher!r} is for several ranks: say how many with --ranks N")
@@ -80,11 +83,14 @@ def run(
 
 def _run_here(job: JobConfig, *, dry_run: bool, resume: bool) -> None:
     """Run a job in this process, which may be one of several ranks. Collective."""
-    from sigps.cli.checks import load_graph, prepare
-    from sigps.cli.report import console
-    from sigps.group import world
-    from sigps.group.watch import Faults
-    from sigps.model.vertex import Vertex
+    from sigps.account import spent_on, spent_since
+
+    with spent_on("import"):
+        from sigps.cli.checks import load_graph, prepare
+        from sigps.cli.report import account_text, console
+        from sigps.group import world
+        from sigps.group.watch import Faults
+        from sigps.model.vertex import Vertex
 
     group = world()
     status, limits = group.status, Faults(**job.faults.model_dump())
@@ -101,16 +107,16 @@ def _run_here(job: JobConfig, *, dry_run: bool, resume: bool) -> None:
             from sigps.cli.many import run_function
 
             run_function(job, program, graph, out)
-            return
-        if job.many is not None:
+        elif job.many is not None:
             from sigps.cli.many import run_runs
 
             run_runs(job, program, graph, limits, out)
-            return
-        result = _run(job, program, graph, limits, resume=resume)
-        with status.during("writing the result"):
-            _print_result(job, result, group, out)
-            _write(job, result, group, out)
+        else:
+            result = _run(job, program, graph, limits, resume=resume)
+            with status.during("writing the result"), spent_on("answer"):
+                _print_result(job, result, group, out)
+                _write(job, result, group, out)
+        out.print(account_text(spent_since()), markup=False)
 
 
 def _write(job: JobConfig, result: Result, group: Group, out: Console) -> None:

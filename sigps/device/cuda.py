@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.account import spent_on
 from sigps.errors import DeviceError
 
 __all__ = [
@@ -189,7 +190,8 @@ def what_is_missing() -> str:
         return f"{', '.join(absent)} not installed (pip install 'sigps[cu13]', or [cu12])"
     if not _has_driver():
         return "no GPU is found (there is no NVIDIA driver: libcuda.so.1 cannot be loaded)"
-    import cupy
+    with spent_on("import"):
+        import cupy
 
     try:
         count = cupy.cuda.runtime.getDeviceCount()

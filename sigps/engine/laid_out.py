@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from sigps.account import spent_on
 from sigps.engine.contract import Needs
 from sigps.engine.partition.degree_order import build_by_degree, with_rows
 from sigps.engine.partition.neighbor_rows import build_neighbor_rows
@@ -18,6 +19,7 @@ _KEPT = 4
 """Partitions kept with a graph: a new function for every run would fill the memory."""
 
 
+@spent_on("build")
 def partition_of(
     graph: Graph,
     method: str | PartitionFunction,

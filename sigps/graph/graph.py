@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sigps.account import spent_on
 from sigps.errors import GraphError
 from sigps.graph.arrays import GraphArrays, InEdges
 from sigps.graph.building.build import both_ways, build, is_simple, undirected
@@ -366,6 +367,7 @@ class Graph(GraphArrays):
         return f"<Graph: {kind}, {self.num_vertices:,} vertices, {self.num_edges:,} stored edges{columns}>"
 
 
+@spent_on("build")
 def build_graph(
     chunks: Iterable[EdgeChunk | TextChunk],
     *,

@@ -13,6 +13,7 @@ from typing import Any, Literal, ParamSpec, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.account import drawing, spent_on
 from sigps.errors import ConfigError, GraphError
 from sigps.graph.building.edges import EdgeChunk, TextChunk
 from sigps.graph.building.rows import Duplicates, SelfLoops
@@ -36,7 +37,7 @@ def _as_phase(read: Callable[P, Graph]) -> Callable[P, Graph]:
     @wraps(read)
     def recorded(*args: P.args, **options: P.kwargs) -> Graph:
         group = options.get("group") or world()
-        with group.status.during("loading the graph"):  # type: ignore[attr-defined]
+        with group.status.during("loading the graph"), spent_on("load"):  # type: ignore[attr-defined]
             return read(*args, **options)
 
     return recorded
@@ -172,7 +173,7 @@ def open_store(path: str | os.PathLike[str], group: Group | None = None, verify:
     if verify not in get_args(Verify):
         raise ConfigError(f"verify={verify!r} must be one of {', '.join(map(repr, get_args(Verify)))}")
     group = world() if group is None else group
-    with group.status.during("loading the graph"):
+    with group.status.during("loading the graph"), spent_on("load"):
         return Graph.of(read_store(path, group, verify=verify))
 
 
@@ -234,7 +235,7 @@ def _read(found: EdgeInput, group: Group) -> Iterator[EdgeChunk | TextChunk]:
     """
     error: Exception | None = None
     try:
-        yield from found.chunks
+        yield from drawing("load", found.chunks)
     except Exception as raised:
         error = raised
     rounded = group.all_gather(str(error) if isinstance(error, RoundedWeightError) else "")

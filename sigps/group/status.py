@@ -80,32 +80,13 @@ class Status(ctypes.Structure):
     def last_log(self) -> str | None:
         return self.log_text.decode(errors="replace") or None
 
-    @contextlib.contextmanager
-    def during(self, phase: str) -> Iterator[None]:
+    def during(self, phase: str) -> Phase:
         """Record what the rank does in this block, such as "loading the graph"."""
-        before = self.phase_text
-        self.failed_at, self.phase_text = 0.0, phase.encode()[:_PHASE_BYTES]
-        self.read_superstep, self.superstep = None, -1
-        with self._noting_failures():
-            yield
-        self.phase_text = before
+        return Phase(self, phase)
 
-    @contextlib.contextmanager
-    def in_supersteps(self, read_superstep: Callable[[], int]) -> Iterator[None]:
+    def in_supersteps(self, read_superstep: Callable[[], int]) -> Supersteps:
         """Record that the rank computes supersteps in this block, which `superstep_seconds` limits."""
-        self.failed_at, self.read_superstep = 0.0, read_superstep
-        self.begin(is_waiting=False)
-        with self._noting_failures():
-            yield
-        self.read_superstep, self.superstep = None, -1
-
-    @contextlib.contextmanager
-    def _noting_failures(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException:
-            self.failed_at = time.monotonic()
-            raise
+        return Supersteps(self, read_superstep)
 
     @contextlib.contextmanager
     def limits(self, silent_seconds: float, superstep_seconds: float) -> Iterator[None]:
@@ -132,6 +113,46 @@ class Status(ctypes.Structure):
             self.superstep = self.read_superstep()
         self.is_waiting = is_waiting
         self.since = time.monotonic()
+
+
+class Phase:
+    """A block that records what the rank does: `with status.during(phase)`. After a failure the phase stays."""
+
+    __slots__ = ("_before", "_phase", "_status")
+
+    def __init__(self, status: Status, phase: str) -> None:
+        self._status, self._phase = status, phase.encode()[:_PHASE_BYTES]
+
+    def __enter__(self) -> None:
+        status = self._status
+        self._before = status.phase_text
+        status.failed_at, status.phase_text = 0.0, self._phase
+        status.read_superstep, status.superstep = None, -1
+
+    def __exit__(self, failure: object, *_: object) -> None:
+        if failure is None:
+            self._status.phase_text = self._before
+        else:
+            self._status.failed_at = time.monotonic()
+
+
+class Supersteps:
+    """A block in which the rank computes supersteps: `with status.in_supersteps(read_superstep)`."""
+
+    __slots__ = ("_read_superstep", "_status")
+
+    def __init__(self, status: Status, read_superstep: Callable[[], int]) -> None:
+        self._status, self._read_superstep = status, read_superstep
+
+    def __enter__(self) -> None:
+        self._status.failed_at, self._status.read_superstep = 0.0, self._read_superstep
+        self._status.begin(is_waiting=False)
+
+    def __exit__(self, failure: object, *_: object) -> None:
+        if failure is None:
+            self._status.read_superstep, self._status.superstep = None, -1
+        else:
+            self._status.failed_at = time.monotonic()
 
 
 class Waiting:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.account import spent_on
 from sigps.graph.graph import Graph
 from sigps.group import Alone, Group
 from sigps.job.result import EdgeFields, Result
@@ -18,6 +19,7 @@ from sigps.system.worker_manager import RankResult
 __all__ = ["all_ids", "as_string_ids", "collect", "optional_fields"]
 
 
+@spent_on("answer")
 def collect(part: RankResult, program: Vertex, graph: Graph, device: str, *, gather: bool) -> Result:
     """Return the result of a run by the user's ids. Collective.
 

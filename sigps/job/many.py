@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.account import drawing
 from sigps.engine.contract import LanesFailedError
 from sigps.errors import ConfigError, nearest
 from sigps.graph.graph import Graph
@@ -186,7 +187,7 @@ def _side_by_side(
     others = [seeded(p, s) for p, s in zip(programs[1:], seeds[1:], strict=True)]
     bound = bind_all([made.program, *others], made.graph)
     ids, device = all_ids(made.graph), made.executable.spec.device
-    lanes = run_side_by_side(
+    runs = run_side_by_side(
         made.graph,
         bound,
         made.executable,
@@ -197,7 +198,7 @@ def _side_by_side(
     )
     done = 0
     try:
-        for lane in lanes:
+        for lane in drawing("supersteps", runs):
             yield Result(
                 ids=ids,
                 fields=as_string_ids(lane.fields, programs[0], made.graph),

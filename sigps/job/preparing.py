@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from sigps.account import spent_on
 from sigps.engine.contract import Executable, RunFacts, RunOptions
 from sigps.engine.direction import Schedule
 from sigps.engine.stats import SuperstepStats
@@ -130,7 +131,8 @@ def prepared(
     manager = WorkerManager(graph, threads)
     facts = RunFacts(graph.num_vertices, graph.num_edges, graph.group.size, deterministic, resume, schedule)
     spec = choose_engine(device, derived, graph, facts, rank_on_host=manager.rank_on_host)
-    executable = spec.compile(derived, graph, facts, manager.rank_on_host)
+    with spent_on("compile"):
+        executable = spec.compile(derived, graph, facts, manager.rank_on_host)
     options = RunOptions(
         deterministic=deterministic,
         forced=None if direction == "auto" else direction,
@@ -156,6 +158,7 @@ def seeded(program: Vertex, seed: int) -> Vertex:
     return seeded
 
 
+@spent_on("compile")
 def check_program(program: Vertex, device: str, precision: Precision = "double") -> Any:
     """Compile what can be compiled before any graph is read; None for the interpreter.
 
@@ -263,6 +266,7 @@ def _check_kinds(graph: Any, trace: Any, progress: Any, **flags: Any) -> None:
             raise ConfigError(f"{name}={value!r} must be True or False")
 
 
+@spent_on("build")
 def turned(graph: Graph, program: Vertex) -> Graph:
     """Return the graph with its edges in the directions in which a program takes them. Collective."""
     if program.declaration.both_ways:

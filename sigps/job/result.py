@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.account import Line
 from sigps.engine.stats import SaveStats, StatsLog, SuperstepStats
 from sigps.errors import ConfigError, nearest
 from sigps.group import Alone, Group, together
@@ -164,6 +165,8 @@ class Result(_Table):
         supersteps: Supersteps that ran.
         stats: One record a superstep: `result.stats[3].messages`.
         aggregators: Each aggregator's final value; of vectors an array.
+        account: Where the time of `sigps.run` went on this rank: seconds by line (`sigps.account.LINES`), which add up
+            to the wall clock. Fields that a GPU holds cross when they are first read, which is not in it.
         device: The device that ran it: "python", "cpu" or "cuda".
         trace: What `trace=` recorded, or None.
         saves: One record a state log that was written on the way.
@@ -188,6 +191,7 @@ class Result(_Table):
         edges: Callable[[], EdgeFields] | None = None,
         optional: frozenset[str] = frozenset(),
         writers: Group | None = _ALONE,
+        account: Mapping[Line, float] | None = None,
     ) -> None:
         super().__init__(fields, optional, writers)
         self.ids = ids
@@ -199,6 +203,7 @@ class Result(_Table):
         }
         self.device = device
         self.trace = trace
+        self.account: Mapping[Line, float] = account or {}
         self.saves = tuple(saves)
         self._make_edges = edges
         self._edges: EdgeFields | None = None

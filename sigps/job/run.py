@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from sigps.account import spent_on, spent_since
 from sigps.engine.direction import Schedule
 from sigps.engine.stats import SuperstepStats
 from sigps.graph.graph import Graph
@@ -100,9 +101,11 @@ def run(
     >>> result["level"].tolist(), result.reason
     ([0, 1, 2], 'converged')
     """
-    from sigps.group.watch import Faults
-    from sigps.job.collect import collect
-    from sigps.system.worker_manager import Saving
+    before = spent_since()
+    with spent_on("import"):
+        from sigps.group.watch import Faults
+        from sigps.job.collect import collect
+        from sigps.system.worker_manager import Saving
 
     status = (
         graph.group.status if isinstance(graph, Graph) else Status.create()
@@ -142,4 +145,6 @@ def run(
         saving=Saving(checkpoint, program, precision, spec.device, resume) if checkpoint else None,
     )
     with graph.group.status.during("collecting the result"):
-        return collect(part, program, graph, spec.device, gather=gather)
+        result = collect(part, program, graph, spec.device, gather=gather)
+    result.account = spent_since(before)
+    return result

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sigps.account import spent_on
 from sigps.native import cache
 from sigps.native.builder import Functions, Site
 from sigps.native.marshal import Cell, Form, describe
@@ -114,7 +115,7 @@ class Kernel:
         """Return the form for some arguments, compiled or read from the cache."""
         from sigps.native.machine import MachineCode
 
-        with _compiling:
+        with spent_on("compile"), _compiling:
             for form, kept in self._forms:
                 if form.takes(arguments):
                     return form, kept

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.account import spent_on
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.device import nccl
 from sigps.device.cpu import Threads, available_cores
@@ -191,7 +192,12 @@ class WorkerManager:
             status.record_log(_last_log(state_log))
             if state_log is not None:
                 state_log.on_whole = status.record_log
-            with Threads(self.num_threads) as threads, _naming_the_log(state_log), status.during("running"):
+            with (
+                Threads(self.num_threads) as threads,
+                _naming_the_log(state_log),
+                status.during("running"),
+                spent_on("transfer"),
+            ):
                 exchange = self._exchange(assignment, subgraph, chosen)
                 worker = Worker(RunContext(program, executable, subgraph, exchange, threads, options))
                 if found is None:
@@ -213,7 +219,8 @@ class WorkerManager:
                             ) from error
                 reason = self._follow(worker, master, stats, state_log)
                 kept = [f.name for f in program.declaration.edge_states]
-                return RankResult(worker, kept, reason, stats, state_log.saves if state_log else ())
+                with spent_on("answer"):
+                    return RankResult(worker, kept, reason, stats, state_log.saves if state_log else ())
 
     def _register(
         self, program: Vertex, executable: Executable, options: RunOptions, saving: Saving | None
@@ -304,6 +311,7 @@ class WorkerManager:
         resumed = found.run if found else None
         return StateLog(checkpoint, identity, self._graph, saving.program, saving.device, resumed), found
 
+    @spent_on("rest")
     def _follow(
         self,
         worker: Worker,
@@ -327,7 +335,7 @@ class WorkerManager:
                     state_log.save(engine.save, stats, engine.traced)
                 continue
             waits = status.waiting if engine.detects_lost_ranks else contextlib.nullcontext()
-            with status.in_supersteps(lambda: engine.superstep), waits:
+            with spent_on("supersteps"), status.in_supersteps(lambda: engine.superstep), waits:
                 outcome = worker.lease(order["supersteps"])
             stats.extend(outcome.stats)
             if master is not None:

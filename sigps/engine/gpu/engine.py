@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.account import spent_on
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram, compiling
 from sigps.device.cuda import Gpu
 from sigps.engine.aggregates import Aggregates
@@ -387,7 +388,7 @@ class GpuEngine:
         checked_gids(lost, np.array([-1]), 0, self.superstep - 1)
 
     def _compiled(self, program: VertexProgram) -> Variant:
-        with compiling:
+        with spent_on("compile"), compiling:
             known = program, self._columns, self._has_narrow_ids, self._gpu, self.has_peers
             return gpu_variant.load_variant(*known, self._goes_by_edge)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from sigps.account import spent_on
 from sigps.device.cuda import Gpu, Kernel, Module, check_fits
 from sigps.engine.gpu.layout import LOOKING_UP, Rows, lay_out, rows_of_positions
 from sigps.engine.gpu.memory_plan import ORDERING, SORTING
@@ -208,6 +209,7 @@ class _EdgesOnGpu:
 
 
 @functools.cache
+@spent_on("compile")
 def _layout_kernel(name: str, gpu: Gpu) -> Kernel:
     from sigps.compiler.cuda.compile import link_plain
 

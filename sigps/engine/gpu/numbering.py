@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.account import spent_on
 from sigps.device.cuda import check_fits
 from sigps.engine.gpu.columns import cast
 from sigps.engine.partition.subgraph import Subgraph
@@ -216,7 +217,8 @@ class DeviceFields(Mapping[str, NDArray[Any]]):
 
         if name not in self._brought:
             dtype = self._states[name][1]
-            self._brought[name] = cast(cupy.asnumpy(self.on_device(name)), dtype)
+            with spent_on("answer"):
+                self._brought[name] = cast(cupy.asnumpy(self.on_device(name)), dtype)
         return self._brought[name]
 
     def __iter__(self) -> Iterator[str]:

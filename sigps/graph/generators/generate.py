@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from sigps.account import drawing
 from sigps.errors import ConfigError, nearest
 from sigps.graph.building.edges import EdgeChunk
 from sigps.graph.generators import edge_streams
@@ -95,7 +96,7 @@ def _build(stream: EdgeStream, generator: str, group: Group | None) -> Graph:
     own = own_range(stream.num_edges, group)
     threads = max(len(os.sched_getaffinity(0)) // group.size, 1)
     return build_graph(
-        itertools.starmap(EdgeChunk, stream.chunks(own.start, own.stop, threads=threads)),
+        itertools.starmap(EdgeChunk, drawing("load", stream.chunks(own.start, own.stop, threads=threads))),
         directed=stream.directed,
         group=group,
         duplicates=stream.duplicates,

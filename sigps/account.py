@@ -1,0 +1,122 @@
+"""Where the time goes: an account of seconds in lines that add up to the wall clock.
+
+    with spent_on("compile"):
+        ...
+
+Each moment of a thread belongs to the line that it entered last, so a line inside another takes nothing twice; what is
+in no line is the `rest`.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Literal, ParamSpec, TypeVar
+
+__all__ = ["LINES", "Line", "begin_account", "drawing", "process_age", "spent_on", "spent_since"]
+
+Line = Literal["import", "load", "build", "compile", "transfer", "supersteps", "answer", "rest"]
+
+LINES: tuple[Line, ...] = (
+    "import",
+    "load",
+    "build",
+    "compile",
+    "transfer",
+    "supersteps",
+    "answer",
+    "rest",
+)
+"""Importing modules; reading or generating edges; building the graph, partitioning and laying it out; compiling, or
+reading what was compiled; bringing the graph to a device; supersteps; collecting, printing and writing the result."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Account(threading.local):
+    """The account of one thread."""
+
+    def __init__(self) -> None:
+        self.seconds = dict.fromkeys(LINES, 0.0)
+        self.line: Line = "rest"
+        self.since = time.perf_counter()
+
+    def enter(self, line: Line) -> None:
+        now = time.perf_counter()
+        self.seconds[self.line] += now - self.since
+        self.line, self.since = line, now
+
+
+_account = _Account()
+
+
+class spent_on:  # noqa: N801  (used like a function)
+    """What this thread does in a block, or in a function as its decorator, is spent on a line, but for lines inside."""
+
+    __slots__ = ("_before", "_line")
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    def __enter__(self) -> None:
+        self._before = _account.line
+        _account.enter(self._line)
+
+    def __exit__(self, *_: object) -> None:
+        _account.enter(self._before)
+
+    def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
+        """Return the function, each call of which is spent on the line."""
+
+        @functools.wraps(function)
+        def spent(*args: P.args, **options: P.kwargs) -> T:
+            with spent_on(self._line):
+                return function(*args, **options)
+
+        return spent
+
+
+def drawing(line: Line, items: Iterable[T]) -> Iterator[T]:
+    """Yield items; making them is spent on a line, what the caller does with them is not."""
+    source = iter(items)
+    while True:
+        with spent_on(line):
+            try:
+                item = next(source)
+            except StopIteration:
+                return
+        yield item
+
+
+def spent_since(before: Mapping[Line, float] | None = None) -> dict[Line, float]:
+    """Return this thread's seconds by line, since an earlier such answer or since its account began.
+
+    >>> before = spent_since()
+    >>> with spent_on("build"):
+    ...     pass
+    >>> [line for line, seconds in spent_since(before).items() if seconds > 0]
+    ['build', 'rest']
+    """
+    _account.enter(_account.line)
+    known = before or {}
+    return {line: seconds - known.get(line, 0.0) for line, seconds in _account.seconds.items()}
+
+
+def begin_account(import_seconds: float = 0.0) -> None:
+    """Begin this thread's account anew, with what was spent on imports before."""
+    _account.__init__()  # type: ignore[misc]
+    _account.seconds["import"] = import_seconds
+
+
+def process_age() -> float:
+    """Return the seconds since this process was started, to a hundredth; 0 where Linux does not say."""
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            started = int(file.read().rpartition(b")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return 0.0
+    return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - started)
