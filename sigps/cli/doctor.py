@@ -15,6 +15,8 @@ from typing import Any
 
 import click
 
+from sigps.errors import ConfigError
+
 __all__ = ["doctor"]
 
 _MANY_EDGES = 1 << 62
@@ -22,8 +24,12 @@ _MANY_EDGES = 1 << 62
 
 
 @click.command(short_help="Say what this machine has and what a run would use.")
-def doctor() -> None:
+@click.option("--warm", "warms", is_flag=True, help="Compile all programs of sigps.apps into the cache.")
+def doctor(warms: bool) -> None:
     """Print versions, processors, MPI, GPUs and folders, and which device and transport a run would use."""
+    if warms:
+        _warm()
+        return
     from sigps.engine.table import engine_here
     from sigps.group import world
     from sigps.group.watch import listening_address
@@ -36,6 +42,19 @@ def doctor() -> None:
     if group.rank == 0:
         for name, text in _findings(ranks, hosts, address):
             click.echo(f"{name:<12} {text}")
+
+
+def _warm() -> None:
+    """Fill the cache of compiled code, and say with what."""
+    from sigps.cli.warm import warm
+    from sigps.native.cache import cache_dir, find_obstacle
+
+    if obstacle := find_obstacle(cache_dir()):
+        raise ConfigError(f"nothing can be kept: {obstacle}. SIGPS_CACHE_DIR names another folder")
+    for device, count, failed in warm():
+        click.echo(f"{device}: {count} programs of sigps.apps are in {cache_dir()}")
+        for text in failed:
+            click.echo(f"  not {text}")
 
 
 def _findings(ranks: list[dict[str, Any]], hosts: list[str], address: str) -> Iterator[tuple[str, str]]:

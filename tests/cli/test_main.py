@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+import os
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -86,12 +89,27 @@ def test_a_job_prints_the_whole_account(run: Run, job: Path) -> None:
     assert [line.split()[0] for line in lines[table + 1 : table + 5]] == list("0123")
     assert lines[table + 5].startswith("converged: ")
     assert "after 4 supersteps" in lines[table + 5]
-    assert [line.split() for line in lines[-4:]] == [
+    assert [line.split() for line in lines[-5:-1]] == [
         ["highest", "distance"],
         ["id", "distance"],
         ["40", "4.5"],
         ["30", "3.5"],
     ]
+    assert lines[-1].startswith("took ")
+
+
+def test_a_job_says_where_its_time_went(job: Path) -> None:
+    started = time.monotonic()
+    command = [sys.executable, "-m", "sigps", "run", str(job)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    seconds = time.monotonic() - started
+    whole, lines = re.fullmatch(r"took (.*): (.*)", ended.stdout.splitlines()[-1]).groups()  # type: ignore[union-attr]
+    spent = {name: float(value) for name, value in map(str.split, lines.split(", "))}
+    number, unit = whole.split()
+    took = float(number) * {"s": 1, "ms": 1e-3}[unit]
+    assert abs(sum(spent.values()) - took) < 0.02
+    assert took < seconds
+    assert {"import", "load", "rest"} <= spent.keys()
 
 
 def test_a_field_of_vectors_is_passed_over_where_fields_are_ranked(run: Run, job: Path) -> None:
@@ -107,7 +125,7 @@ def test_a_field_of_vectors_is_passed_over_where_fields_are_ranked(run: Run, job
     pairs = ["--set", "program=pairs.py:Pairs", "--set", "params={}"]
     ended = run("run", job, *pairs)
     assert (ended.code, ended.err) == (0, "")
-    assert [line.split() for line in ended.out.splitlines()[-4:]] == [
+    assert [line.split() for line in ended.out.splitlines()[-5:-1]] == [
         ["highest", "own"],
         ["id", "own"],
         ["40", "40"],
@@ -119,7 +137,7 @@ def test_a_field_of_vectors_is_passed_over_where_fields_are_ranked(run: Run, job
 
 
 def test_output_as_csv_and_parquet(run: Run, job: Path, tmp_path: Path) -> None:
-    assert run("run", job, "-o", "result.csv").out.endswith(f"wrote {tmp_path}/result.csv\n")
+    assert f"\nwrote {tmp_path}/result.csv\n" in run("run", job, "-o", "result.csv").out
     assert distances(tmp_path / "result.csv") == DISTANCES
     run("run", job, "--set", "output={path: r.parquet, fields: [parent]}")
     assert pyarrow.parquet.read_table(tmp_path / "r.parquet").to_pydict() == {
@@ -243,7 +261,7 @@ def test_a_program_from_a_file(run: Run, job: Path) -> None:
     (job.parent / "wait.py").write_text(PROGRAM)
     settings = ["--set", "program=wait.py:Wait", "--set", "params={rounds: 2}", "--set", "graph.weights=null"]
     out = run("run", job, *settings).out
-    assert [line.split() for line in out.splitlines()[-2:]] == [
+    assert [line.split() for line in out.splitlines()[-3:-1]] == [
         ["30", "3"],
         ["40", "2"],
     ]  # 10 receives nothing, so halts
@@ -295,6 +313,36 @@ def test_doctor(run: Run) -> None:
     assert [line.split()[0] for line in ended.out.splitlines()] == [
         "sigps", "python", "packages", "files", "cpu", "mpi", "gpu", "cache", "device", "transport", "hosts", "watch",
     ]  # fmt: skip
+
+
+def test_doctor_fills_the_cache(tmp_path: Path) -> None:
+    folder = tmp_path / "cache"
+    environment = {**os.environ, "SIGPS_CACHE_DIR": str(folder)}
+    warming = (
+        "from sigps import State, Vertex, from_column; from sigps.apps import OutDegree\n"
+        "from sigps.cli import main, warm; from sigps.engine import table\n"
+        "class Old(Vertex):\n"
+        "    age: State[float] = from_column('age')\n"
+        "    def compute(self, messages):\n"
+        "        self.vote_to_halt()\n"
+        "table.ENGINES = [table.engine_of('cpu')]\n"
+        "warm._programs = lambda graph: {'OutDegree': OutDegree(), 'Old': Old()}\n"
+        "main.execute(['doctor', '--warm'])\n"
+    )
+    (tmp_path / "warming.py").write_text(warming)
+    command = [sys.executable, str(tmp_path / "warming.py")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    first, second = ended.stdout.splitlines()
+    assert first == f"cpu: 1 programs of sigps.apps are in {folder}"
+    assert second.startswith("  not Old: ")
+    kept = {path.name for path in folder.iterdir()}
+    assert len(kept) > 1
+    running = (
+        "import sigps; from sigps.apps import OutDegree; "
+        "sigps.run(OutDegree(), sigps.Graph.from_edges([0, 1], [1, 2]), device='cpu')"
+    )
+    subprocess.run([sys.executable, "-c", running], check=True, env=environment)
+    assert {path.name for path in folder.iterdir()} == kept
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -416,7 +464,7 @@ def test_three_ranks_write_three_parts_and_rank_0_prints(job: Path, tmp_path: Pa
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.count("converged: ") == 1
     assert "3 ranks" in ended.out
-    assert [line.split() for line in ended.out.splitlines()[-3:-1]] == [["40", "4.5"], ["30", "3.5"]]
+    assert [line.split() for line in ended.out.splitlines()[-4:-2]] == [["40", "4.5"], ["30", "3.5"]]
     names = [f"part-0000{r}.csv" for r in range(3)]
     assert sorted(p.name for p in (tmp_path / "result.csv").iterdir()) == ["_SUCCESS", *names]
     assert distances(tmp_path / "result.csv") == DISTANCES

@@ -1,0 +1,82 @@
+"""`sigps doctor --warm`: fill the cache of compiled code, so that a first run compiles little or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal
+
+from sigps.errors import SigpsError
+
+if TYPE_CHECKING:
+    from sigps.graph import Graph
+    from sigps.model.vertex import Vertex
+
+__all__ = ["warm"]
+
+
+def warm() -> Iterator[tuple[str, int, list[str]]]:
+    """Run every program of `sigps.apps` on small graphs, in each direction, on each device that compiles and is here.
+
+    Runs on graphs of the same column types, without weights or with weights in float64, then find in the cache what
+    these ran: on a GPU all kernels, the layout's among them; on CPU cores all but loops that only large graphs take.
+
+    Yields:
+        A device, how many programs were run there, and the names of those that were not, with why.
+    """
+    from sigps.engine.table import ENGINES
+
+    graphs = _graphs()
+    for spec in ENGINES:
+        if spec.is_compiled and not spec.missing():
+            programs = _programs(graphs[0])
+            failed = [f"{n}: {why}" for n, p in programs.items() if (why := _run(p, graphs, spec.device))]
+            yield spec.device, len(programs) - len(failed), failed
+
+
+def _graphs() -> list[Graph]:
+    """Return small skewed graphs: undirected without weights, directed with weights."""
+    import numpy as np
+
+    from sigps.graph.generators.generate import generate
+    from sigps.graph.graph import Graph
+
+    plain = generate("rmat", scale=8, edge_factor=8, seed=1)
+    degrees = (plain.offsets[1:] - plain.offsets[:-1]).astype(np.int64)
+    sources = np.repeat(np.arange(plain.num_vertices), degrees)
+    targets = plain.targets.astype(np.int64)
+    return [plain, Graph.from_edges(sources, targets, weights=1.0 + (sources + targets) % 16)]
+
+
+def _programs(graph: Graph) -> dict[str, Vertex]:
+    """Return the programs by name; parameters that must be given are vertices with most edges, or a small number."""
+    import numpy as np
+
+    from sigps import apps
+
+    hubs = np.argsort(graph.offsets[:-1] - graph.offsets[1:], kind="stable").tolist()
+    found = {}
+    for name, cls in vars(apps).items():
+        if hasattr(cls, "declaration"):
+            needed = [field for field in cls.declaration.params if field.default is field.REQUIRED]
+            given = {field.name: hubs[i] if field.is_vertex_id else 0.01 for i, field in enumerate(needed)}
+            found[name] = cls(**given)
+    return found
+
+
+def _run(program: Vertex, graphs: list[Graph], device: str) -> str:
+    """Run a program on each graph in each direction; return why not, where none has what it reads."""
+    from sigps.job.run import run
+
+    why, was_run = "", False
+    for graph in graphs:
+        try:
+            for direction in _DIRECTIONS:
+                run(program, graph, device=device, direction=direction)
+        except SigpsError as error:
+            why = str(error)
+        else:
+            was_run = True
+    return "" if was_run else why
+
+
+_DIRECTIONS: tuple[Literal["auto", "push", "pull"], ...] = ("auto", "push", "pull")
