@@ -97,7 +97,7 @@ def load(
         duplicates: `"keep"` parallel edges, `"drop"` all but the first, or reduce their weights by
             `"sum"`, `"min"` or `"max"`.
         self_loops: `"keep"` or `"drop"`.
-        verify: What of a native store is checked, as in `open_store`; None for `"full"`.
+        verify: What of a native store is checked, as in `open_store`; None for `"auto"`.
         group: The ranks of the graph; None for those that the launcher started.
 
     Raises:
@@ -130,7 +130,7 @@ def load(
         table = partial(read_vertices, os.fspath(vertices), vertex_id, vertex_columns, options, group)
         rows = together(table, group)
     if read is None:
-        return _with_rows(open_store(path, group, verify or "full"), rows, vertices)
+        return _with_rows(open_store(path, group, verify or "auto"), rows, vertices)
 
     def built(options: LoadOptions) -> Graph:
         found = together(partial(read, file, options, group), group)
@@ -155,16 +155,18 @@ def load(
     return _with_rows(graph, rows, vertices)
 
 
-def open_store(path: str | os.PathLike[str], group: Group | None = None, verify: Verify = "full") -> Graph:
+def open_store(path: str | os.PathLike[str], group: Group | None = None, verify: Verify = "auto") -> Graph:
     """Open a stored graph. Collective. Its arrays are mapped: changes to them stay in memory and never reach the files.
 
     Args:
         path: The folder.
         group: The ranks that share the graph, each its rows; None for those that the launcher started.
-        verify: What is checked. `"full"`: every byte against its checksums, and what `"bounds"` checks; one pass over
-            the store, shared among ranks and threads, at the speed of memory. `"bounds"`: that offsets, ends of edges
-            and ids are such that programs stay within bounds; other changes give wrong results. `"none"`: only the
-            header and the sizes of files; reads nothing else, and a damaged store may crash the process.
+        verify: What is checked. `"auto"`: as `"full"` when the user opens the store for the first time, as `"bounds"`
+            while its files stay unchanged, by their sizes, inodes and times. `"full"`: every byte against its
+            checksums, and what `"bounds"` checks; one pass over the store, shared among ranks and threads, at the
+            speed of memory. `"bounds"`: that offsets, ends of edges and ids are such that programs stay within
+            bounds; other changes give wrong results. `"none"`: only the header and the sizes of files; reads nothing
+            else, and a damaged store may crash the process.
 
     Raises:
         ConfigError: If there is no such `verify`.

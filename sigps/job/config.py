@@ -98,7 +98,7 @@ class GraphSection(_Section):
     vertices: str | None = None
     vertex_id: Column = None
     vertex_columns: dict[str, Column] | None = None
-    verify: Literal["full", "bounds", "none"] | None = None
+    verify: Literal["auto", "full", "bounds", "none"] | None = None
     generator: dict[str, dict[str, Any] | None] | None = None
 
     @property

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from sigps.errors import GraphError
 from sigps.graph.arrays import GraphArrays, InEdges
+from sigps.graph.formats.known_stores import FileStates, is_known, remember, states_of
 from sigps.graph.formats.store_checks import checksum, rule_of
 from sigps.graph.formats.store_header import (
     StoredArray,
@@ -43,7 +44,7 @@ from sigps.whole_files import write_folder
 
 __all__ = ["Verify", "read_store", "save"]
 
-Verify = Literal["full", "bounds", "none"]
+Verify = Literal["auto", "full", "bounds", "none"]
 
 
 def save(graph: GraphArrays, path: str | os.PathLike[str], *, in_edges: InEdges | None = None) -> None:
@@ -72,11 +73,17 @@ def save(graph: GraphArrays, path: str | os.PathLike[str], *, in_edges: InEdges 
     )
 
 
-def read_store(path: str | os.PathLike[str], group: Group, *, verify: Verify = "full") -> GraphArrays:
+def read_store(path: str | os.PathLike[str], group: Group, *, verify: Verify = "auto") -> GraphArrays:
     """Open a stored graph: see `sigps.graph.load.open_store`. Collective."""
     started = time.perf_counter()
     store = together(lambda: _Store(Path(path)), group)
-    together(lambda: store.verify(verify, group), group)
+    if verify == "auto":
+        states = together(store.file_states, group)
+        if is_known(states, group):
+            verify = "bounds"
+    together(lambda: store.verify("full" if verify == "auto" else verify, group), group)
+    if verify == "auto":
+        remember(states)
     graph = store.graph(group)
     graph.report = replace(
         store.header.report,
@@ -175,6 +182,9 @@ class _Store:
     def __init__(self, folder: Path) -> None:
         self.folder, self.header = folder, read_header(folder)
         self._mapped: dict[str, NDArray[Any]] = {}
+
+    def file_states(self) -> FileStates:
+        return states_of(self.folder / f"{name}.bin" for name in self.header.arrays)
 
     def verify(self, level: Verify, group: Group) -> None:
         """Check this rank's share of all pieces; several threads do it.

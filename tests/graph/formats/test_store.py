@@ -281,8 +281,8 @@ class TestDamage:
         with pytest.raises(GraphError, match="does not match its checksum"):
             open_store(path)
 
-    def test_verify_is_one_of_three(self, path, tmp_path):
-        with pytest.raises(ConfigError, match="verify=True must be one of 'full', 'bounds', 'none'"):
+    def test_verify_is_one_of_four(self, path, tmp_path):
+        with pytest.raises(ConfigError, match="verify=True must be one of 'auto', 'full', 'bounds', 'none'"):
             open_store(path, verify=True)
         (tmp_path / "g.txt").write_text("1 2\n")
         with pytest.raises(ConfigError, match="verify='none' is for native stores"):
