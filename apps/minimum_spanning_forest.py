@@ -89,17 +89,18 @@ class MinimumSpanningForest(Vertex, message=Link, directed=False):
 
     def propose(self):
         """Send the root the first edge that leads out of the component, if there is one."""
-        self.is_inner = True
-        first = Link(0.0, -1, -1, -1)
         for edge in self.out_edges:
-            if not edge.is_inside:
-                component = edge.reverse.here
-                if component == self.component:  # as along a loop
-                    edge.is_inside = True
-                elif self.is_inner or edge.weight < first.weight:  # targets ascend
-                    low, high = min(self.id, edge.target), max(self.id, edge.target)
-                    first = Link(edge.weight, low, high, component)
-                    self.is_inner = False
+            if not edge.is_inside and edge.reverse.here == self.component:  # as along a loop
+                edge.is_inside = True
+        first = min(
+            (
+                Link(edge.weight, min(self.id, edge.target), max(self.id, edge.target), edge.reverse.here)
+                for edge in self.out_edges
+                if not edge.is_inside
+            ),
+            default=Link(0.0, -1, -1, -1),
+        )
+        self.is_inner = first.component < 0
         if not self.is_inner:
             self.send_to(self.component, first)
             self.goes_on += True

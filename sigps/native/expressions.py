@@ -648,6 +648,9 @@ class Expressions:
         return tuple_of([self._given(instance.result or NONE, iter(results)), Value(INT, fault)])
 
     def _call_external(self, function: External, values: Sequence[Value]) -> Value:
+        if function.result is None and isinstance(values[-1].kind, Tuple):
+            each = [self._call_external(function, [*values[:-1], item]) for item in values[-1].items]
+            return self._given(values[-1].kind, iter([h for item in each for h in item.handles()]))
         result = values[-1].kind if function.result is None else function.result
         kinds = (*function.arguments, result) if function.result is None else function.arguments
         given = [self._as_declared(v, kind) for v, kind in zip(values, kinds, strict=True)]

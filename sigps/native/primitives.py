@@ -65,7 +65,7 @@ class External:
     Attributes:
         name: As it is called there.
         arguments: Types of its arguments.
-        result: The type of what it returns; None: that of its last argument, which is a number of any.
+        result: The type of what it returns; None: that of its last argument, a number of any, or each of a tuple.
         can_overflow: Whether it also tells whether a whole number did not fit.
     """
 

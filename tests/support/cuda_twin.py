@@ -197,33 +197,31 @@ class OnHost:
     def _call(
         self, compute: Any, arguments: int, superstep: int, v: int, messages: Any, record: Any, given: Any
     ) -> int:
-        return int(compute(arguments, superstep, v, *messages, _at(record), _at(given)))
+        return int(compute(arguments, superstep, v, *messages, 0, _at(record), _at(given)))
 
 
 class Teamed(OnHost):
-    """The same, but every vertex is computed by a team of three warps: threads that run compute() together."""
+    """The same, but every vertex is computed by a team of four: threads that run compute() together."""
 
-    WARPS = 3
+    MEMBERS = 4
 
     def _call(
         self, compute: Any, arguments: int, superstep: int, v: int, messages: Any, record: Any, given: Any
     ) -> int:
-        inbox, has = messages
-        rows = [(record, given), *((record.copy(), given.copy()) for _ in range(self.WARPS - 1))]
-        flags = [-1] * self.WARPS
-        self._f["begin_team_of"](self.WARPS)
+        rows = [(record, given), *((record.copy(), given.copy()) for _ in range(self.MEMBERS - 1))]
+        flags = [-1] * self.MEMBERS
+        self._f["begin_team_of"](self.MEMBERS)
 
         def run(rank: int) -> None:
-            self._f["be_warp"](rank)
-            together = has | self.WARPS << 8
-            flags[rank] = compute(arguments, superstep, v, inbox, together, *map(_at, rows[rank]))
+            self._f["be_member"](rank)
+            flags[rank] = compute(arguments, superstep, v, *messages, self.MEMBERS, *map(_at, rows[rank]))
 
-        threads = [threading.Thread(target=run, args=(rank,)) for rank in range(self.WARPS)]
+        threads = [threading.Thread(target=run, args=(rank,)) for rank in range(self.MEMBERS)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert flags == flags[:1] * self.WARPS  # all decide the same
+        assert flags == flags[:1] * self.MEMBERS  # all decide the same
         assert all((r == record).all() and (g == given).all() for r, g in rows)
         return flags[0]
 

@@ -22,26 +22,34 @@ FOLDER = Path(kernels.__file__).parent
 
 _QUALIFIERS = {"__device__": "", "__forceinline__": "inline"}
 
-_WARP_OF_ONE = """
+_TEAM_OF_THREADS = """
 #include <cstddef>
 #include <cstdint>
 #include <pthread.h>
 namespace sigps {
-pthread_barrier_t barrier_of_team;
-thread_local uint32_t rank_in_team;
-inline uint64_t lane_number() { return 0; }
-inline uint32_t warp_of_block() { return rank_in_team; }
+inline pthread_barrier_t barrier_of_team;
+inline thread_local uint32_t rank_in_team;
+inline uint32_t member_of_block() { return rank_in_team; }
 inline void sync_block() { pthread_barrier_wait(&barrier_of_team); }
-template <class T> T *cells_of_block() {
-  static T of_warp[32];
-  return of_warp;
+struct Team;
+template <class T> T of_other(const Team &, T value, uint32_t bit) {
+  static T of_member[32];
+  of_member[rank_in_team] = value;
+  sync_block();
+  value = of_member[rank_in_team ^ bit];
+  sync_block();
+  return value;
 }
 }
-#include "team.cuh"
-extern "C" void begin_team_of(uint32_t warps) { pthread_barrier_init(&sigps::barrier_of_team, nullptr, warps); }
-extern "C" void be_warp(uint32_t rank) { sigps::rank_in_team = rank; }
+extern "C" void begin_team_of(uint32_t members) { pthread_barrier_init(&sigps::barrier_of_team, nullptr, members); }
+extern "C" void be_member(uint32_t rank) { sigps::rank_in_team = rank; }
+"""
+"""What `team.cuh` needs of a block, whose warps or threads are threads of the host."""
+
+_WARP_OF_ONE = """
+#include "integers.cuh"
 namespace sigps {
-struct Found : Team {};
+struct Found {};
 inline int64_t forget_found(uint32_t *, uint32_t *, uint64_t, uint64_t) { return 0; }
 // Common targets by comparing all of them.
 inline int64_t find_by_warp(uint32_t *targets, uint32_t *, uint64_t first, uint64_t at, uint64_t end, uint64_t begin,
@@ -62,11 +70,11 @@ inline int64_t find_by_warp(uint32_t *targets, uint32_t *, uint64_t first, uint6
 inline uint64_t next_for_warp(unsigned long long *count) { return (*count)++; }
 }
 """
-"""What stands in the place of `warp_neighbors.cuh`, where one thread is all lanes, and a team's warps are threads."""
+"""What stands in the place of `warp_neighbors.cuh`, where one thread is all lanes."""
 
 _ARGUMENTS = {
-    "sigps_compute": "pqupupp",
-    "sigps_compute_listed": "pquqqpp",
+    "sigps_compute": "pqupuupp",
+    "sigps_compute_listed": "pquqqupp",
     "sigps_deliver": "pqpuuqp",
     "sigps_lift": "pqpp",
     "sigps_merge": "pup",
@@ -85,7 +93,7 @@ def host_functions(source: str, defines: Mapping[str, str]) -> dict[str, Any]:
             function = getattr(library, name)
             function.argtypes, function.restype = [_TYPES[t] for t in types], ctypes.c_uint32
             found[name] = function
-    for name in ("begin_team_of", "be_warp"):
+    for name in ("begin_team_of", "be_member"):
         if hasattr(library, name):
             found[name] = getattr(library, name)
     return found
@@ -113,7 +121,7 @@ def host_library(source: str, defines: tuple[tuple[str, str], ...] = ()) -> ctyp
         if "SIGPS_HOST_WARP" not in source:
             warp.unlink()
             warp.write_text(_WARP_OF_ONE)
-        (Path(folder) / "program.cpp").write_text(source)
+        (Path(folder) / "program.cpp").write_text(_TEAM_OF_THREADS + source)
         macros = [f"-D{name}={value}" for name, value in (*_QUALIFIERS.items(), *defines)]
         flags = [
             "-std=c++17",

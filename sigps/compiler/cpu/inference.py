@@ -23,6 +23,8 @@ def infer_types(
     used: Sequence[np.dtype[Any]],
     read: Sequence[np.dtype[Any]],
     direct: Tuple | None = None,
+    *,
+    has_team: bool = False,
 ) -> tuple[Dtypes, Dtypes]:
     """Return the types of the slots and of the outbox record, having found those of all functions.
 
@@ -32,6 +34,7 @@ def infer_types(
         used: Types of the edge columns that messages read.
         read: Types of the edge columns that compute() reads.
         direct: What compute() hands to emit(), where it is not what the CPU's takes.
+        has_team: Whether compute() also takes its team.
 
     Raises:
         CompileError: If the types do not fit together; with file and line.
@@ -42,7 +45,7 @@ def infer_types(
         slots = tuple(summable(d, op) for d, op in zip(_dtypes(lifted), program.slot_ops, strict=True))
     if program.consumption is Consumption.GROUPED:
         _check_key(functions, "lift", lifted.items[0])  # type: ignore[union-attr]
-    arguments = argument_types(program, slots, (), used, read, direct)
+    arguments = argument_types(program, slots, (), used, read, direct, has_team=has_team)
     result = functions.instance("compute", arguments["compute"]).result
     assert isinstance(result, Tuple)
     record = _dtypes(result.items[2])
@@ -72,6 +75,7 @@ def argument_types(
     direct: Tuple | None = None,
     *,
     is_by_warp: bool = False,
+    has_team: bool = False,
 ) -> dict[str, tuple[Type, ...]]:
     """Return the types of the arguments of each function (`compiler/program.py`), for types of slots and record.
 
@@ -83,6 +87,7 @@ def argument_types(
         read: Types of the edge columns that compute() reads.
         direct: What compute() hands to emit(), where it is not what the CPU's takes.
         is_by_warp: Whether all lanes of a warp run compute() of a vertex together.
+        has_team: Whether compute() also takes its team.
     """
     env = _tuple((np.int64,) * 3)
     params = Tuple(tuple(_parameter(field.dtype(program.precision), field) for field in program.params))  # type: ignore[arg-type]
@@ -103,8 +108,9 @@ def argument_types(
         direct = _arrays(fields) if program.delivery is Delivery.DIRECT else Tuple(())
     totals = _tuple(program.aggregate_dtypes)
     read_only = env, params, totals, env  # the second: (id, out_degree, in_degree)
+    team = (Array(Number.of(np.uint32)),) if has_team else ()
     return {
-        "compute": (*read_only, _tuple(program.state_dtypes), inbox, BOOL, edges, direct),
+        "compute": (*read_only, _tuple(program.state_dtypes), inbox, BOOL, edges, direct, *team),
         "edge": (env, params, _tuple(record), INT, INT, _tuple(used)),
         "lift": (env, params, _tuple(program.message_dtypes)),
         "merge": (inbox, BOOL, inbox),

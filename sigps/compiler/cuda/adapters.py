@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 
 from sigps.compiler.cpu.inference import argument_types
+from sigps.compiler.cuda.teams import divides
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.kernels.cuda.abi import FAULT_SHIFT, OVERFLOW, SENT
 from sigps.native.builder import Functions, Instance
 from sigps.native.cpp import CppFunctions, cpp_type
 from sigps.native.primitives import External
-from sigps.native.types import INT, UINT, Array, Number, Tuple, Type, flat, scalar_of
+from sigps.native.types import BOOL, INT, UINT, Array, Number, Tuple, Type, flat, scalar_of
 
 __all__ = ["EXTERNALS", "Layout", "Row", "direct_type", "emit_type", "num_cells", "write_source"]
 
@@ -33,13 +34,17 @@ _GIDS, _POSITIONS = Array(Number.of(np.uint32)), (UINT,)
 EXTERNALS = {
     "__mark_row": External("sigps::forget_found", (_GIDS, _GIDS, UINT, UINT)),
     "__next_common": External("sigps::find_by_warp", (_GIDS, _GIDS, *[UINT] * 6), Tuple((UINT, UINT))),
-    "__team_begin": External("sigps::begin_team", (_GIDS,)),
-    "__team_turns": External("sigps::turns_of_team", (_GIDS, UINT, UINT), INT),
-    "__team_edge": External("sigps::edge_of_team", (_GIDS, UINT, INT), UINT),
+    "__team_meet": External("sigps::meet_team", (_GIDS,)),
+    "__team_leads": External("sigps::leads_team", (_GIDS,), BOOL),
+    "__team_edge_turns": External("sigps::turns_of_team", (_GIDS, UINT, UINT), INT),
+    "__team_edge": External("sigps::turn_of_team", (_GIDS, INT, UINT), UINT),
+    "__team_turns": External("sigps::turns_of_team", (_GIDS, INT, INT), INT),
+    "__team_turn": External("sigps::turn_of_team", (_GIDS, INT, INT), INT),
+    "__team_steps": External("sigps::steps_of_team", (_GIDS,), INT),
+    "__team_step": External("sigps::step_of_team", (_GIDS, INT), None),
     "__team_sum": External("sigps::join_sum", (_GIDS,), None, can_overflow=True),
     "__team_min": External("sigps::join_min", (_GIDS,), None),
     "__team_max": External("sigps::join_max", (_GIDS,), None),
-    "__team_end": External("sigps::end_team", (_GIDS,)),
 }
 """What stands in the place of `kernels/cpu/neighbors.py`, and what divided loops call (`teams.py`)."""
 
@@ -162,9 +167,10 @@ class _Source:
         self._is_listed = program.consumption is Consumption.LISTED
         self._is_direct = program.delivery is Delivery.DIRECT
         slots = layout.message if self._is_listed else layout.slots
+        self._has_teams = divides(program)
         self._types = argument_types(
             program, slots.dtypes, layout.record.dtypes, layout.columns, layout.read_columns, direct_type(),
-            is_by_warp=program.reads_neighbors,
+            is_by_warp=program.reads_neighbors, has_team=self._has_teams,
         )  # fmt: skip
 
     def lines(self) -> Iterator[str]:
@@ -174,6 +180,8 @@ class _Source:
         yield _HEAD
         if self._program.reads_neighbors:
             yield '#include "warp_neighbors.cuh"\n'
+        if self._has_teams:
+            yield '#include "team.cuh"\n'
         if self._functions.has_open_loops:
             yield _INTERRUPTED
         if self._is_direct:
@@ -196,18 +204,16 @@ class _Source:
         layout, program = self._layout, self._program
         name = "sigps_compute_listed" if self._is_listed else "sigps_compute"
         takes = "int64_t begin, int64_t end" if self._is_listed else "const void *inbox, uint32_t has"
+        takes += ", uint32_t members"
         body = []
         if self._is_listed:
             inbox = ["begin", "end", *_arrays("lists", layout.message.stored)]
         else:
             inbox = _slots_or(layout.slots, self._empty)
         if program.reads_neighbors:
-            together = "0" if self._is_listed else "has >> 8"
-            body += [
-                "sigps::Found found;",
-                f"static_cast<sigps::Team &>(found) = sigps::team_of({together});",
-            ]
-            body += [] if self._is_listed else ["has &= 255u;"]
+            body.append("sigps::Found found;")
+        if self._has_teams:
+            body.append("sigps::Team team = sigps::team_of(members);")
         if self._is_direct:
             body.append("uint32_t overflow = 0;")
         given = [
@@ -216,14 +222,18 @@ class _Source:
             *self._state(), *inbox, "end > begin" if self._is_listed else "has != 0",
             *self._edges(),
             *(["(uint8_t *)arguments", "int64_t(vertex)", "&overflow"] if self._is_direct else []),
+            *(["(uint32_t *)&team"] if self._has_teams else []),
         ]  # fmt: skip
         lines, instance = self._called("compute", given, "r")
         body += lines
         parts = _numbered(instance.result, "r")
+        if self._has_teams:
+            body.append("sigps::sync_team(team);")
+        elif program.reads_neighbors:
+            body.append("sigps::sync_warp();")
         if self._is_direct:
+            body += ["overflow = sigps::any_of_team(team, overflow);"] if self._has_teams else []
             body += self._refusal()
-        if program.reads_neighbors:
-            body.append("sigps::sync_team(found);")
         changed = parts[4] if self._reports_changes else [""] * len(parts[0])
         for i, (value, flag, dtype) in enumerate(zip(parts[0], changed, layout.states.stored, strict=True)):
             kept = f"sigps::narrowed_id({value})" if self._is_narrowed(i) else _as(dtype, value)

@@ -35,9 +35,15 @@ class Functions:
     def __init__(self, program: VertexProgram, columns: Mapping[str, np.dtype[Any]]) -> None:
         self._program, self._columns = program, columns
         self._reports_changes = reports_changes(program.module)
-        module = (divided(program.module) if divides(program) else None) or program.module
+        self._has_teams = divides(program)
+        module = program.module
+        if self._has_teams:
+            module = divided(module, by_warp=program.reads_neighbors) or module
         module = reporting_changes(module) if self._reports_changes else module
-        names: dict[str, Any] = {**program.namespace, **(EXTERNALS if program.reads_neighbors else {})}
+        names: dict[str, Any] = {
+            **program.namespace,
+            **(EXTERNALS if program.reads_neighbors or self._has_teams else {}),
+        }
         if program.delivery is Delivery.DIRECT:
             names["emit"] = emit_type(Row(program.message_dtypes, program.message_dtypes))
         real = Number("f", 32 if program.precision == "single" else 64)
@@ -53,7 +59,7 @@ class Functions:
         used, read = (
             [self._columns[c] for c in names] for names in (program.edge_columns, program.read_columns)
         )
-        return infer_types(program, self._typed, used, read, direct_type())
+        return infer_types(program, self._typed, used, read, direct_type(), has_team=self._has_teams)
 
     @property
     def sites(self) -> list[Site]:

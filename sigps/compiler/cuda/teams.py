@@ -1,20 +1,23 @@
-"""A vertex's loop over its out-edges divided among the warps of a block, where what it folds is associative.
+"""A vertex's loops over its edges and messages divided among the warps or threads of a block.
 
-Where compute() looks through rows of neighbours, a warp runs it for one vertex, and a vertex with many edges would be
-all that some warp does in a superstep. Where an iteration depends on no other, but for accumulators, a block's warps
-run compute() together: all run all of it, on the same values, but each takes the edges in turn, and then they join what
-they folded. So
+A vertex with many edges or messages would be all that some thread does in a superstep, and others would wait for it.
+Where an iteration depends on no other, but for accumulators that are joined, a block runs compute() of such a vertex
+together. All members of this team run all of it, on the same values, but each takes the turns of a divided loop that
+are its own, and then they join what they folded. So
 
     for edge in edges: ...; most = max(most, x); total += y; fell = True
 
 becomes
 
-    begin(); before = total; total = 0
+    meet(); before = total; total = 0
     for turn in turns: edge = ...; ...; most = max(most, x); total += y; fell = True
-    most = join_max(most); total = before + join_sum(total); fell = join_max(fell); end()
+    most = join_max(most); total = before + join_sum(total); fell = join_max(fell); meet()
 
-A warp alone takes all edges, and joins nothing (`kernels/cuda/warp_neighbors.cuh`). The CPU's loops run the
-program as it is.
+The same is done to reductions that are functions, and only one of the team sends what is sent outside these loops.
+
+Members are warps where compute() looks through rows of neighbours, which takes a warp for a vertex anyway. They are
+threads where messages are listed. A member alone takes all turns, and joins nothing (`kernels/cuda/team.cuh`). The
+CPU's loops run the program as it is.
 """
 
 from __future__ import annotations
@@ -24,52 +27,119 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeGuard
 
+from sigps.compiler.frontend.reductions import join_of
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.native.unset import read_before_set
 
 __all__ = ["divided", "divides"]
 
-_EDGES = "range(__edge_begin, __edge_end)"
+TEAM = "__team"
+"""What the functions of a team take: the last argument of compute()."""
+
+_EDGES, _MESSAGES = ("__edge_begin", "__edge_end"), ("__begin", "__end")
+_TURNS = {_EDGES: ("__team_edge_turns", "__team_edge"), _MESSAGES: ("__team_turns", "__team_turn")}
 _PENDING = "__pending_"
 
 
 def divides(program: VertexProgram) -> bool:
-    """Return whether the warps of a block may share a vertex of a program."""
-    gathers = program.delivery is not Delivery.DIRECT and program.consumption is not Consumption.LISTED
-    return program.reads_neighbors and gathers and divided(program.module) is not None
+    """Return whether a team may run a vertex of a program."""
+    is_listed = program.consumption is Consumption.LISTED
+    if program.reads_neighbors:
+        return not is_listed and program.delivery is not Delivery.DIRECT and _divided(program) is not None
+    has_vectors = any(d.shape for d in (*program.message_dtypes, *program.state_dtypes))
+    return is_listed and not program.is_deterministic and not has_vectors and _divided(program) is not None
 
 
-def divided(module: ast.Module) -> ast.Module | None:
-    """Return a program's functions with the loops of compute() over edges divided; None where that cannot be.
+def _divided(program: VertexProgram) -> ast.Module | None:
+    return divided(program.module, by_warp=program.reads_neighbors)
 
-    All that compute() writes to edges, and looks for among neighbours, must be in loops that can be. Warps go the same
-    way outside these: where one might end a loop or the call before the others, nothing is divided.
+
+def divided(module: ast.Module, *, by_warp: bool) -> ast.Module | None:
+    """Return a program's functions for members of a team; None where they cannot be one.
+
+    All that compute() writes to edges, and looks for among neighbours, must be in loops that can be divided. Members go
+    the same way outside these: where one might end a loop or the call before the others, nothing is divided.
+
+    Args:
+        module: The functions.
+        by_warp: Whether members are warps, which share loops over edges alone; else threads.
     """
     written = copy.deepcopy(module)
     functions = {n.name: n for n in written.body if isinstance(n, ast.FunctionDef)}
     compute = functions["compute"]
-    loops = [
-        n for n in _outside_loops(compute.body) if isinstance(n, ast.For) and ast.unparse(n.iter) == _EDGES
-    ]
     walks = {name for name, f in functions.items() if name != "compute" and _looks(f, frozenset())}
-    inside = {id(n) for loop in loops for n in ast.walk(loop)}
-    for node in ast.walk(compute):
-        looks = isinstance(node, ast.Name) and _looks(node, walks)
-        is_elsewhere = id(node) not in inside and (_stores_to_edges(node) or looks)
-        if is_elsewhere or (isinstance(node, ast.Name) and node.id == "emit"):
-            return None
-    if any(map(_may_end_early, (*functions.values(), *loops))):
+    sends = {name for name, f in functions.items() if name != "compute" and _names(f, {"emit"})}
+    if (_names(compute, {"emit"}) and by_warp) or _names(compute, sends):
         return None
     folds = {}
-    for loop in loops:
-        if not _looks(loop, walks) and not any(map(_stores_to_edges, ast.walk(loop))):
+    for loop, after in _loops(compute.body, []):
+        if by_warp and (_span(loop) != _EDGES or not _must_be_divided(loop, walks)):
             continue
-        found = _folds(loop, loops, compute)
-        if found is None:
+        found = _folds(loop, after)
+        if found is None and _must_be_divided(loop, walks):
             return None
-        folds[id(loop)] = found
-    _Dividing(folds).visit(compute)
-    return ast.fix_missing_locations(written) if folds else None
+        if found is not None:
+            folds[id(loop)] = (loop, found)
+    inside = {id(n) for loop, _ in folds.values() for n in ast.walk(loop)}
+    outside = [n for n in ast.walk(compute) if id(n) not in inside]
+    if any(_stores_to_edges(n) or (isinstance(n, ast.Name) and _looks(n, walks)) for n in outside):
+        return None
+    if any(map(_may_end_early, (*functions.values(), *(loop for loop, _ in folds.values())))):
+        return None
+    joined = set() if by_warp else _joined(functions, inside)
+    shares = joined or any(by_warp or _span(loop) == _MESSAGES for loop, _ in folds.values())
+    if not shares:
+        return None
+    _Dividing({key: found for key, (_, found) in folds.items()}, joined).visit(compute)
+    compute.args.args.append(ast.arg(TEAM))
+    for name in joined:
+        _divide_reduction(functions[name])
+    return ast.fix_missing_locations(written)
+
+
+def _span(loop: ast.AST) -> tuple[str, str] | None:
+    """Return the names of the first and last positions of a loop over edges or messages."""
+    if isinstance(loop, ast.For):
+        for span in _TURNS:
+            if ast.unparse(loop.iter) == f"range({', '.join(span)})":
+                return span
+    return None
+
+
+def _loops(body: Sequence[ast.stmt], after: list[ast.stmt]) -> Iterator[tuple[ast.For, list[ast.stmt]]]:
+    """Yield the loops over edges and messages that are in no other loop, and what may run after each."""
+    for i, statement in enumerate(body):
+        rest = [*body[i + 1 :], *after]
+        if isinstance(statement, ast.For) and _span(statement) is not None:
+            yield statement, rest
+        elif isinstance(statement, ast.If):
+            yield from _loops(statement.body, rest)
+            yield from _loops(statement.orelse, rest)
+
+
+def _must_be_divided(node: ast.AST, walks: Iterable[str]) -> bool:
+    """Tell whether something looks for common neighbours or writes to edges, which one member alone may do."""
+    return _looks(node, walks) or any(map(_stores_to_edges, ast.walk(node)))
+
+
+def _names(node: ast.AST, names: Iterable[str]) -> bool:
+    return any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node))
+
+
+def _joined(functions: Mapping[str, ast.FunctionDef], inside: set[int]) -> set[str]:
+    """Return the reductions that a team shares: all members call them, from outside of divided loops."""
+    compute = functions["compute"]
+    found = {
+        name
+        for name, f in functions.items()
+        if join_of(f) is not None and any(_span(statement) is not None for statement in f.body)
+    }
+    for name, f in functions.items():
+        calls = {
+            n.id for n in ast.walk(f) if isinstance(n, ast.Name) and (name != "compute" or id(n) in inside)
+        }
+        found -= calls - {name}
+    return {name for name in found if _names(compute, {name})}
 
 
 def _may_end_early(node: ast.AST) -> bool:
@@ -87,14 +157,6 @@ def _may_end_early(node: ast.AST) -> bool:
     )
 
 
-def _outside_loops(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of a block and of the branches in it; of loops nothing inside."""
-    for statement in body:
-        yield statement
-        if isinstance(statement, ast.If):
-            yield from _outside_loops([*statement.body, *statement.orelse])
-
-
 def _looks(node: ast.AST, walks: Iterable[str]) -> bool:
     """Tell whether something looks for common neighbours, itself or by one of these functions."""
     return any(isinstance(n, ast.Name) and n.id in ("__next_common", *walks) for n in ast.walk(node))
@@ -104,7 +166,7 @@ def _stores_to_edges(node: ast.AST) -> bool:
     return isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
 
 
-def _folds(loop: ast.For, loops: Sequence[ast.For], compute: ast.FunctionDef) -> dict[str, str] | None:
+def _folds(loop: ast.For, after: Sequence[ast.stmt]) -> dict[str, str] | None:
     """Return how each accumulator of a loop folds: `sum`, `max` or `min`; None where the loop does more."""
     assert isinstance(loop.target, ast.Name)
     position = loop.target.id
@@ -118,7 +180,7 @@ def _folds(loop: ast.For, loops: Sequence[ast.For], compute: ast.FunctionDef) ->
     if any(isinstance(n, ast.Break) for n in _of_this_loop(loop.body)):
         return None
     carried = _carried(loop)
-    lasting = carried | (_stored(loop.body) & _read_outside(loop, loops, compute))
+    lasting = carried | read_before_set(after, _stored([loop]))
     folds = {}
     for name in sorted(lasting):
         op = _fold(name, loop.body)
@@ -137,8 +199,11 @@ def _is_of_edges(node: ast.AST) -> TypeGuard[ast.Subscript]:
 
 
 def _of_this_loop(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of a loop's body; of loops inside it only themselves."""
-    return _outside_loops(body)
+    """Yield the statements of a loop's body, and of the branches in it; of loops inside it only themselves."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, ast.If):
+            yield from _of_this_loop([*statement.body, *statement.orelse])
 
 
 def _stored(body: Sequence[ast.AST]) -> set[str]:
@@ -155,15 +220,6 @@ def _carried(loop: ast.For) -> set[str]:
     """Return the names that an iteration may read from the one before."""
     assert isinstance(loop.target, ast.Name)
     return read_before_set(loop.body, _stored(loop.body) - {loop.target.id})
-
-
-def _read_outside(loop: ast.For, loops: Sequence[ast.For], compute: ast.FunctionDef) -> set[str]:
-    """Return the names read outside a loop, but for those that another loop sets in each iteration first."""
-    skipped = {id(n) for n in ast.walk(loop)}
-    for other in loops:
-        own = _stored([other.target, *other.body]) - _carried(other)
-        skipped |= {id(n) for n in ast.walk(other) if isinstance(n, ast.Name) and n.id in own}
-    return {n.id for n in _loads([compute]) if id(n) not in skipped}
 
 
 def _fold(name: str, body: Sequence[ast.stmt]) -> str | None:
@@ -217,12 +273,29 @@ def _op(name: str, node: ast.Assign | ast.AugAssign) -> str | None:
         return None
     if isinstance(value, ast.Constant) and isinstance(value.value, bool):
         return "max" if value.value else "min"
-    parts, op = _parts(value)
+    parts, op = _parts(_unwrapped(value))
     reads = [any(n.id == name for n in _loads([part])) for part in parts]
     own = [isinstance(part, ast.Name) and part.id == name for part in parts]
     if op == "cast":
         return "cast" if own == [True] else None
     return op if len(parts) == 2 and sum(own) == sum(reads) == 1 else None
+
+
+def _unwrapped(value: ast.expr) -> ast.expr:
+    """Return what a cast is of, where that is no variable; of `bool(a or b)` also truth values."""
+    while isinstance(value, ast.Call) and len(value.args) == 1 and not isinstance(value.args[0], ast.Name):
+        called, inner = ast.unparse(value.func), value.args[0]
+        if called == "bool" and isinstance(inner, ast.BoolOp):
+            truths = [inner.values[0], *(_truth(v) for v in inner.values[1:])]
+            return ast.BoolOp(inner.op, truths)
+        if not called.startswith("__np."):
+            break
+        value = inner
+    return value
+
+
+def _truth(value: ast.expr) -> ast.expr:
+    return ast.Call(ast.Name("bool", ast.Load()), [value], [])
 
 
 def _parts(value: ast.expr) -> tuple[list[ast.expr], str | None]:
@@ -249,33 +322,86 @@ def _is_truth(node: ast.expr) -> bool:
 
 
 class _Dividing(ast.NodeTransformer):
-    """Replaces loops by divided ones."""
+    """Replaces loops by divided ones; outside of these, lets one member send, and calls joined reductions.
 
-    def __init__(self, folds: Mapping[int, dict[str, str]]) -> None:
-        self._folds, self._count = folds, 0
+    Args:
+        folds: How each accumulator folds, by the loop's identity.
+        joined: The reductions that the team shares.
+    """
+
+    def __init__(self, folds: Mapping[int, dict[str, str]], joined: Iterable[str]) -> None:
+        self._folds, self._joined, self._count = folds, joined, 0
 
     def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
         folds = self._folds.get(id(node))
         if folds is None:
-            return node
+            return self.generic_visit(node)
         self._count += 1
-        turn = f"__turn{self._count}"
         sums = [name for name, op in folds.items() if op == "sum"]
         casts = {name: _cast(name, node.body) for name in folds}
-        before = ["__team_begin(__marks)", *(f"__before_{n} = {n}\n{n} = 0" for n in sums)]
+        before = [f"__team_meet({TEAM})", *(f"__before_{n} = {n}\n{n} = 0" for n in sums)]
         joins = []
         for name, op in folds.items():
-            joined = f"__team_{op}(__marks, {name})"
+            joined = f"__team_{op}({TEAM}, {name})"
             joins.append(f"{name} = __before_{name} + {joined}" if op == "sum" else f"{name} = {joined}")
-        assert isinstance(node.target, ast.Name)
-        position = f"{node.target.id} = __team_edge(__marks, __edge_begin, {turn})"
-        node.body = [*_statements(position, node), *node.body]
-        node.target = ast.copy_location(ast.Name(turn, ast.Store()), node.target)
-        turns = _statements("range(__team_turns(__marks, __edge_begin, __edge_end))", node)[0]
-        assert isinstance(turns, ast.Expr)
-        node.iter = turns.value
-        after = [*joins, *(text for text in casts.values() if text), "__team_end(__marks)"]
+        _take_turns(node, f"__turn{self._count}")
+        after = [*joins, *(text for text in casts.values() if text), f"__team_meet({TEAM})"]
         return [*_statements("\n".join(before), node), node, *_statements("\n".join(after), node)]
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        self.generic_visit(node)
+        if not _names(node, {"emit"}):
+            return node
+        (guarded,) = _statements(f"if __team_leads({TEAM}): pass", node)
+        assert isinstance(guarded, ast.If)
+        guarded.body = [node]
+        return guarded
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id in self._joined:
+            node.args.append(ast.copy_location(ast.Name(TEAM, ast.Load()), node))
+        return node
+
+
+def _take_turns(loop: ast.For, turn: str) -> None:
+    """Let a loop over positions take every so manieth."""
+    span = _span(loop)
+    assert span is not None
+    assert isinstance(loop.target, ast.Name)
+    turns, position = _TURNS[span]
+    loop.body = [*_statements(f"{loop.target.id} = {position}({TEAM}, {turn}, {span[0]})", loop), *loop.body]
+    loop.target = ast.copy_location(ast.Name(turn, ast.Store()), loop.target)
+    (every,) = _statements(f"range({turns}({TEAM}, {', '.join(span)}))", loop)
+    assert isinstance(every, ast.Expr)
+    loop.iter = every.value
+
+
+def _divide_reduction(function: ast.FunctionDef) -> None:
+    """Let each member reduce its turns; then all take what another has into their own, step by step."""
+    join = join_of(function)
+    assert join is not None
+    function.args.args.append(ast.arg(TEAM))
+    at = next(i for i, statement in enumerate(function.body) if _span(statement) is not None)
+    loop = function.body[at]
+    assert isinstance(loop, ast.For)
+    _take_turns(loop, "__turn")
+    others = [f"__team_step({TEAM}, __step, {name})" for name in join.kept]
+    update = [f"__x = {others[0] if len(others) == 1 else '(' + ', '.join(others) + ')'}"]
+    if join.is_found:
+        took = "\n".join(f"    {line}" for line in join.update.splitlines())
+        update = [f"__has = __team_step({TEAM}, __step, __found)", *update, f"if __has:\n{took}"]
+    else:
+        update.append(join.update)
+    body = "\n".join(f"    {line}" for text in update for line in text.splitlines())
+    after = [f"for __step in range(__team_steps({TEAM})):\n{body}"]
+    before = []
+    if join.is_sum:
+        (name,) = join.kept
+        before = [f"__before = {name}\n{name} = 0"]
+        after.append(f"{name} = __before + {name}")
+    function.body[at + 1 : at + 1] = _statements("\n".join(after), loop)
+    function.body[at:at] = _statements("\n".join(before), loop)
 
 
 def _cast(name: str, body: Sequence[ast.stmt]) -> str:

@@ -29,8 +29,10 @@ from sigps.native.source import reject
 
 __all__ = [
     "NAN_FUNCTIONS",
+    "Join",
     "Loop",
     "Reduction",
+    "join_of",
     "key_without_nan",
     "match_reduction",
     "numeric",
@@ -69,6 +71,28 @@ class Reduction:
     @property
     def needs_default(self) -> bool:
         return self.op in ("min", "max") and self.default is None
+
+
+@dataclass(frozen=True)
+class Join:
+    """How two parts of a reduction, each of some of the elements, become one.
+
+    Attributes:
+        kept: The variables of a part.
+        update: Takes `__x`, what another part kept, into them: as the loop does with an element.
+        is_found: Whether `__found` tells if a part had an element.
+        is_sum: Whether it adds up, from a value that only one part may begin with.
+    """
+
+    kept: tuple[str, ...]
+    update: str
+    is_found: bool
+    is_sum: bool
+
+
+def join_of(definition: ast.FunctionDef) -> Join | None:
+    """Return how parts of a function of `reduction_call` are joined; None of any other function."""
+    return getattr(definition, "sigps_join", None)
 
 
 def match_reduction(node: ast.Call) -> Reduction | None:
@@ -177,6 +201,10 @@ def reduction_call(
     names = loaded_names(code) - assigned_names(code) - inside - set(dir(builtins))
     captured = sorted(n for n in names if not n.startswith(("__method_", "__reduce")))
     definition = function(name, captured, at(code, reduction.node))
+    is_found = reduction.op in ("min", "max")
+    kept = (result,) if reduction.key is None else ("__best", "__acc")
+    joined = update if is_found or reduction.op in ("any", "all") else f"{result} = {result} + __x"
+    definition.sigps_join = Join(kept, joined, is_found, reduction.op in ("sum", "len"))  # type: ignore[attr-defined]
     call = ast.Call(ast.Name(name, ast.Load()), [ast.Name(c, ast.Load()) for c in captured], [])
     return at([definition], reduction.node)[0], at([call], reduction.node)[0]
 

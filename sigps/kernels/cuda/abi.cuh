@@ -20,7 +20,8 @@
 //   SIGPS_EACH_EDGE_STATE(F)    F(0, type) F(1, type) ...
 //   SIGPS_WALKS                 1: compute() walks its vertex's out-edges
 //   SIGPS_BY_WARP               1: all lanes of a warp run compute() together
-//   SIGPS_BY_TEAM               1: also all warps of a block
+//   SIGPS_BY_TEAM               1: the warps of a block may, or without
+//                               SIGPS_BY_WARP its threads (team.cuh)
 //   SIGPS_LISTED                1: compute() reads a list, nothing combines
 //   SIGPS_SORTED                1: a list in ascending order of sigps_key()
 //   SIGPS_GROUPED               1: messages are added up by key, and the slots
@@ -171,13 +172,16 @@ extern "C" {
 // Runs compute() of one owned vertex and writes its new state. Writes `record`
 // only with SENT. Always writes `given`, a cell an aggregator. With
 // SIGPS_BY_WARP all lanes of a warp call it, for the same vertex and with the
-// same values behind all pointers; all write the same, and get the same.
+// same values behind all pointers; all write the same, and get the same. With
+// SIGPS_BY_TEAM so many members may call together: warps of a block, or its
+// threads, without SIGPS_BY_WARP; 0: this one alone.
 #if SIGPS_LISTED
 // The messages are positions begin..end of arguments->lists.
 __device__ uint32_t sigps_compute_listed(const sigps::Arguments *arguments,
                                          int64_t superstep, uint32_t vertex,
                                          int64_t begin, int64_t end,
-                                         void *record, void *given);
+                                         uint32_t members, void *record,
+                                         void *given);
 
 // Puts a message at a position of arguments->lists.
 __device__ void sigps_list(const sigps::Arguments *arguments, int64_t position,
@@ -194,13 +198,11 @@ __device__ void sigps_copy_listed(const sigps::Arguments *arguments,
                                   int64_t from, int64_t to);
 #endif
 #else
-// Reads `inbox`, a row of slots, only where the low byte of `has` is not 0.
-// With SIGPS_BY_TEAM the bits above say how many warps of the block call
-// together; 0: this one alone.
+// Reads `inbox`, a row of slots, only where `has` is not 0.
 __device__ uint32_t sigps_compute(const sigps::Arguments *arguments,
                                   int64_t superstep, uint32_t vertex,
-                                  const void *inbox, uint32_t has, void *record,
-                                  void *given);
+                                  const void *inbox, uint32_t has,
+                                  uint32_t members, void *record, void *given);
 
 // Makes a direct message, sent in superstep - 1, into one value of every slot.
 // Returns its fault.

@@ -31,12 +31,14 @@ template <class Count, class Use>
 __device__ inline void for_long_ones(const Lease &lease, Count count,
                                      uint64_t limit, Use use) {
   __shared__ uint32_t long_ones[SIGPS_THREADS], num_long;
-  for (uint32_t first = blockIdx.x * blockDim.x; first < lease.num_owned;
+  constexpr uint32_t TOGETHER = 8; // of a sector; hubs are next to each other
+  for (uint32_t first = 0; first < lease.num_owned;
        first += threads_of_grid()) {
     if (threadIdx.x == 0)
       num_long = 0;
     __syncthreads();
-    uint32_t v = first + threadIdx.x;
+    uint32_t group = threadIdx.x / TOGETHER * gridDim.x + blockIdx.x;
+    uint32_t v = first + group * TOGETHER + threadIdx.x % TOGETHER;
     if (v < lease.num_owned && count(v) > limit)
       long_ones[atomicAdd(&num_long, 1)] = v;
     __syncthreads();

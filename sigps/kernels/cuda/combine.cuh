@@ -49,10 +49,10 @@ __device__ inline Inbox listed(int64_t begin, int64_t end) {
 
 __device__ inline uint32_t compute(const Arguments &arguments,
                                    int64_t superstep, uint32_t v,
-                                   const Inbox &inbox, uint32_t, Record *record,
-                                   Totals *given) {
+                                   const Inbox &inbox, uint32_t members,
+                                   Record *record, Totals *given) {
   return sigps_compute_listed(&arguments, superstep, v, inbox.begin, inbox.end,
-                              record, given);
+                              members, record, given);
 }
 #else
 // The messages of a vertex, combined so far.
@@ -63,10 +63,10 @@ struct Inbox {
 
 __device__ inline uint32_t compute(const Arguments &arguments,
                                    int64_t superstep, uint32_t v,
-                                   const Inbox &inbox, uint32_t team,
+                                   const Inbox &inbox, uint32_t members,
                                    Record *record, Totals *given) {
-  return sigps_compute(&arguments, superstep, v, &inbox.slots,
-                       inbox.has | team << 8, record, given);
+  return sigps_compute(&arguments, superstep, v, &inbox.slots, inbox.has,
+                       members, record, given);
 }
 
 __device__ SIGPS_ONCE Inbox empty_inbox() {

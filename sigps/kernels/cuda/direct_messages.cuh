@@ -5,7 +5,8 @@
 // next sending.
 //
 // Schedule: a thread a message, then a thread a vertex, or with SIGPS_BY_WARP a
-// warp; any grid. Where messages combine, those of a vertex with more than
+// warp; any grid. With SIGPS_BY_TEAM a vertex of many messages or edges is a
+// block's, after all others. Where messages combine, those of a vertex with more than
 // ALONE are combined by its warp, and of one with more than BY_WARP_AT_MOST by
 // a block, after all others. The order of one target's messages is unspecified.
 // A vertex that finds the buffer full keeps its state; the host drops its
@@ -326,6 +327,30 @@ __device__ inline bool takes_part(const Lease &lease, const NextSuperstep &now,
          lease.status[v] != RETIRED;
 }
 
+// The same for a whole block.
+__device__ inline bool takes_part_by_block(const Lease &lease,
+                                           const NextSuperstep &now,
+                                           uint32_t v) {
+  __shared__ uint32_t runs;
+  if (threadIdx.x == 0)
+    runs = takes_part(lease, now, v);
+  __syncthreads();
+  bool is_one = runs;
+  __syncthreads();
+  return is_one;
+}
+
+#if SIGPS_BY_TEAM
+// A vertex of more messages or edges is a block's.
+constexpr uint64_t ALONE_AT_MOST = 512;
+
+__device__ inline uint64_t work_of(const Lease &lease, uint32_t v) {
+  uint64_t received = num_received(lease, v);
+  return SIGPS_WALKS ? max(received, uint64_t(lease.in.out_degrees[v]))
+                     : received;
+}
+#endif
+
 // Computes all vertices, a thread each; their messages are combined by as many
 // as there are messages for.
 __device__ inline void compute_received(const Lease &lease,
@@ -347,13 +372,7 @@ __device__ inline void compute_received(const Lease &lease,
       lease, [&](uint32_t v) { return num_received(lease, v); },
       BY_WARP_AT_MOST,
       [&](uint32_t v) {
-        __shared__ uint32_t runs;
-        if (threadIdx.x == 0)
-          runs = takes_part(lease, now, v);
-        __syncthreads();
-        bool is_one = runs;
-        __syncthreads();
-        if (!is_one)
+        if (!takes_part_by_block(lease, now, v))
           return;
         Inbox inbox =
             combine_block(read_inbox(lease, now, v, threadIdx.x, blockDim.x),
@@ -386,6 +405,10 @@ __device__ inline void advance(const Lease &lease, const NextSuperstep &now,
   }
   for (uint32_t v = thread_of_grid() / LANES_OF_VERTEX; v < lease.num_owned;
        v += threads_of_grid() / LANES_OF_VERTEX) {
+#if SIGPS_BY_TEAM
+    if (work_of(lease, v) > ALONE_AT_MOST)
+      continue;
+#endif
     if (now.remaining == OVERFLOWED && !takes_overflowed(lease, v))
       continue;
     uint8_t status = lease.status[v];
@@ -395,6 +418,18 @@ __device__ inline void advance(const Lease &lease, const NextSuperstep &now,
     if (inbox.has || status == ACTIVE)
       run_vertex(lease, now, v, status, inbox, counted);
   }
+#if SIGPS_BY_TEAM
+  for_long_ones(
+      lease, [&](uint32_t v) { return work_of(lease, v); }, ALONE_AT_MOST,
+      [&](uint32_t v) {
+        if (!takes_part_by_block(lease, now, v))
+          return;
+        uint8_t status = lease.status[v];
+        Inbox inbox = read_inbox(lease, now, v);
+        if (inbox.has || status == ACTIVE)
+          run_vertex(lease, now, v, status, inbox, counted, MEMBERS_OF_BLOCK);
+      });
+#endif
 }
 
 } // namespace sigps

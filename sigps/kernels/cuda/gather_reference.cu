@@ -86,12 +86,12 @@ gather_reference(const __grid_constant__ Arguments arguments, int64_t superstep,
     }
 #if SIGPS_LISTED
     run_plainly(outcome, v, end > first, [&](Record *record, Totals *given) {
-      return sigps_compute_listed(&arguments, superstep, v, first, end, record,
-                                  given);
+      return sigps_compute_listed(&arguments, superstep, v, first, end, 0,
+                                  record, given);
     });
 #else
     run_plainly(outcome, v, has, [&](Record *record, Totals *given) {
-      return sigps_compute(&arguments, superstep, v, &inbox, has, record,
+      return sigps_compute(&arguments, superstep, v, &inbox, has, 0, record,
                            given);
     });
 #endif

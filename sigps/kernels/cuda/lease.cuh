@@ -307,24 +307,29 @@ __device__ inline bool is_set(const uint32_t *bits, uint32_t v) {
 // How many lanes run compute() of a vertex together.
 constexpr uint32_t LANES_OF_VERTEX = SIGPS_BY_WARP ? 32 : 1;
 
+// How many members a team has (team.cuh): a block is one.
+constexpr uint32_t MEMBERS_OF_BLOCK = SIGPS_THREADS / LANES_OF_VERTEX;
+
 // Runs compute() of a vertex, and writes what it decided. Returns whether it
 // has a message to send along an edge. With SIGPS_BY_WARP all lanes call, with
-// the same vertex, and the first one counts; with `team` those of so many
-// warps, which are all of the block.
+// the same vertex, and the first one counts; with so many `members` the whole
+// block.
 __device__ inline bool run_vertex(const Lease &lease, const NextSuperstep &now,
                                   uint32_t v, uint8_t status,
                                   const Inbox &inbox, ThreadCounters &counted,
-                                  uint32_t team = 0) {
+                                  uint32_t members = 0) {
   Record *records = lease.records[(now.superstep + 1) & 1];
   Totals given;
-  uint32_t flags = compute(lease.in, now.superstep, v, inbox, team,
+  uint32_t flags = compute(lease.in, now.superstep, v, inbox, members,
                            HAS_RECORD ? &records[v] : nullptr, &given);
   keep_fault(lease.in, now.superstep, v, flags >> FAULT_SHIFT);
   if (SIGPS_DIRECT && (flags & OVERFLOW)) {
     atomicOr(&lease.direct.overflowed[v / 32], 1u << v % 32);
     return false;
   }
-  bool counts = !SIGPS_BY_WARP || (team ? threadIdx.x : lane_id()) == 0;
+  bool counts = members         ? threadIdx.x == 0
+                : SIGPS_BY_WARP ? lane_id() == 0
+                                : true;
   if (SIGPS_NUM_EDGE_STATES > 0 && counts && lease.wrote != nullptr)
     atomicOr(&lease.wrote[v / 32], 1u << v % 32);
   uint8_t next = flags & RETIRE ? RETIRED : flags & HALT;

@@ -2,13 +2,15 @@
 // its in-edges, and computes. Writes the senders as bits.
 //
 // Schedule: CSR rows a warp each, of which one lane computes; sliced ones a row
-// a lane. Every vertex has its own part of the lists, and one thread that
+// a lane; with SIGPS_BY_TEAM a vertex of many edges is a block's, after all
+// others. Every vertex has its own part of the lists, and one thread that
 // computes it; words of bits have one writer, except those of CSR rows, which
 // are zero before and set by atomics. Where lists are sorted (sorted_lists.cuh)
 // that is a pass of its own, between listing and computing.
 
 #pragma once
 
+#include "by_block.cuh"
 #include "sorted_lists.cuh"
 
 namespace sigps {
@@ -62,6 +64,37 @@ __device__ inline Inbox list_by_lane(const Lease &lease,
   return listed(begin, end);
 }
 
+#if SIGPS_BY_TEAM && !SIGPS_SORTED
+// The same by a whole block. Ends with a barrier of it.
+__device__ inline Inbox list_by_block(const Lease &lease,
+                                      const NextSuperstep &now, uint32_t v) {
+  __shared__ uint32_t of_warp[SIGPS_THREADS / 32];
+  RowOfEdges row = row_of(lease.in_edges, v);
+  int64_t begin = lease.offsets[v], end = begin;
+  for (uint32_t base = 0; base < row.degree; base += SIGPS_THREADS) {
+    uint32_t i = base + threadIdx.x;
+    Message message;
+    bool passes = i < row.degree &&
+                  receive_listed(lease, now, v,
+                                 row.first + uint64_t(i) * row.step, message);
+    uint32_t those = __ballot_sync(ALL_LANES, passes);
+    if (lane_id() == 0)
+      of_warp[threadIdx.x / 32] = __popc(those);
+    __syncthreads();
+    uint32_t before = __popc(those & ((1u << lane_id()) - 1)), all = 0;
+    for (uint32_t warp = 0; warp < SIGPS_THREADS / 32; warp++) {
+      before += warp < threadIdx.x / 32 ? of_warp[warp] : 0;
+      all += of_warp[warp];
+    }
+    if (passes)
+      sigps_list(&lease.in, end + before, &message);
+    end += all;
+    __syncthreads();
+  }
+  return listed(begin, end);
+}
+#endif
+
 #if SIGPS_SORTED
 // The list of v, before it is sorted; none of a vertex that has retired.
 __device__ inline Inbox unsorted_list(const Lease &lease, uint32_t v) {
@@ -92,6 +125,19 @@ __device__ inline void list_all(const Lease &lease, const NextSuperstep &now,
 }
 #endif
 
+// Whether a vertex has so many edges that it is a block's.
+__device__ inline bool is_by_block(const Lease &lease, uint32_t v) {
+#if SIGPS_BY_TEAM
+  constexpr uint32_t ALONE_AT_MOST = 512;
+  uint32_t edges = lease.in.in_degrees[v];
+  if (SIGPS_WALKS)
+    edges = max(edges, lease.in.out_degrees[v]);
+  return v < lease.in_edges.num_csr_rows && edges > ALONE_AT_MOST;
+#else
+  return false;
+#endif
+}
+
 __device__ inline void advance(const Lease &lease, const NextSuperstep &now,
                                uint32_t &generation, ThreadCounters &counted) {
 #if SIGPS_SORTED
@@ -111,7 +157,7 @@ __device__ inline void advance(const Lease &lease, const NextSuperstep &now,
   uint32_t num_warp_rows = min(lease.in_edges.num_csr_rows, lease.num_owned);
   for (uint32_t v = spread_warp(); v < num_warp_rows; v += warps) {
     uint8_t status = lease.status[v];
-    if (status == RETIRED)
+    if (status == RETIRED || is_by_block(lease, v))
       continue;
     Inbox inbox = listed(0, 0);
     if (now.sender_filter != SENDERS_NONE)
@@ -133,6 +179,27 @@ __device__ inline void advance(const Lease &lease, const NextSuperstep &now,
     if (lane_id() == 0)
       sent[(num_warp_rows + slice * 32) / 32] = bits;
   }
+#if SIGPS_BY_TEAM
+  for_long_ones(
+      lease, [&](uint32_t v) { return is_by_block(lease, v); }, 0,
+      [&](uint32_t v) {
+        uint8_t status = lease.status[v];
+        if (status == RETIRED)
+          return;
+        Inbox inbox = listed(0, 0);
+        if (now.sender_filter != SENDERS_NONE)
+#if SIGPS_SORTED
+          inbox = list_of(v, false);
+#else
+          inbox = list_by_block(lease, now, v);
+#endif
+        bool runs = inbox.has || status == ACTIVE;
+        bool sends = runs && run_vertex(lease, now, v, status, inbox, counted,
+                                        MEMBERS_OF_BLOCK);
+        if (sends && threadIdx.x == 0)
+          atomicOr(&sent[v / 32], 1u << v % 32);
+      });
+#endif
 }
 
 } // namespace sigps

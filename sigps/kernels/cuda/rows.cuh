@@ -73,7 +73,7 @@ __device__ __forceinline__ uint64_t next_of(unsigned long long *count) {
 #if defined(__CUDACC_RTC__)
   return atomicAdd(count, 1ull);
 #else
-  return (*count)++;
+  return __atomic_fetch_add(count, 1ull, __ATOMIC_RELAXED);
 #endif
 }
 

@@ -53,7 +53,7 @@ compute_reference(const __grid_constant__ Arguments arguments,
        v += gridDim.x * blockDim.x)
     if (begins(outcome, v))
       run_plainly(outcome, v, has[v], [&](Record *record, Totals *given) {
-        return sigps_compute(&arguments, superstep, v, &inboxes[v], has[v],
+        return sigps_compute(&arguments, superstep, v, &inboxes[v], has[v], 0,
                              record, given);
       });
 }

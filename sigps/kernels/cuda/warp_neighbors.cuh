@@ -17,7 +17,7 @@ namespace sigps {
 constexpr uint64_t NO_POSITION = ~0ull;
 
 // What a lane keeps of what was found and is not yet returned.
-struct Found : Team {
+struct Found {
   uint64_t next = NO_POSITION; // where the caller continues in the first row,
                                // if it continues with what was found
   uint64_t begin;              // where the second row begins

@@ -7,6 +7,7 @@ from adapter_judge import GRAPHS, ON_EDGES, PROGRAMS, assert_as_interpreted, ass
 from cuda_twin import OnHost, Teamed, run_plainly
 from equality_programs import Flows
 from loop_programs import FOLDS, loop_program
+from team_programs import ALONE, SHARED, listed_program
 from worked_cases import kite
 
 from sigps import run
@@ -44,3 +45,12 @@ def test_what_a_team_of_warps_computes_is_the_interpreters(program: str, name: s
 @pytest.mark.parametrize("program", ON_EDGES)
 def test_what_is_kept_on_edges_is_the_interpreters(program: str, name: str) -> None:
     assert_kept_as_interpreted(ON_EDGES[program], name, OnHost)
+
+
+@pytest.mark.parametrize("sends", [False, True])
+@pytest.mark.parametrize("name", [*SHARED, *ALONE])
+def test_what_a_team_of_threads_computes_is_the_interpreters(name: str, sends: bool) -> None:
+    program = listed_program({**SHARED, **ALONE}[name], sends=sends)
+    assert divides(analyse(program))
+    assert_kept_as_interpreted(program, "hub_on_a_partition_border", Teamed)
+    assert_kept_as_interpreted(program, "parallel_edges_undirected", Teamed)

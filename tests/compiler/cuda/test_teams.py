@@ -1,12 +1,14 @@
-"""Which loops over edges the warps of a block share, and how what they fold is joined."""
+"""Which loops the warps or threads of a block share, and how what they fold is joined."""
 
 from __future__ import annotations
 
 import ast
+import re
 
 import pytest
 from cells import program_of
 from edge_programs import Closeness, EdgeTriangles, Loudest, Waves
+from team_programs import ALONE, SHARED, listed_program
 
 from sigps import Vertex
 from sigps.apps import LCC, BiTriDN, EgoNet, PageRank, TriDN
@@ -24,15 +26,11 @@ def joins(
         message="directed=False",
         before="import numpy as np\nfrom sigps import EdgeState",
     )
-    module = divided(analyse(program).module)
+    module = divided(analyse(program).module, by_warp=True)
     if module is None:
         return None
     lines = ast.unparse(module).splitlines()
-    return [
-        line.strip()
-        for line in lines
-        if "__team_" in line and "marks, " in line and "__edge_begin" not in line
-    ]
+    return [line.strip() for line in lines if re.search(r"__team_(sum|min|max)", line)]
 
 
 @pytest.mark.parametrize("made", [BiTriDN(), TriDN(), EdgeTriangles(), Closeness()])
@@ -42,18 +40,18 @@ def test_programs_that_teams_run(made: Vertex) -> None:
 
 @pytest.mark.parametrize("made", [Waves(), Loudest(), EgoNet(source=0), PageRank(), LCC()])
 def test_programs_that_they_do_not(made: Vertex) -> None:
-    """Direct messages, lists, and programs that look through nobody's neighbours."""
+    """Messages that combine, where nobody's neighbours are looked through."""
     assert not divides(analyse(made))
 
 
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ("self.count += LOOK", ["__s_count = __before___s_count + __team_sum(__marks, __s_count)"]),
-        ("self.count = max(self.count, LOOK)", ["__s_count = __team_max(__marks, __s_count)"]),
+        ("self.count += LOOK", ["__s_count = __before___s_count + __team_sum(__team, __s_count)"]),
+        ("self.count = max(self.count, LOOK)", ["__s_count = __team_max(__team, __s_count)"]),
         (
             "x = LOOK\n    if x < self.count:\n        self.count = x",
-            ["__s_count = __team_min(__marks, __s_count)"],
+            ["__s_count = __team_min(__team, __s_count)"],
         ),
         ("edge.kept = LOOK", []),
         ("if LOOK > 3:\n        continue\n    edge.kept += 1", []),
@@ -84,3 +82,22 @@ def test_all_that_is_written_to_edges_is_in_divided_loops() -> None:
     look = "for edge in self.out_edges:\n    self.count += sum(1 for a, b in self.common_neighbors(edge))\n"
     assert joins(look + "for e in self.out_edges:\n    e.kept += 1") is not None
     assert joins(look + "n = 0\nfor e in self.out_edges:\n    n = n * 2 + 1\n    e.kept = n") is None
+
+
+@pytest.mark.parametrize("sends", [False, True])
+@pytest.mark.parametrize("name", SHARED)
+def test_threads_share_what_does_not_depend_on_other_messages(name: str, sends: bool) -> None:
+    assert divides(analyse(listed_program(SHARED[name], sends=sends, sums=False)))
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_threads_do_not_share_what_does(name: str) -> None:
+    assert not divides(analyse(listed_program(ALONE[name], sums=False)))
+
+
+def test_one_thread_sends_what_is_sent_outside_of_loops() -> None:
+    module = divided(analyse(listed_program(ALONE["in order"], sends=True)).module, by_warp=False)
+    assert module is not None
+    text = ast.unparse(module)
+    assert text.count("emit(") - 1 == 3  # its definition, the edges' loop, the answers', and one's own
+    assert text.count("if __team_leads(__team):\n") == 1

@@ -8,6 +8,7 @@ import equality_programs
 import pytest
 from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
 from loop_programs import loop_program
+from team_programs import SHARED, listed_program
 from worked_cases import COLUMNS, PROGRAMS, kite
 
 import sigps.apps
@@ -97,6 +98,13 @@ def test_a_lease_links_in_other_shapes(arch: str, precision: Any) -> None:
 def test_a_lease_of_teams_links(name: str, arch: str, precision: Any) -> None:
     program = analyse(Closeness() if name == "Closeness" else made(name), precision)
     assert_links(program, arch, shape=WIDE)
+
+
+@pytest.mark.parametrize(("arch", "precision"), TARGETS)
+@pytest.mark.parametrize("sends", [False, True])
+def test_a_lease_of_teams_of_threads_links(sends: bool, arch: str, precision: Any) -> None:
+    program = listed_program(SHARED["least by key, of some"], sends=sends)
+    assert_links(analyse(program, precision), arch)
 
 
 @pytest.mark.parametrize("name", ["BFS", "neighbourhood", "MinimumSpanningForest"])

@@ -1,0 +1,91 @@
+"""Programs that read messages one by one: what a team of threads shares, and what only one of it does.
+
+Each reads a message beside its own state, so that nothing combines.
+"""
+
+from __future__ import annotations
+
+from cells import program_of
+
+from sigps import Vertex
+
+__all__ = ["ALONE", "SHARED", "listed_program"]
+
+_OFFER = """
+class Offer(NamedTuple):
+    price: float
+    seller: VertexId
+"""
+
+SHARED = {
+    "sum": "self.x = sum((m.price * self.x for m in messages if m.seller > self.id), 3.0)",
+    "least": "self.x = min((m.price + self.x for m in messages), default=7.0)",
+    "least pair": "if messages:\n    self.x, self.n = min((m.price * self.x, m.seller) for m in messages)",
+    "most by key": (
+        "if messages:\n"
+        "    best = max(messages, key=lambda m: m.price * self.x)\n    self.x, self.n = best.price, best.seller"
+    ),
+    "least by key, of some": (
+        "best = min((m for m in messages if m.seller != self.n), key=lambda m: (m.price * self.x, m.seller), "
+        "default=Offer(5.0, -1))\nself.n = best.seller"
+    ),
+    "any and all": (
+        "self.n = 2 * any(m.price > self.x for m in messages) + all(m.price >= self.x for m in messages)"
+    ),
+    "count": "self.n = sum(1 for m in messages if m.price > self.x) * 100 + len(messages)",
+    "a count on one path": (
+        "for m in messages:\n    if m.price > self.x:\n        self.total += 1\nself.n = len(messages)"
+    ),
+    "accumulators": (
+        "low, hit, n = inf, False, 0\n"
+        "for m in messages:\n"
+        "    if m.price * self.x < low:\n        low = m.price * self.x\n"
+        "    hit = hit or m.seller > self.id\n    n += m.seller\n"
+        "self.x, self.n = low if low < inf else self.x, n + 1000 * hit"
+    ),
+    "a local of two loops": (
+        "n = 0\n"
+        "for m in messages:\n    other = m.seller + self.id\n    n = max(n, other)\n"
+        "for edge in self.out_edges:\n    other = edge.target\n    n = max(n, other)\n"
+        "self.n = n if self.x > 0 else 0"
+    ),
+    "aggregators": (
+        "for m in messages:\n"
+        "    self.total += m.seller\n    self.most += m.price * self.x\n    self.hit += m.price > self.x"
+    ),
+}
+"""Bodies of compute() in supersteps after the first, by what is shared in them."""
+
+ALONE = {
+    "the last one": "for m in messages:\n    self.x = m.price * 2 + self.x",
+    "until one": "for m in messages:\n    if m.price > self.x:\n        self.n = m.seller\n        break",
+    "in order": "for m in messages:\n    self.n = (self.n * 3 + m.seller) % 1000",
+}
+"""Bodies in which an iteration depends on the one before."""
+
+
+def listed_program(body: str, *, sends: bool = False, sums: bool = True) -> Vertex:
+    """Return a program whose messages are listed.
+
+    Args:
+        body: What compute() does with messages after superstep 0, in which all send what they have.
+        sends: Whether messages are direct: then each of them is also answered.
+        sums: Whether superstep 2 ends with a sum over messages, which a team shares.
+    """
+    begin = "for edge in self.out_edges:\n        self.send_to(edge.target, Offer(self.x, self.id))"
+    answer = (
+        "\nif self.superstep == 1:\n    for m in messages:\n        self.send_to(m.seller, Offer(self.x, m.seller))\n"
+        "    self.send_to(self.id, Offer(1.5, self.id))"
+    )
+    if not sends:
+        begin, answer = "self.send_to_neighbors(Offer(self.x, self.id))", ""
+    text = f"if self.superstep == 0:\n    self.x = 1.0 + self.id % 7\n    {begin}\n"
+    text += "else:\n" + "".join(f"    {line}\n" for line in (body + answer).splitlines())
+    if sums:
+        text += "if self.superstep == 2:\n    self.x += sum(self.id * m.price for m in messages)\n"
+    return program_of(
+        text + "self.vote_to_halt()",
+        "n: State[int] = 0\ntotal = Aggregator.sum(int)\nmost = Aggregator.max(float)\nhit = Aggregator.any()\n",
+        message="message=Offer",
+        before=_OFFER,
+    )
