@@ -6,11 +6,11 @@
 //
 // Schedule: a thread a message, then a thread a vertex, or with SIGPS_BY_WARP a
 // warp; any grid. With SIGPS_BY_TEAM a vertex of many messages or edges is a
-// block's, after all others. Where messages combine, those of a vertex with more than
-// ALONE are combined by its warp, and of one with more than BY_WARP_AT_MOST by
-// a block, after all others. The order of one target's messages is unspecified.
-// A vertex that finds the buffer full keeps its state; the host drops its
-// messages and makes the buffer larger.
+// block's, after all others. Where messages combine, those of a vertex with
+// more than ALONE are combined by its warp, and of one with more than
+// BY_WARP_AT_MOST by a block, after all others. The order of one target's
+// messages is unspecified. A vertex that finds the buffer full keeps its state;
+// the host drops its messages and makes the buffer larger.
 
 #pragma once
 
@@ -328,9 +328,8 @@ __device__ inline bool takes_part(const Lease &lease, const NextSuperstep &now,
 }
 
 // The same for a whole block.
-__device__ inline bool takes_part_by_block(const Lease &lease,
-                                           const NextSuperstep &now,
-                                           uint32_t v) {
+__device__ inline bool
+takes_part_by_block(const Lease &lease, const NextSuperstep &now, uint32_t v) {
   __shared__ uint32_t runs;
   if (threadIdx.x == 0)
     runs = takes_part(lease, now, v);
@@ -427,7 +426,7 @@ __device__ inline void advance(const Lease &lease, const NextSuperstep &now,
         uint8_t status = lease.status[v];
         Inbox inbox = read_inbox(lease, now, v);
         if (inbox.has || status == ACTIVE)
-          run_vertex(lease, now, v, status, inbox, counted, MEMBERS_OF_BLOCK);
+          run_vertex(lease, now, v, status, inbox, counted, true);
       });
 #endif
 }

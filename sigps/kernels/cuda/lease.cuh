@@ -306,28 +306,25 @@ __device__ inline bool is_set(const uint32_t *bits, uint32_t v) {
 
 // How many lanes run compute() of a vertex together.
 constexpr uint32_t LANES_OF_VERTEX = SIGPS_BY_WARP ? 32 : 1;
-
-// How many members a team has (team.cuh): a block is one.
-constexpr uint32_t MEMBERS_OF_BLOCK = SIGPS_THREADS / LANES_OF_VERTEX;
-
 // Runs compute() of a vertex, and writes what it decided. Returns whether it
 // has a message to send along an edge. With SIGPS_BY_WARP all lanes call, with
-// the same vertex, and the first one counts; with so many `members` the whole
-// block.
+// the same vertex, and the first one counts; `by_block` the whole block, a team
+// (team.cuh).
 __device__ inline bool run_vertex(const Lease &lease, const NextSuperstep &now,
                                   uint32_t v, uint8_t status,
                                   const Inbox &inbox, ThreadCounters &counted,
-                                  uint32_t members = 0) {
+                                  bool by_block = false) {
   Record *records = lease.records[(now.superstep + 1) & 1];
   Totals given;
-  uint32_t flags = compute(lease.in, now.superstep, v, inbox, members,
+  uint32_t flags = compute(lease.in, now.superstep, v, inbox,
+                           by_block ? blockDim.x / LANES_OF_VERTEX : 0,
                            HAS_RECORD ? &records[v] : nullptr, &given);
   keep_fault(lease.in, now.superstep, v, flags >> FAULT_SHIFT);
   if (SIGPS_DIRECT && (flags & OVERFLOW)) {
     atomicOr(&lease.direct.overflowed[v / 32], 1u << v % 32);
     return false;
   }
-  bool counts = members         ? threadIdx.x == 0
+  bool counts = by_block        ? threadIdx.x == 0
                 : SIGPS_BY_WARP ? lane_id() == 0
                                 : true;
   if (SIGPS_NUM_EDGE_STATES > 0 && counts && lease.wrote != nullptr)

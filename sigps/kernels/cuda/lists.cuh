@@ -194,8 +194,8 @@ __device__ inline void advance(const Lease &lease, const NextSuperstep &now,
           inbox = list_by_block(lease, now, v);
 #endif
         bool runs = inbox.has || status == ACTIVE;
-        bool sends = runs && run_vertex(lease, now, v, status, inbox, counted,
-                                        MEMBERS_OF_BLOCK);
+        bool sends =
+            runs && run_vertex(lease, now, v, status, inbox, counted, true);
         if (sends && threadIdx.x == 0)
           atomicOr(&sent[v / 32], 1u << v % 32);
       });
