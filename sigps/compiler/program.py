@@ -80,12 +80,14 @@ __all__ = [
     "Consumption",
     "Delivery",
     "EarlyExit",
+    "Join",
     "Monotone",
     "Slot",
     "VertexProgram",
     "compiling",
     "empty_value",
     "identity_of",
+    "join_of",
 ]
 
 compiling = threading.Lock()
@@ -175,6 +177,28 @@ def identity_of(op: str, dtype: np.dtype[Any]) -> Any:
 def empty_value(op: str, dtype: np.dtype[Any]) -> Any:
     """Return what compute() reads of a slot without messages: what reductions of nothing come to."""
     return 0 if op in ("min", "max", "minimum", "maximum", "user") else identity_of(op, dtype)
+
+
+@dataclass(frozen=True)
+class Join:
+    """How two parts of a reduction, each of some of the elements, become one.
+
+    Attributes:
+        kept: The variables of a part.
+        update: Takes `__x`, what another part kept, into them: as the loop does with an element.
+        is_found: Whether `__found` tells if a part had an element.
+        is_sum: Whether it adds up, from a value that only one part may begin with.
+    """
+
+    kept: tuple[str, ...]
+    update: str
+    is_found: bool
+    is_sum: bool
+
+
+def join_of(definition: ast.FunctionDef) -> Join | None:
+    """Return how parts of a reduction that is a function are joined; None of another function."""
+    return getattr(definition, "sigps_join", None)
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,7 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeGuard
 
-from sigps.compiler.frontend.reductions import join_of
-from sigps.compiler.program import Consumption, Delivery, VertexProgram
+from sigps.compiler.program import Consumption, Delivery, VertexProgram, join_of
 from sigps.native.unset import read_before_set
 
 __all__ = ["divided", "divides"]

@@ -24,15 +24,14 @@ from sigps.compiler.frontend.syntax import (
     statements,
     tuple_of,
 )
+from sigps.compiler.program import Join
 from sigps.native.primitives import VALUE_FUNCTIONS, lost_in_max, lost_in_min
 from sigps.native.source import reject
 
 __all__ = [
     "NAN_FUNCTIONS",
-    "Join",
     "Loop",
     "Reduction",
-    "join_of",
     "key_without_nan",
     "match_reduction",
     "numeric",
@@ -71,28 +70,6 @@ class Reduction:
     @property
     def needs_default(self) -> bool:
         return self.op in ("min", "max") and self.default is None
-
-
-@dataclass(frozen=True)
-class Join:
-    """How two parts of a reduction, each of some of the elements, become one.
-
-    Attributes:
-        kept: The variables of a part.
-        update: Takes `__x`, what another part kept, into them: as the loop does with an element.
-        is_found: Whether `__found` tells if a part had an element.
-        is_sum: Whether it adds up, from a value that only one part may begin with.
-    """
-
-    kept: tuple[str, ...]
-    update: str
-    is_found: bool
-    is_sum: bool
-
-
-def join_of(definition: ast.FunctionDef) -> Join | None:
-    """Return how parts of a function of `reduction_call` are joined; None of any other function."""
-    return getattr(definition, "sigps_join", None)
 
 
 def match_reduction(node: ast.Call) -> Reduction | None:
