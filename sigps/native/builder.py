@@ -15,7 +15,7 @@ from sigps.native.emitter import Emitter, Finder
 from sigps.native.expressions import Expressions, as_load, may_be_unsigned
 from sigps.native.instance import Instance, Site
 from sigps.native.operators import NO_LITERAL, Fault, UnfitError, Value, tuple_of
-from sigps.native.source import global_names, parse_function, reject
+from sigps.native.source import as_written, global_names, parse_function, reject
 from sigps.native.types import (
     BOOL,
     FLOAT,
@@ -111,15 +111,27 @@ class Functions:
         found.variables = dict(zip(params, found.arguments, strict=True))
         for _ in range(100):
             before, guesses = (dict(found.variables), found.result), list[bool]()
+            found.joined, found.copies, found.conflict = {}, {}, None
             _Body(self, found, Finder(guesses)).run()
             if found.result is None:
                 found.result = NONE
             if before == (found.variables, found.result):
+                if found.conflict is not None:
+                    reject(
+                        found.conflict,
+                        "this is a whole number in one call of the method that it stands in, and a float in another: "
+                        "give all calls the same type, such as float(...)",
+                    )
                 if guesses:
                     _Body(self, found, Finder()).run()  # says what is None there
                 found.is_found = True
                 return
         raise AssertionError(f"types of {found.name} do not settle")
+
+    @property
+    def instances(self) -> list[Instance]:
+        """All functions, each for the types of arguments that were found so far."""
+        return list(self._instances.values())
 
     def emit(self, instance: Instance, emitter: Emitter, arguments: Sequence[Any]) -> None:
         """Emit the body of an instance, given the handles of its arguments' parts."""
@@ -157,6 +169,8 @@ class _Body(Expressions):
 
     def run(self, arguments: Sequence[Any] = ()) -> None:
         e, instance = self._emitter, self._instance
+        for arg, kind in zip(instance.tree.args.args, instance.arguments, strict=True):
+            instance.note_joined(arg, kind, instance.variables[arg.arg])
         if e.emits:
             self._fault = e.variable(INT)
             for name, kind in instance.variables.items():
@@ -186,6 +200,7 @@ class _Body(Expressions):
             value = self._value(node.value)
             for target in node.targets:
                 self._assign(target, value)
+            self._note_fold(node)
         elif isinstance(node, ast.AugAssign):
             load = as_load(node.target)
             self._assign(
@@ -204,7 +219,10 @@ class _Body(Expressions):
         elif isinstance(node, ast.For):
             self._for(node)
         elif isinstance(node, ast.Return):
-            self._return(Value(NONE) if node.value is None else self._value(node.value))
+            value = Value(NONE) if node.value is None else self._value(node.value)
+            self._return(value)
+            if node.value is not None:
+                self._instance.note_joined(node.value, value.kind, self._instance.result or NONE)
             return True
         elif isinstance(node, ast.Break):
             self._break()
@@ -243,6 +261,8 @@ class _Body(Expressions):
     def _assign(self, target: ast.expr, value: Value) -> None:
         if isinstance(target, ast.Name):
             self._set(target.id, value)
+            if not as_written(target.id).startswith("__"):
+                self._instance.note_joined(target, value.kind, self._instance.variables[target.id])
         elif isinstance(target, (ast.Tuple, ast.List)):
             if isinstance(value.kind, Vector) and value.kind.length == len(target.elts):
                 value = self._operators.constant(()) if not target.elts else tuple_of(self._numbers(value))
@@ -259,6 +279,14 @@ class _Body(Expressions):
             self._store(array, self._position(self._value(target.slice)), value)
         else:
             raise UnfitError("this cannot be assigned")
+
+    def _note_fold(self, node: ast.Assign) -> None:
+        """Note that `t = t + x` has a type also where it stands for a loop that may run over nothing."""
+        for target in (t for t in node.targets if isinstance(t, ast.Name)):
+            for name in ast.walk(node.value):
+                if isinstance(name, ast.Name) and name.id.partition(".")[0] == target.id.partition(".")[0]:
+                    variables = self._instance.variables
+                    self._instance.note_joined(target, variables.get(name.id, NONE), variables[target.id])
 
     def _assign_item(self, target: ast.Subscript, value: Value) -> None:
         kind = self._vector_variable(target.value)
@@ -355,6 +383,8 @@ class _Body(Expressions):
             raise UnfitError(f"a loop runs over range(...), a tuple or a vector, and this is {values.kind}")
         if isinstance(values.kind, Tuple) and not values.items:
             return
+        if isinstance(values.kind, Tuple):
+            self._note_tuple(node.iter, values)
         e.write(counter, e.constant(INT, 0))
 
         def body() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import inspect
 import math
 import types as python_types
@@ -209,6 +210,8 @@ class Expressions:
         kind = self._instance.variables.get(node.id)
         if kind is not None:
             value = self._rebuilt(kind, iter(self._storage[node.id] if self._emitter.emits else ()))
+            if node.id.startswith("__g") and node.id[3:].isdigit():  # a reduction, which may be of nothing: 0
+                self._instance.note_joined(node, INT, kind)
             known = GIVEN.get(node.id) if kind == INT else None
             return value if known is None else replace(value, bounds=known)
         meaning = self._meaning(node)
@@ -295,7 +298,11 @@ class Expressions:
             return self._value(values[0])
         first = self._value(values[0])
         with self._dry():
-            kind = join_values(first, self._either(operator, values[1:]))
+            rest = self._either(operator, values[1:])
+            kind = join_values(first, rest)
+        self._instance.note_joined(values[0], first.kind, kind)
+        for node in values[1:]:
+            self._instance.note_joined(node, rest.kind, kind)
         e, ops = self._emitter, self._operators
         result = [e.variable(part) for part in flat(kind)]
         test = ops.truth(first)
@@ -322,6 +329,8 @@ class Expressions:
         with self._dry():
             one, other = self._value(body), self._value(orelse)
             kind = join_values(one, other)
+        self._instance.note_joined(body, one.kind, kind)
+        self._instance.note_joined(orelse, other.kind, kind)
         e, ops = self._emitter, self._operators
         result = [e.variable(part) for part in flat(kind)]
         e.if_(
@@ -375,7 +384,21 @@ class Expressions:
             return self._load(whole, self._position(at))
         if not isinstance(whole.kind, Tuple):
             raise UnfitError(f"only tuples have parts, and this is {whole.kind}")
-        return self._item(whole, at)
+        found = self._item(whole, at)
+        if at.literal is NO_LITERAL:
+            for item in whole.items:
+                self._instance.note_joined(node, item.kind, found.kind)
+        return found
+
+    def _note_tuple(self, node: ast.expr, values: Value) -> None:
+        """Note that the parts of a tuple are given the type that any of them has."""
+        parts = values.items
+        kind = functools.reduce(lambda a, b: Value(join_values(a, b)), parts).kind
+        if isinstance(node, ast.Tuple) and len(node.elts) == len(parts):
+            for item, part in zip(node.elts, parts, strict=True):
+                self._instance.note_joined(item, part.kind, kind)
+        else:
+            self._instance.note_joined(node, values.kind, Tuple((kind,) * len(parts)))
 
     def _part(self, whole: Value, part: ast.Slice) -> Value:
         """Return a slice of an array, whose bounds are positions in it, or of a tuple, whose bounds are constants."""
@@ -434,7 +457,10 @@ class Expressions:
         if isinstance(function, External):
             return self._call_external(function, [self._value(argument) for argument in node.args])
         if isinstance(function, python_types.FunctionType) and function in _PRIMITIVES:
-            return _PRIMITIVES[function](self, [self._value(argument) for argument in node.args])
+            values = [self._value(argument) for argument in node.args]
+            if function in (primitives.min_by, primitives.max_by):
+                self._note_tuple(node.args[1], values[1])
+            return _PRIMITIVES[function](self, values)
         if function is wrapping:
             return self._wrapping(node)
         if isinstance(function, VectorType):
@@ -539,8 +565,12 @@ class Expressions:
         if function in (min, max) and len(values) > 1 and any(isinstance(v.kind, Vector) for v in values):
             raise UnfitError(f"{name}() of vectors: write np.{name}imum(v, w) for that of each two numbers")
         if function in (min, max) and len(values) > 1:
-            return ops.extreme(function.__name__, values)
+            best = ops.extreme(function.__name__, values)
+            for given, value in zip(node.args, values, strict=False):
+                self._instance.note_joined(given, value.kind, best.kind)
+            return best
         if function is sorted and len(values) == 1 and isinstance(values[0].kind, Tuple):
+            self._note_tuple(node.args[0], values[0])
             return tuple_of(ops.sorted(values[0].items))
         if function is len and len(values) == 1:
             if isinstance(values[0].kind, Array):
@@ -569,6 +599,9 @@ class Expressions:
             raise UnfitError(f"{name}() takes {count} argument{'s' * (count != 1)} here, not {len(values)}")
         by_number = ops.each(lambda lanes, *numbers: emit(lanes, numbers), *values)
         result: Value = emit(ops, values) if by_number is None else by_number
+        if function in (np.minimum, np.maximum, np.where) and isinstance(result.kind, Number):
+            for given, value in list(zip(node.args, values, strict=False))[-2:]:
+                self._instance.note_joined(given, value.kind, result.kind)
         return result
 
     def _reduced(self, function: Any, vector: Value) -> Value | None:
@@ -621,6 +654,8 @@ class Expressions:
             reorders=self._instance.reorders,
             has_nan=self._instance.has_nan,
         )
+        if isinstance(function, str) and function.startswith("__reduce"):
+            self._instance.note_joined(node, INT, instance.result or NONE)
         handles = [h for value in values for h in value.handles()]
         *results, fault = self._emitter.call(instance, handles)
         if instance.can_fault and getattr(function, "__module__", "") in _ENGINES_OWN:

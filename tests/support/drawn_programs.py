@@ -30,6 +30,8 @@ u: State[np.uint8] = {u}
 f: State[float] = {f}
 b: State[bool] = {b}
 w: State[np.uint64] = {w}
+m: State[float] = 0.0
+z: State[float] = 0.0
 v: State[Vector[float, 4]] = {v}
 n: State[Vector[int, 4]] = {n}
 def whole(self, a, c=3):
@@ -38,11 +40,18 @@ def whole(self, a, c=3):
     return a + self.i % 7
 def real(self, a):
     return a * 0.5 + self.k
+def either(self, a, b):
+    c = 3
+    if a > b:
+        c = b
+    elif a < 0:
+        return 7
+    return c * a
 """
 
 
 class Drawing:
-    """Draws the text of a compute() for one vertex, which reads and assigns eight states and twelve locals."""
+    """Draws the text of a compute() for one vertex, which reads and assigns ten states and fourteen locals."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -63,17 +72,25 @@ class Drawing:
         lines = [f"i{n} = {pick.randrange(-9, 9)}" for n in range(3)]
         lines += [f"f{n} = {pick.uniform(-9, 9)!r}" for n in range(3)]
         lines += [f"b{n} = self.b" for n in range(3)]
+        lines += [f"m0, m1 = {pick.choice(['1, 0.5', '0.5, 2', 'self.i, f0', 'f0, self.k', '1, 2'])}"]
         lines += ["v0 = self.v", "v1 = v0 * 0.5", "n0 = self.n"]
         for _ in range(pick.randrange(2, 7)):
             lines += self.statement(2)
         lines += [f"self.i = {self.whole(1)}", f"self.f = {self.real(2)}", f"self.b = {self.truth(2)}"]
         lines += [f"self.w = {self.unsigned(2)}", f"self.v = {self.vector(2)}", f"self.n = {self.wholes(1)}"]
+        if pick.random() < 0.5:  # a local that is a float on one path alone is one on all
+            lines += [
+                "self.m = m0 * 4611686018427387904",
+                f"self.z = m1 {pick.choice(['//', '%'])} {self.whole(0)}",
+            ]
         lines.append("self.vote_to_halt()")
         return program_of("\n".join(lines), fields)
 
     def statement(self, depth: int) -> list[str]:
         pick = self._random
-        kind = pick.randrange(12)
+        kind = pick.randrange(14)
+        if kind >= 12:
+            return [self.mixed()]
         if kind >= 10:
             return [self.of_vectors()]
         if kind < 3:
@@ -104,6 +121,18 @@ class Drawing:
             ]
         other = self.statement(depth - 1)
         return [f"if {self.truth(2)}:", *indented(inner), "else:", *indented(other)]
+
+    def mixed(self) -> str:
+        """Draw an assignment to a local that is a float, a whole number, or a float where another path gives it one."""
+        pick = self._random
+        value = self.real(1) if pick.random() < 0.5 else self.whole(1)
+        return pick.choice(
+            [
+                f"m{pick.randrange(2)} {self.assigns()} {value}", f"m0, m1 = {value}, m0",
+                f"m1, i2 = m0, {self.whole(1)}",
+                f"for m0 in ({self.whole(1)}, {self.real(0)}): f1 = m0 // 3", f"self.f = (m1 := {value}) // i0",
+            ]
+        )  # fmt: skip
 
     def of_vectors(self) -> str:
         pick = self._random
@@ -192,7 +221,20 @@ class Drawing:
     def real(self, depth: int) -> str:
         pick = self._random
         if depth == 0 or pick.random() < 0.2:
-            return pick.choice(["self.f", "f0", "f1", "f2", "0.1", "-2.5", "1e10", "0.0"])
+            return pick.choice(
+                ["self.f", "f0", "f1", "f2", "0.1", "-2.5", "1e10", "0.0", "float(m0)", "float(m1)"]
+            )
+        if pick.random() < 0.15:
+            m, n = f"m{pick.randrange(2)}", self.whole(depth - 1)
+            return pick.choice(
+                [
+                    f"float({m} // {n})", f"float({m} % 3)", f"float({m} * {m})", f"float({m} + {n})", f"float(-{m})",
+                    f"float(({n} if {self.truth(depth - 1)} else {self.real(0)}) // {self.whole(0)})",
+                    f"float(min({n}, {m}) // 7)", f"float(({m} or {n}) * {n})", f"(self.either({n}, {m}) / 3)",
+                    f"float(sorted(({m}, {n}))[1] % {n})", f"float(({m}, {n})[i0 & 1] // {n})",
+                    f"float(max({m}, {n}, key=abs) // 3)",
+                ]
+            )  # fmt: skip
         a, b = self.real(depth - 1), self.real(depth - 1)
         return pick.choice(
             [

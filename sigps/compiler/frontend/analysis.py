@@ -281,6 +281,7 @@ def _methods(subject: Subject, names: set[str]) -> list[ast.stmt]:
         body, called = lowered(tree.body, subject)
         waiting += sorted(called - done)
         method = function(f"__method_{name}", [*context, *params], [*unpack(subject, *context), *body])
+        method.args.args[len(context) :] = tree.args.args[len(tree.args.args) - len(params) :]
         method.args.defaults = tree.args.defaults
         functions.append(at([method], tree)[0])
     return functions

@@ -136,15 +136,19 @@ class _Methods:
         missing = len(params) - len(call.args)
         arguments = [*call.args, *tree.args.defaults[len(tree.args.defaults) - missing :]]
         self._num_inlined += 1
+        placed = {arg.arg: arg for arg in tree.args.args}
         new = {old: f"__in{self._num_inlined}_{old}" for old in assigned_names(tree.body) | set(params)}
         binding = []
         for param, argument in zip(params, arguments, strict=True):
             if isinstance(argument, ast.Name) and argument.id == "messages":
                 new[param] = "messages"
             else:
-                target = ast.Name(new[param], ast.Store())
+                target = ast.copy_location(ast.Name(new[param], ast.Store()), placed[param])
+                target.sigps_file = getattr(placed[param], "sigps_file", "")  # type: ignore[attr-defined]
                 binding.append(ast.copy_location(ast.Assign([target], copy.deepcopy(argument)), call))
         body = rename(tree, new).body
+        for node in (n for statement in (*body, *binding) for n in ast.walk(statement)):
+            node.sigps_copy = self._num_inlined  # type: ignore[attr-defined]
         value: ast.expr = ast.copy_location(ast.Constant(0), call)
         if isinstance(body[-1], ast.Return):
             value = body.pop().value or value  # type: ignore[attr-defined]

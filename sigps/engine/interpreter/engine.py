@@ -21,6 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.compiler.cpu.joined import NOTHING, joined_types
 from sigps.compiler.program import Consumption, VertexProgram
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.contract import by_gid
@@ -98,12 +99,16 @@ class InterpretedEngine:
         n = subgraph.num_owned
         declared = program.declaration
         self.superstep = 0
-        self.program, self.subgraph, self._exchange = rewritten_program(program), subgraph, exchange
+        edges = subgraph.outgoing
+        assert edges is not None
+        derived, joined = _derived(program), NOTHING
+        if derived is not None:
+            joined = joined_types(derived, {name: c.dtype for name, c in edges.columns.items()})
+        self.program, self.subgraph, self._exchange = rewritten_program(program, joined), subgraph, exchange
         self._given = program
         for field in declared.params:
             if field.type is np.uint64:
                 object.__setattr__(self.program, field.name, np.uint64(getattr(program, field.name)))
-        derived = _derived(program)
         self._takes_one = derived is not None and derived.takes_one
         self._master = None
         if declared.has_master:
@@ -130,8 +135,6 @@ class InterpretedEngine:
         self._zero = (
             as_message(program, [f.assigned(False) for f in declared.message]) if has_vectors else None
         )
-        edges = subgraph.outgoing
-        assert edges is not None
         names = tuple(edges.columns) if "weight" in edges.columns else ("weight", *edges.columns)
         self.columns = dict(zip(names, columns_of(edges, names), strict=True))
         self._edge_bytes = 0

@@ -17,7 +17,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any, TypeGuard
 
+from sigps.compiler.cpu.joined import NOTHING, Joined, Places
 from sigps.engine.interpreter import arithmetic, vectors
+from sigps.engine.interpreter.joining import as_type, by_arguments, mark, marked_names
 from sigps.engine.interpreter.messages import folds, sum_of
 from sigps.errors import CompileError
 from sigps.model.records import is_record_type, vectors_of, with_vectors
@@ -25,6 +27,7 @@ from sigps.model.vector import Vector
 from sigps.model.vertex import Aggregator, Vertex
 from sigps.native.expressions import whole_constant
 from sigps.native.source import parse_function
+from sigps.native.types import Type
 
 __all__ = ["combine", "rewritten", "rewritten_program"]
 
@@ -45,54 +48,50 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 _UNARY: dict[type[ast.unaryop], str] = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}
 
 
-def rewritten_program(program: Vertex) -> Vertex:
-    """Return a copy of a program whose methods are rewritten."""
+def rewritten_program(program: Vertex, joined: Joined = NOTHING) -> Vertex:
+    """Return a copy of a program whose methods are rewritten.
+
+    Args:
+        program: The program.
+        joined: Where compiled code gives values another type.
+    """
     copied = copy.copy(program)
-    object.__setattr__(copied, "__class__", _rewritten_class(type(program)))
+    object.__setattr__(copied, "__class__", _rewritten_class(type(program), joined))
     return copied
 
 
-_classes: weakref.WeakKeyDictionary[type, type] = weakref.WeakKeyDictionary()
+_classes: weakref.WeakKeyDictionary[type, dict[Joined, type]] = weakref.WeakKeyDictionary()
 
 
-def _rewritten_class(cls: type) -> type:
-    if cls not in _classes:
+def _rewritten_class(cls: type, joined: Joined) -> type:
+    made = _classes.setdefault(cls, {})
+    if joined not in made:
+        rules = _Rules(joined) if joined is not NOTHING else _PLAIN
         members: dict[str, Any] = {}
         for base in reversed(cls.__mro__[: cls.__mro__.index(Vertex)]):
             for name, member in vars(base).items():
-                made = _rewritten_member(name, member)
-                if made is not None:
-                    members[name] = made
+                found = _rewritten_member(name, member, rules)
+                if found is not None:
+                    members[name] = found
         names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
         declaration = cls.declaration  # type: ignore[attr-defined]
-        _classes[cls] = type(cls)(cls.__name__, (cls,), {**members, **names, "declaration": declaration})
-    return _classes[cls]
+        made[joined] = type(cls)(cls.__name__, (cls,), {**members, **names, "declaration": declaration})
+    return made[joined]
 
 
-def _rewritten_member(name: str, member: Any) -> Any:
+def _rewritten_member(name: str, member: Any, rules: _Rules) -> Any:
     if isinstance(member, types.FunctionType) and not name.startswith("__"):
-        return rewritten(member)
+        return rules.rewritten(member)
     if isinstance(member, staticmethod):
-        return staticmethod(rewritten(member.__func__))
+        return staticmethod(rules.rewritten(member.__func__))
     if isinstance(member, property) and member.fget is not None:
-        return property(rewritten(member.fget))
+        return property(rules.rewritten(member.fget))
     return None
-
-
-_functions: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
 def rewritten(function: Any) -> Any:
     """Return a function that computes by the rules; one that cannot be rewritten as it is."""
-    if not isinstance(function, types.FunctionType) or _is_of_a_library(function):
-        return function
-    if function not in _functions:
-        _functions[function] = function  # while it is rewritten, for one that calls itself
-        try:
-            _functions[function] = _rewrite(function)
-        except (CompileError, SyntaxError, StopIteration) as problem:
-            log.debug("%s() computes as Python does: %s", function.__name__, problem)
-    return _functions[function]
+    return _PLAIN.rewritten(function)
 
 
 def combine(aggregator: Aggregator[Any], a: Any, b: Any) -> Any:
@@ -107,10 +106,11 @@ def combine(aggregator: Aggregator[Any], a: Any, b: Any) -> Any:
     return aggregator.combine(a, b)
 
 
-def _rewrite(function: types.FunctionType) -> types.FunctionType:
+def _rewrite(function: types.FunctionType, rules: _Rules, places: Places) -> types.FunctionType:
     tree = parse_function(function, function.__module__)
     tree.decorator_list = []
-    tree = ast.fix_missing_locations(_Rewriting(tree).visit(tree))
+    first = rules.take(mark(tree, places))
+    tree = ast.fix_missing_locations(_Rewriting(tree, first).visit(tree))
     free = function.__code__.co_freevars
     # Inside a class of the same name, so that private names mean what they meant.
     owner = function.__qualname__.rpartition(".")[0].rpartition(".")[2]
@@ -124,7 +124,7 @@ def _rewrite(function: types.FunctionType) -> types.FunctionType:
         factory.body = [tree]
     module = ast.fix_missing_locations(ast.Module([factory], []))
     code = _code_named(compile(module, function.__code__.co_filename, "exec", dont_inherit=True), tree.name)
-    cells = dict(zip(free, function.__closure__ or (), strict=True)) | {_RULES: types.CellType(_Rules)}
+    cells = dict(zip(free, function.__closure__ or (), strict=True)) | {_RULES: types.CellType(rules)}
     made = types.FunctionType(
         code,
         function.__globals__,
@@ -156,7 +156,38 @@ def _is_of_a_library(function: types.FunctionType) -> bool:
 
 
 class _Rules:
-    """What rewritten code calls."""
+    """What rewritten code calls; the functions of one program, rewritten."""
+
+    def __init__(self, joined: Joined) -> None:
+        self._joined = joined
+        self._kinds: list[Type] = []
+        self._functions: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+    def take(self, kinds: list[Type]) -> int:
+        """Keep the types of marked nodes of one function; return the position of the first."""
+        self._kinds += kinds
+        return len(self._kinds) - len(kinds)
+
+    def joined(self, at: int, value: Any) -> Any:
+        return as_type(self._kinds[at], value)
+
+    def rewritten(self, function: Any) -> Any:
+        """Return a function that computes by the rules; one that cannot be rewritten as it is."""
+        if not isinstance(function, types.FunctionType) or _is_of_a_library(function):
+            return function
+        if function not in self._functions:
+            self._functions[function] = function  # while it is rewritten, for one that calls itself
+            place = function.__code__.co_filename, function.__code__.co_firstlineno
+            try:
+                if place in self._joined.variants:
+                    make = functools.partial(_rewrite, function, self)
+                    made = by_arguments(function, self._joined, place, make)
+                else:
+                    made = _rewrite(function, self, self._joined.places)
+                self._functions[function] = made
+            except (CompileError, SyntaxError, StopIteration) as problem:
+                log.debug("%s() computes as Python does: %s", function.__name__, problem)
+        return self._functions[function]
 
     folds = staticmethod(folds)
     sum_of = staticmethod(sum_of)
@@ -180,8 +211,7 @@ class _Rules:
     def real(value: Any) -> Any:
         return float(value)
 
-    @staticmethod
-    def callee(function: Any) -> Any:
+    def callee(self, function: Any) -> Any:
         found = arithmetic.standing_for(function)
         if found is not None:
             return found
@@ -189,12 +219,15 @@ class _Rules:
         is_maker = makes is function or getattr(function, "__name__", "") == "_replace"
         if is_maker and is_record_type(makes) and vectors_of(makes):
             return lambda *given, **named: with_vectors(function(*given, **named))
-        return rewritten(getattr(function, "py_func", function))
+        return self.rewritten(getattr(function, "py_func", function))
+
+
+_PLAIN = _Rules(NOTHING)
 
 
 class _Rewriting(ast.NodeTransformer):
-    def __init__(self, tree: ast.FunctionDef) -> None:
-        self._table = "binary"
+    def __init__(self, tree: ast.FunctionDef, first: int) -> None:
+        self._table, self._first = "binary", first
         self._num_folds = 0
         stored = {n.value.id for n in ast.walk(tree) if _is_item_store(n) and isinstance(n.value, ast.Name)}
         self._copies = any(_is_item_store(n) for n in ast.walk(tree))
@@ -204,16 +237,51 @@ class _Rewriting(ast.NodeTransformer):
                 0, ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), tree.body[0])
             )
 
+        for arg in tree.args.args:
+            if hasattr(arg, "sigps_joined"):
+                tree.body.insert(0, self._joined_name(arg.arg, arg.sigps_joined, tree.body[0]))
+
+    def visit(self, node: ast.AST) -> Any:
+        """Give what is marked its type, when it is rewritten."""
+        made = super().visit(node)
+        if isinstance(node, ast.expr) and not isinstance(getattr(node, "ctx", None), ast.Store):
+            at = getattr(node, "sigps_joined", None)
+            return made if at is None else self._joined(at, made)
+        return made
+
+    def _joined(self, at: int, value: ast.expr) -> ast.expr:
+        return _call(value, "joined", ast.Constant(self._first + at), value)
+
+    def _joined_name(self, name: str, at: int, place: ast.AST) -> ast.stmt:
+        """Return the statement that gives a variable its type."""
+        value = self._joined(at, ast.copy_location(ast.Name(name, ast.Load()), place))
+        return ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), place)
+
+    def _joined_if_set(self, name: str, at: int, place: ast.AST) -> ast.stmt:
+        made = _statement("try: pass\nexcept UnboundLocalError: pass", place)
+        made.body = [self._joined_name(name, at, place)]  # type: ignore[attr-defined]
+        return made
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
+        self.generic_visit(node)
+        for _, at in marked_names(node.target):
+            node.value = self._joined(at, node.value)
+        return node
+
     def visit_For(self, node: ast.For) -> Any:
         """Let a loop over messages add up exactly where the engine says so, each accumulator when it is over."""
         found: list[tuple[ast.expr, ast.operator]] = []
+        joined = [self._joined_name(name, at, node) for name, at in marked_names(node.target)]
+        # What is added up, also over nothing.
+        folded = [self._joined_if_set(n, at, node) for s in node.body for n, at in marked_names(s)]
         self._num_folds += 1
         name = f"sigps_folds_{self._num_folds}_"
         if isinstance(node.iter, ast.Name) and not node.orelse:
             node.body = _folding(node.body, name, _temporaries(node), found)
         if not found:
             self.generic_visit(node)
-            return node
+            node.body = [*joined, *node.body]
+            return [node, *folded] if folded else node
         before = _statement(f"{name} = {_RULES}.folds({node.iter.id})", node)  # type: ignore[attr-defined]
         after = []
         for i, (target, op) in enumerate(found):
@@ -222,7 +290,8 @@ class _Rewriting(ast.NodeTransformer):
             last.body = [ast.copy_location(ast.AugAssign(target, op, total), node)]  # type: ignore
             after.append(self.generic_visit(last))
         self.generic_visit(node)
-        return [before, node, *after]
+        node.body = [*joined, *node.body]
+        return [before, node, *after, *folded]
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         written = whole_constant(node)
@@ -259,7 +328,18 @@ class _Rewriting(ast.NodeTransformer):
         given = ast.Tuple([ast.Constant(name) for name in names], ast.Load())
         return ast.fix_missing_locations(_call(node, "chained", given, node.left, *later))
 
-    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        self.generic_visit(node)
+        for _, at in marked_names(node.target):
+            node.value = None if node.value is None else self._joined(at, node.value)
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        names = [found for target in node.targets for found in marked_names(target)]
+        made = self._assigned(node)
+        return [made, *[self._joined_name(name, at, node) for name, at in names]] if names else made
+
+    def _assigned(self, node: ast.Assign) -> ast.stmt:
         self.generic_visit(node)
         if len(node.targets) == 1 and _is_item_of_self(node.targets[0]):
             return self._stored_item(node, node.targets[0], node.value, ast.Constant(None))
