@@ -11,6 +11,7 @@ from sigps.compiler.proofs import monotone, priority
 from sigps.model.aggregator import Aggregator
 from sigps.model.declaration import Declaration
 from sigps.model.fields import Field
+from sigps.model.vector import VectorType
 from sigps.model.vertex import Vertex
 
 __all__ = ["explain"]
@@ -83,7 +84,7 @@ def _described(field: Field) -> str:
     kind = "constant" if field.type is None else field.type.__name__
     begins = f" from {field.measure}" if field.measure else ""
     begins = f" from the vertex column {field.column.name!r}" if field.column is not None else begins
-    kind = "VertexId" if field.is_vertex_id else kind
+    kind = "VertexId" if field.is_vertex_id and not isinstance(field.type, VectorType) else kind
     return f"{field.name}: {kind}{' | None' if field.may_be_none else ''}{begins}"
 
 

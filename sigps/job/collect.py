@@ -150,6 +150,6 @@ def _gathered(
 def _string_ids(gids: NDArray[np.int64], graph: Graph) -> NDArray[Any]:
     """Return string ids; None where a gid is negative: no vertex."""
     known = gids >= 0
-    names = np.full(gids.size, None, dtype=object)
+    names = np.full(gids.shape, None, dtype=object)
     names[known] = graph.ids.to_oids(gids[known])
     return names

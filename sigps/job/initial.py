@@ -153,8 +153,12 @@ def _converted(
         if not is_none.all():
             found[~is_none] = _converted(field, np.array(values[~is_none].tolist()), graph, dtype, where)
         return found
-    if field.is_vertex_id and graph.ids.kind == "strings":
-        return _gids(graph, values, where).astype(dtype)
+    if field.is_vertex_id and graph.ids.kind == "strings" and values.shape[1:] == dtype.shape:
+        names = values.ravel()
+        found = np.full(names.size, -1, dtype.base)  # what a result shows as None is no vertex
+        is_id = np.array([name is not None for name in names.tolist()], dtype=bool)
+        found[is_id] = _gids(graph, np.array(names[is_id].tolist()), where)
+        return found.reshape(values.shape)
     if values.shape[1:] != dtype.shape:
         each = f"rows of {values.shape[1]} numbers" if values.ndim > 1 else "one number a vertex"
         kind = f"is {field.type}" if dtype.shape else "is one number"

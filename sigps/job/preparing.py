@@ -22,6 +22,7 @@ from sigps.job.device_choice import choose_engine
 from sigps.job.importing import stop_if_imported
 from sigps.job.initial import check_ids, column_values, initial_values, with_initial
 from sigps.job.result import Result
+from sigps.model.vector import VectorType
 from sigps.model.vertex import Vertex
 
 if TYPE_CHECKING:
@@ -124,7 +125,11 @@ def prepared(
             "the graph has no vertices, so nothing can run. Check the file or the vertices= option"
         )
     graph = turned(graph, program)
-    bind_ids(program, graph)
+    bound = bind_ids(program, graph)
+    if any(isinstance(f.type, VectorType) and f.is_vertex_id for f in bound.declaration.params):
+        derived = check_program(
+            bound, device, precision
+        )  # vectors are constants: strings are numbers only now
     check_ids(program, graph)
     _warn_of_rounding(program, graph, derived)
     columns = together(lambda: column_values(program, graph, precision), graph.group)
@@ -313,9 +318,13 @@ def bind_all(programs: Sequence[Vertex], graph: Graph) -> list[Vertex]:
         if field.is_vertex_id:
             where = f"{type(bound[0]).__name__}({field.name}=)"
             named = [p for p in bound if field.type is not None or getattr(p, field.name) is not None]
-            seen = _seen_ids(graph, [getattr(program, field.name) for program in named], where)
-            for program, vertex in zip(named, seen, strict=True):
-                object.__setattr__(program, field.name, int(vertex))
+            values = [getattr(program, field.name) for program in named]
+            is_vector = isinstance(field.type, VectorType)
+            oids = [oid for value in values for oid in (value if is_vector else [value])]
+            seen = iter(_seen_ids(graph, oids, where))
+            for program, value in zip(named, values, strict=True):
+                vertex = field.type([next(seen) for _ in value]) if is_vector else next(seen)  # type: ignore[misc]
+                object.__setattr__(program, field.name, vertex)
     return bound
 
 

@@ -82,7 +82,8 @@ class Declaration:
 
     @property
     def _vectors(self) -> list[VectorType]:
-        fields = (*self.states, *self.message, *self.edge_states, *(a.field for a in self.aggregators))
+        kept = (*self.states, *self.params, *self.message, *self.edge_states)
+        fields = (*kept, *(a.field for a in self.aggregators))
         return [field.type for field in fields if isinstance(field.type, VectorType)]
 
     def with_lengths(self, values: Mapping[str, Any]) -> Declaration:
@@ -109,6 +110,7 @@ class Declaration:
         return replace(
             self,
             states=tuple(f.with_length(values) for f in self.states),
+            params=tuple(f.with_length(values) for f in self.params),
             given_lengths=tuple(sorted(names)),
             records=tuple(r.with_lengths(values) for r in self.records),
             message=tuple(f.with_length(values) for f in self.message),
@@ -245,7 +247,9 @@ def _check_name(cls: type, root: type, name: str) -> None:
 def _names_a_vertex(written: Any) -> bool:
     """Return whether a type is `VertexId` or `VertexId | None`."""
     parts = (written, *typing.get_args(written.__origin__))
-    return any(VERTEX_ID in getattr(part, "__metadata__", ()) for part in parts)
+    return getattr(written.__origin__, "holds_ids", False) or any(
+        VERTEX_ID in getattr(part, "__metadata__", ()) for part in parts
+    )
 
 
 class _OnEdges:
@@ -346,8 +350,6 @@ def _shown(type_: Any) -> str:
 
 
 def _param(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -> Field:
-    if isinstance(type_, VectorType) and isinstance(type_.length, str):
-        raise CompileError(f"{cls.__name__}.{name}: the length of a parameter's vector is a number")
     limits = None
     if isinstance(default, Limited):
         limits, default = default.limits, default.default
@@ -363,8 +365,16 @@ def _param(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -
         name, type_ if is_kept else None, default, is_vertex_id, may_be_none=may_be_none, limits=limits
     )
     if default is not Field.REQUIRED:
+        known = field
+        if isinstance(type_, VectorType) and isinstance(type_.length, str):
+            if not isinstance(default, (bool, int, float, np.number, np.bool_)):
+                raise CompileError(
+                    f"{cls.__name__}.{name}: {type_!r} has its length from a parameter, so its default is one number "
+                    f"for all, and not {default!r}"
+                )
+            known = replace(field, type=type_.with_length(1))
         try:
-            checked(cls.__name__, field, default)
+            checked(cls.__name__, known, default)
         except ConfigError as error:
             raise CompileError(str(error)) from None
     return field
@@ -412,9 +422,10 @@ def checked(program: str, field: Field, value: Any) -> Any:
         ConfigError: If it is no such value, or not within its limits.
     """
     given = f"{program}: {field.name}={value!r:.80}"
-    if field.type is not None and not field.is_vertex_id:
+    names_vertices = isinstance(field.type, VectorType) and field.is_vertex_id
+    if field.type is not None and (names_vertices or not field.is_vertex_id):
         try:
-            value = field.type(value if isinstance(field.type, TableType) else field.exactly(value))
+            value = _named(field, value) if names_vertices else _held(field, value)
         except (TypeError, ValueError, OverflowError) as error:
             raise ConfigError(f"{given} is not of type {field.type.__name__}: {error}") from None
     if field.limits is None or (field.may_be_none and value is None):
@@ -423,3 +434,15 @@ def checked(program: str, field: Field, value: Any) -> Any:
     if problem := field.limits.problem(np.asarray(numbers) if isinstance(numbers, Vector) else numbers):
         raise ConfigError(f"{given} {problem}{', nor None' * field.may_be_none}")
     return value
+
+
+def _named(field: Field, value: Any) -> Vector:
+    """Return ids as the user names vertices: the graph is not known yet."""
+    assert isinstance(field.type, VectorType)
+    length = field.dtype().shape[0]
+    return Vector(field.type.spread([value] * length if np.isscalar(value) else value))
+
+
+def _held(field: Field, value: Any) -> Any:
+    assert field.type is not None
+    return field.type(value if isinstance(field.type, TableType) else field.exactly(value))

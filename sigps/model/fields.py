@@ -105,7 +105,7 @@ def kept_type(written: Any) -> tuple[Any, IdType]:
         others = [part for part in typing.get_args(type_) if part is not types.NoneType]
         if len(others) == 1 and VERTEX_ID in getattr(others[0], "__metadata__", ()):
             return others[0].__origin__, IdType(True, True)
-    return type_, IdType(VERTEX_ID in marks, False)
+    return type_, IdType(VERTEX_ID in marks or (isinstance(type_, VectorType) and type_.holds_ids), False)
 
 
 class Measure(Marker):

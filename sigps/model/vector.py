@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import operator
+import types
+import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,10 +32,12 @@ class VectorType:
         element: The type of its numbers: `int`, `float`, `bool` or a NumPy scalar type.
         length: How many there are; or the parameter that says it, or a product of such ("rank * rank"), until a program
             is given its parameters.
+        holds_ids: Whether its numbers are ids of vertices: `Vector[VertexId, 8]`.
     """
 
     element: Any
     length: int | str
+    holds_ids: bool = False
 
     def dtype(self, element: np.dtype[Any]) -> np.dtype[Any]:
         """Return the type of a row of an array of such vectors, where its numbers have a given type."""
@@ -72,7 +76,7 @@ class VectorType:
             raise ValueError(
                 f"the length of a vector is a whole number from 1 to {LONGEST}, and not {length!r}"
             )
-        return VectorType(self.element, int(length))
+        return replace(self, length=int(length))
 
     def __call__(self, values: Any) -> Vector:
         """Return a vector of some numbers, or of one number everywhere.
@@ -107,7 +111,8 @@ class VectorType:
         return repr(self)
 
     def __repr__(self) -> str:
-        return f"Vector[{getattr(self.element, '__name__', self.element)}, {self.length!r}]"
+        element = "VertexId" if self.holds_ids else getattr(self.element, "__name__", self.element)
+        return f"Vector[{element}, {self.length!r}]"
 
 
 def _factors(length: Any) -> list[str]:
@@ -135,15 +140,23 @@ class Vector(Sequence[Any]):
         self._numbers, self._element = list(numbers), element
 
     def __class_getitem__(cls, given: Any) -> Any:
-        element, length = given if isinstance(given, tuple) and len(given) == 2 else (None, None)
+        pair: tuple[Any, Any] = given if isinstance(given, tuple) and len(given) == 2 else (None, None)
+        element, length = pair
+        holds_ids = [repr(mark) for mark in getattr(element, "__metadata__", ())] == ["VertexId"]
+        element = element.__origin__ if holds_ids else element
+        if types.NoneType in typing.get_args(element):
+            raise TypeError(
+                f"Vector[VertexId | None, {length}]: no number of a vector is None: declare a Vector[VertexId, "
+                f"{length}], and let a number that is no vertex's id stand for none, such as -1"
+            )
         if not is_number_type(element):
             raise TypeError(
                 "a vector has a type and a length: Vector[float, 16], with int, float, bool or a NumPy scalar type"
             )
         factors = _factors(length)
         if factors and all(factor.isdigit() or factor.isidentifier() for factor in factors):
-            return VectorType(element, str(length))
-        return VectorType(element, 1).with_length(length)
+            return VectorType(element, str(length), holds_ids)
+        return VectorType(element, 1, holds_ids).with_length(length)
 
     def __len__(self) -> int:
         return len(self._numbers)

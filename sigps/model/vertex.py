@@ -103,18 +103,23 @@ class Vertex:
                 hint = f"; did you mean {near[0]!r}?" if near else ""
                 names = ", ".join(fields) or "none"
                 raise ConfigError(f"{type(self).__name__} has no parameter {name!r}{hint} It has: {names}")
-        for name, field in fields.items():
-            value = params.get(name, field.default)
+        given = {name: params.get(name, field.default) for name, field in fields.items()}
+        for name, value in given.items():
             if value is Field.REQUIRED:
                 raise ConfigError(f"{type(self).__name__} needs {name}=: a parameter without a default")
-            object.__setattr__(self, name, checked(type(self).__name__, field, value))
+        lengths = self.declaration.lengths
+        for name in sorted(given, key=lambda name: name not in lengths):  # of vectors the lengths first
+            if lengths and name not in lengths:
+                object.__setattr__(self, "declaration", self.declaration.with_lengths(vars(self)))
+                fields, lengths = {field.name: field for field in self.declaration.params}, set()
+            object.__setattr__(self, name, checked(type(self).__name__, fields[name], given[name]))
+        if lengths:
+            object.__setattr__(self, "declaration", self.declaration.with_lengths(vars(self)))
         for name, condition in self.declaration.conditions:
             holds = getattr(self, name)
             if not holds():
                 read = [f"{n}={v!r:.80}" for n, v in self.params.items() if n in holds.__code__.co_names]
                 raise ConfigError(f"{type(self).__name__}: {condition}, not {', '.join(read)}")
-        if self.declaration.lengths:
-            object.__setattr__(self, "declaration", self.declaration.with_lengths(self.params))
 
     def compute(self, messages: Any) -> None:
         """Run one superstep of one vertex. Subclasses write this."""

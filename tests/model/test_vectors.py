@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from cells import program_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,10 +15,12 @@ from sigps import (
     CompileError,
     ComputeError,
     ConfigError,
+    GraphError,
     Param,
     State,
     Vector,
     Vertex,
+    VertexId,
     between,
     from_column,
     inf,
@@ -278,10 +281,88 @@ def test_a_parameter_may_be_a_vector(precision: Any) -> None:
     with pytest.raises(ConfigError, match=r"holds 10 at position 1, not from 1 to 9"):
         Weighs(steps=(3, 10))
     assert list(Weighs().steps) == [1, 1]
-    with pytest.raises(CompileError, match="the length of a parameter's vector is a number"):
 
-        class P(Vertex):
-            v: Param[Vector[float, "k"]] = 0.0  # noqa: F821, UP037
+
+WEIGHED = """
+rank: Param[int] = 3
+weights: Param[Vector[float, 'rank']] = 0.5
+v: State[Vector[float, 'rank']] = 0.0
+"""
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    ("given", "rows"),
+    [({}, [1, 1, 1]), ({"weights": (1, 2, 4)}, [2, 4, 8]), ({"rank": 2, "weights": [1, 0.5]}, [2, 1])],
+)
+def test_a_parameter_may_have_its_length_from_another(device: str, given: Any, rows: list[float]) -> None:
+    program = program_of(
+        "self.v = self.weights * 2.0\nself.x = sum(self.weights)\nself.vote_to_halt()", WEIGHED, **given
+    )
+    result = run(program, GRAPH, device=device)
+    assert result["v"].tolist() == [rows] * 4
+    assert result["x"].tolist() == [sum(rows) / 2] * 4
+
+
+def test_a_parameter_of_another_length_is_refused() -> None:
+    with pytest.raises(ConfigError, match="3 numbers, and this has 2"):
+        program_of("pass", WEIGHED, weights=(1, 2))
+    with pytest.raises(
+        ConfigError, match="the length of a vector is a whole number from 1 to 1024, and not 0"
+    ):
+        program_of("pass", WEIGHED, rank=0)
+    with pytest.raises(CompileError, match="its default is one number for all, and not \\(1, 2\\)"):
+        program_of("pass", "k: Param[int] = 2\nv: Param[Vector[float, 'k']] = (1, 2)")
+
+
+NEIGHBORS = """
+seeds: Param[Vector[VertexId, 2]]
+least: State[Vector[VertexId, 2]] = -1
+met: State[Vector[VertexId, 3]] = -1
+near: State[bool] = False
+"""
+NEIGHBORS_BODY = """
+if self.superstep == 0:
+    self.near = self.id in self.seeds
+    self.least = Vector[VertexId, 2](self.id)
+    k = 0
+    for edge in self.out_edges:
+        self.met[k] = edge.target
+        k += 1
+for m in messages:
+    self.least = np.minimum(self.least, m)
+if self.superstep < 2:
+    self.send_to_neighbors(self.least)
+self.vote_to_halt()
+"""
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("names", [(3, 10, 11, 12, 13), ("a", "b", "c", "d", "e")])
+def test_the_numbers_of_a_vector_may_be_ids(device: str, names: tuple[Any, ...], tmp_path: Any) -> None:
+    a, b, c, d, e = names
+    none = None if a == "a" else -1
+    graph = sigps.Graph.from_edges([a, a, a, b], [b, c, d, e], directed=False)
+    program = program_of(NEIGHBORS_BODY, NEIGHBORS, message="message=Vector[VertexId, 2]", seeds=(b, e))
+    result = run(program, graph, device=device)
+    met = [[b, c, d], [a, e, none], [a, none, none], [a, none, none], [b, none, none]]
+    assert result["met"].tolist() == met
+    assert result["least"].tolist() == [[a, a]] * 5
+    assert result["near"].tolist() == [False, True, False, False, True]
+    assert result.to_arrow()["met"].to_pylist() == met
+    kept = run(program, graph, device=device, initial=result)
+    assert kept["met"].tolist() == met
+    result.write_csv(tmp_path / "ids.csv")
+    assert "met.0,met.1,met.2" in (tmp_path / "ids.csv").read_text()
+    seeds = (b, "zz" if a == "a" else 99)
+    wrong = program_of(NEIGHBORS_BODY, NEIGHBORS, message="message=Vector[VertexId, 2]", seeds=seeds)
+    with pytest.raises(GraphError, match=r"seeds=\): there is no vertex"):
+        run(wrong, graph)
+
+
+def test_no_number_of_a_vector_is_none() -> None:
+    with pytest.raises(TypeError, match=r"Vector\[VertexId \| None, 3\]: .* such as -1"):
+        Vector[VertexId | None, 3]
 
 
 def test_a_default_of_another_length_is_refused() -> None:

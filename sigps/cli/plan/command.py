@@ -135,10 +135,12 @@ def _source(graph: Graph, program: Vertex) -> int:
     import numpy as np
 
     from sigps.job.preparing import bind_ids
+    from sigps.model.vector import Vector
 
     bind_ids(program, graph)  # raises for a wrong id, as a run does
     values = (getattr(program, field.name) for field in program.declaration.params if field.is_vertex_id)
     named = next((value for value in values if value is not None), None)
+    named = named[0] if isinstance(named, Vector) else named
     return int(np.argmax(graph.out_degrees()) if named is None else graph.ids.to_gids([named])[0])
 
 

@@ -21,6 +21,7 @@ from sigps.compiler.frontend.desugar import BIT_FUNCTIONS, OWN
 from sigps.compiler.frontend.keys import KEY_FUNCTIONS
 from sigps.compiler.frontend.syntax import VECTOR, assigned_names
 from sigps.compiler.program import FUNCTIONS
+from sigps.model.fields import VertexId
 from sigps.model.vector import Vector, VectorType
 from sigps.native.primitives import VALUE_FUNCTIONS
 from sigps.native.source import global_names, reject
@@ -139,7 +140,7 @@ def _check_usable(node: ast.expr, name: str, value: Any) -> None:
     is_tuple = type(value) is tuple and constant_of(value) is not NotImplemented
     functions = (types.FunctionType, types.BuiltinFunctionType, np.ufunc, types.ModuleType)
     is_type = isinstance(value, type) and (issubclass(value, np.generic) or hasattr(value, "_fields"))
-    is_vector = value is Vector or isinstance(value, VectorType)
+    is_vector = value is Vector or value is VertexId or isinstance(value, VectorType)
     if (
         is_vector
         or is_number

@@ -97,7 +97,9 @@ class Subject:
         for field in declared.params:
             value = getattr(program, field.name)
             if isinstance(field.type, VectorType):
-                vectors[field.name] = field.dtype(precision), tuple(value)
+                # Ids that are strings become numbers where the graph is known.
+                numbers = tuple(0 if isinstance(number, str) else number for number in value)
+                vectors[field.name] = field.dtype(precision), numbers
             elif field.name in declared.given_lengths:
                 constants[field.name] = value
             elif field.type is not None:
