@@ -7,6 +7,7 @@ those of the block that is being sent.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable
 from dataclasses import replace
@@ -19,7 +20,14 @@ from sigps.errors import GraphError
 from sigps.graph.arrays import GraphArrays
 from sigps.graph.building.edges import EdgeBuffer, EdgeChunk, KeyForm, TextChunk, mirror
 from sigps.graph.building.numbering import Numbering, Segment, Share, encode, number, translated
-from sigps.graph.building.rows import Duplicates, Rows, SelfLoops, rows_as_chunks, sort_edges
+from sigps.graph.building.rows import (
+    MIN_COUNTED_EDGES,
+    Duplicates,
+    Rows,
+    SelfLoops,
+    rows_as_chunks,
+    sort_edges,
+)
 from sigps.graph.building.spread import balance_rows, send_to_rows
 from sigps.graph.building.vertex_columns import moved_to_rows
 from sigps.graph.report import LoadReport
@@ -53,7 +61,13 @@ def build(
     graph_ids = numbering.ids_for(row_bounds)
     del share, numbering  # frees their tables before the sort
     form = KeyForm.of(graph_ids.num_vertices, (int(row_bounds[group.rank]), int(row_bounds[group.rank + 1])))
-    rows = sort_edges(edges, form, symmetric=not directed and group.size == 1, duplicates=duplicates)
+    rows = sort_edges(
+        edges,
+        form,
+        symmetric=not directed and group.size == 1,
+        duplicates=duplicates,
+        num_threads=max(1, len(os.sched_getaffinity(0)) // group.size),
+    )
     graph = GraphArrays(
         offsets=rows.offsets,
         targets=rows.targets,
@@ -152,10 +166,8 @@ def _append(share: Share, chunk: EdgeChunk) -> None:
         if not start:
             share.edges.append(np.empty(0, dtype=np.uint64), columns)
         return
-    if _fits(sources) and _fits(targets):
-        keys, table = _ID_KEYS.pack(sources, targets), None
-    else:
-        keys, table = encode(_widest(sources), _widest(targets))
+    packed = _packed(sources, targets)
+    keys, table = (packed, None) if packed is not None else encode(_widest(sources), _widest(targets))
     share.edges.append(keys, columns)
     if table is None and share.segments and share.segments[-1].table is None:
         share.segments[-1].stop = share.edges.size
@@ -189,6 +201,20 @@ def _checked(chunk: EdgeChunk) -> tuple[NDArray[Any], NDArray[Any], dict[str, ND
     if sources.size and (sources.dtype.kind == "U") != (targets.dtype.kind == "U"):
         raise GraphError("one end of the edges has string ids, the other integers: give both as strings")
     return sources, targets, {name: as_column(column, name) for name, column in chunk.columns.items()}
+
+
+def _packed(sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.uint64] | None:
+    """Return keys of ids, if all fit in uint32."""
+    if sources.size >= _MANY and sources.dtype.kind in "iu" and targets.dtype.kind in "iu":
+        from sigps.graph.building.key_sort import pack_ids
+
+        keys = np.empty(sources.size, dtype=np.uint64)
+        return keys if pack_ids(sources, targets, keys) else None
+    return _ID_KEYS.pack(sources, targets) if _fits(sources) and _fits(targets) else None
+
+
+_MANY = 1 << 18
+"""Edges from which a compiled loop pays, whose first load takes a tenth of a second."""
 
 
 def _widest(ids: NDArray[Any]) -> NDArray[Any]:
@@ -237,6 +263,19 @@ def _renumber(share: Share, numbering: Numbering, drop_loops: bool) -> int:
     """Replace ids by gids, in place, and drop self-loops if `drop_loops`. Return how many there were."""
     edges = share.edges
     end = num_loops = 0
+    if (
+        drop_loops
+        and numbering.to_gids is None
+        and not edges.columns
+        and edges.size >= MIN_COUNTED_EDGES
+        and all(segment.table is None for segment in share.segments)
+    ):
+        from sigps.graph.building import key_sort
+
+        end = int(key_sort.drop_loops(edges.keys))
+        num_loops = edges.size - end
+        edges.shrink(end)
+        return num_loops
     for block, sources, targets in translated(share, numbering):
         is_kept = sources != targets
         loops = is_kept.size - int(np.count_nonzero(is_kept))

@@ -1,7 +1,8 @@
 """Edges to rows, and rows back to edges: sort keys into CSR, with the columns of each edge.
 
 Sorting 64-bit keys sorts rows and, inside a row, targets. NumPy sorts in place with vector instructions,
-and the targets are then packed at the front of the same memory: 8 bytes an edge at the peak.
+and the targets are then packed at the front of the same memory: 8 bytes an edge at the peak. MIN_COUNTED_EDGES and
+more are put into buckets first, which threads sort side by side (`key_sort.py`).
 With columns the sort must be stable, because parallel edges keep the order in which they were given:
 fewer than MIN_COUNTED_EDGES are sorted by position (`_sort_stable`), more by two counting sorts, by target and
 then by source (`_count_into_rows`). The former is the reference for tests of the latter.
@@ -47,7 +48,12 @@ class Rows:
 
 
 def sort_edges(
-    buffers: list[EdgeBuffer], form: KeyForm, *, symmetric: bool, duplicates: Duplicates = "keep"
+    buffers: list[EdgeBuffer],
+    form: KeyForm,
+    *,
+    symmetric: bool,
+    duplicates: Duplicates = "keep",
+    num_threads: int = 1,
 ) -> Rows:
     """Sort edges into rows. Frees the buffers.
 
@@ -57,8 +63,15 @@ def sort_edges(
         symmetric: Store each edge in both its ends' rows, a self-loop once. Needs all rows.
         duplicates: What to do with equal edges. `"sum"`, `"min"` and `"max"` reduce the weight; other
             columns keep the first edge's value.
+        num_threads: Threads that sort many edges without columns.
     """
     size = sum(edges.size for edges in buffers)
+    if not buffers[0].columns and size >= MIN_COUNTED_EDGES and form.target_bits == 32:
+        from sigps.graph.building.key_sort import rows_by_buckets
+
+        drops = duplicates != "keep"
+        found = rows_by_buckets(buffers[0], form, symmetric=symmetric, drops=drops, num_threads=num_threads)
+        return Rows(found[0], found[1], {}, *found[2:])
     if not buffers[0].columns:
         rows = _sort_in_place(buffers[0], form, symmetric)
     elif size < MIN_COUNTED_EDGES or form.num_vertices > 4 * size:
