@@ -26,10 +26,12 @@ _TEAM_OF_THREADS = """
 #include <cstddef>
 #include <cstdint>
 #include <pthread.h>
+#define SIGPS_WARP_SIZE 1
 namespace sigps {
 inline pthread_barrier_t barrier_of_team;
 inline thread_local uint32_t rank_in_team;
 inline uint32_t member_of_block() { return rank_in_team; }
+inline uint32_t member_of_warp() { return 0; }
 inline void sync_block() { pthread_barrier_wait(&barrier_of_team); }
 struct Team;
 template <class T> T of_other(const Team &, T value, uint32_t bit) {

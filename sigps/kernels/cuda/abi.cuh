@@ -173,8 +173,8 @@ extern "C" {
 // only with SENT. Always writes `given`, a cell an aggregator. With
 // SIGPS_BY_WARP all lanes of a warp call it, for the same vertex and with the
 // same values behind all pointers; all write the same, and get the same. With
-// SIGPS_BY_TEAM so many members may call together: warps of a block, or its
-// threads, without SIGPS_BY_WARP; 0: this one alone.
+// SIGPS_BY_TEAM so many members may call together: warps of a block, or without
+// SIGPS_BY_WARP the threads of a block or warp; 0: this one alone.
 #if SIGPS_LISTED
 // The messages are positions begin..end of arguments->lists.
 __device__ uint32_t sigps_compute_listed(const sigps::Arguments *arguments,

@@ -5,10 +5,10 @@
 // next sending.
 //
 // Schedule: a thread a message, then a thread a vertex, or with SIGPS_BY_WARP a
-// warp; any grid. With SIGPS_BY_TEAM a vertex of many messages or edges is a
-// block's, after all others. Where messages combine, those of a vertex with
-// more than ALONE are combined by its warp, and of one with more than
-// BY_WARP_AT_MOST by a block, after all others. The order of one target's
+// warp; any grid. Where messages combine, those of a vertex with more than
+// ALONE are combined by its warp, and of one with more than BY_WARP_AT_MOST by
+// a block, after all others; with SIGPS_BY_TEAM vertices of so many messages or
+// edges run so. The order of one target's
 // messages is unspecified. A vertex that finds the buffer full keeps its state;
 // the host drops its messages and makes the buffer larger.
 
@@ -255,8 +255,10 @@ __device__ inline uint64_t num_received(const Lease &lease, uint32_t v) {
   return lease.offsets[v + 1] - lease.offsets[v];
 }
 
+constexpr uint64_t ALONE = 32, BY_WARP_AT_MOST = 4096;
+
 #if SIGPS_LISTED
-constexpr bool SHARES_VERTICES = false;
+constexpr bool SHARES_VERTICES = SIGPS_BY_TEAM;
 
 __device__ inline Inbox read_inbox(const Lease &lease, const NextSuperstep &,
                                    uint32_t v) {
@@ -267,7 +269,6 @@ __device__ inline Inbox read_inbox(const Lease &lease, const NextSuperstep &,
   return inbox;
 }
 #else
-constexpr uint64_t ALONE = 32, BY_WARP_AT_MOST = 4096;
 constexpr bool SHARES_VERTICES = !SIGPS_BY_WARP;
 
 // Every `stride`th of a vertex's messages from one on, combined.
@@ -339,23 +340,55 @@ takes_part_by_block(const Lease &lease, const NextSuperstep &now, uint32_t v) {
   return is_one;
 }
 
-#if SIGPS_BY_TEAM
-// A vertex of more messages or edges is a block's.
-constexpr uint64_t ALONE_AT_MOST = 512;
-
-__device__ inline uint64_t work_of(const Lease &lease, uint32_t v) {
-  uint64_t received = num_received(lease, v);
-  return SIGPS_WALKS ? max(received, uint64_t(lease.in.out_degrees[v]))
-                     : received;
-}
-#endif
-
-// Computes all vertices, a thread each; their messages are combined by as many
-// as there are messages for.
+// Computes all vertices, a thread each. As many as there are messages for
+// combine them, or run compute() as a team, which shares edges, too.
 __device__ inline void compute_received(const Lease &lease,
                                         const NextSuperstep &now,
                                         ThreadCounters &counted) {
-#if !SIGPS_LISTED
+#if SIGPS_LISTED && SIGPS_BY_TEAM
+  auto work_of = [&](uint32_t v) {
+    uint64_t edges = SIGPS_WALKS ? lease.in.out_degrees[v] : 0;
+    return max(num_received(lease, v), edges);
+  };
+  for (uint32_t first = (thread_of_grid() / 32) * 32; first < lease.num_owned;
+       first += threads_of_grid()) {
+    uint32_t v = first + lane_id();
+    uint64_t work = v < lease.num_owned ? work_of(v) : 0;
+    bool runs = v < lease.num_owned && work <= BY_WARP_AT_MOST &&
+                takes_part(lease, now, v);
+    const uint8_t given_status = runs ? lease.status[v] : uint8_t(RETIRED);
+    const Inbox given = runs ? read_inbox(lease, now, v) : listed(0, 0);
+    uint8_t status = given_status;
+    Inbox inbox = given;
+    runs = runs && (inbox.has || status == ACTIVE);
+    // Each lane its own, then one after another by all: one place in the code.
+    uint32_t those = __ballot_sync(ALL_LANES, runs && work > ALONE);
+    uint32_t threads = 1;
+    runs = runs && work <= ALONE;
+    while (true) {
+      if (runs)
+        run_vertex(lease, now, v, status, inbox, counted, threads);
+      __syncwarp();
+      if (those == 0)
+        break;
+      uint32_t lane = __ffs(those) - 1;
+      those &= those - 1;
+      v = first + lane;
+      status = __shfl_sync(ALL_LANES, uint32_t(given_status), lane);
+      inbox = inbox_of(given, lane);
+      threads = 32;
+      runs = true;
+    }
+  }
+  for_long_ones(lease, work_of, BY_WARP_AT_MOST, [&](uint32_t v) {
+    if (!takes_part_by_block(lease, now, v))
+      return;
+    uint8_t status = lease.status[v];
+    Inbox inbox = read_inbox(lease, now, v);
+    if (inbox.has || status == ACTIVE)
+      run_vertex(lease, now, v, status, inbox, counted, blockDim.x);
+  });
+#elif !SIGPS_LISTED
   for (uint32_t first = (thread_of_grid() / 32) * 32; first < lease.num_owned;
        first += threads_of_grid()) {
     uint32_t v = first + lane_id();
@@ -404,10 +437,6 @@ __device__ inline void advance(const Lease &lease, const NextSuperstep &now,
   }
   for (uint32_t v = thread_of_grid() / LANES_OF_VERTEX; v < lease.num_owned;
        v += threads_of_grid() / LANES_OF_VERTEX) {
-#if SIGPS_BY_TEAM
-    if (work_of(lease, v) > ALONE_AT_MOST)
-      continue;
-#endif
     if (now.remaining == OVERFLOWED && !takes_overflowed(lease, v))
       continue;
     uint8_t status = lease.status[v];
@@ -417,18 +446,6 @@ __device__ inline void advance(const Lease &lease, const NextSuperstep &now,
     if (inbox.has || status == ACTIVE)
       run_vertex(lease, now, v, status, inbox, counted);
   }
-#if SIGPS_BY_TEAM
-  for_long_ones(
-      lease, [&](uint32_t v) { return work_of(lease, v); }, ALONE_AT_MOST,
-      [&](uint32_t v) {
-        if (!takes_part_by_block(lease, now, v))
-          return;
-        uint8_t status = lease.status[v];
-        Inbox inbox = read_inbox(lease, now, v);
-        if (inbox.has || status == ACTIVE)
-          run_vertex(lease, now, v, status, inbox, counted, true);
-      });
-#endif
 }
 
 } // namespace sigps

@@ -286,8 +286,8 @@ __device__ inline void gather_row_by_block(const Lease &lease,
   }
   bool runs = inbox.has ? status != RETIRED : status == ACTIVE;
   if (runs && (SIGPS_BY_TEAM || threadIdx.x == 0)) {
-    bool sends =
-        run_vertex(lease, now, v, status, inbox, counted, SIGPS_BY_TEAM);
+    bool sends = run_vertex(lease, now, v, status, inbox, counted,
+                            SIGPS_BY_TEAM ? blockDim.x : LANES_OF_VERTEX);
     if (sends && threadIdx.x == 0)
       atomicOr(&lease.sent[(now.superstep + 1) & 1][v / 32], 1u << v % 32);
   }

@@ -307,26 +307,25 @@ __device__ inline bool is_set(const uint32_t *bits, uint32_t v) {
 // How many lanes run compute() of a vertex together.
 constexpr uint32_t LANES_OF_VERTEX = SIGPS_BY_WARP ? 32 : 1;
 // Runs compute() of a vertex, and writes what it decided. Returns whether it
-// has a message to send along an edge. With SIGPS_BY_WARP all lanes call, with
-// the same vertex, and the first one counts; `by_block` the whole block, a team
-// (team.cuh).
+// has a message to send along an edge. So many threads call, with the same
+// vertex, and the first one counts: with SIGPS_BY_WARP a warp, or a block that
+// is a team; else one thread, or a team of a warp or block (team.cuh).
 __device__ inline bool run_vertex(const Lease &lease, const NextSuperstep &now,
                                   uint32_t v, uint8_t status,
                                   const Inbox &inbox, ThreadCounters &counted,
-                                  bool by_block = false) {
+                                  uint32_t threads = LANES_OF_VERTEX) {
   Record *records = lease.records[(now.superstep + 1) & 1];
   Totals given;
-  uint32_t flags = compute(lease.in, now.superstep, v, inbox,
-                           by_block ? blockDim.x / LANES_OF_VERTEX : 0,
-                           HAS_RECORD ? &records[v] : nullptr, &given);
+  uint32_t flags =
+      compute(lease.in, now.superstep, v, inbox,
+              threads > LANES_OF_VERTEX ? threads / LANES_OF_VERTEX : 0,
+              HAS_RECORD ? &records[v] : nullptr, &given);
   keep_fault(lease.in, now.superstep, v, flags >> FAULT_SHIFT);
   if (SIGPS_DIRECT && (flags & OVERFLOW)) {
     atomicOr(&lease.direct.overflowed[v / 32], 1u << v % 32);
     return false;
   }
-  bool counts = by_block        ? threadIdx.x == 0
-                : SIGPS_BY_WARP ? lane_id() == 0
-                                : true;
+  bool counts = (threads > 32 ? threadIdx.x : threads > 1 ? lane_id() : 0) == 0;
   if (SIGPS_NUM_EDGE_STATES > 0 && counts && lease.wrote != nullptr)
     atomicOr(&lease.wrote[v / 32], 1u << v % 32);
   uint8_t next = flags & RETIRE ? RETIRED : flags & HALT;

@@ -162,8 +162,14 @@ __device__ inline void advance(const Lease &lease, const NextSuperstep &now,
     Inbox inbox = listed(0, 0);
     if (now.sender_filter != SENDERS_NONE)
       inbox = list_of(v, true);
-    bool runs = lane_id() == 0 && (inbox.has || status == ACTIVE);
-    if (run_vertices(lease, now, runs, v, status, inbox, counted))
+    bool runs = inbox.has || status == ACTIVE;
+#if SIGPS_BY_TEAM
+    bool sends = runs && run_vertex(lease, now, v, status, inbox, counted, 32);
+    if (sends && lane_id() == 0)
+#else
+    if (run_vertices(lease, now, runs && lane_id() == 0, v, status, inbox,
+                     counted))
+#endif
       atomicOr(&sent[v / 32], 1u << v % 32);
   }
   uint32_t slices = (lease.num_owned - num_warp_rows + 31) / 32;
@@ -194,8 +200,8 @@ __device__ inline void advance(const Lease &lease, const NextSuperstep &now,
           inbox = list_by_block(lease, now, v);
 #endif
         bool runs = inbox.has || status == ACTIVE;
-        bool sends =
-            runs && run_vertex(lease, now, v, status, inbox, counted, true);
+        bool sends = runs && run_vertex(lease, now, v, status, inbox, counted,
+                                        blockDim.x);
         if (sends && threadIdx.x == 0)
           atomicOr(&sent[v / 32], 1u << v % 32);
       });

@@ -1,8 +1,9 @@
-// A team: all warps of a block, with SIGPS_BY_WARP, or all threads, which run
-// compute() of one vertex together. They take the turns of its divided loops
-// one after the other, and join what each folded (`compiler/cuda/teams.py`);
-// all else every member does, with the same values. A vertex of few edges has a
-// team of one: a warp, or a thread. Also compiled for the host, by tests.
+// A team: all warps of a block, with SIGPS_BY_WARP, or all threads of a block
+// or of a warp, which run compute() of one vertex together. They take the turns
+// of its divided loops one after the other, and join what each folded
+// (`compiler/cuda/teams.py`); all else every member does, with the same values.
+// A vertex of few edges has a team of one: a warp, or a thread. Also compiled
+// for the host, by tests.
 //
 // `team` is what compute() gets; the number of members is a power of two.
 
@@ -10,6 +11,10 @@
 
 #include "arithmetic.cuh"
 #include "integers.cuh"
+
+#ifndef SIGPS_WARP_SIZE
+#define SIGPS_WARP_SIZE 32
+#endif
 
 namespace sigps {
 
@@ -28,6 +33,8 @@ __device__ __forceinline__ uint64_t lane_number() {
 __device__ __forceinline__ uint32_t member_of_block() {
   return SIGPS_BY_WARP ? threadIdx.x / 32 : threadIdx.x;
 }
+
+__device__ __forceinline__ uint32_t member_of_warp() { return lane_number(); }
 
 __device__ __forceinline__ void sync_block() { __syncthreads(); }
 
@@ -58,15 +65,22 @@ __device__ __forceinline__ T of_other(const Team &, T value, uint32_t bit) {
 }
 #endif
 
-// The team of this member and the others of its block; 0 or 1: it alone.
+__device__ __forceinline__ bool is_of_block(uint32_t members) {
+  return members > (SIGPS_BY_WARP ? 1 : SIGPS_WARP_SIZE);
+}
+
+// The team of this member and the others of its block or warp, so many; 0 or 1:
+// it alone.
 __device__ __forceinline__ Team team_of(uint32_t members) {
-  return members > 1 ? Team{members, member_of_block()} : Team{1, 0};
+  if (is_of_block(members))
+    return {members, member_of_block()};
+  return members > 1 ? Team{members, member_of_warp()} : Team{1, 0};
 }
 
 __device__ __forceinline__ void sync_team(const Team &team) {
-  if (team.members > 1)
+  if (is_of_block(team.members))
     sync_block();
-  else if (SIGPS_BY_WARP)
+  else if (SIGPS_BY_WARP || team.members > 1)
     sync_warp();
 }
 
