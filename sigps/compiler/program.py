@@ -369,16 +369,8 @@ class VertexProgram:
             return "it sends direct messages, which are kept one by one"
         if self.reads_all_at_once:
             return "compute() reads its messages one by one, or by key"
-        if any(field.is_table for field in self.params):
-            return "a parameter is a table"
         if self.reads_edge_links:
             return "it keeps values on edges, or walks the rows of neighbours"
-        params = [field.dtype(self.precision) for field in self.params]  # type: ignore[arg-type]
-        declared = *self.state_dtypes, *self.message_dtypes, *self.aggregate_dtypes, *params
-        if any(dtype.subdtype is not None for dtype in declared):
-            return "its fields or messages are vectors"
-        if self.has_master and not self.has_phases:
-            return "its master() decides after every superstep"
         return ""
 
     @property

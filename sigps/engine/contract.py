@@ -387,8 +387,13 @@ class EngineSpec(ABC):
             DeviceError: If the run does not fit; it names the bytes and the ways out.
         """
 
-    def lanes_obstacle(self, program: VertexProgram | None, facts: RunFacts, options: RunOptions) -> str:
-        """Say why several runs of a program cannot go side by side, in lanes; empty where they can. Pure."""
+    def lanes_obstacle(
+        self, program: VertexProgram | None, facts: RunFacts, options: RunOptions, varied: Container[str]
+    ) -> str:
+        """Say why several runs of a program cannot go side by side, in lanes; empty where they can. Pure.
+
+        `varied` are the parameters in which they differ.
+        """
         return f"device={self.device!r} has one run at a time"
 
     def run_lanes(self, context: RunContext, many: ManyRuns) -> Iterator[LaneRun]:

@@ -49,8 +49,8 @@ def run_many(
 
     Runs go side by side (in lanes). On CPU cores states and messages become k wide, and a superstep walks the edges
     once for k runs; on a GPU each run has its part of the multiprocessors. Where that is not possible they go one after
-    another, and `results.one_by_one` says why: several ranks, the interpreter, and on CPU cores direct or listed
-    messages, values on edges, a `master()`.
+    another, and `results.one_by_one` says why: several ranks, the interpreter, values on edges, and on CPU cores direct
+    or listed messages, tables that vary, and vectors of more vertices than stay in a core's cache.
 
     Args:
         program: The class, whose parameters are keywords; or an instance, whose parameters are those of all runs, but
@@ -166,12 +166,19 @@ def _obstacle(made: Prepared, programs: Sequence[Vertex], given: Sequence[Mappin
     if made.graph.group.size > 1:
         return "several ranks have one run at a time"
     derived = made.executable.program
-    if why := made.executable.spec.lanes_obstacle(derived, made.facts, made.options):
+    varied = [n for n in given[0] if n != "seed" and _differ([g[n] for g in given])]
+    if why := made.executable.spec.lanes_obstacle(derived, made.facts, made.options, varied):
         return why
     assert derived is not None
     by_run = {field.name for field in derived.params}
-    fixed = [n for n in given[0] if n != "seed" and n not in by_run and len({repr(g[n]) for g in given}) > 1]
+    fixed = [n for n in varied if n not in by_run]
     return f"{fixed[0]} is fixed when the program is compiled" if fixed else ""
+
+
+def _differ(values: Sequence[Any]) -> bool:
+    """Tell whether values differ; arrays and the like do where they are not one object."""
+    first = values[0]
+    return any(value is not first and (not np.isscalar(value) or value != first) for value in values)
 
 
 def _side_by_side(

@@ -228,7 +228,7 @@ class _Emitter:
     def part(self, array: str, kind: Array, begin: str, end: str) -> str:
         return self._new(cpp_type(kind), f"{array} + {begin}")
 
-    def scratch(self, element: Number, size: int) -> str:
+    def scratch(self, element: Scalar, size: int) -> str:
         raise NotImplementedError("loops only")
 
     def lowest_bit(self, mask: str) -> str:

@@ -112,7 +112,7 @@ class Emitter(Protocol):
         """Return elements begin..end, as an array."""
         ...
 
-    def scratch(self, element: Number, size: int) -> Handle:
+    def scratch(self, element: Scalar, size: int) -> Handle:
         """Return an array that lives as long as the call; its content is undefined."""
         ...
 

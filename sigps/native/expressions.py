@@ -708,7 +708,7 @@ class Expressions:
     def _load_row(self, values: Sequence[Value]) -> Value:
         arrays, at = values
         position = self._position(at)
-        return tuple_of([self._load(array, position) for array in arrays.items])
+        return tuple_of([a if isinstance(a.kind, Tuple) else self._load(a, position) for a in arrays.items])
 
     def _store_row(self, values: Sequence[Value]) -> Value:
         arrays, at, row = values
@@ -737,7 +737,6 @@ class Expressions:
 
     def _scratch_like(self, kind: Type, size: int) -> Value:
         assert isinstance(kind, Array)
-        assert isinstance(kind.element, Number)
         return Value(Array(kind.element), self._emitter.scratch(kind.element, size))
 
     def _scratch(self, values: Sequence[Value]) -> Value:

@@ -397,9 +397,10 @@ class _Emitter:
     def part(self, array: Any, kind: Array, begin: Any, end: Any) -> Any:
         return _View(self._element(array, kind, begin)[0], self._builder.sub(end, begin))
 
-    def scratch(self, element: Number, size: int) -> Any:
+    def scratch(self, element: Scalar, size: int) -> Any:
         builder = ir.IRBuilder(self._entry)
-        return _View(builder.alloca(llvm_type(element), size=_I64(size)), _I64(size))
+        number, length = (element.element, element.length) if isinstance(element, Vector) else (element, 1)
+        return _View(builder.alloca(llvm_type(number), size=_I64(size * length)), _I64(size))
 
     def lowest_bit(self, mask: Any) -> Any:
         count = self._external("llvm.cttz.i64", _I64, [_I64, ir.IntType(1)])

@@ -76,8 +76,8 @@ class External:
 
 
 def load_row(arrays: Sequence[Any], at: int) -> tuple[Any, ...]:
-    """Return one element of each array."""
-    return tuple(array[at] for array in arrays)
+    """Return one element of each array; a tuple among them, which is a table, as it is."""
+    return tuple(array if isinstance(array, tuple) else array[at] for array in arrays)
 
 
 def store_row(arrays: Sequence[Any], at: int, values: Sequence[Any]) -> None:

@@ -63,6 +63,7 @@ def build_functions(
         num_lanes=num_lanes,
         passes_always=program.sends_along_all_edges,
         has_record=bool(record),
+        has_vectors=any(dtype.shape for dtype in slots),
         only_arrives=not slots and _is_constant(program.function("edge")),
         **_comparisons(program),
     )

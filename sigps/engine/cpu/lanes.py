@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sigps.compiler.cpu.native import NativeProgram
 from sigps.compiler.cpu.rows import rows
@@ -74,10 +75,22 @@ _STATS = np.dtype(
 """What `StatsLog.append_rows` takes."""
 
 
-def find_obstacle(program: VertexProgram, facts: RunFacts, options: RunOptions) -> str:
+_MOST_OF_VECTORS = 1 << 20
+"""Bytes of one run above which programs of vectors go one after another: lanes are slower, measured."""
+
+
+def find_obstacle(
+    program: VertexProgram, facts: RunFacts, options: RunOptions, varied: Container[str] = ()
+) -> str:
     """Say why runs of a program cannot go side by side; empty where they can. Pure."""
     if program.lanes_obstacle:
         return program.lanes_obstacle
+    if tables := [field.name for field in program.params if field.is_table and field.name in varied]:
+        return f"{tables[0]} is a table, which lanes share"
+    kept = (*program.state_dtypes, *program.message_dtypes, *program.message_dtypes)  # record and slots
+    num_bytes = facts.num_vertices * sum(dtype.itemsize for dtype in kept)
+    if any(dtype.shape for dtype in kept) and num_bytes > _MOST_OF_VECTORS:
+        return "its vectors do not stay in a core's cache, and lanes would be slower"
     if options.schedule == "edge":
         return "schedule='edge' has one run at a time"
     if options.asynchronous and program.priority_form is not None:
@@ -230,24 +243,29 @@ class Lanes:
         subgraph, options = self._context.subgraph, self._context.options
         is_early = self._program.early_exit is not EarlyExit.NEVER
         limits = LaneLimits(
+            np.uint64(0),
             max_supersteps or 1 << 62,
             _MOST_WORK,
             _PULL_GAIN_EARLY if is_early else _PULL_GAIN,
             FORCED[options.forced],
         )
         arguments = LoopArguments(0, subgraph.num_vertices, subgraph.num_edges, (), ())
+        rows_a_call = 1 if wave.asks_always else _ROWS
         while wave.alive:
-            cells = (*[_ROWS * self._width] * 3, _ROWS)
+            cells = (*[rows_a_call * self._width] * 3, rows_a_call)
+            limits = limits._replace(counts_idle=np.uint64(wave.counts_idle))
             account = LaneAccount._make(np.zeros(size, dtype=np.int64) for size in cells)
-            done, wave.alive, sent_edges, runs, visits = self._loop(
+            done, alive, sent_edges, runs, visits = self._loop(
                 np.uint64(wave.alive), sent_edges, arguments, limits, *self._edges, self._owned, self._memory,
                 self._masks, self._sets, self._native.empty, wave.params, wave.values, wave.totals, wave.identity,
                 wave.counts, account,
             )  # fmt: skip
+            wave.alive = int(alive)
             rows_of_calls.append((done, account))
             self.runs, self.visits = self.runs + runs, self.visits + visits
-            if not wave.alive:
-                self._wake(wave, wave.next_phases(limits.end, self._num_left))
+            if wave.asks_always or not wave.alive:
+                counted = account.counted if wave.asks_always else None
+                self._wake(wave.ask_masters(limits.end, self._num_left, counted))
         return self._results(wave, rows_of_calls, time.perf_counter() - began)
 
     def _clear(self, alive: int) -> None:
@@ -257,9 +275,9 @@ class Lanes:
         masks.active.fill(alive)
         self._run_all()
         for field, states in zip(self._program.states, self._memory.states, strict=True):
-            states.fill(field.default)
+            states[:] = field.default
             if field.name in self._begins:
-                states.reshape(n, self._width)[:] = self._begins[field.name][:, None]
+                states.reshape(n, self._width, *states.shape[1:])[:] = self._begins[field.name][:, None]
 
     def _run_all(self) -> None:
         """Note all vertices as running; those that are active nowhere do nothing."""
@@ -270,19 +288,22 @@ class Lanes:
     def _num_left(self, lane: int) -> int:
         return int(np.count_nonzero((self._masks.retired >> np.uint64(lane)) & np.uint64(1) == 0))
 
-    def _wake(self, wave: _Wave, woken: int) -> None:
+    def _wake(self, woken: int) -> None:
         """Make all vertices active that have not retired, in the lanes of a mask."""
         if woken:
-            np.bitwise_and(~self._masks.retired, np.uint64(woken), out=self._masks.active)
+            self._masks.active[:] |= ~self._masks.retired & np.uint64(woken)
             self._run_all()
-            wave.alive = woken
 
     def _results(self, wave: _Wave, calls: list[tuple[int, LaneAccount]], seconds: float) -> list[LaneRun]:
         width, n = self._width, len(self._masks.has)
         fields = {}
         for field, states in zip(self._program.states, self._memory.states, strict=True):
             if self._wanted is None or field.name in self._wanted:
-                fields[field.name] = np.empty((wave.size, n), dtype=states.dtype)
+                fields[field.name] = np.empty((wave.size, n, *states.shape[1:]), dtype=states.dtype)
+                if states.ndim > 1:
+                    by_lane = states.reshape(n, width, *states.shape[1:])[:, : wave.size]
+                    fields[field.name][:] = by_lane.swapaxes(0, 1)
+                    continue
                 part_lanes(states, np.uint64(width), np.uint64(wave.size), fields[field.name].ravel())
         logs = self._stats(calls, wave.size, seconds)
         found = []
@@ -321,6 +342,8 @@ class _Wave:
     Attributes:
         size: How many.
         alive: The lanes that go on, a bit each.
+        counts_idle: Those whose next superstep counts even where no vertex runs.
+        asks_always: Whether `master()` runs after every superstep.
         params, values, totals: [k] each: of each lane its parameters, its aggregators' values, and totals.
         identity: What totals begin with.
         counts: What is counted of each lane.
@@ -329,8 +352,8 @@ class _Wave:
     def __init__(
         self, context: RunContext, programs: Sequence[Vertex], width: int, *, counts_idle: bool
     ) -> None:
-        self._counts_idle = counts_idle
         self.size, self.alive = len(programs), (1 << len(programs)) - 1
+        self.counts_idle = self.alive if counts_idle else 0
         self._programs, self._context = programs, context
         subgraph = context.subgraph
         derived = context.executable.program
@@ -340,14 +363,14 @@ class _Wave:
         if derived.has_master:
             masters = [MasterCompute.of(replace(context, program=program)) for program in programs]
         self._masters = [master for master in masters if master is not None]
+        self.asks_always = derived.has_master and not derived.has_phases
         self._stopped = self._cut = self._done = 0
-        self.params = tuple(np.zeros(width, dtype=f.dtype(context.options.precision)) for f in derived.params)
-        for field, array in zip(derived.params, self.params, strict=True):
-            array[: self.size] = [getattr(program, field.name) for program in programs]
+        given = [replace(context, program=program).params() for program in programs]
+        self.params = tuple(_of_lanes(values, width) for values in zip(*given, strict=True))
         start = Aggregates(derived.aggregators, False, subgraph.num_owned)
         self.identity = start.identity
-        self.values = tuple(np.full(width, value) for value in start.values)
-        self.totals = tuple(np.full(width, value) for value in start.identity)
+        self.values = tuple(_of_lanes([value], width) for value in start.values)
+        self.totals = tuple(_of_lanes([value], width) for value in start.identity)
         self.counts = LaneCounts(*(np.zeros(width, dtype=np.int64) for _ in range(4)))
 
     def aggregates(self, lane: int) -> Aggregates:
@@ -359,12 +382,12 @@ class _Wave:
     def aggregators(self, lane: int) -> dict[str, Any]:
         """Return the values of a lane's aggregators as Python numbers."""
         pairs = zip(self._derived.aggregators, self.values, strict=True)
-        return {aggregator.name: array[lane].item() for aggregator, array in pairs}
+        return {aggregator.name: array[lane].tolist() for aggregator, array in pairs}
 
     def is_over(self, lane: int) -> bool:
         """Tell whether nothing is active and nothing in flight, or no vertex ran."""
-        counts, counts_idle = self.counts, self._counts_idle
-        is_idle = counts.ran[lane] == 0 and not counts_idle
+        counts = self.counts
+        is_idle = counts.ran[lane] == 0 and not self.counts_idle >> lane & 1
         return bool(is_idle or counts.active[lane] + counts.messages[lane] == 0)
 
     def reason(self, lane: int) -> Literal["converged", "max_supersteps", "stopped"]:
@@ -373,31 +396,45 @@ class _Wave:
             return "stopped"
         return "converged" if self.is_over(lane) and not self._cut >> lane & 1 else "max_supersteps"
 
-    def next_phases(self, end: int, num_left: Callable[[int], int]) -> int:
-        """Run next_phase() of the lanes whose phase is over; return those whose vertices wake, and that go on.
+    def ask_masters(self, end: int, num_left: Callable[[int], int], counted: NDArray[np.int64] | None) -> int:
+        """Run master() of the lanes that had a superstep, or next_phase() of those whose phase is over.
+
+        Returns the lanes whose vertices wake; `alive` has those that go on.
 
         Args:
             end: Where a lane stops at the latest.
             num_left: Counts the vertices of a lane that have not retired.
+            counted: Whether each lane had a superstep; None for phases.
         """
         woken = 0
         for lane, master in enumerate(self._masters):
             bit = 1 << lane
-            if self._done & bit or not self.is_over(lane):
+            is_asked = self.is_over(lane) if counted is None else counted[lane]
+            if self._done & bit or not is_asked:
                 continue
-            outcome, aggregates = Outcome(ended=True), self.aggregates(lane)
+            outcome, aggregates = Outcome(ended=self.is_over(lane)), self.aggregates(lane)
             superstep = int(self.counts.superstep[lane])
             wakes = master.run(
-                outcome, superstep - 1, 0, aggregates, self._context.exchange, counted=True,
-                num_left=functools.partial(num_left, lane),
+                outcome, superstep - 1, int(self.counts.messages[lane]), aggregates, self._context.exchange,
+                counted=True, num_left=functools.partial(num_left, lane),
             )  # fmt: skip
             for array, value in zip(self.values, aggregates.values, strict=True):
                 array[lane] = value
+            goes_on, in_time = not outcome.ended, superstep < end
             self._stopped |= bit * outcome.stopped
-            goes_on = wakes and not outcome.stopped
-            self._cut |= bit * (goes_on and superstep >= end)
-            if goes_on and superstep < end:
-                woken |= bit
-            else:
-                self._done |= bit
+            self._cut |= bit * (goes_on and not in_time)
+            self._done |= bit * (not goes_on or not in_time)
+            self.alive = (self.alive & ~bit) | bit * (goes_on and in_time)
+            self.counts_idle = (self.counts_idle & ~bit) | bit * master.in_flight
+            woken |= bit * (wakes and goes_on and in_time)
         return woken
+
+
+def _of_lanes(values: Sequence[Any], width: int) -> Any:
+    """Return the lanes' numbers, [width], or vectors, [width, length]; lanes beyond have those of the last.
+
+    Of tables they all have one.
+    """
+    if isinstance(values[0], tuple):
+        return values[0]
+    return np.array([*values, *[values[-1]] * (width - len(values))])

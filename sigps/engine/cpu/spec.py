@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from sigps.compiler.program import Delivery, VertexProgram
 from sigps.engine.contract import (
@@ -85,11 +85,13 @@ class CpuSpec(EngineSpec):
             schedule=options.schedule,
         )
 
-    def lanes_obstacle(self, program: VertexProgram | None, facts: RunFacts, options: RunOptions) -> str:
+    def lanes_obstacle(
+        self, program: VertexProgram | None, facts: RunFacts, options: RunOptions, varied: Container[str]
+    ) -> str:
         from sigps.engine.cpu.lanes import find_obstacle
 
         assert program is not None
-        return find_obstacle(program, facts, options)
+        return find_obstacle(program, facts, options, varied)
 
     def run_lanes(self, context: RunContext, many: ManyRuns) -> Iterator[LaneRun]:
         from sigps.engine.cpu.lanes import run_waves

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 import numpy as np
@@ -116,7 +116,9 @@ class GpuSpec(EngineSpec):
                 rank=exchange.rank,
             ) from error
 
-    def lanes_obstacle(self, program: VertexProgram | None, facts: RunFacts, options: RunOptions) -> str:
+    def lanes_obstacle(
+        self, program: VertexProgram | None, facts: RunFacts, options: RunOptions, varied: Container[str]
+    ) -> str:
         assert program is not None
         return "it keeps values on edges" if program.edge_states else ""
 

@@ -260,8 +260,12 @@ class LaneCounts(NamedTuple):
 
 
 class LaneLimits(NamedTuple):
-    """When a call ends: all lanes before superstep `end`, or after `most_work`; how the direction is chosen."""
+    """When a call ends: all lanes before superstep `end`, or after `most_work`; how the direction is chosen.
 
+    counts_idle: A bit a lane whose superstep counts where no vertex ran.
+    """
+
+    counts_idle: np.uint64
     end: int
     most_work: int
     pull_gain: int

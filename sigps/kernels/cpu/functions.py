@@ -31,8 +31,8 @@ class Functions(NamedTuple):
     the aggregators' next values. `arrange(v, arguments, messages)` gives the messages as compute() reads them, sorted
     by `key` where the program wants that. `is_more(slots, other)` tells which key is the more common one.
     `num_lanes` is how many runs a loop of `lanes.py` has side by side; `passes_always`, whether every edge lets its
-    message pass; `has_record`, whether the outbox record has a field; `only_arrives`, whether
-    every message passes, and leaves nothing but that it came, not even a fault.
+    message pass; `has_record`, whether the outbox record has a field; `has_vectors`, whether slots have vectors;
+    `only_arrives`, whether every message passes, and leaves nothing but that it came, not even a fault.
 
     In a monotone program the first slot is the key: `current(states, v)` is the current value of v, `is_better(key,
     other)` is strict, and `matters(states, v, slots)` tells whether a message would improve v; messages of other
@@ -66,6 +66,7 @@ class Functions(NamedTuple):
     passes_always: bool = False
     has_record: bool = False
     only_arrives: bool = False
+    has_vectors: bool = False
 
 
 def compute_vertex(f: Functions) -> Loop:

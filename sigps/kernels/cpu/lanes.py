@@ -35,7 +35,10 @@ AHEAD = np.uint64(8)
 """How many edges before its turn a record is prefetched."""
 
 DENSE = 4
-"""Where a message is in one of so many lanes or more, all lanes are computed, and those that have one are stored."""
+"""Where a message is in one of so many lanes or more, all lanes are computed, and those that have one are stored.
+
+Vectors are computed so only where there is one in all.
+"""
 
 
 def all_lanes(num_lanes: int) -> np.uint64:
@@ -53,7 +56,8 @@ def combine_lanes(f: Functions) -> Loop:
     deliver, merge, matters, k = f.deliver, f.merge, f.matters, f.num_lanes
     only_arrives = f.only_arrives
     every = all_lanes(k)
-    is_dense, drops_some = f.passes_always and not f.stops_early, not f.may_retire
+    is_dense, dense = f.passes_always and not f.stops_early, 1 if f.has_vectors else DENSE
+    drops_some = not f.may_retire
 
     def deliver_in(lane, s, t, columns, records, r, arguments, owned, params, counts):
         superstep, given = counts.superstep[lane], load_row(params, lane)
@@ -65,7 +69,7 @@ def combine_lanes(f: Functions) -> Loop:
     ):  # fmt: skip
         if only_arrives:
             return lanes
-        if is_dense and count_bits(lanes) * DENSE >= k:
+        if is_dense and count_bits(lanes) * dense >= k:
             if lanes == every and before == every and not drops_some:
                 for lane in range(k):
                     _, value = deliver_in(lane, s, t, columns, records, r, arguments, owned, params, counts)  # type: ignore[no-untyped-call]
@@ -244,11 +248,8 @@ def compute_lanes(f: Functions) -> Loop:
 
 
 def conclude_lanes(f: Functions) -> Loop:
-    """End a superstep of each lane; return the lanes that go on.
-
-    One in which no vertex ran had no superstep, but of a monotone program, which leaves vertices out.
-    """
-    conclude, k, counts_idle = f.conclude, f.num_lanes, not f.may_retire
+    """End a superstep of each lane; return the lanes that go on. If no vertex ran there was none, but by `limits`."""
+    conclude, k = f.conclude, f.num_lanes
 
     def conclude_lanes(alive, row, limits, values, totals, identity, counts, account):
         lanes = alive
@@ -258,15 +259,17 @@ def conclude_lanes(f: Functions) -> Loop:
             lanes ^= bit
             account.ran[row * k + lane] = counts.ran[lane]
             account.messages[row * k + lane] = counts.messages[lane]
-            has_ran = counts.ran[lane] > 0
-            if has_ran:
+            is_counted = counts.ran[lane] > 0 or (limits.counts_idle & bit) != ZERO
+            if is_counted:
                 store_row(values, lane, conclude(load_row(values, lane), load_row(totals, lane), identity))
                 store_row(totals, lane, identity)
-            if has_ran or counts_idle:
                 account.counted[row * k + lane] = 1
                 counts.superstep[lane] += 1
-            is_over = counts.active[lane] + counts.messages[lane] == 0 or not (has_ran or counts_idle)
-            if is_over or counts.superstep[lane] >= limits.end:
+            if (
+                not is_counted
+                or counts.active[lane] + counts.messages[lane] == 0
+                or counts.superstep[lane] >= limits.end
+            ):
                 alive ^= bit
         return alive
 
