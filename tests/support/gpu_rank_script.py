@@ -293,13 +293,13 @@ def lost(transport: str, seconds: str) -> None:
 
     gpu_peers._LONGEST_WAIT = float(seconds)
     if world().rank == 1:
-        launch = gpu_peers.GpuPeerEngine._launch
+        launches = gpu_peers.GpuPeerEngine._launches
 
         def late(*args: Any) -> Any:
             time.sleep(3 * float(seconds))
-            return launch(*args)
+            return (yield from launches(*args))
 
-        gpu_peers.GpuPeerEngine._launch = late  # type: ignore[method-assign]
+        gpu_peers.GpuPeerEngine._launches = late  # type: ignore[method-assign]
     graph = Graph.from_edges(np.arange(99), np.arange(1, 100), group=world())
     try:
         run(BFS(source=0), graph, device="cuda", transport=transport)
