@@ -33,9 +33,9 @@ from numpy.typing import NDArray
 import sigps
 from sigps.cli.plan.prediction import PartitionSize, Work, dense_seconds, h200
 from sigps.cli.report import bytes_text
-from sigps.device.cpu import available_memory
 from sigps.graph.partitioning.partition import METHODS, partition
 from sigps.graph.partitioning.report import measure
+from sigps.host_memory import available_memory
 
 PAGERANK = Work(record=4, edge=8, vertex=13)
 BYTES_AN_EDGE = {"bfs": 56, "metis": 156}

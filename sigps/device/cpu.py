@@ -1,4 +1,4 @@
-"""The CPU as a device: its cores and free memory, and a pool of threads for compiled loops."""
+"""The CPU as a device: its cores, and a pool of threads for compiled loops."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["Threads", "available_cores", "available_memory"]
+__all__ = ["Threads", "available_cores"]
 
 
 def available_cores() -> int:
@@ -20,16 +20,6 @@ def available_cores() -> int:
     except (OSError, ValueError):
         return cores
     return cores if quota == "max" else max(1, min(cores, round(int(quota) / int(period))))
-
-
-def available_memory() -> int:
-    """Return how many bytes can be allocated without swapping, as Linux estimates; 2**62 without an estimate."""
-    try:
-        with open("/proc/meminfo") as file:
-            lines = dict(line.split(":", 1) for line in file)
-        return int(lines["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        return 1 << 62
 
 
 class Threads:

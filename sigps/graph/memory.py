@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 from sigps.errors import GraphError
 from sigps.group import Group
+from sigps.host_memory import machine_memory
 
-__all__ = ["machine_memory", "require_memory"]
-
-
-def machine_memory() -> int:
-    """Return the bytes of this machine's memory."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+__all__ = ["require_memory"]
 
 
 def require_memory(num_bytes: int, what: str, group: Group) -> None:

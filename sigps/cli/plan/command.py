@@ -39,11 +39,14 @@ def plan(
     the device that is named, for this number of ranks and smaller ones. No GPU is needed.
     """
     from sigps.cli.checks import prepare
+    from sigps.cli.plan import forecast
     from sigps.cli.plan.forecast import rank_counts, steps_of_generator
     from sigps.cli.plan.memory import memory
     from sigps.cli.plan.prediction import even_partition
     from sigps.cli.plan.size import measure, turned_size
     from sigps.errors import ConfigError
+    from sigps.graph.report import bytes_text
+    from sigps.host_memory import machine_memory
     from sigps.job.config import load_job
     from sigps.model.vertex import Vertex
 
@@ -79,6 +82,11 @@ def plan(
         click.echo(line)
     if job.many is not None:
         click.echo("  of one run; side by side, of each thread up to 64 times state and messages")
+    kind = device_kind or forecast.kind_of(job, size.num_edges, num_ranks)
+    needed, memory_here = num_ranks * sum(rows.values()), machine_memory()
+    if kind != "h200" and needed > memory_here:
+        here = f"{num_ranks} rank{'s' * (num_ranks > 1)} on this machine need {bytes_text(needed)}"
+        click.echo(f"{here}, and it has {bytes_text(memory_here)}: use more machines")
     for line in _time_lines(job, derived, size, partitions, state_bytes, supersteps, device_kind):
         click.echo(line)
     if num_ranks > 1 and not loads:

@@ -6,17 +6,15 @@ an estimate from the first bytes of any other file. `Size.basis` says which.
 
 from __future__ import annotations
 
-import bz2
 import itertools
-import lzma
 import math
 import re
-import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sigps.errors import GraphError
+from sigps.graph.formats.blocks import TextFile
 from sigps.graph.formats.numerals import whole_number
 
 if TYPE_CHECKING:
@@ -26,7 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Size", "measure", "size_of", "turned_size"]
 
-_HEAD_BYTES = 1 << 18
+_HEAD_BYTES = 1 << 18  # of the file
+_MOST_HEAD_BYTES = 1 << 21  # of what these unfold into
 _EDGES_A_VERTEX = 8  # where the number of vertices is unknown
 
 
@@ -181,28 +180,6 @@ def _counts(lines: list[str]) -> list[int]:
 
 def _head(path: Path) -> tuple[bytes, int]:
     """Return the first bytes of a file, decompressed, and about how many the whole has."""
-    try:
-        with open(path, "rb") as file:
-            raw = file.read(_HEAD_BYTES)
-        num_bytes = path.stat().st_size
-        decompressor = _decompressor(path.suffix)
-        text = raw if decompressor is None else decompressor.decompress(raw)
-    except OSError as error:
-        raise GraphError(f"cannot read {path}: {error.strerror or error}") from None
-    except Exception as error:  # each library has its own for damaged data
-        raise GraphError(f"{path}: is no {path.suffix[1:]} data: {error}") from None
-    return text, int(num_bytes * len(text) / max(len(raw), 1))
-
-
-def _decompressor(suffix: str) -> Any:
-    if suffix == ".gz":
-        return zlib.decompressobj(wbits=31)
-    if suffix == ".xz":
-        return lzma.LZMADecompressor()
-    if suffix == ".bz2":
-        return bz2.BZ2Decompressor()
-    if suffix == ".zst":
-        import zstandard
-
-        return zstandard.ZstdDecompressor().decompressobj()
-    return None
+    source = TextFile(path)
+    head, num_read = source.head(_HEAD_BYTES, _MOST_HEAD_BYTES)
+    return head, int(source.num_bytes * len(head) / max(num_read, 1))

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from sigps.compiler.cpu.native import NativeProgram
 from sigps.compiler.cpu.rows import rows
 from sigps.compiler.program import TO_ID, Consumption
-from sigps.device.cpu import Threads, available_memory
+from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.exchange import Exchange
 from sigps.engine.partition.edge_states import EdgeStates
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.snapshot import InFlight, as_columns, fill_rows
 from sigps.errors import ExchangeError
+from sigps.host_memory import available_memory
 from sigps.kernels.cpu.arguments import (
     DirectMessageQueue,
     Inbox,

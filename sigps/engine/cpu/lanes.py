@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from sigps.compiler.cpu.native import NativeProgram
 from sigps.compiler.cpu.rows import rows
 from sigps.compiler.program import EarlyExit, VertexProgram
-from sigps.device.cpu import available_memory
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.contract import LaneRun, LanesFailedError, ManyRuns, RunContext, RunFacts, RunOptions
 from sigps.engine.cpu.monotone import has_order
@@ -28,6 +27,7 @@ from sigps.engine.cpu.work import walked_edges
 from sigps.engine.master_compute import MasterCompute
 from sigps.engine.partition.subgraph import columns_of
 from sigps.engine.stats import Outcome, StatsLog
+from sigps.host_memory import available_memory
 from sigps.kernels.cpu.arguments import (
     Edges,
     LaneAccount,

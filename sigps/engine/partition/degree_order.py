@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.device.cpu import available_memory
 from sigps.engine.partition.edge_list import EdgeList, in_order
 from sigps.engine.partition.subgraph import Subgraph, narrow, seen_ids, target_oids
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning.partition import degree_order
+from sigps.host_memory import available_memory
 
 __all__ = ["build_by_degree", "gains_by_degree", "is_skewed", "with_rows"]
 

@@ -97,6 +97,20 @@ class TextFile:
         """The suffix before that of compression; lower case, empty if there is none."""
         return inner_suffix(self.path)
 
+    def head(self, num_bytes: int, most: int) -> tuple[bytes, int]:
+        """Return the text in the first bytes of the file, decompressed to `most` bytes or a little more.
+
+        Returns:
+            The text, and how many bytes of the file it is.
+        """
+        parts: list[bytes] = []
+        size = 0
+        with self._opened() as (stream, raw), _explained(self.path):
+            while size < most and raw.tell() < num_bytes and (part := stream.read(1 << 16)):
+                parts.append(part)
+                size += len(part)
+            return b"".join(parts), raw.tell()
+
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield (offset, line without its end) from the start. Slow: for headers and first rows."""
         number = 0

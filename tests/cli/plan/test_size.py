@@ -5,6 +5,8 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import random
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 import zstandard
+from graph_files import COMPRESSORS, write
 
 from sigps.apps import SCC, KCore, PageRank
 from sigps.cli.plan.size import Size, measure, turned_size
@@ -99,10 +102,34 @@ def test_stores_have_headers(tmp_path: Path) -> None:
 
 def test_damaged_and_missing_files(tmp_path: Path) -> None:
     (tmp_path / "g.txt.gz").write_bytes(b"no gzip data")
-    with pytest.raises(GraphError, match="is no gz data"):
+    with pytest.raises(GraphError, match="content is not gz data"):
         size_of(tmp_path, path=tmp_path / "g.txt.gz")
-    with pytest.raises(GraphError, match=r"cannot read .*absent"):
+    with pytest.raises(GraphError, match=r"absent\.txt: no such file"):
         size_of(tmp_path, path=tmp_path / "absent.txt")
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz"])
+def test_a_file_that_unfolds_into_much_is_estimated_by_little(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"g.txt{suffix}"
+    path.write_bytes(COMPRESSORS[suffix](b"12 34\n" * (1 << 24)))
+    assert path.stat().st_size < 1 << 18
+    tracemalloc.start()
+    try:
+        size = size_of(tmp_path, path=path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert size.num_edges > 0
+    assert peak < 64 << 20
+
+
+def test_a_compressed_file_is_estimated_by_its_ratio(tmp_path: Path) -> None:
+    draw = random.Random(3)
+    path = write(
+        tmp_path / "g.txt.gz",
+        "".join(f"{draw.randrange(10**6)} {draw.randrange(10**6)}\n" for _ in range(200_000)),
+    )
+    assert size_of(tmp_path, path=path).num_edges == pytest.approx(200_000, rel=0.1)
 
 
 def test_a_file_without_rows(tmp_path: Path) -> None:
