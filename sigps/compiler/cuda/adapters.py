@@ -20,7 +20,7 @@ import numpy as np
 from sigps.compiler.cpu.inference import argument_types
 from sigps.compiler.cuda.teams import divides
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
-from sigps.kernels.cuda.abi import FAULT_SHIFT, OVERFLOW, SENT
+from sigps.kernels.cuda.abi import FAULT_SHIFT, OVERFLOW, SENT, WROTE
 from sigps.native.builder import Functions, Instance
 from sigps.native.cpp import CppFunctions, cpp_type
 from sigps.native.primitives import External
@@ -234,7 +234,7 @@ class _Source:
         if self._is_direct:
             body += ["overflow = sigps::any_of_team(team, overflow);"] if self._has_teams else []
             body += self._refusal()
-        changed = parts[4] if self._reports_changes else [""] * len(parts[0])
+        *changed, wrote = parts[4] if self._reports_changes else ["" for _ in parts[0]] + ["true"]
         for i, (value, flag, dtype) in enumerate(zip(parts[0], changed, layout.states.stored, strict=True)):
             kept = f"sigps::narrowed_id({value})" if self._is_narrowed(i) else _as(dtype, value)
             store = f"(({_c(dtype)} *)arguments->states[{i}])[vertex] = {kept};"
@@ -242,7 +242,8 @@ class _Source:
         flags = parts[1][0]
         body += [f"if ({flags} & {SENT}) {{", *_stores("record", layout.record, parts[2]), "}"]
         body += _store_cells("given", layout.aggregates, parts[3])
-        body.append(f"return uint32_t({flags}) | r_fault << {FAULT_SHIFT};")
+        wrote = f" | ({wrote} ? {WROTE}u : 0u)" if program.edge_states else ""
+        body.append(f"return uint32_t({flags}){wrote} | r_fault << {FAULT_SHIFT};")
         head = (
             f"uint32_t {name}(const sigps::Arguments *arguments, int64_t superstep, uint32_t vertex, {takes}, "
             "void *record, void *given)"

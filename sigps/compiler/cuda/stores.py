@@ -1,7 +1,8 @@
-"""Which state fields a call of compute() assigned: only these are written back.
+"""Which state fields a call of compute() assigned, and whether it wrote to edges: only these are written back.
 
 Most vertices of a search take a path that leaves their state alone, and a GPU would move it through memory and
-back. The CPU's loops keep it in their caches, so they write all of it.
+back. The CPU's loops keep it in their caches, so they write all of it. What was not written to edges is not committed:
+a minimum spanning forest writes to edges in two of its five phases.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import copy
 
 __all__ = ["reporting_changes", "reports_changes"]
 
-_STATE, _CHANGED = "__s_", "__changed_"
+_STATE, _CHANGED, _PENDING = "__s_", "__changed_", "__pending_"
+_EDGES = f"{_STATE}__edges"
 
 
 def reports_changes(module: ast.Module) -> bool:
@@ -20,10 +22,13 @@ def reports_changes(module: ast.Module) -> bool:
 
 
 def reporting_changes(module: ast.Module) -> ast.Module:
-    """Return a program's functions, of which compute() also returns, for each field, whether it was assigned."""
+    """Return a program's functions, of which compute() also returns, for each field, whether it was assigned.
+
+    And last, whether it wrote to edges.
+    """
     written = copy.deepcopy(module)
     function = _compute(written)
-    names = _fields(function)
+    names = [*_fields(function), _EDGES]
     function.body = [s for statement in function.body for s in _Reporting(names).flattened(statement)]
     begin = next(i for i, s in enumerate(function.body) if _unpacks_state(s)) + 1
     in_expressions = {n.target.id for n in ast.walk(function) if isinstance(n, ast.NamedExpr)}
@@ -64,6 +69,8 @@ class _Reporting(ast.NodeTransformer):
 
     def _flags(self, *targets: ast.expr) -> list[ast.stmt]:
         stored = {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+        if any(map(_is_of_edges, targets)):
+            stored.add(_EDGES)
         return [_set(name, True) for name in self._names if name in stored]
 
 
@@ -85,6 +92,10 @@ def _unpacks_state(statement: ast.stmt) -> bool:
         return False
     names = [n.id for n in ast.walk(statement.targets[0]) if isinstance(n, ast.Name)]
     return statement.value.id == "__state" and bool(names) and all(n.startswith(_STATE) for n in names)
+
+
+def _is_of_edges(target: ast.expr) -> bool:
+    return isinstance(target, ast.Subscript) and ast.unparse(target.value).startswith(_PENDING)
 
 
 def _flag(name: str) -> str:

@@ -44,8 +44,14 @@ namespace sigps {
 
 // Bits that compute returns. OVERFLOW: the buffer of direct messages was full.
 // The vertex kept its state and its edge states; its messages must be dropped
-// and the vertex run again.
-enum Flag : uint32_t { HALT = 1, RETIRE = 2, SENT = 4, OVERFLOW = 8 };
+// and the vertex run again. WROTE: it wrote to some of its edges.
+enum Flag : uint32_t {
+  HALT = 1,
+  RETIRE = 2,
+  SENT = 4,
+  OVERFLOW = 8,
+  WROTE = 16
+};
 
 // A bit that deliver returns: the edge brings something.
 constexpr uint32_t PASSES = 1;

@@ -16,12 +16,13 @@ __all__ = [
     "OVERFLOW",
     "RETIRE",
     "SENT",
+    "WROTE",
     "capacity_of",
     "offset_of",
     "structure",
 ]
 
-HALT, RETIRE, SENT, OVERFLOW = 1, 2, 4, 8
+HALT, RETIRE, SENT, OVERFLOW, WROTE = 1, 2, 4, 8, 16
 FAULT_SHIFT = 8
 
 _FILES = ("abi.cuh", "edges.cuh", "grid.cuh", "direction.cuh", "lease.cuh", "triangles.cu")

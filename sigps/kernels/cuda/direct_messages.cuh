@@ -340,6 +340,18 @@ takes_part_by_block(const Lease &lease, const NextSuperstep &now, uint32_t v) {
   return is_one;
 }
 
+#if SIGPS_LISTED && SIGPS_BY_TEAM
+// Runs a vertex that has messages or is active, by so many threads.
+__device__ inline void run_received(const Lease &lease,
+                                    const NextSuperstep &now, uint32_t v,
+                                    ThreadCounters &counted, uint32_t threads) {
+  uint8_t status = lease.status[v];
+  Inbox inbox = read_inbox(lease, now, v);
+  if (inbox.has || status == ACTIVE)
+    run_vertex(lease, now, v, status, inbox, counted, threads);
+}
+#endif
+
 // Computes all vertices, a thread each. As many as there are messages for
 // combine them, or run compute() as a team, which shares edges, too.
 __device__ inline void compute_received(const Lease &lease,
@@ -350,43 +362,25 @@ __device__ inline void compute_received(const Lease &lease,
     uint64_t edges = SIGPS_WALKS ? lease.in.out_degrees[v] : 0;
     return max(num_received(lease, v), edges);
   };
-  for (uint32_t first = (thread_of_grid() / 32) * 32; first < lease.num_owned;
+  for (uint32_t v = thread_of_grid(); v < lease.num_owned;
+       v += threads_of_grid())
+    if (work_of(v) <= ALONE && takes_part(lease, now, v))
+      run_received(lease, now, v, counted, 1);
+  // Hubs are next to each other: a warp's lanes look at vertices far apart.
+  uint32_t warps = threads_of_grid() / 32;
+  for (uint32_t first = spread_warp(); first < lease.num_owned;
        first += threads_of_grid()) {
-    uint32_t v = first + lane_id();
+    uint32_t v = first + lane_id() * warps;
     uint64_t work = v < lease.num_owned ? work_of(v) : 0;
-    bool runs = v < lease.num_owned && work <= BY_WARP_AT_MOST &&
-                takes_part(lease, now, v);
-    const uint8_t given_status = runs ? lease.status[v] : uint8_t(RETIRED);
-    const Inbox given = runs ? read_inbox(lease, now, v) : listed(0, 0);
-    uint8_t status = given_status;
-    Inbox inbox = given;
-    runs = runs && (inbox.has || status == ACTIVE);
-    // Each lane its own, then one after another by all: one place in the code.
-    uint32_t those = __ballot_sync(ALL_LANES, runs && work > ALONE);
-    uint32_t threads = 1;
-    runs = runs && work <= ALONE;
-    while (true) {
-      if (runs)
-        run_vertex(lease, now, v, status, inbox, counted, threads);
-      __syncwarp();
-      if (those == 0)
-        break;
-      uint32_t lane = __ffs(those) - 1;
-      those &= those - 1;
-      v = first + lane;
-      status = __shfl_sync(ALL_LANES, uint32_t(given_status), lane);
-      inbox = inbox_of(given, lane);
-      threads = 32;
-      runs = true;
-    }
+    bool is_mine =
+        work > ALONE && work <= BY_WARP_AT_MOST && takes_part(lease, now, v);
+    uint32_t those = __ballot_sync(ALL_LANES, is_mine);
+    for (; those != 0; those &= those - 1)
+      run_received(lease, now, first + (__ffs(those) - 1) * warps, counted, 32);
   }
   for_long_ones(lease, work_of, BY_WARP_AT_MOST, [&](uint32_t v) {
-    if (!takes_part_by_block(lease, now, v))
-      return;
-    uint8_t status = lease.status[v];
-    Inbox inbox = read_inbox(lease, now, v);
-    if (inbox.has || status == ACTIVE)
-      run_vertex(lease, now, v, status, inbox, counted, blockDim.x);
+    if (takes_part_by_block(lease, now, v))
+      run_received(lease, now, v, counted, blockDim.x);
   });
 #elif !SIGPS_LISTED
   for (uint32_t first = (thread_of_grid() / 32) * 32; first < lease.num_owned;

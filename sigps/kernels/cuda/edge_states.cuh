@@ -1,7 +1,8 @@
 // Commits edge states: arguments.pending is copied to arguments.committed, the
-// rows of the vertices that ran.
+// rows of the vertices that wrote to them.
 //
-// Schedule: 32 vertices of many in-edges a block, of fewer a warp. Rows of
+// Schedule: 32 vertices of most in-edges the grid, of many a block, of fewer a
+// warp. Rows of
 // successive vertices lie together and are copied as one. Every row and every
 // word of bits has one writer; a barrier stands before and after. Where other
 // ranks have mirrors, the hosts commit instead, and there are no bits.
@@ -41,10 +42,18 @@ __device__ inline void commit_rows(const Lease &lease, uint32_t word,
   }
 }
 
+// So many words of vertices of most edges are committed by the whole grid;
+// their bits are cleared when it is done.
+constexpr uint32_t WORDS_OF_GRID = 32;
+
 __device__ inline void commit_edge_states(const Lease &lease) {
   uint32_t words = (lease.num_owned + 31) / 32;
   uint32_t block_words = min(words, lease.in_edges.num_csr_rows / 32);
-  for (uint32_t word = blockIdx.x; word < block_words; word += gridDim.x) {
+  uint32_t grid_words = min(block_words, WORDS_OF_GRID);
+  for (uint32_t word = 0; word < grid_words; word++)
+    commit_rows(lease, word, thread_of_grid(), threads_of_grid());
+  for (uint32_t word = grid_words + blockIdx.x; word < block_words;
+       word += gridDim.x) {
     commit_rows(lease, word, threadIdx.x, blockDim.x);
     __syncthreads();
     if (threadIdx.x == 0)

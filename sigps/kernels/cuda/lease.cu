@@ -274,6 +274,13 @@ __device__ void end_superstep(const Lease &lease, const NextSuperstep &now,
       fold_totals(lease, now.superstep, !lacks_capacity(lease));
 #endif
     __syncthreads();
+#if SIGPS_NUM_EDGE_STATES
+    if (lease.wrote != nullptr && !lacks_capacity(lease))
+      for (uint32_t word = threadIdx.x;
+           word < WORDS_OF_GRID && word * 32 < lease.num_owned;
+           word += blockDim.x)
+        lease.wrote[word] = 0;
+#endif
     uint32_t *old = lease.sent[now.superstep & 1];
     for (uint32_t i = threadIdx.x; i * 32 < lease.num_block_rows;
          i += blockDim.x)

@@ -256,12 +256,12 @@ struct Lease {
   Record *records[2];           // [p]
   Slots *inboxes[2];            // [n] neutral, but for messages on their way
   uint32_t *touched[2];         // [n / 32 rounded up] bits: whose inbox is not
-  uint32_t *wrote;   // [n / 32 rounded up] bits: ran, and may have written its
-                     // edge states; null where the host commits them
-  uint32_t *targets; // [n] lids with a touched inbox, in any order
-  uint32_t *senders; // [p] lids that send along few edges
-  uint32_t *hubs;    // [num_hubs] lids that send along many
-  uint64_t *offsets; // [n + 1] where a vertex's messages begin
+  uint32_t *wrote;      // [n / 32 rounded up] bits: wrote to some of its
+                        // edge states; null where the host commits them
+  uint32_t *targets;    // [n] lids with a touched inbox, in any order
+  uint32_t *senders;    // [p] lids that send along few edges
+  uint32_t *hubs;       // [num_hubs] lids that send along many
+  uint64_t *offsets;    // [n + 1] where a vertex's messages begin
   uint64_t *list_ends;  // [n] and end, where lists of edges are sorted
   uint64_t *list_keys;  // [num_listed] keys, and positions in a vertex's list,
   uint32_t *list_order; // while lists are sorted (sorted_lists.cuh)
@@ -326,7 +326,7 @@ __device__ inline bool run_vertex(const Lease &lease, const NextSuperstep &now,
     return false;
   }
   bool counts = (threads > 32 ? threadIdx.x : threads > 1 ? lane_id() : 0) == 0;
-  if (SIGPS_NUM_EDGE_STATES > 0 && counts && lease.wrote != nullptr)
+  if (SIGPS_NUM_EDGE_STATES > 0 && (flags & WROTE) && lease.wrote != nullptr)
     atomicOr(&lease.wrote[v / 32], 1u << v % 32);
   uint8_t next = flags & RETIRE ? RETIRED : flags & HALT;
   if (next != status)
