@@ -95,7 +95,8 @@ def _unpacks_state(statement: ast.stmt) -> bool:
 
 
 def _is_of_edges(target: ast.expr) -> bool:
-    return isinstance(target, ast.Subscript) and ast.unparse(target.value).startswith(_PENDING)
+    stored = (n for n in ast.walk(target) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store))
+    return any(ast.unparse(n.value).startswith(_PENDING) for n in stored)
 
 
 def _flag(name: str) -> str:

@@ -47,7 +47,7 @@ MEDIUM = Shape(256, 4)
 """Fewer, with more registers: for an edge column beside each record, or loops of `compute()` over edges."""
 
 WIDE = Shape(1024, 1)
-"""One block has all the shared memory, which caches the records that are read most often, or is a team of warps."""
+"""One block has all the shared memory, which caches the records that are read most often, or is a team."""
 
 MOST_IN_FEW_REGISTERS = 32
 """Bytes of a record up to which a thread needs few registers to combine."""
@@ -79,7 +79,7 @@ def choose_shape(
         stops_early: Whether a pull may stop before it has seen all.
         reads_columns: Whether messages need edge columns, or compute() edge states and rows of neighbours.
         walks: Whether compute() walks its out-edges, other than to send.
-        has_teams: Whether the warps of a block share a vertex with many edges; the more they are, the better.
+        has_teams: Whether a block shares a vertex with many edges or messages; the larger it is, the better.
 
     >>> choose_shape(record_bytes=4, stops_early=False, reads_columns=False) == WIDE
     True

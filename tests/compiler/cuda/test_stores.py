@@ -26,6 +26,7 @@ BODIES: dict[str, tuple[str, tuple[bool, ...]]] = {
     "within an expression": ("x = (__s_a := 4)", (True, False, False)),
     "an edge": ("for at in range(2):\n  __pending_kept[at] = 5", (False, False, True)),
     "an edge, and a field": ("__pending_kept[0] = __s_a\n__s_b = 3", (False, True, True)),
+    "an edge among others": ("x, (__pending_kept[0], __s_a) = 1, (2, 3)", (True, False, True)),
     "no edge": ("for at in range(0):\n  __pending_kept[at] = 5", (False, False, False)),
     "before it returns": ("__s_a = 2\nif __s_a:\n  return (__s_a, __s_b), 0, (), ()", (True, False, False)),
 }
