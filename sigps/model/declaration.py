@@ -42,7 +42,9 @@ class Declaration:
 
     Attributes:
         message_type: The `NamedTuple` class of its messages; None for scalar messages or none at all.
-        message: The fields of a message: one for a scalar, none for a program that sends nothing.
+        message: The fields of a message: one for a scalar, none for a program that sends nothing. A field of a
+            NamedTuple in a message has the name of that before its own: `spot.level`.
+        message_record: The same by `message_type`; None where that is.
         combiner: The explicit combiner, or None.
         has_master: Whether `master()` runs between supersteps, or `next_phase()` between phases.
         has_phases: Whether it is `next_phase()`.
@@ -74,6 +76,7 @@ class Declaration:
     records: tuple[Record, ...] = ()
     conditions: tuple[tuple[str, str], ...] = ()
     simple: bool = False
+    message_record: Record | None = field(default=None, repr=False)
 
     @property
     def lengths(self) -> set[str]:
@@ -114,6 +117,7 @@ class Declaration:
             given_lengths=tuple(sorted(names)),
             records=tuple(r.with_lengths(values) for r in self.records),
             message=tuple(f.with_length(values) for f in self.message),
+            message_record=self.message_record and self.message_record.with_lengths(values),
             edge_states=tuple(f.with_length(values) for f in self.edge_states),
             aggregators=tuple(a.with_length(values) for a in self.aggregators),
         )
@@ -168,9 +172,13 @@ def declare(
             params[name] = _param(cls, name, written.__origin__, default, _names_a_vertex(written))
     aggregators = {a.name: a for a in inherited.aggregators}
     aggregators |= {name: a for name, a in vars(cls).items() if isinstance(a, Aggregator)}
-    message_type, fields = inherited.message_type, inherited.message
-    if message is not None:
-        message_type, fields = _message(cls, message, scope)
+    record, fields = inherited.message_record, inherited.message
+    if is_record_type(message):
+        record = _message(cls, "", message, scope)
+        fields = tuple(record.fields())
+    elif message is not None:
+        record, fields = None, (_message_field(cls, "value", message),)
+    message_type = None if record is None else record.cls
     combiner = combiner or inherited.combiner
     _check_combiner(cls, combiner, message_type)
     directed = inherited.directed if directed is None else directed
@@ -202,6 +210,7 @@ def declare(
         inherited.place if combiner is inherited.combiner and inherited.combiner else place,
         records=tuple(records.values()),
         simple=simple,
+        message_record=record,
         conditions=tuple((dict(inherited.conditions) | _conditions(cls)).items()),
     )
 
@@ -380,16 +389,21 @@ def _param(cls: type, name: str, type_: Any, default: Any, is_vertex_id: bool) -
     return field
 
 
-def _message(cls: type, message: Any, scope: dict[str, Any]) -> tuple[type | None, tuple[Field, ...]]:
-    if hasattr(message, "_fields") and isinstance(message, type):
-        try:
-            hints = typing.get_type_hints(message, localns=scope, include_extras=True)
-        except NameError as error:
-            raise CompileError(
-                f"{cls.__name__}: message={message.__name__} cannot be understood: {error}"
-            ) from None
-        return message, tuple(_message_field(cls, name, hints.get(name)) for name in vars(message)["_fields"])
-    return None, (_message_field(cls, "value", message),)
+def _message(cls: type, name: str, type_: Any, scope: dict[str, Any]) -> Record:
+    """Read what messages are made of: a NamedTuple, in which there may be others."""
+    try:
+        hints = typing.get_type_hints(type_, localns=scope, include_extras=True)
+    except NameError as error:
+        raise CompileError(
+            f"{cls.__name__}: message={type_.__name__} cannot be understood: {error}"
+        ) from None
+    parts: list[Field | Record] = []
+    for field_name in vars(type_)["_fields"]:
+        part = f"{name}.{field_name}" if name else field_name
+        written = hints.get(field_name)
+        is_record = is_record_type(written)
+        parts.append(_message(cls, part, written, scope) if is_record else _message_field(cls, part, written))
+    return Record(name, type_, tuple(parts))
 
 
 def _message_field(cls: type, name: str, written: Any) -> Field:

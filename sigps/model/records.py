@@ -48,6 +48,29 @@ class Record:
         )
         return replace(self, parts=tuple(parts))
 
+    @property
+    def names(self) -> list[str]:
+        """The names of its parts, as the class has them."""
+        return [part.name.rpartition(".")[2] for part in self.parts]
+
+    def flat(self, given: Any) -> Iterator[Any]:
+        """Yield the numbers and vectors of a tuple, in the order of `fields()`.
+
+        Raises:
+            TypeError: If it is no such tuple.
+        """
+        if not isinstance(given, tuple) or len(given) != len(self.parts):
+            raise TypeError(f"{self.name or 'a message'} is a {self.cls.__name__}, and {given!r} is none")
+        for part, value in zip(self.parts, given, strict=True):
+            if isinstance(part, Record):
+                yield from part.flat(value)
+            else:
+                yield value
+
+    def of(self, values: Iterator[Any]) -> Any:
+        """Return the NamedTuple of some values, in the order of `fields()`."""
+        return self.cls(*(p.of(values) if isinstance(p, Record) else next(values) for p in self.parts))
+
     def build(self, values: Mapping[str, Any]) -> Any:
         """Return the NamedTuple of some values, by the names of states."""
         return self.cls(*(p.build(values) if isinstance(p, Record) else values[p.name] for p in self.parts))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import difflib
 import functools
 import inspect
 import math
@@ -443,7 +444,11 @@ class Expressions:
             return Value(INT, self._emitter.size(whole.handle))
         fields = getattr(getattr(whole.kind, "cls", None), "_fields", ())
         if node.attr not in fields:
-            raise UnfitError(f"{whole.kind} has no {node.attr!r}")
+            near = difflib.get_close_matches(node.attr, fields, 1)
+            hint = (
+                f"; did you mean {near[0]!r}?" if near else f"; it has: {', '.join(fields)}" if fields else ""
+            )
+            raise UnfitError(f"{whole.kind} has no {node.attr!r}{hint}")
         return whole.items[fields.index(node.attr)]
 
     def _call(self, node: ast.Call) -> Value:

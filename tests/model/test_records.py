@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from cells import program_of
 from vector_programs import Cluster, Gathers, Spot
 
 import sigps
@@ -78,3 +79,76 @@ def test_a_default_that_does_not_fit_is_refused() -> None:
 
         class Q(Vertex):
             cluster: State[Cluster] = 7
+
+
+NESTED = """
+class In(NamedTuple):
+    a: int
+    b: float
+class Both(NamedTuple):
+    k: float
+    part: In
+    z: int = 1
+def nearer(one, other):
+    return one if one.part.b < other.part.b else other
+"""
+SENDS = """
+if self.superstep == 0:
+    for e in self.out_edges:
+        self.send(e, Both(e.weight, In(self.id, self.id * 0.5)))
+self.vote_to_halt()
+"""
+WEIGHTED = sigps.Graph.from_edges([1, 2, 3, 1], [0, 0, 0, 2], weights=[4.0, 2.0, 3.0, 1.0])
+"""Vertex 0 gets (4.0, (1, 0.5), 1), (2.0, (2, 1.0), 1) and (3.0, (3, 1.5), 1)."""
+
+
+@pytest.mark.parametrize("device", ["python", "cpu"])
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("self.x = sum(m.k * m.part.b for m in messages)", 8.5),
+        ("m = min(messages, default=Both(9.0, In(1, 2.0)))\nself.x = m.k * 100 + m.part.a * 10 + m.part.b", 221.0),
+        ("m = max((m.part for m in messages), default=In(0, 7.0))\nself.x = m.a * 10 + m.b", 31.5),
+        ("if messages:\n    m = max(messages, key=lambda m: m.part.b)\n    self.x = m.k", 3.0),
+        ("for k, part, z in messages:\n    self.x += k * part.a + z", 20.0),
+        ("for m in messages:\n    if m.part.a == 2:\n        self.x = m.part.a + m.part.b\n        break", 3.0),
+        ("for a, group in messages.grouped(lambda m: m.part.a % 2):\n    self.x += a * sum(m.k for m in group)", 7.0),
+        ("self.x = messages.most_common(lambda m: m.part.a, weight=lambda m: m.part.b, default=0)", 3.0),
+    ],
+)  # fmt: skip
+def test_messages_may_have_namedtuples_in_them(body: str, expected: float, device: str) -> None:
+    program = program_of(
+        f"if self.superstep == 1:\n    {body.replace(chr(10), chr(10) + '    ')}{SENDS}",
+        before=NESTED,
+        message="message=Both",
+    )
+    assert run(program, WEIGHTED, device=device)["x"][0] == expected
+
+
+@pytest.mark.parametrize("device", ["python", "cpu"])
+def test_a_combiner_may_take_messages_with_namedtuples_in_them(device: str) -> None:
+    program = program_of(
+        f"for m in messages:\n    self.x = m.k{SENDS}", before=NESTED, message="message=Both, combiner=nearer"
+    )
+    assert run(program, WEIGHTED, device=device)["x"].tolist() == [4.0, 0.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("self.x = sum(m.part.c for m in messages)", "In has no 'c'; it has: a, b"),
+        ("self.x = sum(m.prt.b for m in messages)", "no field 'prt'; it has: k, part, z"),
+        ("self.x = sum(m.part for m in messages)", r"sum\(\) of a In means nothing: write sum\(m.part.a"),
+        ("self.send_to_neighbors(Both(1.0, In(1)))", "In takes exactly these fields: a, b"),
+        ("self.send_to_neighbors(Both(1.0, 3))", "a message's part is a In, and 3 is none"),
+    ],
+)
+def test_what_is_no_part_of_a_message_is_refused(body: str, text: str) -> None:
+    program = program_of(f"{body}{SENDS}", before=NESTED, message="message=Both")
+    with pytest.raises(CompileError, match=text):
+        run(program, WEIGHTED, device="cpu")
+
+
+def test_a_part_of_a_message_that_has_no_type_is_named() -> None:
+    with pytest.raises(CompileError, match=r"the message's part\.b: str is not supported"):
+        program_of("pass", before=NESTED.replace("b: float", "b: str"), message="message=Both")

@@ -14,7 +14,7 @@ import numpy as np
 from battery import BATTERY
 from keyed_programs import KEYED
 from master_programs import Floods
-from vector_programs import Census, Gathers, LargestOfEach, Mixture, Pigeonholes, Throws
+from vector_programs import Census, Gathers, LargestOfEach, Letters, Mixture, Pigeonholes, Relays, Throws
 
 from sigps import Aggregator, Param, State, Vertex, VertexId, inf
 from sigps.apps import BFS, SSSP, WCC, OutDegree, PageRank
@@ -338,6 +338,8 @@ PROGRAMS: dict[str, Vertex | Callable[[int | str], Vertex]] = {
     "throws": Throws(),
     "census": Census(),
     "gathers": Gathers(),
+    "letters": Letters(),
+    "relays": Relays(),
     **{name: KEYED[name] for name in ("votes", "pulls", "answers")},
     "bfs": lambda source: BFS(source=source),
     "sssp": lambda source: SSSP(source=source),

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sigps import Aggregator, State, Vector, Vertex
+from sigps import Aggregator, State, Vector, Vertex, VertexId
 
 Registers = Vector[np.uint8, 48]
 
@@ -154,4 +154,66 @@ class Throws(Vertex, message=Vector[np.int32, 4]):
         if self.superstep < 2:
             least = min((edge.target for edge in self.out_edges), default=self.id)
             self.send_to(least, (1, self.id % 13, self.superstep, -1))
+        self.vote_to_halt()
+
+
+class Stamp(NamedTuple):
+    """Of a letter: who stamped it, and where."""
+
+    owner: VertexId
+    spot: Spot
+
+
+class Letter(NamedTuple):
+    """A message with a NamedTuple in it, in which there is another."""
+
+    weight: float
+    stamp: Stamp
+    copies: int = 2
+
+
+class Letters(Vertex, message=Letter):
+    """Sums, extrema and the lightest of messages that have NamedTuples in them; a part of one becomes a state."""
+
+    stamp: State[Stamp] = Stamp(-1, Spot((0.5, 1.5), -2))
+    lightest: State[Spot]
+    levels: State[float] = 0.0
+    centres: State[Vector[float, 2]] = 0.0
+    most: State[int] = -1
+
+    def compute(self, messages):
+        self.levels = sum(m.stamp.spot.level * m.weight for m in messages)
+        self.centres = sum(m.stamp.spot.centre for m in messages)
+        self.most = max((m.stamp.owner % 7 for m in messages), default=-1)
+        least = 99.0
+        for m in messages:
+            if m.weight < least:
+                least = m.weight
+                self.lightest = Spot(self.centres, m.stamp.spot.level + m.copies)
+        self.stamp = Stamp(self.id % 5, Spot((self.id % 11, self.superstep), self.superstep - 1))
+        if self.superstep < 3:
+            for edge in self.out_edges:
+                self.send(edge, Letter(edge.weight, self.stamp))
+        self.vote_to_halt()
+
+
+class Relays(Vertex, message=Letter):
+    """The same messages one by one, sent by name; and vectors of ids."""
+
+    path: State[Vector[VertexId, 4]] = -1
+    total: State[float] = 0.0
+    level: State[int] = 0
+
+    def compute(self, messages):
+        for weight, stamp, copies in messages:
+            self.total += weight * copies + stamp.spot.centre[1]
+            self.level = max(self.level, stamp.spot.level, stamp.owner % 13)
+            if self.superstep < 4 and stamp.owner >= 0:
+                self.path[self.superstep] = max(self.path[self.superstep], stamp.owner)
+        if self.superstep < 3:
+            least = min((edge.target for edge in self.out_edges), default=self.id)
+            letter = Letter(
+                self.id % 3, Stamp(self.id, Spot((1.0, self.superstep), self.superstep)), copies=3
+            )
+            self.send_to(least, letter)
         self.vote_to_halt()

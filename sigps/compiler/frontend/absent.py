@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from sigps.compiler.frontend.syntax import assign, at, cast, expression
 from sigps.model.fields import Field
+from sigps.model.records import Record
 
-__all__ = ["held", "marked", "message_of", "name_none_tests"]
+__all__ = ["held", "marked", "message_name", "message_of", "name_none_tests", "nested"]
 
 
 def name_none_tests(tree: ast.FunctionDef) -> ast.FunctionDef:
@@ -34,10 +35,21 @@ def marked(fields: dict[str, Field]) -> list[ast.stmt]:
     ]
 
 
-def message_of(fields: Sequence[Field], parts: Iterable[str], *, is_scalar: bool) -> str:
+def message_of(fields: Sequence[Field], parts: Iterable[str], record: Record | None) -> str:
     """Return the text of the message that is made of values in memory, by its fields."""
     seen = [f"__id_or_none({part})" if f.may_be_none else part for f, part in zip(fields, parts, strict=True)]
-    return seen[0] if is_scalar else f"__Message({', '.join(seen)})"
+    return seen[0] if record is None else nested(record, iter(seen))
+
+
+def nested(record: Record, parts: Iterator[str]) -> str:
+    """Return the text of a message that is a NamedTuple, made of the texts of its numbers and vectors."""
+    held = [nested(p, parts) if isinstance(p, Record) else next(parts) for p in record.parts]
+    return f"{message_name(record)}({', '.join(held)})"
+
+
+def message_name(record: Record) -> str:
+    """Return the name in the generated module of the class of messages, or of a part of one."""
+    return f"__message_{record.name.replace('.', '_of_')}" if record.name else "__Message"
 
 
 class _Tests(ast.NodeTransformer):

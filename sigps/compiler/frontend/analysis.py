@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sigps.compiler.fingerprint import class_fingerprint, fingerprint
-from sigps.compiler.frontend.absent import held, message_of
+from sigps.compiler.frontend.absent import held, message_name, message_of
 from sigps.compiler.frontend.combine import emit, fold, key, lift, merge
 from sigps.compiler.frontend.draws import DRAW_FUNCTIONS, number_draws
 from sigps.compiler.frontend.edge_function import Sends
@@ -210,13 +210,13 @@ class _TypedMessages(ast.NodeTransformer):
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
 
-    def visit_Call(self, node: ast.Call) -> ast.Call:
+    def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
         if self._subject.makes_message(node):
             parts = self._subject.message_parts(node)
             fields = zip(self._subject.message, parts, strict=True)
-            node.args = at([held(f, self._subject.precision, p) for f, p in fields], node)
-            node.keywords = []
+            made = self._subject.made_message([held(f, self._subject.precision, p) for f, p in fields])
+            return at([made], node)[0]
         return node
 
 
@@ -228,8 +228,7 @@ def _unpack_inbox(subject: Subject, messages: Messages) -> list[ast.stmt]:
     names = [f"__g{i}" for i in range(len(messages.lift))]
     start = statements(f"({', '.join(names)},) = __inbox") if names else []
     if kind is Consumption.SINGLE:
-        scalar = subject.message_type is None
-        start += statements(f"__m = {message_of(subject.message, names, is_scalar=scalar)}")
+        start += statements(f"__m = {message_of(subject.message, names, subject.message_record)}")
     return start
 
 
@@ -290,8 +289,12 @@ def _methods(subject: Subject, names: set[str]) -> list[ast.stmt]:
 def _namespace(subject: Subject) -> dict[str, Any]:
     """Return the value of every global name of the generated functions."""
     namespace: dict[str, Any] = {"__np": np, **NAN_FUNCTIONS, **subject.names.meanings}
-    if subject.message_type is not None:
-        namespace["__Message"] = subject.message_type
+    messages = [subject.message_record]
+    while messages:
+        message = messages.pop()
+        if message is not None:
+            namespace[message_name(message)] = message.cls
+            messages += [part for part in message.parts if isinstance(part, Record)]
     records: list[Any] = list(subject.records.values())
     while records:
         record = records.pop()

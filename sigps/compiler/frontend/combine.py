@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 
-from sigps.compiler.frontend.absent import message_of
+from sigps.compiler.frontend.absent import message_of, nested
 from sigps.compiler.frontend.lower import unpack
 from sigps.compiler.frontend.reading import Messages
 from sigps.compiler.frontend.subject import Subject
@@ -20,6 +20,7 @@ from sigps.compiler.frontend.syntax import (
     tuple_of,
 )
 from sigps.compiler.program import Slot
+from sigps.model.records import Record
 
 __all__ = ["emit", "fold", "key", "lift", "merge"]
 
@@ -57,11 +58,12 @@ def _merged(
 ) -> list[str]:
     width = len(slot.names)
     if slot.op == "user":
-        scalar = subject.message_type is None
-        given = [", ".join(x) if scalar else f"__Message({', '.join(x)})" for x in (a, b)]
+        record = subject.message_record
+        given = [", ".join(x) if record is None else nested(record, iter(x)) for x in (a, b)]
         code.append(f"__u = __combiner({given[0]}, {given[1]})")
         types_ = [scalar_type(d) for d in subject.message_dtypes]
-        return [f"{t}(__u)" if scalar else f"{t}(__u[{i}])" for i, t in enumerate(types_)]
+        parts = [""] if record is None else _positions(record)
+        return [f"{t}(__u{part})" for t, part in zip(types_, parts, strict=True)]
     if slot.op == "key":  # that of both
         return a
     if slot.op == "sum" and slot.is_small:  # the builder checks no addition to a count
@@ -85,6 +87,14 @@ def _merged(
     return [f"({y} if __take{first} else {x})" for x, y in zip(a, b, strict=True)]
 
 
+def _positions(record: Record) -> list[str]:
+    """Return where the numbers and vectors of a NamedTuple are: `[1][0]` is in the first part of its second."""
+    found: list[str] = []
+    for i, part in enumerate(record.parts):
+        found += [f"[{i}]{at}" for at in (_positions(part) if isinstance(part, Record) else [""])]
+    return found
+
+
 _ARITHMETIC = {"sum": "+", "prod": "*", "or": "|", "and": "&", "xor": "^"}
 
 
@@ -101,7 +111,7 @@ _OF_VECTORS = {"min": "__np.minimum({a}, {b})", "max": "__np.maximum({a}, {b})"}
 
 def _bound_message(subject: Subject) -> list[ast.stmt]:
     parts = [f"__message[{i}]" for i in range(len(subject.message))]
-    message = message_of(subject.message, parts, is_scalar=subject.message_type is None)
+    message = message_of(subject.message, parts, subject.message_record)
     return statements(f"__m = {message}")
 
 

@@ -122,7 +122,7 @@ class Listed(Reader):
         captured = sorted(
             n
             for n in loaded_names(code) - assigned_names(code) - known
-            if not n.startswith(("__method_", "__reduce"))
+            if not n.startswith(("__method_", "__reduce", "__message_"))
         )
         self.result.functions.append(function(name, captured, code))
         return ast.Call(ast.Name(name, ast.Load()), [ast.Name(c, ast.Load()) for c in captured], [])
@@ -149,8 +149,7 @@ class Listed(Reader):
 
     def _message(self, index: str) -> ast.expr:
         parts = [f"__box{i}[{index}]" for i in range(len(self.dtypes))]
-        scalar = self.subject.message_type is None
-        return expression(message_of(self.subject.message, parts, is_scalar=scalar))
+        return expression(message_of(self.subject.message, parts, self.subject.message_record))
 
 
 def _span(source: ast.expr) -> tuple[str, str]:

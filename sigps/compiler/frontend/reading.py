@@ -219,12 +219,13 @@ class Reader(ast.NodeTransformer, ABC):
         """Refuse to unpack a message into another number of names than it has fields."""
         if self.subject.message_type is None:
             reject(node, "a message is one number here, so it cannot be taken apart")
-        if count != len(self.subject.message):
-            reject(node, f"a message has {len(self.subject.message)} fields, not {count}")
+        fields = _parts(self.subject)
+        if count != len(fields):
+            reject(node, f"a message has {len(fields)} fields, not {count}")
 
     def check_fields(self, tree: ast.AST, message: str) -> None:
         """Refuse to read a field that messages do not have."""
-        names = [f.name for f in self.subject.message]
+        names = _parts(self.subject)
         kind = self.subject.message_type
         for node in ast.walk(tree):
             if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
@@ -239,8 +240,8 @@ class Reader(ast.NodeTransformer, ABC):
             self.check_fields(node, variable.id)
             return substitute(node, {variable.id: ast.Name("__m", ast.Load())})
         assert isinstance(variable, ast.Tuple)
-        names = zip(variable.elts, self.subject.message, strict=True)
-        return substitute(node, {n.id: expression(f"__m.{f.name}") for n, f in names})  # type: ignore[attr-defined]
+        names = zip(variable.elts, _parts(self.subject), strict=True)
+        return substitute(node, {n.id: expression(f"__m.{name}") for n, name in names})  # type: ignore[attr-defined]
 
     def lowered(self, node: ast.expr) -> ast.expr:
         lower = LowerFields(self.subject)
@@ -255,9 +256,16 @@ def bind_message(target: ast.expr, subject: Subject) -> list[ast.stmt]:
         return [assign(target.id, ast.Name("__m", ast.Load()))]
     assert isinstance(target, ast.Tuple)
     return [
-        assign(t.id, expression(f"__m.{f.name}"))  # type: ignore[attr-defined]
-        for t, f in zip(target.elts, subject.message, strict=True)
+        assign(t.id, expression(f"__m.{name}"))  # type: ignore[attr-defined]
+        for t, name in zip(target.elts, _parts(subject), strict=True)
     ]
+
+
+def _parts(subject: Subject) -> list[str]:
+    """Return the names of the parts of a message: its numbers and vectors, and its NamedTuples as wholes."""
+    return (
+        [f.name for f in subject.message] if subject.message_record is None else subject.message_record.names
+    )
 
 
 def first_of_vertex(parts: Sequence[ast.expr], subject: Subject, local_names: Collection[str]) -> str:

@@ -176,7 +176,7 @@ def reduction_call(
     }
     inside |= set(subject.names.meanings)
     names = loaded_names(code) - assigned_names(code) - inside - set(dir(builtins))
-    captured = sorted(n for n in names if not n.startswith(("__method_", "__reduce")))
+    captured = sorted(n for n in names if not n.startswith(("__method_", "__reduce", "__message_")))
     definition = function(name, captured, at(code, reduction.node))
     is_found = reduction.op in ("min", "max")
     kept = (result,) if reduction.key is None else ("__best", "__acc")
@@ -199,7 +199,7 @@ def _compared_by_key(reduction: Reduction, begin: str, subject: Subject) -> tupl
             without_nan(op, expression(f"__m.{names[0]}"), None),
             *(expression(f"__m.{n}") for n in names[1:]),
         ]
-        element = ast.Call(ast.Name("__Message", ast.Load()), fields, [])
+        element = subject.made_message(fields)
     elif not isinstance(element, ast.Tuple):
         element = without_nan(op, element, None)
     update = (

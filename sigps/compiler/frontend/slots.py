@@ -143,7 +143,8 @@ class Combined(Reader):
         body = [self.over_message(s, loop.target) for s in take.body]
         keys = {ast.dump(k) for k in over}
         read = {ast.dump(n) for p in [*over, *body] for n in ast.walk(p)} - keys
-        is_read = [ast.dump(f) in read or self._reads_whole(body) for f in fields]
+        is_nested = any("." in f.name for f in self.subject.message)
+        is_read = [ast.dump(f) in read or is_nested or self._reads_whole(body) for f in fields]
         others = [f for i, f in enumerate(fields) if any(is_read[i:]) and ast.dump(f) not in keys]
         if any(getattr(self._dtype(part), "shape", ()) for part in [*over, *others]):
             raise NotCombinableError(take.node, "messages with vectors have no order")
@@ -161,7 +162,7 @@ class Combined(Reader):
                 value_of.get(ast.dump(f), cast(d, ast.Constant(0)))
                 for f, d in zip(fields, self.dtypes, strict=True)
             ]
-            message = values[0] if scalar else ast.Call(expression("__Message"), values, [])
+            message = self.subject.made_message(values)
             code = [assign("__m", message), *bind_message(loop.target, self.subject)]
         code += take.body if take.test is None else [ast.If(take.test, take.body, [])]
         return [ast.If(has, code, [])]
@@ -189,12 +190,17 @@ class Combined(Reader):
         keys: Sequence[ast.expr] = (),
     ) -> ast.expr:
         """Return the value of a reduction, of the type of its element; `keys` are compared before it."""
-        parts = [element]
-        is_whole = isinstance(element, ast.Name) and element.id == "__m" and op in ("min", "max")
-        if is_whole and self.subject.message_type is not None:
-            parts = [expression(f"__m.{f.name}") for f in self.subject.message]
+        record = self.subject.message_part(element)
+        if record is not None and op in ("min", "max"):
+            parts = [expression(f"__m.{f.name}") for f in record.fields()]
             values = self._slot(op, [*keys, *parts], conditions, node, num_keys=len(keys))
-            return ast.Call(expression("__Message"), values[len(keys) :], [])
+            return self.subject.made(record, values[len(keys) :])
+        if record is not None and op != "count":
+            of = ast.unparse(element).replace("__m", "m")
+            reject(
+                node,
+                f"{op}() of a {record.cls.__name__} means nothing: write {op}({of}.{record.names[0]} ...)",
+            )
         if isinstance(element, ast.Tuple) and op in ("min", "max"):
             values = self._slot(op, [*keys, *element.elts], conditions, node, num_keys=len(keys))
             return ast.Tuple(values[len(keys) :], ast.Load())
@@ -298,14 +304,9 @@ class Combined(Reader):
         """Return the type of an element that is a message or a field of one; None for an expression."""
         if isinstance(element, ast.Name) and element.id == "__m" and self.subject.message_type is None:
             return self.dtypes[0]
-        if (
-            isinstance(element, ast.Attribute)
-            and isinstance(element.value, ast.Name)
-            and element.value.id == "__m"
-        ):
-            names = [f.name for f in self.subject.message]
-            return self.dtypes[names.index(element.attr)]
-        return None
+        names = [f"__m.{f.name}" for f in self.subject.message]
+        text = ast.unparse(element) if isinstance(element, ast.Attribute) else ""
+        return self.dtypes[names.index(text)] if text in names else None
 
     def _kind(self, element: ast.expr) -> str:
         """Return `i` for an expression that is a whole number of 64 bits, `f` for a float; empty where that is open."""

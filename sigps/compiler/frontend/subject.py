@@ -7,20 +7,21 @@ import copy
 import difflib
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
-from sigps.compiler.frontend.absent import name_none_tests
+from sigps.compiler.frontend.absent import name_none_tests, nested
 from sigps.compiler.frontend.constants import Constants, constant_of, fold_constants
 from sigps.compiler.frontend.desugar import desugar
 from sigps.compiler.frontend.grammar import refuse
 from sigps.compiler.frontend.keyed import spell_out_keys
 from sigps.compiler.frontend.keys import write_keys
 from sigps.compiler.frontend.names import Names
-from sigps.compiler.frontend.syntax import is_self, rename
+from sigps.compiler.frontend.syntax import expression, is_self, rename
 from sigps.compiler.frontend.tables import name_table_reads
+from sigps.model.records import Record
 from sigps.model.vector import VectorType
 from sigps.model.vertex import Field, Vertex
 from sigps.native.source import parse_function, reject
@@ -81,7 +82,7 @@ class Subject:
         self.name = self.cls.__name__
         self.precision = precision
         declared = program.declaration
-        self.message_type = declared.message_type
+        self.message_type, self.message_record = declared.message_type, declared.message_record
         self.message = declared.message
         self.message_dtypes = [f.dtype(precision) for f in declared.message]
         self.combiner = declared.combiner
@@ -230,8 +231,8 @@ class Subject:
 
     def message_parts(self, message: ast.expr) -> list[ast.expr]:
         """Split a message expression into one expression a field."""
-        kind, fields = self.message_type, [f.name for f in self.message]
-        if kind is None:
+        record = self.message_record
+        if record is None:
             if isinstance(message, ast.Tuple) and not isinstance(self.message[0].type, VectorType):
                 reject(
                     message,
@@ -239,32 +240,76 @@ class Subject:
                     f"declare a NamedTuple and write class {self.name}(Vertex, message=...)",
                 )
             return [message]
-        if isinstance(message, ast.Tuple):
-            if len(message.elts) != len(fields):
-                reject(
-                    message,
-                    f"a message has {len(fields)} fields ({', '.join(fields)}), not {len(message.elts)}",
-                )
-            return message.elts
-        if isinstance(message, ast.Call) and self.makes_message(message):
-            given = dict(zip(fields, message.args, strict=False))
-            given |= {k.arg: k.value for k in message.keywords if k.arg}
-            is_once = len(message.args) + len(message.keywords) == len(given)
-            for name, value in kind._field_defaults.items():  # type: ignore[attr-defined]
-                if isinstance(value, (bool, int, float)):
-                    given.setdefault(name, ast.copy_location(ast.Constant(value), message))
-            if set(given) != set(fields) or not is_once:
-                reject(message, f"{kind.__name__} takes exactly these fields: {', '.join(fields)}")
-            return [given[f] for f in fields]
-        if isinstance(message, ast.Name):
-            return [
-                ast.copy_location(ast.Attribute(copy.deepcopy(message), f, ast.Load()), message)
-                for f in fields
-            ]
-        reject(
-            message,
-            f"a message is written as {kind.__name__}(...) where it is sent, or as a variable that holds one",
+        is_made = (
+            isinstance(message, ast.Tuple) or self._makes(message, record) or isinstance(message, ast.Name)
         )
+        state = self.records.get(message.attr) if is_self(message) else None
+        if not is_made and (state is None or state.cls is not record.cls):
+            reject(
+                message,
+                f"a message is written as {record.cls.__name__}(...) where it is sent, or as a variable or a state "
+                "that holds one",
+            )
+        return self._parts_of(message, record)
+
+    def made_message(self, parts: Sequence[ast.expr]) -> ast.expr:
+        """Return the message that is made of one expression a field."""
+        return parts[0] if self.message_record is None else self.made(self.message_record, parts)
+
+    def made(self, record: Record, parts: Sequence[ast.expr]) -> ast.expr:
+        """Return the NamedTuple that is made of one expression a field: a message, or a part of one."""
+        names = [f"__part{i}" for i in range(len(parts))]
+        return expression(nested(record, iter(names)), **dict(zip(names, parts, strict=True)))
+
+    def message_part(self, expression: ast.expr) -> Record | None:
+        """Return the NamedTuple that an expression reads of the message `__m`; None of any other expression."""
+        found, path = self.message_record, ast.unparse(expression).split(".")
+        for name in path[1:]:
+            parts = found.parts if found is not None else ()
+            found = next(
+                (p for p in parts if isinstance(p, Record) and p.name.rpartition(".")[2] == name), None
+            )
+        return found if path[0] == "__m" else None
+
+    def _makes(self, node: ast.expr, record: Record) -> bool:
+        is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        return is_call and self.names.meanings.get(node.func.id) is record.cls  # type: ignore[attr-defined]
+
+    def _parts_of(self, given: ast.expr, record: Record) -> list[ast.expr]:
+        """Split an expression for a NamedTuple into one a field."""
+        names = record.names
+        if isinstance(given, ast.Tuple):
+            if len(given.elts) != len(names):
+                what = "a message" if not record.name else f"a message's {record.name}"
+                reject(given, f"{what} has {len(names)} fields ({', '.join(names)}), not {len(given.elts)}")
+            values = given.elts
+        elif self._makes(given, record):
+            values = self._arguments(given, record)  # type: ignore[arg-type]
+        elif isinstance(given, ast.Constant):
+            reject(
+                given, f"a message's {record.name} is a {record.cls.__name__}, and {given.value!r} is none"
+            )
+        else:
+            values = [
+                ast.copy_location(ast.Attribute(copy.deepcopy(given), name, ast.Load()), given)
+                for name in names
+            ]
+        found: list[ast.expr] = []
+        for part, value in zip(record.parts, values, strict=True):
+            found += self._parts_of(value, part) if isinstance(part, Record) else [value]
+        return found
+
+    def _arguments(self, call: ast.Call, record: Record) -> list[ast.expr]:
+        """Return what a call of a NamedTuple's class gives its fields."""
+        names = record.names
+        given = dict(zip(names, call.args, strict=False)) | {k.arg: k.value for k in call.keywords if k.arg}
+        is_once = len(call.args) + len(call.keywords) == len(given)
+        for name, value in record.cls._field_defaults.items():  # type: ignore[attr-defined]
+            if isinstance(value, (bool, int, float)):
+                given.setdefault(name, ast.copy_location(ast.Constant(value), call))
+        if set(given) != set(names) or not is_once:
+            reject(call, f"{record.cls.__name__} takes exactly these fields: {', '.join(names)}")
+        return [given[name] for name in names]
 
     def reject_unknown(self, node: ast.Attribute) -> None:
         """Raise the CompileError that says why `self.x` cannot be compiled."""

@@ -34,6 +34,7 @@ from sigps.compiler.proofs.opaque import (
     may_not_end,
 )
 from sigps.model.fields import extreme
+from sigps.model.records import is_record_type
 from sigps.native.primitives import lost_in_max, lost_in_min
 
 __all__ = ["find_obstacle", "monotone"]
@@ -87,9 +88,7 @@ def _meanings(program: VertexProgram) -> dict[str, Any]:
     return casts | {
         name: value
         for name, value in program.namespace.items()
-        if value is program.message_type
-        or isinstance(value, (int, float))
-        or value in (lost_in_min, lost_in_max)
+        if is_record_type(value) or isinstance(value, (int, float)) or value in (lost_in_min, lost_in_max)
     }
 
 

@@ -38,15 +38,16 @@ class Run(Protocol):
 
 def as_message(program: Vertex, values: Any) -> Any:
     """Return a message as compute() reads it, made of its fields' values."""
-    kind = program.declaration.message_type
-    if kind is not None:
-        return kind(*values)
+    record = program.declaration.message_record
+    if record is not None:
+        return record.of(iter(values))
     return values[0] if isinstance(values, list) else values
 
 
 def as_row(program: Vertex, message: Any) -> Sequence[Any]:
     """Return the values of a message's fields."""
-    return (message,) if program.declaration.message_type is None else tuple(message)
+    record = program.declaration.message_record
+    return (message,) if record is None else tuple(record.flat(message))
 
 
 class Outgoing:
