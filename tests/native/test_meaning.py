@@ -64,6 +64,20 @@ def test_a_drawn_program_means_the_same(first: int, monkeypatch: pytest.MonkeyPa
     assert num_equal > AT_ONCE / 2
 
 
+@pytest.mark.parametrize(
+    ("numbers", "least"), [("nan, nan, nan", 0), ("nan, inf, inf", 0), ("inf, nan, 2.0", 2)]
+)
+def test_a_nan_has_the_place_of_an_infinite_number(numbers: str, least: int) -> None:
+    text = numbers.replace("nan", "math.nan").replace("inf", "math.inf")
+    program = program_of(
+        f"v = Vector[float, 3](({text}))\nself.k = int(np.argmin(v))\nself.g = int(np.argmax(-v))\nself.vote_to_halt()",
+        "k: State[int] = 0\ng: State[int] = 0",
+    )
+    judge = run(program, ONE, device="python")
+    assert [judge["k"][0], judge["g"][0]] == [least, least]
+    assert call_compute(program).states["k"] == call_compute(program).states["g"] == least
+
+
 @pytest.mark.parametrize("one", ["0.0", "-0.0", "math.nan", "2.0"])
 @pytest.mark.parametrize("other", ["0.0", "-0.0", "math.nan", "self.k"])
 def test_of_equals_the_first_is_taken_and_nan_wins(one: str, other: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -42,7 +43,7 @@ def reductions(
     found[np.where] = of_vectors(lambda condition, a, b: a if condition else b)
     of_one: dict[Any, Callable[..., Any]] = {
         np.sum: total, np.any: any, np.all: all, np.min: functions[min], np.max: functions[max],
-        np.argmin: _place_of(functions[min]), np.argmax: _place_of(functions[max]),
+        np.argmin: _place_of(functions[min], math.inf), np.argmax: _place_of(functions[max], -math.inf),
     }  # fmt: skip
     for function, reduce in of_one.items():
         found[function] = _of_one_vector(function, reduce)
@@ -54,12 +55,12 @@ def _of_one_vector(function: Callable[..., Any], reduce: Callable[..., Any]) -> 
     return lambda *values: reduce(*values) if isinstance(values[0], Vector) else function(*values)
 
 
-def _place_of(extreme: Callable[..., Any]) -> Callable[[Vector], int]:
-    """Return what finds the first position of the least or greatest number; a NaN loses."""
+def _place_of(extreme: Callable[..., Any], lost: float) -> Callable[[Vector], int]:
+    """Return what finds the first position of the least or greatest number; a NaN is as the number that loses."""
 
     def place(vector: Vector) -> int:
         best = extreme(vector)
-        return next((i for i, number in enumerate(vector) if number == best), len(vector))
+        return next(i for i, number in enumerate(vector) if (lost if number != number else number) == best)
 
     return place
 
