@@ -8,7 +8,8 @@ same words, which are rounded once at the end. A sum of n terms is off by at mos
 n * 2**-64 of its largest term. A word holds 2**31 terms. So cut by exponents are floats in J. Demmel, H. D. Nguyen,
 "Parallel reproducible summation", IEEE Transactions on Computers, 2015, too.
 
-Every engine runs these functions; compiled ones compile them. A sum is (window, upper, middle, lower).
+Every engine runs these functions; compiled ones compile them. A sum is (window, upper, middle, lower). Those of
+vectors are only compiled: an assignment copies a vector there.
 """
 
 from __future__ import annotations
@@ -19,7 +20,17 @@ import numpy as np
 
 from sigps.native.primitives import float_bits, float_of_bits
 
-__all__ = ["EMPTY", "WORDS", "added", "rounded", "spread", "total"]
+__all__ = [
+    "EMPTY",
+    "WORDS",
+    "added",
+    "added_each",
+    "rounded",
+    "rounded_each",
+    "spread",
+    "spread_each",
+    "total",
+]
 
 WORDS = 4
 EMPTY = 0, 0, 0, 0
@@ -119,6 +130,32 @@ def rounded(window: int, upper: int, middle: int, lower: int) -> float:
     if is_less:
         return float_of_bits(bits - 0x7FFFFFFFFFFFFFFF - 1)
     return float_of_bits(bits)
+
+
+def spread_each(values):  # type: ignore[no-untyped-def]
+    """Return the sums of one term each of the numbers of a vector: four vectors."""
+    window = np.where(values == values, 0, 0)
+    upper, middle, lower = window, window, window
+    for i in range(len(values)):
+        window[i], upper[i], middle[i], lower[i] = spread(float(values[i]))
+    return window, upper, middle, lower
+
+
+def added_each(window, upper, middle, lower, window_2, upper_2, middle_2, lower_2):  # type: ignore[no-untyped-def]
+    """Return the sums of the numbers of vectors, and of others, each with the other at its position."""
+    for i in range(len(window)):
+        window[i], upper[i], middle[i], lower[i] = added(
+            window[i], upper[i], middle[i], lower[i], window_2[i], upper_2[i], middle_2[i], lower_2[i]
+        )
+    return window, upper, middle, lower
+
+
+def rounded_each(window, upper, middle, lower):  # type: ignore[no-untyped-def]
+    """Return the floats nearest to the sums of a vector's numbers."""
+    found = window * 0.0
+    for i in range(len(window)):
+        found[i] = rounded(window[i], upper[i], middle[i], lower[i])
+    return found
 
 
 def total(values: Iterable[float]) -> tuple[int, int, int, int]:

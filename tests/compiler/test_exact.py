@@ -42,7 +42,7 @@ def test_every_way_leaves_the_same_bits(name: str, graph: str) -> None:
         (2, {"device": "python"}),
     ):
         assert on_ranks(program, sample, size, **options) == judge, (size, options)
-    if name != "Posted":
+    if name not in ("Posted", "Thrown"):
         assert bits(run(program, sample.build(), device="cpu", schedule="edge", deterministic=True)) == judge
 
 
@@ -70,7 +70,7 @@ def test_a_sum_is_the_nearest_float() -> None:
         assert (found["x"][0], found.aggregators["total"]) == (expected, expected)
 
 
-@pytest.mark.parametrize("name", ["PageRank", "Mixed", "Posted"])
+@pytest.mark.parametrize("name", ["PageRank", "Mixed", "Posted", "Vectors", "Thrown"])
 def test_links_for_a_gpu(name: str) -> None:
     pytest.importorskip("cuda.core")
     program = with_exact_sums(analyse(PROGRAMS[name]()), {})
@@ -100,5 +100,29 @@ def test_what_a_gpu_refuses(body: str, kind: str, says: str, monkeypatch: pytest
     before = "def mean(a, b):\n    return (a + b) / 2"
     fields = "total = Aggregator.custom(mean, identity=0.0)" if "total" in body else ""
     program = program_of(body, fields, message=f"message=float{kind}", before=before)
+    with pytest.raises(DeviceError, match=says):
+        run(program, BATTERY["grid"].build(), device="cuda", deterministic=True, max_supersteps=2)
+
+
+@pytest.mark.parametrize(
+    ("body", "fields", "says"),
+    [
+        (
+            "self.total += Vector[float, 4](0.5)",
+            "total = Aggregator.sum(Vector[float, 4])",
+            "aggregators that add up",
+        ),
+        (
+            "self.x = sum(sum(messages))\nself.send_to_neighbors(Vector[float, 300](0.5))",
+            "",
+            "sums of vectors of more than 256 floats",
+        ),
+    ],
+)
+def test_which_vectors_a_gpu_refuses(
+    body: str, fields: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host_gpu.use_host_as_gpu(monkeypatch)
+    program = program_of(body, fields, message="message=Vector[float, 300]")
     with pytest.raises(DeviceError, match=says):
         run(program, BATTERY["grid"].build(), device="cuda", deterministic=True, max_supersteps=2)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sigps import Aggregator, Result, State, Vertex
+from sigps import Aggregator, Result, State, Vector, Vertex
 from sigps.apps import HITS, Katz, PageRank
 
 
@@ -59,12 +59,61 @@ class Posted(Vertex, message=float, combiner=sum):
         self.vote_to_halt()
 
 
+class Bundle(NamedTuple):
+    """A vector, a number and a count."""
+
+    values: Vector[float, 3]
+    weight: float
+    count: int
+
+
+class Vectors(Vertex, message=Bundle):
+    """Sums of vectors of floats beside others: at once, in a loop, and of what is computed of a message."""
+
+    v: State[Vector[float, 3]] = 0.1
+    narrow: State[Vector[np.float32, 2]] = 0.1
+    x: State[float] = 0.1
+    n: State[int] = 0
+
+    def compute(self, messages):
+        given = self.v * 0.5
+        for m in messages:
+            given += m.values / 3.0
+            if m.count > 1:
+                self.narrow += m.values[1:3]
+        self.v = given + sum(m.values * m.weight for m in messages) * 1e-2
+        self.x = self.x * 0.3 + sum(m.weight for m in messages)
+        self.n = sum(m.count for m in messages)
+        if self.superstep < 4:
+            mine = self.v * (self.id % 7 - 3.1)
+            mine[self.id % 3] += 1e9
+            self.send_to_neighbors(Bundle(mine, self.x + self.id % 3, 1 + self.id % 2))
+        else:
+            self.vote_to_halt()
+
+
+class Thrown(Vertex, message=Vector[float, 2], combiner=sum):
+    """Direct messages that a combiner adds up."""
+
+    v: State[Vector[float, 2]] = (0.1, -0.7)
+
+    def compute(self, messages):
+        self.v += sum(messages)
+        if self.superstep < 3:
+            for edge in self.out_edges:
+                self.send(edge, self.v * 0.3)
+                self.send(edge, self.v / -7)
+        self.vote_to_halt()
+
+
 PROGRAMS: dict[str, Any] = {
     "PageRank": lambda: PageRank(iterations=6),
     "Katz": lambda: Katz(attenuation=0.01),
     "HITS": lambda: HITS(iterations=4),
     "Mixed": Mixed,
     "Posted": Posted,
+    "Vectors": Vectors,
+    "Thrown": Thrown,
 }
 
 

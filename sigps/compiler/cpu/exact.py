@@ -22,11 +22,19 @@ from sigps.compiler.cpu.inference import infer_types
 from sigps.compiler.program import Consumption, Slot, VertexProgram
 from sigps.model.aggregator import cells_of
 from sigps.native.builder import Functions
-from sigps.native.sums import WORDS, added, rounded, spread
+from sigps.native.sums import WORDS, added, added_each, rounded, rounded_each, spread, spread_each
 
 __all__ = ["with_exact_sums"]
 
-_FUNCTIONS = {"__spread": spread, "__added": added, "__rounded": rounded}
+_FUNCTIONS = {
+    "__spread": spread, "__added": added, "__rounded": rounded,
+    "__spread_each": spread_each, "__added_each": added_each, "__rounded_each": rounded_each,
+}  # fmt: skip
+
+_OF_NUMBERS, _OF_VECTORS = "__{}", "__{}_each"
+
+Sums = Sequence[str]
+"""Of some values how the functions of their sums are named; empty of a value that is no sum."""
 
 
 def with_exact_sums(program: VertexProgram, columns: Mapping[str, np.dtype[Any]]) -> VertexProgram:
@@ -47,7 +55,7 @@ def _with_exact_sums(
 ) -> VertexProgram:
     # Programs with one key are equal, but errors name their own places.
     sums = _float_sums(program, dict(columns))
-    totals = [len(cells_of(a)) > 1 for a in program.aggregators]
+    totals = [_OF_NUMBERS if len(cells_of(a)) > 1 else "" for a in program.aggregators]
     program = replace(program, is_deterministic=True, key=f"{program.key} deterministic {sums}")
     if not any(sums) and not any(totals):
         return program
@@ -72,8 +80,8 @@ def _with_exact_sums(
     )
 
 
-def _float_sums(program: VertexProgram, columns: Mapping[str, np.dtype[Any]]) -> list[bool]:
-    """Tell of each value of the inbox whether it adds up floats."""
+def _float_sums(program: VertexProgram, columns: Mapping[str, np.dtype[Any]]) -> Sums:
+    """Tell of each value of the inbox whether it adds up floats, or vectors of these."""
     if program.consumption not in (Consumption.COMBINED, Consumption.SINGLE):
         return []
     used, read = (
@@ -81,10 +89,12 @@ def _float_sums(program: VertexProgram, columns: Mapping[str, np.dtype[Any]]) ->
         for names in (program.edge_columns, program.read_columns)
     )
     dtypes, _ = infer_types(program, Functions(program.module, program.namespace), used, read)
-    return [op == "sum" and d.kind == "f" for op, d in zip(program.slot_ops, dtypes, strict=True)]
+    names = [_OF_VECTORS if d.shape else _OF_NUMBERS for d in dtypes]
+    are_sums = [op == "sum" and d.base.kind == "f" for op, d in zip(program.slot_ops, dtypes, strict=True)]
+    return [name if is_sum else "" for name, is_sum in zip(names, are_sums, strict=True)]
 
 
-def _slots(program: VertexProgram, sums: Sequence[bool]) -> Iterator[Slot]:
+def _slots(program: VertexProgram, sums: Sums) -> Iterator[Slot]:
     """Yield the slots; one that holds a sum of floats becomes a slot for each of its values."""
     flags = iter(sums)
     for slot in program.slots:
@@ -101,7 +111,7 @@ def _words(name: str) -> tuple[str, ...]:
 
 
 def _unpacked(
-    body: Sequence[ast.stmt], source: str, flags: Sequence[bool], dtypes: Sequence[np.dtype[Any]]
+    body: Sequence[ast.stmt], source: str, flags: Sums, dtypes: Sequence[np.dtype[Any]]
 ) -> list[ast.stmt]:
     """Unpack words where a function unpacks `source`, and round each sum."""
     found: list[ast.stmt] = []
@@ -117,14 +127,16 @@ def _unpacked(
             words = _words(name) if is_sum else (name,)
             target.elts += [ast.Name(word, ast.Store()) for word in words]
             if is_sum:
-                found += _parsed(f"{name} = __np.{dtype.name}(__rounded({', '.join(words)}))", statement)
+                total = f"{is_sum.format('rounded')}({', '.join(words)})"
+                total = total if is_sum == _OF_VECTORS else f"__np.{dtype.name}({total})"
+                found += _parsed(f"{name} = {total}", statement)
     return found
 
 
 class _Spread(ast.NodeTransformer):
     """Writes floats as words in what a function returns: a tuple of values, or item number `item` of it."""
 
-    def __init__(self, flags: Sequence[bool], item: int | None = None) -> None:
+    def __init__(self, flags: Sums, item: int | None = None) -> None:
         self._flags, self._item = flags, item
 
     def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
@@ -135,19 +147,19 @@ class _Spread(ast.NodeTransformer):
             if not is_sum:
                 parts.append(value)
                 continue
-            before += _parsed(f"__spread{i} = __spread({ast.unparse(value)})", value)
+            before += _parsed(f"__spread{i} = {is_sum.format('spread')}({ast.unparse(value)})", value)
             parts += _items(f"__spread{i}", 0)
         values.elts = parts
         return [*before, node]
 
 
-def _add(function: ast.FunctionDef, flags: Sequence[bool]) -> None:
+def _add(function: ast.FunctionDef, flags: Sums) -> None:
     """Add words where a function of two tuples adds floats."""
     one, other = function.args.args[0].arg, function.args.args[-1].arg
     result = function.body.pop()
     assert isinstance(result, ast.Return)
     assert isinstance(result.value, ast.Tuple)
-    moved = [i + (WORDS - 1) * sum(flags[:i]) for i in range(len(flags))]
+    moved = [i + (WORDS - 1) * sum(map(bool, flags[:i])) for i in range(len(flags))]
     for node in [n for statement in (*function.body, result) for n in ast.walk(statement)]:
         if isinstance(node, ast.Subscript) and ast.unparse(node.value) in (one, other):
             assert isinstance(node.slice, ast.Constant)
@@ -158,7 +170,7 @@ def _add(function: ast.FunctionDef, flags: Sequence[bool]) -> None:
             parts.append(value)
             continue
         terms = ", ".join(ast.unparse(part) for name in (one, other) for part in _items(name, at))
-        function.body += _parsed(f"__added{at} = __added({terms})", value)
+        function.body += _parsed(f"__added{at} = {is_sum.format('added')}({terms})", value)
         parts += _items(f"__added{at}", 0)
     result.value.elts = parts
     function.body.append(result)

@@ -23,6 +23,8 @@ __all__ = [
 SLOWER_ON_GPUS = "a GPU takes longer for common_neighbors() where some vertices have very many edges"
 
 GPU_PAYS_FROM_EDGES = 10_000_000
+LONGEST_SUM = 256
+"""The longest vectors of floats that a GPU adds up in a deterministic run: each number takes 32 bytes of an inbox."""
 """Stored edges from which a GPU is started unasked.
 
 Starting CUDA's libraries and bringing the graph over takes about a second; in a second a few cores pass ten million
@@ -82,8 +84,10 @@ def find_order_obstacle(program: VertexProgram) -> str | None:
         return "deterministic runs that read floats one by one, whose order is open"
     if floats and "prod" in ops:
         return "deterministic products of floats"
-    if adds_vectors(program.aggregators) or ("sum" in ops and any(d.shape for d in floats)):
-        return "deterministic sums of vectors of floats"
+    if adds_vectors(program.aggregators):
+        return "deterministic aggregators that add up vectors of floats"
+    if "sum" in ops and any(d.shape and d.shape[0] > LONGEST_SUM for d in floats):
+        return f"deterministic sums of vectors of more than {LONGEST_SUM} floats"
     by_function = [d for slot in program.slots if slot.op == "user" for d in program.message_dtypes]
     by_function += [a.field.dtype() for a in program.aggregators if a.function is not None]
     if any(d.base.kind == "f" for d in by_function):

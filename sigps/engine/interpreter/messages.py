@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sigps.engine.interpreter import arithmetic
+from sigps.model.vector import Vector
 from sigps.native import sums
 from sigps.native.sums import rounded
 
@@ -102,6 +103,9 @@ def sum_of(
 def exact_total(terms: Iterable[Any]) -> Any:
     """Return a sum; one of floats by the rule of `native/sums.py`."""
     kept = list(terms)
+    if any(isinstance(term, Vector) for term in kept):
+        first = next(i for i, term in enumerate(kept) if isinstance(term, Vector))
+        return kept.pop(first).each(lambda *numbers: exact_total(numbers), *kept)
     if any(isinstance(term, (float, np.floating)) for term in kept):
         return rounded(*sums.total(map(float, kept)))
     return functools.reduce(arithmetic.OPERATORS["+"], kept, 0)
