@@ -557,3 +557,11 @@ def test_interpreter_and_compiled_code_compute_the_same(numbers: list[float], wh
     python, cpu = (run(Rules(), graph, device=d, initial=initial) for d in DEVICES)
     for name in ("floats", "whole", "truths"):
         np.testing.assert_array_equal(cpu[name], python[name], err_msg=name)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_an_aggregator_of_vectors_takes_a_tuple_or_a_number(device: str) -> None:
+    program = program_of(
+        "self.t += (1.0, self.id)\nself.t += 0.5\nself.vote_to_halt()", "t = Aggregator.sum(Vector[float, 2])"
+    )
+    assert run(program, GRAPH, device=device).aggregators["t"].tolist() == [6.0, 8.0]

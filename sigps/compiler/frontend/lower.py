@@ -97,7 +97,10 @@ class LowerFields(ast.NodeTransformer):
         combined = cast(
             aggregator.field.dtype(), expression((rule or _CONTRIBUTE[aggregator.kind]).format(name))
         )
-        return at([assign(f"__value_{name}", self.visit(node.value)), assign(f"__c_{name}", combined)], node)
+        value = self.visit(node.value)
+        if is_vector:  # a tuple, or a number for all, will do
+            value = cast(aggregator.field.dtype(), value)
+        return at([assign(f"__value_{name}", value), assign(f"__c_{name}", combined)], node)
 
     def _is_aggregator(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Attribute) and is_self(node) and node.attr in self._subject.aggregators
