@@ -15,6 +15,22 @@ PLANTS = [
 ]
 
 
+GATHERED = [
+    Plant("SIGKILL", 1, "collecting the result", 2),
+    Plant("SIGSTOP", 0, "collecting the result", 4),
+    Plant("SIGSEGV", 0, "outside", 1),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.mpi
+def test_faults_are_named_where_rank_0_gathers_the_whole_result(mpirun: str, tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, mpirun, gathers=True)
+    assert {plant: campaign.judge(number, plant) for number, plant in enumerate(GATHERED)} == {
+        plant: [] for plant in GATHERED
+    }
+
+
 @pytest.mark.slow
 @pytest.mark.mpi
 def test_planted_faults_end_the_job_are_named_and_leave_nothing(mpirun: str, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Faults planted in jobs of three ranks: each ends, is named, leaves nothing, and the job goes on to the right result.
 
     python tests/support/fault_campaign.py --faults 200 --seed 1 --jobs 2
+    python tests/support/fault_campaign.py --faults 60 --gather     # a script in which rank 0 gathers the whole result
 
 Each fault is one event of one rank (`planted_rank`), drawn so that all phases and ways come in turn. An older result
 lies where the job writes. Where the job ended, a run with `--resume` follows, on as many ranks or on fewer. Faults are
@@ -72,6 +73,29 @@ class Echo(Vertex, message=int):
         self.vote_to_halt()
 """
 
+SCRIPT = """
+import argparse
+
+from program import Echo
+
+from sigps import Checkpoint, Faults, load, run
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--set", default="params.shift=1")
+parser.add_argument("--resume", action="store_true")
+given = parser.parse_args()
+result = run(
+    Echo(shift=int(given.set.split("=")[1])),
+    load("edges.txt", directed=False),
+    device="python",
+    gather=True,
+    checkpoint=Checkpoint("log", every=3),
+    resume=given.resume,
+    faults=Faults(silent_seconds=2),
+)
+result.write("out.csv")
+"""
+
 
 @dataclass(frozen=True)
 class Plant:
@@ -87,12 +111,20 @@ class Plant:
 class Campaign:
     """Runs jobs in folders of their own, and judges what faults do to them.
 
+    Args:
+        folder: An empty folder.
+        mpirun: The launcher.
+        gathers: Whether the job is a script in which rank 0 gathers and writes the whole result, and not `sigps run`,
+            where each rank writes its part.
+
     Attributes:
-        events: What happens in each rank of a job without a fault, and in one that is resumed: name to count.
+        events: What happens in each rank of a job without a fault.
+        resumed_events: And in one that is resumed: name to count.
     """
 
-    def __init__(self, folder: Path, mpirun: str) -> None:
+    def __init__(self, folder: Path, mpirun: str, *, gathers: bool = False) -> None:
         self._folder, self._mpirun = folder, mpirun
+        self._command = ["script.py"] if gathers else ["run", "job.yaml"]
         self._rows = {}
         for shift in (1, 2):
             clean = self._job(f"clean-{shift}")
@@ -128,7 +160,8 @@ class Campaign:
     def judge(self, number: int, plant: Plant) -> list[str]:
         """Run a job with a fault and one that goes on from it; return what is wrong, nothing where all is well."""
         folder = self._job(f"fault-{number}")
-        shutil.copytree(self._folder / "clean-2" / "out.csv", folder / "out.csv")
+        older = self._folder / "clean-2" / "out.csv"
+        (shutil.copytree if older.is_dir() else shutil.copy)(older, folder / "out.csv")
         options = ["--resume"] if plant.event.startswith("resumed ") else []
         if options:
             shutil.copytree(self._folder / "halfway" / "log", folder / "log")
@@ -172,6 +205,7 @@ class Campaign:
         (folder / "edges.txt").write_text("".join(lines))
         (folder / "program.py").write_text(PROGRAM)
         (folder / "job.yaml").write_text(JOB)
+        (folder / "script.py").write_text(SCRIPT)
         return folder
 
     def _run(
@@ -190,8 +224,7 @@ class Campaign:
                 sys.executable,
                 script,
                 "plant.json",
-                "run",
-                "job.yaml",
+                *self._command,
                 *options,
             ],
             cwd=folder,
@@ -259,10 +292,11 @@ def main() -> int:
     parser.add_argument("--faults", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--gather", action="store_true")
     options = parser.parse_args()
     mpirun = str(Path(sys.executable).with_name("mpirun"))
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
-        campaign = Campaign(Path(folder), mpirun)
+        campaign = Campaign(Path(folder), mpirun, gathers=options.gather)
         plants = list(campaign.draw(options.faults, options.seed))
         counts: collections.Counter[str] = collections.Counter()
         for plant, found in zip(plants, pool.map(campaign.judge, range(len(plants)), plants), strict=True):

@@ -1,5 +1,7 @@
 """A rank of `sigps run` in which a fault is planted: `mpirun -n 3 planted_rank.py PLANT.json run job.yaml ...`.
 
+Or of a script: `mpirun -n 3 planted_rank.py PLANT.json script.py ...`.
+
 An *event* is a moment of a phase: its beginning, and where a rank begins or ends to wait in a collective; or a call
 that makes a file whole (`os.fsync`, `os.replace`). Where nothing is planted each rank writes how many events it had to
 `events-RANK.json`.
@@ -11,6 +13,7 @@ import collections
 import contextlib
 import json
 import os
+import runpy
 import signal
 import sys
 import threading
@@ -89,7 +92,13 @@ if __name__ == "__main__":
     for name in calls:
         setattr(os, name, called_planted(name))
     Path(f"rank-{os.getpid()}").touch()
-    code = execute(sys.argv[2:])
+    code = 0
+    if sys.argv[2].endswith(".py"):
+        sys.argv = sys.argv[2:]
+        sys.path.insert(0, str(Path(sys.argv[0]).parent.resolve()))
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    else:
+        code = execute(sys.argv[2:])
     if not PLANT:
         Path(f"events-{RANK}.json").write_text(json.dumps(COUNTS))
     sys.exit(code)
