@@ -68,7 +68,7 @@ def use_host_as_gpu(monkeypatch: pytest.MonkeyPatch, *, has_nccl: bool = False) 
     monkeypatch.setattr(gpu_variant, "load_variant", _load_variant)
     monkeypatch.setattr(open_loops, "word_reader", lambda gpu, address: lambda: 0)
     monkeypatch.setattr(gpu_graph, "_layout_kernel", lambda name, gpu: _LayoutKernel(name))
-    monkeypatch.setattr(gpu_graph, "lay_out", lambda xp, degrees, **_: lay_out(xp, degrees, in_slices=False))
+    monkeypatch.setattr(gpu_graph, "lay_out", lambda degrees, **_: lay_out(degrees, in_slices=False))
 
 
 # --- arrays ----------------------------------------------------------------
@@ -154,13 +154,28 @@ def _cupy() -> Any:
     module.get_default_memory_pool = lambda: pool
     stream = SimpleNamespace(ptr=0, synchronize=lambda: None, wait_event=lambda event: None)
     module.cuda = SimpleNamespace(
-        runtime=SimpleNamespace(memGetInfo=lambda: (FREE_BYTES, FREE_BYTES)),
+        runtime=SimpleNamespace(
+            memGetInfo=lambda: (FREE_BYTES, FREE_BYTES),
+            getDevice=lambda: 0,
+            memcpyDeviceToHost=2,
+            memcpyDeviceToDevice=3,
+            memcpyAsync=lambda target, source, size, kind, stream: ctypes.memmove(target, source, size),
+        ),
+        alloc_pinned_memory=_Pinned,
         memory=SimpleNamespace(OutOfMemoryError=type("OutOfMemoryError", (MemoryError,), {})),
         get_current_stream=lambda: stream,
         Stream=lambda non_blocking: stream,
         Event=lambda disable_timing: SimpleNamespace(record=lambda: None),
     )
     return module
+
+
+class _Pinned(bytearray):
+    """Pinned memory: bytes, and where they are."""
+
+    @property
+    def ptr(self) -> int:
+        return ctypes.addressof((ctypes.c_char * len(self)).from_buffer(self))
 
 
 class _Nccl:
@@ -192,8 +207,22 @@ class _LayoutKernel:
         self._name = name
 
     def launch(self, blocks: int, threads: int, parameters: Any) -> None:
-        edges, places, before, values, placed = parameters
+        if self._name.startswith("take_rows"):
+            values, order, num_rows, length, taken = parameters
+            rows = _plain(values).reshape(-1, int(length))
+            _plain(taken).reshape(-1, int(length))[:] = rows[_plain(order)[: int(num_rows)]]
+            return
+        edges, *arrays, placed = parameters
         begins = _at(edges["offsets"], np.uint64, int(edges["num_rows"]) + 1)
+        if self._name.startswith("place_sorted"):
+            before, order, *column = map(_plain, arrays)
+            np.testing.assert_array_equal(
+                before, begins[: before.size]
+            )  # rows in one piece lie as they are sorted
+            raw = _plain(placed)[: order.size]
+            raw[:] = column[0].view(raw.dtype)[order] if column else (order & 0xFFFFFFFF).astype(np.uint32)
+            return
+        places, before, values = arrays
         places, before = _plain(places).astype(int), _plain(before).astype(int)
         values, placed = _plain(values), _plain(placed)
         for lid in range(int(edges["num_rows"])):

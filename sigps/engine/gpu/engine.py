@@ -215,10 +215,12 @@ class GpuEngine:
 
     def begin(self, name: str, values: NDArray[Any]) -> None:
         """Let a state field begin with these values, [num_owned] by the host's local ids; before superstep 0."""
-        import cupy
-
         state = self._memory.states[[f.name for f in self._program.states].index(name)]
-        state[self._graph.numbering.host_order] = cast(cupy.asarray(values), state.dtype)
+        by_lid = cast(np.ascontiguousarray(values), np.dtype(state.dtype.name))
+        if not self._graph.numbering.is_hosts:
+            given, by_lid = by_lid, np.empty_like(by_lid)
+            by_lid[self._graph.numbering.lids_on_host] = given
+        state.set(by_lid)
 
     def begin_measured(self, measures: Mapping[str, str], *, directed: bool) -> bool:
         """Let state fields begin with measures of the graph, counted here once a graph; before superstep 0.
@@ -299,7 +301,8 @@ class GpuEngine:
 
     def _fields(self, order: Any) -> DeviceFields:
         kept = zip(self._program.states, self._memory.states, self._program.state_dtypes, strict=True)
-        return DeviceFields({f.name: (values, dtype) for f, values, dtype in kept}, order)
+        states = {f.name: (values, dtype) for f, values, dtype in kept}
+        return DeviceFields(states, order, self._graph.take_rows)
 
     def _launch(self, end: int, outcome: Outcome) -> int:
         return _last(self._launches(end, outcome))

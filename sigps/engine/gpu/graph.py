@@ -11,9 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sigps.account import spent_on
 from sigps.device.cuda import Gpu, Kernel, Module, check_fits
+from sigps.device.transfers import fill_with
 from sigps.engine.gpu.layout import LOOKING_UP, Rows, lay_out, rows_of_positions
 from sigps.engine.gpu.memory_plan import ORDERING, SORTING
 from sigps.engine.gpu.numbering import Numbering
@@ -49,16 +51,17 @@ class GpuGraph:
         self._gpu = gpu
         self.numbering = numbering = Numbering(cupy, subgraph)
         self.num_owned, self.num_lids = numbering.num_owned, numbering.num_lids
-        rows = lay_out(cupy, numbering.in_degrees)
+        rows = lay_out(numbering.in_degrees)
         self.incoming = _EdgesOnGpu(subgraph.incoming, rows, numbering.lids, gpu, sorts_rows)
         self.is_symmetric = subgraph.gids is None and _is_same(subgraph.incoming, subgraph.pushed)
         self.outgoing = self.incoming if self.is_symmetric else self._by_source(subgraph.pushed)
-        self.out_degrees = self.outgoing.rows.degrees
+        self.out_degrees, degrees = self.outgoing.rows.degrees, self.outgoing.degrees_on_host
+        self.num_hubs = int(np.count_nonzero(degrees > HUB_DEGREE))
         if numbering.is_hosts:
-            self.out_degrees = cupy.asarray(subgraph.out_degrees.astype(np.uint32))
-        self.could_send = int((self.out_degrees > 0).sum())
-        self.num_hubs = int((self.outgoing.rows.degrees > HUB_DEGREE).sum())
-        self.most_out_edges = int(self.out_degrees.max()) if self.out_degrees.size else 0
+            degrees = subgraph.out_degrees.astype(np.uint32)
+            self.out_degrees = cupy.asarray(degrees)
+        self.could_send = int(np.count_nonzero(degrees))
+        self.most_out_edges = int(degrees.max(initial=0))
         self.has_narrow_ids = _ids_fit_32_bits(subgraph)
         self.is_sorted = sorts_rows
         self.kept: dict[Any, Any] = {}
@@ -68,19 +71,37 @@ class GpuGraph:
         """Lay edges out whose sources may be ghosts; local ids of no vertex get empty rows."""
         import cupy
 
-        unused = cupy.ones(self.num_lids, dtype=cupy.bool_)
-        unused[self.numbering.lids] = False
-        lids = cupy.concatenate([self.numbering.lids, cupy.flatnonzero(unused).astype(cupy.uint32)])
+        unused = np.ones(self.num_lids, dtype=np.bool_)
+        unused[self.numbering.lids_on_host] = False
+        lids = np.concatenate([self.numbering.lids_on_host, np.flatnonzero(unused).astype(np.uint32)])
         filled = np.full(self.num_lids + 1, edges.offsets[-1], dtype=np.uint64)
         filled[: edges.offsets.size] = edges.offsets
-        degrees = cupy.empty(self.num_lids, dtype=cupy.uint32)
-        degrees[lids] = cupy.asarray(np.diff(filled).astype(np.uint32))
-        rows = lay_out(cupy, degrees, in_slices=False)
-        return _EdgesOnGpu(EdgeList(filled, edges.ends, edges.columns), rows, lids, self._gpu, False)
+        degrees = np.empty(self.num_lids, dtype=np.uint32)
+        degrees[lids] = np.diff(filled).astype(np.uint32)
+        rows = lay_out(degrees, in_slices=False)
+        on_host = EdgeList(filled, edges.ends, edges.columns)
+        return _EdgesOnGpu(on_host, rows, cupy.asarray(lids), self._gpu, False)
 
     def list_offsets(self) -> Any:
         """Return where each vertex's list of messages begins, one slot an in-edge, [num_owned + 1], uint64."""
-        return _offsets_of(self.incoming.rows.degrees)
+        return _offsets_of(self.incoming.degrees_on_host)
+
+    def take_rows(self, values: Any, order: Any) -> Any:
+        """Return some rows of an array on the device, [rows] or [rows, length], as another.
+
+        Args:
+            values: The array, in one piece.
+            order: The numbers of the rows, uint32.
+        """
+        import cupy
+
+        found = cupy.empty((order.size, *values.shape[1:]), dtype=values.dtype)
+        if order.size and values[:1].size:
+            length = np.uint64(values[:1].size)
+            kernel = _layout_kernel(f"take_rows_{values.itemsize * 8}_thread_mapped", self._gpu)
+            given = values, order, np.uint64(order.size), length, found
+            kernel.launch(_grid(self._gpu, found.size), 256, given)
+        return found
 
     @functools.cached_property
     def walked(self) -> WalkedRows:
@@ -100,12 +121,16 @@ class GpuGraph:
         self._arrays.pop(name, None)
 
 
-def _offsets_of(degrees: Any) -> Any:
+def _offsets_of(degrees: NDArray[np.uint32]) -> Any:
     import cupy
 
-    offsets = cupy.zeros(degrees.size + 1, dtype=cupy.uint64)
-    cupy.cumsum(degrees, out=offsets[1:], dtype=cupy.uint64)
-    return offsets
+    offsets = np.zeros(degrees.size + 1, dtype=np.uint64)
+    np.cumsum(degrees, out=offsets[1:], dtype=np.uint64)
+    return cupy.asarray(offsets)
+
+
+def _grid(gpu: Gpu, num_threads: int) -> int:
+    return max(1, min(gpu.num_sms * 16, -(-num_threads // 256)))
 
 
 class _EdgesOnGpu:
@@ -116,7 +141,7 @@ class _EdgesOnGpu:
 
     Args:
         edges: The edges, rows and ends by their numbers on the host.
-        rows: The positions of rows, by local id.
+        rows: The positions of rows, by local id, on the host.
         lids: [num_rows or more], uint32: the local id of each number on the host.
         gpu: The GPU.
         sorts_rows: Whether to sort each row by the local ids of ends.
@@ -125,7 +150,7 @@ class _EdgesOnGpu:
     def __init__(self, edges: EdgeList, rows: Rows, lids: Any, gpu: Gpu, sorts_rows: bool) -> None:
         import cupy
 
-        self.rows = rows
+        self.rows, self.degrees_on_host = rows.on_device(cupy.asarray), rows.degrees
         self._edges, self._lids, self._gpu, self._sorts_rows = edges, lids, gpu, sorts_rows
         check_fits(
             {
@@ -138,7 +163,7 @@ class _EdgesOnGpu:
         if sorts_rows:
             keys = self._keys()
             keys.sort()
-            self._move_sorted(32, keys.astype(cupy.uint32), self.ends)
+            self._move_sorted("place_sorted_ends", keys, self.ends)
         else:
             ends = cupy.asarray(edges.ends.astype(np.uint32, copy=False))
             self._launch("place_ends", lids, cupy.asarray(edges.offsets), ends, self.ends)
@@ -157,10 +182,11 @@ class _EdgesOnGpu:
             )
             moved = cupy.zeros(max(self.rows.num_positions, 1), dtype=values.dtype)
             if values.strides == (0,):
-                moved.fill(values[0] if values.size else 0)
+                fill_with(moved, values[:1].tobytes() or b"\0")
             elif self._sorts_rows:
                 order = cupy.argsort(self._keys(), kind="stable")
-                self._move_sorted(values.dtype.itemsize * 8, cupy.asarray(values)[order], moved)
+                what = f"place_sorted_column_{values.dtype.itemsize * 8}"
+                self._move_sorted(what, order, cupy.asarray(values), moved)
             else:
                 offsets = cupy.asarray(self._edges.offsets)
                 what = f"place_column_{values.dtype.itemsize * 8}"
@@ -195,12 +221,9 @@ class _EdgesOnGpu:
         self._launch("make_keys", self._lids, cupy.asarray(self._edges.offsets), ends, keys)
         return keys
 
-    def _move_sorted(self, bits: int, values: Any, moved: Any) -> None:
-        """Bring values that have the order of keys to their positions."""
-        import cupy
-
-        rows = cupy.arange(self.rows.degrees.size, dtype=cupy.uint32)
-        self._launch(f"place_column_{bits}", rows, _offsets_of(self.rows.degrees), values, moved)
+    def _move_sorted(self, what: str, *arrays: Any) -> None:
+        """Bring what has the order of keys to its positions."""
+        self._launch(what, _offsets_of(self.degrees_on_host), *arrays)
 
     def _launch(self, what: str, *arrays: Any) -> None:
         kernel = _layout_kernel(f"{what}_warp_mapped", self._gpu)

@@ -1,14 +1,16 @@
 """Where the edges of rows lie on a GPU: rows in descending order of their degree (`kernels/cuda/edges.cuh`).
 
-The functions take NumPy or CuPy arrays and return the like.
+Rows are laid out on the host, which knows their degrees.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sigps.kernels.cuda.lease import NO_VERTEX
 
@@ -41,30 +43,34 @@ class Rows:
     num_block_rows: int
     num_positions: int
 
+    def on_device(self, asarray: Callable[[Any], Any]) -> Rows:
+        """Return the same with arrays as this makes them."""
+        moved = {name: asarray(getattr(self, name)) for name in ("degrees", "offsets", "slices")}
+        return replace(self, **moved)
+
     @property
     def nbytes(self) -> int:
         return int(self.degrees.nbytes + self.offsets.nbytes + self.slices.nbytes)
 
 
-def lay_out(xp: Any, degrees: Any, *, in_slices: bool = True) -> Rows:
-    """Lay rows out.
+def lay_out(degrees: NDArray[np.uint32], *, in_slices: bool = True) -> Rows:
+    """Lay rows out, on the host.
 
     Args:
-        xp: NumPy or CuPy.
         degrees: [num_rows]; descending where rows go into slices.
         in_slices: Whether thread-mapped rows are interleaved; otherwise every row lies in one piece.
     """
     num_rows = degrees.size
-    degrees = degrees.astype(xp.uint32, copy=False)
+    degrees = degrees.astype(np.uint32, copy=False)
     csr_rows = _up_to_warps(int((degrees > WARP_DEGREE).sum())) if in_slices else _up_to_warps(num_rows)
     blocks = _up_to_warps(int((degrees > BLOCK_DEGREE).sum())) if in_slices else 0
-    padded = xp.zeros(max(csr_rows, _up_to_warps(num_rows)), dtype=xp.uint64)
-    padded[:num_rows] = degrees
-    offsets = xp.zeros(csr_rows + 1, dtype=xp.uint64)
-    xp.cumsum(padded[:csr_rows], out=offsets[1:])
-    widths = padded[csr_rows:].reshape(-1, 32).max(axis=1) if padded.size > csr_rows else padded[:0]
-    slices = xp.zeros(widths.size + 1, dtype=xp.uint64)
-    xp.cumsum(widths * np.uint64(32), out=slices[1:])
+    in_pieces = degrees[:csr_rows]
+    offsets = np.zeros(csr_rows + 1, dtype=np.uint64)
+    np.cumsum(in_pieces, out=offsets[1 : in_pieces.size + 1], dtype=np.uint64)
+    offsets[in_pieces.size + 1 :] = offsets[in_pieces.size]
+    widths = degrees[csr_rows::32].astype(np.uint64)  # of a slice's first row, which is its longest
+    slices = np.zeros(widths.size + 1, dtype=np.uint64)
+    np.cumsum(widths * np.uint64(32), out=slices[1:])
     slices += offsets[-1]
     return Rows(degrees, offsets, slices, csr_rows, blocks, int(slices[-1]))
 

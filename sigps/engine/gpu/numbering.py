@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from sigps.account import spent_on
 from sigps.device.cuda import check_fits
+from sigps.device.transfers import bring
 from sigps.engine.gpu.columns import cast
 from sigps.engine.partition.subgraph import Subgraph
+from sigps.graph.partitioning.partition import degree_order
 from sigps.kernels.cuda.lease import NO_VERTEX
 
 __all__ = ["DeviceFields", "GhostLids", "Numbering", "number_ghosts", "sorted_by_degree"]
@@ -25,7 +27,8 @@ class Numbering:
 
     Owned vertices come first, in descending order of their in-degree, equal degrees by gid; then ghosts (`GhostLids`).
     A part of a graph has its owned vertices in this order on the host too. One process's whole graph stands by gid
-    there: its vertices are sorted on the device, and its rows brought into their order while they are copied.
+    there, and its rows are brought into this order while they are copied. Numbers are found on the host, which has all
+    that they depend on: CuPy would compile a kernel for each step, and a first answer would wait for that.
 
     Args:
         xp: NumPy or CuPy.
@@ -37,25 +40,27 @@ class Numbering:
         is_hosts: Whether owned vertices have the same local ids on the host.
         ghosts: The local ids of ghosts; None where there are no other partitions.
         lids: [num_owned + num_ghosts], uint32: the local id of each vertex, in the order that they have on the host.
-        in_degrees: [num_owned], uint32.
+        lids_on_host: The same, NumPy's.
+        in_degrees: [num_owned], uint32, by local id; NumPy's.
     """
 
     def __init__(self, xp: Any, subgraph: Subgraph) -> None:
         self._xp, self._subgraph = xp, weakref.ref(subgraph)
         self.num_owned = self.num_lids = subgraph.num_owned
         self.is_hosts = subgraph.gids is not None
-        self.in_degrees = xp.asarray(np.diff(subgraph.incoming.offsets).astype(np.uint32))
-        self.lids = xp.arange(self.num_owned, dtype=np.uint32)
+        self.in_degrees = np.diff(subgraph.incoming.offsets).astype(np.uint32)
+        lids = np.arange(self.num_owned, dtype=np.uint32)
         self.ghosts: GhostLids | None = None
         if not self.is_hosts:
-            order = sorted_by_degree(xp, self.in_degrees)
+            order = degree_order(self.in_degrees)
             self.in_degrees = self.in_degrees[order]
-            self.lids[order] = xp.arange(self.num_owned, dtype=np.uint32)
+            lids[order] = np.arange(self.num_owned, dtype=np.uint32)
         if subgraph.ghost_bounds is not None:
             self.ghosts = number_ghosts(self.num_owned, subgraph.ghost_bounds)
             self.num_lids = int(self.ghosts.cold[-1])
-            of_ghosts = xp.asarray(self.ghosts.lids(subgraph.ghost_bounds))
-            self.lids = xp.concatenate([self.lids, of_ghosts])
+            lids = np.concatenate([lids, self.ghosts.lids(subgraph.ghost_bounds)])
+        self.lids_on_host: NDArray[np.uint32] = lids
+        self.lids = xp.asarray(lids)
 
     @property
     def subgraph(self) -> Subgraph:
@@ -71,35 +76,37 @@ class Numbering:
 
     def host_lid(self, lid: int) -> int:
         """Return the local id that an owned vertex has on the host. O(num_owned)."""
-        return lid if self.is_hosts else int(self._xp.flatnonzero(self.lids[: self.num_owned] == lid)[0])
+        return lid if self.is_hosts else int(np.flatnonzero(self.lids_on_host[: self.num_owned] == lid)[0])
 
     def gids(self) -> Any:
         """Return the gid of each owned vertex, [num_owned], int64; made each time."""
         if self.is_hosts:
             return self._xp.asarray(self.subgraph.owned_gids)
-        gids = self._xp.empty(self.num_owned, dtype=np.int64)
-        gids[self.lids] = self._xp.arange(self.num_owned)
-        return gids
+        gids = np.empty(self.num_owned, dtype=np.int64)
+        gids[self.lids_on_host] = np.arange(self.num_owned)
+        return self._xp.asarray(gids)
 
     @cached_property
     def by_gid(self) -> Any:
-        """The local ids of owned vertices in ascending order of their gids, [num_owned]."""
-        return self._xp.asarray(self.subgraph.by_gid) if self.is_hosts else self.lids
+        """The local ids of owned vertices in ascending order of their gids, [num_owned], uint32."""
+        return self._xp.asarray(self.subgraph.by_gid.astype(np.uint32)) if self.is_hosts else self.lids
 
     @cached_property
     def of_all_gids(self) -> Any:
         """The local id of each vertex of the graph, [num_vertices], uint32; NO_VERTEX for those of other ranks."""
         num_vertices = self.subgraph.num_vertices
         check_fits({"where vertices are": 4 * num_vertices})
-        lids = self._xp.full(num_vertices, NO_VERTEX, dtype=np.uint32)
-        lids[self.gids()] = self._xp.arange(self.num_owned, dtype=np.uint32)
-        return lids
+        if not self.is_hosts:
+            return self.lids
+        lids = np.full(num_vertices, NO_VERTEX, dtype=np.uint32)
+        lids[self.subgraph.owned_gids] = np.arange(self.num_owned, dtype=np.uint32)
+        return self._xp.asarray(lids)
 
     def find(self, gids: NDArray[np.int64]) -> Any:
         """Return the local ids of owned vertices by gid. In a part of a graph O(log owned) each, on the host."""
         if self.is_hosts:
             return self._xp.asarray(self.subgraph.local_ids(gids))
-        return self.lids[self._xp.asarray(gids)]
+        return self._xp.asarray(self.lids_on_host[gids])
 
     def ids(self, *, narrow: bool) -> Any:
         """Return the ids that compute() sees, [num_lids], as int32 or int64."""
@@ -118,16 +125,17 @@ class Numbering:
         return self._ids(np.int64)
 
     def _ids(self, dtype: Any) -> Any:
-        given = self._xp.asarray(self.subgraph.ids)
-        ids = self._xp.zeros(self.num_lids, dtype=dtype)
-        ids[self.lids] = (given if given.size else self._xp.arange(self.lids.size)).astype(dtype)
-        return ids
+        given, lids = self.subgraph.ids, self.lids_on_host
+        ids = np.zeros(self.num_lids, dtype=dtype)
+        ids[lids] = given if given.size else np.arange(lids.size)
+        return self._xp.asarray(ids)
 
     @cached_property
     def _sorted_ids(self) -> tuple[Any, Any]:
-        ids = self._wide_ids[: self.num_owned]
-        order = self._xp.argsort(ids).astype(np.uint32)
-        return ids[order], order
+        ids = self.subgraph.ids[: self.num_owned]
+        order = np.argsort(ids)
+        lids = self.lids_on_host[order]
+        return self._xp.asarray(ids[order].astype(np.int64)), self._xp.asarray(lids)
 
 
 def sorted_by_degree(xp: Any, degrees: Any) -> Any:
@@ -205,20 +213,21 @@ class DeviceFields(Mapping[str, NDArray[Any]]):
 
     Args:
         states: Each field's values by local id, and its type on the host.
-        order: The index that brings values by local id into the order of the fields.
+        order: The local ids in the order of the fields, uint32, or a slice.
+        take: Returns some rows of an array by such an order.
     """
 
-    def __init__(self, states: Mapping[str, tuple[Any, np.dtype[Any]]], order: Any) -> None:
-        self._states, self._order = states, order
+    def __init__(
+        self, states: Mapping[str, tuple[Any, np.dtype[Any]]], order: Any, take: Callable[[Any, Any], Any]
+    ) -> None:
+        self._states, self._order, self._take = states, order, take
         self._brought: dict[str, NDArray[Any]] = {}
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        import cupy
-
         if name not in self._brought:
             dtype = self._states[name][1]
             with spent_on("answer"):
-                self._brought[name] = cast(cupy.asnumpy(self.on_device(name)), dtype)
+                self._brought[name] = bring(self.on_device(name), dtype.base, cast)
         return self._brought[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -229,4 +238,5 @@ class DeviceFields(Mapping[str, NDArray[Any]]):
 
     def on_device(self, name: str) -> Any:
         """Return a field as a CuPy array, of the type that the device keeps it in; nothing crosses to the host."""
-        return self._states[name][0][self._order]
+        values = self._states[name][0]
+        return values[self._order] if isinstance(self._order, slice) else self._take(values, self._order)

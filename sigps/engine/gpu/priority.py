@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sigps.device.cuda import Gpu, Kernel, Module
+from sigps.device.transfers import copy_within
 from sigps.kernels.cpu.arguments import RETIRED
 
 __all__ = ["GpuBuckets", "bucket_macros"]
@@ -36,7 +37,7 @@ class GpuBuckets:
         self._status, self._values, self._degrees = status, values, degrees
         num_words = -(-values.size // 32)
         self._bits = cupy.zeros(-(-num_words // _WORDS) * _WORDS, dtype=cupy.uint32)
-        self._bits[:num_words] = sent[:num_words]
+        copy_within(self._bits[:num_words], sent[:num_words])
         limits = np.iinfo(values.dtype.name)
         self._worst = limits.max if takes_min else limits.min
         self._best_type = np.dtype(np.int64 if limits.min < 0 else np.uint64)

@@ -14,6 +14,7 @@ import numpy as np
 from sigps.compiler.cuda.compile import CudaProgram
 from sigps.compiler.program import Consumption, Delivery
 from sigps.device.cuda import check_fits
+from sigps.device.transfers import copy_within, fill_with
 from sigps.engine.gpu.columns import cast, typed
 from sigps.engine.gpu.direct_messages import DirectMessages
 from sigps.engine.gpu.graph import GpuGraph
@@ -83,8 +84,9 @@ class RunMemory:
         self._block.data.memset_async(0, plan.num_zeros)
         self.states = self._filled_states()
         for pending, committed, field in zip(*self.edge_states(), compiled.program.edge_states, strict=True):
-            pending[:] = cupy.asarray(field.default, pending.dtype)
-            committed[:] = cupy.asarray(field.default, committed.dtype)
+            for values in (pending, committed):
+                default = np.array(field.default, values.dtype.name)
+                fill_with(values, np.broadcast_to(default, values.shape[1:]).tobytes())
         aggregators = compiled.program.aggregators
         identities = [Packed.of(a.identity, a.field.dtype()) for a in aggregators]
         starts = [Packed.of(a.start, a.field.dtype()) for a in aggregators]
@@ -94,7 +96,7 @@ class RunMemory:
             if name in plan.offsets and compiled.neutral:
                 self._empty(name, compiled.neutral)
         if compiled.program.consumption is Consumption.LISTED and "counts" not in plan.offsets:
-            self.array("offsets", np.uint64)[:] = graph.list_offsets()
+            copy_within(self.array("offsets", np.uint64), graph.list_offsets())
         if compiled.program.delivery is Delivery.DIRECT:
             # Not the method: a circle of references would keep the memory until the collector runs.
             array = functools.partial(_array, self._block, plan)
@@ -222,8 +224,6 @@ class RunMemory:
         self._go_on(control, remaining=OVERFLOWED)
 
     def _filled_states(self) -> list[Any]:
-        import cupy
-
         states, n = [], self.graph.num_owned
         program = self._compiled.program
         fields = zip(
@@ -231,7 +231,8 @@ class RunMemory:
         )
         for field, computed, kept, offset in fields:
             values = typed(self._state_block[offset : offset + n * kept.itemsize], kept)
-            values[:] = cupy.asarray(cast(np.asarray(field.default, computed.base), values.dtype))
+            default = cast(np.array(field.default, computed.base), kept)
+            fill_with(values, np.broadcast_to(default, kept.shape).tobytes())
             states.append(values)
         return states
 
@@ -254,11 +255,7 @@ class RunMemory:
         self._block[first : offsets["stats"]].set(head)
 
     def _empty(self, name: str, neutral: bytes) -> None:
-        width = max(w for w in (8, 4, 2, 1) if len(neutral) % w == 0)
-        words = np.frombuffer(neutral, dtype=f"u{width}")
-        rows = self.array(name, words.dtype).reshape(-1, words.size)
-        for i, word in enumerate(words):
-            rows[:, i] = word
+        fill_with(self.array(name, np.uint8), neutral)
 
 
 def _array(block: Any, plan: MemoryPlan, name: str, dtype: Any) -> Any:

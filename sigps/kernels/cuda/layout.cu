@@ -1,5 +1,5 @@
 // Moves edges and their columns to their positions in a degree-sorted layout
-// (edges.cuh), at graph load.
+// (edges.cuh), at graph load; and takes the answer in the order of gids.
 //
 // Schedule: a warp a row, any grid; every position has one writer. Reads run
 // along rows, writes of sliced rows are scattered over 128-byte lines.
@@ -7,6 +7,8 @@
 //   new_lids: [num_lids]            the degree-order index of a lid
 //   offsets: [num_rows + 1]         rows before, by lid
 //   ends, column: [edges]           in that order
+//   keys, order: [edges]            sorted by row and other end: the keys, and
+//                                   the edge that each comes from
 
 #include "edges.cuh"
 
@@ -60,12 +62,63 @@ make_keys_warp_mapped(const __grid_constant__ Edges edges,
       keys[e] = uint64_t(new_lids[lid]) << 32 | new_lids[ends[e]];
 }
 
+namespace {
+
+// Of edges that were sorted: rows by local id, which begin at `offsets`.
+template <class Place>
+__device__ void for_each_sorted(const Edges &edges, const uint64_t *offsets,
+                                Place place) {
+  uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+  for (uint32_t v = warp; v < edges.num_rows;
+       v += gridDim.x * blockDim.x / 32) {
+    RowOfEdges row = row_of(edges, v);
+    for (uint32_t i = threadIdx.x % 32; i < row.degree; i += 32)
+      place(offsets[v] + i, row.first + uint64_t(i) * row.step);
+  }
+}
+
+// Grid-stride over the numbers of all rows.
+template <class T>
+__device__ void take_rows(const T *values, const uint32_t *order,
+                          uint64_t num_rows, uint64_t length, T *taken) {
+  uint64_t first = uint64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  for (uint64_t i = first; i < num_rows * length;
+       i += uint64_t(gridDim.x) * blockDim.x)
+    taken[i] = length == 1 ? values[order[i]]
+                           : values[order[i / length] * length + i % length];
+}
+
+} // namespace
+
+// Keys hold the local id of the other end in their low half.
+extern "C" __global__ void
+place_sorted_ends_warp_mapped(const __grid_constant__ Edges edges,
+                              const uint64_t *offsets, const uint64_t *keys,
+                              uint32_t *placed) {
+  for_each_sorted(edges, offsets, [&](uint64_t from, uint64_t to) {
+    placed[to] = uint32_t(keys[from]);
+  });
+}
+
 #define SIGPS_PLACE_COLUMN(bits)                                               \
   extern "C" __global__ void place_column_##bits##_warp_mapped(                \
       const __grid_constant__ Edges edges, const uint32_t *new_lids,           \
       const uint64_t *offsets, const uint##bits##_t *column,                   \
       uint##bits##_t *placed) {                                                \
     place_column(edges, new_lids, offsets, column, placed);                    \
+  }                                                                            \
+  extern "C" __global__ void place_sorted_column_##bits##_warp_mapped(         \
+      const __grid_constant__ Edges edges, const uint64_t *offsets,            \
+      const int64_t *order, const uint##bits##_t *column,                      \
+      uint##bits##_t *placed) {                                                \
+    for_each_sorted(edges, offsets, [&](uint64_t from, uint64_t to) {          \
+      placed[to] = column[order[from]];                                        \
+    });                                                                        \
+  }                                                                            \
+  extern "C" __global__ void take_rows_##bits##_thread_mapped(                 \
+      const uint##bits##_t *values, const uint32_t *order, uint64_t num_rows,  \
+      uint64_t length, uint##bits##_t *taken) {                                \
+    take_rows(values, order, num_rows, length, taken);                         \
   }
 SIGPS_PLACE_COLUMN(8)
 SIGPS_PLACE_COLUMN(16)

@@ -87,7 +87,7 @@ def assert_sorted_layout(given_degrees: list[int]) -> None:
     degrees = np.array(given_degrees, dtype=np.uint32)
     order = sorted_by_degree(np, degrees)
     descending = degrees[order]
-    rows = lay_out(np, descending)
+    rows = lay_out(descending)
     assert_laid_out(descending, rows)
     assert_rows_found(rows)
     assert np.all(descending[rows.num_csr_rows :] <= WARP_DEGREE), "a heavy row is in no slice"
@@ -111,7 +111,7 @@ def test_every_edge_of_random_rows_has_its_own_place(degrees: list[int]) -> None
 @pytest.mark.parametrize("name", DEGREES)
 def test_rows_in_one_piece_need_no_order(name: str) -> None:
     degrees = np.array(DEGREES[name], dtype=np.uint32)
-    rows = lay_out(np, degrees, in_slices=False)
+    rows = lay_out(degrees, in_slices=False)
     assert_laid_out(degrees, rows)
     assert_rows_found(rows)
     assert (rows.num_block_rows, rows.num_positions) == (0, degrees.sum(dtype=np.int64))
@@ -132,7 +132,7 @@ def test_the_order_descends_and_keeps_equal_rows_in_theirs(degrees: list[int]) -
 
 def test_counts_of_each_kind() -> None:
     degrees = np.array(sorted(DEGREES["every_kind"], reverse=True), dtype=np.uint32)
-    rows = lay_out(np, degrees)
+    rows = lay_out(degrees)
     assert (rows.num_block_rows, rows.num_csr_rows) == (64, 96)
     assert rows.slices.size == -(-degrees.size // 32) - 3 + 1
     assert rows.nbytes == rows.degrees.nbytes + rows.offsets.nbytes + rows.slices.nbytes
@@ -140,7 +140,7 @@ def test_counts_of_each_kind() -> None:
 
 def test_offsets_may_go_beyond_32_bits() -> None:
     degrees = np.full(64, 2**31, dtype=np.uint32)
-    rows = lay_out(np, degrees)
+    rows = lay_out(degrees)
     assert rows.num_positions == 64 * 2**31
     assert int(rows.offsets[-1]) == 64 * 2**31
 

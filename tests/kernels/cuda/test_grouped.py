@@ -98,7 +98,7 @@ def test_each_vertex_finds_the_key_of_most_weight(kind: str, num_keys: int, bloc
     degrees = np.sort(np.array(sizes, dtype=np.uint32))[::-1].copy()
 
     n, num_sources = degrees.size, 6000
-    rows = lay_out(np, degrees)
+    rows = lay_out(degrees)
     ends = rng.integers(0, num_sources, max(1, rows.num_positions), dtype=np.uint32)
     key, total, counts = KINDS[kind]
     records = np.zeros(num_sources, dtype=np.dtype([("key", key), ("sum", total)], align=True))

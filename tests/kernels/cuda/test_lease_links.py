@@ -209,8 +209,10 @@ def test_the_priority_form_form_links(arch: str, precision: Any) -> None:
 def test_the_layout_kernels_link(arch: str) -> None:
     cubin = link_plain("layout", arch)
     assert cubin[:4] == b"\x7fELF"
-    names = ["place_ends", "make_keys", *(f"place_column_{bits}" for bits in (8, 16, 32, 64))]
-    assert [n for n in names if f"{n}_warp_mapped".encode() not in cubin] == []
+    by_width = ("place_column_{}_warp", "place_sorted_column_{}_warp", "take_rows_{}_thread")
+    names = ["place_ends_warp", "place_sorted_ends_warp", "make_keys_warp"]
+    names += [name.format(bits) for name in by_width for bits in (8, 16, 32, 64)]
+    assert [n for n in names if f"{n}_mapped".encode() not in cubin] == []
 
 
 @pytest.mark.parametrize("directed", [False, True])

@@ -1,0 +1,94 @@
+"""Fills and copies of a device's arrays, on the stand-in that is this process's memory."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import host_gpu
+import numpy as np
+import pytest
+
+from sigps.device import transfers
+from sigps.device.transfers import bring, copy_within, fill_with
+from sigps.engine.gpu.columns import cast
+
+
+@pytest.fixture(autouse=True)
+def _device(monkeypatch: pytest.MonkeyPatch) -> None:
+    host_gpu.use_host_as_gpu(monkeypatch)
+    transfers._lanes.cache_clear()
+
+
+def on_device(values: Any) -> Any:
+    import cupy
+
+    return cupy.asarray(np.array(values))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 8, 9, 1000])
+@pytest.mark.parametrize("row", [b"\0", b"\7\7", b"\1\2\3\4\5\6\7\x08", b"abc", bytes(range(64))])
+def test_an_array_is_filled_with_rows(row: bytes, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfers, "_FIRST_BYTES", 16)
+    array = on_device(np.full(count * len(row) + 1, 99, np.uint8))
+    fill_with(array[:-1], row)
+    assert np.asarray(array[:-1]).tobytes() == row * count
+    assert int(array[-1]) == 99
+
+
+def test_vectors_are_filled_number_by_number() -> None:
+    array = on_device(np.zeros((5, 3)))
+    fill_with(array, np.array([1.5, -2.0, 0.0]).tobytes())
+    assert np.asarray(array).tolist() == [[1.5, -2.0, 0.0]] * 5
+
+
+def test_an_array_is_copied_over_another() -> None:
+    target, source = on_device(np.zeros(4, np.uint32)), on_device(np.arange(4, dtype=np.uint32))
+    copy_within(target[1:3], source[:2])
+    assert np.asarray(target).tolist() == [0, 0, 1, 0]
+
+
+@pytest.mark.parametrize("shape", [(0,), (3,), (1000,), (1003,), (301, 5)])
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int64, np.float32, np.float64])
+def test_large_arrays_cross_in_pieces(
+    shape: tuple[int, ...], dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfers, "_SMALL_BYTES", 64)
+    monkeypatch.setattr(transfers, "STAGED_BYTES", 128)
+    values = np.random.default_rng(1).integers(0, 200, shape).astype(dtype)
+    found = bring(on_device(values), np.dtype(dtype), cast)
+    assert type(found) is np.ndarray
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, values)
+
+
+def test_numbers_are_converted_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfers, "_SMALL_BYTES", 16)
+    monkeypatch.setattr(transfers, "STAGED_BYTES", 64)
+    values = np.arange(-50, 50, dtype=np.int32)
+    values[[3, 40, 99]] = np.iinfo(np.int32).min  # no vertex
+    expected = values.astype(np.int64)
+    expected[[3, 40, 99]] = np.iinfo(np.int64).min
+    found = bring(on_device(values), np.dtype(np.int64), cast)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_pinned_memory_is_bounded_and_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    import cupy
+
+    monkeypatch.setattr(transfers, "_SMALL_BYTES", 16)
+    monkeypatch.setattr(transfers, "STAGED_BYTES", 64)
+    monkeypatch.setattr(transfers, "available_cores", lambda: 3)
+    taken, pin, lock = [], cupy.cuda.alloc_pinned_memory, threading.Lock()
+
+    def counted(size: int) -> Any:
+        with lock:
+            taken.append(size)
+        return pin(size)
+
+    monkeypatch.setattr(cupy.cuda, "alloc_pinned_memory", counted)
+    for _ in range(5):
+        values = np.arange(5000)
+        np.testing.assert_array_equal(bring(on_device(values), values.dtype, cast), values)
+    assert 1 <= len(taken) <= 3
+    assert set(taken) == {64}
