@@ -62,8 +62,8 @@ def lay_out(degrees: NDArray[np.uint32], *, in_slices: bool = True) -> Rows:
     """
     num_rows = degrees.size
     degrees = degrees.astype(np.uint32, copy=False)
-    csr_rows = _up_to_warps(int((degrees > WARP_DEGREE).sum())) if in_slices else _up_to_warps(num_rows)
-    blocks = _up_to_warps(int((degrees > BLOCK_DEGREE).sum())) if in_slices else 0
+    csr_rows = _up_to_warps(_num_above(degrees, WARP_DEGREE) if in_slices else num_rows)
+    blocks = _up_to_warps(_num_above(degrees, BLOCK_DEGREE)) if in_slices else 0
     in_pieces = degrees[:csr_rows]
     offsets = np.zeros(csr_rows + 1, dtype=np.uint64)
     np.cumsum(in_pieces, out=offsets[1 : in_pieces.size + 1], dtype=np.uint64)
@@ -73,6 +73,10 @@ def lay_out(degrees: NDArray[np.uint32], *, in_slices: bool = True) -> Rows:
     np.cumsum(widths * np.uint64(32), out=slices[1:])
     slices += offsets[-1]
     return Rows(degrees, offsets, slices, csr_rows, blocks, int(slices[-1]))
+
+
+def _num_above(descending: NDArray[np.uint32], bound: int) -> int:
+    return descending.size - int(np.searchsorted(descending[::-1], np.uint32(bound), side="right"))
 
 
 LOOKING_UP = 64 << 20

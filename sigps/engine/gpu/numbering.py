@@ -16,7 +16,7 @@ from sigps.device.cuda import check_fits
 from sigps.device.transfers import bring
 from sigps.engine.gpu.columns import cast
 from sigps.engine.partition.subgraph import Subgraph
-from sigps.graph.partitioning.partition import degree_order
+from sigps.kernels.cpu.layout import number_by_degree
 from sigps.kernels.cuda.lease import NO_VERTEX
 
 __all__ = ["DeviceFields", "GhostLids", "Numbering", "number_ghosts", "sorted_by_degree"]
@@ -52,9 +52,7 @@ class Numbering:
         lids = np.arange(self.num_owned, dtype=np.uint32)
         self.ghosts: GhostLids | None = None
         if not self.is_hosts:
-            order = degree_order(self.in_degrees)
-            self.in_degrees = self.in_degrees[order]
-            lids[order] = np.arange(self.num_owned, dtype=np.uint32)
+            lids, self.in_degrees = number_by_degree(self.in_degrees)
         if subgraph.ghost_bounds is not None:
             self.ghosts = number_ghosts(self.num_owned, subgraph.ghost_bounds)
             self.num_lids = int(self.ghosts.cold[-1])

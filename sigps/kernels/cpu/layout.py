@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from sigps.native.kernel import compiled
 
-__all__ = ["count_uses", "find_reverse_entries", "order_by_row", "rows_in_order", "targets_by_source"]
+__all__ = [
+    "count_uses",
+    "find_reverse_entries",
+    "number_by_degree",
+    "order_by_row",
+    "rows_in_order",
+    "targets_by_source",
+]
 
 
 def order_by_row(rows: NDArray[np.uint32], num_rows: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
@@ -20,6 +27,44 @@ def order_by_row(rows: NDArray[np.uint32], num_rows: int) -> tuple[NDArray[np.ui
     order = np.empty(rows.size, dtype=np.int64)
     _place_in_rows(rows, offsets[:-1].copy(), order)
     return offsets, order
+
+
+def number_by_degree(degrees: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Number vertices by descending degree, equal degrees in their given order. O(vertices) where edges are simple.
+
+    Returns:
+        The number of each vertex, and the degrees in the order of numbers.
+    """
+    lids, descending = np.empty_like(degrees), np.empty_like(degrees)
+    largest = int(degrees.max(initial=0))
+    if largest > 4 * degrees.size + _MOST_DEGREES:  # of parallel edges
+        order = np.argsort(~degrees, kind="stable")
+        lids[order] = np.arange(degrees.size, dtype=np.uint32)
+        return lids, degrees[order]
+    counts = np.zeros(largest + 1, dtype=np.uint32)
+    count_uses(degrees, counts)
+    _place_by_degree(degrees, degrees.size - np.cumsum(counts, dtype=np.uint64), lids, descending)
+    return lids, descending
+
+
+_MOST_DEGREES = 1 << 20
+"""Degrees that are always counted one by one."""
+
+
+@compiled
+def _place_by_degree(
+    degrees: NDArray[np.uint32],
+    at: NDArray[np.uint64],
+    lids: NDArray[np.uint32],
+    descending: NDArray[np.uint32],
+) -> None:
+    """Give each vertex the next number of its degree, `at`, [largest degree + 1]."""
+    for v in range(np.uint64(degrees.size)):
+        degree = degrees[v]
+        number = at[degree]
+        lids[v] = number
+        descending[number] = degree
+        at[degree] = number + np.uint64(1)
 
 
 @compiled

@@ -13,6 +13,7 @@ from sigps.engine.gpu import numbering as numbering_module
 from sigps.engine.gpu.numbering import Numbering
 from sigps.engine.partition.subgraph import build_subgraph
 from sigps.graph.partitioning.partition import partition
+from sigps.kernels.cpu.layout import number_by_degree
 from sigps.kernels.cuda.lease import NO_VERTEX
 
 NAMES = ["skewed", "grid", "star_in", "isolated", "only_isolated", "empty"]
@@ -68,3 +69,13 @@ def test_local_ids_gids_and_ids_lead_to_each_other(
             np.testing.assert_array_equal(ids[known[1]], known[0])
 
     run_ranks(size, check)
+
+
+@pytest.mark.parametrize(
+    "degrees", [[], [0], [5], [0, 3, 0, 3, 1, 1, 7], [2**31, 1, 2**32 - 1, 1], list(range(100)), [4] * 9]
+)
+def test_vertices_are_numbered_by_degree(degrees: list[int]) -> None:
+    order = sorted(range(len(degrees)), key=lambda v: (-degrees[v], v))
+    lids, descending = number_by_degree(np.array(degrees, dtype=np.uint32))
+    assert [lids[v] for v in order] == list(range(len(degrees)))
+    assert descending.tolist() == [degrees[v] for v in order]
