@@ -53,12 +53,22 @@ def memory(
     briefly = max(
         _setup_bytes(size, program, edges, loaded, is_part=is_part), _result_bytes(size, program, edges)
     )
+    if is_part:
+        rows = _rows_bytes(size) // num_ranks
+        # Keys and columns as kept, sorted, sent and arrived; the ends of a chunk.
+        rebuilt = 4 * (8 + size.column_bytes) * edges + 16 * min(edges, _CHUNK_EDGES)
+        rebuilding = 0 if loaded in (None, size) else rebuilt
+        routing = rows + _routing_bytes(size, program, owned, edges, ghosts)
+        briefly = max(briefly, max(routing, rebuilding) - purposes["graph"])
     purposes["as loaded"] = 0 if loaded in (None, size) else _rows_bytes(loaded) // num_ranks
     purposes["columns"] = owned * (size.vertex_bytes + _bytes_from_columns(program))
     purposes["tables"] = table_bytes
     purposes["for a time"] = max(0, briefly - running)
     always = ("graph", "state", "messages")
     return {name: num_bytes for name, num_bytes in purposes.items() if num_bytes or name in always}
+
+
+_CHUNK_EDGES = 1 << 20
 
 
 def _rows_bytes(size: Size) -> int:
@@ -92,6 +102,21 @@ def _setup_bytes(
     return max(turning, sorting, whole + 2 * (4 + 1) * pairs + 72 * size.num_vertices)
 
 
+def _routing_bytes(size: Size, program: VertexProgram | None, owned: int, edges: int, ghosts: int) -> int:
+    """Return the most that a partition takes while its edges come from other ranks: as they arrived, and in order."""
+    index, columns = _index_bytes(size), size.column_bytes
+    by_vertex = 2 * 4 * size.num_vertices + 5 * 8 * (owned + ghosts)  # local ids and uses of all; orders
+    if not size.directed:
+        return by_vertex + 3 * (index + columns) * edges
+    arrived, placed = 2 * index + columns, index + columns
+    in_order = arrived + 2 * 4 + 8 + placed  # beside local ids, and the order
+    moving = arrived + 4 * 8  # beside rows, owners and the order of those that leave
+    outgoing = (
+        placed if program is None or program.reads_edges else 0
+    )  # in-edges are there while out-edges come
+    return by_vertex + (max(in_order, moving, 2 * arrived) + outgoing) * edges
+
+
 def _result_bytes(size: Size, program: VertexProgram | None, edges: int) -> int:
     """Return what the values on edges take while they become a result: both ends of each, in the order of ids."""
     if program is None or not program.edge_states:
@@ -119,6 +144,7 @@ def _link_bytes(size: Size, program: VertexProgram, edges: int, *, is_part: bool
     needs_rows = program.reads_neighbors or program.reads_reverse
     copies = size.num_edges - edges if is_part and needs_rows else 0
     rows = (4 + 8) * copies + 4 * edges if copies else 0  # targets and send lists, and a row for each edge
+    rows += (8 + 2 * kept) * copies  # as they leave and as they arrive
     return 2 * kept * edges + kept * copies + rows + 8 * edges * program.reads_reverse
 
 
@@ -134,7 +160,9 @@ def _message_bytes(program: VertexProgram | None, owned: int, edges: int, ghosts
 
     typed = compile_for_cpu(program, {})  # finds types; edge columns count as floats
     record, inbox = (sum(dtype.itemsize for dtype in dtypes) for dtypes in (typed.record, typed.slots))
-    outbox = 2 * (owned + ghosts) * (1 + record)
+    outbox = 2 * (owned + ghosts) * (1 + record) + 2 * ghosts * (
+        4 + record
+    )  # as they leave and as they arrive
     if program.reads_all_at_once:
         return outbox  # lists and keys are made from the records, one vertex at a time
     return outbox + owned * (1 + inbox)

@@ -2,81 +2,50 @@
 
 from __future__ import annotations
 
-import gc
-import tracemalloc
+import json
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
+import taken_memory
+from taken_memory import app_of, drawn, planned, taken
 
-import sigps
-from sigps import Graph, Param, State, Table, Vertex, from_column, run
+import sigps.apps
+from sigps import Graph, Param, State, Table, Vertex, from_column
 from sigps.cli.plan.memory import memory
-from sigps.cli.plan.size import size_of, turned_size
+from sigps.cli.plan.size import size_of
 from sigps.compiler.frontend.analysis import analyse
 
-NEEDED = {"source": 0, "one": 0, "zero": 5, "rate": 1e-4, "attenuation": 1e-4}
-SHORT = {"samples": 2, "iterations": 3, "steps": 3, "length": 3, "scans": 2}
-OPTIONS: dict[str, dict[str, Any]] = {
-    "LouvainMoves": {"max_supersteps": 4},
-    "StreamDN": {"max_supersteps": 4},
-}
-"""Of programs that run long."""
-
-
-def drawn(*, directed: bool, is_acyclic: bool = False) -> Graph:
-    draw = np.random.default_rng(0)
-    sources, targets = (1000 * draw.random(10_000) ** 2).astype(int), draw.integers(0, 1000, 10_000)
-    if is_acyclic:
-        sources, targets = np.sort([sources, targets], axis=0)
-    weights = draw.integers(1, 9, 10_000).astype(float)
-    return Graph.from_edges(
-        sources,
-        targets,
-        weights,
-        directed=directed,
-        vertices=range(1000),
-        duplicates="drop",
-        self_loops="drop",
-    )
-
-
-def planned(program: Vertex, graph: Graph) -> int:
-    loaded = size_of(graph)
-    state_bytes = sum(field.dtype().itemsize for field in program.declaration.states)
-    tables = sum(getattr(program, f.name).values.nbytes for f in program.declaration.params if f.is_table)
-    size = turned_size(loaded, program)
-    return sum(memory(size, analyse(program), 1, state_bytes, loaded=loaded, table_bytes=tables).values())
+RANKED = ["PageRank", "BFS", "SSSP", "CDLP", "KCore", "HITS", "LCC", "EdgeTriangles", "LabelGroups", "ALS"]
+"""Programs of each kind: records pulled and pushed, monotone, messages by key, an undirected and a simple graph, both
+ways, measures of neighbours, values on edges, rows of neighbours with phases, vectors."""
 
 
 def check(program: Vertex, make: Any, **options: Any) -> None:
-    run(program, make(), device="cpu", threads=1, **options)  # so that all code is there
-    graph = make()
-    held = graph.nbytes
-    gc.collect()
-    tracemalloc.start()
-    try:
-        run(program, graph, device="cpu", threads=1, **options)
-        taken = held + tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    plan = planned(program, make())
-    assert taken <= 1.05 * plan + 64 * 1024  # of Python's own
-    assert plan <= 5 * taken  # programs may send less than a message along each edge
+    used, plan = taken(program, make, **options), planned(program, make())
+    assert used <= 1.05 * plan + 64 * 1024  # of Python's own
+    assert plan <= 5 * used  # programs may send less than a message along each edge
 
 
 @pytest.mark.parametrize("name", sigps.apps.__all__)
 def test_a_run_takes_what_was_planned(name: str) -> None:
-    app = getattr(sigps.apps, name)
-    fields = {field.name: field for field in app.declaration.params}
-    given = {n: v for n, v in NEEDED.items() if n in fields and fields[n].default is fields[n].REQUIRED}
-    given |= {n: v for n, v in SHORT.items() if n in fields}
-    is_acyclic = name == "LongestPath"
-    check(
-        app(**given),
-        lambda: drawn(directed=app.declaration.directed, is_acyclic=is_acyclic),
-        **OPTIONS.get(name, {}),
-    )
+    program, options, make = app_of(name)
+    check(program, make, **options)
+
+
+@pytest.mark.slow
+@pytest.mark.mpi
+def test_ranks_take_what_was_planned(mpirun: str) -> None:
+    command = [mpirun, "-n", "2", sys.executable, taken_memory.__file__, *RANKED]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+    assert ended.returncode == 0, ended.stderr
+    found = {name: (used, plan) for name, used, plan in map(json.loads, ended.stdout.splitlines())}
+    assert [*found] == RANKED
+    for name, (used, plan) in found.items():
+        assert max(used) <= 1.05 * plan + 64 * 1024, name
+        assert plan <= 5 * max(used), name
 
 
 class Priced(Vertex, message=float):
