@@ -17,13 +17,17 @@ from typing import Any
 __all__ = ["watching"]
 
 _previous = ctypes.c_void_p(0)
+_watched: list[None] = []
 
 
 @contextmanager
 def watching() -> Iterator[None]:
-    """Let Ctrl-C end compiled loops, inside. Does nothing outside the main thread, or where SIGINT is ignored."""
+    """Let Ctrl-C end compiled loops, inside. Does nothing outside the main thread, or where SIGINT is ignored.
+
+    It may be entered again inside.
+    """
     is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, signal.SIG_DFL, None):
+    if _watched or not is_main or signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, signal.SIG_DFL, None):
         yield
         return
     from sigps.native.machine import interrupted
@@ -33,9 +37,11 @@ def watching() -> Iterator[None]:
     interrupted.value = 0
     _previous.value = libc.signal(signal.SIGINT, address)
     libc.siginterrupt(signal.SIGINT, 1)  # waits end, as with Python's handler
+    _watched.append(None)
     try:
         yield
     finally:
+        _watched.pop()
         libc.signal(signal.SIGINT, _previous)
         libc.siginterrupt(signal.SIGINT, 1)
         del code

@@ -31,12 +31,13 @@ from sigps import (
     Table,
     Vector,
     Vertex,
+    VertexId,
     num_neighbors,
     run,
     run_many,
 )
 from sigps.apps import BFS, SSSP, WCC, Distances, HyperBall, PersonalisedPageRank
-from sigps.engine.cpu import lanes
+from sigps.engine.cpu import apart, lanes
 
 PATH = Graph.from_edges([0, 1, 2], [1, 2, 3], weights=[1.0, 2.0, 4.0])
 
@@ -141,6 +142,21 @@ class PersonalVectors(Vertex, message=Vector[float, 16]):
             self.send_to_neighbors(self.ranks / max(1, self.out_degree))
         else:
             self.vote_to_halt()
+
+
+class Carried(Vertex, message=float):
+    """A float that goes around; where several meet they add up."""
+
+    source: Param[VertexId]
+    got: State[float] = 0.0
+
+    def compute(self, messages):
+        if self.superstep == 0 and self.id == self.source:
+            self.send_to_neighbors(1.5)
+        elif messages and self.superstep < 30:
+            self.got += sum(messages)
+            self.send_to_neighbors(self.got)
+        self.vote_to_halt()
 
 
 class LooksUp(Vertex, message=float):
@@ -479,9 +495,47 @@ def test_one_lane_where_lanes_share_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     made = []
     monkeypatch.setattr(lanes.Lanes, "__init__", noting(lanes.Lanes.__init__, made))
     graph = Graph.from_edges(range(40), [*range(1, 40), 0])
-    results = run_many(BFS, graph, source=range(20), device="cpu", threads=1)
-    assert made == [8, 1]  # on a cycle no two searches are at one vertex at a time
-    assert_each_same(results, by_themselves(BFS, "source", list(range(20)), graph, device="python"))
+    results = run_many(Carried, graph, source=range(20), device="cpu", threads=1)
+    assert made == [8, 1]  # on a cycle no two of them are at one vertex at a time
+    assert_each_same(results, by_themselves(Carried, "source", list(range(20)), graph, device="python"))
+    run_many(BFS, graph, source=range(20), device="cpu", threads=1)
+    assert made == [8, 1]  # an engine each
+
+
+@pytest.mark.parametrize("graph", ["grid", "skewed", "two_components", "string_ids"])
+@pytest.mark.parametrize(
+    "program", ["bfs", "sssp", "distances", "nearest", "two_folds", "floods", "waves", "draws", "largest"]
+)
+def test_an_engine_each_gives_the_same(program: str, graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "_CACHE", 0)
+    monkeypatch.setattr(lanes, "_SHARED", np.inf)
+    monkeypatch.setattr(lanes, "Lanes", None)
+    cls, name, values = PROGRAMS[program]
+    built = BATTERY[graph].build()
+    chosen = (values(built, 5) if callable(values) else values) * 3
+    for options in ({"threads": 3}, {"threads": 1, "max_supersteps": 2}):
+        results = run_many(cls, built, **{name: chosen}, device="cpu", asynchronous=False, **options)
+        judges = by_themselves(
+            cls, name, chosen, built, device="python", max_supersteps=options.get("max_supersteps")
+        )
+        assert_each_same(results, judges, only_better=program in LEAVES_OUT)
+        assert results.one_by_one == ""
+
+
+def test_a_failure_of_an_engine_is_that_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "_CACHE", 0)
+    monkeypatch.setattr(lanes, "_SHARED", np.inf)
+    with pytest.raises(ComputeError, match="divided by zero") as many:
+        run_many(Divides, PATH, weight=[0, 3, 5, 6, 7, 4], device="cpu", threads=2)
+    assert many.value.__notes__[-1] == "in run 5 of 6"
+
+
+@pytest.mark.parametrize(
+    ("active", "lanes_of", "expected"),
+    [([], 8, 1.0), ([1000], 8, 8.0), ([1] * 500, 8, 1.007), ([500, 500], 8, 4.5), ([900, 100], 2, 1.82)],
+)
+def test_in_how_many_lanes_vertices_run(active: list[int], lanes_of: int, expected: float) -> None:
+    assert apart.expected_occupancy(active, 1000, lanes_of) == pytest.approx(expected)
 
 
 def noting(function: Any, made: list[int]) -> Any:

@@ -1,4 +1,4 @@
-"""Several runs of one program side by side on CPU cores: k lanes on each thread, wave after wave.
+"""Several runs of one program side by side on CPU cores: k lanes on each thread, wave after wave, or a run a thread.
 
 A thread runs a wave of at most k runs from superstep 0 to their ends in one compiled loop (`kernels/cpu/lanes.py`), and
 takes the next; threads share nothing but the graph. Messages combine in the order of in-edges, so sums of floats are
@@ -8,6 +8,7 @@ those of the interpreter on one rank.
 from __future__ import annotations
 
 import functools
+import itertools
 import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import nullcontext
@@ -22,6 +23,7 @@ from sigps.compiler.cpu.rows import rows
 from sigps.compiler.program import EarlyExit, VertexProgram
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.contract import LaneRun, LanesFailedError, ManyRuns, RunContext, RunFacts, RunOptions
+from sigps.engine.cpu.apart import expected_occupancy, has_one_order, run_apart
 from sigps.engine.cpu.monotone import has_order
 from sigps.engine.cpu.work import walked_edges
 from sigps.engine.master_compute import MasterCompute
@@ -164,8 +166,9 @@ def run_waves(context: RunContext, many: ManyRuns) -> Iterator[LaneRun]:
     n = context.subgraph.num_owned
     most_bytes, row = available_memory() // 4, lane_bytes(native)
     occupancy: float | None = None
-    done, width = 0, 0
+    done = width = 0
     free: list[Lanes] = []
+    active: list[int] = []
 
     def run(wave: range) -> list[LaneRun]:
         lanes = free.pop()
@@ -178,9 +181,21 @@ def run_waves(context: RunContext, many: ManyRuns) -> Iterator[LaneRun]:
         finally:
             free.append(lanes)
 
+    choose = functools.partial(choose_lanes, len(programs), threads.count, n, row, most_bytes)
+    may_be_apart = has_one_order(native)
     with watching() if native.has_open_loops else nullcontext():
+        if may_be_apart and choose(1.0) < choose():  # lanes pay where vertices run in several
+            for result in run_apart(context, many, programs[: threads.count]):
+                pairs = itertools.pairwise(result.stats)
+                active += [after.active for before, after in pairs if before.messages]
+                yield result
+            done, is_monotone = threads.count, native.program.monotone is not None
+            occupancy = 1.0 if is_monotone else expected_occupancy(active, n, choose())
         while done < len(programs):
-            chosen = choose_lanes(len(programs), threads.count, n, row, most_bytes, occupancy) or 1
+            chosen = choose(occupancy) or 1
+            if chosen == 1 and may_be_apart:
+                yield from run_apart(context, many, programs[done:])
+                return
             if chosen != width:
                 width, free = chosen, []
             left, at_once = len(programs) - done, threads.count * (1 if occupancy is None else 4)
