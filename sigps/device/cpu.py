@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import queue
 import threading
@@ -14,12 +15,18 @@ __all__ = ["Threads", "available_cores"]
 def available_cores() -> int:
     """Return how many cores this process may use: its affinity, and a container's quota where there is one."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, _quota_of_container()))
+
+
+@functools.cache  # it is asked for in every run
+def _quota_of_container() -> int:
+    """Return the cores that a container is given, a number that none reaches where there is no limit."""
     try:
         with open("/sys/fs/cgroup/cpu.max") as file:
             quota, period = file.read().split()
+        return round(int(quota) / int(period)) if quota != "max" else 1 << 30
     except (OSError, ValueError):
-        return cores
-    return cores if quota == "max" else max(1, min(cores, round(int(quota) / int(period))))
+        return 1 << 30
 
 
 class Threads:

@@ -56,6 +56,7 @@ class Prepared:
 
     Attributes:
         program: The program with the run's seed; vertex ids in it are the user's.
+        bound: The same, vertex ids in it as compute() sees them.
         graph: The graph with its edges in the directions in which the program takes them.
         manager: This rank.
         facts: What is known of the run.
@@ -64,6 +65,7 @@ class Prepared:
     """
 
     program: Vertex
+    bound: Vertex
     graph: Graph
     manager: WorkerManager
     facts: RunFacts
@@ -149,7 +151,7 @@ def prepared(
         initial=given,
         columns=columns,
     )
-    return Prepared(program, graph, manager, facts, executable, options)
+    return Prepared(program, bound, graph, manager, facts, executable, options)
 
 
 def seeded(program: Vertex, seed: int) -> Vertex:

@@ -11,7 +11,7 @@ from sigps.engine.stats import SuperstepStats
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning.partition import PartitionFunction
 from sigps.group.status import Status
-from sigps.job.preparing import Precision, bind_ids, prepared
+from sigps.job.preparing import Precision, prepared
 from sigps.job.result import Result
 from sigps.model.vertex import Vertex
 
@@ -134,7 +134,7 @@ def run(
         )
     program, graph, spec = made.program, made.graph, made.executable.spec
     part = made.manager.run(
-        bind_ids(program, graph),
+        made.bound,
         made.executable,
         method=partitioner,
         options=made.options,
