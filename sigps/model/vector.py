@@ -101,6 +101,8 @@ class VectorType:
             raise ValueError(
                 f"{self!r} has its length from a parameter, so it begins with one number for all"
             )
+        if not isinstance(values, Iterable):
+            raise ValueError(f"{values!r} is no vector")
         numbers = list(values)
         if len(numbers) != self.length:
             raise ValueError(f"{self!r} has {self.length} numbers, and this has {len(numbers)}")

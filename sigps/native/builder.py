@@ -277,6 +277,10 @@ class _Body(Expressions):
             if not isinstance(array.kind, Array):
                 raise UnfitError("what a tuple holds cannot be assigned: make a new one")
             self._store(array, self._position(self._value(target.slice)), value)
+        elif isinstance(target, ast.Attribute):
+            raise UnfitError(
+                f"a part of a NamedTuple is not assigned: assign a new one, as in x = x._replace({target.attr}=...)"
+            )
         else:
             raise UnfitError("this cannot be assigned")
 

@@ -596,6 +596,9 @@ class Expressions:
             return vectors.dot(ops, *values)
         found = FUNCTIONS.get(function) if _is_hashable(function) else None
         if found is None:
+            instead = _INSTEAD.get(name.rpartition(".")[2]) if _is_of_numpy(function) else None
+            if instead is not None:
+                raise UnfitError(f"{name}() cannot be compiled: write {instead}")
             raise UnfitError(
                 f"{name}() cannot be compiled: use arithmetic, tuples, and the scalar functions of math and numpy"
             )
@@ -904,6 +907,21 @@ _WHOLE: dict[type[ast.operator], Callable[[int, int], int]] = {
 def may_be_unsigned(value: Value) -> bool:
     """Tell whether a value is a constant that a `np.uint64` may be, too."""
     return value.kind == INT and value.literal is not NO_LITERAL and value.literal >= 0
+
+
+_MADE = "Vector[float, 2](0.0) or Vector[float, 2]((x, y))"
+
+_INSTEAD = {
+    "array": _MADE, "asarray": _MADE, "zeros": _MADE, "ones": _MADE, "full": _MADE, "empty": _MADE,
+    "mean": "sum(v) / len(v)", "average": "sum(v) / len(v)", "norm": "math.sqrt(v @ v)",
+    "clip": "np.minimum(np.maximum(v, low), high)", "prod": "a loop over the numbers",
+    "std": "math.sqrt(sum((v - mean) ** 2) / len(v))", "var": "sum((v - mean) ** 2) / len(v)",
+}  # fmt: skip
+"""What vectors have in the place of functions of arrays."""
+
+
+def _is_of_numpy(function: Any) -> bool:
+    return str(getattr(function, "__module__", "")).partition(".")[0] == "numpy"
 
 
 def _is_hashable(value: Any) -> bool:

@@ -565,3 +565,39 @@ def test_an_aggregator_of_vectors_takes_a_tuple_or_a_number(device: str) -> None
         "self.t += (1.0, self.id)\nself.t += 0.5\nself.vote_to_halt()", "t = Aggregator.sum(Vector[float, 2])"
     )
     assert run(program, GRAPH, device=device).aggregators["t"].tolist() == [6.0, 8.0]
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("self.v = np.zeros(2)", r"np.zeros\(\) cannot be compiled: write Vector\[float, 2\]\(0.0\)"),
+        ("self.v = [1.0, 2.0]", r"a vector is Vector\[float, 2\]\(\(x, y\)\)"),
+        ("self.x = np.mean(self.v)", r"write sum\(v\) / len\(v\)"),
+        ("self.x = np.linalg.norm(self.v)", r"write math.sqrt\(v @ v\)"),
+        ("self.v = np.clip(self.v, 0, 1)", r"write np.minimum\(np.maximum\(v, low\), high\)"),
+        ("self.x = sum(a * a for a in self.v)", r"as in sum\(v \* v\)"),
+        (
+            "for a, e in zip(self.v, self.out_edges):\n    self.x += a",
+            r"zip\(\) takes tuples, vectors and range",
+        ),
+    ],
+)
+def test_what_arrays_have_and_vectors_not_is_named(body: str, says: str) -> None:
+    with pytest.raises(CompileError, match=says):
+        run(program_of(body, "v: State[Vector[float, 2]] = 0.0"), GRAPH, device="cpu")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_zip_runs_over_vectors(device: str) -> None:
+    program = program_of(
+        "w = self.v * 2.0\nfor a, b, i in zip(self.v, w, range(2)):\n    self.x += a * b + i\nself.vote_to_halt()",
+        "v: State[Vector[float, 3]] = (1.0, 2.0, 4.0)",
+    )
+    assert run(program, GRAPH, device=device)["x"].tolist() == [11.0] * 4
+
+
+def test_none_is_no_vector() -> None:
+    with pytest.raises(CompileError, match="cannot begin as None: None is no vector"):
+
+        class P(Vertex):
+            v: State[Vector[float, 2]] = None

@@ -179,16 +179,22 @@ class _Desugar:
                 and values.func.id == "range"
             ):
                 if len(values.args) != 1:
-                    reject(values, "zip() takes tuples and range(n) here")
+                    reject(
+                        values,
+                        "zip() takes tuples, vectors and range(n) here",
+                    )
                 lengths.append(values.args[0])
                 item: ast.expr = ast.Name(at_, ast.Load())
-            elif isinstance(values, (ast.Name, ast.Tuple)) and getattr(values, "id", "") != "messages":
+            elif _is_plain(values):
                 kept = self._name()
                 before.append(ast.Assign([ast.Name(kept, ast.Store())], values))
                 lengths.append(expression(f"len({kept})"))
                 item = expression(f"{kept}[{at_}]")
             else:
-                reject(values, "zip() takes tuples and range(n) here")
+                reject(
+                    values,
+                    "zip() takes tuples, vectors and range(n) here",
+                )
             takes.append(ast.Assign([name], item))
         size = lengths[0]
         if len(lengths) > 1:
@@ -319,3 +325,10 @@ def _noting_breaks(body: Sequence[ast.stmt], left: str) -> list[ast.stmt]:
             statement.orelse = _noting_breaks(statement.orelse, left)
         found.append(statement)
     return found
+
+
+def _is_plain(values: ast.expr) -> bool:
+    """Tell whether zip() may run over something by position: a tuple, a variable, or a field."""
+    if isinstance(values, ast.Attribute):
+        return values.attr != "out_edges"
+    return isinstance(values, (ast.Name, ast.Tuple)) and getattr(values, "id", "") != "messages"

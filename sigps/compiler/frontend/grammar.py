@@ -50,7 +50,8 @@ _REFUSED: dict[type[ast.AST], str] = {
     ast.Delete: "'del' cannot be compiled: leave the variable be",
     ast.Yield: "'yield' cannot be compiled: send messages instead",
     ast.YieldFrom: "'yield' cannot be compiled: send messages instead",
-    ast.List: "a list cannot be compiled: use State fields, tuples or local variables",
+    ast.List: "a list cannot be compiled: use State fields, tuples or local variables; a vector is "
+    "Vector[float, 2]((x, y))",
     ast.Dict: "a dict cannot be compiled: use State fields, tuples or local variables",
     ast.Set: "a set cannot be compiled: use State fields, tuples or local variables",
     ast.ListComp: "a list comprehension cannot be compiled: reduce with sum(), min(), max(), any(), all()",

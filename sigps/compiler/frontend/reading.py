@@ -230,6 +230,8 @@ class Reader(ast.NodeTransformer, ABC):
         for node in ast.walk(tree):
             if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
                 continue
+            if node.attr == "_replace" and kind is not None:
+                continue
             if node.value.id == message and (kind is None or node.attr not in names):
                 has = "it is one number" if kind is None else f"it has: {', '.join(names)}"
                 reject(node, f"a message has no field {node.attr!r}; {has}")

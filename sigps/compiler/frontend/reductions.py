@@ -88,7 +88,7 @@ def match_reduction(node: ast.Call) -> Reduction | None:
             reject(
                 node,
                 f"{op}() can reduce messages, self.out_edges or self.common_neighbors(edge); this runs over "
-                "something else: write a loop",
+                "something else: write a loop, or of a vector compute with the whole, as in sum(v * v)",
             )
         reduction = Reduction(op, source.iter, source.target, first.elt, source.ifs, None, node)
         if is_by_key:

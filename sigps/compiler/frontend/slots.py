@@ -170,7 +170,7 @@ class Combined(Reader):
     def _reads_whole(self, body: Sequence[ast.AST]) -> bool:
         """Tell whether a message `__m` is read other than by its fields."""
         nodes = [n for s in body for n in ast.walk(s)]
-        inside = {id(n.value) for n in nodes if isinstance(n, ast.Attribute)}
+        inside = {id(n.value) for n in nodes if isinstance(n, ast.Attribute) and n.attr != "_replace"}
         return any(isinstance(n, ast.Name) and n.id == "__m" and id(n) not in inside for n in nodes)
 
     # Slots.
