@@ -19,7 +19,7 @@ from facts import RESULTS, machine_facts
 from measuring import Table
 
 import sigps
-from sigps import Param, State, Vector, Vertex, wrapping
+from sigps import EdgeState, Param, State, Vector, Vertex, wrapping
 from sigps.apps import BiTriDN, MinimumSpanningForest, PageRank
 
 
@@ -100,6 +100,22 @@ class Wrapping(Vertex, message=np.uint64):
             self.vote_to_halt()
 
 
+class EdgeMarks(Vertex, message=int, directed=False):
+    """Values on edges, written by one vertex in 1,024 after superstep 0: what is committed is theirs, or all."""
+
+    mark: EdgeState[int] = 0
+    seen: State[int] = 0
+
+    def compute(self, messages):  # type: ignore[no-untyped-def]
+        """Write to one's edges, and stay awake."""
+        if self.superstep == 0 or self.id % 1024 == 0:
+            for edge in self.out_edges:
+                edge.mark = self.superstep
+        self.seen += 1
+        if self.superstep > 0 and (self.id % 1024 != 0 or self.superstep >= 12):
+            self.vote_to_halt()
+
+
 class Offer(NamedTuple):
     """A price, and whose it is."""
 
@@ -162,7 +178,9 @@ def main() -> None:
 
     clock("ranks", Ranks(), precision="single")
     clock("sixteen ranks", SixteenRanks(), precision="single")
+    clock("sixteen ranks, deterministic", SixteenRanks(), precision="single", deterministic=True)
     clock("64 registers", Registers())
+    clock("marks on edges of few vertices", EdgeMarks())
     clock("checked sums", Checked())
     clock("wrapping sums", Wrapping())
     clock("best offer", BestOffer())
