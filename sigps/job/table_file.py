@@ -129,7 +129,7 @@ def check_output(path: str | Path, *, group_size: int = 1) -> None:
         probe.unlink()
     except OSError as error:
         raise ConfigError(
-            f"output {path}: cannot write in the folder {path.parent}: {error.strerror}"
+            f"output {path}: cannot write in the folder {path.parent}: {error.strerror}. Choose another path"
         ) from None
 
 

@@ -83,7 +83,7 @@ def column_index(place: int | str, names: Sequence[str], what: str, where: str) 
     if not 0 <= place < len(names):
         raise GraphError(
             f"{where}: {what} is number {place} (counted from 0), but rows have {len(names)} "
-            f"field{'s' if len(names) != 1 else ''}"
+            f"field{'s' if len(names) != 1 else ''}: give one of 0 to {len(names) - 1}"
         )
     return place
 

@@ -95,7 +95,9 @@ def check_folder(folder: Path) -> None:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise ConfigError(f"checkpoint: cannot write in {there}: {error.strerror}") from None
+        raise ConfigError(
+            f"checkpoint: cannot write in {there}: {error.strerror}. Choose another dir"
+        ) from None
 
 
 class StateLog:
