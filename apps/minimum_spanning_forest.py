@@ -98,9 +98,9 @@ class MinimumSpanningForest(Vertex, message=Link, directed=False):
                 for edge in self.out_edges
                 if not edge.is_inside
             ),
-            default=Link(0.0, -1, -1, -1),
+            default=Link(0.0, -1, -1, self.component),
         )
-        self.is_inner = first.component < 0
+        self.is_inner = first.component == self.component
         if not self.is_inner:
             self.send_to(self.component, first)
             self.goes_on += True

@@ -23,12 +23,10 @@ uint64_t (*say_shfl)(uint64_t, int);
 }
 namespace sigps {
 inline uint64_t lane_number() { return say_lane(); }
-inline uint32_t warp_of_block() { return 0; }
-inline void sync_block() {}
-template <class T> T *cells_of_block() { return nullptr; }
 }
 #define __ballot_sync(mask, holds) say_ballot(holds)
 #define __shfl_sync(mask, value, lane) say_shfl(value, lane)
+#define SIGPS_BY_WARP 1
 #define __ffs(bits) __builtin_ffs(bits)
 #include "warp_neighbors.cuh"
 extern "C" int64_t find_all(uint32_t *targets, uint64_t first, uint64_t end, uint64_t stop, int begins_again,
