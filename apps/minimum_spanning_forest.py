@@ -90,8 +90,7 @@ class MinimumSpanningForest(Vertex, message=Link, directed=False):
     def propose(self):
         """Send the root the first edge that leads out of the component, if there is one."""
         for edge in self.out_edges:
-            if not edge.is_inside and edge.reverse.here == self.component:  # as along a loop
-                edge.is_inside = True
+            edge.is_inside = edge.is_inside or edge.reverse.here == self.component  # as along a loop
         first = min(
             (
                 Link(edge.weight, min(self.id, edge.target), max(self.id, edge.target), edge.reverse.here)
