@@ -75,7 +75,7 @@ def test_many_launches_and_large_frontiers() -> None:
 
 def test_betweenness() -> None:
     graph = generate("rmat", scale=9, seed=3)
-    found, judge = (betweenness(graph, device=device)["betweenness"] for device in ("cuda", "cpu"))
+    found, judge = (betweenness(graph, device=device)["centrality"] for device in ("cuda", "cpu"))
     np.testing.assert_allclose(found, judge, rtol=1e-9, atol=1e-15)
 
 
