@@ -357,3 +357,12 @@ def program_for(program: str, graph: str) -> Vertex:
 BY_EDGE = [
     name for name, made in PROGRAMS.items() if analyse(program_for(name, "path")).edge_obstacle is None
 ]
+
+NO_ATOMIC = {
+    "market": "32 bytes that combine as a whole",
+    "product": "a combiner that is a function",
+    "largest_of_each": "48 bytes that combine as a whole",
+}
+"""Of these, those that a GPU refuses, and what it says."""
+
+BY_EDGE_ON_GPUS = [name for name in BY_EDGE if name not in NO_ATOMIC]

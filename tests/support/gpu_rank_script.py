@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from battery import BATTERY
 from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
-from equality_programs import BY_EDGE, PROGRAMS, program_for
+from equality_programs import BY_EDGE_ON_GPUS, PROGRAMS, program_for
 from fault_cases import CASES, assert_named
 from master_programs import Fading, Letters
 from send_programs import Flood, FloodSum
@@ -63,8 +63,7 @@ def check(name: str, sample: str, transport: str, **options: Any) -> None:
 
 def by_edge(transport: str, turn: str) -> None:
     """The same by the edge schedule, of programs for whose messages there are atomics."""
-    names = [name for name in BY_EDGE if name not in ("market", "product")]
-    for i, name in enumerate(names):
+    for i, name in enumerate(BY_EDGE_ON_GPUS):
         for j, graph in enumerate(GRAPHS):
             if (i + j) % 3 == int(turn) % 3:
                 check(name, graph, transport, schedule="edge", partitioner=METHODS[(i + j) % 3])

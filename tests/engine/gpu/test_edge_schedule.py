@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from battery import BATTERY, NAMES, Sample
 from edge_programs import SentAlong
-from equality_programs import BY_EDGE, PROGRAMS, program_for
+from equality_programs import BY_EDGE_ON_GPUS, NO_ATOMIC, PROGRAMS, program_for
 from gpu_ways import (
     BUSY,
     assert_as_judged,
@@ -32,12 +32,6 @@ from sigps.kernels.cuda.lease import HUB_DEGREE
 
 pytestmark = pytest.mark.gpu
 
-NO_ATOMIC = {
-    "market": "32 bytes that combine as a whole",
-    "product": "a combiner that is a function",
-    "largest_of_each": "48 bytes that combine as a whole",
-}
-HERE = [name for name in BY_EDGE if name not in NO_ATOMIC]
 ALONE = [Way(device="cuda", schedule="edge")]
 RANKS = [
     Way(2, device="cuda", schedule="edge"),
@@ -47,7 +41,7 @@ RANKS = [
 
 
 @pytest.mark.parametrize("graph", NAMES)
-@pytest.mark.parametrize("program", HERE)
+@pytest.mark.parametrize("program", BY_EDGE_ON_GPUS)
 def test_all_programs_agree(program: str, graph: str) -> None:
     assert_as_judged(program_for(program, graph), BATTERY[graph].build(), ways=ALONE)
 
@@ -59,7 +53,7 @@ def test_single_precision(program: str, graph: str) -> None:
     assert_as_judged(made, BATTERY[graph].build(), judge="cpu", ways=ALONE, precision="single")
 
 
-@given(samples(), st.sampled_from(HERE))
+@given(samples(), st.sampled_from(BY_EDGE_ON_GPUS))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 def test_random_graphs(sample: Sample, name: str) -> None:
     made = PROGRAMS[name]
@@ -145,7 +139,7 @@ def test_a_run_goes_on_from_a_log(name: str, first: Any, second: Any, tmp_path: 
 
 
 @pytest.mark.parametrize("graph", ["skewed", "grid", "star_in", "hub_on_a_partition_border", "one_vertex"])
-@pytest.mark.parametrize("program", HERE)
+@pytest.mark.parametrize("program", BY_EDGE_ON_GPUS)
 def test_ranks_agree(program: str, graph: str) -> None:
     """Records cross through the host here; `gpu_rank_script.py` has GPUs that write into each other's memory."""
     assert_ranks_agree(program_for(program, graph), BATTERY[graph], RANKS)
