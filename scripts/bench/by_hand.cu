@@ -32,7 +32,8 @@ static_assert(SIGPS_NUM_AGGREGATES == 2, "lost and change");
 
 __device__ uint32_t sigps_compute(const Arguments *arguments, int64_t superstep,
                                   uint32_t vertex, const void *inbox,
-                                  uint32_t has, void *record, void *given) {
+                                  uint32_t has, uint32_t, void *record,
+                                  void *given) {
   float n = float(arguments->num_vertices);
   float rank = 1.0f / n;
   if (superstep > 0) {
@@ -101,7 +102,7 @@ static_assert(!HAS_RECORD && !HAS_AGGREGATES, "the sender's id says it all");
 
 __device__ uint32_t sigps_compute(const Arguments *arguments, int64_t superstep,
                                   uint32_t vertex, const void *inbox,
-                                  uint32_t has, void *, void *) {
+                                  uint32_t has, uint32_t, void *, void *) {
   Id parent;
   if (superstep == 0) {
     parent = __ldg(&static_cast<const Id *>(arguments->ids)[vertex]);
