@@ -97,7 +97,10 @@ def rows(path: Path) -> list[str]:
     return sorted(line for part in parts for line in part.read_text().splitlines()[1:])
 
 
-def test_a_job_has_the_results_of_one_host(hosts: Hosts, tmp_path: Path) -> None:
+def test_a_job_has_the_results_of_one_host(
+    hosts: Hosts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     assert (
         cli.execute(
             ["run", str(tmp_path / "job.yaml"), "-o", str(tmp_path / "whole.csv"), "--set", "checkpoint=null"]
