@@ -219,7 +219,8 @@ def remove_old(newest: Path, manifest: Manifest, keep: int) -> None:
     """Remove the logs that a newly finished one replaces.
 
     These are logs of the same job beyond `keep` whose superstep is not later, so that a run which begins anew removes
-    no log of an older one that got further; and those that earlier runs of this job began and did not finish.
+    no log of an older one that got further; and those that earlier runs of this job began and did not finish. Of the logs
+    that stay goes the mark of a job, which a run leaves that ends between finishing one and taking its mark away.
 
     Args:
         newest: The folder of the newly finished log.
@@ -231,6 +232,8 @@ def remove_old(newest: Path, manifest: Manifest, keep: int) -> None:
         with contextlib.suppress(StateLogError):
             other = read_manifest(path)
             is_same = (other.program_key, other.graph_key) == (manifest.program_key, manifest.graph_key)
+            if is_same:
+                (path / _marker(manifest)).unlink(missing_ok=True)
             if is_same and other.superstep <= manifest.superstep:
                 same_job.append(path)
     for path in same_job[keep:]:
