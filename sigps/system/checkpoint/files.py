@@ -219,8 +219,8 @@ def remove_old(newest: Path, manifest: Manifest, keep: int) -> None:
     """Remove the logs that a newly finished one replaces.
 
     These are logs of the same job beyond `keep` whose superstep is not later, so that a run which begins anew removes
-    no log of an older one that got further; and those that earlier runs of this job began and did not finish. Of the logs
-    that stay goes the mark of a job, which a run leaves that ends between finishing one and taking its mark away.
+    no log of an older one that got further; and those that earlier runs of this job began and did not finish. Of the
+    logs that stay goes the mark of a job, which a run leaves that ends between finishing one and taking its mark away.
 
     Args:
         newest: The folder of the newly finished log.
