@@ -198,7 +198,18 @@ def begin_log(folder: Path, manifest: Manifest) -> None:
 
 
 def _marker(manifest: Manifest) -> str:
-    return f".{manifest.program_key}-{manifest.graph_key}.tmp"
+    return _mark(manifest.program_key, manifest.graph_key)
+
+
+def _mark(program_key: str, graph_key: str) -> str:
+    return f".{program_key}-{graph_key}.tmp"
+
+
+def remove_marks(folder: Path, program_key: str, graph_key: str) -> None:
+    """Take a job's mark off its finished logs: a run leaves one that dies between finishing a log and doing so."""
+    for log in find_logs(folder):
+        with contextlib.suppress(OSError):
+            (log / _mark(program_key, graph_key)).unlink(missing_ok=True)
 
 
 def remove_log(folder: Path) -> None:
@@ -219,8 +230,7 @@ def remove_old(newest: Path, manifest: Manifest, keep: int) -> None:
     """Remove the logs that a newly finished one replaces.
 
     These are logs of the same job beyond `keep` whose superstep is not later, so that a run which begins anew removes
-    no log of an older one that got further; and those that earlier runs of this job began and did not finish. Of the
-    logs that stay goes the mark of a job, which a run leaves that ends between finishing one and taking its mark away.
+    no log of an older one that got further; and those that earlier runs of this job began and did not finish.
 
     Args:
         newest: The folder of the newly finished log.
@@ -232,8 +242,6 @@ def remove_old(newest: Path, manifest: Manifest, keep: int) -> None:
         with contextlib.suppress(StateLogError):
             other = read_manifest(path)
             is_same = (other.program_key, other.graph_key) == (manifest.program_key, manifest.graph_key)
-            if is_same:
-                (path / _marker(manifest)).unlink(missing_ok=True)
             if is_same and other.superstep <= manifest.superstep:
                 same_job.append(path)
     for path in same_job[keep:]:

@@ -178,8 +178,10 @@ class StateLog:
         self._begun = SaveStats(snapshot.superstep, seconds, num_bytes)
 
     def close(self, traced: Traced = None) -> None:
-        """Wait until the last log is finished."""
+        """Wait until the last log is finished, and take away what an earlier run of the job left on its logs."""
         self._finish()
+        if self._group.rank == 0:
+            files.remove_marks(self.checkpoint.folder, self._identity.program_key, self._identity.graph_key)
         self._write_trace(traced)
 
     def settle(self) -> None:

@@ -306,16 +306,15 @@ def test_what_a_dead_run_of_the_job_left_goes_when_a_log_is_finished(tmp_path: P
     assert [files.superstep_of(path) for path in files.find_unfinished(tmp_path)] == [2]  # another job's
 
 
-def test_the_mark_that_a_dead_run_left_on_a_finished_log_goes_with_the_next_log(tmp_path: Path) -> None:
+def test_the_mark_that_a_dead_run_left_on_a_finished_log_goes_with_the_next_run(tmp_path: Path) -> None:
     logged(tmp_path)
     finished = newest(tmp_path)
     manifest = files.read_manifest(finished)
     marks = [finished / f".{key}-{manifest.graph_key}.tmp" for key in (manifest.program_key, "0" * 16)]
     for mark in marks:
         mark.touch()
-    files.remove_old(finished, manifest, keep=2)
+    files.remove_marks(tmp_path, manifest.program_key, manifest.graph_key)
     assert [mark.exists() for mark in marks] == [False, True]  # the other is no mark of this job
-    assert files.find_logs(tmp_path)[0] == finished
 
 
 def test_a_folder_that_a_job_uses_is_refused_to_another_by_name(
