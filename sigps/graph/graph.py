@@ -22,6 +22,7 @@ from sigps.graph.building.rows import Duplicates, Rows, SelfLoops, transpose
 from sigps.graph.building.vertex_columns import columns_by_id, user_columns
 from sigps.graph.formats import store, structures, vertex_table
 from sigps.graph.formats.edge_input import EdgeInput
+from sigps.graph.formats.networkx_graphs import read_networkx
 from sigps.graph.report import LoadReport
 from sigps.graph.user_arrays import as_ids
 from sigps.group import Group, world
@@ -146,11 +147,14 @@ class Graph(GraphArrays):
         weight: str | None = "weight",
         columns: Mapping[str, str] | None = None,
         vertex_columns: Mapping[str, str] | None = None,
+        by_position: bool = False,
         duplicates: Duplicates = "keep",
         self_loops: SelfLoops = "keep",
         group: Group | None = None,
     ) -> Graph:
         """Build a graph from a NetworkX graph, directed or not as that is; its nodes are ints or strings. Collective.
+
+        Views and subclasses are read by their methods, which takes five times as long as plain graphs do.
 
         Args:
             source: The graph; the same on all ranks.
@@ -158,6 +162,8 @@ class Graph(GraphArrays):
                 none.
             columns: Further edge columns: name to attribute, which every edge must have.
             vertex_columns: Vertex columns: name to attribute, which every node must have.
+            by_position: Whether vertices get the positions of the nodes in `source.nodes`, from 0, as their ids; then
+                nodes may be anything.
             duplicates: As in `from_edges`, for multigraphs.
             self_loops: `"keep"` or `"drop"`.
             group: As in `from_edges`.
@@ -166,7 +172,7 @@ class Graph(GraphArrays):
             GraphError: If a node is neither an int nor a string, or an attribute is missing or no number.
         """
         group = world() if group is None else group
-        found = structures.read_networkx(source, weight, columns or {}, vertex_columns or {}, group)
+        found = read_networkx(source, weight, columns or {}, vertex_columns or {}, group, by_position)
         return build_read(found, duplicates, self_loops, group)
 
     @staticmethod

@@ -14,7 +14,7 @@ from typing import Any
 from sigps.errors import GraphError
 from sigps.graph.formats.blocks import TextFile, import_optional
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions
-from sigps.graph.formats.structures import read_networkx
+from sigps.graph.formats.networkx_graphs import read_networkx
 from sigps.group import Group
 
 __all__ = ["read_gml"]

@@ -1,4 +1,4 @@
-"""Edges from structures in memory: SciPy matrices, NetworkX graphs, Arrow tables; and a graph as a SciPy matrix."""
+"""Edges from structures in memory: SciPy matrices and Arrow tables; and a graph as a SciPy matrix."""
 
 from __future__ import annotations
 
@@ -10,20 +10,17 @@ from numpy.typing import NDArray
 
 from sigps.errors import GraphError
 from sigps.graph.arrays import GraphArrays
-from sigps.graph.building.edges import EdgeChunk, edge_chunks, own_share
-from sigps.graph.building.vertex_columns import as_vertex_column
+from sigps.graph.building.edges import EdgeChunk, edge_chunks
 from sigps.graph.formats.arrow_columns import edge_chunk
 from sigps.graph.formats.blocks import import_optional
 from sigps.graph.formats.columns import column_index
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions
-from sigps.graph.user_arrays import as_ids, as_numbers
 from sigps.group import Group, own_range
 
 if TYPE_CHECKING:
-    import networkx
     import scipy.sparse
 
-__all__ = ["batches_of", "plain", "read_arrow_table", "read_networkx", "read_scipy", "to_scipy"]
+__all__ = ["batches_of", "plain", "read_arrow_table", "read_scipy", "to_scipy"]
 
 
 def read_scipy(matrix: Any, directed: bool, weights: bool, group: Group) -> EdgeInput:
@@ -59,32 +56,6 @@ def to_scipy(graph: GraphArrays) -> scipy.sparse.csr_array[Any]:
     index = np.int32 if small else np.int64
     arrays = (values, graph.targets.astype(index), graph.offsets.astype(index))
     return scipy.sparse.csr_array(arrays, shape=shape)
-
-
-def read_networkx(
-    source: networkx.Graph[Any],
-    weight: str | None,
-    columns: Mapping[str, str],
-    vertex_columns: Mapping[str, str],
-    group: Group,
-) -> EdgeInput:
-    """Return the edges of a NetworkX graph that all ranks have; see `Graph.from_networkx`."""
-    try:
-        oids = as_ids(np.fromiter(source.nodes, dtype=object, count=len(source)), "nodes")
-    except GraphError as error:
-        hint = "networkx.convert_node_labels_to_integers gives all nodes numbers"
-        raise GraphError(f"{error}; {hint}") from error
-    places = {node: place for place, node in enumerate(source.nodes)}
-    ends = np.array([[places[u], places[v]] for u, v in source.edges()], dtype=np.int64).reshape(-1, 2)
-    values: dict[str, Any] = {name: _attributes(source, key) for name, key in columns.items()}
-    if weight is not None and any(weight in data for *_, data in source.edges(data=True)):
-        values = {"weight": _attributes(source, weight, default=1), **values}
-    chunks = edge_chunks(oids[ends[:, 0]], oids[ends[:, 1]], values, group)
-    result = EdgeInput("networkx", source.is_directed(), chunks, vertices=own_share(oids, group))
-    own = own_range(len(source), group)
-    for name, key in vertex_columns.items():
-        result.vertex_columns[name] = _node_attributes(source, key)[own.start : own.stop]
-    return result
 
 
 def read_arrow_table(
@@ -135,24 +106,6 @@ def _one_side(entries: Any) -> NDArray[np.bool_]:
             "Pass directed=True, or one triangle"
         )
     return np.asarray(upper)
-
-
-def _attributes(source: networkx.Graph[Any], key: str, default: float | None = None) -> NDArray[Any]:
-    """Return one attribute of every edge."""
-    values = [edge[-1] for edge in source.edges(data=key, default=default)]
-    if any(value is None for value in values):
-        at = next(place for place, value in enumerate(values) if value is None)
-        raise GraphError(f"edge {list(source.edges())[at]} has no attribute {key!r}; every edge needs it")
-    return as_numbers(values, f"edges' {key}")
-
-
-def _node_attributes(source: networkx.Graph[Any], key: str) -> NDArray[Any]:
-    """Return one attribute of every node."""
-    values = [value for _, value in source.nodes(data=key)]
-    if any(value is None for value in values):
-        at = next(place for place, value in enumerate(values) if value is None)
-        raise GraphError(f"node {list(source.nodes)[at]!r} has no attribute {key!r}; every node needs it")
-    return as_vertex_column(values, key)
 
 
 def batches_of(data: Any) -> Any:

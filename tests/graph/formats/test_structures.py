@@ -245,7 +245,7 @@ class TestNetworkx:
     @pytest.mark.parametrize(
         ("source", "options", "problem"),
         [
-            (networkx.grid_2d_graph(2, 2), {}, "not tuple; networkx.convert_node_labels_to_integers"),
+            (networkx.grid_2d_graph(2, 2), {}, "not tuple; by_position=True"),
             (networkx.Graph([(0, "a")]), {}, "not int, str"),
             (networkx.Graph([(0, 1, {"weight": "far"})]), {}, "must be numeric"),
             (
@@ -261,6 +261,30 @@ class TestNetworkx:
 
     def test_no_nodes(self):
         assert Graph.from_networkx(networkx.Graph()).num_vertices == 0
+        assert Graph.from_networkx(networkx.Graph(), by_position=True).num_vertices == 0
+
+    @pytest.mark.parametrize(
+        "kind", [networkx.Graph, networkx.DiGraph, networkx.MultiGraph, networkx.MultiDiGraph]
+    )
+    def test_plain_graphs_and_others_agree(self, kind):
+        class Other(kind):
+            """Not plain: it is read by its methods."""
+
+        source = kind(networkx.gnm_random_graph(30, 90, seed=5, directed=True))
+        source.add_edges_from([(3, 3), (-1, 4), (4, -1), (4, -1)], weight=2)
+        plain, other = (Graph.from_networkx(graph) for graph in (source, Other(source)))
+        assert edges_of(plain) == edges_of(other)
+        assert plain.num_vertices == other.num_vertices == 31
+        view = source.subgraph([1, 3, -1, 4, 9])
+        assert edges_of(Graph.from_networkx(view)) == edges_of(Graph.from_networkx(view.copy()))
+        assert Graph.from_networkx(view).num_vertices == 5
+
+    def test_by_position(self):
+        source = networkx.DiGraph([((1, 2), "b", {"weight": 5}), ("b", 0, {"weight": 7})])
+        networkx.set_node_attributes(source, {(1, 2): 3.0, "b": 4.0, 0: 5.0}, "age")
+        graph = Graph.from_networkx(source, by_position=True, vertex_columns={"age": "age"})
+        assert edges_of(graph) == [(0, 1, 5), (1, 2, 7)]
+        assert graph.vertex_columns["age"].tolist() == [3.0, 4.0, 5.0]
 
     def test_several_ranks(self, run_ranks):
         source = networkx.karate_club_graph()
