@@ -12,7 +12,7 @@ import served_calls
 
 SUITES = {
     "networkx.algorithms.components": {"strongly_connected_components": 8, "connected_components": 8},
-    "networkx.algorithms.link_analysis": {"pagerank": 20},
+    "networkx.algorithms.link_analysis": {"pagerank": 10},
 }
 """Test packages of NetworkX, and the least calls of functions that they reach the backend with."""
 
