@@ -16,7 +16,16 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal, ParamSpec, TypeVar
 
-__all__ = ["LINES", "Line", "begin_account", "drawing", "process_age", "spent_on", "spent_since"]
+__all__ = [
+    "LINES",
+    "Line",
+    "begin_account",
+    "drawing",
+    "process_age",
+    "seconds_text",
+    "spent_on",
+    "spent_since",
+]
 
 Line = Literal["import", "load", "build", "compile", "transfer", "supersteps", "answer", "rest"]
 
@@ -120,3 +129,18 @@ def process_age() -> float:
     except (OSError, ValueError, IndexError):
         return 0.0
     return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - started)
+
+
+def seconds_text(seconds: float) -> str:
+    """Say a time for people, in three digits.
+
+    Example:
+        >>> seconds_text(0.00123)
+        '1.23 ms'
+    """
+    unit, scale = next(
+        (u, f) for u, f in (("s", 1.0), ("ms", 1e3), ("us", 1e6)) if seconds * f >= 1 or u == "us"
+    )
+    value = seconds * scale
+    decimals = max(0, 3 - len(str(int(value))))
+    return f"{value:.{decimals}f} {unit}"

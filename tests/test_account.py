@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from sigps import account
-from sigps.account import begin_account, drawing, process_age, spent_on, spent_since
+from sigps.account import begin_account, drawing, process_age, seconds_text, spent_on, spent_since
 
 
 class Clock:
@@ -103,3 +103,18 @@ def test_a_process_is_older_than_its_account() -> None:
     before = process_age()
     time.sleep(0.03)
     assert 0 < before < process_age()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0.00 us"),
+        (1.5e-6, "1.50 us"),
+        (0.0291, "29.1 ms"),
+        (0.5, "500 ms"),
+        (1, "1.00 s"),
+        (3600, "3600 s"),
+    ],
+)
+def test_seconds_text(seconds: float, text: str) -> None:
+    assert seconds_text(seconds) == text

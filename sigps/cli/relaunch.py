@@ -163,9 +163,14 @@ _PR_SET_PDEATHSIG = 1
 
 
 def command_of(
-    job_file: str, assignments: Sequence[str], output: str | None, dry_run: bool, verbose: int
+    job_file: str,
+    assignments: Sequence[str],
+    output: str | None,
+    dry_run: bool,
+    verbose: int,
+    others: Sequence[str] = (),
 ) -> list[str]:
-    """Return the words of a `sigps run` that has these options.
+    """Return the words of a `sigps run` that has these options, and others as they are.
 
     >>> command_of("job.yaml", ["engine.device=cpu"], None, True, 1)
     ['-v', 'run', 'job.yaml', '--set', 'engine.device=cpu', '--dry-run']
@@ -175,7 +180,7 @@ def command_of(
         words += ["--set", assignment]
     if output is not None:
         words += ["--output", output]
-    return [*words, *["--dry-run"] * dry_run]
+    return [*words, *["--dry-run"] * dry_run, *others]
 
 
 _NO_LOG = "no attempt finished a log"

@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from sigps.account import Line
+from sigps.account import Line, seconds_text
 from sigps.engine.stats import SuperstepStats
 from sigps.graph.report import bytes_text
 from sigps.job.many_results import Results
@@ -25,7 +25,6 @@ __all__ = [
     "console",
     "progress_line",
     "runs_table",
-    "seconds_text",
     "superstep_table",
     "top_table",
     "trace_text",
@@ -139,18 +138,3 @@ def trace_text(record: Mapping[str, Any]) -> str:
         f"superstep {record['superstep']}, vertex {record['id']}: reads {record['messages']}; "
         f"{changes}; sends {record['sent']}{end}"
     )
-
-
-def seconds_text(seconds: float) -> str:
-    """Say a time for people, in three digits.
-
-    Example:
-        >>> seconds_text(0.00123)
-        '1.23 ms'
-    """
-    unit, scale = next(
-        (u, f) for u, f in (("s", 1.0), ("ms", 1e3), ("us", 1e6)) if seconds * f >= 1 or u == "us"
-    )
-    value = seconds * scale
-    decimals = max(0, 3 - len(str(int(value))))
-    return f"{value:.{decimals}f} {unit}"

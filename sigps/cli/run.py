@@ -13,6 +13,7 @@ from sigps.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from sigps.cli.run_files import RunFiles
     from sigps.graph import Graph
     from sigps.group import Group
     from sigps.group.watch import Faults
@@ -39,6 +40,7 @@ __all__ = ["run"]
     metavar="R",
     help="After a failure go on from the newest log, up to R times.",
 )
+@click.option("--report", metavar="FILE", help="Write a page about the run here: run.html.")
 @click.option("--launcher", metavar="COMMAND", help="What starts the ranks, with options.  [default: mpirun]")
 def run(
     job_file: str,
@@ -48,6 +50,7 @@ def run(
     resume: bool,
     ranks: int | None,
     retries: int,
+    report: str | None,
     launcher: str | None,
 ) -> int:
     """Run a job: load the graph, run the program, print and write the result.
@@ -58,6 +61,7 @@ def run(
     from sigps.account import spent_on
 
     with spent_on("import"):
+        from sigps.cli.run_files import RunFiles
         from sigps.job.config import load_job
 
     if launcher is not None and ranks is None:
@@ -68,20 +72,22 @@ def run(
             raise ConfigError(
                 f"{option}: {job.name} has no section 'checkpoint' that says where its logs are"
             )
+    files = RunFiles(report=report)
+    files.check(job)
     if ranks is None and not retries:
-        _run_here(job, dry_run=dry_run, resume=resume)
+        _run_here(job, files, dry_run=dry_run, resume=resume)
         return 0
     from sigps.cli.relaunch import command_of, launch_command, relaunch
 
     verbose = click.get_current_context().find_root().params.get("verbose", 0)
-    words = command_of(job_file, assignments, output, dry_run, verbose)
+    words = command_of(job_file, assignments, output, dry_run, verbose, files.words)
     command = [*launch_command(ranks, "mpirun" if launcher is None else launcher), *words]
     logs = None if job.checkpoint is None else Path(job.checkpoint.dir)
-    report = partial(click.echo, err=True)
-    return relaunch(command, retries, logs, resume=resume, name=job.name, report=report)
+    say = partial(click.echo, err=True)
+    return relaunch(command, retries, logs, resume=resume, name=job.name, report=say)
 
 
-def _run_here(job: JobConfig, *, dry_run: bool, resume: bool) -> None:
+def _run_here(job: JobConfig, files: RunFiles, *, dry_run: bool, resume: bool) -> None:
     """Run a job in this process, which may be one of several ranks. Collective."""
     from sigps.account import spent_on, spent_since
 
@@ -116,6 +122,7 @@ def _run_here(job: JobConfig, *, dry_run: bool, resume: bool) -> None:
             with status.during("writing the result"), spent_on("answer"):
                 _print_result(job, result, group, out)
                 _write(job, result, group, out)
+                files.write(job, result, graph, out)
         out.print(account_text(spent_since()), markup=False)
 
 
@@ -159,7 +166,7 @@ def _print_job(job: JobConfig, out: Console) -> None:
 def _print_result(job: JobConfig, result: Result, group: Group, out: Console) -> None:
     """Print the statistics and the highest values. Collective: each rank sends its own highest."""
     from sigps.cli.report import superstep_table, top_table, trace_text
-    from sigps.job.result import highest
+    from sigps.job.result import highest_of_ranks
 
     out.print(superstep_table(result.stats))
     ranks = f", {group.size} ranks" if group.size > 1 else ""
@@ -175,5 +182,4 @@ def _print_result(job: JobConfig, result: Result, group: Group, out: Console) ->
         name for name in job.output.fields or result.fields if result[name].ndim == 1
     ]  # vectors have no order
     if job.output.top and fields:
-        pairs = [pair for part in group.all_gather(result.top(fields[0], job.output.top)) for pair in part]
-        out.print(top_table(fields[0], highest(pairs, job.output.top)))
+        out.print(top_table(fields[0], highest_of_ranks(result, fields[0], job.output.top, group)))

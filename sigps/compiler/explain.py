@@ -14,7 +14,7 @@ from sigps.model.fields import Field
 from sigps.model.vector import VectorType
 from sigps.model.vertex import Vertex
 
-__all__ = ["explain"]
+__all__ = ["described", "explain"]
 
 
 def explain(program: type[Vertex], *, with_source: bool = False, **params: Any) -> str:
@@ -29,14 +29,13 @@ def explain(program: type[Vertex], *, with_source: bool = False, **params: Any) 
         CompileError: If the class cannot be compiled.
     """
     derived = analyse(_example(program, params))
-    sections = [
-        _declared(derived, program.declaration),
-        _derived(derived),
-        _obstacles(derived),
-        _doubts(derived),
-    ]
-    if with_source:
-        sections.append("generated functions\n\n" + derived.source)
+    text = described(derived, program.declaration)
+    return f"{text}\n\ngenerated functions\n\n{derived.source}" if with_source else text
+
+
+def described(program: VertexProgram, declared: Declaration) -> str:
+    """Describe what was derived from a class that declares this."""
+    sections = [_declared(program, declared), _derived(program), _obstacles(program), _doubts(program)]
     return "\n\n".join(section for section in sections if section)
 
 

@@ -412,6 +412,10 @@ class EngineSpec(ABC):
         """Return what a run takes of the device's own memory, by purpose; empty where that is the host's. Pure."""
         return {}
 
+    def held_bytes(self) -> int:
+        """Return what this process holds of the device's own memory; 0 where that is the host's."""
+        return 0
+
     def facts_of_rank(self, rank_on_host: int, num_threads: int, *, alone: bool) -> dict[str, Any]:
         """Return what a rank says of itself to the master, msgpack's types only.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import NamedTuple
 
 from sigps.compiler.program import VertexProgram
 from sigps.engine.contract import EngineSpec, RunFacts
@@ -11,9 +12,16 @@ from sigps.errors import DeviceError
 from sigps.graph.graph import Graph
 from sigps.group import Group
 
-__all__ = ["choose_engine"]
+__all__ = ["DeviceChoice", "choose_engine"]
 
 log = logging.getLogger(__name__)
+
+
+class DeviceChoice(NamedTuple):
+    """The engine to run on, and why it is that one."""
+
+    spec: EngineSpec
+    why: str
 
 
 def choose_engine(
@@ -23,8 +31,8 @@ def choose_engine(
     facts: RunFacts,
     *,
     rank_on_host: int = 0,
-) -> EngineSpec:
-    """Return the engine to run on; what `"auto"` is, and why, is logged once. Collective.
+) -> DeviceChoice:
+    """Return the engine to run on, and why; what `"auto"` is, and why, is logged once. Collective.
 
     Nothing is decided by trying: the engines of the table are considered in its order, and the first that nothing
     speaks against is taken. What is expensive to know is asked last (`EngineSpec.reasons_against`).
@@ -43,7 +51,7 @@ def choose_engine(
         asked = engine_of(device)
         if obstacle := asked.obstacle(program, facts):
             raise DeviceError(f"device={device!r} is not built for {obstacle} yet; use device='cpu'")
-        return asked
+        return DeviceChoice(asked, "it was asked for by name")
     assert program is not None
     against = ""
     for spec in ENGINES:
@@ -53,7 +61,7 @@ def choose_engine(
             against = _against_anywhere(against, spec, program, graph.group, rank_on_host)
         if not against:
             _log_once(f"device: {spec.device} ({why_taken})")
-            return spec
+            return DeviceChoice(spec, why_taken)
     raise AssertionError("no engine runs every program")
 
 

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from sigps.engine.stats import StatsLog
 from sigps.errors import ConfigError, nearest
+from sigps.extras import needs
 from sigps.job.result import Result
-from sigps.job.table_file import check_output, needs, write_table
+from sigps.job.table_file import check_output, write_table
 
 if TYPE_CHECKING:
     import pyarrow

@@ -62,6 +62,7 @@ class Prepared:
         facts: What is known of the run.
         executable: The program, compiled for its engine.
         options: How it goes.
+        why_device: Why it is this engine.
     """
 
     program: Vertex
@@ -71,6 +72,7 @@ class Prepared:
     facts: RunFacts
     executable: Executable
     options: RunOptions
+    why_device: str
 
 
 def prepared(
@@ -137,7 +139,7 @@ def prepared(
     columns = together(lambda: column_values(program, graph, precision), graph.group)
     manager = WorkerManager(graph, threads)
     facts = RunFacts(graph.num_vertices, graph.num_edges, graph.group.size, deterministic, resume, schedule)
-    spec = choose_engine(device, derived, graph, facts, rank_on_host=manager.rank_on_host)
+    spec, why = choose_engine(device, derived, graph, facts, rank_on_host=manager.rank_on_host)
     with spent_on("compile"):
         executable = spec.compile(derived, graph, facts, manager.rank_on_host)
     options = RunOptions(
@@ -151,7 +153,7 @@ def prepared(
         initial=given,
         columns=columns,
     )
-    return Prepared(program, bound, graph, manager, facts, executable, options)
+    return Prepared(program, bound, graph, manager, facts, executable, options, why)
 
 
 def seeded(program: Vertex, seed: int) -> Vertex:

@@ -21,15 +21,18 @@ from numpy.typing import NDArray
 from sigps.account import Line
 from sigps.engine.stats import SaveStats, StatsLog, SuperstepStats
 from sigps.errors import ConfigError, nearest
+from sigps.extras import needs
 from sigps.group import Alone, Group, together
-from sigps.job.table_file import check_output, needs, write_table
+from sigps.job.table_file import check_output, write_table
 from sigps.model.fields import NO_VERTEX
+from sigps.report.page import Report, make_report
+from sigps.report.record import RunRecord
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-__all__ = ["EdgeFields", "Result", "highest", "highest_of"]
+__all__ = ["EdgeFields", "Result", "highest", "highest_of", "highest_of_ranks"]
 
 _ALONE = Alone()
 
@@ -172,9 +175,11 @@ class Result(_Table):
         saves: One record a state log that was written on the way.
         edges: The values that the program keeps on edges.
         num_vertices: Vertices in this result.
+        record: How the run was asked for and went, for `report()`; None of results that `sigps.run` did not make.
     """
 
     _ids = {"id": "ids"}
+    record: RunRecord | None = None
 
     def __init__(
         self,
@@ -285,6 +290,35 @@ class Result(_Table):
             )
         return highest_of(self.ids, values, k, is_optional=field in self._optional)
 
+    def report(self, top: int = 10) -> Report:
+        """Return a page about the run: why it ended, where its time went, its supersteps, what was derived, and more.
+
+        A notebook shows it; `report.save("run.html")` writes one file that needs no network. Making it takes O(edges),
+        for the degrees. On several ranks `sigps run --report` makes it, with the degrees of the whole graph; here they
+        are left out, and the highest values are those of this rank's part.
+
+        Args:
+            top: How many of the highest values of each field are shown.
+
+        Raises:
+            ConfigError: If a package of the extra `report` is missing, or this result is not of one `sigps.run`.
+        """
+        from sigps.report.figures import degrees_of
+
+        record = self._recorded("report()")
+        graph = record.graph()
+        degrees = degrees_of(graph) if graph is not None and graph.group.size == 1 else None
+        return make_report(self, record, highest=self._highest(top), degrees=degrees)
+
+    def _recorded(self, what: str) -> RunRecord:
+        if self.record is None:
+            raise ConfigError(f"{what} is of a result that sigps.run returned: of one run, not of many")
+        return self.record
+
+    def _highest(self, k: int) -> dict[str, list[tuple[Any, Any]]]:
+        """Return the k highest of each field whose values have an order."""
+        return {name: self.top(name, k) for name in self.fields if self[name].ndim == 1}
+
     def to_cupy(self, field: str) -> Any:
         """Return a field as a CuPy array; of a run on a GPU, without a copy to the host.
 
@@ -351,6 +385,12 @@ def highest_of(
         bound = np.partition(_sortable(values), len(values) - k)[len(values) - k]
         chosen = np.flatnonzero(_sortable(values) >= bound)
     return highest(zip(ids[chosen].tolist(), values[chosen].tolist(), strict=True), k)
+
+
+def highest_of_ranks(result: Result, field: str, k: int, group: Group) -> list[tuple[Any, Any]]:
+    """Return the k highest values of a field of which each rank has its part. Collective."""
+    pairs = [pair for part in group.all_gather(result.top(field, k)) for pair in part]
+    return highest(pairs, k)
 
 
 def highest(pairs: Any, k: int) -> list[tuple[Any, Any]]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from sigps.account import spent_on, spent_since
@@ -14,6 +17,7 @@ from sigps.group.status import Status
 from sigps.job.preparing import Precision, prepared
 from sigps.job.result import Result
 from sigps.model.vertex import Vertex
+from sigps.report.record import RunRecord, plain_options
 
 if TYPE_CHECKING:
     from sigps.group.watch import Faults
@@ -101,37 +105,37 @@ def run(
     >>> result["level"].tolist(), result.reason
     ([0, 1, 2], 'converged')
     """
-    before = spent_since()
+    before, began = spent_since(), datetime.now().astimezone()
     with spent_on("import"):
         from sigps.group.watch import Faults
         from sigps.job.collect import collect
         from sigps.system.worker_manager import Saving
 
+    options: dict[str, Any] = {
+        "device": device,
+        "max_supersteps": max_supersteps,
+        "deterministic": deterministic,
+        "trace": trace,
+        "gather": gather,
+        "schedule": schedule,
+        "direction": direction,
+        "precision": precision,
+        "asynchronous": asynchronous,
+        "threads": threads,
+        "transport": transport,
+        "progress": progress,
+        "checkpoint": checkpoint,
+        "resume": resume,
+        "faults": faults,
+        "seed": seed,
+        "initial": initial,
+    }
     status = (
         graph.group.status if isinstance(graph, Graph) else Status.create()
     )  # `prepared` refuses what is none
     with status.during("preparing the run"):
-        made = prepared(
-            program,
-            graph,
-            device=device,
-            max_supersteps=max_supersteps,
-            deterministic=deterministic,
-            trace=trace,
-            gather=gather,
-            schedule=schedule,
-            direction=direction,
-            precision=precision,
-            asynchronous=asynchronous,
-            threads=threads,
-            transport=transport,
-            progress=progress,
-            checkpoint=checkpoint,
-            resume=resume,
-            faults=faults,
-            seed=seed,
-            initial=initial,
-        )
+        made = prepared(program, graph, **options)
+    given = graph
     program, graph, spec = made.program, made.graph, made.executable.spec
     part = made.manager.run(
         made.bound,
@@ -147,4 +151,24 @@ def run(
     with graph.group.status.during("collecting the result"):
         result = collect(part, program, graph, spec.device, gather=gather)
     result.account = spent_since(before)
+    options["partitioner"] = partitioner
+    result.record = RunRecord(
+        program=program,
+        derived=made.executable.program,
+        spec=spec,
+        why_device=made.why_device,
+        options=plain_options(options, _DEFAULTS),
+        ranks=part.ranks,
+        leases=part.leases,
+        num_vertices=graph.num_vertices,
+        num_edges=graph.num_edges,
+        num_columns=len(graph.columns),
+        directed=graph.directed,
+        graph=weakref.ref(given),
+        loaded=given.report,
+        began=began,
+    )
     return result
+
+
+_DEFAULTS = {name: option.default for name, option in inspect.signature(run).parameters.items()}

@@ -5,13 +5,13 @@ What is written replaces an older file or folder when it is whole, and not befor
 
 from __future__ import annotations
 
-import contextlib
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sigps.errors import ConfigError, OutputError
+from sigps.extras import needs
 from sigps.group import Group, together
 from sigps.job.parts import MANIFEST, holds_parts_only, read_parts, write_parts
 from sigps.whole_files import write_whole
@@ -19,7 +19,7 @@ from sigps.whole_files import write_whole
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["FORMATS", "check_output", "needs", "read_result", "write_table"]
+__all__ = ["FORMATS", "check_output", "read_result", "write_table"]
 
 FORMATS = (".parquet", ".csv")
 
@@ -147,14 +147,3 @@ def _check_suffix(path: Path) -> None:
         raise ConfigError(
             f"output {path}: the name ends in {path.suffix!r}; a result is written as {' or '.join(FORMATS)}"
         )
-
-
-@contextlib.contextmanager
-def needs(package: str) -> Iterator[None]:
-    """Turn a missing package into an error that says how to install it."""
-    try:
-        yield
-    except ImportError as error:
-        raise ConfigError(
-            f"this needs {package}, which is not installed ({error}): pip install 'sigps[io]'"
-        ) from None

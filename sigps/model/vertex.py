@@ -121,6 +121,11 @@ class Vertex:
                 read = [f"{n}={v!r:.80}" for n, v in self.params.items() if n in holds.__code__.co_names]
                 raise ConfigError(f"{type(self).__name__}: {condition}, not {', '.join(read)}")
 
+    def __repr__(self) -> str:
+        """Return the class and the values of its parameters, as in `KHop(source=5, hops=2)`."""
+        given = (f"{name}={value!r}" for name, value in self.params.items())
+        return f"{type(self).__name__}({', '.join(given)})"
+
     def compute(self, messages: Any) -> None:
         """Run one superstep of one vertex. Subclasses write this."""
         raise NotImplementedError(f"{type(self).__name__} has no compute()")

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import math
 import platform
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -37,6 +38,7 @@ from sigps.system.checkpoint.state_log import Checkpoint, StateLog
 from sigps.system.data_locator import DataLocator, DeviceLocator
 from sigps.system.master import Master, Reason
 from sigps.system.message_center import MessageCenter
+from sigps.system.rank_facts import RankFacts, ranks_of_run
 from sigps.system.transport import Transport, choose_transport, needs_hosts
 from sigps.system.worker import Worker
 
@@ -60,6 +62,8 @@ class RankResult:
         aggregators: The values after the last superstep.
         trace: What was recorded of traced vertices on this rank; None where the engine records none.
         saves: One entry a state log.
+        ranks: What each rank ran, by rank.
+        leases: When each lease began (`time.perf_counter()`), and how many supersteps it ran.
     """
 
     def __init__(
@@ -69,12 +73,15 @@ class RankResult:
         reason: Reason,
         stats: StatsLog,
         saves: Sequence[SaveStats] = (),
+        ranks: Sequence[RankFacts] = (),
+        leases: Sequence[tuple[float, int]] = (),
     ) -> None:
         self._subgraph, engine = worker.subgraph, worker.engine
         self.fields = engine.fields()
         self.reason: Reason = reason
         self.stats = stats
         self.saves = tuple(saves)
+        self.ranks, self.leases = tuple(ranks), tuple(leases)
         self.kept_on_edges = {name: engine.edge_state(name) for name in edge_names}
         self.aggregators = engine.aggregates.by_name()
         self.trace = engine.traced
@@ -217,10 +224,13 @@ class WorkerManager:
                             raise StateLogError(
                                 f"the state log {folder / found.name} does not fit its program: {error}"
                             ) from error
-                reason = self._follow(worker, master, stats, state_log)
+                leases: list[tuple[float, int]] = []
+                reason = self._follow(worker, master, stats, state_log, leases)
+                ranks = ranks_of_run(self._group, executable.spec, registrations, worker.subgraph)
                 kept = [f.name for f in program.declaration.edge_states]
                 with spent_on("answer"):
-                    return RankResult(worker, kept, reason, stats, state_log.saves if state_log else ())
+                    saves = state_log.saves if state_log else ()
+                    return RankResult(worker, kept, reason, stats, saves, ranks, leases)
 
     def _register(
         self, program: Vertex, executable: Executable, options: RunOptions, saving: Saving | None
@@ -318,8 +328,9 @@ class WorkerManager:
         master: Master | None,
         stats: StatsLog,
         state_log: StateLog | None,
+        leases: list[tuple[float, int]],
     ) -> Reason:
-        """Do what the master orders until the run is over; return why it is."""
+        """Do what the master orders until the run is over; return why it is. Adds to `leases`."""
         status, engine = self._group.status, worker.engine
         while True:
             order = self._group.broadcast(master.next_order() if master else {})
@@ -334,10 +345,12 @@ class WorkerManager:
                 with status.during("writing a state log"):
                     state_log.save(engine.save, stats, engine.traced)
                 continue
+            began = time.perf_counter()
             waits = status.waiting if engine.detects_lost_ranks else contextlib.nullcontext()
             with spent_on("supersteps"), status.in_supersteps(lambda: engine.superstep), waits:
                 outcome = worker.lease(order["supersteps"])
             stats.extend(outcome.stats)
+            leases.append((began, len(outcome.stats)))
             if master is not None:
                 master.record(outcome.ended, outcome.stats, stopped=outcome.stopped)
 

@@ -7,7 +7,6 @@ import pytest
 from sigps.cli.report import (
     console,
     progress_line,
-    seconds_text,
     superstep_table,
     top_table,
     trace_text,
@@ -84,21 +83,6 @@ def test_progress_says_what_the_last_superstep_did(
 )
 def test_bytes_text(num_bytes: int, text: str) -> None:
     assert bytes_text(num_bytes) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "0.00 us"),
-        (1.5e-6, "1.50 us"),
-        (0.0291, "29.1 ms"),
-        (0.5, "500 ms"),
-        (1, "1.00 s"),
-        (3600, "3600 s"),
-    ],
-)
-def test_seconds_text(seconds: float, text: str) -> None:
-    assert seconds_text(seconds) == text
 
 
 def test_trace_text() -> None:

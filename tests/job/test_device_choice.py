@@ -78,7 +78,7 @@ class Asked:
 
 def chosen(program: Vertex, graph: Graph, **options: Any) -> str:
     facts = RunFacts(graph.num_vertices, graph.num_edges, graph.group.size, **options)
-    return choose_engine("auto", analyse(program), graph, facts).device
+    return choose_engine("auto", analyse(program), graph, facts).spec.device
 
 
 @pytest.fixture
@@ -155,7 +155,8 @@ def test_an_engine_asked_for_by_name_is_asked_what_it_cannot_do() -> None:
     facts = RunFacts(graph.num_vertices, graph.num_edges, deterministic=True)
     with pytest.raises(DeviceError, match="is not built for deterministic runs that read floats one by one"):
         choose_engine("cuda", program, graph, facts)
-    assert choose_engine("cpu", program, graph, facts).device == "cpu"
+    chosen = choose_engine("cpu", program, graph, facts)
+    assert (chosen.spec.device, chosen.why) == ("cpu", "it was asked for by name")
 
 
 @pytest.mark.usefixtures("any_size_pays")

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sigps.account import seconds_text
 from sigps.cli.plan import prediction
 from sigps.cli.plan.prediction import Device, PartitionSize, Work
-from sigps.cli.report import seconds_text
 from sigps.graph.report import aligned, bytes_text
 
 if TYPE_CHECKING:

@@ -144,6 +144,12 @@ class GpuSpec(EngineSpec):
         most_mirrored = share.edges_everywhere - share.num_edges if looks else 0  # nothing is partitioned yet
         return {"graph": needed, "walks": memory_plan.bytes_to_walk(program, share.num_edges, most_mirrored)}
 
+    def held_bytes(self) -> int:
+        """Return what CuPy's pool has taken of the GPU, which it keeps after a run."""
+        import cupy
+
+        return int(cupy.get_default_memory_pool().total_bytes())
+
     def facts_of_rank(self, rank_on_host: int, num_threads: int, *, alone: bool) -> dict[str, Any]:
         from sigps.device.cuda import find_gpu
 

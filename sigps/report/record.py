@@ -1,0 +1,85 @@
+"""What a run keeps of itself beside its result, so that a report can be made of it later."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from sigps.account import Line
+from sigps.compiler.program import VertexProgram
+from sigps.engine.contract import EngineSpec
+from sigps.engine.stats import SaveStats, StatsLog
+from sigps.graph.graph import Graph
+from sigps.graph.report import LoadReport
+from sigps.model.vertex import Vertex
+from sigps.system.rank_facts import RankFacts
+
+__all__ = ["Finished", "RunRecord", "plain_options"]
+
+
+class Finished(Protocol):
+    """What a report reads of a `Result`."""
+
+    reason: Any
+    supersteps: int
+    stats: StatsLog
+    aggregators: dict[str, Any]
+    account: Mapping[Line, float]
+    device: str
+    saves: tuple[SaveStats, ...]
+
+    def summary(self) -> str:
+        """Say in one line why the run ended, after how much work."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RunRecord:
+    """One run, as it was asked for and as it went. It keeps no graph alive.
+
+    Attributes:
+        program: The program with its parameters, vertex ids in it as the user's.
+        derived: What the compiler derived; None where the class ran as it is.
+        spec: The engine.
+        why_device: Why it was that engine.
+        options: The arguments of `sigps.run` that are not their defaults, and are plain values.
+        ranks: What each rank ran.
+        leases: When each lease began (`time.perf_counter()`), and how many supersteps it ran.
+        began: When the run began, by the clock on the wall.
+        num_vertices: Of the graph as the program took it.
+        num_edges: Its stored edges.
+        num_columns: Its edge columns.
+        directed: Whether it is.
+        graph: The graph that was given; None once nobody else holds it.
+        loaded: What loading that found.
+    """
+
+    program: Vertex
+    derived: VertexProgram | None
+    spec: EngineSpec
+    why_device: str
+    options: Mapping[str, Any]
+    ranks: Sequence[RankFacts]
+    leases: Sequence[tuple[float, int]]
+    num_vertices: int
+    num_edges: int
+    num_columns: int
+    directed: bool
+    graph: weakref.ref[Graph]
+    loaded: LoadReport
+    began: datetime = field(default_factory=lambda: datetime.now().astimezone())
+    arguments: tuple[str, ...] = field(default_factory=lambda: tuple(sys.argv))
+
+
+def plain_options(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that differ from their defaults, where they are plain values.
+
+    >>> plain_options({"device": "cpu", "seed": 0, "initial": [1]}, {"device": "auto", "seed": 0, "initial": None})
+    {'device': 'cpu'}
+    """
+    plain = (bool, int, float, str)
+    return {n: v for n, v in options.items() if isinstance(v, plain) and v != defaults[n]}
