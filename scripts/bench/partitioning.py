@@ -31,8 +31,10 @@ from facts import RESULTS, machine_facts
 from numpy.typing import NDArray
 
 import sigps
-from sigps.cli.plan.prediction import PartitionSize, Work, dense_seconds, h200
+from sigps.cli.plan.prediction import dense_seconds, h200
 from sigps.cli.report import bytes_text
+from sigps.costs.sizes import PartitionSize
+from sigps.costs.work import Work
 from sigps.graph.partitioning.partition import METHODS, partition
 from sigps.graph.partitioning.report import measure
 from sigps.host_memory import available_memory

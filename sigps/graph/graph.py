@@ -20,10 +20,12 @@ from sigps.graph.building.build import both_ways, build, is_simple, undirected
 from sigps.graph.building.edges import EdgeChunk, TextChunk, edge_chunks, own_share
 from sigps.graph.building.rows import Duplicates, Rows, SelfLoops, transpose
 from sigps.graph.building.vertex_columns import columns_by_id, user_columns
+from sigps.graph.card import card, degree_bars
+from sigps.graph.degree_classes import degree_classes
 from sigps.graph.formats import store, structures, vertex_table
 from sigps.graph.formats.edge_input import EdgeInput
 from sigps.graph.formats.networkx_graphs import read_networkx
-from sigps.graph.report import LoadReport
+from sigps.graph.report import LoadReport, bytes_text
 from sigps.graph.user_arrays import as_ids
 from sigps.group import Group, world
 
@@ -366,6 +368,22 @@ class Graph(GraphArrays):
         total: NDArray[np.int64] = np.sum(self.group.all_to_all(slices), axis=0, dtype=np.int64)
         return total
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows; with the degrees where one process has the graph, O(vertices)."""
+        rows = {
+            "edges": f"{self.num_edges:,} stored, {'directed' if self.directed else 'undirected'}",
+            "vertices": f"{self.num_vertices:,}",
+            "ids": f"{self.ids.dtype}{', 0 to n - 1' if self.ids.is_identity else ''}",
+            "edge columns": _types(self.columns),
+            "vertex columns": _types(self.vertex_columns),
+            "memory": bytes_text(self.nbytes),
+        }
+        rows = {name: text for name, text in rows.items() if text}
+        if self.group.size > 1:
+            return card("Graph", rows)
+        what = "out-degree" if self.directed else "degree"
+        return card("Graph", rows, degree_bars(degree_classes(self.out_degrees(), self.group), what))
+
     def __repr__(self) -> str:
         kind = "directed" if self.directed else "undirected"
         columns = f", columns {', '.join(self.columns)}" if self.columns else ""
@@ -454,6 +472,10 @@ def build_read(
 def _own_vertices(vertices: ArrayLike | None, local: bool, group: Group) -> ArrayLike | None:
     """Return this rank's share of the ids, or all of them if every rank gives different ones."""
     return vertices if vertices is None or local else own_share(as_ids(vertices, "vertices"), group)
+
+
+def _types(columns: Mapping[str, NDArray[Any]]) -> str:
+    return ", ".join(f"{name} ({column.dtype})" for name, column in columns.items())
 
 
 def _differences(offsets: NDArray[np.uint64]) -> NDArray[np.int64]:

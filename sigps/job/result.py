@@ -22,6 +22,7 @@ from sigps.account import Line
 from sigps.engine.stats import SaveStats, StatsLog, SuperstepStats
 from sigps.errors import ConfigError, nearest
 from sigps.extras import needs
+from sigps.graph.card import card, head_table
 from sigps.group import Alone, Group, together
 from sigps.job.table_file import check_output, write_table
 from sigps.model.fields import NO_VERTEX
@@ -252,6 +253,19 @@ class Result(_Table):
 
     def __repr__(self) -> str:
         return f"<Result: {', '.join(self.fields)} of {self.num_vertices:,} vertices; {self.summary()}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: how the run ended, and the vertices with the highest values of a field."""
+        ordered = [name for name in self.fields if self[name].ndim == 1]
+        rows = {"run": repr(self.record.program)} if self.record is not None else {}
+        rows |= {
+            "ended": self.summary(),
+            "fields": f"{', '.join(self.fields)} of {self.num_vertices:,} vertices",
+        }
+        for name, value in self.aggregators.items():
+            rows[name] = f"{value:.6g}" if isinstance(value, float) else str(value)
+        tables = [head_table(("id", f"highest {ordered[0]}"), self.top(ordered[0], 5))] if ordered else []
+        return card("Result", rows, *tables)
 
     def without_fields(self) -> Result:
         """Return the same without its fields, which take memory."""

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from sigps.account import spent_on, spent_since
+from sigps.costs.sizes import size_of
 from sigps.engine.direction import Schedule
 from sigps.engine.stats import SuperstepStats
 from sigps.graph.graph import Graph
@@ -160,13 +161,13 @@ def run(
         options=plain_options(options, _DEFAULTS),
         ranks=part.ranks,
         leases=part.leases,
-        num_vertices=graph.num_vertices,
-        num_edges=graph.num_edges,
+        size=size_of(graph),
+        loaded_size=size_of(given),
         num_columns=len(graph.columns),
-        directed=graph.directed,
         graph=weakref.ref(given),
         loaded=given.report,
         began=began,
+        precision=precision,
     )
     return result
 

@@ -20,16 +20,18 @@ _CHARTS = (
     ("active", "active vertices", ",d"),
     ("messages", "messages", ",d"),
     ("bytes_moved", "bytes moved between ranks", ".3s"),
+    ("gigabytes_per_second", "memory traffic, at least (GB/s)", ".3s"),
     ("imbalance", "imbalance: slowest rank over the mean", ".3f"),
 )
 _MOST_LARGE_POINTS = 120
 
 
-def superstep_charts(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+def superstep_charts(columns: Mapping[str, Sequence[Any]], roof: float | None = None) -> list[dict[str, Any]]:
     """Return a chart over supersteps for each column that has something to show.
 
     Args:
         columns: `figures.COLUMNS`.
+        roof: The bandwidth of memory in GB/s, drawn as a line; None where it is not known.
 
     Returns:
         For each its `title` and its `spec`. Rows of the data are objects with the names of the columns.
@@ -38,13 +40,13 @@ def superstep_charts(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any
         import altair
 
     return [
-        {"title": title, "spec": _over_supersteps(altair, name, number, len(columns[name]))}
+        {"title": title, "spec": _over_supersteps(altair, name, number, len(columns[name]), roof)}
         for name, title, number in _CHARTS
         if any(value > (1 if name == "imbalance" else 0) for value in columns[name])
     ]
 
 
-def _over_supersteps(alt: Any, name: str, number: str, num_rows: int) -> dict[str, Any]:
+def _over_supersteps(alt: Any, name: str, number: str, num_rows: int, roof: float | None) -> dict[str, Any]:
     is_ratio = name == "imbalance"
     x = alt.X(
         "superstep:Q", title="superstep", axis=alt.Axis(tickMinStep=1, tickCount=6, format=",", grid=False)
@@ -68,7 +70,13 @@ def _over_supersteps(alt: Any, name: str, number: str, num_rows: int) -> dict[st
         color=alt.Color("direction:N", legend=None, scale=alt.Scale(domain=list(DIRECTIONS))),
         tooltip=shown,
     )
-    return _spec(alt.layer(line, points), height=190)
+    layers = [line, points]
+    if name == "gigabytes_per_second" and roof is not None:
+        rule = alt.Chart().mark_rule(strokeDash=[5, 4], color="#888").encode(y=alt.datum(roof))
+        text = f"roof {roof:,.0f} GB/s"
+        label = rule.mark_text(align="left", dx=4, dy=-6, color="#888", text=text).encode(x=alt.value(0))
+        layers += [rule, label]
+    return _spec(alt.layer(*layers), height=190)
 
 
 def degree_chart() -> dict[str, Any]:

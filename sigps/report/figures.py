@@ -15,21 +15,38 @@ import numpy as np
 
 from sigps.account import LINES, Line
 from sigps.compiler.explain import described
+from sigps.compiler.program import Consumption, Delivery
+from sigps.costs.memory import bytes_of_states, bytes_of_tables, memory
+from sigps.costs.sizes import PartitionSize
+from sigps.costs.work import Work, work_of
 from sigps.engine.contract import Share
 from sigps.engine.stats import SuperstepStats
 from sigps.graph.degree_classes import DegreeClass, degree_classes
 from sigps.graph.graph import Graph
 from sigps.report.record import Finished, RunRecord
+from sigps.system.rank_facts import RankFacts
 from sigps.version import __version__
 
-__all__ = ["COLUMNS", "MOST_ROWS", "degrees_of", "figures", "superstep_columns"]
+__all__ = ["COLUMNS", "MOST_ROWS", "degrees_of", "figures", "superstep_columns", "work_of_run"]
 
 MOST_ROWS = 8_000
 """Rows of the table of supersteps; of longer runs a row is several supersteps."""
 
-COLUMNS = ("superstep", "last", "direction", "seconds", "active", "messages", "bytes_moved", "imbalance")
+COLUMNS = (
+    "superstep",
+    "last",
+    "direction",
+    "seconds",
+    "active",
+    "messages",
+    "bytes_moved",
+    "imbalance",
+    "gigabytes_per_second",
+)
 """Of a row: its first superstep and its last, and what `SuperstepStats` has. Of several supersteps seconds, active
-vertices, messages and bytes are added up, the direction is the most frequent, and the imbalance the greatest."""
+vertices, messages and bytes are added up, the direction is the most frequent, and the imbalance the greatest.
+Gigabytes (10**9 bytes) are those that messages and vertices move through memory at least (`Work`), though caches may
+serve them; 0 where that is not known."""
 
 _ENDS = {
     "converged": "No vertex was active any more, and no message was in flight.",
@@ -86,7 +103,8 @@ def figures(
         "phases": [
             {"name": line, "what": _PHASES[line], "seconds": result.account.get(line, 0.0)} for line in LINES
         ],
-        "supersteps": superstep_columns(result.stats),
+        "supersteps": superstep_columns(result.stats, work_of_run(record)),
+        "roof": _roof(record),
         "saves": [
             {"superstep": s.superstep, "seconds": s.seconds, "bytes": s.num_bytes} for s in result.saves
         ],
@@ -100,7 +118,22 @@ def figures(
     }
 
 
-def superstep_columns(stats: Sequence[SuperstepStats]) -> dict[str, list[Any]]:
+def work_of_run(record: RunRecord) -> Work | None:
+    """Return what a message and a vertex move through memory; None where that is not known."""
+    derived = record.derived
+    is_known = derived is not None and derived.delivery is Delivery.RECORD and not derived.reads_neighbors
+    if derived is None or not is_known or derived.consumption in (Consumption.LISTED, Consumption.GROUPED):
+        return None
+    return work_of(derived, record.size, bytes_of_states(record.program, record.precision))
+
+
+def _roof(record: RunRecord) -> float | None:
+    """Return the bandwidth of all ranks' memory in GB/s; None where that of a device is not known."""
+    known = [rank.gigabytes_per_second for rank in record.ranks if rank.gigabytes_per_second is not None]
+    return sum(known) if known and len(known) == len(record.ranks) else None
+
+
+def superstep_columns(stats: Sequence[SuperstepStats], work: Work | None = None) -> dict[str, list[Any]]:
     """Return the supersteps as columns, `COLUMNS`: at most `MOST_ROWS` rows, each of as many supersteps as needed."""
     size = max(1, -(-len(stats) // MOST_ROWS))
     rows: list[tuple[Any, ...]] = []
@@ -108,31 +141,31 @@ def superstep_columns(stats: Sequence[SuperstepStats]) -> dict[str, list[Any]]:
     for s in stats:
         group.append(s)
         if len(group) == size:
-            rows.append(_row(group))
+            rows.append(_row(group, work))
             group = []
     if group:
-        rows.append(_row(group))
+        rows.append(_row(group, work))
     columns = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
     return {name: list(values) for name, values in zip(COLUMNS, columns, strict=True)}
 
 
-def _row(group: Sequence[SuperstepStats]) -> tuple[Any, ...]:
+def _row(group: Sequence[SuperstepStats], work: Work | None) -> tuple[Any, ...]:
     directions = [s.direction for s in group]
+    seconds, active, messages = (
+        sum(getattr(s, name) for s in group) for name in ("seconds", "active", "messages")
+    )
+    num_bytes = work.edge * messages + work.vertex * active if work is not None else 0
     return (
         group[0].superstep,
         group[-1].superstep,
         max(sorted(set(directions)), key=directions.count),
-        _rounded(sum(s.seconds for s in group)),
-        sum(s.active for s in group),
-        sum(s.messages for s in group),
+        float(f"{seconds:.6g}"),  # the file holds thousands
+        active,
+        messages,
         sum(s.bytes_moved for s in group),
         round(max(s.imbalance for s in group), 4),
+        float(f"{num_bytes / seconds * 1e-9:.4g}") if seconds > 0 else 0.0,
     )
-
-
-def _rounded(seconds: float) -> float:
-    """Return seconds in six digits: the file holds thousands."""
-    return float(f"{seconds:.6g}")
 
 
 def degrees_of(graph: Graph) -> dict[str, list[DegreeClass]]:
@@ -150,10 +183,10 @@ def _graph(record: RunRecord) -> dict[str, Any]:
     return {
         "source": loaded.source or "arrays in memory",
         "format": loaded.format,
-        "num_vertices": record.num_vertices,
-        "num_edges": record.num_edges,
+        "num_vertices": record.size.num_vertices,
+        "num_edges": record.size.num_edges,
         "num_columns": record.num_columns,
-        "directed": record.directed,
+        "directed": record.size.directed,
         "bytes": loaded.num_bytes,
         "load": str(loaded),
     }
@@ -161,15 +194,6 @@ def _graph(record: RunRecord) -> dict[str, Any]:
 
 def _rank(record: RunRecord, number: int) -> dict[str, Any]:
     rank = record.ranks[number]
-    share = Share(
-        num_vertices=rank.num_vertices,
-        num_edges=rank.num_edges,
-        num_columns=record.num_columns,
-        directed=record.directed,
-        num_ranks=len(record.ranks),
-        edges_everywhere=record.num_edges,
-    )
-    planned = record.spec.num_bytes(record.derived, share) if record.derived else {}
     return {
         "rank": number,
         "host": rank.host,
@@ -178,10 +202,33 @@ def _rank(record: RunRecord, number: int) -> dict[str, Any]:
         "vertices": rank.num_vertices,
         "edges": rank.num_edges,
         "ghosts": rank.num_ghosts,
-        "planned_bytes": planned,
+        "planned_bytes": _planned(record, rank),
         "held_bytes": rank.held_bytes,
         "peak_bytes": rank.peak_bytes,
     }
+
+
+def _planned(record: RunRecord, rank: RankFacts) -> dict[str, int]:
+    """Return what a rank was to take, by purpose: of its device's memory, or of the host's where that is the same."""
+    share = Share(
+        num_vertices=rank.num_vertices,
+        num_edges=rank.num_edges,
+        num_columns=record.num_columns,
+        directed=record.size.directed,
+        num_ranks=len(record.ranks),
+        edges_everywhere=record.size.num_edges,
+    )
+    if record.derived and (of_device := record.spec.num_bytes(record.derived, share)):
+        return of_device
+    return memory(
+        record.size,
+        record.derived,
+        len(record.ranks),
+        bytes_of_states(record.program, record.precision),
+        PartitionSize(rank.num_vertices, rank.num_edges, ghosts=rank.num_ghosts),
+        loaded=record.loaded_size,
+        table_bytes=bytes_of_tables(record.program),
+    )
 
 
 def _versions() -> dict[str, str]:

@@ -81,7 +81,9 @@
     ["messages", "messages", (row) => count(row.messages)],
     ["bytes_moved", "moved", (row) => bytes(row.bytes_moved)],
     ["imbalance", "imbalance", (row) => row.imbalance.toFixed(2)],
-  ];
+  ].concat(columns.gigabytes_per_second.some((rate) => rate > 0) ? [
+    ["gigabytes_per_second", "GB/s, at least", (row) => digits(row.gigabytes_per_second)],
+  ] : []);
   const table = element("supersteps");
   let order = { name: "superstep", ascending: true };
   let sorted = rows;

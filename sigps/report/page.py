@@ -95,7 +95,7 @@ def _rendered(figures: Mapping[str, Any]) -> str:
         "count": lambda n: f"{n:,}",
         "si": _short,
     }
-    charts = superstep_charts(figures["supersteps"])
+    charts = superstep_charts(figures["supersteps"], figures["roof"])
     data = {
         "supersteps": figures["supersteps"],
         "directions": DIRECTIONS,

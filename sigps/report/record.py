@@ -7,10 +7,11 @@ import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from sigps.account import Line
 from sigps.compiler.program import VertexProgram
+from sigps.costs.sizes import Size
 from sigps.engine.contract import EngineSpec
 from sigps.engine.stats import SaveStats, StatsLog
 from sigps.graph.graph import Graph
@@ -49,11 +50,12 @@ class RunRecord:
         options: The arguments of `sigps.run` that are not their defaults, and are plain values.
         ranks: What each rank ran.
         leases: When each lease began (`time.perf_counter()`), and how many supersteps it ran.
+        precision: The array type of Python's `float`.
+        arguments: The words of the command that ran it.
         began: When the run began, by the clock on the wall.
-        num_vertices: Of the graph as the program took it.
-        num_edges: Its stored edges.
-        num_columns: Its edge columns.
-        directed: Whether it is.
+        size: Of the graph as the program took it.
+        loaded_size: Of the graph that was given.
+        num_columns: Edge columns of the first.
         graph: The graph that was given; None once nobody else holds it.
         loaded: What loading that found.
     """
@@ -65,13 +67,13 @@ class RunRecord:
     options: Mapping[str, Any]
     ranks: Sequence[RankFacts]
     leases: Sequence[tuple[float, int]]
-    num_vertices: int
-    num_edges: int
+    size: Size
+    loaded_size: Size
     num_columns: int
-    directed: bool
     graph: weakref.ref[Graph]
     loaded: LoadReport
     began: datetime = field(default_factory=lambda: datetime.now().astimezone())
+    precision: Literal["single", "double"] = "double"
     arguments: tuple[str, ...] = field(default_factory=lambda: tuple(sys.argv))
 
 

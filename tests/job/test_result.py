@@ -324,3 +324,10 @@ def test_a_script_under_mpirun_writes_the_whole_result_once(tmp_path: Path) -> N
         )
         assert (ended.returncode, ended.stderr) == (0, "")
         assert (tmp_path / "r.csv").read_text() == "id,degree\n1,1\n2,1\n3,2\n"
+
+
+def test_a_notebook_shows_the_end_and_the_highest() -> None:
+    shown = a_result(name=np.array([1.5, 2.5, 0.5]))._repr_html_()
+    assert "converged: no vertex is active" in shown
+    assert shown.index("<td>20</td><td>2.5</td>") < shown.index("<td>10</td><td>1.5</td>")
+    assert "<tbody>" not in a_result(walk=np.zeros((3, 4)))._repr_html_()  # vectors have no order

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,10 +12,14 @@ import sigps
 from sigps import Graph, Param, State, Vertex
 from sigps.apps import BFS, PageRank
 from sigps.compiler.explain import explain
+from sigps.costs.memory import memory
+from sigps.costs.sizes import PartitionSize, Size
+from sigps.costs.work import Work
 from sigps.engine.stats import SuperstepStats
 from sigps.errors import ConfigError
 from sigps.report import figures as module
 from sigps.report.figures import degrees_of, figures, superstep_columns
+from sigps.system.rank_facts import RankFacts
 
 STAR = Graph.from_edges([0, 0, 0], [1, 2, 3])
 
@@ -111,3 +116,30 @@ def test_a_result_of_many_runs_has_no_report() -> None:
     results = sigps.run_many(BFS, STAR, source=[0, 1], device="cpu")
     with pytest.raises(ConfigError, match="of one run, not of many"):
         results.as_one({"level": results[0]["level"]}).report()
+
+
+def test_memory_that_was_planned_is_that_of_the_formulas() -> None:
+    result = sigps.run(BFS(source=0), STAR, device="cpu")
+    (rank,) = found(result)["ranks"]
+    size = Size(4, 3, True, 0, "")
+    state_bytes = 16  # level and parent, eight bytes each
+    assert result.record is not None
+    assert rank["planned_bytes"] == memory(size, result.record.derived, 1, state_bytes, PartitionSize(4, 3))
+
+
+def test_memory_traffic_is_that_of_messages_and_vertices() -> None:
+    steps = [SuperstepStats(0, "pull", 10, 100, 0, 1e-6, 1.0), SuperstepStats(1, "pull", 0, 0, 0, 0.0, 1.0)]
+    rates = superstep_columns(steps, Work(record=4, edge=8, vertex=20))["gigabytes_per_second"]
+    assert rates == [1.0, 0.0]  # 8 * 100 + 20 * 10 bytes in a microsecond
+    assert superstep_columns(steps)["gigabytes_per_second"] == [0.0, 0.0]
+
+
+def test_the_roof_is_that_of_all_ranks_or_unknown() -> None:
+    rank = RankFacts("host", "cuda", 1, 5, 5, 0, 0, 0, 4000.0)
+    result = sigps.run(BFS(source=0), STAR, device="cpu")
+    assert result.record is not None
+    assert found(result)["roof"] is None
+    result.record = replace(result.record, ranks=(rank, rank))
+    assert found(result)["roof"] == 8000.0
+    result.record = replace(result.record, ranks=(rank, replace(rank, gigabytes_per_second=None)))
+    assert found(result)["roof"] is None

@@ -125,7 +125,7 @@ def test_figures_on_the_page_are_the_statistics(browser: Any, result: sigps.Resu
         [s.seconds for s in result.stats], rel=1e-5
     )
     assert opened.page.inner_text("#num-supersteps") == str(len(result.stats))
-    assert opened.page.locator("canvas").count() == 4  # time, active, messages; degrees
+    assert opened.page.locator("canvas").count() == 5  # time, active, messages, traffic; degrees
     drawn = "c => new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size > 8"
     assert all(opened.page.eval_on_selector_all("canvas", f"all => all.map({drawn})"))
 

@@ -16,10 +16,9 @@ import numpy as np
 
 import sigps.apps
 from sigps import Graph, Vertex, run
-from sigps.cli.plan.memory import memory
-from sigps.cli.plan.prediction import PartitionSize
-from sigps.cli.plan.size import size_of, turned_size
 from sigps.compiler.frontend.analysis import analyse
+from sigps.costs.memory import memory
+from sigps.costs.sizes import PartitionSize, size_of, turned_size
 from sigps.graph.partitioning.partition import partition
 from sigps.graph.partitioning.report import measure
 from sigps.group import Alone, Group, world

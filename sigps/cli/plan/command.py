@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from sigps.cli.plan.prediction import PartitionSize
-    from sigps.cli.plan.size import Size
     from sigps.compiler.program import VertexProgram
+    from sigps.costs.sizes import PartitionSize, Size
     from sigps.engine.contract import DeviceKind
     from sigps.graph import Graph
     from sigps.job.config import JobConfig
@@ -41,9 +40,9 @@ def plan(
     from sigps.cli.checks import prepare
     from sigps.cli.plan import forecast
     from sigps.cli.plan.forecast import rank_counts, steps_of_generator
-    from sigps.cli.plan.memory import memory
-    from sigps.cli.plan.prediction import even_partition
-    from sigps.cli.plan.size import measure, turned_size
+    from sigps.cli.plan.size import measure
+    from sigps.costs.memory import bytes_of_states, bytes_of_tables, memory
+    from sigps.costs.sizes import even_partition, turned_size
     from sigps.errors import ConfigError
     from sigps.graph.report import bytes_text
     from sigps.host_memory import machine_memory
@@ -64,11 +63,7 @@ def plan(
     else:
         partitions = {n: even_partition(size.num_vertices, size.num_edges, n) for n in counts}
         supersteps = steps_of_generator(job)
-    derived, fields = _derived(job, program), program.declaration.states
-    state_bytes = sum(field.dtype(job.engine.precision).itemsize for field in fields)
-    tables = (
-        getattr(program, field.name).values.nbytes for field in program.declaration.params if field.is_table
-    )
+    derived, state_bytes = _derived(job, program), bytes_of_states(program, job.engine.precision)
     rows = memory(
         size,
         derived,
@@ -76,7 +71,7 @@ def plan(
         state_bytes,
         partitions[num_ranks] if loads else None,
         loaded=loaded,
-        table_bytes=sum(tables),
+        table_bytes=bytes_of_tables(program),
     )
     for line in _memory_lines(job, program, size, rows, num_ranks, loads=loads):
         click.echo(line)
@@ -112,8 +107,7 @@ def _count(
         supersteps a search takes.
     """
     from sigps.cli.checks import load_graph
-    from sigps.cli.plan.prediction import PartitionSize
-    from sigps.cli.plan.size import size_of
+    from sigps.costs.sizes import PartitionSize, size_of
     from sigps.errors import GraphError
     from sigps.graph.partitioning import bfs_kernel
     from sigps.graph.partitioning import report as partition_report

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from sigps.account import seconds_text
 from sigps.cli.plan import prediction
-from sigps.cli.plan.prediction import Device, PartitionSize, Work
+from sigps.cli.plan.prediction import Device
+from sigps.costs.work import work_of
 from sigps.graph.report import aligned, bytes_text
 
 if TYPE_CHECKING:
-    from sigps.cli.plan.size import Size
     from sigps.compiler.program import VertexProgram
+    from sigps.costs.sizes import PartitionSize, Size
     from sigps.engine.contract import DeviceKind
     from sigps.job.config import JobConfig
 
@@ -135,14 +136,6 @@ def steps_of_generator(job: JobConfig) -> int | None:
         return int(max(rows, columns) if options.get("diagonals") else rows + columns - 1)
     known = {"path": options.get("n"), "star": 3, "complete": 2}
     return known.get(name) or None
-
-
-def work_of(program: VertexProgram, size: Size, state_bytes: int) -> Work:
-    """Return what a program moves; a value of a record counts 8 bytes, or 4 in single precision."""
-    record = len(program.record) * (4 if program.precision == "single" else 8)
-    index = 4 if size.num_vertices < 2**32 else 8
-    columns = size.column_bytes if program.edge_columns else 0
-    return Work(record, index + record + columns, state_bytes + record + 4 + 1)
 
 
 def forecasts(

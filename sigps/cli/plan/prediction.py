@@ -10,15 +10,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sigps.costs.sizes import PartitionSize
+from sigps.costs.work import Work
 from sigps.system.master import GIGABYTES_PER_SECOND_OF_A_CORE
 
 __all__ = [
     "Device",
-    "PartitionSize",
-    "Work",
     "cpu_cores",
     "dense_seconds",
-    "even_partition",
     "h200",
     "most_edges_of_small",
     "most_supersteps",
@@ -52,38 +51,6 @@ class Device:
         """Return the seconds of the smallest superstep: of the nearest number of ranks measured, the larger one."""
         above = [n for n in self.latencies if n >= num_ranks]
         return self.latencies[min(above) if above else max(self.latencies)]
-
-
-@dataclass(frozen=True)
-class PartitionSize:
-    """How large the largest partition of a graph is; each number is the largest of any rank.
-
-    Attributes:
-        vertices: Vertices that it owns.
-        edges: Their in-edges.
-        cut_edges: Those of the in-edges whose source another rank owns.
-        ghosts: Distinct sources of these.
-    """
-
-    vertices: int
-    edges: int
-    cut_edges: int = 0
-    ghosts: int = 0
-
-
-@dataclass(frozen=True)
-class Work:
-    """What a program moves through memory, in bytes.
-
-    Attributes:
-        record: An outbox record.
-        edge: For each edge in a dense superstep: its index, the record of its source, the columns that are read.
-        vertex: For each vertex there: its fields and its record written, its degree and status read.
-    """
-
-    record: int
-    edge: int
-    vertex: int
 
 
 def h200(*, by_peers: bool = True) -> Device:
@@ -124,22 +91,6 @@ def cpu_cores(num_cores: int, num_ranks: int) -> Device:
 
 _REACHED_ON_CORES = 0.3
 """Of a core's share of memory's bandwidth: PageRank reaches 0.28 on kron-20, and 0.58 on kron-18 with its caches."""
-
-
-def even_partition(num_vertices: int, num_edges: int, num_ranks: int) -> PartitionSize:
-    """Return the largest partition of a graph of which only the size is known.
-
-    Vertices and edges are evenly divided. Edges are cut as often as chance cuts them, and ghosts are as many as there
-    can be: one a remote in-edge, and no more than there are remote vertices.
-
-    >>> even_partition(100, 360, 4)
-    PartitionSize(vertices=25, edges=90, cut_edges=68, ghosts=75)
-    """
-    vertices, edges = -(-num_vertices // num_ranks), -(-num_edges // num_ranks)
-    if num_ranks == 1:
-        return PartitionSize(vertices, edges)
-    cut = -(-edges * (num_ranks - 1) // num_ranks)
-    return PartitionSize(vertices, edges, cut, min(num_vertices - vertices, edges))
 
 
 def dense_seconds(partition: PartitionSize, work: Work, device: Device, num_ranks: int) -> float:

@@ -7,46 +7,23 @@ an estimate from the first bytes of any other file. `Size.basis` says which.
 from __future__ import annotations
 
 import itertools
-import math
 import re
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sigps.costs.sizes import Size, size_of
 from sigps.errors import GraphError
 from sigps.graph.formats.blocks import TextFile
 from sigps.graph.formats.numerals import whole_number
 
 if TYPE_CHECKING:
-    from sigps.graph import Graph
     from sigps.job.config import JobConfig
-    from sigps.model.vertex import Vertex
 
-__all__ = ["Size", "measure", "size_of", "turned_size"]
+__all__ = ["measure"]
 
 _HEAD_BYTES = 1 << 18  # of the file
 _MOST_HEAD_BYTES = 1 << 21  # of what these unfold into
 _EDGES_A_VERTEX = 8  # where the number of vertices is unknown
-
-
-@dataclass(frozen=True)
-class Size:
-    """How large a graph is.
-
-    Attributes:
-        num_edges: Directed edges as stored: an undirected edge counts twice.
-        directed: Whether edges have a direction, and so need a second index for the other one.
-        column_bytes: Bytes of one edge's columns.
-        basis: What the numbers were read or estimated from, in words.
-        vertex_bytes: Bytes of one vertex's columns.
-    """
-
-    num_vertices: int
-    num_edges: int
-    directed: bool
-    column_bytes: int
-    basis: str
-    vertex_bytes: int = 0
 
 
 def measure(job: JobConfig) -> Size:
@@ -63,28 +40,6 @@ def measure(job: JobConfig) -> Size:
     if path.suffix == ".parquet":
         return _of_parquet(job, path)
     return _of_text(job, path)
-
-
-def size_of(graph: Graph, basis: str = "counting it") -> Size:
-    """Return how large a graph is that is at hand."""
-    columns = sum(column.dtype.itemsize for column in graph.columns.values())
-    rows = (c.dtype.itemsize * math.prod(c.shape[1:]) for c in graph.vertex_columns.values())
-    return Size(graph.num_vertices, graph.num_edges, graph.directed, columns, basis, sum(rows))
-
-
-def turned_size(size: Size, program: Vertex) -> Size:
-    """Return how large a graph is with its edges in the directions in which a program uses them.
-
-    Where a directed graph is made undirected and simple this is the most: of an edge that it has in both directions
-    one is left out.
-    """
-    declared = program.declaration
-    if declared.both_ways:
-        doubled = size.num_edges * (2 if size.directed else 1)
-        return replace(size, num_edges=doubled, column_bytes=size.column_bytes + 2)  # leads_out, leads_in
-    if declared.directed or not size.directed:
-        return size
-    return replace(size, num_edges=2 * size.num_edges, directed=False)
 
 
 def _of_generator(job: JobConfig) -> Size:

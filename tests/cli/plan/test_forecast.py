@@ -19,11 +19,10 @@ from sigps.cli.plan.forecast import (
     steps_of_generator,
     table,
     transport_of,
-    work_of,
 )
-from sigps.cli.plan.prediction import PartitionSize, Work
-from sigps.cli.plan.size import Size
 from sigps.compiler.frontend.analysis import analyse
+from sigps.costs.sizes import PartitionSize, Size
+from sigps.costs.work import Work, work_of
 from sigps.device.cuda import what_is_missing
 from sigps.job.config import JobConfig, load_job
 

@@ -8,16 +8,15 @@ import pytest
 
 from sigps.cli.plan.prediction import (
     Device,
-    PartitionSize,
-    Work,
     cpu_cores,
     dense_seconds,
-    even_partition,
     h200,
     most_edges_of_small,
     most_supersteps,
     search_seconds,
 )
+from sigps.costs.sizes import PartitionSize, even_partition
+from sigps.costs.work import Work
 
 PAGERANK = Work(record=4, edge=8, vertex=13)  # single precision
 BFS = Work(record=0, edge=4, vertex=16 + 5)

@@ -17,7 +17,8 @@ import zstandard
 from graph_files import COMPRESSORS, write
 
 from sigps.apps import SCC, KCore, PageRank
-from sigps.cli.plan.size import Size, measure, turned_size
+from sigps.cli.plan.size import measure
+from sigps.costs.sizes import Size, turned_size
 from sigps.errors import GraphError
 from sigps.job.config import load_job
 

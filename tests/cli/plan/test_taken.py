@@ -14,9 +14,9 @@ from taken_memory import app_of, drawn, planned, taken
 
 import sigps.apps
 from sigps import Graph, Param, State, Table, Vertex, from_column
-from sigps.cli.plan.memory import memory
-from sigps.cli.plan.size import size_of
 from sigps.compiler.frontend.analysis import analyse
+from sigps.costs.memory import memory
+from sigps.costs.sizes import size_of
 
 RANKED = ["PageRank", "BFS", "SSSP", "CDLP", "KCore", "HITS", "LCC", "EdgeTriangles", "LabelGroups", "ALS"]
 """Programs of each kind: records pulled and pushed, monotone, messages by key, an undirected and a simple graph, both

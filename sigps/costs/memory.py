@@ -1,13 +1,15 @@
-"""How many bytes a rank keeps while a job runs, by purpose: formulas of counts, for `sigps plan`."""
+"""How many bytes a rank keeps while a job runs, by purpose: formulas of counts, for `sigps plan` and reports."""
 
 from __future__ import annotations
 
-from sigps.cli.plan.prediction import PartitionSize, even_partition
-from sigps.cli.plan.size import Size
-from sigps.compiler.program import Delivery, VertexProgram
-from sigps.graph.building.rows import MIN_COUNTED_EDGES
+from typing import Literal
 
-__all__ = ["memory"]
+from sigps.compiler.program import Delivery, VertexProgram
+from sigps.costs.sizes import PartitionSize, Size, even_partition
+from sigps.graph.building.rows import MIN_COUNTED_EDGES
+from sigps.model.vertex import Vertex
+
+__all__ = ["bytes_of_states", "bytes_of_tables", "memory"]
 
 
 def memory(
@@ -66,6 +68,17 @@ def memory(
     purposes["for a time"] = max(0, briefly - running)
     always = ("graph", "state", "messages")
     return {name: num_bytes for name, num_bytes in purposes.items() if num_bytes or name in always}
+
+
+def bytes_of_states(program: Vertex, precision: Literal["single", "double"]) -> int:
+    """Return the bytes of one vertex's fields."""
+    return sum(field.dtype(precision).itemsize for field in program.declaration.states)
+
+
+def bytes_of_tables(program: Vertex) -> int:
+    """Return the bytes of the parameters that are tables."""
+    tables = (field.name for field in program.declaration.params if field.is_table)
+    return sum(getattr(program, name).values.nbytes for name in tables)
 
 
 _CHUNK_EDGES = 1 << 20

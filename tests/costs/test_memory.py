@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from sigps.apps import ALS, BFS, SSSP, BiTriDN, EgoNet, OutDegree, PageRank, Triangles
-from sigps.cli.plan.memory import memory
-from sigps.cli.plan.prediction import PartitionSize
-from sigps.cli.plan.size import Size
 from sigps.compiler.frontend.analysis import analyse
+from sigps.costs.memory import memory
+from sigps.costs.sizes import PartitionSize, Size
 
 SYMMETRIC = Size(1000, 8000, False, 0, "")
 DIRECTED = Size(1000, 8000, True, 4, "")

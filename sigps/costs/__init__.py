@@ -1,0 +1,1 @@
+"""What a run takes in bytes, kept and moved: formulas of counts."""
