@@ -12,6 +12,7 @@ from sigps.errors import ConfigError, GraphError, SigpsError, nearest
 
 if TYPE_CHECKING:
     from sigps.graph import Graph
+    from sigps.graph.building.place import BuildDevice
     from sigps.group import Group
     from sigps.job.config import JobConfig
     from sigps.job.result import Result
@@ -61,15 +62,23 @@ def prepare(job: JobConfig, *, group_size: int = 1) -> Vertex | Callable[..., Re
 
 
 def load_graph(job: JobConfig, group: Group | None = None) -> Graph:
-    """Load or generate the job's graph. Collective."""
-    if job.graph.path is not None:
-        from sigps.graph.load import load
+    """Load or generate the job's graph, on the device that the job names. Collective."""
+    from sigps.graph.building.place import building_on
 
-        return load(job.graph.path, group=group, **job.graph.load_options)
-    from sigps.graph.generators.generate import generate
+    with building_on(_builder(job.engine.device)):
+        if job.graph.path is not None:
+            from sigps.graph.load import load
 
-    name, options = job.graph.generator_call
-    return generate(name, group=group, **options)
+            return load(job.graph.path, group=group, **job.graph.load_options)
+        from sigps.graph.generators.generate import generate
+
+        name, options = job.graph.generator_call
+        return generate(name, group=group, **options)
+
+
+def _builder(device: str) -> BuildDevice:
+    """Return what builds the graph of a run on a device."""
+    return "auto" if device == "auto" else "cuda" if device == "cuda" else "cpu"
 
 
 def given_options(job: JobConfig) -> dict[str, Any]:

@@ -29,8 +29,18 @@ def warm() -> Iterator[tuple[str, int, list[str]]]:
     for spec in ENGINES:
         if spec.is_compiled and not spec.missing():
             programs = _programs(graphs[0])
+            if spec.device == "cuda":
+                _link_building()
             failed = [f"{n}: {why}" for n, p in programs.items() if (why := _run(p, graphs, spec.device))]
             yield spec.device, len(programs) - len(failed), failed
+
+
+def _link_building() -> None:
+    """Link the kernels that build graphs, which are larger than those here."""
+    from sigps.device.cuda import find_gpu
+    from sigps.device.linking import link_kernel
+
+    link_kernel("building", find_gpu().arch)
 
 
 def _graphs() -> list[Graph]:

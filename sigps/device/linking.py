@@ -1,14 +1,18 @@
-"""CUDA C++ to LTO-IR (NVRTC), and LTO-IR to a cubin (nvJitLink). Needs no GPU and no driver."""
+"""CUDA C++ to LTO-IR (NVRTC), and LTO-IR to a cubin (nvJitLink), kept on disk. Needs no GPU and no driver."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sigps.errors import DeviceError
+from sigps.kernels import cuda as kernels
+from sigps.native import cache
 
-__all__ = ["compile_source", "link_modules", "toolchain_versions"]
+__all__ = ["compile_source", "link_kernel", "link_modules", "toolchain_versions"]
 
 _TOOLCHAIN = ("cuda-core", "cuda-bindings")
 _LIBRARIES = (("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"), ("nvidia-nvjitlink", "nvidia-nvjitlink-cu12"))
@@ -57,6 +61,41 @@ def link_modules(modules: Sequence[bytes], arch: str) -> bytes:
         return bytes(Linker(*codes, options=options).link("cubin").code)
     except Exception as error:
         raise DeviceError(f"kernels cannot be linked for {arch}: {error}") from error
+
+
+_linking = threading.Lock()  # so that ranks that are threads load the toolchain once
+
+
+def link_kernel(
+    kernel: str, arch: str, macros: Mapping[str, str] | None = None, functions: Sequence[bytes] = ()
+) -> bytes:
+    """Compile a kernel and link functions into it; what was linked before comes from the cache on disk.
+
+    Args:
+        kernel: The name of a file in `sigps/kernels/cuda`, as in `layout`.
+        arch: As in `sm_90`.
+        macros: Those of the kernel.
+        functions: Modules that it calls, LTO-IR.
+
+    Returns:
+        A cubin.
+
+    Raises:
+        DeviceError: If the kernel cannot be compiled or linked.
+    """
+    macros = macros or {}
+    digest = hashlib.sha256(repr(sorted(macros.items())).encode())
+    for module in functions:
+        digest.update(module)
+    key = f"cubin {kernel} {arch} {digest.hexdigest()} {toolchain_versions()}"
+    with _linking:
+        cubin: bytes | None = cache.read(key)
+        if cubin is None:
+            file = Path(kernels.__file__).parent / f"{kernel}.cu"
+            compiled = compile_source(file.read_text(), file.name, arch, macros, file.parent)
+            cubin = link_modules([compiled, *functions], arch)
+            cache.write(key, cubin)
+    return cubin
 
 
 def toolchain_versions() -> str:

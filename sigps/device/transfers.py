@@ -1,4 +1,4 @@
-"""Copies within a GPU's memory and from it to the host, by the copy engines: no kernel is compiled for any of them.
+"""Copies within a GPU's memory, from it and to it, by the copy engines: no kernel is compiled for any of them.
 
 Arrays are CuPy's, in one piece each.
 """
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sigps.device.cpu import Threads, available_cores
 
-__all__ = ["bring", "copy_within", "fill_with"]
+__all__ = ["bring", "copy_within", "fill_with", "send"]
 
 _FIRST_BYTES = 1 << 16
 """Of what an array is filled with, written by the host; the rest is copied from there, twice as much each time."""
@@ -81,24 +81,58 @@ def bring(
     if array.nbytes <= _SMALL_BYTES:
         return convert(cupy.asnumpy(array), dtype)
     found = np.empty(array.shape, dtype)
-    flat, on_host = array.reshape(-1), found.reshape(-1)
-    numbers = STAGED_BYTES // array.itemsize
+    on_host, numbers = found.reshape(-1), STAGED_BYTES // array.itemsize
+
+    def bring_piece(lane: _Lane, begin: int, piece: Any) -> None:
+        on_host[begin : begin + piece.size] = convert(lane.bring(piece), dtype)
+
+    _in_pieces(array.reshape(-1), numbers, bring_piece)
+    return found
+
+
+def send(array: NDArray[Any]) -> Any:
+    """Return a copy of an array of the host, in one piece, on the current device.
+
+    Large arrays cross in pieces: threads write them to pinned memory.
+    """
+    import cupy
+
+    if array.nbytes <= _SMALL_BYTES or not array.flags.c_contiguous:
+        return cupy.asarray(array)
+    sent = cupy.empty(array.shape, array.dtype)
+    on_host, numbers = array.reshape(-1), STAGED_BYTES // array.itemsize
+
+    def send_piece(lane: _Lane, begin: int, piece: Any) -> None:
+        lane.send(on_host[begin : begin + piece.size], piece)
+
+    _in_pieces(sent.reshape(-1), numbers, send_piece)
+    return sent
+
+
+def _in_pieces(flat: Any, numbers: int, move: Callable[[_Lane, int, Any], None]) -> None:
+    """Let threads move pieces of an array of the device, when what the current stream was given before is done.
+
+    Args:
+        flat: The array, [numbers].
+        numbers: Those of a piece.
+        move: Moves a piece by a lane; takes where it begins, too.
+    """
+    import cupy
+
     is_made = cupy.cuda.Event(disable_timing=True)
     is_made.record()
     lanes = _lanes(int(cupy.cuda.runtime.getDevice()))
 
-    def bring_piece(begin: int) -> None:
-        piece = flat[begin : begin + numbers]
-        with array.device:
+    def move_piece(begin: int) -> None:
+        with flat.device:
             lane = lanes.take()
             try:
-                staged = lane.copy(piece, is_made)
-                on_host[begin : begin + numbers] = convert(staged, dtype)
+                lane.wait_for(is_made)
+                move(lane, begin, flat[begin : begin + numbers])
             finally:
                 lanes.put(lane)
 
-    lanes.threads.map(bring_piece, range(0, flat.size, numbers))
-    return found
+    lanes.threads.map(move_piece, range(0, flat.size, numbers))
 
 
 class _Lane:
@@ -110,17 +144,26 @@ class _Lane:
         self._pinned = cupy.cuda.alloc_pinned_memory(STAGED_BYTES)
         self._stream = cupy.cuda.Stream(non_blocking=True)
 
-    def copy(self, piece: Any, is_made: Any) -> NDArray[Any]:
+    def wait_for(self, event: Any) -> None:
+        self._stream.wait_event(event)
+
+    def bring(self, piece: Any) -> NDArray[Any]:
         """Return a piece in this lane's memory; waits for it."""
+        dtype = np.dtype(piece.dtype.name)
+        self._copy(self._pinned.ptr, piece.data.ptr, piece.nbytes, "memcpyDeviceToHost")
+        return np.frombuffer(self._pinned, dtype, piece.nbytes // dtype.itemsize)
+
+    def send(self, values: NDArray[Any], piece: Any) -> None:
+        """Copy values to a piece, through this lane's memory; waits for it."""
+        np.frombuffer(self._pinned, values.dtype, values.size)[:] = values
+        self._copy(piece.data.ptr, self._pinned.ptr, piece.nbytes, "memcpyHostToDevice")
+
+    def _copy(self, to: int, source: int, num_bytes: int, kind: str) -> None:
         import cupy
 
-        self._stream.wait_event(is_made)
-        kind = cupy.cuda.runtime.memcpyDeviceToHost
-        runtime, ptr = cupy.cuda.runtime, self._stream.ptr
-        runtime.memcpyAsync(self._pinned.ptr, piece.data.ptr, piece.nbytes, kind, ptr)
+        runtime = cupy.cuda.runtime
+        runtime.memcpyAsync(to, source, num_bytes, getattr(runtime, kind), self._stream.ptr)
         self._stream.synchronize()
-        dtype = np.dtype(piece.dtype.name)
-        return np.frombuffer(self._pinned, dtype, piece.nbytes // dtype.itemsize)
 
 
 class _Lanes:

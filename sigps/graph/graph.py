@@ -18,8 +18,10 @@ from sigps.errors import GraphError
 from sigps.graph.arrays import GraphArrays, InEdges
 from sigps.graph.building.build import both_ways, build, is_simple, undirected
 from sigps.graph.building.edges import EdgeChunk, TextChunk, edge_chunks, own_share
+from sigps.graph.building.place import BuildDevice, building_on, gpu_for
 from sigps.graph.building.rows import Duplicates, Rows, SelfLoops, transpose
 from sigps.graph.building.vertex_columns import columns_by_id, user_columns
+from sigps.graph.building.whole_arrays import from_whole_arrays
 from sigps.graph.card import card, degree_bars
 from sigps.graph.degree_classes import degree_classes
 from sigps.graph.formats import store, structures, vertex_table
@@ -68,12 +70,13 @@ class Graph(GraphArrays):
         duplicates: Duplicates = "keep",
         self_loops: SelfLoops = "keep",
         local: bool = False,
+        device: BuildDevice | None = None,
         group: Group | None = None,
     ) -> Graph:
         """Build a graph from arrays of edge ends. Collective; O(edges log degree).
 
-        An array may be in GPU memory (of CuPy, Numba, PyTorch, or any with `__cuda_array_interface__` or DLPack). It is
-        copied to the host, where the graph is built, by CuPy.
+        An array may be in GPU memory (of CuPy, Numba, PyTorch, or any with `__cuda_array_interface__` or DLPack); CuPy
+        reads it there. The graph is in the host's memory wherever it is built.
 
         Args:
             sources: [edges], whole numbers within int64 or strings.
@@ -89,10 +92,14 @@ class Graph(GraphArrays):
             self_loops: `"keep"` or `"drop"`.
             local: On several ranks, whether every rank gives different edges; otherwise all ranks give the same
                 arrays, and each uses its share.
+            device: What builds the graph, with equal results: "cpu"; "cuda", a GPU for a million edges and more, in one
+                process; "auto" the same where there is a GPU, and 16 million edges or CuPy is loaded. None: as the job
+                chose, or "auto".
             group: The ranks of the graph; None for those that the launcher started.
 
         Raises:
             GraphError: If ids, weights, lengths or options are wrong, or CuPy is missing for an array in GPU memory.
+            DeviceError: If `device="cuda"` and no GPU can be used.
 
         >>> graph = Graph.from_edges([10, 10, 30], [20, 30, 10])
         >>> graph.num_vertices, graph.offsets.tolist(), graph.targets.tolist()
@@ -104,9 +111,24 @@ class Graph(GraphArrays):
             if "weight" in given:
                 raise GraphError("the weight is given twice, as weights= and in columns=; give it once")
             given = {"weight": weights, **given}
-        chunks = edge_chunks(sources, targets, given, group, local)
-        found = EdgeInput("memory", directed, chunks, _own_vertices(vertices, local, group))
-        graph = build_read(found, duplicates, self_loops, group)
+        with building_on(device):
+            with spent_on("build"):
+                built = from_whole_arrays(
+                    sources,
+                    targets,
+                    given,
+                    vertices,
+                    directed=directed,
+                    duplicates=duplicates,
+                    self_loops=self_loops,
+                    group=group,
+                )
+            if built is not None:
+                graph = Graph.of(built)
+            else:
+                chunks = edge_chunks(sources, targets, given, group, local)
+                found = EdgeInput("memory", directed, chunks, _own_vertices(vertices, local, group))
+                graph = build_read(found, duplicates, self_loops, group)
         return (
             graph
             if vertex_columns is None
@@ -306,7 +328,7 @@ class Graph(GraphArrays):
             )
         if self.by_target is None:
             if self.directed:
-                rows = transpose(Rows(self.offsets, self.targets, dict(self.columns)))
+                rows = _transposed(Rows(self.offsets, self.targets, dict(self.columns)), self.group)
                 self.by_target = InEdges(rows.offsets, rows.targets, rows.columns)
             else:
                 self.by_target = InEdges(self.offsets, self.targets, self.columns)
@@ -389,6 +411,16 @@ class Graph(GraphArrays):
         columns = f", columns {', '.join(self.columns)}" if self.columns else ""
         columns += f", vertex columns {', '.join(self.vertex_columns)}" if self.vertex_columns else ""
         return f"<Graph: {kind}, {self.num_vertices:,} vertices, {self.num_edges:,} stored edges{columns}>"
+
+
+def _transposed(rows: Rows, group: Group) -> Rows:
+    """Return the in-edges of rows that are a whole graph."""
+    is_narrow = rows.targets.dtype == np.uint32
+    if is_narrow and (gpu := gpu_for(rows.targets.size, rows.columns, group, symmetric=False)):
+        from sigps.graph.building.on_gpu import transposed_on_gpu
+
+        return transposed_on_gpu(rows, gpu)
+    return transpose(rows)
 
 
 @spent_on("build")

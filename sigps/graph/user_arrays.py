@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sigps.errors import GraphError
 
-__all__ = ["as_column", "as_ids", "as_numbers", "as_texts", "on_host"]
+__all__ = ["as_column", "as_cupy", "as_ids", "as_numbers", "as_texts", "gpu_of", "on_host"]
 
 
 def as_ids(values: ArrayLike, what: str) -> NDArray[Any]:
@@ -111,23 +111,40 @@ def on_host(values: Any, what: str) -> Any:
     """
     if isinstance(values, (np.ndarray, list, tuple)):
         return values
-    memory = values.__dlpack_device__()[0] if hasattr(values, "__dlpack_device__") else None
-    if memory in _HOST and not hasattr(values, "__array__"):
+    if _memory_of(values) in _HOST and not hasattr(values, "__array__"):
         return np.from_dlpack(values)
-    if memory not in _CUDA and not hasattr(values, "__cuda_array_interface__"):
+    if gpu_of(values) is None:
         return values
     try:
         import cupy
     except ImportError as error:
         kind = f"{type(values).__module__}.{type(values).__name__}"
         raise GraphError(
-            f"{what} is a {kind} on a GPU; a graph is built on the host, and CuPy, which copies it there, cannot be "
-            f"imported ({error}). Install it with: pip install 'sigps[cu13]', or [cu12]; or give NumPy arrays"
+            f"{what} is a {kind} on a GPU, and CuPy, which reads it there, cannot be imported ({error}). Install it "
+            "with: pip install 'sigps[cu13]', or [cu12]; or give NumPy arrays"
         ) from error
-    if memory in _CUDA and not isinstance(values, cupy.ndarray):
-        # DLPack waits for the stream that wrote the values; the other interface may not name a stream.
-        values = cupy.from_dlpack(values)
-    return cupy.asnumpy(values)
+    return cupy.asnumpy(as_cupy(values))
+
+
+def gpu_of(values: Any) -> int | None:
+    """Return the number of the GPU in whose memory values are; 0 where they do not say; None: they are in none."""
+    if _memory_of(values) in _CUDA:
+        return int(values.__dlpack_device__()[1])
+    return 0 if hasattr(values, "__cuda_array_interface__") else None
+
+
+def as_cupy(values: Any) -> Any:
+    """Return values in the memory of a GPU as a CuPy array, which shares it."""
+    import cupy
+
+    if isinstance(values, cupy.ndarray):
+        return values
+    # DLPack waits for the stream that wrote the values; the other interface may not name a stream.
+    return cupy.from_dlpack(values) if _memory_of(values) in _CUDA else cupy.asarray(values)
+
+
+def _memory_of(values: Any) -> int | None:
+    return values.__dlpack_device__()[0] if hasattr(values, "__dlpack_device__") else None
 
 
 _HOST, _CUDA = (1, 3), (2, 13)

@@ -88,7 +88,7 @@ def test_without_cupy_the_error_says_what_to_do(
         Graph.from_edges(sources, targets, weight, columns={"cost": cost}, vertices=vertices)
     name = type(array).__name__
     assert str(caught.value).startswith(
-        f"{where} is a {__name__}.{name} on a GPU; a graph is built on the host"
+        f"{where} is a {__name__}.{name} on a GPU, and CuPy, which reads it there, cannot be"
     )
     assert "pip install 'sigps[cu13]', or [cu12]; or give NumPy arrays" in str(caught.value)
 

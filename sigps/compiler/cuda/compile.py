@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import ast
 import functools
-import hashlib
 import math
-import threading
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,9 +24,8 @@ from sigps.compiler.program import (
     empty_value,
     identity_of,
 )
-from sigps.device.linking import compile_source, link_modules, toolchain_versions
+from sigps.device.linking import link_kernel, toolchain_versions
 from sigps.errors import CompileError
-from sigps.kernels import cuda as kernels
 from sigps.kernels.cuda.abi import capacity_of
 from sigps.kernels.cuda.lease import warp_table_bytes
 from sigps.model.fields import Field
@@ -39,7 +35,7 @@ from sigps.native.builder import Site
 if TYPE_CHECKING:
     from sigps.compiler.cuda.functions import Functions
 
-__all__ = ["CudaProgram", "compile_for_cuda", "find_atomics_obstacle", "key_bytes", "link", "link_plain"]
+__all__ = ["CudaProgram", "compile_for_cuda", "find_atomics_obstacle", "key_bytes", "link"]
 
 _OPS = {
     "sum": 0,
@@ -152,30 +148,7 @@ def link(program: CudaProgram, kernel: str, arch: str, defines: Mapping[str, str
     Raises:
         DeviceError: If the kernel cannot be compiled or linked.
     """
-    return _linked(kernel, arch, {**program.defines, **(defines or {})}, program.functions)
-
-
-def link_plain(kernel: str, arch: str, defines: Mapping[str, str] | None = None) -> bytes:
-    """Link a kernel that needs none of a program's functions, as `link` does."""
-    return _linked(kernel, arch, defines or {}, ())
-
-
-_linking = threading.Lock()  # so that ranks that are threads load the toolchain once
-
-
-def _linked(kernel: str, arch: str, macros: Mapping[str, str], functions: tuple[bytes, ...]) -> bytes:
-    digest = hashlib.sha256(repr(sorted(macros.items())).encode())
-    for module in functions:
-        digest.update(module)
-    key = f"cubin {kernel} {arch} {digest.hexdigest()} {toolchain_versions()}"
-    with _linking:
-        cubin: bytes | None = cache.read(key)
-        if cubin is None:
-            file = Path(kernels.__file__).parent / f"{kernel}.cu"
-            compiled = compile_source(file.read_text(), file.name, arch, macros, file.parent)
-            cubin = link_modules([compiled, *functions], arch)
-            cache.write(key, cubin)
-    return cubin
+    return link_kernel(kernel, arch, {**program.defines, **(defines or {})}, program.functions)
 
 
 @functools.lru_cache(maxsize=256)

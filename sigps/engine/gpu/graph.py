@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sigps.account import spent_on
 from sigps.device.cuda import Gpu, Kernel, Module, check_fits
-from sigps.device.transfers import fill_with
+from sigps.device.transfers import fill_with, send
 from sigps.engine.gpu.layout import LOOKING_UP, Rows, lay_out, rows_of_positions
 from sigps.engine.gpu.memory_plan import ORDERING, SORTING
 from sigps.engine.gpu.numbering import Numbering
@@ -165,7 +165,7 @@ class _EdgesOnGpu:
             keys.sort()
             self._move_sorted("place_sorted_ends", keys, self.ends)
         else:
-            ends = cupy.asarray(edges.ends.astype(np.uint32, copy=False))
+            ends = send(edges.ends.astype(np.uint32, copy=False))
             self._launch("place_ends", lids, cupy.asarray(edges.offsets), ends, self.ends)
 
     def column(self, name: str) -> Any:
@@ -186,11 +186,11 @@ class _EdgesOnGpu:
             elif self._sorts_rows:
                 order = cupy.argsort(self._keys(), kind="stable")
                 what = f"place_sorted_column_{values.dtype.itemsize * 8}"
-                self._move_sorted(what, order, cupy.asarray(values), moved)
+                self._move_sorted(what, order, send(values), moved)
             else:
                 offsets = cupy.asarray(self._edges.offsets)
                 what = f"place_column_{values.dtype.itemsize * 8}"
-                self._launch(what, self._lids, offsets, cupy.asarray(values), moved)
+                self._launch(what, self._lids, offsets, send(values), moved)
             self._columns[name] = moved
         return self._columns[name]
 
@@ -216,7 +216,7 @@ class _EdgesOnGpu:
         """Return for each edge the local ids of its row and of its other end, as one number."""
         import cupy
 
-        ends = cupy.asarray(self._edges.ends.astype(np.uint32, copy=False))
+        ends = send(self._edges.ends.astype(np.uint32, copy=False))
         keys = cupy.empty(ends.size, dtype=cupy.uint64)
         self._launch("make_keys", self._lids, cupy.asarray(self._edges.offsets), ends, keys)
         return keys
@@ -234,9 +234,9 @@ class _EdgesOnGpu:
 @functools.cache
 @spent_on("compile")
 def _layout_kernel(name: str, gpu: Gpu) -> Kernel:
-    from sigps.compiler.cuda.compile import link_plain
+    from sigps.device.linking import link_kernel
 
-    return Module(link_plain("layout", gpu.arch)).kernel(name)
+    return Module(link_kernel("layout", gpu.arch)).kernel(name)
 
 
 def _is_same(a: EdgeList, b: EdgeList) -> bool:

@@ -80,9 +80,9 @@ class GpuBuckets:
 
 @functools.cache
 def _kernels(gpu: Gpu, value_type: str, takes_min: bool) -> tuple[Kernel, Kernel]:
-    from sigps.compiler.cuda.compile import link_plain
+    from sigps.device.linking import link_kernel
 
-    module = Module(link_plain("buckets", gpu.arch, bucket_macros(value_type, takes_min)))
+    module = Module(link_kernel("buckets", gpu.arch, bucket_macros(value_type, takes_min)))
     return module.kernel("find_best_warp_mapped"), module.kernel("release_warp_mapped")
 
 

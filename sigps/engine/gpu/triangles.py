@@ -187,9 +187,9 @@ class _Kernels:
 
 @functools.cache
 def _kernels(gpu: Gpu, directed: bool, counting: Counting) -> _Kernels:
-    from sigps.compiler.cuda.compile import link_plain
+    from sigps.device.linking import link_kernel
 
-    module = Module(link_plain("triangles", gpu.arch, counting.macros(directed=directed)))
+    module = Module(link_kernel("triangles", gpu.arch, counting.macros(directed=directed)))
     block_mapped = module.kernel("count_block_mapped")
     return _Kernels(
         module.kernel("list_arcs_warp_mapped"),

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from sigps.errors import GraphError
 from sigps.graph.arrays import GraphArrays
 from sigps.graph.building.edges import EdgeBuffer, EdgeChunk, KeyForm, TextChunk, mirror
 from sigps.graph.building.numbering import Numbering, Segment, Share, encode, number, translated
+from sigps.graph.building.place import gpu_for
 from sigps.graph.building.rows import (
     MIN_COUNTED_EDGES,
     Duplicates,
@@ -30,11 +31,16 @@ from sigps.graph.building.rows import (
 )
 from sigps.graph.building.spread import balance_rows, send_to_rows
 from sigps.graph.building.vertex_columns import moved_to_rows
+from sigps.graph.ids import Ids
 from sigps.graph.report import LoadReport
 from sigps.graph.user_arrays import as_column, as_ids
 from sigps.group import Group, raise_together
 
-__all__ = ["both_ways", "build", "is_simple", "undirected"]
+if TYPE_CHECKING:
+    from sigps.device.cuda import Gpu
+    from sigps.graph.building.on_gpu import EdgesOnGpu
+
+__all__ = ["both_ways", "build", "build_on_gpu", "fits_gpu", "is_simple", "undirected"]
 
 
 def build(
@@ -61,26 +67,96 @@ def build(
     graph_ids = numbering.ids_for(row_bounds)
     del share, numbering  # frees their tables before the sort
     form = KeyForm.of(graph_ids.num_vertices, (int(row_bounds[group.rank]), int(row_bounds[group.rank + 1])))
-    rows = sort_edges(
+    rows = _sorted(edges, form, graph_ids, not directed and group.size == 1, duplicates, group)
+    report.duplicates_policy, report.self_loops_policy = duplicates, self_loops
+    return _finished(rows, graph_ids, row_bounds, directed, group, report, (given, num_loops, started))
+
+
+def build_on_gpu(
+    edges: EdgesOnGpu,
+    gpu: Gpu,
+    *,
+    directed: bool,
+    group: Group,
+    duplicates: Literal["keep", "drop"],
+    self_loops: SelfLoops,
+    report: LoadReport,
+) -> GraphArrays:
+    """Return the arrays of the graph of edges that are in the memory of a GPU. Frees the edges; one process only."""
+    from sigps.graph.building.on_gpu import rows_on_gpu
+
+    started = time.perf_counter()
+    given = edges.keys.size
+    rows, num_loops = rows_on_gpu(
         edges,
+        gpu,
+        symmetric=not directed,
+        drops_repeats=duplicates == "drop",
+        drops_loops=self_loops == "drop",
+    )
+    report.duplicates_policy, report.self_loops_policy = duplicates, self_loops
+    bounds = np.array([0, edges.ids.num_vertices])
+    return _finished(rows, edges.ids, bounds, directed, group, report, (given, num_loops, started))
+
+
+def fits_gpu(duplicates: Duplicates, columns: Mapping[str, Any]) -> bool:
+    """Return whether a GPU does with parallel edges what is asked for: it keeps or drops them, and adds no weights."""
+    return duplicates in ("keep", "drop") or "weight" not in columns
+
+
+def _sorted(
+    buffers: list[EdgeBuffer],
+    form: KeyForm,
+    ids: Ids,
+    symmetric: bool,
+    duplicates: Duplicates,
+    group: Group,
+) -> Rows:
+    """Sort edges into rows, on a GPU where that pays. Frees the buffers."""
+    first = buffers[0]
+    is_easy = len(buffers) == 1 and form.target_bits == 32 and fits_gpu(duplicates, first.columns)
+    if is_easy and (gpu := gpu_for(first.size, first.columns, group, symmetric=symmetric)):
+        from sigps.device.transfers import send
+        from sigps.graph.building.on_gpu import EdgesOnGpu, rows_on_gpu
+
+        edges = EdgesOnGpu(send(first.keys), first.columns, ids)
+        first.keys, first.columns = np.empty(0, np.uint64), {}
+        drops = duplicates != "keep"
+        return rows_on_gpu(edges, gpu, symmetric=symmetric, drops_repeats=drops, drops_loops=False)[0]
+    return sort_edges(
+        buffers,
         form,
-        symmetric=not directed and group.size == 1,
+        symmetric=symmetric,
         duplicates=duplicates,
         num_threads=max(1, len(os.sched_getaffinity(0)) // group.size),
     )
+
+
+def _finished(
+    rows: Rows,
+    ids: Ids,
+    row_bounds: NDArray[np.int64],
+    directed: bool,
+    group: Group,
+    report: LoadReport,
+    counted: tuple[int, int, float],
+) -> GraphArrays:
+    """Return the arrays of finished rows, and complete the report. Collective.
+
+    `counted` are the edges that this rank was given, the self-loops among them, and when building began.
+    """
     graph = GraphArrays(
         offsets=rows.offsets,
         targets=rows.targets,
         columns=rows.columns,
         num_edges=int(group.all_reduce(np.array([rows.targets.size]), "sum")[0]),
         directed=directed,
-        ids=graph_ids,
+        ids=ids,
         row_bounds=row_bounds,
         group=group,
         report=report,
     )
-    report.duplicates_policy, report.self_loops_policy = duplicates, self_loops
-    _write_report(graph, rows, given, num_loops, started)
+    _write_report(graph, rows, *counted)
     return graph
 
 
@@ -316,6 +392,8 @@ def _write_report(graph: GraphArrays, rows: Rows, given: int, num_loops: int, st
 def _count_isolated(graph: GraphArrays, rows: Rows) -> int:
     """Return how many vertices of all ranks have neither out-edges nor in-edges. Collective."""
     group = graph.group
+    if rows.num_isolated is not None and group.size == 1:
+        return rows.num_isolated
     is_isolated = rows.offsets[1:] == rows.offsets[:-1]
     if graph.directed:
         has_in_edge = np.zeros(graph.num_vertices, dtype=np.bool_)

@@ -21,7 +21,7 @@ from sigps.graph.building.texts import TextTable
 from sigps.graph.ids import Ids
 from sigps.group import Group
 
-__all__ = ["Numbering", "Segment", "Share", "encode", "number", "translated"]
+__all__ = ["Numbering", "Segment", "Share", "encode", "is_dense", "number", "translated"]
 
 Bounds = NDArray[np.int64]
 Ends = NDArray[Any]
@@ -148,9 +148,19 @@ def number(share: Share, num_vertices: int | None, group: Group) -> Numbering:
         return _number_consecutive(0, num_vertices)
     if not num_ends:
         return _number_consecutive(0, 0)
-    if high - low < max(_ALWAYS_DENSE, num_ends // 2):
+    if is_dense(high - low + 1, num_ends):
         return _number_dense(share, low, high, group)
     return _number_sorted(share, np.dtype(np.int64), group)
+
+
+def is_dense(span: int, num_ends: int) -> bool:
+    """Return whether integer ids are numbered by an array over their range.
+
+    Args:
+        span: The greatest id less the least, plus one.
+        num_ends: Ends of edges, and ids that are vertices without regard to edges.
+    """
+    return span <= max(_ALWAYS_DENSE, num_ends // 2)
 
 
 _BLOCK_EDGES = 1 << 18

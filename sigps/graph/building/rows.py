@@ -38,6 +38,7 @@ class Rows:
         columns: [num_edges] each.
         num_repeats: Edges equal to the one before them, kept or not.
         num_loop_repeats: Those of them that are self-loops.
+        num_isolated: Vertices without an edge, of rows that are a whole graph; None where nobody counted them.
     """
 
     offsets: NDArray[np.uint64]
@@ -45,6 +46,7 @@ class Rows:
     columns: Columns
     num_repeats: int = 0
     num_loop_repeats: int = 0
+    num_isolated: int | None = None
 
 
 def sort_edges(

@@ -21,6 +21,7 @@ from sigps.graph import random_bits as rb
 
 __all__ = [
     "EdgeStream",
+    "RecursiveMatrix",
     "complete",
     "draw_rmat",
     "erdos_renyi",
@@ -38,6 +39,23 @@ Weights = Literal["random"] | None
 
 
 @dataclass(frozen=True)
+class RecursiveMatrix:
+    """What `draw_rmat` draws, for those that draw it in another place.
+
+    Attributes:
+        scale: Levels.
+        thresholds: [3].
+        seed: The seed of the edges.
+        round_keys: [FEISTEL_ROUNDS] of the permutation of ids; [0] for none.
+    """
+
+    scale: int
+    thresholds: NDArray[np.uint64]
+    seed: int
+    round_keys: NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
 class EdgeStream:
     """The edges of one generated graph.
 
@@ -49,6 +67,7 @@ class EdgeStream:
         self_loops: "drop" if self-loops are to be dropped.
         weights: "random": each edge weighs a whole number in 1 .. 255, equal in both directions.
         seed: The seed of the weights.
+        matrix: What `draw` draws, where that is a recursive matrix.
     """
 
     num_vertices: int
@@ -59,6 +78,7 @@ class EdgeStream:
     self_loops: Duplicates = "keep"
     weights: Weights = None
     seed: int = 1
+    matrix: RecursiveMatrix | None = None
 
     def edges(
         self, begin: int, end: int
@@ -157,6 +177,7 @@ def rmat(
         self_loops=self_loops,
         weights=weights,
         seed=seed,
+        matrix=RecursiveMatrix(scale, thresholds, seed, _round_keys(id_key)),
     )
 
 
@@ -358,13 +379,16 @@ def _draw_rmat_compiled(
 ) -> Ends:
     from sigps.graph.generators import rmat_kernel
 
-    rounds = range(rb.FEISTEL_ROUNDS) if id_key is not None else range(0)
-    round_keys = np.array([rb.round_key(id_key or 0, number) for number in rounds], dtype=np.uint64)
     sources = np.empty(end - begin, dtype=np.int64)
     targets = np.empty(end - begin, dtype=np.int64)
     key = np.uint64(rb.seed_key(seed))
-    rmat_kernel.draw(np.uint64(begin), key, scale, thresholds, round_keys, sources, targets)
+    rmat_kernel.draw(np.uint64(begin), key, scale, thresholds, _round_keys(id_key), sources, targets)
     return sources, targets
+
+
+def _round_keys(id_key: int | None) -> NDArray[np.uint64]:
+    rounds = range(rb.FEISTEL_ROUNDS) if id_key is not None else range(0)
+    return np.array([rb.round_key(id_key or 0, number) for number in rounds], dtype=np.uint64)
 
 
 def _undirected_pairs(numbers: NDArray[np.int64], n: int) -> Ends:

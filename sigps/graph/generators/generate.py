@@ -12,9 +12,13 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from sigps.account import drawing
+import numpy as np
+
+from sigps.account import drawing, spent_on
 from sigps.errors import ConfigError, nearest
+from sigps.graph.building.build import build_on_gpu
 from sigps.graph.building.edges import EdgeChunk
+from sigps.graph.building.place import BuildDevice, building_on, gpu_for
 from sigps.graph.generators import edge_streams
 from sigps.graph.generators.edge_streams import EdgeStream
 from sigps.graph.graph import Graph, build_graph
@@ -35,11 +39,14 @@ GENERATORS: dict[str, Callable[..., EdgeStream]] = {
 }
 
 
-def generate(generator: str, /, *, group: Group | None = None, **options: Any) -> Graph:
+def generate(
+    generator: str, /, *, device: BuildDevice | None = None, group: Group | None = None, **options: Any
+) -> Graph:
     """Generate a graph by the generator's name, as in a job file. Collective.
 
     Args:
         generator: A name in `GENERATORS`.
+        device: What builds the graph, as in `Graph.from_edges`; a GPU also draws the edges of "rmat".
         group: The ranks that share the graph; all of them by default.
         options: The generator's own arguments.
 
@@ -54,7 +61,8 @@ def generate(generator: str, /, *, group: Group | None = None, **options: Any) -
         >>> generate("grid", rows=2, columns=3).num_edges
         14
     """
-    return _build(edge_stream(generator, **options), generator, group)
+    with building_on(device):
+        return _build(edge_stream(generator, **options), generator, group)
 
 
 def edge_stream(generator: str, /, **options: Any) -> EdgeStream:
@@ -93,6 +101,9 @@ def _build(stream: EdgeStream, generator: str, group: Group | None) -> Graph:
     group = world() if group is None else group
     what = f"generator {generator!r}: {stream.num_vertices:,} vertices and {stream.num_edges:,} edges"
     require_memory(8 * (stream.num_vertices + stream.num_edges), what, group)
+    report = LoadReport(format="generated", source=generator, directed=stream.directed)
+    if (graph := _built_on_gpu(stream, group, report)) is not None:
+        return graph
     own = own_range(stream.num_edges, group)
     threads = max(len(os.sched_getaffinity(0)) // group.size, 1)
     return build_graph(
@@ -103,5 +114,31 @@ def _build(stream: EdgeStream, generator: str, group: Group | None) -> Graph:
         self_loops=stream.self_loops,
         ids="identity",
         num_vertices=stream.num_vertices,
-        report=LoadReport(format="generated", source=generator, directed=stream.directed),
+        report=report,
+    )
+
+
+@spent_on("build")
+def _built_on_gpu(stream: EdgeStream, group: Group, report: LoadReport) -> Graph | None:
+    """Draw and build a recursive matrix on a GPU, where that pays."""
+    if stream.matrix is None or stream.num_vertices >= 2**32 - 1:
+        return None
+    columns = {} if stream.weights is None else {"weight": np.empty(0, np.float32)}
+    gpu = gpu_for(stream.num_edges, columns, group, symmetric=not stream.directed)
+    if gpu is None:
+        return None
+    from sigps.graph.generators.on_gpu import draw_on_gpu
+
+    with spent_on("load"):
+        edges = draw_on_gpu(stream, gpu)
+    return Graph.of(
+        build_on_gpu(
+            edges,
+            gpu,
+            directed=stream.directed,
+            group=group,
+            duplicates=stream.duplicates,
+            self_loops=stream.self_loops,
+            report=report,
+        )
     )

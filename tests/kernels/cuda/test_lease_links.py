@@ -13,9 +13,10 @@ from worked_cases import COLUMNS, PROGRAMS, kite
 
 import sigps.apps
 from sigps import Vertex
-from sigps.compiler.cuda.compile import compile_for_cuda, find_atomics_obstacle, link, link_plain
+from sigps.compiler.cuda.compile import compile_for_cuda, find_atomics_obstacle, link
 from sigps.compiler.frontend.analysis import analyse
 from sigps.compiler.program import Consumption, VertexProgram
+from sigps.device.linking import link_kernel
 from sigps.engine.gpu.launch import GROUPED, MEDIUM, NARROW, NO_CLUSTER, WIDE, Shape, choose_cluster
 from sigps.engine.gpu.memory_plan import can_cluster
 from sigps.engine.gpu.priority import bucket_macros
@@ -206,8 +207,22 @@ def test_the_priority_form_form_links(arch: str, precision: Any) -> None:
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_the_building_kernels_link(arch: str) -> None:
+    cubin = link_kernel("building", arch)
+    assert cubin[:4] == b"\x7fELF"
+    names = [
+        "draw_rmat_thread",
+        "store_edges_thread",
+        "count_kept_block",
+        "place_kept_block",
+        "make_keys_u4_thread",
+    ]
+    assert [n for n in names if f"{n}_mapped".encode() not in cubin] == []
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_the_layout_kernels_link(arch: str) -> None:
-    cubin = link_plain("layout", arch)
+    cubin = link_kernel("layout", arch)
     assert cubin[:4] == b"\x7fELF"
     by_width = ("place_column_{}_warp", "place_sorted_column_{}_warp", "take_rows_{}_thread")
     names = ["place_ends_warp", "place_sorted_ends_warp", "make_keys_warp"]
@@ -219,7 +234,7 @@ def test_the_layout_kernels_link(arch: str) -> None:
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_the_counting_kernels_link(arch: str, directed: bool) -> None:
     for counting in (Counting(), Counting(lanes=32, loads=1, blocks_per_sm=1, threads=1024)):
-        cubin = link_plain("triangles", arch, counting.macros(directed=directed))
+        cubin = link_kernel("triangles", arch, counting.macros(directed=directed))
         assert cubin[:4] == b"\x7fELF"
         names = ["list_arcs_warp_mapped", "count_block_mapped", "count_warp_mapped"]
         assert [name for name in names if name.encode() not in cubin] == []
@@ -229,7 +244,7 @@ def test_the_counting_kernels_link(arch: str, directed: bool) -> None:
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_the_kernels_of_buckets_link(arch: str, value_type: str) -> None:
     for takes_min in (False, True):
-        cubin = link_plain("buckets", arch, bucket_macros(value_type, takes_min))
+        cubin = link_kernel("buckets", arch, bucket_macros(value_type, takes_min))
         assert cubin[:4] == b"\x7fELF"
         assert b"find_best_warp_mapped" in cubin
         assert b"release_warp_mapped" in cubin
