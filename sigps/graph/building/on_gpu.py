@@ -98,8 +98,8 @@ def rows_on_gpu(
         is_target = cupy.zeros(num_rows, np.uint8)
         launch(gpu, "mark_targets_thread_mapped", num_kept, targets, np.uint64(num_kept), is_target)
     isolated = cupy.zeros(1, np.uint64)
-    sizes = np.int64(last_row), np.uint64(num_kept), np.uint32(num_rows)
-    launch(gpu, "count_isolated_thread_mapped", num_rows, begins, *sizes, is_target, isolated)
+    of_rows = np.int64(last_row), np.uint64(num_kept), np.uint32(num_rows)
+    launch(gpu, "count_isolated_thread_mapped", num_rows, begins, *of_rows, is_target, isolated)
     del is_target
     offsets = _brought(begins)
     offsets[last_row + 1 :] = num_kept
