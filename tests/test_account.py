@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
+import types
 from collections.abc import Iterator
 
 import pytest
 
 from sigps import account
-from sigps.account import begin_account, drawing, process_age, seconds_text, spent_on, spent_since
+from sigps.account import (
+    begin_account,
+    drawing,
+    process_age,
+    seconds_text,
+    spans_since,
+    spent_on,
+    spent_since,
+)
 
 
 class Clock:
@@ -118,3 +128,52 @@ def test_a_process_is_older_than_its_account() -> None:
 )
 def test_seconds_text(seconds: float, text: str) -> None:
     assert seconds_text(seconds) == text
+
+
+def test_spans_say_when(clock: Clock) -> None:
+    clock.now = 110.0
+    with spent_on("build"):
+        clock.now = 111.0
+        with spent_on("load"):
+            clock.now = 113.0
+            spent_since()  # looks, and divides nothing
+            clock.now = 114.0
+    clock.now = 120.0
+    assert spans_since() == [("build", 110.0, 111.0), ("load", 111.0, 114.0)]
+    assert spans_since(112.0) == [("load", 112.0, 114.0)]
+    begin_account(import_seconds=2.0)
+    assert spans_since() == [("import", 118.0, 120.0)]
+
+
+class Domain:
+    """A domain of NVTX that keeps its open ranges."""
+
+    def __init__(self) -> None:
+        self.open: list[str] = []
+
+    def get_event_attributes(self, message: str) -> str:
+        return message
+
+    def push_range(self, attributes: str) -> None:
+        self.open.append(attributes)
+
+    def pop_range(self) -> None:
+        self.open.pop()
+
+
+def test_a_profiler_gets_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = Domain()
+    nvtx = types.ModuleType("nvtx")
+    nvtx.get_domain = lambda name: domain if name == "sigps" else None  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "nvtx", nvtx)
+    account._ranges.cache_clear()
+    with spent_on("build"):
+        assert domain.open == []  # no profiler is there
+    monkeypatch.setenv("NVTX_INJECTION64_PATH", "profiler.so")
+    account._ranges.cache_clear()
+    try:
+        with spent_on("build"), spent_on("load"):
+            assert domain.open == ["build", "load"]
+        assert domain.open == []
+    finally:
+        account._ranges.cache_clear()

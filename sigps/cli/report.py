@@ -1,18 +1,13 @@
-"""What `sigps run` prints: load report, progress line, superstep table, highest values.
-
-Rank 0 writes to standard output; the progress line goes to standard error and only to a terminal.
-"""
+"""What `sigps run` prints: load report, superstep table, highest values. Rank 0 writes to standard output."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from sigps.account import Line, seconds_text
@@ -23,7 +18,6 @@ from sigps.job.many_results import Results
 __all__ = [
     "account_text",
     "console",
-    "progress_line",
     "runs_table",
     "superstep_table",
     "top_table",
@@ -40,32 +34,6 @@ def console(*, rank: int = 0) -> Console:
     if not found.is_terminal:
         found.width = _FILE_WIDTH
     return found
-
-
-@contextlib.contextmanager
-def progress_line(
-    max_supersteps: int | None = None, *, rank: int = 0
-) -> Iterator[Callable[[Sequence[SuperstepStats]], None] | None]:
-    """Show one line about the superstep that ended last, while the block runs; it vanishes afterwards.
-
-    Yields a function for `sigps.run(progress=)`; None off rank 0 and where standard error is no terminal,
-    so that the engine runs without pauses for reports.
-    """
-    stderr = Console(stderr=True)
-    if rank != 0 or not stderr.is_terminal:
-        yield None
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=stderr, transient=True) as progress:
-        task = progress.add_task("superstep 0", total=max_supersteps)
-
-        def show(stats: Sequence[SuperstepStats]) -> None:
-            if stats:
-                last = stats[-1]
-                text = f"superstep {last.superstep}: {last.active:,} active, {last.messages:,} messages"
-                progress.update(task, description=text, completed=len(stats))
-
-        yield show
 
 
 def superstep_table(stats: Sequence[SuperstepStats]) -> Table:

@@ -41,6 +41,10 @@ __all__ = ["run"]
     help="After a failure go on from the newest log, up to R times.",
 )
 @click.option("--report", metavar="FILE", help="Write a page about the run here: run.html.")
+@click.option("--timeline", metavar="FILE", help="Write a timeline for Perfetto here: run.json.")
+@click.option(
+    "--metrics", metavar="FILE", help="Write Prometheus metrics here, also while it runs: run.prom."
+)
 @click.option("--launcher", metavar="COMMAND", help="What starts the ranks, with options.  [default: mpirun]")
 def run(
     job_file: str,
@@ -51,6 +55,8 @@ def run(
     ranks: int | None,
     retries: int,
     report: str | None,
+    timeline: str | None,
+    metrics: str | None,
     launcher: str | None,
 ) -> int:
     """Run a job: load the graph, run the program, print and write the result.
@@ -72,7 +78,7 @@ def run(
             raise ConfigError(
                 f"{option}: {job.name} has no section 'checkpoint' that says where its logs are"
             )
-    files = RunFiles(report=report)
+    files = RunFiles(report, timeline, metrics)
     files.check(job)
     if ranks is None and not retries:
         _run_here(job, files, dry_run=dry_run, resume=resume)
@@ -118,7 +124,7 @@ def _run_here(job: JobConfig, files: RunFiles, *, dry_run: bool, resume: bool) -
 
             run_runs(job, program, graph, limits, out)
         else:
-            result = _run(job, program, graph, limits, resume=resume)
+            result = _run(job, program, graph, limits, files, resume=resume)
             with status.during("writing the result"), spent_on("answer"):
                 _print_result(job, result, group, out)
                 _write(job, result, group, out)
@@ -136,12 +142,18 @@ def _write(job: JobConfig, result: Result, group: Group, out: Console) -> None:
         out.print(f"wrote {job.output.edges}", markup=False)
 
 
-def _run(job: JobConfig, program: Vertex, graph: Graph, faults: Faults, *, resume: bool) -> Result:
+def _run(
+    job: JobConfig, program: Vertex, graph: Graph, faults: Faults, files: RunFiles, *, resume: bool
+) -> Result:
     from sigps.cli.checks import checkpoint_of
-    from sigps.cli.report import progress_line
     from sigps.job.run import run as run_program
+    from sigps.report.progress import live_progress
 
-    with progress_line(job.engine.max_supersteps, rank=graph.group.rank) as progress:
+    rank = graph.group.rank
+    with (
+        live_progress(job.engine.max_supersteps, rank=rank) as show,
+        files.observing(program, show, rank) as progress,
+    ):
         return run_program(
             program,
             graph,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +15,12 @@ from sigps.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from sigps.engine.stats import SuperstepStats
     from sigps.graph import Graph
     from sigps.job.config import JobConfig
     from sigps.job.result import Result
+    from sigps.model.vertex import Vertex
+    from sigps.report.progress import OnProgress
 
 __all__ = ["RunFiles"]
 
@@ -26,9 +31,13 @@ class RunFiles:
 
     Attributes:
         report: The page about the run.
+        timeline: When what went on, in the trace event format.
+        metrics: Prometheus's text format; written while the program runs, too.
     """
 
     report: str | None = None
+    timeline: str | None = None
+    metrics: str | None = None
 
     @property
     def words(self) -> list[str]:
@@ -36,7 +45,7 @@ class RunFiles:
         return [word for option, path in self._wanted().items() for word in (option, path)]
 
     def _wanted(self) -> dict[str, str]:
-        return {option: path for option, path in (("--report", self.report),) if path is not None}
+        return {f"--{name}": path for name, path in asdict(self).items() if path is not None}
 
     def check(self, job: JobConfig) -> None:
         """Check what can be checked before the graph is read.
@@ -53,12 +62,45 @@ class RunFiles:
             from sigps.report.page import check_packages
 
             check_packages()
+        if self.metrics is not None:
+            from sigps.report.metrics import check_metrics_package
+
+            check_metrics_package()
+
+    @contextlib.contextmanager
+    def observing(self, program: Vertex, show: OnProgress | None, rank: int) -> Iterator[OnProgress | None]:
+        """Yield what is called with the statistics so far: it shows them, and writes the metrics."""
+        if self.metrics is None or rank != 0:
+            yield show
+            return
+        from sigps.report.metrics import Metrics
+
+        metrics = Metrics(self.metrics, type(program).__name__)
+
+        def observe(stats: Sequence[SuperstepStats]) -> None:
+            metrics.observe(stats)
+            if show is not None:
+                show(stats)
+
+        yield observe
 
     def write(self, job: JobConfig, result: Result, graph: Graph, out: Console) -> None:
         """Write them on rank 0. Collective."""
-        if self.report is None:
-            return
         from sigps.account import spent_since
+
+        if not self._wanted():
+            return
+        result.account = spent_since()
+        for path, write in (
+            (self.report, self._write_report),
+            (self.timeline, self._write_timeline),
+            (self.metrics, self._write_metrics),
+        ):
+            if path is not None:
+                write(path, job, result, graph)
+                out.print(f"wrote {path}", markup=False)
+
+    def _write_report(self, path: str, job: JobConfig, result: Result, graph: Graph) -> None:
         from sigps.job.result import highest_of_ranks
         from sigps.report.figures import degrees_of
         from sigps.report.page import make_report
@@ -67,11 +109,26 @@ class RunFiles:
         fields = [name for name in result.fields if result[name].ndim == 1]  # vectors have no order
         highest = {name: highest_of_ranks(result, name, job.output.top, group) for name in fields}
         degrees = degrees_of(graph)
-        result.account = spent_since()
         if group.rank != 0 or result.record is None:
             return
         started = ["mpirun", "-n", str(group.size)] if group.size > 1 else []
         command = shlex.join([*started, "sigps", *sys.argv[1:]])
-        page = make_report(result, result.record, highest=highest, degrees=degrees, command=command)
-        page.save(self.report)
-        out.print(f"wrote {self.report}", markup=False)
+        make_report(result, result.record, highest=highest, degrees=degrees, command=command).save(path)
+
+    def _write_timeline(self, path: str, job: JobConfig, result: Result, graph: Graph) -> None:
+        import platform
+
+        from sigps.account import spans_since
+        from sigps.report.timeline import RankSpans, own_spans, timeline, write_timeline
+
+        ranks = [
+            RankSpans(*rank) for rank in graph.group.all_gather(own_spans(platform.node(), spans_since()))
+        ]
+        if graph.group.rank == 0 and result.record is not None:
+            write_timeline(path, timeline(ranks, result.stats, result.record.leases))
+
+    def _write_metrics(self, path: str, job: JobConfig, result: Result, graph: Graph) -> None:
+        from sigps.report.metrics import Metrics
+
+        if graph.group.rank == 0 and result.record is not None:
+            Metrics(path, type(result.record.program).__name__).finish(result, result.record)

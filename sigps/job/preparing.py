@@ -90,7 +90,7 @@ def prepared(
     asynchronous: bool,
     threads: int | None,
     transport: Literal["auto", "mpi", "nccl", "peer"],
-    progress: Callable[[Sequence[SuperstepStats]], None] | None,
+    progress: Callable[[Sequence[SuperstepStats]], None] | bool | None,
     checkpoint: Checkpoint | None,
     resume: bool,
     faults: Faults | None,
@@ -268,8 +268,10 @@ def _check_kinds(graph: Any, trace: Any, progress: Any, **flags: Any) -> None:
         )
     if trace is not None and (isinstance(trace, (str, bytes)) or not isinstance(trace, Iterable)):
         raise ConfigError(f"trace={trace!r} must be a list of vertex ids: trace=[{trace!r}]")
-    if progress is not None and not callable(progress):
-        raise ConfigError(f"progress={progress!r} must be a function of a list of SuperstepStats, or None")
+    if not isinstance(progress, (bool, type(None))) and not callable(progress):
+        raise ConfigError(
+            f"progress={progress!r} must be True, False, or a function of a list of SuperstepStats"
+        )
     for name, value in flags.items():
         if not isinstance(value, (bool, np.bool_)):
             raise ConfigError(f"{name}={value!r} must be True or False")

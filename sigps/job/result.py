@@ -11,6 +11,7 @@ On several ranks a result holds all vertices, or those of its rank.
 from __future__ import annotations
 
 import copy
+import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -28,6 +29,7 @@ from sigps.job.table_file import check_output, write_table
 from sigps.model.fields import NO_VERTEX
 from sigps.report.page import Report, make_report
 from sigps.report.record import RunRecord
+from sigps.report.timeline import own_spans, timeline, write_timeline
 
 if TYPE_CHECKING:
     import pandas
@@ -323,6 +325,19 @@ class Result(_Table):
         graph = record.graph()
         degrees = degrees_of(graph) if graph is not None and graph.group.size == 1 else None
         return make_report(self, record, highest=self._highest(top), degrees=degrees)
+
+    def write_timeline(self, path: str | Path) -> None:
+        """Write when what went on in the run, in the trace event format: Perfetto (ui.perfetto.dev) opens it.
+
+        On several ranks with this rank's account; `sigps run --timeline` writes that of all.
+
+        Raises:
+            ConfigError: If this result is not of one `sigps.run`.
+            OutputError: If it cannot be written there.
+        """
+        record = self._recorded("write_timeline()")
+        own = own_spans(platform.node(), record.spans)
+        write_timeline(path, timeline([own], self.stats, record.leases))
 
     def _recorded(self, what: str) -> RunRecord:
         if self.record is None:

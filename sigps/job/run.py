@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from sigps.account import spent_on, spent_since
+from sigps.account import spans_since, spent_on, spent_since
 from sigps.costs.sizes import size_of
 from sigps.engine.direction import Schedule
 from sigps.engine.stats import SuperstepStats
@@ -18,6 +20,7 @@ from sigps.group.status import Status
 from sigps.job.preparing import Precision, prepared
 from sigps.job.result import Result
 from sigps.model.vertex import Vertex
+from sigps.report.progress import OnProgress, live_progress
 from sigps.report.record import RunRecord, plain_options
 
 if TYPE_CHECKING:
@@ -43,7 +46,7 @@ def run(
     asynchronous: bool = True,
     threads: int | None = None,
     transport: Literal["auto", "mpi", "nccl", "peer"] = "auto",
-    progress: Callable[[Sequence[SuperstepStats]], None] | None = None,
+    progress: Callable[[Sequence[SuperstepStats]], None] | bool | None = None,
     checkpoint: Checkpoint | None = None,
     resume: bool = False,
     faults: Faults | None = None,
@@ -81,7 +84,8 @@ def run(
             memory; `"auto"` is the first of these that is possible. Every rank needs a GPU of its own for
             `"nccl"`, and these must reach each other for `"peer"`. Programs that keep values on edges or look
             through rows of neighbours take one of the others instead of `"peer"`.
-        progress: Called on rank 0 now and then with the statistics so far.
+        progress: Called on rank 0 now and then with the statistics so far. True shows a line about them, with rates and
+            what is left until `max_supersteps`, in a terminal or a notebook; elsewhere it shows nothing.
         checkpoint: When the state is saved, and where: `Checkpoint("log", every=10)`. Then nothing is sent out
             of turn. What `trace` recorded is written there too, as Parquet.
         resume: Whether to go on from the newest log in `checkpoint.dir`, on any number of ranks, with any
@@ -106,7 +110,7 @@ def run(
     >>> result["level"].tolist(), result.reason
     ([0, 1, 2], 'converged')
     """
-    before, began = spent_since(), datetime.now().astimezone()
+    begun, before, began = time.perf_counter(), spent_since(), datetime.now().astimezone()
     with spent_on("import"):
         from sigps.group.watch import Faults
         from sigps.job.collect import collect
@@ -138,17 +142,18 @@ def run(
         made = prepared(program, graph, **options)
     given = graph
     program, graph, spec = made.program, made.graph, made.executable.spec
-    part = made.manager.run(
-        made.bound,
-        made.executable,
-        method=partitioner,
-        options=made.options,
-        max_supersteps=max_supersteps,
-        on_progress=progress,
-        faults=faults or Faults(),
-        transport=transport,
-        saving=Saving(checkpoint, program, precision, spec.device, resume) if checkpoint else None,
-    )
+    with _shown(progress, max_supersteps, graph.group.rank) as on_progress:
+        part = made.manager.run(
+            made.bound,
+            made.executable,
+            method=partitioner,
+            options=made.options,
+            max_supersteps=max_supersteps,
+            on_progress=on_progress,
+            faults=faults or Faults(),
+            transport=transport,
+            saving=Saving(checkpoint, program, precision, spec.device, resume) if checkpoint else None,
+        )
     with graph.group.status.during("collecting the result"):
         result = collect(part, program, graph, spec.device, gather=gather)
     result.account = spent_since(before)
@@ -161,6 +166,7 @@ def run(
         options=plain_options(options, _DEFAULTS),
         ranks=part.ranks,
         leases=part.leases,
+        spans=spans_since(begun),
         size=size_of(graph),
         loaded_size=size_of(given),
         num_columns=len(graph.columns),
@@ -170,6 +176,18 @@ def run(
         precision=precision,
     )
     return result
+
+
+@contextlib.contextmanager
+def _shown(
+    progress: OnProgress | bool | None, max_supersteps: int | None, rank: int
+) -> Iterator[OnProgress | None]:
+    """Yield what is called with the statistics so far."""
+    if progress is True:
+        with live_progress(max_supersteps, rank=rank) as show:
+            yield show
+    else:
+        yield progress or None
 
 
 _DEFAULTS = {name: option.default for name, option in inspect.signature(run).parameters.items()}

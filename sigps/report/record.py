@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
-from sigps.account import Line
+from sigps.account import Line, Span
 from sigps.compiler.program import VertexProgram
 from sigps.costs.sizes import Size
 from sigps.engine.contract import EngineSpec
@@ -52,6 +52,7 @@ class RunRecord:
         leases: When each lease began (`time.perf_counter()`), and how many supersteps it ran.
         precision: The array type of Python's `float`.
         arguments: The words of the command that ran it.
+        spans: Where this rank's time went, and when.
         began: When the run began, by the clock on the wall.
         size: Of the graph as the program took it.
         loaded_size: Of the graph that was given.
@@ -67,6 +68,7 @@ class RunRecord:
     options: Mapping[str, Any]
     ranks: Sequence[RankFacts]
     leases: Sequence[tuple[float, int]]
+    spans: Sequence[Span]
     size: Size
     loaded_size: Size
     num_columns: int

@@ -345,9 +345,9 @@ class WorkerManager:
                 with status.during("writing a state log"):
                     state_log.save(engine.save, stats, engine.traced)
                 continue
-            began = time.perf_counter()
             waits = status.waiting if engine.detects_lost_ranks else contextlib.nullcontext()
             with spent_on("supersteps"), status.in_supersteps(lambda: engine.superstep), waits:
+                began = time.perf_counter()
                 outcome = worker.lease(order["supersteps"])
             stats.extend(outcome.stats)
             leases.append((began, len(outcome.stats)))

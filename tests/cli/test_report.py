@@ -6,7 +6,6 @@ import pytest
 
 from sigps.cli.report import (
     console,
-    progress_line,
     superstep_table,
     top_table,
     trace_text,
@@ -58,24 +57,6 @@ def test_top_table_prints_ids_as_they_are(capsys: pytest.CaptureFixture[str]) ->
 def test_other_ranks_are_silent(capsys: pytest.CaptureFixture[str]) -> None:
     console(rank=1).print("text")
     assert capsys.readouterr().out == ""
-
-
-def test_progress_is_silent_where_no_terminal_is(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress_line(3) as show:
-        assert show is None
-    assert capsys.readouterr() == ("", "")
-
-
-def test_progress_says_what_the_last_superstep_did(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    with progress_line(3) as show:
-        assert show is not None
-        show(supersteps(2))
-    assert "superstep 1: 1,000,000,000,001 active" in capsys.readouterr().err
-    with progress_line(3, rank=1) as show:
-        assert show is None
 
 
 @pytest.mark.parametrize(

@@ -45,16 +45,19 @@ def test_a_report_is_written(job: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.mpi
-def test_two_ranks_write_one_report_with_the_degrees_of_all(job: Path) -> None:
+def test_two_ranks_write_one_file_of_each_kind_about_all(job: Path) -> None:
     mpirun = Path(sys.executable).with_name("mpirun")
     command = [mpirun, "-n", "2", sys.executable, "-c", "from sigps.cli.main import main; main()"]
-    subprocess.run(
-        [*command, "run", "job.yaml", "--report", "run.html"], check=True, timeout=120, capture_output=True
-    )
+    files = ["--report", "run.html", "--timeline", "run.json", "--metrics", "run.prom"]
+    subprocess.run([*command, "run", "job.yaml", *files], check=True, timeout=120, capture_output=True)
     data = data_of(job / "run.html")
     assert sum(c["vertices"] for c in data["degrees"]["degree"]) == 64
     assert sum(data["supersteps"]["bytes_moved"]) > 0
     assert "mpirun -n 2 sigps run job.yaml" in (job / "run.html").read_text()
+    trace = json.loads((job / "run.json").read_text())["traceEvents"]
+    assert {e["pid"] for e in trace if e["name"] == "supersteps" and e["ph"] == "X"} == {0, 1}
+    assert sum(e["name"].startswith("superstep ") for e in trace) == len(data["supersteps"]["active"])
+    assert 'sigps_peak_bytes{program="BFS",rank="1"}' in (job / "run.prom").read_text()
 
 
 @pytest.mark.parametrize(
