@@ -68,7 +68,8 @@ class _Account(threading.local):
         now = time.perf_counter()
         self.seconds[self.line] += now - self.since
         if line != self.line:
-            self.spans.append((self.line, self.entered, now))
+            if now > self.entered:
+                self.spans.append((self.line, self.entered, now))
             self.entered = now
         self.line, self.since = line, now
 
