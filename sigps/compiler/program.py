@@ -82,6 +82,7 @@ __all__ = [
     "EarlyExit",
     "Join",
     "Monotone",
+    "PathLengths",
     "Slot",
     "VertexProgram",
     "compiling",
@@ -220,6 +221,25 @@ class Monotone:
     column: int | None
 
 
+@dataclass(frozen=True)
+class PathLengths:
+    """A claim: a monotone program ends with the lengths of shortest paths, and perhaps with parents on them.
+
+    That holds from the vertices that send in superstep 0, where no other has a length, all lengths are exact, and no
+    weight is negative; of shortest paths those with the fewest edges count, and of their last vertices before the end
+    the one with the smallest id (`proofs/path_lengths.py`).
+
+    Attributes:
+        length: Position in `states` of a vertex's length.
+        parent: Position in `states` of the id of the vertex before it; None where none is kept.
+        column: Position in `edge_columns` of the weights.
+    """
+
+    length: int
+    parent: int | None
+    column: int
+
+
 @dataclass(frozen=True, eq=False)
 class VertexProgram:
     """A compiled class, independent of any engine. Immutable; equal where the keys are.
@@ -247,6 +267,7 @@ class VertexProgram:
             superstep 0 of this one, it ends with the same states, in fewer messages but other supersteps. None where
             there is none.
         monotone: Where the keys of a monotone program are; None for other programs.
+        path_lengths: Where lengths and parents of a program of shortest paths are; None for other programs.
         has_master: Whether the class has `master()` or `next_phase()`. An engine must then stop between supersteps, or
             where nothing is left to do, for the host to run it.
         has_phases: Whether it is `next_phase()`.
@@ -288,6 +309,7 @@ class VertexProgram:
     key: str
     priority_form: VertexProgram | None = None
     monotone: Monotone | None = None
+    path_lengths: PathLengths | None = None
     has_master: bool = False
     has_phases: bool = False
     reads_target: bool = False

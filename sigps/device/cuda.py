@@ -103,6 +103,13 @@ def reachable(gpu: Gpu) -> tuple[str, ...]:
     return tuple(_bus_id(other) for other in others if runtime.deviceCanAccessPeer(gpu.ordinal, other))
 
 
+def fits(num_bytes: int) -> bool:
+    """Tell whether the GPU has so much memory free."""
+    import cupy
+
+    return num_bytes <= cupy.get_default_memory_pool().free_bytes() or num_bytes <= free_bytes()
+
+
 def check_fits(needed: Mapping[str, int]) -> None:
     """Refuse what the GPU has no memory for, before any of it is taken.
 
@@ -112,13 +119,9 @@ def check_fits(needed: Mapping[str, int]) -> None:
     Raises:
         DeviceError: If they are more than what is free; it names them, and the ways out.
     """
-    import cupy
-
     total = sum(needed.values())
-    if total <= cupy.get_default_memory_pool().free_bytes():
-        return
-    free = free_bytes()
-    if total > free:
+    if not fits(total):
+        free = free_bytes()
         parts = ", ".join(f"{size:,} for {what}" for what, size in needed.items())
         raise DeviceError(
             f"the GPU has {free:,} bytes free and this run needs {total:,} ({parts}). "

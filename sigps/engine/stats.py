@@ -10,7 +10,11 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Outcome", "SaveStats", "StatsLog", "SuperstepStats", "shared_out"]
+__all__ = ["AT_ONCE", "Outcome", "SaveStats", "StatsLog", "SuperstepStats", "shared_out"]
+
+
+AT_ONCE = "at once"
+"""The direction of what stands for many supersteps."""
 
 
 @dataclass(frozen=True)
@@ -20,10 +24,13 @@ class SuperstepStats:
     Attributes:
         superstep: Counted from 0.
         direction: `"push"`, `"pull"`, or `"mailbox"`; rank 0's, since partitions decide for themselves. `"edge"`
-            by the edge schedule.
-        active: Vertices that ran. Compiled for CPU cores, a monotone program (`sigps explain` tells) leaves out
-            those whose messages were no better than what they knew; they would have changed and sent nothing.
-        messages: Out-edges of the vertices that sent (a filter in compute() may let fewer pass), or direct messages.
+            by the edge schedule. `"at once"`: it stands for all supersteps after the first, whose fixed point was
+            found in another order (`engine/fixed_points.py`).
+        active: Vertices that ran; at once, that changed. Compiled for CPU cores, a monotone program (`sigps explain`
+            tells) leaves out those whose messages were no better than what they knew; they would have changed and
+            sent nothing.
+        messages: Out-edges of the vertices that sent (a filter in compute() may let fewer pass), or direct messages;
+            at once, edges that were passed.
         bytes_moved: Bytes that crossed between ranks.
         seconds: Wall clock on rank 0. fused supersteps on CPU cores share what they took together, by the
             vertices and messages of each.

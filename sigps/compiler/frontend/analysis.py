@@ -38,6 +38,7 @@ from sigps.compiler.frontend.syntax import (
 )
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, Slot, VertexProgram
 from sigps.compiler.proofs.monotone import monotone
+from sigps.compiler.proofs.path_lengths import path_lengths
 from sigps.compiler.proofs.priority import priority_form
 from sigps.errors import CompileError
 from sigps.kernels.cpu.neighbors import mark_row, next_common
@@ -156,7 +157,8 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
     )
     if derived.has_master or derived.reads_edge_links:  # supersteps run as written
         return derived
-    return dataclasses.replace(derived, priority_form=priority_form(derived), monotone=monotone(derived))
+    proved = dataclasses.replace(derived, priority_form=priority_form(derived), monotone=monotone(derived))
+    return dataclasses.replace(proved, path_lengths=path_lengths(proved))
 
 
 def _compute(

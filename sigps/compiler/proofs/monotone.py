@@ -37,7 +37,7 @@ from sigps.model.fields import extreme
 from sigps.model.records import is_record_type
 from sigps.native.primitives import lost_in_max, lost_in_min
 
-__all__ = ["find_obstacle", "monotone"]
+__all__ = ["Guess", "all_answers", "find_obstacle", "meanings", "monotone"]
 
 MORE = 'compute() does more than "store a better value, or do nothing"'
 
@@ -64,7 +64,7 @@ def _examine(program: VertexProgram) -> Monotone | str:
     if may_not_end(program.module) or program.reads_edges:
         return "compute() has a loop"
     key_dtype = program.message_dtypes[0]
-    names = functions(program, _Casts(key_dtype), _meanings(program))
+    names = functions(program, _Casts(key_dtype), meanings(program))
     try:
         key = _key(program, names, key_dtype)
         if key is None:
@@ -79,7 +79,7 @@ def _examine(program: VertexProgram) -> Monotone | str:
     return MORE
 
 
-def _meanings(program: VertexProgram) -> dict[str, Any]:
+def meanings(program: VertexProgram) -> dict[str, Any]:
     """Return the global names that a proof can run with: the message's type, numbers, and what takes NaN out.
 
     What reads and stores ids that may be None is a cast: it only copies. A program that asks for None is refused.
@@ -244,12 +244,12 @@ def _takes_better_keys(program: VertexProgram, names: Functions, state: int, sen
 
 def _starts_halted(program: VertexProgram, names: Functions, state: int, sent: int) -> bool:
     """Return whether every vertex halts in superstep 0, on every path, and stores and sends no NaN as its key."""
-    for oracle in _all_answers():
-        vertex = (_Guess(oracle), _Guess(oracle), _Guess(oracle))
+    for oracle in all_answers():
+        vertex = (Guess(oracle), Guess(oracle), Guess(oracle))
         states = tuple(Unknown() if field.varies else field.default for field in program.states)
         inbox = tuple(Unknown() for _ in program.slots[0].names)
         after, flags, record = call_compute(
-            names, program, Superstep(True), vertex, states, inbox, False, _Guess(oracle)
+            names, program, Superstep(True), vertex, states, inbox, False, Guess(oracle)
         )
         keys = [after[state], *([record[sent]] if flags & SENT else [])]
         if flags not in (HALT, HALT | SENT):
@@ -280,7 +280,7 @@ class _Oracle:
         return self.answers[self._asked - 1]
 
 
-def _all_answers() -> Iterator[_Oracle]:
+def all_answers() -> Iterator[_Oracle]:
     """Yield oracles until a function has run on each of its paths: after each yield, the paths it opened are queued."""
     waiting: list[list[bool]] = [[]]
     for _ in range(1000):
@@ -293,14 +293,14 @@ def _all_answers() -> Iterator[_Oracle]:
     raise TypeError("the function has over 1000 paths")
 
 
-class _Guess(_Number):
+class Guess(_Number):
     """An id, a count or a parameter: an oracle decides how it compares, so that both outcomes are tried."""
 
     def __init__(self, oracle: _Oracle) -> None:
         self._oracle = oracle
 
     def __add__(self, other: object) -> _Anything:
-        return _Guess(self._oracle) if _is_finite(other) else _Anything()
+        return Guess(self._oracle) if _is_finite(other) else _Anything()
 
     __radd__ = __sub__ = __add__
 

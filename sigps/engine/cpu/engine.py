@@ -6,7 +6,8 @@ A superstep's messages take one of three ways, each a module with the same few v
     edge_schedule.py      along edges, one edge a work item (`schedule="edge"`)
     direct_messages.py    one by one, as no record can express them
 
-Two strategies change which supersteps are run, where the result is provably the same: `fused.py` and `priority.py`.
+Four strategies change which supersteps are run, where the result is provably the same: `fused.py`, `priority.py`,
+`path_lengths.py` and `components.py`.
 What a run keeps is `run_state.py`; the loop is `engine/superstep.py`.
 """
 
@@ -24,10 +25,12 @@ from sigps.compiler.program import Delivery
 from sigps.device.cpu import Threads
 from sigps.engine.contract import by_gid
 from sigps.engine.counters import Counters, Everywhere
+from sigps.engine.cpu.components import Components, finds_components
 from sigps.engine.cpu.direct_messages import DirectMessages
 from sigps.engine.cpu.edge_schedule import EdgePass
-from sigps.engine.cpu.fused import Fused, most_work_alone
+from sigps.engine.cpu.fused import FusedLoop, most_work_alone
 from sigps.engine.cpu.monotone import LastRecords, has_order
+from sigps.engine.cpu.path_lengths import path_lengths
 from sigps.engine.cpu.priority import Buckets
 from sigps.engine.cpu.records import Records
 from sigps.engine.cpu.run_state import RunState
@@ -37,7 +40,7 @@ from sigps.engine.master_compute import MasterCompute
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.snapshot import Snapshot, as_columns, fill_rows
 from sigps.engine.stats import Outcome
-from sigps.engine.superstep import Done, run_supersteps
+from sigps.engine.superstep import Done, Fused, run_supersteps
 from sigps.native.interrupt import watching
 from sigps.native.kernel import LoopFaultError
 
@@ -80,8 +83,12 @@ class Engine:
         program, by_edge = native.program, schedule == "edge"
         self._master, self._exchange = master, exchange
         self._state = state = RunState(native, params, subgraph, exchange, threads, deterministic)
-        self._order = PriorityOrder(state) if asynchronous and native.priority_form and not by_edge else None
-        monotone = None if self._order or by_edge else native.monotone
+        may_reorder = asynchronous and not by_edge
+        is_ordered = may_reorder and native.priority_form is not None
+        at_once = may_reorder and forced is None and exchange.size == 1
+        has_components = at_once and is_ordered and finds_components(state)
+        self._order = PriorityOrder(state) if is_ordered and not has_components else None
+        monotone = None if is_ordered or by_edge else native.monotone
         kept = None
         self._has_order = True
         if monotone is not None:
@@ -98,7 +105,11 @@ class Engine:
         may_fuse = self._records.can_push and exchange.size == 1 and (master is None or master.waits)
         if by_edge or program.reads_edge_links or state.aggregates.given:
             may_fuse = False
-        self._fused = FusedSupersteps(state, self._records, forced) if may_fuse else None
+        self._fused: Fused | None = FusedSupersteps(state, self._records, forced) if may_fuse else None
+        if has_components:
+            self._fused = Components(state, self._fused)
+        elif at_once:
+            self._fused = path_lengths(state, self._fused)
         self._ghosts = np.empty(0, dtype=np.int64)
         self._edge_bytes = 0
         self.aggregates = state.aggregates
@@ -275,7 +286,7 @@ class FusedSupersteps:
     def __init__(self, state: RunState, records: Records, forced: Direction | None) -> None:
         self._state, self._records, self._forced = state, records, forced
         self._most_work = most_work_alone(state.threads.count)
-        self._loop: Fused | None = None
+        self._loop: FusedLoop | None = None
 
     def run(self, most_supersteps: int) -> Done | None:
         """Run at most so many; None where the next one is large, or better pulled."""
@@ -286,7 +297,7 @@ class FusedSupersteps:
         if self._records.direction(last.sent_edges) != "push":
             return None
         if self._loop is None:
-            self._loop = Fused(state.push_edges, state.subgraph.num_owned, state.threads.count)
+            self._loop = FusedLoop(state.push_edges, state.subgraph.num_owned, state.threads.count)
         inbox, aggregates = state.open_inbox(), state.aggregates
         assert state.active is not None
         try:

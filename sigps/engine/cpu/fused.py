@@ -1,7 +1,7 @@
-"""Fused supersteps: a strategy that runs many small pushes in one compiled loop on one core (`kernels/cpu/fused.py`).
+"""Fused supersteps: many small pushes in one compiled loop on one core (`kernels/cpu/fused.py`).
 
-`Fused.run` takes the senders and active vertices that a superstep left, and returns those that the last one left, with
-one entry of statistics a superstep; they are the supersteps that would have run one by one.
+`FusedLoop.run` takes the senders and active vertices that a superstep left, and returns those that the last one left,
+with one entry of statistics a superstep; they are the supersteps that would have run one by one.
 
 Gain (2 cores, milliseconds a run, fused and not): KCore on kron-18 50.8 and 108; on grid-500 BFS 14.4 and 50.0, WCC
 16.5 and 54.6, SSSP 18.5 and 71.2. Searches of kron-18, in 5 to 13 supersteps, take the same
@@ -25,7 +25,7 @@ from sigps.engine.stats import SuperstepStats, shared_out
 from sigps.kernels.cpu.arguments import Edges, FusedAccount, FusedLimits, FusedLists, LoopArguments
 from sigps.kernels.direction import FORCED
 
-__all__ = ["Fused", "FusedResult", "most_work_alone"]
+__all__ = ["FusedLoop", "FusedResult", "most_work_alone"]
 
 _WORK_BEFORE_OTHERS = 1 << 16
 """Messages and active vertices of a superstep that one core has processed before other threads have woken."""
@@ -67,7 +67,7 @@ class FusedResult:
     values: tuple[Any, ...]
 
 
-class Fused:
+class FusedLoop:
     """Runs small supersteps on one core, for one partition that is the whole graph. Its lists are allocated once.
 
     Args:

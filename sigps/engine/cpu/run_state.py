@@ -179,6 +179,12 @@ class RunState:
         """Make what was written readable; nothing is written yet."""
         self.read, self.write = self.write, self.read
 
+    def end_at_once(self) -> None:
+        """Go to the end, after superstep 0: all states are final, all vertices halted, and nothing is in flight."""
+        self.read.sent[self.last_senders()] = 0
+        self.last, self.senders, self.active = Counters(), _NONE, _NONE
+        self.superstep += 1
+
     def num_active(self) -> int:
         """Count active vertices. O(num_owned)."""
         return int(np.count_nonzero(self.fields.status == ACTIVE))

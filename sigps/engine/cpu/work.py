@@ -19,11 +19,22 @@ __all__ = [
     "can_push",
     "cut_edges",
     "cut_vertices",
+    "even_ranges",
     "needs_order",
     "split_list",
     "walked_edges",
     "with_marks",
 ]
+
+
+def even_ranges(count: int, num_parts: int) -> list[tuple[np.uint64, np.uint64]]:
+    """Return so many ranges of equally many numbers below `count`, as loops take them.
+
+    >>> [(int(begin), int(end)) for begin, end in even_ranges(7, 2)]
+    [(0, 3), (3, 7)]
+    """
+    return list(itertools.pairwise(np.linspace(0, count, num_parts + 1).astype(np.uint64)))
+
 
 _WORTH_SPLITTING = 1 << 14
 """With fewer vertices than this, one thread is done before another has woken."""

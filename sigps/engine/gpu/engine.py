@@ -28,12 +28,14 @@ from sigps.engine.exchange import Exchange, checked_gids
 from sigps.engine.gpu import snapshot as gpu_snapshot
 from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.columns import cast
+from sigps.engine.gpu.components import GpuComponents, gpu_components
 from sigps.engine.gpu.edge_states import commit_edge_states, kept_edge_state
 from sigps.engine.gpu.graph import graph_on_gpu
 from sigps.engine.gpu.launch import CLUSTER_DEGREE, NO_CLUSTER, num_blocks
 from sigps.engine.gpu.memory_plan import MOST_SUPERSTEPS
 from sigps.engine.gpu.numbering import DeviceFields
 from sigps.engine.gpu.open_loops import wait_for_stream, watching_loops
+from sigps.engine.gpu.path_lengths import GpuPathLengths, gpu_path_lengths
 from sigps.engine.gpu.priority import GpuBuckets
 from sigps.engine.gpu.run_memory import RunMemory
 from sigps.engine.gpu.triangles import count_around
@@ -135,6 +137,12 @@ class GpuEngine:
         may_have_cluster = alone and not saves and master is None
         is_mesh = self._graph.most_out_edges <= CLUSTER_DEGREE
         self._has_cluster = may_have_cluster and is_mesh and self._variant.cluster != NO_CLUSTER
+        self._components: GpuComponents | None = None
+        self._path_lengths: GpuPathLengths | None = None
+        if can_wait and alone and forced is None:
+            self._path_lengths = gpu_path_lengths(native.program, self._graph, native.gpu)
+            if self._is_priority_form:
+                self._components = gpu_components(native.program, self._graph, native.gpu)
         self._memory = self._run_memory()
         self._lease = self._memory.lease
         self._lease["forced"] = FORCED["pull" if self._goes_by_edge else forced]
@@ -161,7 +169,7 @@ class GpuEngine:
         while not outcome.ended and self.superstep < last:
             end = min(last, self.superstep + MOST_SUPERSTEPS)
             before = self.superstep
-            if self._is_priority_form and before == 0:
+            if self._waits_after_first and before == 0:
                 end = 1
             if self._master is not None and not self._master.waits:
                 end, self._lease["counts_idle"] = before + 1, self._master.in_flight
@@ -169,10 +177,34 @@ class GpuEngine:
             outcome.ended = ending == FINISHED
             if self._master is not None:
                 self._run_master(self._master, outcome, counted=self.superstep > before)
+            if self._waits_after_first and self.superstep == 1 and not outcome.ended:
+                outcome.ended = self._end_at_once(outcome)
             if self._is_priority_form and (outcome.ended or self.superstep == 1):
                 outcome.ended = not self._release()
         self._read_aggregates()
         return outcome
+
+    @property
+    def _waits_after_first(self) -> bool:
+        """Whether superstep 0 is a launch of its own: what it sends goes another way."""
+        return self._is_priority_form or self._path_lengths is not None
+
+    def _end_at_once(self, outcome: Outcome) -> bool:
+        """Find the fixed point at once, after superstep 0; return whether that was possible."""
+        memory, found = self._memory, None
+        if self._path_lengths is not None:
+            sent = memory.array(f"sent{self.superstep & 1}", np.uint32)
+            narrow = self._variant.compiled.defines["SIGPS_ID"] == "int32_t"
+            ids = self._graph.numbering.ids(narrow=narrow)
+            found = self._path_lengths.run(memory.states, sent, ids)
+        elif self._components is not None and outcome.stats[-1].messages == self._num_edges:
+            found = self._components.run(memory.states[0])
+        if found is None:
+            return False
+        outcome.stats.append(found)
+        self.superstep += 1
+        self._is_priority_form = False
+        return True
 
     def _read_aggregates(self) -> None:
         if self.aggregates.values:

@@ -53,7 +53,7 @@ class GpuGraph:
         self.num_owned, self.num_lids = numbering.num_owned, numbering.num_lids
         rows = lay_out(numbering.in_degrees)
         self.incoming = _EdgesOnGpu(subgraph.incoming, rows, numbering.lids, gpu, sorts_rows)
-        self.is_symmetric = subgraph.gids is None and _is_same(subgraph.incoming, subgraph.pushed)
+        self.is_symmetric = subgraph.gids is None and subgraph.goes_both_ways
         self.outgoing = self.incoming if self.is_symmetric else self._by_source(subgraph.pushed)
         self.out_degrees, degrees = self.outgoing.rows.degrees, self.outgoing.degrees_on_host
         self.num_hubs = int(np.count_nonzero(degrees > HUB_DEGREE))
@@ -237,15 +237,6 @@ def _layout_kernel(name: str, gpu: Gpu) -> Kernel:
     from sigps.device.linking import link_kernel
 
     return Module(link_kernel("layout", gpu.arch)).kernel(name)
-
-
-def _is_same(a: EdgeList, b: EdgeList) -> bool:
-    return a.ends is b.ends or (
-        a.ends.size > 0
-        and a.ends.shape == b.ends.shape
-        and a.ends.ctypes.data == b.ends.ctypes.data
-        and a.offsets.ctypes.data == b.offsets.ctypes.data
-    )
 
 
 _on_gpu: weakref.WeakKeyDictionary[Subgraph, dict[bool, GpuGraph]] = weakref.WeakKeyDictionary()

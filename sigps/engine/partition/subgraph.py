@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.engine.fixed_points import is_mesh
 from sigps.engine.partition.edge_list import EdgeList, by_source, grouped, in_order, require_symmetry
 from sigps.errors import GraphError, nearest
 from sigps.graph.graph import Graph
@@ -121,6 +122,31 @@ class Subgraph:
         if self.is_symmetric:
             return self.incoming
         return by_source(self.incoming, self.num_owned + self.num_ghosts)
+
+    @property
+    def is_mesh(self) -> bool:
+        """Whether it is one rank's whole graph, with the degrees of a mesh (`engine/fixed_points.py`)."""
+        if self.num_owned < self.num_vertices:
+            return False
+        most = self.derived("largest degree", self._largest_degree)
+        return is_mesh(num_vertices=self.num_vertices, num_edges=self.num_edges, largest_degree=most)
+
+    def _largest_degree(self) -> int:
+        inward = 0 if self.goes_both_ways else np.diff(self.incoming.offsets).max(initial=0)
+        return int(max(self.out_degrees.max(initial=0), inward))
+
+    @property
+    def goes_both_ways(self) -> bool:
+        """Whether in-edges by target are the very same as by source, which needs no ghosts."""
+        if self.gids is not None or self.outgoing is None:
+            return self.is_symmetric
+        one, other = self.incoming, self.outgoing
+        return one.ends is other.ends or (
+            one.ends.size > 0
+            and one.ends.shape == other.ends.shape
+            and one.ends.ctypes.data == other.ends.ctypes.data
+            and one.offsets.ctypes.data == other.offsets.ctypes.data
+        )
 
     @cached_property
     def by_gid(self) -> NDArray[np.int64]:

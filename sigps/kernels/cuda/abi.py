@@ -25,7 +25,7 @@ __all__ = [
 HALT, RETIRE, SENT, OVERFLOW, WROTE = 1, 2, 4, 8, 16
 FAULT_SHIFT = 8
 
-_FILES = ("abi.cuh", "edges.cuh", "grid.cuh", "direction.cuh", "lease.cuh", "triangles.cu")
+_FILES = ("abi.cuh", "edges.cuh", "grid.cuh", "direction.cuh", "lease.cuh", "triangles.cu", "path_lengths.cu")
 
 _SCALARS = {
     "int64_t": np.int64,

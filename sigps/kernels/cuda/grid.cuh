@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include "abi.cuh"
+#include "integers.cuh"
 
 namespace sigps {
 

@@ -74,13 +74,13 @@ def test_persistent_totals_are_those_of_the_interpreter(graph: str) -> None:
 
 def test_as_many_are_fused_as_may_be(monkeypatch: Any) -> None:
     results = []
-    run = fused.Fused.run
+    run = fused.FusedLoop.run
 
     def noted(self: Any, *given: Any) -> Any:
         results.append(run(self, *given))
         return results[-1]
 
-    monkeypatch.setattr(fused.Fused, "run", noted)
+    monkeypatch.setattr(fused.FusedLoop, "run", noted)
     outcome = compiled(BFS(source=0), LONG).lease(10_000)
     assert outcome.ended
     assert len(outcome.stats) > 3000

@@ -52,7 +52,8 @@ def blocks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The kernel's loop over rows, compiled for the host, for each kind of keys and weights."""
     folder = tmp_path_factory.mktemp("grouped")
     here = Path(kernels.__file__).parent
-    text = (Path(__file__).parents[2] / "support" / "host_block.hpp").read_text()
+    support = Path(__file__).parents[2] / "support"
+    text = "".join((support / name).read_text() for name in ("host_threads.hpp", "host_block.hpp"))
     for name in ("key_table.cuh", "grouped.cuh"):
         lines = (here / name).read_text().splitlines()
         text += "\n".join(line for line in lines if not line.startswith(("#include", "#pragma"))) + "\n"

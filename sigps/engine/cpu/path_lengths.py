@@ -1,0 +1,112 @@
+"""Path lengths: a strategy that finds shortest paths at once, where a program is proved to end with them.
+
+`PathLengths.run` stands in the place of all supersteps after the first. The proof is `compiler/proofs/path_lengths.py`,
+the loops are `kernels/cpu/path_lengths.py`. It is for meshes with whole weights on one rank: supersteps there pass each
+edge dozens of times, since lengths fall again and again.
+
+GAIN
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from sigps.compiler.program import PathLengths as Claim
+from sigps.device.cpu import Threads
+from sigps.engine.cpu.run_state import RunState
+from sigps.engine.cpu.work import even_ranges
+from sigps.engine.fixed_points import Labels, Weights, bucket_width, choose_labels
+from sigps.engine.partition.subgraph import Subgraph, columns_of
+from sigps.engine.stats import AT_ONCE, SuperstepStats
+from sigps.engine.superstep import Done, Fused
+from sigps.kernels.cpu import path_lengths as kernels
+
+__all__ = ["PathLengths", "path_lengths"]
+
+_MOST_WORK = 1 << 22
+"""Edges after which a loop returns, in some ten milliseconds, so that a run can be interrupted."""
+
+
+def path_lengths(state: RunState, otherwise: Fused | None) -> Fused | None:
+    """Return the strategy for a run before superstep 0; `otherwise` where it does not pay."""
+    claim, subgraph = state.program.path_lengths, state.subgraph
+    if claim is None or not subgraph.is_mesh:
+        return otherwise
+    name = state.program.edge_columns[claim.column]
+    weights = subgraph.derived(f"weights {name}", lambda: _measure(subgraph, name, state.threads))
+    labels = choose_labels(weights, subgraph.num_vertices, state.program.state_dtypes[claim.length])
+    return PathLengths(state, claim, weights, labels, otherwise) if labels else otherwise
+
+
+class PathLengths:
+    """Runs all supersteps after the first at once.
+
+    Args:
+        state: What the run keeps.
+        claim: Where lengths and parents are.
+        weights: What is known of the weights.
+        labels: How labels are made.
+        otherwise: What runs where superstep 0 left something else than lengths of senders.
+    """
+
+    def __init__(
+        self, state: RunState, claim: Claim, weights: Weights, labels: Labels, otherwise: Fused | None
+    ) -> None:
+        self._state, self._claim, self._otherwise = state, claim, otherwise
+        self._weights, self._labels = weights, labels
+
+    def run(self, most_supersteps: int) -> Done | None:
+        """Run to the end; what `otherwise` does where that is not possible."""
+        if self._state.superstep == 1:
+            began = time.perf_counter()
+            found = self._find()
+            if found is not None:
+                changed, passed = found
+                self._state.end_at_once()
+                seconds = time.perf_counter() - began
+                return Done((SuperstepStats(1, AT_ONCE, changed, passed, 0, seconds, 1.0),), 0, 0)
+        return self._otherwise.run(most_supersteps) if self._otherwise else None
+
+    def _find(self) -> tuple[int, int] | None:
+        """Return how many vertices got a length, and how many edges were passed; None where lengths are not exact."""
+        state, labels = self._state, self._labels
+        n = state.subgraph.num_owned
+        unit, longest = np.int64(labels.unit), np.int64(labels.longest)
+        width = np.int64(bucket_width(self._weights, labels, is_gpu=False))
+        lengths, values = state.fields.states[self._claim.length], np.empty(n, dtype=np.int64)
+        near, far = np.empty(n + 1, dtype=np.uint32), np.empty(n, dtype=np.uint32)
+        piles = kernels.Piles(near, far, np.zeros(n, dtype=np.uint8), np.zeros(5, dtype=np.int64))
+        degrees = state.subgraph.out_degrees
+        if not kernels.begin_labels(lengths, state.read.sent, degrees, longest, unit, values, piles):
+            return None
+        edges, column = state.push_edges, self._claim.column
+        along = edges.offsets, edges.ends, edges.columns[column]
+        left = 1
+        while left > 0:
+            left = kernels.relax(*along, unit, width, np.int64(labels.most), _MOST_WORK, values, piles)
+        return None if left < 0 else (self._store(values, unit), int(piles.at[4]))
+
+    def _store(self, values: np.ndarray, unit: np.int64) -> int:
+        state, claim = self._state, self._claim
+        edges, states = state.pull_edges, state.fields.states
+        parents = np.empty(0, dtype=np.int64) if claim.parent is None else states[claim.parent]
+        store = kernels.store_lengths.over(
+            edges.offsets, edges.ends, edges.columns[claim.column], state.subgraph.ids, values, unit,
+            states[claim.length], parents,
+        )  # fmt: skip
+        return sum(
+            state.threads.map(lambda span: store(*span), even_ranges(values.size, state.threads.count))
+        )
+
+
+def _measure(subgraph: Subgraph, name: str, threads: Threads) -> Weights:
+    (column,) = columns_of(subgraph.incoming, (name,))
+    if column.strides == (0,):
+        return Weights(False, 0, 0)  # all are equal
+    measure = kernels.measure_weights.over(column)
+    parts = threads.map(lambda span: measure(*span), even_ranges(column.size, threads.count))
+    if not all(part[0] for part in parts):
+        return Weights(False, 0, 0)
+    return Weights(True, int(min(p[1] for p in parts)), int(max(p[2] for p in parts)))

@@ -1,0 +1,217 @@
+"""Lengths of shortest paths on one CPU core, by buckets: passes over arrays, of no program's functions.
+
+A label is a length and a number of edges in one int64: `length * unit + edges`, and `unit` is a power of two beyond
+any number of edges. So the least label is the shortest length, and of paths of that length the fewest edges. An edge
+adds `weight * unit + 1`, which is exact for whole weights. `UNREACHED` is the label of a vertex without a path.
+
+U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm", Journal of Algorithms 49, 2003; with
+two piles, one of the bucket at hand and one of all others: A. Davidson et al., "Work-efficient parallel GPU methods
+for single-source shortest paths", IPDPS 2014.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.native.kernel import compiled
+
+__all__ = ["UNREACHED", "Piles", "begin_labels", "measure_weights", "relax", "store_lengths"]
+
+UNREACHED = np.int64(2**63 - 1)
+
+_IN_NEAR, _IN_FAR = np.uint8(1), np.uint8(2)
+
+MOST_WHOLE = np.float64(2**53)
+"""Whole numbers up to this are exact in double precision."""
+
+
+class Piles(NamedTuple):
+    """The vertices whose labels fell and that have not passed them on.
+
+    near: [n + 1] a ring of those in the bucket at hand. far: [n] the others. where: [n] bits: in which piles a vertex
+    is. at: [5] int64: the first of the ring, how many it has, how many are far, where the bucket ends, and relaxed
+    edges so far.
+    """
+
+    near: NDArray[np.uint32]
+    far: NDArray[np.uint32]
+    where: NDArray[np.uint8]
+    at: NDArray[np.int64]
+
+
+@compiled
+def measure_weights(begin: int, end: int, weights: NDArray[Any]) -> tuple[bool, Any, Any]:
+    """Return whether weights begin..end are whole numbers from 0 to 2**53, the least of them and the greatest."""
+    least, greatest = MOST_WHOLE, np.float64(0.0)
+    for e in range(begin, end):
+        weight = np.float64(weights[e])
+        if not (weight >= 0.0 and weight <= MOST_WHOLE):
+            return False, least, greatest
+        if np.float64(np.int64(weight)) != weight:
+            return False, least, greatest
+        least = weight if weight < least else least
+        greatest = weight if weight > greatest else greatest
+    return True, least, greatest
+
+
+@compiled
+def begin_labels(
+    lengths: NDArray[Any],
+    sent: NDArray[np.uint8],
+    out_degrees: NDArray[Any],
+    longest: np.int64,
+    unit: np.int64,
+    labels: NDArray[np.int64],
+    piles: Piles,
+) -> bool:
+    """Give each vertex the label of the length that it begins with, and put those that have one on the near pile.
+
+    Returns whether that is right: all that have one and an out-edge sent it, and it is whole, from 0 to `longest`.
+    """
+    count = 0
+    for v in range(len(lengths)):
+        length = np.float64(lengths[v])
+        labels[v] = UNREACHED
+        if length == np.inf:
+            continue
+        if not (length >= 0.0 and length <= np.float64(longest)):
+            return False
+        if np.float64(np.int64(length)) != length or (sent[v] == 0 and out_degrees[v] > 0):
+            return False
+        labels[v] = np.int64(length) * unit
+        piles.near[count] = v
+        piles.where[v] = _IN_NEAR
+        count += 1
+    piles.at[1] = count
+    return True
+
+
+@compiled
+def relax(
+    offsets: NDArray[np.uint64],
+    targets: NDArray[np.uint32],
+    weights: NDArray[Any],
+    unit: np.int64,
+    width: np.int64,
+    most: np.int64,
+    most_work: int,
+    labels: NDArray[np.int64],
+    piles: Piles,
+) -> int:
+    """Pass labels on, those of the nearest bucket first, until none falls any more or so many edges are passed.
+
+    Args:
+        offsets: [n + 1] of edges by source.
+        targets: Their targets.
+        weights: Whole numbers.
+        unit: What stands between lengths.
+        width: Of a bucket, in labels.
+        most: The greatest label that may be.
+        most_work: Edges after which it returns, though not all is done.
+        labels: [n].
+        piles: Where it goes on.
+
+    Returns:
+        How many vertices are left on piles; -1 where a label would be greater than `most`.
+    """
+    near, far, where, at = piles.near, piles.far, piles.where, piles.at
+    first, num_near, num_far, bound = at[0], at[1], at[2], at[3]
+    size = len(near)
+    work: Any = 0
+    while num_near > 0 and work < most_work:
+        while num_near > 0 and work < most_work:
+            u = near[first]
+            first = first + 1 if first + 1 < size else 0
+            num_near -= 1
+            where[u] &= _IN_FAR
+            label = labels[u]
+            if label >= bound:  # it begins further off
+                where[u] |= _IN_FAR
+                far[num_far] = u
+                num_far += 1
+                continue
+            begin, end = np.int64(offsets[u]), np.int64(offsets[np.int64(u) + 1])
+            work += end - begin
+            for e in range(begin, end):
+                v = targets[e]
+                through = label + np.int64(weights[e]) * unit + 1
+                if through < labels[v]:
+                    if through > most:
+                        return -1
+                    labels[v] = through
+                    if through < bound:
+                        if where[v] & _IN_NEAR == 0:
+                            where[v] |= _IN_NEAR
+                            last = first + num_near
+                            near[last if last < size else last - size] = v
+                            num_near += 1
+                    elif where[v] & _IN_FAR == 0:
+                        where[v] |= _IN_FAR
+                        far[num_far] = v
+                        num_far += 1
+        while num_near == 0 and num_far > 0:  # the next bucket
+            before, nearest = bound, UNREACHED
+            kept: Any = 0
+            bound += width
+            for i in range(num_far):
+                v = far[i]
+                label = labels[v]
+                if label >= bound:
+                    far[kept] = v
+                    kept += 1
+                    nearest = label if label < nearest else nearest
+                    continue
+                where[v] &= _IN_NEAR
+                if label >= before:  # else it came nearer since, and went on from there
+                    where[v] |= _IN_NEAR
+                    near[(first + num_near) % size] = v
+                    num_near += 1
+            num_far = kept
+            if num_near == 0 and num_far > 0:
+                bound = nearest
+    left: int = num_near + num_far
+    at[0], at[1], at[2], at[3] = first, num_near, num_far, bound
+    at[4] += work
+    return left
+
+
+@compiled
+def store_lengths(
+    begin: int,
+    end: int,
+    offsets: NDArray[np.uint64],
+    sources: NDArray[np.uint32],
+    weights: NDArray[Any],
+    ids: NDArray[Any],
+    labels: NDArray[np.int64],
+    unit: np.int64,
+    lengths: NDArray[Any],
+    parents: NDArray[np.int64],
+) -> int:
+    """Write the lengths of vertices begin..end that a path of an edge or more leads to, and their parents.
+
+    A parent is the vertex of the smallest id whose label and edge make the vertex's label. `parents` is [n], or [0]
+    where none are wanted; `ids` [n], or [0] where they are local ids. Edges are by target.
+
+    Returns how many vertices that are.
+    """
+    count: int = 0
+    for v in range(begin, end):
+        label = labels[v]
+        if label == UNREACHED or label % unit == 0:
+            continue
+        count += 1
+        lengths[v] = label // unit
+        if len(parents) == 0:
+            continue
+        best = UNREACHED
+        for e in range(np.int64(offsets[v]), np.int64(offsets[v + np.uint64(1)])):
+            u = sources[e]
+            if labels[u] != UNREACHED and labels[u] + np.int64(weights[e]) * unit + 1 == label:
+                parent = np.int64(ids[u]) if len(ids) > 0 else np.int64(u)
+                best = parent if parent < best else best
+        parents[v] = best
+    return count

@@ -1,0 +1,111 @@
+"""Fixed points found at once on a GPU: the kernels' text on the host, under the engine, against the interpreter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import host_gpu
+import numpy as np
+import pytest
+from battery import BATTERY
+from host_kernels import host_kernels
+
+from sigps import Graph, Result, run
+from sigps.apps import SSSP, WCC
+from sigps.compiler.cuda.compile import link_plain
+from sigps.engine import fixed_points
+from sigps.engine.gpu import components, path_lengths
+from sigps.engine.gpu.components import component_macros
+from sigps.engine.gpu.path_lengths import path_macros
+
+
+@pytest.fixture
+def host_is_gpu(monkeypatch: Any) -> None:
+    host_gpu.use_host_as_gpu(monkeypatch)
+    monkeypatch.setattr(fixed_points, "LEAST_EDGES", 0)
+
+    def of_paths(gpu: Any, *given: Any) -> Any:
+        return host_kernels("path_lengths", path_macros(*given))
+
+    def of_components(gpu: Any, *given: Any) -> Any:
+        return host_kernels("components", component_macros(*given))
+
+    monkeypatch.setattr(path_lengths, "_kernels", of_paths)
+    monkeypatch.setattr(components, "_kernels", of_components)
+
+
+def was_at_once(result: Result) -> bool:
+    return [s.direction for s in result.stats][1:] == ["at once"]
+
+
+def drawn(weights: Any, seed: int, *, directed: bool, num_vertices: int = 150) -> Graph:
+    draw = np.random.default_rng(seed)
+    ends = draw.integers(0, num_vertices, (2, 3 * num_vertices)) * 3 + 5
+    return Graph.from_edges(*ends, weights=draw.choice(weights, 3 * num_vertices), directed=directed)
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("weights", [range(1, 256), [0, 1], [1000, 70_000]], ids=str)
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_path_lengths(weights: Any, seed: int, precision: Any) -> None:
+    graph = drawn(list(weights), seed, directed=seed % 2 == 0)
+    source = int(graph.ids.to_oids(np.arange(1))[0])
+    found = run(SSSP(source=source), graph, device="cuda", precision=precision)
+    expected = run(SSSP(source=source), graph, device="python", precision=precision)
+    assert was_at_once(found)
+    for name in ("distance", "parent"):
+        assert found[name].tolist() == expected[name].tolist()
+    assert found.stats[-1].active == np.isfinite(expected["distance"]).sum() - 1
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@pytest.mark.parametrize("weights", [[0.5, 1.0], [2.0**24, 1.0], [3.0, 3.0]], ids=["halves", "long", "equal"])
+def test_other_lengths_go_by_supersteps(weights: list[float]) -> None:
+    graph = drawn(weights, 1, directed=False)
+    found = run(SSSP(source=5), graph, device="cuda", precision="single")
+    expected = run(SSSP(source=5), graph, device="python", precision="single")
+    assert not was_at_once(found)
+    assert found["distance"].tolist() == expected["distance"].tolist()
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@pytest.mark.parametrize("name", [name for name in BATTERY if name != "empty"])
+def test_battery(name: str) -> None:
+    graph = BATTERY[name].build()
+    source = graph.ids.to_oids(np.arange(1)).tolist()[0]
+    has_components = graph.num_edges > 0 and name != "skewed"  # others go in priority order, by kernels
+    programs = (SSSP(source=source), WCC()) if has_components else (SSSP(source=source),)
+    for program in programs:
+        found, expected = (run(program, graph, device=device) for device in ("cuda", "python"))
+        for field in expected.fields:
+            assert found[field].tolist() == expected[field].tolist()
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@pytest.mark.parametrize("edges", [30, 100, 160, 600])
+def test_components(edges: int) -> None:
+    draw = np.random.default_rng(edges)
+    graph = Graph.from_edges(*draw.permutation(3000)[draw.integers(0, 200, (2, edges))], vertices=[7])
+    found, expected = (run(WCC(), graph, device=device) for device in ("cuda", "python"))
+    assert was_at_once(found)
+    assert found["component"].tolist() == expected["component"].tolist()
+    own = graph.ids.to_oids(np.arange(graph.num_vertices))
+    assert found.stats[-1].active == (expected["component"] != own).sum()
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize(
+    "types",
+    [("float32", "float32", "int32", "int32", 4), ("float64", "int64", "int64", "int64", 32)],
+    ids=["narrow", "wide"],
+)
+def test_path_lengths_link(types: Any, arch: str) -> None:
+    assert b"relax_piles" in link_plain("path_lengths", arch, path_macros(*types))
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("value", ["int32", "uint64"])
+def test_components_link(value: str, arch: str) -> None:
+    linked = link_plain("components", arch, component_macros(value, arch == "sm_80"))
+    assert b"join_trees_thread_mapped" in linked

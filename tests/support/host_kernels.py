@@ -1,0 +1,138 @@
+"""Kernels of files of their own, compiled for the host: one block, whose threads take turns (host_threads.hpp)."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import re
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from host_cpp import FOLDER, find_compiler
+
+__all__ = ["host_kernels"]
+
+THREADS = 64
+
+_DEVICE = r"""
+#define __global__
+#define __launch_bounds__(...)
+#define __grid_constant__
+static struct { uint32_t x = 1; } gridDim;
+template <class T> static T __ldcg(const T *at) { take_turns(); return *at; }
+template <class T> static T __ldcs(const T *at) { return *at; }
+static int __popc(uint32_t bits) { return __builtin_popcount(bits); }
+static uint32_t of_lane(uint32_t lane) { return exchanged[threadIdx.x / 32 * 32 + lane]; }
+static uint32_t __reduce_max_sync(uint32_t, uint32_t value) {
+  exchanged[threadIdx.x] = value;
+  __syncwarp();
+  for (uint32_t i = 0; i < 32; i++)
+    value = max(value, of_lane(i));
+  __syncwarp();
+  return value;
+}
+static uint32_t __reduce_add_sync(uint32_t, uint32_t value) {
+  exchanged[threadIdx.x] = value;
+  __syncwarp();
+  uint32_t sum = 0;
+  for (uint32_t i = 0; i < 32; i++)
+    sum += of_lane(i);
+  __syncwarp();
+  return sum;
+}
+template <class T> static T atomicMin(T *at, T value) {
+  take_turns();
+  T found = *at;
+  *at = min(found, value);
+  return found;
+}
+template <class T> static T atomicMax(T *at, T value) {
+  T found = *at;
+  *at = max(found, value);
+  return found;
+}
+template <class T> static T atomicExch(T *at, T value) {
+  take_turns();
+  T found = *at;
+  *at = value;
+  return found;
+}
+namespace sigps {
+struct Barrier {
+  alignas(128) uint32_t arrived;
+  alignas(128) uint32_t generation;
+};
+inline uint32_t load_acquire(const uint32_t *at) { return *at; }
+inline uint32_t load_relaxed(const uint32_t *at) { take_turns(); return *at; }
+inline void wait_for_all(Barrier *, uint32_t &generation) { generation++; __syncthreads(); }
+}
+"""
+"""What kernels call of the device, besides what host_threads.hpp has."""
+
+
+def host_kernels(file: str, macros: Mapping[str, str]) -> dict[str, Any]:
+    """Return the kernels of a file by name, with the `launch` of `device.cuda.Kernel`."""
+    library = _library(file, tuple(sorted((macros | {"SIGPS_THREADS": str(THREADS)}).items())))
+    return {name: SimpleNamespace(launch=_launcher(library, name)) for name in _kernels(file)}
+
+
+def _launcher(library: ctypes.CDLL, name: str) -> Any:
+    run = getattr(library, f"run_{name}")
+
+    def launch(blocks: int, threads: int, parameters: Sequence[Any], **_: Any) -> None:
+        kept = [
+            np.array(p.ctypes.data, np.uint64) if isinstance(p, np.ndarray) and p.ndim else np.array(p)
+            for p in parameters
+        ]
+        run(*(ctypes.c_void_p(value.ctypes.data) for value in kept))
+
+    return launch
+
+
+def _text(file: str) -> str:
+    return (FOLDER / f"{file}.cu").read_text()
+
+
+def _kernels(file: str) -> dict[str, list[str]]:
+    """Return the types of the kernels' parameters."""
+    plain = " ".join(re.sub(r"//.*", "", _text(file)).split())
+    found = re.findall(r'extern "C" __global__ void __launch_bounds__\([^)]*\) (\w+)\((.*?)\) {', plain)
+    return {
+        name: [
+            re.sub(r"(const )?__grid_constant__ ", "", parameter.strip()).rsplit(" ", 1)[0]
+            + (" *" if "*" in parameter.rsplit(" ", 1)[1] else "")
+            for parameter in parameters.split(",")
+        ]
+        for name, parameters in found
+    }
+
+
+@functools.cache
+def _library(file: str, macros: tuple[tuple[str, str], ...]) -> ctypes.CDLL:
+    compiler = find_compiler()
+    if compiler is None:
+        pytest.skip("no C++ compiler (c++, g++, clang++)")
+    threads = (Path(__file__).parent / "host_threads.hpp").read_text()
+    parts = [threads, _DEVICE, (FOLDER / "edges.cuh").read_text(), _text(file)]
+    text = "\n".join(
+        line
+        for part in parts
+        for line in part.splitlines()
+        if not line.startswith(('#include "', "#pragma once"))
+    )
+    for name, types in _kernels(file).items():
+        given = ", ".join(f"void *p{i}" for i in range(len(types)))
+        passed = ", ".join(f"*({t} *)p{i}" for i, t in enumerate(types))
+        text += f'\nextern "C" void run_{name}({given}) {{ run_block([&] {{ {name}({passed}); }}); }}'
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "kernels.cpp").write_text(text)
+        defines = [f"-D{name}={value}" for name, value in macros]
+        command = [compiler, "-std=c++20", "-O1", "-w", "-shared", "-fPIC", *defines]
+        subprocess.run([*command, "kernels.cpp", "-o", "kernels.so"], cwd=folder, check=True)
+        return ctypes.CDLL(str(Path(folder) / "kernels.so"))

@@ -1,0 +1,137 @@
+// One block of threads on the host: fibers of one thread, which take turns at
+// barriers, shuffles and atomics.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <ucontext.h>
+#include <vector>
+
+#define __device__
+#define __shared__ static
+using std::max;
+using std::memcpy;
+using std::min;
+
+struct uint4 {
+  uint64_t words[2];
+};
+
+static struct {
+  uint32_t x;
+} threadIdx, blockIdx;
+static struct {
+  uint32_t x = SIGPS_THREADS;
+} blockDim;
+
+struct Fiber {
+  ucontext_t context;
+  std::vector<char> stack;
+  bool is_done;
+};
+static Fiber fibers[SIGPS_THREADS];
+static ucontext_t of_all;
+static std::function<void()> work;
+
+static void take_turns() {
+  uint32_t mine = threadIdx.x;
+  swapcontext(&fibers[mine].context, &of_all);
+  threadIdx.x = mine;
+}
+
+static void run_fiber() {
+  work();
+  fibers[threadIdx.x].is_done = true;
+}
+
+static void run_block(std::function<void()> each) {
+  work = each;
+  for (Fiber &fiber : fibers) {
+    getcontext(&fiber.context);
+    fiber.stack.resize(1 << 16);
+    fiber.context.uc_stack.ss_sp = fiber.stack.data();
+    fiber.context.uc_stack.ss_size = fiber.stack.size();
+    fiber.context.uc_link = &of_all;
+    fiber.is_done = false;
+    makecontext(&fiber.context, run_fiber, 0);
+  }
+  for (bool all_done = false; !all_done;) {
+    all_done = true;
+    for (uint32_t i = 0; i < SIGPS_THREADS; i++) {
+      threadIdx.x = i;
+      if (!fibers[i].is_done)
+        swapcontext(&of_all, &fibers[i].context);
+      all_done = all_done && fibers[i].is_done;
+    }
+  }
+}
+
+struct Meeting {
+  uint32_t arrived, generation;
+};
+static Meeting of_block, of_warps[SIGPS_THREADS / 32];
+static uint64_t exchanged[SIGPS_THREADS];
+static bool any_of_block;
+
+static void wait_for(Meeting &meeting, uint32_t size) {
+  uint32_t generation = meeting.generation;
+  if (++meeting.arrived == size) {
+    meeting.arrived = 0;
+    meeting.generation++;
+  }
+  while (meeting.generation == generation)
+    take_turns();
+}
+static void __syncthreads() { wait_for(of_block, SIGPS_THREADS); }
+static void __syncwarp() { wait_for(of_warps[threadIdx.x / 32], 32); }
+
+static bool __syncthreads_or(bool value) {
+  __syncthreads();
+  any_of_block = false;
+  __syncthreads();
+  any_of_block |= value;
+  __syncthreads();
+  return any_of_block;
+}
+
+template <class T> static T from_lane(T value, uint32_t lane) {
+  static_assert(sizeof(T) <= 8);
+  memcpy(&exchanged[threadIdx.x], &value, sizeof(T));
+  __syncwarp();
+  T found;
+  memcpy(&found, &exchanged[threadIdx.x / 32 * 32 + lane], sizeof(T));
+  __syncwarp();
+  return found;
+}
+template <class T> static T __shfl_sync(uint32_t, T value, uint32_t lane) {
+  return from_lane(value, lane);
+}
+template <class T> static T __shfl_xor_sync(uint32_t, T value, uint32_t mask) {
+  return from_lane(value, (threadIdx.x % 32) ^ mask);
+}
+static uint32_t __ballot_sync(uint32_t, bool value) {
+  exchanged[threadIdx.x] = value;
+  __syncwarp();
+  uint32_t bits = 0;
+  for (uint32_t i = 0; i < 32; i++)
+    bits |= uint32_t(exchanged[threadIdx.x / 32 * 32 + i]) << i;
+  __syncwarp();
+  return bits;
+}
+static int __ffs(uint32_t bits) { return __builtin_ffs(int(bits)); }
+
+template <class T> static T atomicCAS(T *at, T old, T next) {
+  take_turns(); // others may be first
+  T found = *at;
+  if (found == old)
+    *at = next;
+  return found;
+}
+template <class T, class U> static T atomicAdd(T *at, U value) {
+  T found = *at;
+  *at = found + T(value);
+  return found;
+}
+static void atomicOr(uint32_t *at, uint32_t bits) { *at |= bits; }
