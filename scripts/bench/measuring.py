@@ -13,7 +13,17 @@ from typing import Any
 import sigps
 import sigps.group
 
-__all__ = ["Case", "Table", "WrongAnswer", "check", "kept_or_made", "median_and_best", "run", "timed"]
+__all__ = [
+    "Case",
+    "Table",
+    "WrongAnswer",
+    "check",
+    "kept_or_made",
+    "median_and_best",
+    "run",
+    "synchronise",
+    "timed",
+]
 
 
 class WrongAnswer(Exception):  # noqa: N818

@@ -7,7 +7,7 @@ from typing import Any
 from sigps.compiler.doubts import find_doubts
 from sigps.compiler.frontend.analysis import analyse
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
-from sigps.compiler.proofs import monotone, priority
+from sigps.compiler.proofs import monotone, path_lengths, priority
 from sigps.model.aggregator import Aggregator
 from sigps.model.declaration import Declaration
 from sigps.model.fields import Field
@@ -125,10 +125,22 @@ def _derived(program: VertexProgram) -> str:
         obstacle = priority.find_obstacle(program)
         best = "priority order: the best value is sent alone, and is final where it arrives"
         rows.append(("asynchronous", best if obstacle is None else f"no: {obstacle}"))
+        rows.append(("at once", _at_once(program)))
     together = "runs of run_many go side by side on CPU cores"
     together += ", with asynchronous=False" if program.priority_form is not None else ""
     rows.append(("lanes", f"no: {program.lanes_obstacle}" if program.lanes_obstacle else together))
     return "derived\n" + "\n".join(f"  {name:<12} {value}" for name, value in rows)
+
+
+def _at_once(program: VertexProgram) -> str:
+    """Return what of a program is found at once on a mesh (`engine/fixed_points.py`), or why nothing is."""
+    if program.path_lengths is not None:
+        return "on meshes with whole weights, path lengths are found by buckets and parents last"
+    if program.priority_form is not None:
+        return (
+            "on meshes whose edges go both ways, the best value of each component is found by union and find"
+        )
+    return f"no: {path_lengths.find_obstacle(program)}, and there is no priority order"
 
 
 def _doubts(program: VertexProgram) -> str:

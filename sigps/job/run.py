@@ -76,8 +76,8 @@ def run(
         direction: Force `"push"` or `"pull"`; the result is the same.
         precision: The array type of Python's `float`: float32 for `"single"`, in which a GPU also computes.
         asynchronous: Whether values may be sent out of turn where the result is provably the same: then the
-            supersteps are other ones, and cheaper. Without effect with `max_supersteps`, `schedule="edge"` and on
-            `"python"`.
+            supersteps are other ones, and cheaper, or the result is found at once. Without effect with
+            `max_supersteps`, `schedule="edge"` and on `"python"`.
         threads: Threads of each rank on the CPU; None for its share of the host's cores.
         transport: How records cross between ranks: `"peer"` writes them into the memory of other GPUs of the host,
             `"nccl"` lets NCCL move them between GPUs of one host or several, `"mpi"` brings them through host

@@ -6,7 +6,8 @@ pass (`kernels/cpu/components.py`). It is for meshes on one rank; where some ver
 reaches most of them in a few supersteps (`priority.py`). Each thread joins a range of vertices; the edges between
 ranges follow.
 
-GAIN
+Gain (2 cores, milliseconds a run, at once and by supersteps): WCC on grid-500 11.9 and 21.8, on grid-1000 22.5 and
+157, on USA-road-NE 84 and 206 (`scripts/bench/at_once.py`).
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@
 the loops are `kernels/cpu/path_lengths.py`. It is for meshes with whole weights on one rank: supersteps there pass each
 edge dozens of times, since lengths fall again and again.
 
-GAIN
+Gain (2 cores, milliseconds a run, at once and by supersteps; weights 1 to 255): SSSP on grid-500 47 and 453, on
+grid-1000 156 and 3,216, on USA-road-NE 246 and 10,038 (`scripts/bench/at_once.py`).
 """
 
 from __future__ import annotations

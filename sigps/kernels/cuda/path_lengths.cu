@@ -57,7 +57,7 @@ struct Paths {
   const SIGPS_ID *ids;                          // [n]
   SIGPS_LENGTH *lengths;                        // [n]
   SIGPS_PARENT *parents;                        // [n], or null
-  int64_t *labels;                                // [n]
+  int64_t *labels;                              // [n]
   uint32_t *stamps; // [n] zeros: on which pile a vertex was put last
   uint32_t *near[2];
   uint32_t *far[2];
@@ -149,6 +149,28 @@ __device__ inline void relax_near(const Paths &paths, uint32_t count,
       append(paths, far, num_far, is_far, v);
     }
   }
+}
+
+// What a round begins with. The last three only where nothing is near: no label
+// falls in such a round, so all blocks find the same.
+struct Found {
+  uint32_t num_near, num_far, is_refused;
+  Label nearest; // of what was on the far pile when this bucket was taken
+};
+
+// By one thread of a block: one address answers about one warp a nanosecond.
+__device__ inline Found look(const Paths &paths, uint32_t round,
+                             uint32_t bucket) {
+  Account *account = paths.account;
+  Found found = {load_relaxed(&account->num_near[round % 3].value), 0, 0, 0};
+  if (found.num_near == 0) {
+    found.num_far = load_relaxed(&account->num_far[bucket % 3].value);
+    found.is_refused = load_relaxed(&account->is_refused);
+    found.nearest = Label(__ldcg(&account->nearest[bucket % 3]));
+  }
+  found.num_near = min(found.num_near, paths.num_vertices);
+  found.num_far = min(found.num_far, paths.num_vertices);
+  return found;
 }
 
 // Takes the vertices of the next bucket, before `bound`, from the far pile. Its
@@ -253,6 +275,7 @@ extern "C" __global__ void __launch_bounds__(256)
 // Relaxes edges until no label falls any more.
 extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, 1)
     relax_piles(const __grid_constant__ Paths paths) {
+  __shared__ Found found;
   Account *account = paths.account;
   bool clears = blockIdx.x == 0 && threadIdx.x == 0;
   uint32_t generation = load_acquire(&account->barrier.generation);
@@ -260,30 +283,24 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, 1)
   Label bound = paths.width;
   unsigned long long relaxed = 0;
   for (;; round++) {
-    uint32_t count = min(load_relaxed(&account->num_near[round % 3].value),
-                         paths.num_vertices);
+    if (threadIdx.x == 0)
+      found = look(paths, round, bucket);
+    __syncthreads();
     if (clears)
       account->num_near[(round + 2) % 3].value = 0;
-    if (count > 0) {
-      relax_near(paths, count, round, bucket, bound, relaxed);
+    if (found.num_near > 0) {
+      relax_near(paths, found.num_near, round, bucket, bound, relaxed);
     } else {
-      // No label falls in such a round, so all threads read the same.
-      uint32_t is_refused = load_relaxed(&account->is_refused);
-      count = min(load_relaxed(&account->num_far[bucket % 3].value),
-                  paths.num_vertices);
-      if (count == 0 || is_refused)
+      if (found.num_far == 0 || found.is_refused)
         break;
-      // Where nothing was near in this bucket, the nearest label is known.
-      Label nearest = Label(*const_cast<volatile unsigned long long *>(
-          &account->nearest[bucket % 3]));
-      Label before = bound;
-      bound = nearest != UNREACHED && nearest > bound ? nearest : bound;
-      bound += paths.width;
       if (clears) {
         account->num_far[(bucket + 2) % 3].value = 0;
         account->nearest[(bucket + 2) % 3] = UNREACHED;
       }
-      take_bucket(paths, count, round, bucket, before, bound);
+      Label before = bound;
+      bound = found.nearest != UNREACHED ? max(found.nearest, bound) : bound;
+      bound += paths.width;
+      take_bucket(paths, found.num_far, round, bucket, before, bound);
       bucket++;
     }
     wait_for_all(&account->barrier, generation);
