@@ -66,9 +66,9 @@ class GpuComponents:
 @functools.cache
 @spent_on("compile")
 def _kernels(gpu: Gpu, value: str, takes_min: bool) -> dict[str, Kernel]:
-    from sigps.compiler.cuda.compile import link_plain
+    from sigps.device.linking import link_kernel
 
-    module = Module(link_plain("components", gpu.arch, component_macros(value, takes_min)))
+    module = Module(link_kernel("components", gpu.arch, component_macros(value, takes_min)))
     names = "begin_trees_thread_mapped", "join_trees_thread_mapped", "take_roots_thread_mapped"
     return {name: module.kernel(name) for name in names}
 

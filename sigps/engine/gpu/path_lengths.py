@@ -159,10 +159,10 @@ def _grid(gpu: Gpu, num_threads: int) -> int:
 def _kernels(
     gpu: Gpu, length: str, weight: str, vertex_id: str, parent: str, lanes: int
 ) -> dict[str, Kernel]:
-    from sigps.compiler.cuda.compile import link_plain
+    from sigps.device.linking import link_kernel
 
     macros = path_macros(length, weight, vertex_id, parent, lanes)
-    module = Module(link_plain("path_lengths", gpu.arch, macros))
+    module = Module(link_kernel("path_lengths", gpu.arch, macros))
     names = "measure_weights_thread_mapped", "begin_labels_thread_mapped", "relax_piles"
     return {name: module.kernel(name) for name in (*names, "store_lengths_thread_mapped")}
 

@@ -12,7 +12,7 @@ from host_kernels import host_kernels
 
 from sigps import Graph, Result, run
 from sigps.apps import SSSP, WCC
-from sigps.compiler.cuda.compile import link_plain
+from sigps.device.linking import link_kernel
 from sigps.engine import fixed_points
 from sigps.engine.gpu import components, path_lengths
 from sigps.engine.gpu.components import component_macros
@@ -101,11 +101,11 @@ def test_components(edges: int) -> None:
     ids=["narrow", "wide"],
 )
 def test_path_lengths_link(types: Any, arch: str) -> None:
-    assert b"relax_piles" in link_plain("path_lengths", arch, path_macros(*types))
+    assert b"relax_piles" in link_kernel("path_lengths", arch, path_macros(*types))
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 @pytest.mark.parametrize("value", ["int32", "uint64"])
 def test_components_link(value: str, arch: str) -> None:
-    linked = link_plain("components", arch, component_macros(value, arch == "sm_80"))
+    linked = link_kernel("components", arch, component_macros(value, arch == "sm_80"))
     assert b"join_trees_thread_mapped" in linked
