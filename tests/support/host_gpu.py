@@ -150,7 +150,7 @@ def _cupy() -> Any:
         values if isinstance(values, Array) and dtype is None else np.array(values, dtype).view(Array)
     )
     module.asnumpy = lambda values, stream=None: np.array(_plain(values))
-    pool = SimpleNamespace(free_bytes=lambda: 0, free_all_blocks=lambda: None)
+    pool = SimpleNamespace(free_bytes=lambda: 0, total_bytes=lambda: 0, free_all_blocks=lambda: None)
     module.get_default_memory_pool = lambda: pool
     stream = SimpleNamespace(ptr=0, synchronize=lambda: None, wait_event=lambda event: None)
     module.cuda = SimpleNamespace(
