@@ -25,6 +25,7 @@ from sigps.model.wrapping import wrapping
 from sigps.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from sigps import apps as apps
     from sigps.graph.generators.generate import generate
     from sigps.graph.graph import Graph
     from sigps.graph.load import load
@@ -95,10 +96,17 @@ _LATE = {
 
 def __getattr__(name: str) -> Any:
     """Import what needs more than the program model when it is first asked for."""
-    if name not in _LATE:
-        raise AttributeError(f"module 'sigps' has no attribute {name!r}")
     import importlib
 
+    if name == "apps":
+        return importlib.import_module("sigps.apps")
+    if name not in _LATE:
+        raise AttributeError(f"module 'sigps' has no attribute {name!r}")
     value = getattr(importlib.import_module(_LATE[name]), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names, imported or not, so that shells and notebooks complete them."""
+    return sorted([*__all__, "__version__", "apps"])

@@ -44,11 +44,23 @@ def generate(
 ) -> Graph:
     """Generate a graph by the generator's name, as in a job file. Collective.
 
+    The generators and their options:
+
+    * rmat(scale, edge_factor=16, seed=1, a=0.57, b=0.19, c=0.19, permute=True, directed=False, duplicates='drop',
+      self_loops='drop', weights=None): 2**scale vertices with skewed degrees, as in Graph500.
+    * erdos_renyi(n, m=None, p=None, seed=1, directed=False, weights=None): m edges, or each with probability p.
+    * watts_strogatz(n, k, p, seed=1, weights=None): a ring of k neighbours, whose edges move with probability p.
+    * grid(rows, columns, weights=None, diagonals=False, seed=1): small degrees and a large diameter, as of roads.
+    * path(n, weights=None, seed=1), star(n, weights=None, seed=1), complete(n, weights=None, seed=1).
+
+    `weights="random"` draws whole numbers in 1 .. 255. What each option means stands at the functions of
+    `sigps.graph.generators.edge_streams`.
+
     Args:
-        generator: A name in `GENERATORS`.
+        generator: A name of this list.
         device: What builds the graph, as in `Graph.from_edges`; a GPU also draws the edges of "rmat".
         group: The ranks that share the graph; all of them by default.
-        options: The generator's own arguments.
+        options: The generator's own options.
 
     Returns:
         The graph: on several ranks this rank's rows.
