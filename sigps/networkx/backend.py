@@ -11,7 +11,19 @@ from sigps.networkx.serving import SERVED, reason_against
 
 __all__ = ["BACKEND", "Backend"]
 
-for _topic in ("components", "link_analysis"):
+for _topic in (
+    "centrality",
+    "clustering",
+    "colouring_and_matching",
+    "components",
+    "directed_acyclic",
+    "distance_measures",
+    "link_analysis",
+    "shortest_paths",
+    "spanning_trees",
+    "subgraphs",
+    "traversal",
+):
     importlib.import_module(f"sigps.networkx.{_topic}")
 
 

@@ -108,3 +108,34 @@ def is_strongly_connected(G: ConvertedGraph) -> bool:
     if len(G) == 0:
         raise nx.NetworkXPointlessConcept("Connectivity is undefined for the null graph.")
     return _is_one(G, strong_labels(G))
+
+
+def _attracting(G: ConvertedGraph) -> NDArray[np.bool_]:
+    """Return whether each node's component has no edge out of it, [nodes]."""
+    labels = strong_labels(G)
+    leaves = labels[G.rows] != labels[G.targets]
+    return ~np.isin(labels, labels[G.rows[leaves]])
+
+
+@serves(not_for="undirected")
+def attracting_components(G: ConvertedGraph) -> Iterator[set[Any]]:
+    if len(G):
+        stays = _attracting(G)
+        labels = np.where(stays, strong_labels(G), -1)
+        skipped = 0 if stays.all() else 1
+        yield from list(sets_of(G, labels))[skipped:]
+
+
+@serves(not_for="undirected")
+def number_attracting_components(G: ConvertedGraph) -> int:
+    return len(np.unique(strong_labels(G)[_attracting(G)])) if len(G) else 0
+
+
+@serves()
+def isolates(G: ConvertedGraph) -> Iterator[Any]:
+    yield from G.nodes_where(G.degrees == 0)
+
+
+@serves()
+def number_of_isolates(G: ConvertedGraph) -> int:
+    return int((G.degrees == 0).sum())

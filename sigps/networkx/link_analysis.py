@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 
 from sigps.networkx.converted import ConvertedGraph, run
-from sigps.networkx.programs import DampedSums
+from sigps.networkx.programs import DampedSums, HubsAndAuthorities
 from sigps.networkx.serving import serves
 
 __all__: list[str] = []
@@ -49,6 +49,34 @@ def pagerank(
     if result.aggregators["change"] >= n * tol:
         raise nx.PowerIterationFailedConvergence(max_iter)
     return G.by_node(result["x"])
+
+
+@serves(
+    weight=None,
+    obstacle=lambda given: (
+        None if given["normalized"] else "normalized=False has the sign that ARPACK happens to find"
+    ),
+)
+def hits(
+    G: ConvertedGraph,
+    max_iter: int = 100,
+    tol: float = 1.0e-8,
+    nstart: Mapping[Any, float] | None = None,
+    normalized: bool = True,
+) -> tuple[dict[Any, float], dict[Any, float]]:
+    if len(G) == 0:
+        return {}, {}
+    weights = G.lengths("weight")
+    if len(G) < 2 or not weights.any():
+        raise NotImplementedError("sigps finds no hubs without edges")
+    if max_iter <= 0:
+        raise nx.PowerIterationFailedConvergence(max_iter)
+    # NetworkX's singular vectors are as exact as floats are; rounds of a power iteration are cheaper than ARPACK's.
+    program = HubsAndAuthorities(rounds=100 * max_iter, tolerance=min(tol, 1e-8) * 1e-4)
+    result = run(program, G.weighted("weight"))
+    if result.supersteps > 2 * 100 * max_iter:
+        raise NotImplementedError(f"hubs have not settled after {100 * max_iter} rounds of sigps")
+    return G.by_node(result["scaled"]), G.by_node(result["authority"])
 
 
 def _shares(G: ConvertedGraph, given: Mapping[Any, float]) -> Any:
