@@ -10,7 +10,7 @@ import pytest
 from battery import BATTERY
 from host_kernels import host_kernels
 
-from sigps import Graph, Result, run
+from sigps import Graph, Result, generate, run
 from sigps.apps import SSSP, WCC
 from sigps.device.linking import link_kernel
 from sigps.engine import fixed_points
@@ -109,3 +109,34 @@ def test_path_lengths_link(types: Any, arch: str) -> None:
 def test_components_link(value: str, arch: str) -> None:
     linked = link_kernel("components", arch, component_macros(value, arch == "sm_80"))
     assert b"join_trees_thread_mapped" in linked
+
+
+def strips() -> dict[str, Graph]:
+    """Meshes of many shapes: square, a path, weights of 0, directed, of several parts, with few edges to many."""
+    draw = np.random.default_rng(5)
+    ends = draw.integers(0, 20_000, (2, 60_000))
+    near = np.sort(draw.integers(0, 30_000, (2, 50_000)), axis=0)
+    near[1] = near[0] + near[1] % 7 + 1
+    return {
+        "square": generate("grid", rows=130, columns=170, weights="random"),
+        "path": Graph.from_edges(range(20_000), range(1, 20_001), np.arange(20_000) % 7, directed=False),
+        "directed": Graph.from_edges(*ends, draw.integers(0, 3, 60_000).astype(np.float32)),
+        "undirected": Graph.from_edges(*ends, draw.integers(0, 300, 60_000), directed=False),
+        "parts": Graph.from_edges(*near[:, ::3] * 11, draw.integers(1, 9, 16_667) * 1000.0, directed=False),
+    }
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["square", "path", "directed", "undirected", "parts"])
+def test_on_a_device(name: str) -> None:
+    """Four times, since threads meet in another order each time."""
+    graph = strips()[name]
+    source = graph.ids.to_oids(np.arange(1)).tolist()[0]
+    for precision in ("single", "double"):
+        for program in (SSSP(source=source), WCC()):
+            judge = run(program, graph, device="cpu", precision=precision, asynchronous=False)  # type: ignore[arg-type]
+            for _ in range(4):
+                found = run(program, graph, device="cuda", precision=precision)  # type: ignore[arg-type]
+                assert was_at_once(found)
+                for field in judge.fields:
+                    assert np.array_equal(found[field], judge[field])
