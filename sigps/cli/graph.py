@@ -23,6 +23,12 @@ _load_option = click.option(
     help="How to read it: format=snap, directed=false, ...",
 )
 
+_packed_option = click.option(
+    "--packed",
+    is_flag=True,
+    help="Write a .sigps folder whose edges are bit-packed: 0.4 to 2.4 bytes each instead of 4.",
+)
+
 
 @click.command(short_help="Generate a graph.")
 @click.argument("name", metavar="GENERATOR")
@@ -30,13 +36,14 @@ _load_option = click.option(
 @click.option(
     "-o", "--output", required=True, metavar="PATH", help="A .sigps folder, or a file as for convert."
 )
-def generate(name: str, options: tuple[str, ...], output: str) -> None:
+@_packed_option
+def generate(name: str, options: tuple[str, ...], output: str, packed: bool) -> None:
     """Generate a graph: rmat, erdos_renyi, watts_strogatz, grid, path, star or complete."""
     from sigps.graph.generators.generate import generate as generate_graph
     from sigps.job.yaml_source import Source, override
 
     settings = override(Source("options", {}, {}), options, flag="--opt").data
-    write = _writer(output)
+    write = _writer(output, packed=packed)
     _write(generate_graph(name, **settings), output, write)
 
 
@@ -44,8 +51,9 @@ def generate(name: str, options: tuple[str, ...], output: str) -> None:
 @click.argument("source", metavar="IN")
 @click.argument("target", metavar="OUT")
 @click.option("--vertices", metavar="FILE", help="Write all ids and the vertex columns to a CSV file, too.")
+@_packed_option
 @_load_option
-def convert(source: str, target: str, vertices: str | None, options: tuple[str, ...]) -> None:
+def convert(source: str, target: str, vertices: str | None, packed: bool, options: tuple[str, ...]) -> None:
     """Read a graph and write it in the format that OUT's suffix names.
 
     .sigps is the native store (a folder that opens at once), .mtx Matrix Market, .graph METIS,
@@ -55,7 +63,7 @@ def convert(source: str, target: str, vertices: str | None, options: tuple[str, 
     from sigps.job.config import load_options
 
     settings = load_options(options)
-    write = _writer(target)
+    write = _writer(target, packed=packed)
     _write(load(source, **settings), target, write, vertices)
 
 
@@ -72,7 +80,7 @@ def info(path: str, verify: bool, options: tuple[str, ...]) -> None:
     if verify and not Path(path).is_dir():
         raise ConfigError(f"--verify: {path} is no native store: only a .sigps folder holds checksums")
     graph = open_store(path, verify="full") if verify else load(path, **settings)
-    _print_info(graph)
+    _print_info(graph, Path(path))
     if verify:
         _say(graph, "every checksum is right")
 
@@ -99,12 +107,13 @@ def partition(path: str, num_parts: int, method: str, options: tuple[str, ...]) 
     _say(graph, str(measure(graph, divide(graph, num_parts, method))))
 
 
-def _writer(path: str) -> Callable[[Graph, str], Any]:
+def _writer(path: str, *, packed: bool) -> Callable[[Graph, str], Any]:
     """Return what writes the format of a path's suffix, having checked that the path can be written."""
+    from sigps.graph.formats.packed_store import save_packed
     from sigps.graph.formats.store import save
     from sigps.graph.formats.table import FORMATS
 
-    writers: dict[str, Callable[[Graph, str], Any]] = {".sigps": save}
+    writers: dict[str, Callable[[Graph, str], Any]] = {".sigps": save_packed if packed else save}
     writers |= {format.suffixes[0]: format.write for format in FORMATS.values() if format.write}
     suffixes = [suffix for suffix in Path(path).suffixes if suffix not in (".gz", ".xz", ".zst", ".bz2")]
     suffix = suffixes[-1] if suffixes else ""
@@ -113,6 +122,8 @@ def _writer(path: str) -> Callable[[Graph, str], Any]:
             f"output {path}: no format has the suffix {suffix!r}{nearest(suffix, writers)} "
             f"There are {', '.join(writers)}"
         )
+    if packed and suffix != ".sigps":
+        raise ConfigError(f"--packed: {path} is no native store: only a .sigps folder has packed edges")
     parent = Path(path).resolve().parent
     if not parent.is_dir():
         raise ConfigError(f"output {path}: there is no folder {parent}: make it, or choose another path")
@@ -122,27 +133,28 @@ def _writer(path: str) -> Callable[[Graph, str], Any]:
 def _write(
     graph: Graph, path: str, write: Callable[[Graph, str], Any], vertices_path: str | None = None
 ) -> None:
-    from sigps.graph.formats.store import save
+    from sigps.graph.formats.store_header import is_store
     from sigps.graph.formats.text_output import write_vertices
 
     _say(graph, str(graph.report))
-    if graph.vertex_columns and write is not save and vertices_path is None:
+    write(graph, path)
+    if graph.vertex_columns and vertices_path is None and not is_store(Path(path)):
         names = ", ".join(graph.vertex_columns)
         _say(
             graph,
             f"vertex columns not written: {names} (--vertices FILE writes them; a native store, .sigps, holds them)",
         )
-    write(graph, path)
     if vertices_path is not None:
         write_vertices(graph, vertices_path)
     graph.group.barrier()
     _say(graph, f"wrote {path}")
 
 
-def _print_info(graph: Graph) -> None:
+def _print_info(graph: Graph, path: Path) -> None:
     """Print the account. Collective."""
     import numpy as np
 
+    from sigps.graph.formats.store_header import describe_edges
     from sigps.graph.report import bytes_text
 
     degrees = graph.out_degrees()
@@ -165,6 +177,8 @@ def _print_info(graph: Graph) -> None:
         f"bytes          {bytes_text(float(num_bytes))}",
         f"load report    {graph.report}",
     ]
+    if graph.report.format == "store":
+        lines.insert(-1, f"on disk        {describe_edges(path)}")
     _say(graph, "\n".join(lines))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sigps.account import spent_on
-from sigps.errors import GraphError
+from sigps.errors import ConfigError, GraphError
 from sigps.graph.arrays import GraphArrays, InEdges
 from sigps.graph.building.build import both_ways, build, is_simple, undirected
 from sigps.graph.building.edges import EdgeChunk, TextChunk, edge_chunks, own_share
@@ -24,7 +24,7 @@ from sigps.graph.building.vertex_columns import columns_by_id, user_columns
 from sigps.graph.building.whole_arrays import from_whole_arrays
 from sigps.graph.card import card, degree_bars
 from sigps.graph.degree_classes import degree_classes
-from sigps.graph.formats import store, structures, vertex_table
+from sigps.graph.formats import packed_store, store, structures, vertex_table
 from sigps.graph.formats.edge_input import EdgeInput
 from sigps.graph.formats.networkx_graphs import read_networkx
 from sigps.graph.report import LoadReport, bytes_text
@@ -250,16 +250,26 @@ class Graph(GraphArrays):
         """
         return structures.to_scipy(self)
 
-    def save(self, path: str | os.PathLike[str], *, in_edges: bool = False) -> None:
+    def save(self, path: str | os.PathLike[str], *, in_edges: bool = False, packed: bool = False) -> None:
         """Write the graph to a folder that `sigps.load` opens at once. Collective; O(bytes of the graph).
 
         Args:
             path: The folder; on several ranks all see the same file system. A store that is already there is replaced.
             in_edges: Store the edges by target too (one process, directed): pull then needs no build.
+            packed: Store the edges in bit-packed pages (one process): 0.4 to 2.4 bytes each instead of 4, and columns
+                of whole numbers narrowed. Opening unpacks them.
 
         Raises:
-            GraphError: If the path cannot be written or is something else than a store.
+            GraphError: If the path cannot be written or is something else than a store, or several ranks pack.
+            ConfigError: If both `in_edges` and `packed` are set.
         """
+        if packed and in_edges:
+            raise ConfigError(
+                "in_edges=True is for raw stores: a packed one keeps in-edges alone; give one of the two"
+            )
+        if packed:
+            packed_store.save_packed(self, path)
+            return
         store.save(self, path, in_edges=self.in_edges() if in_edges and self.directed else None)
 
     def with_vertex_columns(

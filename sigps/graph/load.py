@@ -19,7 +19,8 @@ from sigps.graph.building.edges import EdgeChunk, TextChunk
 from sigps.graph.building.rows import Duplicates, SelfLoops
 from sigps.graph.building.vertex_columns import columns_by_id
 from sigps.graph.formats.edge_input import ColumnRef, EdgeInput, LoadOptions, RoundedWeightError
-from sigps.graph.formats.store import Verify, read_store
+from sigps.graph.formats.store import read_store
+from sigps.graph.formats.store_files import Verify
 from sigps.graph.formats.table import ALIASES, FORMATS, detect_format
 from sigps.graph.formats.vertex_table import VertexRows, read_vertices
 from sigps.graph.graph import Graph, build_read

@@ -377,8 +377,22 @@ def test_generate_info_convert_partition(run: Run, tmp_path: Path, monkeypatch: 
         assert "vertices       12\n" in out  # a 3 x 4 grid has 3 * 3 + 2 * 4 edges
         assert "stored edges   34\n" in out
     assert "every checksum is right" in run("info", "g.sigps", "--verify").out
-    out = run("partition", "g.sigps", "-n", "3", "--method", "vertices").out
-    assert [line.split()[:2] for line in out.splitlines()[1:4]] == [["0", "4"], ["1", "4"], ["2", "4"]]
+    assert (
+        run("generate", "grid", "--opt", "rows=3", "--opt", "columns=4", "--packed", "-o", "p.sigps").code
+        == 0
+    )
+    assert run("convert", "g.csv", "q.sigps", "--packed", "--opt", "directed=false").code == 0
+    for path in ("p.sigps", "q.sigps"):
+        out = run("info", path, "--verify").out
+        assert "stored edges   34\n" in out
+        assert "on disk        1 packed pages of rows in the order of ids" in out
+        assert out.endswith("every checksum is right\n")
+    assert "on disk        raw arrays" in run("info", "g.sigps").out
+    assert run("convert", "p.sigps", "r.csv").code == 0
+    assert Path("r.csv").read_text() == Path("g.csv").read_text()
+    for path in ("g.sigps", "p.sigps"):
+        out = run("partition", path, "-n", "3", "--method", "vertices").out
+        assert [line.split()[:2] for line in out.splitlines()[1:4]] == [["0", "4"], ["1", "4"], ["2", "4"]]
 
 
 @pytest.mark.parametrize(
@@ -391,6 +405,7 @@ def test_generate_info_convert_partition(run: Run, tmp_path: Path, monkeypatch: 
         (["generate", "grid", "-o", "absent/g.sigps"], 2, "there is no folder"),
         (["convert", "absent.txt", "g.mtx"], 1, "absent.txt"),
         (["convert", "graph.txt", "g.mtx", "--opt", "formt=snap"], 2, "did you mean 'format'?"),
+        (["convert", "graph.txt", "g.mtx", "--packed"], 2, "only a .sigps folder has packed edges"),
         (["info", "absent.sigps"], 1, "absent.sigps"),
         (["info", "graph.txt", "--verify"], 2, "is no native store"),
         (["partition", "absent.sigps", "-n", "2"], 1, "absent.sigps"),

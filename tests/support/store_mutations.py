@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from crafted_stores import change_array, change_header
@@ -22,7 +23,10 @@ from edge_programs import Returns
 
 from sigps import Graph, SigpsError, Vertex, run
 from sigps.apps import SSSP, KCore, PageRank, Triangles
+from sigps.graph.degrees import degree_order
+from sigps.graph.formats import packed_store
 from sigps.graph.load import open_store
+from sigps.graph.packing.packer import PackableRows
 
 Programs = list[Vertex]
 
@@ -109,7 +113,7 @@ def _craft_header(store: Path, rng: random.Random) -> str:
     def change(header: dict[str, Any]) -> None:
         array = header["arrays"][rng.choice(sorted(header["arrays"]))]
         wrong = rng.choice([0, 1, -1, 39, 41, 2**31, 2**63, None, "identity", "table", [], True, 0.5])
-        place = rng.choice([header, array])
+        place = rng.choice([header, array, header.get("packing", array)])
         key = rng.choice(sorted(place))
         if place is header and key == "directed":
             wrong = not header["directed"]
@@ -132,14 +136,28 @@ def results(graph: Graph, programs: Programs) -> list[Any]:
     return found
 
 
+def _save_packed(graph: Graph, path: Path, *, by_degree: bool) -> None:
+    """Write a packed store in the order that is asked for, and not in the one that takes fewer bytes."""
+
+    def rows(offsets: Any, targets: Any, columns: Any, degrees: Any) -> PackableRows:
+        return PackableRows(offsets, targets, columns, degree_order(degrees) if by_degree else None)
+
+    with patch.object(packed_store, "in_better_order", rows):
+        graph.save(path, packed=True)
+
+
 Outcome = tuple[str, str]
 
 
 def outcomes(folder: Path, seed: int, count: int) -> list[Outcome]:
     """Return how each of `count` changed stores ended, and what was changed."""
     known = graphs()
-    for name, (graph, _) in known.items():
+    for name, (graph, programs) in [*known.items()]:
         graph.save(folder / name, in_edges=name == "sparse ids")
+        for order in ("given", "degree"):
+            packed = f"{name} packed by {order}"
+            _save_packed(graph, folder / packed, by_degree=order == "degree")
+            known[packed] = graph, programs
     right = {name: results(open_store(folder / name), programs) for name, (_, programs) in known.items()}
     found = []
     for i in range(count):

@@ -7,11 +7,12 @@ an estimate from the first bytes of any other file. `Size.basis` says which.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sigps.costs.sizes import Size, size_of
+from sigps.costs.sizes import Size
 from sigps.errors import GraphError
 from sigps.graph.formats.blocks import TextFile
 from sigps.graph.formats.numerals import whole_number
@@ -54,11 +55,14 @@ def _of_generator(job: JobConfig) -> Size:
 
 
 def _of_store(path: Path) -> Size:
-    from sigps.graph.load import open_store
-    from sigps.group import Alone
+    from sigps.graph.formats.store_header import read_header
 
-    graph = open_store(path, Alone(), verify="none")
-    return size_of(graph, "the store's header")
+    header = read_header(path)
+    columns = sum(dtype.itemsize for dtype in header.column_types())
+    shapes = (math.prod(shape) for _, shape in header.vertex_columns)
+    of_vertices = sum(t.itemsize * k for t, k in zip(header.vertex_column_types(), shapes, strict=True))
+    basis = "the store's header"
+    return Size(header.num_vertices, header.num_edges, header.directed, columns, basis, of_vertices)
 
 
 def _of_parquet(job: JobConfig, path: Path) -> Size:

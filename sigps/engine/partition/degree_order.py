@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from sigps.engine.partition.edge_list import EdgeList, in_order
 from sigps.engine.partition.subgraph import Subgraph, narrow, seen_ids, target_oids
+from sigps.graph.degrees import degree_order
 from sigps.graph.graph import Graph
-from sigps.graph.partitioning.partition import degree_order
 from sigps.host_memory import available_memory
 
 __all__ = ["build_by_degree", "gains_by_degree", "is_skewed", "with_rows"]

@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 from sigps.engine.fixed_points import is_mesh
 from sigps.engine.partition.edge_list import EdgeList, by_source, grouped, in_order, require_symmetry
 from sigps.errors import GraphError, nearest
+from sigps.graph.degrees import degree_order
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning.assignment import Contiguous
-from sigps.graph.partitioning.partition import Assignment, degree_order
+from sigps.graph.partitioning.partition import Assignment
 from sigps.group import split_by_rank
 
 T = TypeVar("T")

@@ -15,11 +15,22 @@ import msgpack
 import numpy as np
 
 from sigps.errors import GraphError
-from sigps.graph.report import LoadReport
+from sigps.graph.report import LoadReport, bytes_text
 
-__all__ = ["FORMAT_VERSION", "StoreHeader", "StoredArray", "is_store", "read_header", "write_header"]
+__all__ = [
+    "PACKED_VERSION",
+    "RAW_VERSION",
+    "Packing",
+    "StoreHeader",
+    "StoredArray",
+    "describe_edges",
+    "is_store",
+    "read_header",
+    "write_header",
+]
 
-FORMAT_VERSION = 2
+RAW_VERSION, PACKED_VERSION = 2, 3
+"""The formats: raw arrays, and packed pages of rows."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +49,21 @@ class StoredArray:
 
 
 @dataclass(frozen=True)
+class Packing:
+    """How the edges of a packed store are kept.
+
+    Attributes:
+        order: Of the rows: `"given"`, that of the vertices, or `"degree"`, and then `order.bin` has the vertex of each.
+        num_left_out: Vertices that have no row: some of those without an edge.
+        column_types: As NumPy writes them, of the edge columns.
+    """
+
+    order: str
+    num_left_out: int
+    column_types: Sequence[str]
+
+
+@dataclass(frozen=True)
 class StoreHeader:
     """What a store says of its graph.
 
@@ -48,6 +74,7 @@ class StoreHeader:
         vertex_columns: Those of the vertex columns, each with the shape of one vertex's value: none, or a length.
         report: What loading found.
         arrays: By the names of their files.
+        packing: How edges are packed; None where they are raw arrays.
     """
 
     directed: bool
@@ -59,6 +86,18 @@ class StoreHeader:
     vertex_columns: Sequence[tuple[str, Sequence[int]]]
     report: LoadReport
     arrays: dict[str, StoredArray]
+    packing: Packing | None = None
+
+    def column_types(self) -> list[np.dtype[Any]]:
+        """Return the types of the edge columns."""
+        if self.packing is not None:
+            return [np.dtype(name) for name in self.packing.column_types]
+        return [np.dtype(self.arrays[f"column-{index}"].dtype) for index in range(len(self.columns))]
+
+    def vertex_column_types(self) -> list[np.dtype[Any]]:
+        """Return the types of the vertex columns."""
+        names = (f"vertex-column-{index}" for index in range(len(self.vertex_columns)))
+        return [np.dtype(self.arrays[name].dtype) for name in names]
 
 
 def is_store(path: Path) -> bool:
@@ -66,11 +105,29 @@ def is_store(path: Path) -> bool:
     return (path / _FILE).is_file()
 
 
+def describe_edges(folder: Path) -> str:
+    """Return how a store keeps its edges, and the bytes that they take without columns, in words."""
+    header = read_header(folder)
+    names = {"offsets", "targets", "in-offsets", "in-sources", "pages", "order"}
+    names |= {name for name in header.arrays if name.startswith("page-")}
+    found = [array for name, array in header.arrays.items() if name in names]
+    num_bytes = sum(array.count * np.dtype(array.dtype).itemsize for array in found)
+    form = "raw arrays"
+    if header.packing is not None:
+        order = {"given": "in the order of ids", "degree": "by degree"}[header.packing.order]
+        form = f"{header.arrays['page-first-rows'].count:,} packed pages of rows {order}"
+    return f"{form}, {bytes_text(num_bytes)}, {num_bytes / max(header.num_edges, 1):.2f} bytes an edge"
+
+
 def write_header(folder: Path, header: StoreHeader) -> None:
     """Write the header, and wait until it is on the disk."""
-    body = msgpack.packb(asdict(header))
+    values = asdict(header)
+    version = RAW_VERSION if header.packing is None else PACKED_VERSION
+    if header.packing is None:
+        del values["packing"]  # which format 2 does not know
+    body = msgpack.packb(values)
     with open(folder / _FILE, "wb") as file:
-        file.write(_MAGIC + msgpack.packb([FORMAT_VERSION, zlib.crc32(body), body]))
+        file.write(_MAGIC + msgpack.packb([version, zlib.crc32(body), body]))
         file.flush()
         os.fsync(file.fileno())
 
@@ -113,9 +170,9 @@ def _read(folder: Path) -> StoreHeader:
         version, crc, body = msgpack.unpackb(raw[len(_MAGIC) :])
     except (TypeError, ValueError, msgpack.UnpackException) as error:
         raise GraphError(f"{path} is damaged ({error}). Copy or write the store again") from error
-    if version != FORMAT_VERSION:
+    if version not in (RAW_VERSION, PACKED_VERSION):
         raise GraphError(
-            f"{folder} has format version {version}, but this sigps reads version {FORMAT_VERSION}. "
+            f"{folder} has format version {version}, but this sigps reads versions {RAW_VERSION} and {PACKED_VERSION}. "
             "Open it with the sigps that wrote it, or write the store again"
         )
     if not isinstance(body, bytes) or zlib.crc32(body) != crc:
@@ -124,6 +181,10 @@ def _read(folder: Path) -> StoreHeader:
         values = msgpack.unpackb(body)
         values["report"] = LoadReport(**values["report"])
         values["arrays"] = {name: StoredArray(**array) for name, array in values["arrays"].items()}
+        if version == PACKED_VERSION:
+            values["packing"] = Packing(**values["packing"])
+        elif "packing" in values:
+            raise ValueError(f"format {RAW_VERSION} packs nothing")
         header = StoreHeader(**values)
         _check(header)
     except (AttributeError, KeyError, TypeError, ValueError, msgpack.UnpackException) as error:
@@ -146,31 +207,64 @@ def _check(header: StoreHeader) -> None:
         raise ValueError(f"ids from {base!r} to {n:,} above it do not fit 64 bits")
     if header.id_kind not in ("identity", "range", "table", "strings"):
         raise ValueError(f"there are no ids of the kind {header.id_kind!r}")
-    expected: dict[str, tuple[tuple[str, ...], int]] = {"offsets": (("u8",), n + 1), "targets": (_GIDS, m)}
-    expected |= {f"column-{i}": (_NUMBERS, m) for i in range(len(header.columns))}
+    expected = _raw_edges(header) if header.packing is None else _packed_edges(header, header.packing)
     for i, (_, shape) in enumerate(header.vertex_columns):
         expected[f"vertex-column-{i}"] = (_NUMBERS, n * math.prod(shape))
     if header.id_kind in ("table", "strings"):
         expected["ids"] = (("i8",) if header.id_kind == "table" else ("U",), n)
-    if "in-offsets" in header.arrays:
-        expected |= {"in-offsets": (("u8",), n + 1), "in-sources": (_GIDS, m)}
-        expected |= {f"in-column-{i}": (_NUMBERS, m) for i in range(len(header.columns))}
     if header.arrays.keys() != expected.keys():
         raise ValueError(f"it has the arrays {', '.join(header.arrays)}, not {', '.join(expected)}")
     for name, (types, count) in expected.items():
         _check_array(name, header.arrays[name], types, count)
 
 
+_Expected = dict[str, tuple[tuple[str, ...], int | None]]
+"""Of each array the types that it may have, and its elements; None if they may be any number."""
+
+
+def _raw_edges(header: StoreHeader) -> _Expected:
+    n, m = header.num_vertices, header.num_edges
+    expected: _Expected = {"offsets": (("u8",), n + 1), "targets": (_GIDS, m)}
+    expected |= {f"column-{i}": (_NUMBERS, m) for i in range(len(header.columns))}
+    if "in-offsets" in header.arrays:
+        expected |= {"in-offsets": (("u8",), n + 1), "in-sources": (_GIDS, m)}
+        expected |= {f"in-column-{i}": (_NUMBERS, m) for i in range(len(header.columns))}
+    return expected
+
+
+def _packed_edges(header: StoreHeader, packing: Packing) -> _Expected:
+    num_pages = header.arrays["page-first-rows"].count
+    if not _is_count(num_pages) or packing.order not in ("given", "degree"):
+        raise ValueError(f"it has {num_pages!r} pages of rows in the order {packing.order!r}")
+    num_rows = header.arrays["order"].count if packing.order == "degree" else header.num_vertices
+    if header.num_vertices >= 1 << 32 or num_rows + packing.num_left_out != header.num_vertices:
+        raise ValueError(
+            f"{num_rows:,} rows and {packing.num_left_out!r} vertices without one are not all vertices"
+        )
+    types = [_DTYPE.fullmatch(dtype) and np.dtype(dtype).kind for dtype in packing.column_types]
+    if len(types) != len(header.columns) or not {*types} <= {*_NUMBERS}:
+        raise ValueError(f"{packing.column_types} are not the types of {header.columns}")
+    expected: _Expected = {name: (("u8",), num_pages) for name in ("page-first-rows", "page-end-rows")}
+    expected |= {name: (("u8",), num_pages + 1) for name in ("page-arcs", "page-words")}
+    expected["pages"] = (("u4",), None)
+    if packing.order == "degree":
+        expected["order"] = (("u4",), None)
+    for i in range(len(header.columns)):
+        expected |= {f"column-{i}": (("u4",), None), f"column-{i}-words": (("u8",), num_pages + 1)}
+    return expected
+
+
 _GIDS = ("u4", "u8")
 _NUMBERS = ("b", "i", "u", "f")
 
 
-def _check_array(name: str, array: StoredArray, types: tuple[str, ...], count: int) -> None:
+def _check_array(name: str, array: StoredArray, types: tuple[str, ...], expected: int | None) -> None:
     found = _DTYPE.fullmatch(array.dtype)
     if found is None or not {found[1], found[1] + found[2]} & set(types):
         raise ValueError(f"{name}.bin holds {array.dtype}, which no graph has there")
-    if array.count != count:
-        raise ValueError(f"{name}.bin has {array.count} elements, and {count:,} are expected")
+    count = array.count
+    if not _is_count(count) or expected not in (None, count):
+        raise ValueError(f"{name}.bin has {count!r} elements, and {expected!r} are expected")
     itemsize, end = np.dtype(array.dtype).itemsize, 0
     for first, num_bytes, _, _ in sorted(array.pieces):
         if first != end or not _is_count(num_bytes) or num_bytes % itemsize:

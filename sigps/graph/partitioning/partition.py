@@ -26,7 +26,7 @@ from sigps.graph.graph import Graph
 from sigps.graph.partitioning.assignment import Assignment, Contiguous, Hashed, Table, cut_by_weight
 from sigps.graph.partitioning.gathered_partition import join_owners, partition_by_bfs, partition_by_metis
 
-__all__ = ["METHODS", "Assignment", "PartitionFunction", "degree_order", "partition", "work_of_rows"]
+__all__ = ["METHODS", "Assignment", "PartitionFunction", "partition", "work_of_rows"]
 
 PartitionFunction = Callable[[NDArray[Any]], NDArray[np.integer]]
 
@@ -71,27 +71,6 @@ def partition(
     if graph.num_vertices == 0 or num_partitions == 1:
         return Contiguous(np.array([0] + [graph.num_vertices] * num_partitions, dtype=np.int64))
     return METHODS[method](graph, shares, seed)
-
-
-def degree_order(degrees: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the vertices by descending degree, equal degrees in their given order.
-
-    `order[k]` is the vertex to be numbered k. O(n log n); degrees and n are below 2**32.
-
-    Example:
-        >>> degree_order(np.array([1, 3, 0, 3])).tolist()
-        [1, 3, 0, 2]
-    """
-    if degrees.size == 0:
-        return np.empty(0, dtype=np.int64)
-    # Sorting words of (how far below the highest degree, position) is far faster than a stable argsort.
-    keys = (degrees.max().astype(np.int64) - degrees.astype(np.int64)).view(np.uint64)
-    keys <<= np.uint64(32)
-    keys |= np.arange(degrees.size, dtype=np.uint64)
-    keys.sort()
-    keys &= np.uint64(0xFFFFFFFF)
-    order: NDArray[np.int64] = keys.view(np.int64)
-    return order
 
 
 def work_of_rows(graph: Graph) -> NDArray[np.int64]:

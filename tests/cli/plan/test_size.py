@@ -93,12 +93,14 @@ def test_generators_have_formulas(tmp_path: Path) -> None:
     assert "before duplicates" in size.basis
 
 
-def test_stores_have_headers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("packed", [False, True])
+def test_stores_have_headers(tmp_path: Path, packed: bool) -> None:
     from sigps.graph import Graph
-    from sigps.graph.formats.store import save
 
-    save(Graph.from_edges([1, 2], [2, 3], weights=[1.0, 2.0]), tmp_path / "g.sigps")
-    assert size_of(tmp_path, path=tmp_path / "g.sigps") == Size(3, 2, True, 8, "the store's header")
+    graph = Graph.from_edges([1, 2], [2, 3], weights=[1.0, 2.0])
+    graph = graph.with_vertex_columns({"at": [[1.0, 2.0]] * 3, "seed": [True] * 3})
+    graph.save(tmp_path / "g.sigps", packed=packed)
+    assert size_of(tmp_path, path=tmp_path / "g.sigps") == Size(3, 2, True, 8, "the store's header", 17)
 
 
 def test_damaged_and_missing_files(tmp_path: Path) -> None:

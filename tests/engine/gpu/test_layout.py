@@ -19,7 +19,7 @@ from sigps.engine.gpu.layout import (
 )
 from sigps.engine.gpu.numbering import sorted_by_degree
 from sigps.engine.partition.edge_list import positions_before, reverse_edges, rows_of_edges
-from sigps.graph.partitioning.partition import degree_order
+from sigps.graph.degrees import degree_order
 from sigps.kernels.cuda.lease import NO_VERTEX
 
 DEGREES: dict[str, list[int]] = {

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import sigps.graph.formats.known_stores as known_stores
-import sigps.graph.formats.store as store_module
+import sigps.graph.formats.store_files as store_module
 from sigps.errors import GraphError
 from sigps.graph import Graph
 from sigps.graph.load import load, open_store

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from crafted_stores import change_array, change_header
 
-import sigps.graph.formats.store
+import sigps.graph.formats.store_writing
 from sigps.errors import ConfigError, GraphError
 from sigps.graph import Graph
 from sigps.graph.formats.store import save
@@ -98,7 +98,7 @@ class TestRoundTrip:
         assert report.notes == ["a note"]
 
     def test_several_pieces(self, skewed, tmp_path, monkeypatch):
-        monkeypatch.setattr(sigps.graph.formats.store, "_PIECE_BYTES", 100)
+        monkeypatch.setattr(sigps.graph.formats.store_writing, "_PIECE_BYTES", 100)
         save(skewed, tmp_path / "g.sigps")
         assert_same(open_store(tmp_path / "g.sigps", verify="full"), skewed)
 
@@ -163,7 +163,7 @@ class TestReplacing:
                 raise OSError(28, "No space left on device")
             return []
 
-        monkeypatch.setattr(sigps.graph.formats.store._Slice, "write", write)
+        monkeypatch.setattr(sigps.graph.formats.store_writing.Slice, "write", write)
         with pytest.raises(GraphError, match="No space left on device"):
             run_ranks(2, lambda group: save(battery["skewed"].build(group=group), path))
         assert_same(open_store(path, verify="full"), battery["grid"].build())
@@ -208,7 +208,7 @@ class TestDamage:
 
     def test_another_version(self, path):
         change_header(path, lambda header: None, version=99)
-        with pytest.raises(GraphError, match="format version 99, but this sigps reads version 2"):
+        with pytest.raises(GraphError, match="format version 99, but this sigps reads versions 2 and 3"):
             open_store(path)
 
     @pytest.mark.parametrize("size", [1, 2])

@@ -29,6 +29,6 @@ def test_sums_find_one_and_two_changed_words(raw: bytes, data: st.DataObject) ->
 
 
 def test_changed_stores_are_refused_or_right_and_end_no_process() -> None:
-    command = [sys.executable, store_mutations.__file__, "3", "60"]
+    command = [sys.executable, store_mutations.__file__, "3", "120"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr

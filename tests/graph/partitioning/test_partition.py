@@ -10,7 +10,7 @@ from sigps.errors import PartitionError
 from sigps.graph.generators.generate import generate
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning import partition as partition_module
-from sigps.graph.partitioning.partition import METHODS, degree_order, partition, work_of_rows
+from sigps.graph.partitioning.partition import METHODS, partition, work_of_rows
 from sigps.group import Alone
 
 EVERY_METHOD = [*METHODS, "a function"]
@@ -177,18 +177,6 @@ def test_a_function_is_not_called_without_vertices():
 def test_wrong_arguments_are_named(num_partitions, options, words):
     with pytest.raises(PartitionError, match=words):
         partition(generate("path", n=4), num_partitions, **options)
-
-
-@given(st.lists(st.integers(0, 5), max_size=30), st.sampled_from([np.int64, np.int32, np.uint32]))
-def test_degree_order_is_descending_and_stable(degrees, dtype):
-    expected = sorted(range(len(degrees)), key=lambda vertex: -degrees[vertex])
-    order = degree_order(np.array(degrees, dtype=dtype))
-    assert order.dtype == np.int64
-    assert order.tolist() == expected
-
-
-def test_degree_order_takes_large_degrees():
-    assert degree_order(np.array([0, 2**32 - 1, 5, 2**32 - 1])).tolist() == [1, 3, 2, 0]
 
 
 def test_examples_hold():

@@ -1,0 +1,245 @@
+"""The packed native store, format 3: edges in pages of bit-packed rows (`sigps/graph/packing`).
+
+    graph.sigps/
+      header.msgpack      as of a raw store, and the order of rows and the types of edge columns
+      pages.bin           uint32 words: the pages, one behind the other, cut into blocks with a checksum each
+      page-first-rows.bin, page-end-rows.bin     [pages] uint64: which rows each page has
+      page-arcs.bin, page-words.bin     [pages + 1] uint64: how many arcs and words are before each page
+      column-<n>.bin, column-<n>-words.bin     the same for each edge column: pages, and where they begin
+      order.bin           [rows] uint32, the vertex of each row; absent if rows are vertices
+      vertex-column-<n>.bin, ids.bin     as of a raw store
+
+The rows of a directed graph are its in-edges; those of an undirected graph serve both directions. Whatever the pages
+hold, unpacking stays within the arrays, and finds what is no page: `verify="bounds"` leaves that to it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.errors import GraphError
+from sigps.graph.arrays import GraphArrays, InEdges
+from sigps.graph.building.build import build
+from sigps.graph.building.edges import EdgeChunk
+from sigps.graph.building.rows import Rows, transpose
+from sigps.graph.formats.store_checks import checksum
+from sigps.graph.formats.store_files import OpenStore
+from sigps.graph.formats.store_header import Packing, StoredArray
+from sigps.graph.formats.store_writing import Pieces, Slice, header_of, vertex_slices, write_store
+from sigps.graph.packing.packer import PackableRows, in_better_order
+from sigps.graph.packing.table import PageTable, problem_of
+from sigps.graph.packing.unpacker import PackedColumn, PackedRows, unpacked
+from sigps.group import Group, own_range, together
+
+__all__ = ["packed_graph", "packed_rows", "save_packed"]
+
+
+def save_packed(graph: GraphArrays, path: str | os.PathLike[str]) -> None:
+    """Write a graph to a folder, with its edges in pages.
+
+    Raises:
+        GraphError: If several ranks hold the graph, it has 2**32 vertices or more, or the path cannot be written.
+    """
+    if graph.group.size > 1:
+        raise GraphError(
+            f"a packed store is written by one process, but {graph.group.size} ranks share this graph: "
+            "write a raw store, or pack with one process"
+        )
+    if graph.num_vertices >= 1 << 32:
+        raise GraphError(
+            f"a packed store has fewer than 2**32 vertices, not {graph.num_vertices:,}: write a raw one"
+        )
+    in_edges = _in_edges_of(graph)
+    degrees = np.diff(in_edges.offsets).view(np.int64)
+    if graph.directed:
+        degrees = degrees + np.diff(graph.offsets).view(np.int64)
+    columns = [in_edges.columns[name] for name in graph.columns]
+    rows = in_better_order(in_edges.offsets, in_edges.sources, columns, degrees)
+    packing = Packing(
+        order="given" if rows.order is None else "degree",
+        num_left_out=0 if rows.order is None else graph.num_vertices - rows.order.size,
+        column_types=[column.dtype.str for column in columns],
+    )
+    slices = vertex_slices(graph)
+    if rows.order is not None:
+        slices.append(Slice("order", rows.order.astype(np.uint32), 0, rows.order.size))
+    for name, values in (
+        ("page-first-rows", rows.table.first_rows),
+        ("page-end-rows", rows.table.end_rows),
+        ("page-arcs", rows.table.arcs),
+    ):
+        slices.append(Slice(name, values, 0, values.size))
+    write_store(
+        path,
+        graph.group,
+        slices,
+        lambda arrays: header_of(graph, arrays, packing),
+        lambda folder: _write_pages(folder, rows, len(columns)),
+    )
+
+
+def packed_graph(store: OpenStore, group: Group) -> GraphArrays:
+    """Return the graph of a packed store, unpacked in memory; on several ranks this rank's rows. Collective.
+
+    Raises:
+        GraphError: If the store is damaged.
+    """
+    packed, order = together(lambda: packed_rows(store), group)
+    graph = _of_one(store, packed, order, group) if group.size == 1 else _of_many(store, packed, order, group)
+    return graph
+
+
+def packed_rows(store: OpenStore) -> tuple[PackedRows, NDArray[np.uint32] | None]:
+    """Return the rows of a packed store, mapped, and the vertex of each row, None if rows are vertices.
+
+    Raises:
+        GraphError: If the tables of pages or the order are damaged.
+    """
+    header = store.header
+    assert header.packing is not None
+    table = PageTable(*(store.array(f"page-{name}") for name in ("first-rows", "end-rows", "arcs", "words")))
+    order = store.array("order") if header.packing.order == "degree" else None
+    num_rows = header.num_vertices if order is None else order.size
+    problem = problem_of(table, num_rows, header.num_edges, store.array("pages").size)
+    if order is not None and not problem:
+        problem = _problem_of_order(order, header.num_vertices)
+    columns = {}
+    for index, (name, dtype) in enumerate(zip(header.columns, header.column_types(), strict=True)):
+        begins, words = store.array(f"column-{index}-words"), store.array(f"column-{index}")
+        if (int(begins[0]), int(begins[-1])) != (0, words.size) or (begins[1:] < begins[:-1]).any():
+            problem = problem or f"the pages of column {name!r} have not all {words.size:,} words"
+        columns[name] = PackedColumn(dtype, begins, words)
+    if problem:
+        raise GraphError(f"{store.folder} is damaged ({problem}). Copy or write the store again")
+    return PackedRows(header.num_vertices, table, store.array("pages"), columns, str(store.folder)), order
+
+
+_BLOCK_BYTES = 1 << 25  # one checksum covers whole pages of at most so many bytes
+
+
+def _in_edges_of(graph: GraphArrays) -> InEdges:
+    if graph.by_target is not None:
+        return graph.by_target
+    if not graph.directed:
+        return InEdges(graph.offsets, graph.targets, graph.columns)
+    rows = transpose(Rows(graph.offsets, graph.targets, dict(graph.columns)))
+    return InEdges(rows.offsets, rows.targets, rows.columns)
+
+
+def _write_pages(folder: Path, rows: PackableRows, num_columns: int) -> dict[str, StoredArray]:
+    names = ["pages", *(f"column-{i}" for i in range(num_columns))]
+    with contextlib.ExitStack() as stack:
+        files = [_Words(stack.enter_context(open(folder / f"{name}.bin", "wb"))) for name in names]
+        for page in rows.pages(len(os.sched_getaffinity(0))):
+            for file, words in zip(files, [page.words, *page.columns], strict=True):
+                file.append(words)
+        arrays = {name: file.finish() for name, file in zip(names, files, strict=True)}
+    for name, file in zip(["page", *names[1:]], files, strict=True):
+        begins = Slice(f"{name}-words", np.array(file.begins, dtype=np.uint64), 0, len(file.begins))
+        begins.reserve(folder)
+        arrays[begins.name] = StoredArray(begins.values.dtype.str, begins.count, begins.write(folder))
+    return arrays
+
+
+class _Words:
+    """A file of words that is written page by page, and gets a checksum for each block of pages."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.begins = [0]
+        self._file = file
+        self._pieces: Pieces = []
+
+    def append(self, page: NDArray[np.uint32]) -> None:
+        raw = page.view(np.uint8)
+        self._file.write(raw.data)
+        self.begins.append(self.begins[-1] + page.size)
+        _, (plain, by_place) = checksum(raw)
+        if not self._pieces or self._pieces[-1][1] + raw.size > _BLOCK_BYTES:
+            self._pieces.append([4 * self.begins[-2], 0, 0, 0])
+        piece = self._pieces[-1]
+        by_place += plain * (piece[1] // 4)  # words count from the block's first
+        piece[1:] = piece[1] + raw.size, (piece[2] + plain) % 2**64, (piece[3] + by_place) % 2**64
+
+    def finish(self) -> StoredArray:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return StoredArray("<u4", self.begins[-1], self._pieces)
+
+
+def _problem_of_order(order: NDArray[np.uint32], num_vertices: int) -> str:
+    if int(order.max(initial=0)) >= max(num_vertices, 1):
+        return f"a row is that of vertex {int(order.max()):,} of {num_vertices:,}"
+    seen = np.zeros(num_vertices, dtype=bool)
+    seen[order] = True
+    return "" if np.count_nonzero(seen) == order.size else "two rows are of one vertex"
+
+
+def _of_one(
+    store: OpenStore, packed: PackedRows, order: NDArray[np.uint32] | None, group: Group
+) -> GraphArrays:
+    header = store.header
+    offsets, ends, columns = unpacked(packed, order, len(os.sched_getaffinity(0)))
+    by_target = InEdges(offsets, ends, columns)
+    if header.directed:
+        rows = transpose(Rows(offsets, ends, columns))
+        offsets, ends, columns = rows.offsets, rows.targets, rows.columns
+    bounds = np.array([0, header.num_vertices])
+    return GraphArrays(
+        offsets=offsets,
+        targets=ends,
+        columns=columns,
+        num_edges=header.num_edges,
+        directed=header.directed,
+        ids=store.ids(bounds, group),
+        row_bounds=bounds,
+        group=group,
+        report=header.report,
+        by_target=by_target,
+        vertex_columns=store.vertex_columns(0, header.num_vertices),
+    )
+
+
+def _of_many(
+    store: OpenStore, packed: PackedRows, order: NDArray[np.uint32] | None, group: Group
+) -> GraphArrays:
+    """Each rank unpacks its share of the pages, and the edges are brought to their rows. Collective."""
+    header = store.header
+
+    def chunks() -> Iterator[EdgeChunk]:
+        if not own_range(packed.table.num_pages, group):
+            none = np.empty(0, dtype=np.uint32)
+            yield EdgeChunk(none, none, {name: np.empty(0, c.dtype) for name, c in packed.columns.items()})
+        for page in own_range(packed.table.num_pages, group):
+            yield _edges_of_page(packed, order, page, directed=header.directed)
+
+    built = build(chunks(), directed=True, group=group, ids="identity", num_vertices=header.num_vertices)
+    built.directed, built.report = header.directed, header.report
+    built.ids = store.ids(built.row_bounds, group)
+    first, stop = built.first_row, built.first_row + built.num_rows
+    built.vertex_columns = store.vertex_columns(first, stop)
+    return built
+
+
+def _edges_of_page(
+    packed: PackedRows, order: NDArray[np.uint32] | None, page: int, *, directed: bool
+) -> EdgeChunk:
+    rows, arcs = packed.table.rows(page), packed.table.arcs_of(page)
+    size = arcs.stop - arcs.start
+    degrees, ends = np.empty(len(rows), dtype=np.uint32), np.empty(size, dtype=np.uint32)
+    packed.unpack_page(page, degrees, ends)
+    columns: dict[str, NDArray[Any]] = {
+        name: np.empty(size, column.dtype) for name, column in packed.columns.items()
+    }
+    for name, values in columns.items():
+        packed.unpack_column(name, page, values)
+    starts = np.repeat(np.arange(rows.start, rows.stop, dtype=np.uint32), degrees)
+    if order is not None:
+        starts, ends = order[starts], order[ends]
+    return EdgeChunk(ends, starts, columns) if directed else EdgeChunk(starts, ends, columns)
