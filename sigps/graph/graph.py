@@ -24,7 +24,8 @@ from sigps.graph.building.vertex_columns import columns_by_id, user_columns
 from sigps.graph.building.whole_arrays import from_whole_arrays
 from sigps.graph.card import card, degree_bars
 from sigps.graph.degree_classes import degree_classes
-from sigps.graph.formats import packed_store, store, structures, vertex_table
+from sigps.graph.formats import edge_table, packed_store, store, structures, vertex_table
+from sigps.graph.formats.blocks import import_optional
 from sigps.graph.formats.edge_input import EdgeInput
 from sigps.graph.formats.networkx_graphs import read_networkx
 from sigps.graph.report import LoadReport, bytes_text
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     import os
 
     import networkx
+    import pandas
+    import pyarrow
     import scipy.sparse
 
 __all__ = ["Graph", "build_graph", "build_read"]
@@ -204,7 +207,7 @@ class Graph(GraphArrays):
         data: Any,
         source: int | str = 0,
         target: int | str = 1,
-        weight: int | str | None = None,
+        weights: int | str | None = None,
         *,
         directed: bool = True,
         vertices: Any = None,
@@ -216,10 +219,11 @@ class Graph(GraphArrays):
         local: bool = False,
         group: Group | None = None,
     ) -> Graph:
-        """Build a graph from a table: of pyarrow, pandas, polars, or any Arrow stream. Collective.
+        """Build a graph from a table: of pyarrow, pandas, polars, any Arrow stream, or any data frame. Collective.
 
         A stream (any object with `__arrow_c_stream__`) is read batch by batch, except on several ranks without `local`.
-        `source`, `target` and `weight` are columns by position or name, as are the values of `columns`, which gives
+        Frames without one, such as those of Dask, Modin, PySpark and lazy ones of polars, are brought by Narwhals.
+        `source`, `target` and `weights` are columns by position or name, as are the values of `columns`, which gives
         further edge columns by name. `vertices` may be a table too, with a row for every vertex: `vertex_id` is its
         column of ids (one named "id", else the first), and `vertex_columns` gives the vertex columns by name to column;
         None takes all that hold numbers. The other arguments are those of `from_edges`.
@@ -229,7 +233,7 @@ class Graph(GraphArrays):
         """
         group = world() if group is None else group
         ends: dict[str, int | str] = {"source": source, "target": target}
-        found = structures.read_arrow_table(data, ends, weight, columns or {}, directed, local, group)
+        found = structures.read_arrow_table(data, ends, weights, columns or {}, directed, local, group)
         if not vertex_table.is_table(vertices):
             found.vertices = _own_vertices(vertices, local, group)
             graph = build_read(found, duplicates, self_loops, group)
@@ -242,6 +246,41 @@ class Graph(GraphArrays):
             vertices, vertex_id, vertex_columns, local, group
         )
         return build_read(found, duplicates, self_loops, group)
+
+    from_dataframe = from_arrow
+    from_pandas = from_arrow
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return the edges as a table: `source` and `target`, which are ids, and edge columns. Collective; O(edges).
+
+        On several ranks, of this rank's rows. An undirected edge is there once, and its source is the smaller id.
+
+        Raises:
+            GraphError: If an edge column is named like an end.
+
+        >>> Graph.from_edges([5, 7], [7, 9], weights=[1.0, 2.5], directed=False).to_arrow().to_pydict()
+        {'source': [5, 7], 'target': [7, 9], 'weight': [1.0, 2.5]}
+        """
+        return edge_table.to_arrow(self)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the table of edges for what reads Arrow streams, such as `polars.DataFrame(graph)`."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the edges as a data frame, as `to_arrow`."""
+        import_optional("pandas", "to_pandas")
+        import pandas
+
+        return pandas.DataFrame(edge_table.edge_columns(self))
+
+    def to_networkx(self) -> networkx.Graph[Any]:
+        """Return a NetworkX graph, a multigraph where edges are parallel; columns become attributes. One process only.
+
+        Raises:
+            GraphError: On several ranks, because no rank holds all edges.
+        """
+        return edge_table.to_networkx(self, {})
 
     def to_scipy(self) -> scipy.sparse.csr_array[Any]:
         """Return the adjacency matrix; on several ranks this rank's rows of it, [num_rows, num_vertices].

@@ -110,6 +110,24 @@ class Ids:
         """Bytes that this rank's share of the map takes."""
         return 0 if self.table is None else int(self.table.nbytes)
 
+    def __len__(self) -> int:
+        return self.num_vertices
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return the oids, ascending; on several ranks of a table this rank's slice.
+
+        >>> np.asarray(Ids.range(5, 3)).tolist()
+        [5, 6, 7]
+        """
+        oids = np.arange(self.base, self.base + self.num_vertices) if self.table is None else self.table
+        return np.array(oids, dtype, copy=True if self.table is not None else copy)
+
+    def __repr__(self) -> str:
+        where = (
+            f"{self.base} to {self.base + self.num_vertices - 1}" if self.table is None else str(self.dtype)
+        )
+        return f"<Ids: {self.num_vertices:,}, {where}; numpy.asarray(ids) has them>"
+
     def to_gids(self, oids: ArrayLike) -> NDArray[np.int64]:
         """Return the gids of `oids`, -1 where an oid is no vertex. Collective on several ranks.
 

@@ -24,6 +24,8 @@ from sigps.engine.stats import SaveStats, StatsLog, SuperstepStats
 from sigps.errors import ConfigError, nearest
 from sigps.extras import needs
 from sigps.graph.card import card, head_table
+from sigps.graph.formats import edge_table
+from sigps.graph.graph import Graph
 from sigps.group import Alone, Group, together
 from sigps.job.table_file import check_output, write_table
 from sigps.model.fields import NO_VERTEX
@@ -32,7 +34,9 @@ from sigps.report.record import RunRecord
 from sigps.report.timeline import own_spans, timeline, write_timeline
 
 if TYPE_CHECKING:
+    import networkx
     import pandas
+    import polars
     import pyarrow
 
 __all__ = ["EdgeFields", "Result", "highest", "highest_of", "highest_of_ranks"]
@@ -93,6 +97,17 @@ class _Table:
             elif values.ndim > 1:
                 columns[name] = list(values)
         return pandas.DataFrame(columns)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the table for what reads Arrow streams, such as `polars.DataFrame(result)`."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def to_polars(self, fields: Sequence[str] | None = None) -> polars.DataFrame:
+        """Return a polars data frame: the ids, then the fields (all, or those named)."""
+        with needs("polars", "polars"):
+            import polars
+
+        return polars.DataFrame(self.to_arrow(fields))
 
     def write(self, path: str | Path, fields: Sequence[str] | None = None) -> None:
         """Write in the format that the path's suffix names: `.parquet` or `.csv`.
@@ -305,6 +320,25 @@ class Result(_Table):
                 f"field {field!r} holds vectors of {values.shape[1]}, which have no order: use result[{field!r}][:, k]"
             )
         return highest_of(self.ids, values, k, is_optional=field in self._optional)
+
+    def to_networkx(self, graph: Graph | None = None) -> networkx.Graph[Any]:
+        """Return the graph of the run as a NetworkX graph, whose nodes have the fields. One process only.
+
+        Args:
+            graph: The graph; None for that of the run, which is there as long as somebody holds it.
+
+        Raises:
+            ConfigError: If that graph is gone, or one was given that has other vertices.
+            GraphError: On several ranks, because no rank holds all edges.
+        """
+        found = graph if graph is not None or self.record is None else self.record.graph()
+        if found is None:
+            raise ConfigError("the graph of this result is gone: give it, result.to_networkx(graph)")
+        if found.num_vertices != self.num_vertices and found.group.size == 1:
+            raise ConfigError(
+                f"that graph has {found.num_vertices:,} vertices, and this result {self.num_vertices:,}"
+            )
+        return edge_table.to_networkx(found, {name: self[name] for name in self.fields})
 
     def report(self, top: int = 10) -> Report:
         """Return a page about the run: why it ended, where its time went, its supersteps, what was derived, and more.

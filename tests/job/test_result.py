@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
@@ -19,7 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from thread_group import run_ranks
 
+import sigps
 from sigps import ConfigError, GraphError, OutputError, read_result
+from sigps.apps import BFS
 from sigps.engine.stats import SuperstepStats
 from sigps.group import Alone, Group
 from sigps.job.result import Result, highest
@@ -331,3 +334,34 @@ def test_a_notebook_shows_the_end_and_the_highest() -> None:
     assert "converged: no vertex is active" in shown
     assert shown.index("<td>20</td><td>2.5</td>") < shown.index("<td>10</td><td>1.5</td>")
     assert "<tbody>" not in a_result(walk=np.zeros((3, 4)))._repr_html_()  # vectors have no order
+
+
+def test_polars_and_streams() -> None:
+    result = a_result()
+    assert result.to_polars(["rank"]).to_dict(as_series=False) == {
+        "id": [10, 20, 30],
+        "rank": [0.25, 0.5, 0.25],
+    }
+    assert polars.DataFrame(result).columns == ["id", "rank", "level"]
+
+
+def test_fields_cross_by_dlpack_without_a_copy() -> None:
+    result = sigps.run(BFS(source=0), sigps.Graph.from_edges([0, 1], [1, 2]), device="cpu")
+    assert np.shares_memory(np.from_dlpack(result["level"]), result["level"])
+
+
+def test_networkx_has_the_fields() -> None:
+    graph = sigps.Graph.from_edges([5, 7], [7, 9], weights=[1.5, 2.0])
+    result = sigps.run(BFS(source=7), graph, device="cpu")
+    made = result.to_networkx()
+    assert dict(made.nodes(data=True)) == {
+        5: {"level": -1, "parent": None},
+        7: {"level": 0, "parent": 7},
+        9: {"level": 1, "parent": 7},
+    }
+    assert list(made.edges(data="weight")) == [(5, 7, 1.5), (7, 9, 2.0)]
+    del graph
+    with pytest.raises(ConfigError, match="the graph of this result is gone"):
+        result.to_networkx()
+    with pytest.raises(ConfigError, match="has 2 vertices, and this result 3"):
+        result.to_networkx(sigps.Graph.from_edges([0], [1]))

@@ -120,10 +120,21 @@ def batches_of(data: Any) -> Any:
         return data.to_reader(_BATCH_ROWS)
     if hasattr(data, "__arrow_c_stream__"):
         return pyarrow.RecordBatchReader.from_stream(data)
-    raise GraphError(
-        "from_arrow takes a table with an Arrow interface (of pyarrow, pandas, polars, DuckDB), "
-        f"not {type(data).__name__}"
-    )
+    return _collected(data).to_reader(_BATCH_ROWS)
+
+
+def _collected(data: Any) -> Any:
+    """Return the Arrow table of a data frame that has no Arrow stream: of a lazy one, or of Dask, Modin, PySpark."""
+    problem = f"from_arrow takes a table of pyarrow, or a data frame, not {type(data).__name__}"
+    try:
+        import narwhals
+    except ImportError as error:
+        raise GraphError(f"{problem}; others need narwhals ({error}): pip install 'sigps[io]'") from None
+    try:
+        frame = narwhals.from_native(data)
+    except TypeError:
+        raise GraphError(problem) from None
+    return (frame.collect("pyarrow") if isinstance(frame, narwhals.LazyFrame) else frame).to_arrow()
 
 
 def _arrow_chunks(reader: Any, places: dict[str, int], local: bool, group: Group) -> Iterator[EdgeChunk]:

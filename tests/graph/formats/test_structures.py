@@ -320,7 +320,7 @@ class TestArrow:
         ],
     )
     def test_every_table(self, make):
-        graph = Graph.from_arrow(make(TABLE), weight="cost", columns={"lanes": 3})
+        graph = Graph.from_arrow(make(TABLE), weights="cost", columns={"lanes": 3})
         assert list(graph.columns) == ["weight", "lanes"]
         assert edges_of(graph) == [(3, 5, 2.5, 2), (5, 3, 1.5, 1), (5, 9, 0.5, 3)]
         assert graph.report.format == "arrow"
@@ -341,17 +341,17 @@ class TestArrow:
 
     def test_options_of_from_edges(self):
         options = {"directed": False, "vertices": [7], "duplicates": "sum", "self_loops": "drop"}
-        graph = Graph.from_arrow(pyarrow.table(TABLE), weight=2, **options)
+        graph = Graph.from_arrow(pyarrow.table(TABLE), weights=2, **options)
         assert edges_of(graph) == [(3, 5, 4.0), (5, 3, 4.0), (5, 9, 0.5), (9, 5, 0.5)]
         assert graph.num_vertices == 4
 
     def test_a_column_may_serve_twice(self):
-        graph = Graph.from_arrow(pyarrow.table(TABLE), weight="lanes", columns={"lanes": "lanes"})
+        graph = Graph.from_arrow(pyarrow.table(TABLE), weights="lanes", columns={"lanes": "lanes"})
         assert edges_of(graph)[0] == (3, 5, 2, 2)
 
     def test_columns_of_one_name_are_told_apart_by_position(self):
         table = pyarrow.table([[1, 2], [3, 4], [0.5, 1.5]], names=["v", "v", "v"])
-        assert edges_of(Graph.from_arrow(table, weight=2)) == [(1, 3, 0.5), (2, 4, 1.5)]
+        assert edges_of(Graph.from_arrow(table, weights=2)) == [(1, 3, 0.5), (2, 4, 1.5)]
 
     def test_an_empty_table(self):
         nothing = pyarrow.table(
@@ -364,13 +364,13 @@ class TestArrow:
         [
             (TABLE, {"source": "form"}, "is named 'form'.*try 'from'"),
             (TABLE, {"target": 7}, "is number 7"),
-            (TABLE, {"weight": 2, "columns": {"weight": 3}}, r"columns= has \['weight'\]"),
+            (TABLE, {"weights": 2, "columns": {"weight": 3}}, r"columns= has \['weight'\]"),
             ({"s": [1, None], "t": [1, 2]}, {}, "'s' has 1 missing"),
             ({"s": [1.5], "t": [1]}, {}, r"is 1\.5: an id given as float must be whole"),
             ({"s": [True], "t": [1]}, {}, "'s' is bool; ids must be integers or text"),
             (
                 {"s": [1], "t": [2], "w": ["x"]},
-                {"weight": "w"},
+                {"weights": "w"},
                 "'w' is string; an edge column must be numeric",
             ),
             ({"s": [1], "t": ["a"]}, {}, "one end of the edges has string ids"),
@@ -381,23 +381,23 @@ class TestArrow:
             Graph.from_arrow(pyarrow.table(table), **options)
 
     def test_what_is_no_table(self):
-        with pytest.raises(GraphError, match=r"takes a table with an Arrow interface.*not list"):
+        with pytest.raises(GraphError, match="takes a table of pyarrow, or a data frame, not list"):
             Graph.from_arrow([[1, 2]])
 
     @pytest.mark.parametrize("size", [2, 3])
     def test_several_ranks_share_a_table_or_bring_their_own(self, run_ranks, battery, size):
         sample = battery["skewed"]
         table = pyarrow.table({"s": sample.sources, "t": sample.targets, "w": sample.weights})
-        alone = Graph.from_arrow(table, weight=2, vertices=[1000, 2000])
+        alone = Graph.from_arrow(table, weights=2, vertices=[1000, 2000])
 
         def bring_own(group):
             first, stop = (table.num_rows * rank // size for rank in (group.rank, group.rank + 1))
             named = [1000, 2000] if group.rank == 1 else []
             own = table.slice(first, stop - first)
-            return Graph.from_arrow(own, weight=2, vertices=named, local=True, group=group)
+            return Graph.from_arrow(own, weights=2, vertices=named, local=True, group=group)
 
         def share(group):
-            return Graph.from_arrow(Stream(table), weight=2, vertices=[1000, 2000], group=group)
+            return Graph.from_arrow(Stream(table), weights=2, vertices=[1000, 2000], group=group)
 
         for parts in (run_ranks(size, share), run_ranks(size, bring_own)):
             assert np.concatenate([part.targets for part in parts]).tolist() == alone.targets.tolist()
