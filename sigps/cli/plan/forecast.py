@@ -26,6 +26,7 @@ __all__ = [
     "forecasts",
     "is_search",
     "kind_of",
+    "may_end_at_once",
     "obstacle",
     "rank_counts",
     "steps_of_generator",
@@ -124,6 +125,14 @@ def is_search(program: VertexProgram) -> bool:
 
     stops_early = program.early_exit is not EarlyExit.NEVER
     return stops_early or program.monotone is not None or program.priority_form is not None
+
+
+def may_end_at_once(program: VertexProgram, size: Size) -> bool:
+    """Return whether one rank may find the result at once, as far as the mean degree tells."""
+    from sigps.engine.fixed_points import is_mesh
+
+    has_claim = program.path_lengths is not None or program.priority_form is not None
+    return has_claim and is_mesh(num_vertices=size.num_vertices, num_edges=size.num_edges, largest_degree=0)
 
 
 def steps_of_generator(job: JobConfig) -> int | None:
