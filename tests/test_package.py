@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 from places import REPOSITORY
 
 import sigps
@@ -71,3 +72,16 @@ def test_apps_are_where_static_tools_look() -> None:
     assert SETTINGS["tool"]["setuptools"]["package-dir"] == {"": "."}
     assert (REPOSITORY / "sigps" / "apps").resolve() == (REPOSITORY / "apps").resolve()
     assert (Path(REPOSITORY) / "sigps" / "py.typed").exists()
+
+
+def test_constraints_are_versions_that_the_package_allows() -> None:
+    project = SETTINGS["project"]
+    lines = (REPOSITORY / "constraints.txt").read_text().splitlines()
+    tested = dict(line.split("==") for line in lines if not line.startswith("#"))
+    extras = ("io", "metrics", "mpi", "networkx", "polars", "report")
+    wanted = [
+        *project["dependencies"],
+        *(r for extra in extras for r in project["optional-dependencies"][extra]),
+    ]
+    for requirement in map(Requirement, wanted):
+        assert requirement.specifier.contains(tested[requirement.name]), requirement

@@ -143,3 +143,16 @@ def test_the_roof_is_that_of_all_ranks_or_unknown() -> None:
     assert found(result)["roof"] == 8000.0
     result.record = replace(result.record, ranks=(rank, replace(rank, gigabytes_per_second=None)))
     assert found(result)["roof"] is None
+
+
+@pytest.mark.gpu
+def test_a_gpu_says_what_it_holds_and_its_roof() -> None:
+    graph = sigps.generate("rmat", scale=12, seed=1)
+    result = sigps.run(PageRank(iterations=5), graph, device="cuda")
+    said = found(result)
+    (rank,) = said["ranks"]
+    assert rank["device"] == "cuda"
+    assert rank["held_bytes"] > 4 * graph.num_edges
+    assert rank["planned_bytes"]["graph"] > 0
+    assert said["roof"] > 100
+    assert max(said["supersteps"]["gigabytes_per_second"]) > 0
