@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from sigps.graph.degrees import degree_order
 from sigps.graph.packing.numbers import pack_numbers
 from sigps.graph.packing.pages import PAGE_ARCS, most_page_words, pack_rows
 from sigps.graph.packing.renumbering import renumbered
-from sigps.graph.packing.table import PageTable, cut_rows
+from sigps.graph.packing.table import chains, cut_rows
 
 __all__ = ["PackableRows", "Page", "in_better_order"]
 
@@ -64,7 +63,7 @@ class PackableRows:
         """Yield the pages in their order; some more are held in memory, twice as many as threads."""
         waiting: deque[Future[list[Page]]] = deque()
         with ThreadPoolExecutor(num_threads) as pool:
-            for chain in _chains(self.table):
+            for chain in chains(self.table):
                 waiting.append(pool.submit(self._packed, chain))
                 if len(waiting) > 2 * num_threads:
                     yield from waiting.popleft().result()
@@ -153,9 +152,3 @@ def _scratch_of_thread() -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArra
         _of_thread.scratch = tuple(np.empty(size, dtype=np.uint32) for size in sizes)
     found: tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]] = _of_thread.scratch
     return found
-
-
-def _chains(table: PageTable) -> Iterator[range]:
-    """Yield pages that rows hold together: most alone."""
-    begins = [*np.flatnonzero(~table.continues).tolist(), table.num_pages]
-    yield from itertools.starmap(range, itertools.pairwise(begins))

@@ -15,7 +15,7 @@ from sigps.graph.packing.streams import (
 )
 from sigps.native.kernel import compiled
 
-__all__ = ["ALIGNMENT", "PAGE_ARCS", "most_page_words", "pack_rows", "unpack_rows"]
+__all__ = ["ALIGNMENT", "PAGE_ARCS", "most_page_words", "pack_rows", "unpack_degrees", "unpack_rows"]
 
 PAGE_ARCS = 1 << 18
 """Arcs, and rows, that a page holds at most."""
@@ -174,6 +174,17 @@ def unpack_rows(
         if target >= num_vertices:  # the row's highest: targets ascend, and 2**18 gaps do not reach 2**64
             return False
     return bool(e == num_arcs and f == num_firsts)
+
+
+@compiled
+def unpack_degrees(words: NDArray[np.uint32], num_rows: np.uint64, degrees: NDArray[np.uint32]) -> bool:
+    """Read how many arcs each row of a page has, [rows rounded up to 32]; return whether it has so many rows.
+
+    Whatever the page holds, nothing outside of the arrays is read or written.
+    """
+    if np.uint64(words.size) < np.uint64(ALIGNMENT) or np.uint64(words[0]) != num_rows:
+        return False
+    return unpack_stream(words, np.uint64(words[4]), np.uint64(1), num_rows, degrees)
 
 
 _HEADER_WORDS = 8

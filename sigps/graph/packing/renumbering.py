@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sigps.native.kernel import compiled
 
-__all__ = ["renumbered"]
+__all__ = ["place_rows", "renumbered"]
 
 
 def renumbered(
@@ -43,6 +43,18 @@ def renumbered(
     )
     sources = (begins + np.arange(size, dtype=np.uint64))[order]
     return keys[order].astype(np.uint32), [column[sources] for column in columns]
+
+
+@compiled
+def place_rows(
+    offsets: NDArray[np.uint64], values: NDArray[Any], begins: NDArray[np.uint64], out: NDArray[Any]
+) -> None:
+    """Write each row of some values, which begin at offsets, [rows + 1], to where it begins in `out`, [rows]."""
+    for r in range(np.uint64(begins.size)):
+        row = np.uint64(r)
+        shift = begins[row] - offsets[row]
+        for e in range(offsets[row], offsets[row + np.uint64(1)]):
+            out[e + shift] = values[e]
 
 
 @compiled

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 
 from sigps.graph.packing.pages import ALIGNMENT, PAGE_ARCS
 
-__all__ = ["PageTable", "cut_rows", "problem_of"]
+__all__ = ["PageTable", "chains", "cut_rows", "problem_of"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,12 @@ def cut_rows(offsets: NDArray[np.uint64]) -> PageTable:
     as_words = np.zeros(len(arcs), dtype=np.uint64)
     as_array = functools.partial(np.array, dtype=np.uint64)
     return PageTable(as_array(firsts), as_array(ends), as_array(arcs), as_words)
+
+
+def chains(table: PageTable) -> Iterator[range]:
+    """Yield pages that rows hold together, most of them one: they begin with a row, and end with one."""
+    begins = [*np.flatnonzero(~table.continues).tolist(), table.num_pages]
+    yield from itertools.starmap(range, itertools.pairwise(begins))
 
 
 def problem_of(table: PageTable, num_rows: int, num_arcs: int, num_words: int) -> str:

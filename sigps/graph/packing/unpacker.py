@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,10 +12,10 @@ from numpy.typing import NDArray
 
 from sigps.errors import GraphError
 from sigps.graph.packing.numbers import unpack_numbers
-from sigps.graph.packing.pages import PAGE_ARCS, unpack_rows
-from sigps.graph.packing.renumbering import renumbered
+from sigps.graph.packing.pages import PAGE_ARCS, unpack_degrees, unpack_rows
+from sigps.graph.packing.renumbering import place_rows, renumbered
 from sigps.graph.packing.streams import CHUNK
-from sigps.graph.packing.table import PageTable, cut_rows
+from sigps.graph.packing.table import PageTable, chains
 
 __all__ = ["PackedColumn", "PackedRows", "unpacked"]
 
@@ -77,8 +76,19 @@ class PackedRows:
             targets,
         )
         if not whole:
-            raise self._damaged("pages", page)
+            raise self.damaged("pages", page)
         degrees[:] = scratch.degrees[: len(rows)]
+
+    def unpack_degrees(self, page: int, degrees: NDArray[np.uint32]) -> None:
+        """Write how many arcs of each row a page has, [rows of the page]; they may not be those of the arcs.
+
+        Raises:
+            GraphError: If it is damaged.
+        """
+        scratch, num_rows = _scratch_of_thread(), np.uint64(degrees.size)
+        if not unpack_degrees(self.words[self.table.words_of(page)], num_rows, scratch.degrees):
+            raise self.damaged("pages", page)
+        degrees[:] = scratch.degrees[: degrees.size]
 
     def unpack_column(self, name: str, page: int, values: NDArray[Any]) -> None:
         """Write a column's values for the arcs of a page, [arcs of the page].
@@ -89,9 +99,10 @@ class PackedRows:
         column = self.columns[name]
         words = column.words[int(column.begins[page]) : int(column.begins[page + 1])]
         if not unpack_numbers(words, values, _scratch_of_thread().degrees):
-            raise self._damaged(f"the column {name!r}", page)
+            raise self.damaged(f"the column {name!r}", page)
 
-    def _damaged(self, what: str, page: int) -> GraphError:
+    def damaged(self, what: str, page: int) -> GraphError:
+        """Return the error for a page that is none."""
         return GraphError(f"{self.where}: {what} is damaged in page {page:,}. Copy or write the store again")
 
 
@@ -108,60 +119,94 @@ def unpacked(
     Raises:
         GraphError: If a page is damaged.
     """
-    table = packed.table
-    num_arcs = int(table.arcs[-1])
-    continues = table.continues
-    sizes = (table.end_rows - table.first_rows).astype(np.int64)
-    ends = np.cumsum(sizes)
-    parts = np.empty(int(sizes.sum()), dtype=np.uint32)  # a row that continues has several
-    targets = np.empty(num_arcs, dtype=np.uint32)
-    columns = {name: np.empty(num_arcs, column.dtype) for name, column in packed.columns.items()}
+    with ThreadPoolExecutor(num_threads) as pool:
+        if order is None:
+            return _in_given_order(packed, pool)
+        return _in_order_of_vertices(packed, order, pool)
+
+
+_Arrays = tuple[NDArray[np.uint64], NDArray[np.uint32], dict[str, NDArray[Any]]]
+
+
+def _in_given_order(packed: PackedRows, pool: ThreadPoolExecutor) -> _Arrays:
+    """Return what pages hold, one behind the other."""
+    table, parts = packed.table, _Parts(packed.table)
+    targets, columns = _empty_arrays(packed)
 
     def unpack(page: int) -> None:
-        arcs = table.arcs_of(page)
-        packed.unpack_page(page, parts[ends[page] - sizes[page] : ends[page]], targets[arcs])
+        packed.unpack_page(page, parts.of(page), targets[table.arcs_of(page)])
         for name, column in columns.items():
-            packed.unpack_column(name, page, column[arcs])
+            packed.unpack_column(name, page, column[table.arcs_of(page)])
 
-    with ThreadPoolExecutor(num_threads) as pool:
-        list(pool.map(unpack, range(table.num_pages)))
-        is_first = np.ones(parts.size, dtype=bool)
-        is_first[(ends - sizes)[continues]] = False
-        offsets = np.append(np.cumsum(parts, dtype=np.uint64) - parts, np.uint64(num_arcs))
-        offsets = offsets[np.append(is_first, True)]
-        if order is None:
-            return offsets, targets, columns
-        return _in_order_of_vertices(packed.num_vertices, order, offsets, targets, columns, pool)
+    list(pool.map(unpack, range(table.num_pages)))
+    return parts.offsets(), targets, columns
 
 
-def _in_order_of_vertices(
-    num_vertices: int,
-    order: NDArray[np.uint32],
-    offsets: NDArray[np.uint64],
-    targets: NDArray[np.uint32],
-    columns: dict[str, NDArray[Any]],
-    pool: ThreadPoolExecutor,
-) -> tuple[NDArray[np.uint64], NDArray[np.uint32], dict[str, NDArray[Any]]]:
-    degrees = np.zeros(num_vertices, dtype=np.uint64)
-    degrees[order] = np.diff(offsets)
-    found = np.zeros(num_vertices + 1, dtype=np.uint64)
-    np.cumsum(degrees, out=found[1:])
-    rows = np.argsort(order, kind="stable")  # those of the vertices that have one, ascending
-    vertices = order[rows]
-    moved = np.empty_like(targets)
-    moved_columns = {name: np.empty_like(column) for name, column in columns.items()}
+def _in_order_of_vertices(packed: PackedRows, order: NDArray[np.uint32], pool: ThreadPoolExecutor) -> _Arrays:
+    """Return rows in the order of vertices, each of them sorted anew, and brought to its place."""
+    table, parts = packed.table, _Parts(packed.table)
+    list(pool.map(lambda page: packed.unpack_degrees(page, parts.of(page)), range(table.num_pages)))
+    own_offsets = parts.offsets()
+    found = np.zeros(packed.num_vertices + 1, dtype=np.uint64)
+    found[1:][order] = np.diff(own_offsets)
+    np.cumsum(found, out=found)
+    for chain in chains(table):  # so that no arc of theirs is looked for elsewhere
+        end = int(own_offsets[int(table.end_rows[chain[-1]])])
+        if end != int(table.arcs[chain[-1] + 1]):
+            raise packed.damaged("pages", chain[-1])
+    targets, columns = _empty_arrays(packed)
 
-    def move(pieces: tuple[int, int]) -> None:
-        begin, end = np.searchsorted(vertices, pieces)
-        arcs = slice(int(found[pieces[0]]), int(found[pieces[1]]))
-        moved[arcs], values = renumbered(rows[begin:end], offsets, targets, order, list(columns.values()))
-        for column, own in zip(moved_columns.values(), values, strict=True):
-            column[arcs] = own
+    def move(chain: range) -> None:
+        rows = slice(int(table.first_rows[chain[0]]), int(table.end_rows[chain[-1]]))
+        first_arc = int(table.arcs[chain[0]])
+        arcs = int(table.arcs[chain[-1] + 1]) - first_arc
+        offsets = own_offsets[rows.start : rows.stop + 1] - np.uint64(first_arc)
+        ends = np.empty(arcs, dtype=np.uint32)
+        values = {name: np.empty(arcs, column.dtype) for name, column in columns.items()}
+        for page in chain:
+            own = slice(int(table.arcs[page]) - first_arc, int(table.arcs[page + 1]) - first_arc)
+            degrees = np.empty(len(table.rows(page)), dtype=np.uint32)
+            packed.unpack_page(page, degrees, ends[own])
+            if not np.array_equal(degrees, parts.of(page)):  # a file that changed since
+                raise packed.damaged("pages", page)
+            for name, column in values.items():
+                packed.unpack_column(name, page, column[own])
+        local = np.arange(rows.stop - rows.start)
+        ends, moved = renumbered(local, offsets, ends, order, list(values.values()))
+        begins = found[order[rows]]
+        for out, sorted_values in zip([targets, *columns.values()], [ends, *moved], strict=True):
+            place_rows(offsets, sorted_values, begins, out)
 
-    pages = cut_rows(found)
-    begins = [*pages.first_rows[~pages.continues].tolist(), num_vertices]
-    list(pool.map(move, itertools.pairwise(begins)))
-    return found, moved, moved_columns
+    list(pool.map(move, chains(table)))
+    return found, targets, columns
+
+
+def _empty_arrays(packed: PackedRows) -> tuple[NDArray[np.uint32], dict[str, NDArray[Any]]]:
+    size = int(packed.table.arcs[-1])
+    columns = {name: np.empty(size, column.dtype) for name, column in packed.columns.items()}
+    return np.empty(size, dtype=np.uint32), columns
+
+
+class _Parts:
+    """How many arcs each row has in each page: a row that continues has several parts."""
+
+    def __init__(self, table: PageTable) -> None:
+        sizes = (table.end_rows - table.first_rows).astype(np.int64)
+        self._ends = np.cumsum(sizes)
+        self._begins = self._ends - sizes
+        self._continues = table.continues
+        self._degrees = np.empty(int(sizes.sum()), dtype=np.uint32)
+
+    def of(self, page: int) -> NDArray[np.uint32]:
+        """Return those of a page, [rows of the page], to be written."""
+        return self._degrees[self._begins[page] : self._ends[page]]
+
+    def offsets(self) -> NDArray[np.uint64]:
+        """Return where each row begins, [rows + 1]."""
+        found = np.zeros(self._degrees.size + 1, dtype=np.uint64)
+        np.cumsum(self._degrees, out=found[1:])
+        continued = self._begins[self._continues]
+        return np.delete(found, continued) if continued.size else found
 
 
 @dataclass(frozen=True)
