@@ -12,7 +12,7 @@ from ways import RELATIVE, Way, assert_same, results_of
 
 from sigps import Graph, Result, Vertex, run
 from sigps.apps import BFS, SSSP, WCC, PageRank
-from sigps.engine.gpu.layout import BLOCK_DEGREE, WARP_DEGREE
+from sigps.engine.gpu.layout import BLOCK_DEGREE, warp_degree
 from sigps.kernels.cuda.lease import HUB_DEGREE
 
 DIRECTIONS = ("auto", "push", "pull")
@@ -108,7 +108,8 @@ def rows_of_every_kind(directed: bool, **options: Any) -> Graph:
     """
     draw = np.random.default_rng(5)
     wanted = {0: 6000, 1: 4500, 2: 5000, 3: BLOCK_DEGREE, 4: BLOCK_DEGREE + 1}
-    wanted |= dict.fromkeys(range(10, 60), WARP_DEGREE) | dict.fromkeys(range(60, 110), WARP_DEGREE + 1)
+    of_lanes = warp_degree(0)
+    wanted |= dict.fromkeys(range(10, 60), of_lanes) | dict.fromkeys(range(60, 110), of_lanes + 1)
     pairs = [(draw.integers(110, 7000, degree), np.full(degree, v)) for v, degree in wanted.items()]
     if directed:
         fans = {0: 6500, 1: HUB_DEGREE, 2: HUB_DEGREE + 1}

@@ -212,6 +212,9 @@ class _LayoutKernel:
             rows = _plain(values).reshape(-1, int(length))
             _plain(taken).reshape(-1, int(length))[:] = rows[_plain(order)[: int(num_rows)]]
             return
+        if self._name in _ROWS_MOVED_BY or self._name.startswith("move_rows"):
+            _move_rows(self._name, parameters)
+            return
         edges, *arrays, placed = parameters
         begins = _at(edges["offsets"], np.uint64, int(edges["num_rows"]) + 1)
         if self._name.startswith("place_sorted"):
@@ -236,6 +239,37 @@ class _LayoutKernel:
                 ends = places[ends]
             raw = placed[at : at + end - first]
             raw[:] = ends.view(raw.dtype) if ends.dtype.itemsize == raw.dtype.itemsize else ends
+
+
+_ROWS_MOVED_BY = ("widen_thread_mapped", "find_reverse_warp_mapped")
+
+
+def _move_rows(name: str, parameters: Any) -> None:
+    """What `row_moves.KernelMoves` launches, row by row."""
+    if name == "widen_thread_mapped":
+        values, count, wide = parameters
+        _plain(wide)[:] = _plain(values)[: int(count)]
+        return
+    if name == "find_reverse_warp_mapped":
+        offsets, targets, rows, gids = map(_plain, parameters[:4])
+        found, missing = map(_plain, parameters[5:])
+        for v, gid in enumerate(gids.tolist()):
+            for edge in range(int(offsets[v]), int(offsets[v + 1])):
+                row = int(rows[edge])
+                theirs = targets[int(offsets[row]) : int(offsets[row + 1])].tolist()
+                missing[0] += gid not in theirs
+                found[edge] = int(offsets[row]) + (theirs.index(gid) if gid in theirs else 0)
+        return
+    before, after, order, _, backwards, values, moved = parameters
+    before, after, order, values, moved = map(_plain, (before, after, order, values, moved))
+    for row, earlier in enumerate(order.tolist()):
+        begin, end = int(after[row]), int(after[row + 1])
+        first = int(before[earlier])
+        old, new = slice(first, first + end - begin), slice(begin, end)
+        if backwards:
+            moved[old] = values[new]
+        else:
+            moved[new] = values[old]
 
 
 def _load_variant(

@@ -19,6 +19,7 @@ from sigps.device.transfers import fill_with, send
 from sigps.engine.gpu.layout import LOOKING_UP, Rows, lay_out, rows_of_positions
 from sigps.engine.gpu.memory_plan import ORDERING, SORTING
 from sigps.engine.gpu.numbering import Numbering
+from sigps.engine.gpu.row_moves import KernelMoves
 from sigps.engine.gpu.walked_rows import WalkedRows
 from sigps.engine.partition.edge_list import EdgeList
 from sigps.engine.partition.subgraph import Subgraph, columns_of
@@ -108,7 +109,10 @@ class GpuGraph:
         """The out-edges as compute() walks them; of a partition that has them."""
         import cupy
 
-        return WalkedRows(cupy, self.numbering, check_fits)
+        def launch(name: str, num_threads: int, *arguments: Any) -> None:
+            _layout_kernel(name, self._gpu).launch(_grid(self._gpu, num_threads), 256, arguments)
+
+        return WalkedRows(cupy, self.numbering, check_fits, KernelMoves(launch))
 
     def once(self, name: str, make: Callable[[], Any]) -> Any:
         """Return what is made at its first use and kept as long as the graph is."""

@@ -17,7 +17,6 @@ from sigps.kernels.cuda.lease import CONTROL, PEER, STATS, report_bytes
 __all__ = [
     "MOST_SUPERSTEPS",
     "ORDERING",
-    "SEARCHING_BACK",
     "SORTING",
     "MemoryPlan",
     "Sizes",
@@ -51,9 +50,6 @@ SORTING = 20
 ORDERING = 48
 """The same where the order is kept, to bring a column along."""
 
-SEARCHING_BACK = 48
-"""Temporary bytes an edge to search for the reverse edges."""
-
 
 def bytes_while_laid_out(num_vertices: int, num_edges: int, num_columns: int) -> int:
     """Return about the most bytes that a graph takes on a GPU: those while it is laid out.
@@ -86,8 +82,8 @@ def bytes_to_walk(program: VertexProgram, num_edges: int, num_mirrored: int = 0)
         return 0
     kept = sum(dtype.itemsize for dtype in program.edge_state_dtypes)
     an_edge = 4 + 8 + 4 * (program.reads_neighbors or program.reads_reverse) + 2 * kept
-    an_edge += (8 + SEARCHING_BACK) * program.reads_reverse
-    a_mirror = 4 + kept + SEARCHING_BACK * program.reads_reverse
+    an_edge += 8 * program.reads_reverse
+    a_mirror = 4 + kept
     crossing = bytes_to_commit(num_edges, num_mirrored, num_mirrored) if kept and num_mirrored else 0
     return num_edges * an_edge + num_mirrored * a_mirror + bytes_of_mirrors(0, 0, num_mirrored) + crossing
 

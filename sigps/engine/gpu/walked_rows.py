@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.engine.gpu.memory_plan import SEARCHING_BACK, bytes_of_mirrors
+from sigps.device.transfers import send
+from sigps.engine.gpu.memory_plan import bytes_of_mirrors
 from sigps.engine.gpu.numbering import Numbering
-from sigps.engine.partition.edge_list import positions_before, reverse_edges, rows_of_edges
+from sigps.engine.gpu.row_moves import HostMoves, RowMoves
 from sigps.engine.partition.subgraph import columns_of
 
 __all__ = ["WalkedRows"]
@@ -29,6 +30,7 @@ class WalkedRows:
         xp: NumPy or CuPy, whose arrays these are.
         numbering: The local ids of the partition, which has out-edges.
         check_fits: Refuses what there is no memory for: bytes by what they are for.
+        moves: Brings rows into another order, by kernels; None: by NumPy.
 
     Attributes:
         num_edges: Out-edges of owned vertices.
@@ -39,11 +41,16 @@ class WalkedRows:
     """
 
     def __init__(
-        self, xp: Any, numbering: Numbering, check_fits: Callable[[Mapping[str, int]], None]
+        self,
+        xp: Any,
+        numbering: Numbering,
+        check_fits: Callable[[Mapping[str, int]], None],
+        moves: RowMoves | None = None,
     ) -> None:
         subgraph = numbering.subgraph
         assert subgraph.outgoing is not None
         self._xp, self._numbering, self._check_fits = xp, numbering, check_fits
+        self._moves = moves or HostMoves()
         self._edges, self._rows = subgraph.outgoing, subgraph.neighbor_rows
         self._ids, self._num_vertices = subgraph.outgoing_ids(), subgraph.num_vertices
         self._columns: dict[str, Any] = {}
@@ -61,13 +68,14 @@ class WalkedRows:
     @cached_property
     def offsets(self) -> Any:
         """[rows + 1], uint64: where each row begins."""
-        before = self._xp.asarray((self._rows or self._edges).offsets)
+        before = (self._rows or self._edges).offsets
         if self._numbering.is_hosts:
-            return before
-        offsets = self._xp.zeros(before.size, dtype=np.uint64)
-        lengths = (before[1:] - before[:-1])[self._numbering.gids()]
-        self._xp.cumsum(lengths, out=offsets[1:], dtype=np.uint64)
-        return offsets
+            return self._xp.asarray(before)
+        lengths = np.empty(before.size - 1, dtype=np.uint64)
+        lengths[self._numbering.lids_on_host] = before[1:] - before[:-1]
+        offsets = np.zeros(before.size, dtype=np.uint64)
+        np.cumsum(lengths, out=offsets[1:])
+        return self._xp.asarray(offsets)
 
     @cached_property
     def gids(self) -> Any:
@@ -78,7 +86,8 @@ class WalkedRows:
     @cached_property
     def ids(self) -> Any:
         """[edges], int64: targets as compute() names them."""
-        return self.from_host(self._ids).astype(np.int64, copy=False)
+        found = self.from_host(self._ids)
+        return found if found.dtype == np.int64 else self._moves.widened(found)
 
     def column(self, name: str) -> Any:
         """Return an edge column, [edges]."""
@@ -91,16 +100,15 @@ class WalkedRows:
     def rows(self) -> Any:
         """[edges], uint32: the row of each edge's target, owned or mirrored; where neighbours' edges are read."""
         assert self._rows is not None
-        rows = self.from_host(self._rows.row_of)
-        return rows.astype(np.uint32, copy=False) if self._numbering.is_hosts else self._numbering.lids[rows]
+        rows = self.from_host(self._rows.row_of.astype(np.uint32, copy=False))
+        return rows if self._numbering.is_hosts else self._moves.taken(self._numbering.lids, rows)
 
     @cached_property
     def reverse(self) -> Any:
         """[edges], int64: the position of each edge's reverse; of an undirected graph."""
-        self._check_fits({"the reverse of edges": 8 * self.num_edges + SEARCHING_BACK * self.gids.size})
-        sources = rows_of_edges(self._xp, self.offsets.astype(np.int64), self.gids.size)
+        self._check_fits({"the reverse of edges": 8 * self.num_edges})
         gids = self._numbering.gids()
-        return reverse_edges(self._xp, sources, self.gids, self.rows, gids, self._num_vertices)
+        return self._moves.reverse(self.offsets, self.gids, self.rows, gids, self._num_vertices)
 
     @cached_property
     def send_lists(self) -> tuple[Any, ...]:
@@ -112,8 +120,9 @@ class WalkedRows:
 
     def from_host(self, values: NDArray[Any]) -> Any:
         """Bring values of out-edges from the order of the partition on the host."""
-        values = self._xp.asarray(np.ascontiguousarray(values))
-        return values if self._numbering.is_hosts else values[self.before(self._xp)]
+        values = np.ascontiguousarray(values)
+        sent = values if self._xp is np else send(values)
+        return sent if self._numbering.is_hosts else self._moves.moved(sent, *self._orders(self._xp))
 
     def in_host_order(self, values: Any, xp: Any) -> Any:
         """Return a copy of values, [edges], in the order of the partition on the host.
@@ -124,13 +133,12 @@ class WalkedRows:
         """
         if self._numbering.is_hosts:
             return values.copy()
-        found = xp.empty_like(values)
-        found[self.before(xp)] = values
-        return found
+        moves = self._moves if xp is self._xp else HostMoves()
+        return moves.moved(values, *self._orders(xp), backwards=True)
 
-    def before(self, xp: Any) -> Any:
-        """Return the host's position of each edge of a whole graph, [edges], int64, of `xp`; made each time."""
+    def _orders(self, xp: Any) -> tuple[Any, Any, Any]:
+        """Return where rows of a whole graph begin on the host and here, and the gid of each; arrays of `xp`."""
         after, gids = self.offsets, self._numbering.gids()
         if xp is not self._xp:
             after, gids = self._xp.asnumpy(after), self._xp.asnumpy(gids)
-        return positions_before(xp, xp.asarray(self._edges.offsets), after, gids)
+        return xp.asarray(self._edges.offsets), after, gids

@@ -90,6 +90,67 @@ __device__ void take_rows(const T *values, const uint32_t *order,
 
 } // namespace
 
+extern "C" __global__ void widen_thread_mapped(const uint32_t *values,
+                                               uint64_t count, int64_t *wide) {
+  uint64_t first = uint64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  for (uint64_t i = first; i < count; i += uint64_t(gridDim.x) * blockDim.x)
+    wide[i] = values[i];
+}
+
+// Finds the first edge back of each edge of the first rows, whose vertices are
+// `gids`, by search: targets ascend in every row.
+//
+//   rows: [edges]                   the row of each edge's target
+//   missing: [1]                    edges that have none
+extern "C" __global__ void
+find_reverse_warp_mapped(const uint64_t *offsets, const uint32_t *targets,
+                         const uint32_t *rows, const int64_t *gids,
+                         uint64_t num_rows, int64_t *reverse,
+                         unsigned long long *missing) {
+  uint64_t warp = (uint64_t(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
+  for (uint64_t v = warp; v < num_rows; v += gridDim.x * blockDim.x / 32) {
+    uint32_t gid = uint32_t(gids[v]);
+    for (uint64_t e = offsets[v] + threadIdx.x % 32; e < offsets[v + 1];
+         e += 32) {
+      uint64_t begin = offsets[rows[e]], end = offsets[rows[e] + 1];
+      uint64_t last = end;
+      while (begin < end) {
+        uint64_t middle = begin + (end - begin) / 2;
+        if (targets[middle] < gid)
+          begin = middle + 1;
+        else
+          end = middle;
+      }
+      if (begin == last || targets[begin] != gid)
+        atomicAdd(missing, 1ull);
+      reverse[e] = int64_t(begin);
+    }
+  }
+}
+
+namespace {
+
+// Brings values of edges into another order of their rows, or back.
+//
+//   before, after: [num_rows + 1]   where rows begin
+//   order: [num_rows]               the earlier number of each row
+template <class T>
+__device__ void move_rows(const uint64_t *before, const uint64_t *after,
+                          const int64_t *order, uint64_t num_rows,
+                          bool backwards, const T *values, T *moved) {
+  uint64_t warp = (uint64_t(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
+  for (uint64_t v = warp; v < num_rows; v += gridDim.x * blockDim.x / 32) {
+    uint64_t earlier = before[order[v]], later = after[v];
+    uint64_t size = after[v + 1] - later;
+    uint64_t from = backwards ? later : earlier;
+    uint64_t to = backwards ? earlier : later;
+    for (uint64_t i = threadIdx.x % 32; i < size; i += 32)
+      moved[to + i] = values[from + i];
+  }
+}
+
+} // namespace
+
 // Keys hold the local id of the other end in their low half.
 extern "C" __global__ void
 place_sorted_ends_warp_mapped(const __grid_constant__ Edges edges,
@@ -119,6 +180,12 @@ place_sorted_ends_warp_mapped(const __grid_constant__ Edges edges,
       const uint##bits##_t *values, const uint32_t *order, uint64_t num_rows,  \
       uint64_t length, uint##bits##_t *taken) {                                \
     take_rows(values, order, num_rows, length, taken);                         \
+  }                                                                            \
+  extern "C" __global__ void move_rows_##bits##_warp_mapped(                   \
+      const uint64_t *before, const uint64_t *after, const int64_t *order,     \
+      uint64_t num_rows, uint8_t backwards, const uint##bits##_t *values,      \
+      uint##bits##_t *moved) {                                                 \
+    move_rows(before, after, order, num_rows, backwards, values, moved);       \
   }
 SIGPS_PLACE_COLUMN(8)
 SIGPS_PLACE_COLUMN(16)

@@ -26,7 +26,7 @@ from sigps.device.cuda import find_gpu
 from sigps.engine.direction import GPU_PULL_GAIN_EARLY
 from sigps.engine.gpu.choice import find_gpu_obstacle
 from sigps.engine.gpu.launch import NARROW
-from sigps.engine.gpu.layout import BLOCK_DEGREE, WARP_DEGREE
+from sigps.engine.gpu.layout import BLOCK_DEGREE, warp_degree
 from sigps.kernels.cuda.lease import HUB_DEGREE
 
 pytestmark = pytest.mark.gpu
@@ -75,8 +75,8 @@ def test_the_graph_has_rows_of_every_kind(directed: bool) -> None:
     inward, outward = result["inward"], result["outward"]
     assert np.all(inward[:3] > BLOCK_DEGREE)
     assert (inward[3], inward[4]) == (BLOCK_DEGREE, BLOCK_DEGREE + 1)
-    assert set(inward[10:60].tolist()) == {WARP_DEGREE}
-    assert set(inward[60:110].tolist()) == {WARP_DEGREE + 1}
+    assert set(inward[10:60].tolist()) == {warp_degree(0)}
+    assert set(inward[60:110].tolist()) == {warp_degree(0) + 1}
     assert np.all(outward[[0, 2]] > HUB_DEGREE)
     assert inward[-1] == outward[-1] == 0
     if directed:

@@ -12,15 +12,18 @@ from numpy.typing import NDArray
 
 from sigps.engine.gpu.layout import (
     BLOCK_DEGREE,
-    WARP_DEGREE,
     Rows,
     lay_out,
     rows_of_positions,
+    warp_degree,
 )
 from sigps.engine.gpu.numbering import sorted_by_degree
 from sigps.engine.partition.edge_list import positions_before, reverse_edges, rows_of_edges
 from sigps.graph.degrees import degree_order
 from sigps.kernels.cuda.lease import NO_VERTEX
+
+WARP_DEGREE = warp_degree(0)
+"""Of all graphs here."""
 
 DEGREES: dict[str, list[int]] = {
     "empty": [],
@@ -95,6 +98,13 @@ def assert_sorted_layout(given_degrees: list[int]) -> None:
     # A slice is as wide as its first row, which is its longest; all slices together waste at most one widest.
     padding = rows.num_positions - int(degrees.sum(dtype=np.int64))
     assert 0 <= padding <= 32 * WARP_DEGREE
+
+
+def test_threads_take_longer_rows_of_larger_graphs() -> None:
+    for num_edges, bound in ((1 << 20, 32), (100 << 18, 100), (1 << 30, 192)):
+        hub = [num_edges - 31 * (bound + 1) - 64 * bound]
+        rows = lay_out(np.array(hub + [bound + 1] * 31 + [bound] * 64, dtype=np.uint32))
+        assert rows.num_csr_rows == 32
 
 
 @pytest.mark.parametrize("name", DEGREES)

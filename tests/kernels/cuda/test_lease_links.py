@@ -224,8 +224,19 @@ def test_the_building_kernels_link(arch: str) -> None:
 def test_the_layout_kernels_link(arch: str) -> None:
     cubin = link_kernel("layout", arch)
     assert cubin[:4] == b"\x7fELF"
-    by_width = ("place_column_{}_warp", "place_sorted_column_{}_warp", "take_rows_{}_thread")
-    names = ["place_ends_warp", "place_sorted_ends_warp", "make_keys_warp"]
+    by_width = (
+        "place_column_{}_warp",
+        "place_sorted_column_{}_warp",
+        "take_rows_{}_thread",
+        "move_rows_{}_warp",
+    )
+    names = [
+        "place_ends_warp",
+        "place_sorted_ends_warp",
+        "make_keys_warp",
+        "find_reverse_warp",
+        "widen_thread",
+    ]
     names += [name.format(bits) for name in by_width for bits in (8, 16, 32, 64)]
     assert [n for n in names if f"{n}_mapped".encode() not in cubin] == []
 
