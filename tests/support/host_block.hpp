@@ -61,7 +61,7 @@ static bool overflows_add(int64_t a, int64_t b, int64_t result) {
 struct Lease {
   Arguments in;
   Edges in_edges;
-  uint32_t num_owned, num_key_rows;
+  uint32_t num_owned, num_team_rows, num_key_rows;
   uint8_t *status;
   uint32_t *sent[2];
   Record *records[2];

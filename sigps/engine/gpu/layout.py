@@ -14,10 +14,14 @@ from numpy.typing import NDArray
 
 from sigps.kernels.cuda.lease import NO_VERTEX
 
-__all__ = ["BLOCK_DEGREE", "LOOKING_UP", "Rows", "lay_out", "rows_of_positions", "warp_degree"]
+__all__ = ["BLOCK_DEGREE", "LONG_DEGREE", "LOOKING_UP", "Rows", "lay_out", "rows_of_positions", "warp_degree"]
 
 BLOCK_DEGREE = 4096
 """Rows of more edges than this are block-mapped."""
+
+LONG_DEGREE = 192
+"""Rows of more edges than this are in one piece in every graph. With messages grouped by key they are a block's: a warp
+takes the others wherever they lie, since a block for each of over 32 edges takes 2.4 times as long on cnr-2000."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +34,7 @@ class Rows:
         slices: [num_slices + 1], uint64.
         num_csr_rows: Rows that lie in one piece (CSR), and not in slices; a multiple of 32.
         num_block_rows: Block-mapped rows among them; a multiple of 32.
+        num_long_rows: Rows of more than LONG_DEGREE edges among them; a multiple of 32.
         num_positions: Positions of edges, padding among them.
     """
 
@@ -38,6 +43,7 @@ class Rows:
     slices: Any
     num_csr_rows: int
     num_block_rows: int
+    num_long_rows: int
     num_positions: int
 
     def on_device(self, asarray: Callable[[Any], Any]) -> Rows:
@@ -61,7 +67,7 @@ def warp_degree(num_edges: int) -> int:
     >>> [warp_degree(edges) for edges in (0, 10**7, 3 * 10**7, 10**9)]
     [32, 38, 114, 192]
     """
-    return min(192, max(32, num_edges >> 18))
+    return min(LONG_DEGREE, max(32, num_edges >> 18))
 
 
 def lay_out(degrees: NDArray[np.uint32], *, in_slices: bool = True) -> Rows:
@@ -77,7 +83,9 @@ def lay_out(degrees: NDArray[np.uint32], *, in_slices: bool = True) -> Rows:
     if in_slices:
         csr_rows = _num_above(degrees, warp_degree(int(degrees.sum(dtype=np.int64))))
     csr_rows = _up_to_warps(csr_rows)
-    blocks = _up_to_warps(_num_above(degrees, BLOCK_DEGREE)) if in_slices else 0
+    blocks, long = (
+        _up_to_warps(_num_above(degrees, bound)) if in_slices else 0 for bound in (BLOCK_DEGREE, LONG_DEGREE)
+    )
     in_pieces = degrees[:csr_rows]
     offsets = np.zeros(csr_rows + 1, dtype=np.uint64)
     np.cumsum(in_pieces, out=offsets[1 : in_pieces.size + 1], dtype=np.uint64)
@@ -86,7 +94,7 @@ def lay_out(degrees: NDArray[np.uint32], *, in_slices: bool = True) -> Rows:
     slices = np.zeros(widths.size + 1, dtype=np.uint64)
     np.cumsum(widths * np.uint64(32), out=slices[1:])
     slices += offsets[-1]
-    return Rows(degrees, offsets, slices, csr_rows, blocks, int(slices[-1]))
+    return Rows(degrees, offsets, slices, csr_rows, blocks, long, int(slices[-1]))
 
 
 def _num_above(descending: NDArray[np.uint32], bound: int) -> int:

@@ -138,6 +138,7 @@ def _lease(
         lease["num_block_rows"] = rows.num_csr_rows if sets_bits else rows.num_block_rows
         lease["num_team_rows"] = rows.num_csr_rows
     if program.consumption is Consumption.GROUPED:
+        lease["num_team_rows"] = rows.num_long_rows
         lease["num_key_rows"] = rows.num_block_rows
     if program.sorts_by:
         lease["num_listed"] = plan.sizes["list_order"] // 4

@@ -37,6 +37,8 @@ def from_whole_arrays(
         isinstance(array, np.ndarray) or on is not None for array, on in zip(arrays, holders, strict=True)
     ):
         return None
+    if not all(hasattr(array, "shape") for array in arrays):
+        return None
     shape = tuple(sources.shape)
     if len(shape) != 1 or any(tuple(array.shape) != shape for array in arrays):
         return None

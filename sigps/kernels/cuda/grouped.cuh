@@ -196,7 +196,8 @@ __device__ inline void compute_slice(const Lease &lease,
   uint32_t waiting = __ballot_sync(ALL_LANES, row.degree > LANE_DEGREE);
   for (; waiting != 0; waiting &= waiting - 1) {
     uint32_t lane = __ffs(waiting) - 1;
-    RowOfEdges one = {__shfl_sync(ALL_LANES, row.first, lane), 32,
+    RowOfEdges one = {__shfl_sync(ALL_LANES, row.first, lane),
+                      __shfl_sync(ALL_LANES, row.step, lane),
                       __shfl_sync(ALL_LANES, row.degree, lane)};
     Keyed found = group_by_warp(lease, now, first_row + lane, one);
     if (lane_id() == lane)
@@ -217,26 +218,26 @@ __device__ inline void advance(const Lease &lease, const NextSuperstep &now,
     return;
   }
   __shared__ uint32_t next_row;
-  uint32_t num_csr_rows = lease.in_edges.num_csr_rows;
+  uint32_t num_block_rows = lease.num_team_rows;
   while (true) {
     if (threadIdx.x == 0)
       next_row = atomicAdd(&lease.control->next_block_row.value, 1);
     __syncthreads();
     uint32_t v = next_row;
     __syncthreads();
-    if (v >= num_csr_rows || v >= lease.num_owned)
+    if (v >= num_block_rows || v >= lease.num_owned)
       break;
     compute_row(lease, now, v, counted);
   }
-  uint32_t slices = lease.num_owned <= num_csr_rows
+  uint32_t slices = lease.num_owned <= num_block_rows
                         ? 0
-                        : (lease.num_owned - num_csr_rows + 31) / 32;
+                        : (lease.num_owned - num_block_rows + 31) / 32;
   uint32_t counters = min(NUM_TASK_COUNTERS, threads_of_grid() / 32);
   uint32_t mine = spread_warp() % counters;
   uint32_t *numbers = &lease.control->next_task[mine].value;
   uint32_t slice = take(numbers) * counters + mine;
   while (slice < slices) {
-    compute_slice(lease, now, num_csr_rows + slice * 32, counted);
+    compute_slice(lease, now, num_block_rows + slice * 32, counted);
     slice = take(numbers) * counters + mine;
   }
 }

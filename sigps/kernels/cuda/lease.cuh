@@ -230,7 +230,8 @@ struct Lease {
   uint32_t num_block_rows; // rows of in_edges that take a block; those up to
                            // num_csr_rows take a warp. Where warps
                            // compute: those of which bits are set one by one
-  uint32_t num_team_rows;  // with SIGPS_BY_TEAM, rows that take a block
+  uint32_t num_team_rows;  // with SIGPS_BY_TEAM, or messages grouped by key:
+                           // rows that take a block
   uint32_t could_send;     // vertices with an out-edge, on all GPUs
   uint32_t num_hubs;       // lids with over HUB_DEGREE out-edges
   uint32_t forced;         // a value of Forced

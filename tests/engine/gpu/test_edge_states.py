@@ -117,7 +117,7 @@ def test_where_there_is_no_memory_to_bring_it_in_order_the_host_does(
     engine = MAKERS["cuda"](BiTriDN(), graph)
     engine.lease(100)
     expected = np.asarray(engine.edge_state("bound"))
-    on_host = WalkedRows.before
+    on_host = WalkedRows._orders
 
     def full(self: WalkedRows, xp: Any) -> Any:
         import cupy
@@ -126,7 +126,7 @@ def test_where_there_is_no_memory_to_bring_it_in_order_the_host_does(
             raise cupy.cuda.memory.OutOfMemoryError(1, 1, 1)
         return on_host(self, xp)
 
-    monkeypatch.setattr(WalkedRows, "before", full)
+    monkeypatch.setattr(WalkedRows, "_orders", full)
     assert expected.max() > 1
     np.testing.assert_array_equal(engine.edge_state("bound"), expected)
     np.testing.assert_array_equal(np.asarray(engine.save().edges[0]), expected)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sigps.engine.gpu.layout import (
     BLOCK_DEGREE,
+    LONG_DEGREE,
     Rows,
     lay_out,
     rows_of_positions,
@@ -68,7 +69,7 @@ def assert_laid_out(degrees: NDArray[np.uint32], rows: Rows) -> None:
     assert (rows.degrees.dtype, rows.offsets.dtype, rows.slices.dtype) == (np.uint32, np.uint64, np.uint64)
     np.testing.assert_array_equal(rows.degrees, degrees)
     assert rows.num_csr_rows % 32 == rows.num_block_rows % 32 == 0
-    assert rows.num_block_rows <= rows.num_csr_rows
+    assert rows.num_block_rows <= rows.num_long_rows <= rows.num_csr_rows
     assert rows.offsets.size == rows.num_csr_rows + 1
     assert rows.slices.size == max(0, -(-degrees.size // 32) - rows.num_csr_rows // 32) + 1
     places = [positions_of(rows, v) for v in range(degrees.size)]
@@ -95,6 +96,7 @@ def assert_sorted_layout(given_degrees: list[int]) -> None:
     assert_rows_found(rows)
     assert np.all(descending[rows.num_csr_rows :] <= WARP_DEGREE), "a heavy row is in no slice"
     assert np.all(descending[rows.num_block_rows :] <= BLOCK_DEGREE)
+    assert np.all(descending[rows.num_long_rows :] <= LONG_DEGREE)
     # A slice is as wide as its first row, which is its longest; all slices together waste at most one widest.
     padding = rows.num_positions - int(degrees.sum(dtype=np.int64))
     assert 0 <= padding <= 32 * WARP_DEGREE

@@ -18,13 +18,13 @@ from sigps.kernels.cuda.lease import warp_table_bytes
 THREADS = 64
 
 RUN = """
-extern "C" void run(uint32_t num_owned, uint32_t num_key_rows, uint32_t filter, uint64_t *offsets,
+extern "C" void run(uint32_t num_owned, uint32_t num_team_rows, uint32_t num_key_rows, uint32_t filter, uint64_t *offsets,
                     uint64_t *slices, uint32_t *ends, uint32_t *degrees, uint32_t num_csr_rows, uint8_t *status,
                     uint32_t *sent, uint32_t *next_sent, void *records, void *key_words, void *key_sums,
                     void *found) {
   using namespace sigps;
   Control control = {};
-  Lease lease = {{}, {offsets, slices, ends, degrees, num_csr_rows, num_owned}, num_owned, num_key_rows, status,
+  Lease lease = {{}, {offsets, slices, ends, degrees, num_csr_rows, num_owned}, num_owned, num_team_rows, num_key_rows, status,
                  {sent, next_sent}, {(Record *)records, nullptr}, key_words, key_sums, &control, (Inbox *)found};
   NextSuperstep now = {4, SenderFilter(filter)};
   run_block([&] {
@@ -100,6 +100,7 @@ def test_each_vertex_finds_the_key_of_most_weight(kind: str, num_keys: int, bloc
 
     n, num_sources = degrees.size, 6000
     rows = lay_out(degrees)
+    assert 0 < rows.num_long_rows < rows.num_csr_rows < n
     ends = rng.integers(0, num_sources, max(1, rows.num_positions), dtype=np.uint32)
     key, total, counts = KINDS[kind]
     records = np.zeros(num_sources, dtype=np.dtype([("key", key), ("sum", total)], align=True))
@@ -118,7 +119,7 @@ def test_each_vertex_finds_the_key_of_most_weight(kind: str, num_keys: int, bloc
         next_sent = np.zeros(n // 32 + 2, dtype=np.uint32)
         memory = np.full(places, 77, dtype=np.uint64), np.full(places, 77, dtype=np.uint64)
         arrays = rows.offsets, rows.slices, ends, degrees
-        begin = [ctypes.c_uint32(x) for x in (n, num_key_rows, sender_filter)]
+        begin = [ctypes.c_uint32(x) for x in (n, rows.num_long_rows, num_key_rows, sender_filter)]
         rest = status, sent, next_sent, records, *memory, found
         blocks[kind](
             *begin,
