@@ -160,7 +160,7 @@ def test_what_neighbours_on_other_ranks_keep_is_seen() -> None:
             EdgeTriangles(),
             4 + 4 + 8 + 2 * 24,
         ),  # where it leads, where one lies that others have, its value; crossing
-        (Returns(), 4 + 4 + 2 * 8 + 48 + 2 * 24),
+        (Returns(), 4 + 4 + 2 * 8 + 2 * 24),
     ],
 )
 def test_bytes_of_a_copied_edge(program: Vertex, a_copy: int) -> None:
@@ -175,7 +175,7 @@ def test_bytes_of_a_copied_edge(program: Vertex, a_copy: int) -> None:
         (BFS(source=0), 0),
         (Marks(), 4 + 8 + 2 * (1 + 8)),
         (EdgeTriangles(), 4 + 8 + 4 + 2 * 8),
-        (Returns(), 4 + 8 + 4 + 8 + 48 + 2 * (8 + 8)),
+        (Returns(), 4 + 8 + 4 + 8 + 2 * (8 + 8)),
     ],
 )
 def test_bytes_of_a_walked_edge(program: Vertex, an_edge: int) -> None:
