@@ -84,12 +84,13 @@ def degree_chart() -> dict[str, Any]:
     with needs("altair", "report"):
         import altair as alt
 
+    labels = alt.Axis(labelAngle=0, labelOverlap=True)
     bars = (
         alt.Chart()
         .transform_filter("datum.vertices > 0")
         .mark_bar(cornerRadiusEnd=2)
         .encode(
-            x=alt.X("degree:N", sort=alt.SortField("order"), title="degree", axis=alt.Axis(labelAngle=0)),
+            x=alt.X("degree:N", sort=alt.SortField("order"), title="degree", axis=labels),
             xOffset=alt.XOffset("kind:N", sort="descending"),
             y=alt.Y(
                 "vertices:Q",

@@ -151,7 +151,7 @@ WRONG_OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"trace": [0], "device": "cpu"}, r"trace= works on device='python'"),
     ({"deterministic": "no"}, r"deterministic='no' must be True or False"),
     ({"gather": 1}, r"gather=1 must be True or False"),
-    ({"progress": 5}, r"progress=5 must be a function"),
+    ({"progress": 5}, r"progress=5 must be True, False, or a function"),
 ]
 
 
