@@ -102,7 +102,7 @@ def reason_against(name: str, args: Any, kwargs: dict[str, Any]) -> str | None:
     if not isinstance(graph, ConvertedGraph):
         if type(graph) not in _PLAIN:
             return f"{type(graph).__name__} is no plain class of NetworkX, and may show other edges than it holds"
-        if type(graph._adj) is not dict or type(graph._node) is not dict:
+        if type(graph._adj) is not dict or type(graph._node) is not dict or hasattr(graph, "_graph"):
             return "the graph is a view; G.copy() is none"
     if graph.is_multigraph() and not served.multigraph:
         return f"{name} of sigps takes no multigraph"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, compress
+from itertools import chain, compress, repeat
+from operator import contains
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def read_networkx(
     """Return the edges of a NetworkX graph that all ranks have; see `Graph.from_networkx`."""
     edges = _WalkedEdges(source) if _is_plain(source) else _ListedEdges(source)
     values = {name: edges.attribute(key) for name, key in columns.items()}
-    if weight is not None and any(weight in data for data in edges.data()):
+    if weight is not None and any(map(contains, edges.data(), repeat(weight))):
         values = {"weight": edges.attribute(weight, default=1), **values}
     oids = np.arange(len(source)) if by_position else _oids(source)
     chunks = edge_chunks(oids[edges.sources], oids[edges.targets], values, group)
