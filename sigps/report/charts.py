@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DIRECTIONS", "degree_chart", "superstep_charts"]
 
-DIRECTIONS = ("push", "pull", "mailbox", "edge", "async")
+DIRECTIONS = ("push", "pull", "mailbox", "edge", "at once")
 """In the order of the page's colours; any other is grey."""
 
 _CHARTS = (
