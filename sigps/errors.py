@@ -80,6 +80,7 @@ class CompileError(SigpsError):
     """A vertex program uses something that cannot be compiled.
 
     Attributes:
+        problem: What cannot be compiled, and what to write instead.
         file: The file of the class, or None if its source is not available.
         line: The line in that file, counted from 1, or None.
         source: The text of that line, stripped.
@@ -91,6 +92,7 @@ class CompileError(SigpsError):
         where = f"{file}:{line}: " if file is not None and line is not None else ""
         text = f"\n    {source}" if source else ""
         super().__init__(f"{where}{problem}{text}")
+        self.problem = problem
         self.file = file
         self.line = line
         self.source = source

@@ -30,6 +30,7 @@ import device_memory
 import numpy as np
 import peer_cugraph
 from facts import RESULTS, driver_version, machine_facts
+from master_compute import measure_master
 from measuring import Case, Table, check, kept_or_made, run, timed
 from roof import shares_of_roof
 
@@ -145,7 +146,10 @@ MEASURES: dict[str, Callable[[Case, Table, int], None]] = {
     "memory": device_memory.measure,
     "cugraph": peer_cugraph.measure,
 }
-"""What `--only` chooses from, with `grid`; cuGraph comes last, which takes memory for itself."""
+"""What `--only` chooses from, with `ALONE`; cuGraph comes last, which takes memory for itself."""
+
+ALONE = ("grid", "master")
+"""What is measured on graphs of its own."""
 
 
 def measure_grid(size: int, table: Table, repeats: int) -> None:
@@ -183,6 +187,8 @@ def main() -> None:
                 failed += attempt(f"{name} on {case.name}", MEASURES[name], case, table, given.repeats)
     if given.grid and "grid" in given.only:
         failed += attempt("grid", measure_grid, given.grid, table, given.repeats)
+    if "master" in given.only:
+        failed += attempt("master", measure_master, table, given.repeats)
     print(f"written to {given.output}")
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
@@ -204,7 +210,7 @@ def arguments() -> argparse.Namespace:
     options.add_argument("--scales", type=numbers, default=[22, 24], help="as in 22,24")
     options.add_argument("--grid", type=int, default=4000, help="rows and columns; 0 for none")
     options.add_argument(
-        "--only", type=rows, default=[*MEASURES, "grid"], help=f"of {','.join(MEASURES)},grid"
+        "--only", type=rows, default=[*MEASURES, *ALONE], help=f"of {','.join([*MEASURES, *ALONE])}"
     )
     options.add_argument("--repeats", type=int, default=5)
     options.add_argument("--graphs", type=Path, help="a folder to keep generated graphs in, for the next run")
@@ -222,7 +228,7 @@ def numbers(text: str) -> list[int]:
 
 def rows(text: str) -> list[str]:
     """Read names of measures with commas between them, into the order in which they are measured."""
-    known, chosen = [*MEASURES, "grid"], text.split(",")
+    known, chosen = [*MEASURES, *ALONE], text.split(",")
     unknown = set(chosen) - set(known)
     if unknown:
         raise argparse.ArgumentTypeError(

@@ -126,6 +126,11 @@ def _derived(program: VertexProgram) -> str:
         best = "priority order: the best value is sent alone, and is final where it arrives"
         rows.append(("asynchronous", best if obstacle is None else f"no: {obstacle}"))
         rows.append(("at once", _at_once(program)))
+    if program.has_master:
+        method = "next_phase()" if program.has_phases else "master()"
+        on_device = "runs between supersteps on the device"
+        on_host = f"Python on the host, between leases of the device: {program.master_obstacle}"
+        rows.append((method, on_device if program.master is not None else on_host))
     together = "runs of run_many go side by side on CPU cores"
     together += ", with asynchronous=False" if program.priority_form is not None else ""
     rows.append(("lanes", f"no: {program.lanes_obstacle}" if program.lanes_obstacle else together))

@@ -15,6 +15,10 @@ The functions (without side effects, but for direct messages and edge states; so
     fold(total, given) -> total                       add one vertex's contributions to the totals
     emit(direct, kind, target, message)               append one direct message
 
+A module of its own (`MasterFunction`) has what runs between two supersteps, where it is no plain Python:
+
+    master(env, params, aggregates) -> (shared, flags)    master() or next_phase()
+
 `edge` is there unless `delivery` is DIRECT, `emit` only if it is; `lift` and `merge` unless `consumption` is LISTED;
 `key` where `sorts_by` is not empty. Names of all other functions of the module begin with two underscores; these call
 them.
@@ -32,7 +36,8 @@ Their arguments and results; a tuple has one scalar for each element of what it 
               vertex's messages are begin..end, ascending by key() where `sorts_by` is not empty, in the order in which
               they came where keys are equal
     has       bool: whether the vertex has a message
-    flags     uint8: HALT, it voted to halt; RETIRE, it halts for good; SENT, `record` is what it sends along its edges
+    flags     uint8: HALT, it voted to halt; RETIRE, it halts for good; SENT, `record` is what it sends along its edges.
+              Of master(): STOP, the run ends; WAKE, all vertices become active that have not retired
     record    one scalar for each of `record`; the back end infers their types from compute(). Unspecified without SENT.
     contributions, total, given    `aggregate_dtypes`; an aggregator's identity where a vertex gave nothing
     source, target    int64 ids of the edge's ends; see `needs_end_ids`
@@ -50,6 +55,7 @@ Their arguments and results; a tuple has one scalar for each element of what it 
                 reverse    [num_edges] int64: the entry of each edge in the row of its target
                 pending    [num_edges] for each of `edge_states`: compute() reads and writes those of its own edges
                 committed  [entries] for each of `edge_states`: as they were when the superstep began; read only
+    shared    one scalar for each aggregator that is shared: what the next superstep reads
     direct    () unless `delivery` is DIRECT; else (count, kinds, targets, senders, array, ...): the count [1] int64 of
               messages, and arrays [capacity]: kinds uint8, TO_GID or TO_ID: whether a target is a gid or the id that
               compute() computed; targets int64; senders uint32, written by the caller; one for each field of a message.
@@ -77,10 +83,13 @@ __all__ = [
     "HALT",
     "RETIRE",
     "SENT",
+    "STOP",
+    "WAKE",
     "Consumption",
     "Delivery",
     "EarlyExit",
     "Join",
+    "MasterFunction",
     "Monotone",
     "PathLengths",
     "Slot",
@@ -96,6 +105,7 @@ compiling = threading.Lock()
 
 FUNCTIONS = ("compute", "edge", "lift", "merge", "key", "fold", "emit")
 TO_GID, TO_ID = 0, 1
+STOP, WAKE = 1, 2
 
 
 class Delivery(Enum):
@@ -241,6 +251,23 @@ class PathLengths:
 
 
 @dataclass(frozen=True, eq=False)
+class MasterFunction:
+    """`master()` or `next_phase()`, compiled: it needs nothing but numbers, so a device may run it itself.
+
+    Floats have 64 bits in it, whatever the run's precision.
+
+    Attributes:
+        name: The method's.
+        module: The function `master` and what it calls.
+        namespace: The values of their global names.
+    """
+
+    name: str
+    module: ast.Module
+    namespace: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
 class VertexProgram:
     """A compiled class, independent of any engine. Immutable; equal where the keys are.
 
@@ -271,6 +298,8 @@ class VertexProgram:
         has_master: Whether the class has `master()` or `next_phase()`. An engine must then stop between supersteps, or
             where nothing is left to do, for the host to run it.
         has_phases: Whether it is `next_phase()`.
+        master: That method, where it can be compiled. Then an engine may run it without the host.
+        master_obstacle: Why it is Python on the host, a sentence; empty where it can be compiled, or is not there.
         reads_target: Whether edge() reads the target's id, so that a message is not the same for all edges of a vertex.
         needs_end_ids: Whether edge() reads ids of an edge's ends. Where False it at most compares the two with each
             other, and an engine may pass local ids, without looking up those that compute() reads.
@@ -312,6 +341,8 @@ class VertexProgram:
     path_lengths: PathLengths | None = None
     has_master: bool = False
     has_phases: bool = False
+    master: MasterFunction | None = None
+    master_obstacle: str = ""
     reads_target: bool = False
     needs_end_ids: bool = True
     takes_one: bool = False
@@ -362,6 +393,11 @@ class VertexProgram:
     def aggregate_dtypes(self) -> tuple[np.dtype[Any], ...]:
         """Types of the aggregators; floats have 64 bits whatever `precision` is, since they add up whole graphs."""
         return tuple(a.field.dtype() for a in self.aggregators)
+
+    @property
+    def shared(self) -> tuple[int, ...]:
+        """Positions of the shared values among the aggregators: what `master` returns, in this order."""
+        return tuple(i for i, aggregator in enumerate(self.aggregators) if aggregator.is_shared)
 
     @property
     def sends_along_all_edges(self) -> bool:

@@ -1,8 +1,11 @@
-"""The error of a fault: arithmetic of compute() that had no result, or a loop of it that the user has interrupted."""
+"""The error of a fault: arithmetic that had no result, or a loop that the user has interrupted."""
 
 from __future__ import annotations
 
+import os
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from sigps.engine.partition.subgraph import Subgraph
@@ -11,7 +14,10 @@ from sigps.model.vertex import Aggregator
 from sigps.native.builder import Site
 from sigps.native.operators import PROBLEMS, Fault
 
-__all__ = ["error_of", "id_of"]
+__all__ = ["error_at", "error_of", "id_of", "master_error_of"]
+
+_PACKAGE = str(Path(__file__).parents[1])
+_APPS = f"{os.sep}apps{os.sep}"
 
 
 def error_of(
@@ -31,6 +37,20 @@ def error_of(
     who = "messages" if vertex_id is None else f"vertex {vertex_id}"
     who = next((f"aggregator {a.name!r}" for a in aggregators if a.place == (file, line)), who)
     return ComputeError(PROBLEMS[kind], who=who, superstep=superstep, file=file, line=line)
+
+
+def master_error_of(site: Site, name: str, superstep: int) -> ComputeError:
+    """Return the error of a fault of master() or next_phase(), by its name, after a superstep."""
+    file, line, kind = site
+    return ComputeError(PROBLEMS[kind], who=f"{name}()", superstep=superstep, file=file, line=line)
+
+
+def error_at(error: ArithmeticError, who: str, superstep: int, place: tuple[str, int]) -> ComputeError:
+    """Return what compiled code raises where arithmetic has no result: at the user's line, or the given one."""
+    frames = traceback.extract_tb(error.__traceback__)
+    users = [f for f in frames if not f.filename.startswith(_PACKAGE) or _APPS in f.filename]
+    file, line = (users[-1].filename, users[-1].lineno or 0) if users else place
+    return ComputeError(str(error), who=who, superstep=superstep, file=file, line=line)
 
 
 def id_of(subgraph: Subgraph, lid: int) -> int:

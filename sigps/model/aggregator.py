@@ -147,7 +147,9 @@ class Aggregator(Generic[T]):
     def __get__(self, vertex: Any, owner: type) -> Any:
         if vertex is None:
             return self
-        return _readable(vertex.view.aggregate(self.name))
+        value = vertex.view.aggregate(self.name)
+        # `+=` to a shared value is an addition, which wraps around in this type.
+        return value if self.is_shared and isinstance(value, np.uint64) else _readable(value)
 
     def __set__(self, vertex: Any, value: T) -> None:
         if self.is_shared:

@@ -131,10 +131,11 @@ class Vertex:
         raise NotImplementedError(f"{type(self).__name__} has no compute()")
 
     def master(self) -> None:
-        """Run once after every superstep. Subclasses may write this, in any Python: it is never compiled.
+        """Run once after every superstep. Subclasses may write this, in any Python.
 
         It reads parameters, aggregators (what this superstep gave), shared values, `superstep`, `num_vertices` and
-        `num_edges`; it sets shared values, and may call `stop()` and `wake_all()`. Under `mpirun` it runs on rank 0.
+        `num_edges`; it sets shared values, and may call `stop()` and `wake_all()`. Where that is all, it is compiled,
+        and a GPU runs it without the host; what is more than that runs as Python, on rank 0.
         """
 
     def next_phase(self) -> None:

@@ -35,10 +35,12 @@ class CppFunctions:
 
     Attributes:
         text: Their definitions; what is called stands first.
+        math: The functions of C's library that they call, as `sqrt`.
     """
 
     def __init__(self, functions: Functions) -> None:
         self.functions = functions
+        self.math: set[str] = set()
         self._texts: list[str] = []
         self._emitted: set[Instance] = set()
 
@@ -172,6 +174,7 @@ class _Emitter:
         if isinstance(kind, Vector):
             element = kind.element
             return self._each(kind, lambda *numbers: self.math(name, element, numbers), *values)
+        self._functions.math.add(name)
         if name == "neg":
             return self._new(cpp_type(kind), f"-{values[0]}")
         suffix = "f" if kind.bits == 32 else ""

@@ -1,17 +1,34 @@
 from __future__ import annotations
 
+import math
+import re
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from battery import BATTERY
+from drawn_masters import drawn_master, outcome_of
 from master_programs import Budget, Gone, HeldBack, Sleeper, Unheard, Waves
 from thread_group import ThreadGroup, run_ranks
 from ways import WAYS, assert_all_equal
 
-from sigps import Aggregator, Checkpoint, CompileError, Graph, Result, Shared, State, Vertex, run
+from sigps import (
+    Aggregator,
+    Checkpoint,
+    CompileError,
+    Graph,
+    Param,
+    Result,
+    Shared,
+    State,
+    Table,
+    Vertex,
+    run,
+)
 from sigps.compiler import explain
+from sigps.compiler.frontend.analysis import analyse
 
 GRAPHS = [name for name in BATTERY if name != "empty"]
 DEVICES = ["python", "cpu"]
@@ -190,6 +207,101 @@ def test_a_master_may_not_do_what_a_vertex_does(master: Any, error: Any, complai
     assert "in master(), after superstep 0" in raised.value.__notes__
 
 
+@pytest.mark.parametrize("seed", [0, 3, 7, 24, 81, 112, 124])
+def test_a_master_that_is_compiled_leaves_the_same_bits(seed: int) -> None:
+    program = drawn_master(seed)
+    assert analyse(program).master is not None
+    assert outcome_of(program, "cpu") == outcome_of(program, "python")
+
+
+class Helped(Vertex):
+    """A master() whose helpers read, set and stop."""
+
+    limit: Param[int] = 5
+    table: Param[Table[int]] = (4, 7)
+    level: Shared[int] = 0
+    share: Shared[float] = 0.5
+    seen: State[int] = 0
+    total = Aggregator.sum(int)
+
+    def compute(self, messages):
+        self.total += 1
+        self.seen = self.level
+
+    @staticmethod
+    def doubled(x):
+        return 2 * x
+
+    def beyond(self, by):
+        return self.total + by > self.limit + self.table[self.superstep % 2]
+
+    def raise_level(self, by=1):
+        self.level += by
+        if self.beyond(self.level):
+            self.stop()
+
+    def master(self):
+        self.share = self.level / max(self.total, 1)
+        self.raise_level(self.doubled(1))
+
+
+def test_helpers_of_a_master_are_compiled() -> None:
+    graph = Graph.from_edges([0, 1], [1, 2])
+    assert analyse(Helped()).master_obstacle == ""
+    found = [run(Helped(), graph, device=device) for device in ("python", "cpu")]  # type: ignore[arg-type]
+    # 3 + 2 > 5 + 4 is false, 3 + 4 > 5 + 7 is false, 3 + 6 > 5 + 4 is false, ..., 3 + 8 > 5 + 7 is false.
+    assert [r.supersteps for r in found] == [5, 5]
+    assert [r.aggregators for r in found] == [{"level": 10, "share": 8 / 3, "total": 3}] * 2
+
+
+def asks_a_clock(self: Any) -> None:
+    self.number = time.time()
+
+
+def loops(self: Any) -> None:
+    while self.number < 1.0:
+        self.number += 0.5
+
+
+def takes_a_root(self: Any) -> None:
+    self.number = math.exp(self.number)
+
+
+def sets_a_truth(self: Any) -> None:
+    self.count = self.number > 0.0
+
+
+def reads_a_state(self: Any) -> None:
+    self.number = self.heard
+
+
+@pytest.mark.parametrize(
+    ("master", "reason"),
+    [
+        (asks_a_clock, "time"),
+        (loops, "'while', which may never end"),
+        (takes_a_root, r"exp\(\) differs in its last bits"),
+        (sets_a_truth, "'count' is a number, and is given a truth value"),
+        (reads_a_state, "self.heard is nothing that compiled code has between supersteps"),
+        (sets_a_fraction, "a float becomes an int here"),
+        (sends, "cannot be called between supersteps"),
+    ],
+)
+def test_a_master_that_is_python_says_why(master: Any, reason: str) -> None:
+    fields = {"__annotations__": {"count": Shared[int], "phase": Shared[int]}, "count": 0, "phase": 0}
+    program = type("Edited", (Random,), {"master": master, **fields})
+    derived = analyse(program())
+    assert derived.master is None
+    assert re.search(reason, derived.master_obstacle), derived.master_obstacle
+    assert derived.master_obstacle.startswith("test_master_compute.py:")
+    assert derived.master_obstacle in explain(program)
+
+
+def test_parameters_of_another_precision_leave_a_master_python() -> None:
+    assert analyse(Budget(), "double").master is not None
+    assert "'limit' has 32 bits where vertices read it" in analyse(Budget(), "single").master_obstacle
+
+
 def test_a_shared_value_has_a_number_type() -> None:
     with pytest.raises(CompileError, match=r"Shared\[str\] is not supported"):
         type("Bad", (Vertex,), {"__annotations__": {"name": Shared[str]}})
@@ -199,3 +311,4 @@ def test_a_shared_value_has_a_number_type() -> None:
 
 def test_explain_names_shared_values() -> None:
     assert "wave: shared, set between supersteps" in explain(Waves)
+    assert "master()     runs between supersteps on the device" in explain(Waves)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sigps import Graph, Vertex
 from sigps.compiler.cpu.native import compile_for_cpu
 from sigps.compiler.cuda import compile as cuda
-from sigps.compiler.cuda.adapters import Layout
+from sigps.compiler.cuda.adapters import Layout, num_cells
 from sigps.compiler.cuda.functions import Functions
 from sigps.compiler.frontend.analysis import analyse
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
@@ -181,7 +181,10 @@ class OnHost:
             return
         listed = self._program.consumption is Consumption.LISTED
         compute = self._f["sigps_compute_listed" if listed else "sigps_compute"]
-        record, given = _row(m.layout.record.structure.itemsize), _row(8 * len(m.layout.aggregates.stored))
+        record, given = (
+            _row(m.layout.record.structure.itemsize),
+            _row(8 * num_cells(m.layout.aggregates.dtypes)),
+        )
         result = self._call(compute, arguments, superstep, v, messages, record, given)
         m.keep_fault(v, result >> FAULT_SHIFT)
         flags = result & (1 << FAULT_SHIFT) - 1

@@ -9,6 +9,7 @@ import sys
 import time
 from typing import Any
 
+import master_programs
 import numpy as np
 import pytest
 from battery import BATTERY
@@ -19,8 +20,8 @@ from master_programs import Fading, Letters
 from send_programs import Flood, FloodSum
 from ways import assert_same, by_size
 
-from sigps import Aggregator, Checkpoint, Graph, State, Vertex, run
-from sigps.apps import BFS, BiTriDN, StreamDN
+from sigps import Aggregator, Checkpoint, Graph, Shared, State, Vertex, run
+from sigps.apps import BFS, SCC, BiTriDN, KCore, StreamDN
 from sigps.errors import ComputeError, SigpsError
 from sigps.group import Alone, world
 
@@ -138,6 +139,57 @@ def logs(transport: str, folder: str) -> None:
             judge = run(program, sample.build(group=Alone()), device="python")
             assert_same(judge, result, exact=False, only_better=True)
     tell("7 runs went on")
+
+
+MASTERS: list[Vertex] = [
+    master_programs.Waves(),
+    master_programs.Budget(),
+    master_programs.Sleeper(),
+    master_programs.Unheard(),
+    master_programs.HeldBack(),
+    master_programs.Gone(),
+    master_programs.Floods(),
+    Fading(),
+    Letters(),
+    master_programs.Vanished(),
+    KCore(),
+    SCC(),
+]
+
+
+def masters(transport: str, folder: str) -> None:
+    """Run programs with a master() or next_phase(), whole and from a log in the middle; and one without a result."""
+    group = world()
+    for i, program in enumerate(MASTERS):
+        name = ("skewed", "grid", "isolated")[i % 3]
+        graph = BATTERY[name].build(group=group)
+        options: dict[str, Any] = {"device": "cuda", "transport": transport}
+        found = [run(program, graph, direction=direction, **options) for direction in DIRECTIONS]
+        saved = {**options, "checkpoint": Checkpoint(f"{folder}/{type(program).__name__}", every=1)}
+        run(program, graph, max_supersteps=1, **saved)
+        found.append(run(program, graph, resume=True, **saved))
+        if group.rank == 0:
+            judge = run(program, BATTERY[name].build(group=Alone()), device="python")
+            for result in found:
+                assert_same(result, judge, exact=False)
+                assert (result.aggregators, result.reason) == (judge.aggregators, judge.reason), program
+    if transport == "peer":  # where all ranks find it
+        with pytest.raises(ComputeError, match=r"in master\(\), superstep 2"):
+            run(Exhausts(), BATTERY["grid"].build(group=group), device="cuda", transport=transport)
+    tell(f"{len(MASTERS)} masters agree")
+
+
+class Exhausts(Vertex):
+    """Its master() divides by zero after superstep 2."""
+
+    rest: Shared[int] = 0
+
+    def compute(self, messages):
+        if self.rest < 0:
+            self.vote_to_halt()
+
+    def master(self):
+        self.rest = 7 // (2 - self.superstep)
 
 
 class Shouter(Vertex, message=int):

@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 from cuda_twin import IDLE, Memory, OnHost, layout_of
+from host_master import MasterOnHost
 
+from sigps.compiler.cuda.adapters import num_cells
 from sigps.compiler.cuda.compile import compile_for_cuda
 from sigps.compiler.program import Delivery, VertexProgram
 from sigps.device import cuda, nccl
@@ -28,7 +30,7 @@ from sigps.engine.gpu.launch import MEDIUM, NO_CLUSTER
 from sigps.engine.gpu.layout import lay_out
 from sigps.engine.gpu.variant import Variant
 from sigps.group import Group
-from sigps.kernels.cpu.arguments import ACTIVE
+from sigps.kernels.cpu.arguments import ACTIVE, RETIRED
 from sigps.kernels.cuda.abi import OVERFLOW
 from sigps.kernels.cuda.lease import (
     CONTROL,
@@ -289,6 +291,7 @@ class _LeaseKernel:
         self._program = program
         self._layout = layout_of(program, columns, narrow)
         self._functions = OnHost(program, self._layout)
+        self._master = MasterOnHost(program, self._layout) if program.master is not None else None
         self._begun: dict[int, Any] = {}  # supersteps that ran out of room, by where their control lies
 
     def launch(self, blocks: int, threads: int, parameters: Any, **_: Any) -> None:
@@ -357,7 +360,7 @@ class _LeaseKernel:
             records=records(parity) if size else np.zeros((num_places, 1), np.uint8),
             next_sent=np.zeros(n, np.uint8),
             next_records=records(1 - parity) if size else np.zeros((num_places, 1), np.uint8),
-            given=np.zeros((n, max(1, 8 * len(layout.aggregates.stored))), np.uint8),
+            given=np.zeros((n, max(1, 8 * num_cells(layout.aggregates.dtypes))), np.uint8),
             ran=np.full(n, IDLE, np.uint8),
             num_vertices=0,
             num_edges=0,
@@ -392,8 +395,12 @@ class _LeaseKernel:
         """Show what was written to edges, count, and plan the next superstep."""
         program, plan, arguments = self._program, control["next"], lease["in"]
         n, number = int(lease["num_owned"]), int(plan["superstep"])
-        if not ran.any():
+        now, has_run = plan.copy(), bool(ran.any())
+        counts = has_run or bool(lease["counts_idle"]) or bool(plan["counts_idle"])
+        plan["has_woken"] = plan["counts_idle"] = 0
+        if not counts:
             plan["ending"] = FINISHED
+            self._run_master(lease, control, now, has_run=has_run, counts=counts)
             return
         if lease["wrote"]:
             self._commit(arguments, np.flatnonzero(ran))
@@ -407,17 +414,22 @@ class _LeaseKernel:
             packed = np.packbits(sends, bitorder="little")
             bits[:] = 0
             bits[: packed.size] = packed
-        cells = _at(lease["aggregates"], np.uint64, max(1, len(program.aggregators)))
-        for i, aggregator in enumerate(program.aggregators):
+        aggregates = self._layout.aggregates
+        cells = _at(lease["aggregates"], np.uint64, max(1, num_cells(aggregates.dtypes)))
+        for first, aggregator in zip(aggregates.cells, program.aggregators, strict=True):
             if not (aggregator.persistent and lease["carries_on"]):
-                cells[i] = 0
-                cells[i : i + 1].view(aggregator.field.dtype())[0] = aggregator.identity
+                dtype = aggregator.field.dtype()
+                for i, identity in enumerate(np.broadcast_to(aggregator.identity, dtype.shape or 1)):
+                    cells[first + i] = 0
+                    cells[first + i : first + i + 1].view(dtype.base)[0] = identity
         for vertices, rows in given:
             for row in rows[vertices]:
                 memory.keep_fault(NO_VERTEX, self._functions.fold(cells, row))
         if self._end_by_fault(control, memory):
             return
         active = int(np.count_nonzero(memory.status == ACTIVE))
+        plan["counts_idle"] = bool(lease["asks_master"] and lease["counts_messages"] and sent_edges)
+        plan["retired_edges"] = degrees[memory.status == RETIRED].clip(1).sum()  # as they add up
         stats = _at(lease["stats"], STATS, int(control["num_stats"]) + 1)
         counted = number, int(plan["direction"]), int(ran.sum()), sent_edges, 1, 0, 1.0
         stats[int(control["num_stats"])] = counted
@@ -425,6 +437,11 @@ class _LeaseKernel:
         plan["superstep"], plan["remaining"] = number + 1, WHOLE
         plan["frontier"] = FRONTIER_BITS
         plan["ending"] = FINISHED if active == 0 and sent_edges == 0 else RUNNING
+        self._run_master(lease, control, now, has_run=has_run, counts=counts)
+
+    def _run_master(self, lease: Any, control: Any, now: Any, **facts: bool) -> None:
+        if self._master is not None:
+            self._master.run(lease, control, now, **facts)
 
     def _commit(self, arguments: Any, vertices: Any) -> None:
         for k, dtype in enumerate(self._program.edge_state_dtypes):

@@ -71,13 +71,30 @@ def _with_exact_sums(
         _Spread(totals, item=3).visit(functions["compute"])
         _add(functions["fold"], totals)
     ast.fix_missing_locations(module)
+    master = program.master
+    if master is not None and any(totals):
+        master = replace(
+            master,
+            module=_of_words(master.module, totals, program.aggregate_dtypes),
+            namespace={**master.namespace, **_FUNCTIONS},
+        )
     return replace(
         program,
+        master=master,
         module=module,
         namespace={**program.namespace, **_FUNCTIONS},
         slots=tuple(_slots(program, sums)),
         aggregators=tuple(cell for a in program.aggregators for cell in cells_of(a)),
     )
+
+
+def _of_words(module: ast.Module, totals: Sums, dtypes: Sequence[np.dtype[Any]]) -> ast.Module:
+    """Return the module of `master` reading the aggregators' words; what it calls gets its values."""
+    made = copy.deepcopy(module)
+    for function in made.body:
+        if isinstance(function, ast.FunctionDef) and function.name == "master":
+            function.body = _unpacked(function.body, "__aggregates", totals, dtypes)
+    return ast.fix_missing_locations(made)
 
 
 def _float_sums(program: VertexProgram, columns: Mapping[str, np.dtype[Any]]) -> Sums:

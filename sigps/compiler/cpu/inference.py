@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,7 +14,9 @@ from sigps.native.builder import Functions
 from sigps.native.source import reject
 from sigps.native.types import BOOL, INT, NONE, UINT, Array, Number, Tuple, Type, flat, scalar_of
 
-__all__ = ["argument_types", "infer_types"]
+__all__ = ["argument_types", "infer_types", "master_types"]
+
+Precision = Literal["single", "double"]
 
 
 def infer_types(
@@ -117,6 +119,14 @@ def argument_types(
         "key": (env, params, _tuple(program.message_dtypes)),
         "fold": (totals, totals),
     }
+
+
+def master_types(
+    params: Sequence[Field], aggregates: Sequence[np.dtype[Any]], precision: Precision
+) -> tuple[Type, ...]:
+    """Return the types of the arguments of `master`, for types of the aggregators."""
+    given = Tuple(tuple(_parameter(field.dtype(precision), field) for field in params))
+    return _tuple((np.int64,) * 3), given, _tuple(aggregates)
 
 
 def summable(dtype: np.dtype[Any], op: str) -> np.dtype[Any]:

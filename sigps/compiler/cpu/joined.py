@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sigps.compiler.cpu.inference import infer_types
+from sigps.compiler.cpu.inference import infer_types, master_types
 from sigps.compiler.cpu.rows import Dtypes
 from sigps.compiler.program import FUNCTIONS, VertexProgram, compiling
 from sigps.errors import CompileError
@@ -56,9 +56,14 @@ def _joined_types(program: VertexProgram, used: Dtypes, read: Dtypes) -> Joined:
         infer_types(program, functions, used, read)
     except CompileError:
         return NOTHING
+    found = functions.instances
+    if program.master is not None:
+        between = Functions(program.master.module, program.master.namespace)
+        between.instance("master", master_types(program.params, program.aggregate_dtypes, "double"))
+        found = [*found, *between.instances]
     places: Places = {}
     calls: dict[tuple[str, int], list[Instance]] = {}
-    for instance in functions.instances:
+    for instance in found:
         calls.setdefault((getattr(instance.tree, "sigps_file", ""), instance.tree.lineno), []).append(
             instance
         )
@@ -68,10 +73,10 @@ def _joined_types(program: VertexProgram, used: Dtypes, read: Dtypes) -> Joined:
         differ = any(
             i.joined.get(at, kind) != kind for c in changed for at, kind in c.items() for i in instances
         )
-        if differ and not any(i.tree.name in FUNCTIONS for i in instances):
-            variants[where] = [(_arguments(i), found) for i, found in zip(instances, changed, strict=True)]
+        if differ and not any(i.tree.name in (*FUNCTIONS, "master") for i in instances):
+            variants[where] = [(_arguments(i), c) for i, c in zip(instances, changed, strict=True)]
         else:
-            places |= {at: kind for found in changed for at, kind in found.items()}
+            places |= {at: kind for c in changed for at, kind in c.items()}
     return Joined(places, variants) if places or variants else NOTHING
 
 

@@ -26,7 +26,22 @@ from sigps.native.cpp import CppFunctions, cpp_type
 from sigps.native.primitives import External
 from sigps.native.types import BOOL, INT, UINT, Array, Number, Tuple, Type, flat, scalar_of
 
-__all__ = ["EXTERNALS", "Layout", "Row", "direct_type", "emit_type", "num_cells", "write_source"]
+__all__ = [
+    "EXTERNALS",
+    "HEAD",
+    "Layout",
+    "Row",
+    "call_of",
+    "definition",
+    "direct_type",
+    "emit_type",
+    "env_at",
+    "load_cells",
+    "load_params",
+    "num_cells",
+    "store_cells",
+    "write_source",
+]
 
 Dtypes = tuple[np.dtype[Any], ...]
 
@@ -133,11 +148,12 @@ def write_source(
     return text, source.can_fault
 
 
-_HEAD = """\
+HEAD = """\
 #include "abi.cuh"
 #include "arithmetic.cuh"
 #include "rows.cuh"
 """
+"""What the source of a program's functions begins with."""
 
 
 _INTERRUPTED = """\
@@ -177,7 +193,7 @@ class _Source:
         adapters = [self._deliver(), self._fold(), self._compute()]
         adapters += [self._list()] if self._is_listed else [self._lift(), self._merge()]
         adapters += [self._key(), self._copy_listed()] if self._program.sorts_by else []
-        yield _HEAD
+        yield HEAD
         if self._program.reads_neighbors:
             yield '#include "warp_neighbors.cuh"\n'
         if self._has_teams:
@@ -194,11 +210,7 @@ class _Source:
         """Write a call of a function of the program, whose results are `prefix`0, ..., and its fault `prefix`_fault."""
         instance = self._functions.instance(name, self._types[name])
         self.can_fault = self.can_fault or instance.can_fault
-        results = list(flat(instance.result))  # type: ignore[arg-type]
-        names = [f"{prefix}{i}" for i in range(len(results))]
-        lines = [f"{cpp_type(kind)} {result};" for kind, result in zip(results, names, strict=True)]
-        call = f"{self._cpp.name(instance)}({', '.join([*arguments, *names])})"
-        return [*lines, f"const uint32_t {prefix}_fault = uint32_t({call});"], instance
+        return call_of(self._cpp, instance, arguments, prefix), instance
 
     def _compute(self) -> list[str]:
         layout, program = self._layout, self._program
@@ -217,8 +229,8 @@ class _Source:
         if self._is_direct:
             body.append("uint32_t overflow = 0;")
         given = [
-            *_env("superstep"), *_params(self._program, layout.params),
-            *_cells("arguments->aggregates", layout.aggregates), *_vertex(),
+            *env_at("superstep"), *load_params(self._program, layout.params),
+            *load_cells("arguments->aggregates", layout.aggregates), *_vertex(),
             *self._state(), *inbox, "end > begin" if self._is_listed else "has != 0",
             *self._edges(),
             *(["(uint8_t *)arguments", "int64_t(vertex)", "&overflow"] if self._is_direct else []),
@@ -241,14 +253,14 @@ class _Source:
             body.append(f"if ({flag}) {store}" if flag else store)
         flags = parts[1][0]
         body += [f"if ({flags} & {SENT}) {{", *_stores("record", layout.record, parts[2]), "}"]
-        body += _store_cells("given", layout.aggregates, parts[3])
+        body += store_cells("given", layout.aggregates, parts[3])
         wrote = f" | ({wrote} ? {WROTE}u : 0u)" if program.edge_states else ""
         body.append(f"return uint32_t({flags}){wrote} | r_fault << {FAULT_SHIFT};")
         head = (
             f"uint32_t {name}(const sigps::Arguments *arguments, int64_t superstep, uint32_t vertex, {takes}, "
             "void *record, void *given)"
         )
-        return _function(head, body)
+        return definition(head, body)
 
     def _state(self) -> list[str]:
         states = self._layout.states
@@ -299,23 +311,23 @@ class _Source:
             "uint32_t source, uint32_t target, uint64_t edge, void *value)"
         )
         if program.delivery is not Delivery.RECORD:
-            return _function(head, ["return 0;"])
+            return definition(head, ["return 0;"])
         columns = [f"((const {_c(d)} *)arguments->columns[{i}])[edge]" for i, d in enumerate(layout.columns)]
         ends = [_id(end) if program.needs_end_ids else f"int64_t({end})" for end in ("source", "target")]
-        params = _params(self._program, layout.params)
-        given = [*_env("superstep"), *params, *_loads("record", layout.record), *ends, *columns]
+        params = load_params(self._program, layout.params)
+        given = [*env_at("superstep"), *params, *_loads("record", layout.record), *ends, *columns]
         body, instance = self._called("edge", given, "r")
         passes, message = _numbered(instance.result, "r")
         row, fault = layout.message, "r_fault"
         if not self._is_listed:
             lines, lifted = self._called(
-                "lift", [*_env("superstep + 1"), *params, *self._message(message)], "s"
+                "lift", [*env_at("superstep + 1"), *params, *self._message(message)], "s"
             )
             body += lines
             row, message = layout.slots, _all(lifted, "s")
             fault = f"(r_fault != 0 || !{passes[0]} ? r_fault : s_fault)"
         result = f"return ({passes[0]} ? 1u : 0u) | {fault} << {FAULT_SHIFT};"
-        return _function(head, [*body, *_stores("value", row, message), result])
+        return definition(head, [*body, *_stores("value", row, message), result])
 
     def _message(self, values: Sequence[str]) -> list[str]:
         """Write a message as lift() takes it."""
@@ -324,8 +336,8 @@ class _Source:
     def _lift(self) -> list[str]:
         layout = self._layout
         given = [
-            *_env("superstep"),
-            *_params(self._program, layout.params),
+            *env_at("superstep"),
+            *load_params(self._program, layout.params),
             *_loads("message", layout.message),
         ]
         body, instance = self._called("lift", given, "r")
@@ -333,7 +345,7 @@ class _Source:
             "uint32_t sigps_lift(const sigps::Arguments *arguments, int64_t superstep, const void *message, "
             "void *value)"
         )
-        return _function(
+        return definition(
             head, [*body, *_stores("value", layout.slots, _all(instance, "r")), "return r_fault;"]
         )
 
@@ -342,14 +354,16 @@ class _Source:
         given = [*_loads("into", slots), "has != 0", *_loads("value", slots)]
         body, instance = self._called("merge", given, "r")
         head = "uint32_t sigps_merge(void *into, uint32_t has, const void *value)"
-        return _function(head, [*body, *_stores("into", slots, _all(instance, "r")), "return r_fault;"])
+        return definition(head, [*body, *_stores("into", slots, _all(instance, "r")), "return r_fault;"])
 
     def _fold(self) -> list[str]:
         totals = self._layout.aggregates
-        body, instance = self._called("fold", [*_cells("total", totals), *_cells("given", totals)], "r")
+        body, instance = self._called(
+            "fold", [*load_cells("total", totals), *load_cells("given", totals)], "r"
+        )
         head = "uint32_t sigps_fold(void *total, const void *given)"
-        return _function(
-            head, [*body, *_store_cells("total", totals, _all(instance, "r")), "return r_fault;"]
+        return definition(
+            head, [*body, *store_cells("total", totals, _all(instance, "r")), "return r_fault;"]
         )
 
     def _list(self) -> list[str]:
@@ -358,15 +372,15 @@ class _Source:
         stores = [
             f"(({_c(d)} *)arguments->lists[{i}])[position] = {_as(d, v)};" for i, (d, v) in enumerate(values)
         ]
-        return _function(
+        return definition(
             "void sigps_list(const sigps::Arguments *arguments, int64_t position, const void *message)",
             stores,
         )
 
     def _key(self) -> list[str]:
         given = [
-            *_env("superstep"),
-            *_params(self._program, self._layout.params),
+            *env_at("superstep"),
+            *load_params(self._program, self._layout.params),
             *self._message([f"{array}[position]" for array in self._lists()]),
         ]
         body, instance = self._called("key", given, "r")
@@ -376,10 +390,10 @@ class _Source:
             "uint32_t sigps_key(const sigps::Arguments *arguments, int64_t superstep, int64_t position, "
             "uint64_t *key)"
         )
-        return _function(head, [*body, f"*key = {key};", "return r_fault;"])
+        return definition(head, [*body, f"*key = {key};", "return r_fault;"])
 
     def _copy_listed(self) -> list[str]:
-        return _function(
+        return definition(
             "void sigps_copy_listed(const sigps::Arguments *arguments, int64_t from, int64_t to)",
             [f"{array}[to] = {array}[from];" for array in self._lists()],
         )
@@ -412,8 +426,18 @@ class _Source:
         ]
 
 
-def _function(head: str, body: Sequence[str]) -> list[str]:
-    return [f'extern "C" __device__ SIGPS_INLINE {head} {{', *(f"  {line}" for line in body), "}"]
+def call_of(emitted: CppFunctions, instance: Instance, arguments: Sequence[str], prefix: str) -> list[str]:
+    """Write a call of a function, whose results are `prefix`0, ..., and its fault `prefix`_fault."""
+    results = list(flat(instance.result))  # type: ignore[arg-type]
+    names = [f"{prefix}{i}" for i in range(len(results))]
+    lines = [f"{cpp_type(kind)} {result};" for kind, result in zip(results, names, strict=True)]
+    call = f"{emitted.name(instance)}({', '.join([*arguments, *names])})"
+    return [*lines, f"const uint32_t {prefix}_fault = uint32_t({call});"]
+
+
+def definition(head: str, body: Sequence[str], how: str = "SIGPS_INLINE") -> list[str]:
+    """Write an adapter; `how` is its attribute."""
+    return [f'extern "C" __device__ {how} {head} {{', *(f"  {line}" for line in body), "}"]
 
 
 def _numbered(kind: Type | None, prefix: str) -> list[list[str]]:
@@ -431,7 +455,8 @@ def _all(instance: Instance, prefix: str) -> list[str]:
     return [f"{prefix}{i}" for i in range(instance.num_results)]
 
 
-def _env(superstep: str) -> list[str]:
+def env_at(superstep: str) -> list[str]:
+    """Write `env` of `compiler/program.py`."""
     return [superstep, "arguments->num_vertices", "arguments->num_edges"]
 
 
@@ -462,14 +487,15 @@ def _stores(pointer: str, row: Row, values: Sequence[str]) -> list[str]:
     return [f"sigps::store<{_c(s)}>({pointer}, {offset}, {_as(s, value)});" for s, offset, value in parts]
 
 
-def _cells(pointer: str, row: Row) -> list[str]:
+def load_cells(pointer: str, row: Row) -> list[str]:
+    """Write what lies in cells."""
     parts = zip(row.dtypes, row.cells, strict=True)
     return [f"sigps::Cells<{_c(d)}>::load({pointer}, {first})" for d, first in parts]
 
 
-def _params(program: VertexProgram, row: Row) -> list[str]:
+def load_params(program: VertexProgram, row: Row) -> list[str]:
     """Write the parameters: of a table the address of its numbers, and its length."""
-    cells = iter(_cells("arguments->params", row))
+    cells = iter(load_cells("arguments->params", row))
     found = []
     for field in program.params:
         cell = next(cells)
@@ -481,10 +507,15 @@ def _params(program: VertexProgram, row: Row) -> list[str]:
     return found
 
 
-def _store_cells(pointer: str, row: Row, values: Sequence[str]) -> list[str]:
-    parts = zip(row.dtypes, row.cells, values, strict=True)
+def store_cells(
+    pointer: str, row: Row, values: Sequence[str], only: Sequence[int] | None = None
+) -> list[str]:
+    """Write stores of values into cells: of all fields, or of those at some positions."""
+    parts = list(zip(row.dtypes, row.cells, strict=True))
+    parts = parts if only is None else [parts[i] for i in only]
     return [
-        f"sigps::Cells<{_c(d)}>::store({pointer}, {first}, {_as(d, value)});" for d, first, value in parts
+        f"sigps::Cells<{_c(d)}>::store({pointer}, {first}, {_as(d, value)});"
+        for (d, first), value in zip(parts, values, strict=True)
     ]
 
 

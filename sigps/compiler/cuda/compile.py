@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sigps.compiler.cuda.adapters import Dtypes, Layout, Row
+from sigps.compiler.cuda.master import find_master_site, master_source
 from sigps.compiler.cuda.teams import divides
 from sigps.compiler.program import (
     Consumption,
@@ -86,6 +87,11 @@ class CudaProgram:
         functions, layout = _described(program, *self.columns, self.defines["SIGPS_ID"] == "int32_t")
         functions.source(layout, _empty(program, layout.slots))
         return functions.sites[fault - 1]
+
+    def find_master_site(self, program: VertexProgram, fault: int) -> Site:
+        """Return the same of a fault of `sigps_master`."""
+        layout = _described(program, *self.columns, self.defines["SIGPS_ID"] == "int32_t")[1]
+        return find_master_site(program, layout, fault)
 
 
 def compile_for_cuda(
@@ -183,10 +189,15 @@ def _compiled(
         layout.message.stored,
         layout.record.dtypes,
     )
+    modules = [functions.compile(source, defines, arch)]
+    if program.master is not None:  # its products are rounded in every run
+        modules.append(
+            functions.compile(master_source(program, layout), {**defines, "SIGPS_FUSES": "0"}, arch)
+        )
     return {
         **{name: [(d.base.str, d.shape) for d in row] for name, row in zip(_ROWS, rows, strict=True)},
         "neutral": neutral,
-        "functions": [functions.compile(source, defines, arch)],
+        "functions": modules,
         "defines": defines,
         "has_open_loops": functions.has_open_loops,
     }
@@ -365,6 +376,7 @@ def _defines(
         "SIGPS_SORTED": str(int(bool(program.sorts_by))),
         "SIGPS_GROUPED": str(int(program.consumption is Consumption.GROUPED)),
         "SIGPS_DIRECT": str(int(program.delivery is Delivery.DIRECT)),
+        "SIGPS_MASTER": str(0 if program.master is None else 1 + program.has_phases),
         "SIGPS_FUSES": str(int(not program.is_deterministic)),
         "SIGPS_EARLY_EXIT": str(int(program.early_exit in (EarlyExit.FIRST, EarlyExit.LOWEST))),
     }

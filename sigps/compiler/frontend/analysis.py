@@ -19,6 +19,7 @@ from sigps.compiler.frontend.draws import DRAW_FUNCTIONS, number_draws
 from sigps.compiler.frontend.edge_function import Sends
 from sigps.compiler.frontend.edge_loops import EDGE_FUNCTIONS, EdgeLoops, rewrite_edge_loops
 from sigps.compiler.frontend.lower import lowered, record_name, state_name, unpack
+from sigps.compiler.frontend.master import derive_master
 from sigps.compiler.frontend.messages import consume_messages
 from sigps.compiler.frontend.prepare import check_fields, prepare
 from sigps.compiler.frontend.reading import Messages
@@ -36,7 +37,7 @@ from sigps.compiler.frontend.syntax import (
     statements,
     tuple_of,
 )
-from sigps.compiler.program import Consumption, Delivery, EarlyExit, Slot, VertexProgram
+from sigps.compiler.program import Consumption, Delivery, EarlyExit, MasterFunction, Slot, VertexProgram
 from sigps.compiler.proofs.monotone import monotone
 from sigps.compiler.proofs.path_lengths import path_lengths
 from sigps.compiler.proofs.priority import priority_form
@@ -123,6 +124,7 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
     if "random_seed" in subject.params:
         namespace |= DRAW_FUNCTIONS
     early_exit = _early_exit(subject, sends, messages)
+    master, master_obstacle = derive_master(program, subject.params, precision)
     derived = VertexProgram(
         name=subject.name,
         file=type(program).compute.__code__.co_filename,
@@ -144,9 +146,11 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
         module=module,
         namespace=namespace,
         obstacles=tuple(o for o in (messages.obstacle, sends.obstacle) if o),
-        key=_key(subject, module, namespace, messages.slots, precision),
+        key=_key(subject, module, namespace, messages.slots, precision, master),
         has_master=subject.has_master,
         has_phases=subject.has_phases,
+        master=master,
+        master_obstacle=master_obstacle,
         reads_target=sends.reads_target,
         needs_end_ids=sends.needs_end_ids,
         takes_one=messages.takes_one,
@@ -336,7 +340,12 @@ def _early_exit(subject: Subject, sends: Sends, messages: Messages) -> EarlyExit
 
 
 def _key(
-    subject: Subject, module: ast.Module, namespace: dict[str, Any], slots: list[Slot], precision: str
+    subject: Subject,
+    module: ast.Module,
+    namespace: dict[str, Any],
+    slots: list[Slot],
+    precision: str,
+    master: MasterFunction | None,
 ) -> str:
     text = [ast.unparse(module), repr(slots), precision, subject.name, repr(subject.has_master)]
     for group in (subject.states.values(), subject.params.values(), subject.message):
@@ -348,4 +357,7 @@ def _key(
         for a in subject.aggregators.values()
     ]
     text += [f"{name}={fingerprint(value, set())}" for name, value in sorted(namespace.items())]
+    if master is not None:
+        text += [master.name, ast.unparse(master.module)]
+        text += [f"{name}={fingerprint(value, set())}" for name, value in sorted(master.namespace.items())]
     return hashlib.sha256("\n".join(text).encode()).hexdigest()[:32]

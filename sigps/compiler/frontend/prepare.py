@@ -16,7 +16,7 @@ from sigps.compiler.frontend.subject import DRAWS, Subject
 from sigps.compiler.frontend.syntax import assigned_names, is_self, rename
 from sigps.native.source import reject
 
-__all__ = ["check_fields", "prepare"]
+__all__ = ["check_call", "check_fields", "inlined", "prepare"]
 
 
 def prepare(tree: ast.FunctionDef, subject: Subject) -> list[ast.stmt]:
@@ -25,11 +25,20 @@ def prepare(tree: ast.FunctionDef, subject: Subject) -> list[ast.stmt]:
     Raises:
         CompileError: If something in it cannot be compiled.
     """
-    body = _Methods(subject).block(copy.deepcopy(tree.body))
+    body = inlined(tree, subject)
     for statement in body:
         check_fields(statement, subject)
         check_actions(statement)
     return body
+
+
+def inlined(tree: ast.FunctionDef, subject: Subject) -> list[ast.stmt]:
+    """Return a function's body with the user's methods that act inlined.
+
+    Raises:
+        CompileError: If one of them cannot be put in place where it is called.
+    """
+    return _Methods(subject).block(copy.deepcopy(tree.body))
 
 
 def check_fields(tree: ast.AST, subject: Subject) -> None:
@@ -39,7 +48,7 @@ def check_fields(tree: ast.AST, subject: Subject) -> None:
         if not isinstance(node, ast.Attribute) or not is_self(node):
             continue
         if subject.method(node.attr) is not None:
-            _check_call(node, calls.get(id(node)), subject)
+            check_call(node, calls.get(id(node)), subject)
         elif node.attr == "common_neighbors":
             _check_pairs(node, calls.get(id(node)))
         elif node.attr in DRAWS:
@@ -48,7 +57,8 @@ def check_fields(tree: ast.AST, subject: Subject) -> None:
             _check_field(node, subject)
 
 
-def _check_call(node: ast.Attribute, call: ast.Call | None, subject: Subject) -> None:
+def check_call(node: ast.Attribute, call: ast.Call | None, subject: Subject) -> None:
+    """Refuse a method of the user's that is not called, or with other arguments than it takes."""
     if call is None:
         reject(node, f"the method self.{node.attr} can only be called: self.{node.attr}(...)")
     args = subject.tree(node.attr).args
@@ -124,7 +134,7 @@ class _Methods:
 
     def _inline(self, statement: ast.stmt, call: ast.Call, name: str) -> list[ast.stmt]:
         tree = self._subject.tree(name)
-        _check_call(call.func, call, self._subject)  # type: ignore[arg-type]
+        check_call(call.func, call, self._subject)  # type: ignore[arg-type]
         for child in ast.walk(tree):
             if isinstance(child, ast.Return) and child is not tree.body[-1]:
                 reject(

@@ -21,6 +21,7 @@ from sigps.compiler.frontend.keys import write_keys
 from sigps.compiler.frontend.names import Names
 from sigps.compiler.frontend.syntax import expression, is_self, rename
 from sigps.compiler.frontend.tables import name_table_reads
+from sigps.errors import CompileError
 from sigps.model.records import Record
 from sigps.model.vector import VectorType
 from sigps.model.vertex import Field, Vertex
@@ -42,7 +43,7 @@ DRAWS = {
 """The methods that draw random numbers: how many arguments each takes, and an example."""
 EFFECTS = (
     "send", "send_to", "send_to_neighbors", "vote_to_halt", "retire", "out_edges", "common_neighbors", "has_edge",
-    *DRAWS,
+    "stop", "wake_all", *DRAWS,
 )  # fmt: skip
 
 
@@ -142,6 +143,17 @@ class Subject:
         if len(tree.args.args) != 2 or not _takes_plain(tree):
             reject(tree, "compute must be written as 'def compute(self, messages)'")
         return self._read(tree, self.cls.compute, ("self", "messages"))
+
+    def master(self) -> ast.FunctionDef:
+        """Return the tree of the method that runs between supersteps, folded, with its global names resolved."""
+        name = "next_phase" if self.has_phases else "master"
+        function = inspect.getattr_static(self.cls, name)
+        if not isinstance(function, types.FunctionType):
+            raise CompileError(f"{self.name}.{name} is no plain method")
+        tree = parse_function(function, self.name)
+        if len(tree.args.args) != 1 or not _takes_plain(tree):
+            reject(tree, f"{name} is not written as 'def {name}(self)'")
+        return self._read(tree, function, ("self",))
 
     def method(self, attribute: str) -> Callable[..., Any] | None:
         """Return the function of the user's own method or property of that name, or None."""

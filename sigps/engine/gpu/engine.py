@@ -50,11 +50,13 @@ from sigps.kernels.cuda.lease import (
     FAULT_BITS,
     FAULTED,
     FINISHED,
+    MASTER_FAULTED,
     NO_CAPACITY,
     NO_VERTEX,
     PEER_LOST,
     RUNNING,
     SMALL_BEFORE_SWITCH,
+    STOPPED,
     SUPERSTEP_AT,
     UNKNOWN_TARGET,
 )
@@ -83,12 +85,15 @@ class GpuEngine:
         deterministic: Whether floating-point results must not depend on how the work is divided.
         forced: A direction to use always, or None.
         asynchronous: Whether values may be sent out of turn where the result is provably the same.
-        master: The program's master compute, or None. It runs on the host: `master()` after launches of one superstep.
+        master: The program's master compute, or None. Where it is no plain Python, the device runs it between
+            supersteps; else the host does, `master()` after launches of one superstep.
         saves: Whether `save` is called now and then: then no cluster delivers what is in flight.
         schedule: What a work item is. An edge: then nothing is sent out of turn, and there is no cluster.
     """
 
     has_peers = False
+    runs_alone = True
+    """Whether a launch may run many supersteps."""
     detects_lost_ranks = False
     traced: list[dict[str, Any]] | None = None
     num_at_once = 1
@@ -115,6 +120,7 @@ class GpuEngine:
         self._gpu, self._program = native.gpu, native.program
         self._params, self._subgraph, self._exchange = params, subgraph, exchange
         self._master = master
+        self._asks_master = self.runs_alone and master is not None and master.is_compiled
         self._goes_by_edge = schedule == "edge"
         self._control: Any = None
         self._arrived: Snapshot | None = None
@@ -146,6 +152,8 @@ class GpuEngine:
         self._memory = self._run_memory()
         self._lease = self._memory.lease
         self._lease["forced"] = FORCED["pull" if self._goes_by_edge else forced]
+        self._lease["asks_master"] = self._asks_master
+        self._lease["counts_messages"] = master is not None and master.counts_messages
 
     def _run_memory(self) -> RunMemory:
         return RunMemory(
@@ -164,6 +172,7 @@ class GpuEngine:
         """Run as `lease` does, on CuPy's current stream; yield after each launch, before the host waits for it."""
         outcome = Outcome(ended=False)
         last = self.superstep + num_supersteps
+        by_host = None if self._asks_master else self._master
         if self._arrived is not None:
             self._read_arrived(outcome)
         while not outcome.ended and self.superstep < last:
@@ -171,12 +180,13 @@ class GpuEngine:
             before = self.superstep
             if self._waits_after_first and before == 0:
                 end = 1
-            if self._master is not None and not self._master.waits:
-                end, self._lease["counts_idle"] = before + 1, self._master.in_flight
+            if by_host is not None and not by_host.waits:
+                end, self._lease["counts_idle"] = before + 1, by_host.in_flight
             ending = yield from self._launches(end, outcome)
-            outcome.ended = ending == FINISHED
-            if self._master is not None:
-                self._run_master(self._master, outcome, counted=self.superstep > before)
+            outcome.stopped = ending == STOPPED
+            outcome.ended = outcome.stopped or ending == FINISHED
+            if by_host is not None:
+                self._run_master(by_host, outcome, counted=self.superstep > before)
             if self._waits_after_first and self.superstep == 1 and not outcome.ended:
                 outcome.ended = self._end_at_once(outcome)
             if self._is_priority_form and (outcome.ended or self.superstep == 1):
@@ -311,7 +321,14 @@ class GpuEngine:
     def _put(self, snapshot: Snapshot) -> None:
         variant = self._variant
         mine = replace(snapshot, sources=self._subgraph.local_ids(snapshot.sources))
-        self._control = gpu_snapshot.restore(mine, self._memory, variant.compiled, variant.pull_gain)
+        self._control = gpu_snapshot.restore(
+            mine,
+            self._memory,
+            variant.compiled,
+            variant.pull_gain,
+            asks_master=self._asks_master,
+            counts_idle=self._asks_master and self._master is not None and self._master.in_flight,
+        )
         self._commit_edges()
         self.aggregates.restore(snapshot.aggregates)
         self._memory.set_aggregates(self.aggregates.values)
@@ -381,6 +398,10 @@ class GpuEngine:
                 self._grow_direct(control)
         if ending == FAULTED:
             self._raise_fault(int(control["faults"][self.superstep & 1]))
+        if ending == MASTER_FAULTED:
+            assert self._master is not None
+            find_site = self._variant.compiled.find_master_site
+            raise self._master.error_of(int(control["lost_id"]), find_site, self.superstep - 1)
         if ending == UNKNOWN_TARGET:
             self._refuse_unknown_target(control)
         if ending == PEER_LOST:

@@ -229,7 +229,9 @@ class GpuPeerEngine(GpuEngine):
         upcoming, done = control["next"], control["counters"]
         upcoming["superstep"], upcoming["remaining"] = self.superstep - 1, PUBLISHING
         upcoming["direction"], upcoming["frontier"] = PULL, FRONTIER_BITS
-        done["ran"], done["retired_edges"] = 1, 1  # unknown, so not 0: vertices may have retired
+        # Where nobody asks, it is unknown, so not 0: vertices may have retired.
+        retired = self._memory.retired_edges() if self._asks_master else 1
+        done["ran"], done["retired_edges"] = 1, retired
         done["active"] = int((self._memory.array("status", np.uint8) == ACTIVE).sum())
         done["senders"], done["sent_edges"] = num_senders, sent_edges
         self._memory.array("control", np.uint8).set(np.frombuffer(control.tobytes(), np.uint8))

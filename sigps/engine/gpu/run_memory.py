@@ -136,7 +136,15 @@ class RunMemory:
         bits[packed.size :] = 0
 
     def set_next(
-        self, superstep: int, sent_edges: int, gain: int, *, has_retired: bool, has_active: bool = False
+        self,
+        superstep: int,
+        sent_edges: int,
+        gain: int,
+        *,
+        has_retired: bool,
+        has_active: bool = False,
+        retired_edges: int = 0,
+        counts_idle: bool = False,
     ) -> Any:
         """Write what the next launch begins with: a superstep whose senders are given as bits.
 
@@ -146,6 +154,8 @@ class RunMemory:
             gain: How many in-edges a pull passes while a push delivers one message.
             has_retired: Whether a push must check which targets have retired.
             has_active: Whether vertices are active: a push then scans all vertices for them.
+            retired_edges: What has retired; 0 where nobody asks.
+            counts_idle: Whether it counts where no vertex runs.
 
         Returns:
             The control structure that was written.
@@ -159,6 +169,7 @@ class RunMemory:
         upcoming["full_scan"] = direction == PUSH and has_active
         upcoming["sender_filter"] = SENDERS_BITMAP if superstep else SENDERS_NONE
         upcoming["frontier"], upcoming["any_retired"] = FRONTIER_BITS, has_retired
+        upcoming["retired_edges"], upcoming["counts_idle"] = retired_edges, counts_idle
         self.array("control", np.uint8).set(np.frombuffer(control.tobytes(), np.uint8))
         return control
 
@@ -198,6 +209,11 @@ class RunMemory:
     def num_left(self) -> int:
         """Return how many vertices have not retired."""
         return int((self.array("status", np.uint8) != RETIRED).sum())
+
+    def retired_edges(self) -> int:
+        """Return the out-edges of vertices that have retired, each with one at least, as kernels count them."""
+        retired = self.array("status", np.uint8)[: self.graph.num_owned] == RETIRED
+        return int(self.graph.out_degrees[: self.graph.num_owned][retired].clip(1).sum(dtype=np.uint64))
 
     def wake_all(self, control: Any) -> None:
         """Make halted vertices active, after a superstep and whether or not it was the last.

@@ -122,7 +122,15 @@ def _host_order(copier: Copier, graph: GpuGraph) -> Any:
     return order if isinstance(order, slice) else copier.take(order)
 
 
-def restore(snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram, pull_gain: int) -> Any:
+def restore(
+    snapshot: Snapshot,
+    memory: RunMemory,
+    compiled: CudaProgram,
+    pull_gain: int,
+    *,
+    asks_master: bool = False,
+    counts_idle: bool = False,
+) -> Any:
     """Put a snapshot, but for its aggregates, in the place of what a run begins with. Edge states are not committed.
 
     Args:
@@ -131,6 +139,8 @@ def restore(snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram, pull_g
         memory: The run's.
         compiled: Its program.
         pull_gain: How many in-edges a pull passes while a push delivers one message.
+        asks_master: Whether the device runs master() or next_phase() itself.
+        counts_idle: Whether the next superstep counts where no vertex runs in it.
 
     Returns:
         The device's control structure.
@@ -158,7 +168,15 @@ def restore(snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram, pull_g
         )
     else:
         memory.direct.put(snapshot.ends, snapshot.values)
-    return memory.set_next(snapshot.superstep, sent_edges, pull_gain, has_retired=True, has_active=has_active)
+    return memory.set_next(
+        snapshot.superstep,
+        sent_edges,
+        pull_gain,
+        has_retired=True,
+        has_active=has_active,
+        retired_edges=memory.retired_edges() if asks_master else 0,
+        counts_idle=counts_idle,
+    )
 
 
 def _put_records(snapshot: Snapshot, memory: RunMemory, compiled: CudaProgram) -> int:

@@ -29,6 +29,8 @@ __all__ = ["GpuStagedEngine"]
 class GpuStagedEngine(GpuEngine):
     """A vertex program on one of several partitions. Arguments as `GpuEngine`'s."""
 
+    runs_alone = False
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._lease["carries_on"] = 0  # then a launch leaves this partition's totals, and no more

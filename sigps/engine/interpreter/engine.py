@@ -12,10 +12,7 @@ import inspect
 import itertools
 import linecache
 import logging
-import os
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +21,7 @@ from numpy.typing import NDArray
 from sigps.compiler.cpu.joined import NOTHING, joined_types
 from sigps.compiler.program import Consumption, VertexProgram
 from sigps.engine.aggregates import Aggregates
+from sigps.engine.compute_errors import error_at
 from sigps.engine.contract import by_gid
 from sigps.engine.counters import Counters, Everywhere
 from sigps.engine.exchange import Exchange
@@ -38,7 +36,7 @@ from sigps.engine.partition.subgraph import Subgraph, columns_of
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
 from sigps.engine.superstep import run_supersteps
-from sigps.errors import CompileError, ComputeError, DeviceError
+from sigps.errors import CompileError, DeviceError
 from sigps.kernels.cpu.arguments import ACTIVE, HALTED, RETIRED
 from sigps.model.aggregator import cells_of
 from sigps.model.fields import NO_VERTEX, as_computed
@@ -49,9 +47,6 @@ from sigps.native.sums import EMPTY, added, spread
 __all__ = ["InterpretedEngine"]
 
 log = logging.getLogger(__name__)
-
-_PACKAGE = str(Path(__file__).parents[2])
-_APPS = f"{os.sep}apps{os.sep}"
 
 
 def _derived(program: Vertex) -> VertexProgram | None:
@@ -113,8 +108,13 @@ class InterpretedEngine:
         self._master = None
         if declared.has_master:
             counts = derived is None or derived.sends_along_all_edges
+            follows_rules = derived is not None and derived.master is not None
             self._master = MasterCompute(
-                program, subgraph.num_vertices, subgraph.num_edges, counts_messages=counts
+                self.program if follows_rules else program,
+                subgraph.num_vertices,
+                subgraph.num_edges,
+                counts_messages=counts,
+                follows_rules=follows_rules,
             )
         self._precision = precision
         self.trace = frozenset(trace)
@@ -315,7 +315,7 @@ class InterpretedEngine:
                 totals[i] = combine(aggregator, totals[i], given)
             except ArithmeticError as error:
                 who = f"aggregator {aggregator.name!r}"
-                raise _compute_error(error, who, self.superstep, aggregator.place) from error
+                raise error_at(error, who, self.superstep, aggregator.place) from error
             if self.aggregates.given:
                 self.aggregates.given[at][lid] = given
 
@@ -344,7 +344,7 @@ class InterpretedEngine:
             self._contribute(lid, view, totals)
         except ArithmeticError as error:
             place = self.program.declaration.place
-            raise _compute_error(error, f"vertex {view.id}", self.superstep, place) from error
+            raise error_at(error, f"vertex {view.id}", self.superstep, place) from error
         except Exception as error:
             error.add_note(f"while computing vertex {view.id} in superstep {self.superstep}")
             raise
@@ -434,11 +434,3 @@ def _check_is_no_generator(program: Vertex) -> None:
             line=code.co_firstlineno,
             source=source,
         )
-
-
-def _compute_error(error: ArithmeticError, who: str, superstep: int, place: tuple[str, int]) -> ComputeError:
-    """Return what compiled code raises where arithmetic has no result: at the user's line, or the given one."""
-    frames = traceback.extract_tb(error.__traceback__)
-    users = [f for f in frames if not f.filename.startswith(_PACKAGE) or _APPS in f.filename]
-    file, line = (users[-1].filename, users[-1].lineno or 0) if users else place
-    return ComputeError(str(error), who=who, superstep=superstep, file=file, line=line)

@@ -31,6 +31,9 @@
 //   SIGPS_EARLY_EXIT            1: the first message that passes, in the order
 //                               of in-edges, decides all slots
 //   SIGPS_FAULTS                1: a function below may return a fault
+//   SIGPS_MASTER                1: there is sigps_master, which is master() and
+//                               runs after every superstep; 2: it is
+//                               next_phase(), and runs where nothing is left
 //
 // A row is what a tuple looks like in memory: nothing, one scalar, or fields
 // aligned as in C. An array of rows begins at a multiple of 16 bytes. A cell is
@@ -52,6 +55,10 @@ enum Flag : uint32_t {
   OVERFLOW = 8,
   WROTE = 16
 };
+
+// Bits that master returns: the run ends; all vertices become active that have
+// not retired.
+enum MasterFlag : uint32_t { STOP = 1, WAKE = 2 };
 
 // A bit that deliver returns: the edge brings something.
 constexpr uint32_t PASSES = 1;
@@ -234,4 +241,13 @@ __device__ uint32_t sigps_deliver(const sigps::Arguments *arguments,
 // Adds one vertex's contributions, or another sum of them, to totals. Returns
 // its fault.
 __device__ uint32_t sigps_fold(void *total, const void *given);
+
+#if SIGPS_MASTER
+// Runs master() or next_phase() after a superstep, by one thread: reads the
+// cells in arguments->aggregates, and writes the shared values among them to
+// `aggregates`. With a fault it writes nothing. It is a module of its own, and
+// not inlined.
+__device__ uint32_t sigps_master(const sigps::Arguments *arguments,
+                                 int64_t superstep, void *aggregates);
+#endif
 }

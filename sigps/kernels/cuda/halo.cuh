@@ -334,7 +334,7 @@ __device__ inline bool wait_for_all_gpus(const Lease &lease,
   if (threadIdx.x == 0) {
     double imbalance = double(slowest) * halo.num_ranks / max(sum, 1ull);
     *halo.num_barriers = number + 1;
-    if (HAS_AGGREGATES && (all.ran > 0 || lease.counts_idle) &&
+    if (HAS_AGGREGATES && (all.ran > 0 || counts_idle(lease, now)) &&
         now.remaining != PUBLISHING && !some_gpu_lacks_capacity(all) &&
         lost < 0)
       set_aggregates(lease, now.superstep, totals);

@@ -29,6 +29,9 @@
 
 #include "next_superstep.cuh"
 
+#if SIGPS_MASTER
+#include "master.cuh"
+#endif
 #if SIGPS_PEERS
 #include "halo.cuh"
 #endif
@@ -136,11 +139,16 @@ __device__ void plan_next(const Lease &lease, const NextSuperstep &now,
     control->next.ending = UNKNOWN_TARGET;
     return;
   }
-  if ((done.ran > 0 || lease.counts_idle) && now.remaining != PUBLISHING)
+  bool counts =
+      (done.ran > 0 || counts_idle(lease, now)) && now.remaining != PUBLISHING;
+  if (counts)
     lease.stats[control->num_stats++] = stats_of(
         now.superstep, now.direction, done, control->last_time, all_gpus);
   control->next = planned(lease, now, done, control->num_new.value,
                           control->num_new_hubs.value);
+#if SIGPS_MASTER
+  run_master(lease, now, done.ran > 0, counts, control->next);
+#endif
   for (Counter *counter :
        {&control->num_senders, &control->num_hubs, &control->num_targets,
         &control->num_new, &control->num_new_hubs})
@@ -270,7 +278,7 @@ __device__ void end_superstep(const Lease &lease, const NextSuperstep &now,
 #if SIGPS_PEERS
     all_there = wait_for_all_gpus(lease, now, all_gpus);
 #else
-    if (HAS_AGGREGATES && (control->counters.ran > 0 || lease.counts_idle))
+    if (HAS_AGGREGATES && (control->counters.ran > 0 || counts_idle(lease, now)))
       fold_totals(lease, now.superstep, !lacks_capacity(lease));
 #endif
     __syncthreads();
@@ -323,6 +331,12 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
     if (threadIdx.x == 0)
       now = lease.control->next;
     __syncthreads();
+#if SIGPS_MASTER
+    if (now.has_woken) {
+      wake_all(lease);
+      wait_for_all(&lease.control->barrier, generation);
+    }
+#endif
   }
 }
 

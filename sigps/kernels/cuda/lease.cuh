@@ -61,14 +61,18 @@ enum Status : uint8_t { ACTIVE = 0, HALTED = 1, RETIRED = 2 };
 // UNKNOWN_TARGET: control.lost_id got a message, and is no vertex. PEER_LOST:
 // rank control.lost_id did not reach the barrier in time. FAULTED: arithmetic
 // of compute() had no result in superstep next.superstep, here or on another
-// GPU.
+// GPU. STOPPED: by master() or next_phase(). MASTER_FAULTED: arithmetic of
+// these had no result after the superstep before next.superstep;
+// control.lost_id is the fault.
 enum Ending : uint32_t {
   RUNNING,
   FINISHED,
   NO_CAPACITY,
   UNKNOWN_TARGET,
   PEER_LOST,
-  FAULTED
+  FAULTED,
+  STOPPED,
+  MASTER_FAULTED
 };
 
 // What all threads did in a superstep. A vertex that retired counts with its
@@ -97,6 +101,9 @@ struct NextSuperstep {
   uint32_t inbox_at;    // which inboxes this superstep reads
   uint32_t num_small;   // successive supersteps, this one too, that
                         // run_small_frontier could run
+  uint32_t counts_idle; // whether it counts where no vertex runs: messages are
+                        // in flight, and sigps_master is to hear of it
+  uint32_t has_woken;   // whether all vertices were woken before it
 };
 
 struct Stats {
@@ -239,7 +246,11 @@ struct Lease {
                                     // there is no cluster
   uint32_t pull_gain;          // in-edges that a pull passes during one message
   uint32_t carries_on;         // whether persistent aggregators do
-  uint32_t counts_idle;        // whether a superstep without vertices counts
+  uint32_t counts_idle;        // the same as of NextSuperstep, where the host
+                               // runs master() after the one superstep
+  uint32_t asks_master;        // whether sigps_master runs here, not the host
+  uint32_t counts_messages;    // whether sent_edges are messages: else nobody
+                               // knows how many of them were sent
   uint32_t num_cached_records; // of the first vertices: copied to shared memory
   uint32_t num_cached_bits;    // the same; both are multiples of 32
   uint32_t num_cached_ghosts;  // as many from first_hot on are copied: num_hot,
@@ -277,6 +288,12 @@ struct Lease {
   Stats *stats;     // [end - first superstep]
   Control *control;
 };
+
+// Whether a superstep counts in which no vertex runs.
+__device__ inline bool counts_idle(const Lease &lease,
+                                   const NextSuperstep &now) {
+  return lease.counts_idle || now.counts_idle;
+}
 
 // What a thread did.
 struct ThreadCounters {

@@ -54,7 +54,12 @@ planned(const Lease &lease, const NextSuperstep &now, const Counters &done,
         uint32_t num_listed, uint32_t num_hubs) {
   NextSuperstep next = now;
   next.remaining = WHOLE;
-  if (done.ran == 0 && !lease.counts_idle) {
+#if SIGPS_MASTER
+  next.has_woken = 0;
+  next.counts_idle =
+      lease.asks_master && lease.counts_messages && done.sent_edges > 0;
+#endif
+  if (done.ran == 0 && !counts_idle(lease, now)) {
     next.ending = FINISHED;
     return next;
   }

@@ -66,6 +66,12 @@ def test_runs_go_on_from_logs(transport: str, mpirun: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("transport", ["peer", "nccl"])
+def test_masters_agree(transport: str, mpirun: str, tmp_path: Path) -> None:
+    skip_without_gpus(2 if transport == "nccl" else 1)
+    assert "masters agree" in run_script(mpirun, 2, "masters", transport, str(tmp_path))
+
+
+@pytest.mark.parametrize("transport", ["peer", "nccl"])
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_more_mail_than_there_is_room_for(transport: str, ranks: int, mpirun: str, tmp_path: Path) -> None:
     skip_without_gpus(ranks if transport == "nccl" else 1)
