@@ -99,8 +99,10 @@ def _on_edges(part: RankResult, program: Vertex, graph: Graph, *, gather: bool) 
     ]
     if gather and group.size > 1:
         columns = [_to_rank_0(column, graph) for column in columns]
-    order = np.argsort(columns[0], kind="stable")
-    sources, targets, *values = (column[order] for column in columns)
+    if np.any(columns[0][1:] < columns[0][:-1]):  # a whole graph's rows are in order
+        order = np.argsort(columns[0], kind="stable")
+        columns = [column[order] for column in columns]
+    sources, targets, *values = columns
     kept_by_name = dict(zip(part.kept_on_edges, values, strict=True))
     optional = optional_fields(program.declaration.edge_states, graph)
     if graph.ids.kind == "strings":
