@@ -52,6 +52,8 @@ def dependencies_from_each(
     for source, distances, is_reached in from_each(G, sources, weight):
         on_path = is_reached[G.rows] & (distances[G.rows] + lengths == distances[G.targets])
         edges = np.flatnonzero(on_path)
+        if weight is not None and not G.lengths(weight)[edges].all():
+            raise NotImplementedError("sigps counts no shortest paths along edges of length 0")
         steps = _steps(len(G), source, G.rows[edges], G.targets[edges])
         yield _dependencies(G, source, is_reached, edges, steps)
 
@@ -69,8 +71,8 @@ def _steps(n: int, source: int, rows: NDArray[np.int64], targets: NDArray[np.int
         ready = found[waiting[found] == 0]
         steps.append(step)
         seen += len(step)
-    if seen < len(rows):
-        raise NotImplementedError("sigps counts no shortest paths along edges of length 0")
+    if seen != len(rows) or waiting[source]:
+        raise NotImplementedError("sigps counts no shortest paths along edges that are lost in rounding")
     return steps
 
 

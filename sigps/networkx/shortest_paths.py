@@ -7,6 +7,7 @@ one where paths are equally long.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -26,6 +27,11 @@ def _position(G: ConvertedGraph, node: Any, what: str, problem: str = "is not in
     if node not in G:
         raise nx.NodeNotFound(f"{what} {node} {problem}")
     return G.position(node)
+
+
+def _whole(cutoff: float | None) -> float | None:
+    """Return the last level that NetworkX's search goes to, which is none in part; the source is always found."""
+    return None if cutoff is None or math.isinf(cutoff) else max(0, math.ceil(cutoff))
 
 
 def _within(G: ConvertedGraph, distances: Any, is_reached: Any, cutoff: float | None) -> dict[Any, Any]:
@@ -57,29 +63,29 @@ def _paths(G: ConvertedGraph, tree: Tree, cutoff: float | None = None) -> dict[A
 @serves()
 def single_source_shortest_path_length(G: ConvertedGraph, source: Any, cutoff: float | None = None) -> Any:
     levels = levels_from(G, [_position(G, source, "Source")])
-    return _within(G, levels, levels >= 0, cutoff)
+    return _within(G, levels, levels >= 0, _whole(cutoff))
 
 
 @serves()
 def single_target_shortest_path_length(G: ConvertedGraph, target: Any, cutoff: float | None = None) -> Any:
     levels = levels_from(G, [_position(G, target, "Target")], reverse=True)
-    return _within(G, levels, levels >= 0, cutoff)
+    return _within(G, levels, levels >= 0, _whole(cutoff))
 
 
 @serves()
 def all_pairs_shortest_path_length(G: ConvertedGraph, cutoff: float | None = None) -> Iterator[Any]:
     for source, levels, is_reached in from_each(G, range(len(G)), None):
-        yield G.nodes[source], _within(G, levels, is_reached, cutoff)
+        yield G.nodes[source], _within(G, levels, is_reached, _whole(cutoff))
 
 
 def _queue_paths(G: ConvertedGraph, start: int, cutoff: float | None, reverse: bool) -> dict[Any, list[Any]]:
     """Return paths from a node, or to it, as a queue finds them."""
-    levels = levels_from(G, [start], reverse=reverse)
+    levels, last = levels_from(G, [start], reverse=reverse), _whole(cutoff)
     paths = {start: [G.nodes[start]]}
     for level, (parents, children) in enumerate(
         finders(G, levels, np.array([start]), reverse=reverse), start=1
     ):
-        if cutoff is not None and level > np.ceil(cutoff):
+        if last is not None and level > last:
             break
         for parent, child in zip(parents.tolist(), children.tolist(), strict=True):
             before, node = paths[parent], [G.nodes[child]]

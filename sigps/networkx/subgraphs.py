@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -104,5 +105,7 @@ def ego_graph(
     if n not in G:
         raise nx.NodeNotFound(f"Source {n} is not in G")
     distances, is_reached = distances_from(G, G.position(n), distance)
-    inside = is_reached if radius is None else is_reached & (distances <= radius)
+    # A search by edges goes to whole levels, so that half an edge is one.
+    most = math.ceil(radius) if distance is None and radius is not None and math.isfinite(radius) else radius
+    inside = is_reached if most is None else is_reached & (distances <= most)
     return _induced(G, [node for node in G.nodes_where(inside) if center or node != n])

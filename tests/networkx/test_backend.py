@@ -143,3 +143,10 @@ def test_ties_of_whole_weights_beyond_floats_are_refused() -> None:
     nx.set_edge_attributes(graph, 2**60, "weight")
     with pytest.raises(NotImplementedError):
         nx.dijkstra_path_length(graph, 0, 2, backend="sigps")
+
+
+def test_paths_along_edges_of_no_length_are_not_counted(no_note_of_the_cache) -> None:
+    graph = nx.Graph([(0, 1, {"weight": 0}), (1, 2, {"weight": 1})])
+    for function in (nx.betweenness_centrality, nx.edge_betweenness_centrality):
+        with pytest.raises(NotImplementedError):
+            function(graph, weight="weight", backend="sigps")
