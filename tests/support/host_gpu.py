@@ -100,6 +100,9 @@ class Array(np.ndarray[Any, Any]):
         assert type(values) is np.ndarray
         super().__setitem__(slice(None), values)
 
+    def get(self) -> Any:
+        return np.array(_plain(self))
+
     def __getitem__(self, index: Any) -> Any:
         _check(index)
         return super().__getitem__(index)
