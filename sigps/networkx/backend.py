@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from sigps.networkx.converted import ConvertedGraph, converted, settings
+from sigps.networkx.converted import ConvertedGraph, converted, known_conversion, settings
 from sigps.networkx.expected_failures import mark
-from sigps.networkx.serving import SERVED, reason_against
+from sigps.networkx.serving import SERVED, graph_of, reason_against
 
 __all__ = ["BACKEND", "Backend"]
 
@@ -64,11 +64,8 @@ class Backend:
     @staticmethod
     def should_run(name: str, args: Any, kwargs: dict[str, Any]) -> bool | str:
         """Return True, or why a call would not pay that nobody asked to be served: the graph is small."""
-        graph = next(iter([*args, *kwargs.values()]))
-        least = settings().min_edges
-        if isinstance(graph, ConvertedGraph) or (graph.__networkx_cache__ or {}).get("backends", {}).get(
-            "sigps"
-        ):
+        graph, least = graph_of(name, args, kwargs), settings().min_edges
+        if isinstance(graph, ConvertedGraph) or known_conversion(graph) is not None:
             return True
         edges = graph.number_of_edges()
         return edges >= least or f"the graph has {edges} edges, fewer than min_edges = {least}"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import sigps
 
-__all__ = ["ConvertedGraph", "batches", "converted", "run", "settings"]
+__all__ = ["ConvertedGraph", "batches", "converted", "known_conversion", "run", "settings"]
 
 Weights = NDArray[Any]
 
@@ -161,13 +161,23 @@ class ConvertedGraph:
 
 
 def converted(graph: Any, weight: str | None = None) -> ConvertedGraph:
-    """Return a graph converted, once for all weights: NetworkX's cache of a graph holds what was converted before."""
-    cache = getattr(graph, "__networkx_cache__", None) or {}
-    known = cache.get("backends", {}).get("sigps", {})
-    found = next((made for made in known.values() if isinstance(made, ConvertedGraph)), None)
-    made = ConvertedGraph(graph) if found is None else found
-    made.weighted(weight) if weight is not None else made.graph
+    """Return a graph converted, once for all weights."""
+    known = known_conversion(graph)
+    made = ConvertedGraph(graph) if known is None else known
+    if weight is None:
+        made.graph  # noqa: B018  it is made now, not when the graph may have changed
+    else:
+        made.weighted(weight)
     return made
+
+
+def known_conversion(graph: Any) -> ConvertedGraph | None:
+    """Return what NetworkX's cache of a graph holds of it since it last changed; None if there is nothing."""
+    cache = getattr(graph, "__networkx_cache__", None)
+    if not cache or not nx.config.cache_converted_graphs:
+        return None
+    known = cache.get("backends", {}).get("sigps", {}).values()
+    return next((made for made in known if isinstance(made, ConvertedGraph)), None)
 
 
 def run(program: sigps.Vertex, graph: sigps.Graph, **options: Any) -> sigps.Result:

@@ -13,7 +13,7 @@ import networkx as nx
 
 from sigps.networkx.converted import ConvertedGraph
 
-__all__ = ["CALLS", "SERVED", "Served", "reason_against", "serves"]
+__all__ = ["CALLS", "SERVED", "Served", "graph_of", "reason_against", "serves"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Obstacle = Callable[[dict[str, Any]], str | None]
@@ -87,6 +87,11 @@ def serves(
 
 
 _PLAIN = (nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph)
+
+
+def graph_of(name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Return the graph of a call, by whatever name or position it is given."""
+    return next(iter(SERVED[name].signature.bind(*args, **kwargs).arguments.values()))
 
 
 def reason_against(name: str, args: Any, kwargs: dict[str, Any]) -> str | None:

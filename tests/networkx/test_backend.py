@@ -86,6 +86,23 @@ def test_a_graph_is_converted_once(no_note_of_the_cache) -> None:
     assert len(nx.pagerank(graph, backend="sigps")) == 21
 
 
+def test_without_the_cache_a_graph_is_converted_each_time(monkeypatch) -> None:
+    graph = nx.path_graph(4)
+    nx.pagerank(graph, backend="sigps")
+    first = BACKEND.convert_from_nx(graph)
+    monkeypatch.setattr(nx.config, "cache_converted_graphs", False)
+    graph.adj[0][1]["weight"] = 7
+    assert BACKEND.convert_from_nx(graph) is not first
+    assert nx.pagerank(graph, backend="sigps") == pytest.approx(nx.pagerank(graph), abs=1e-9)
+
+
+def test_the_graph_may_be_given_by_name(monkeypatch, no_note_of_the_cache) -> None:
+    monkeypatch.setattr(nx.config.backend_priority, "algos", ["sigps"])
+    assert nx.katz_centrality(alpha=0.05, G=PATH) == pytest.approx(
+        nx.katz_centrality(PATH, 0.05, backend="networkx")
+    )
+
+
 def test_a_converted_graph_stands_for_its_source() -> None:
     source = nx.DiGraph([("a", "b"), ("b", "b")])
     graph = BACKEND.convert_from_nx(source)
