@@ -110,6 +110,7 @@ def _run_here(job: JobConfig, files: RunFiles, *, dry_run: bool, resume: bool) -
     with status.limits(limits.silent_seconds, limits.superstep_seconds):
         with status.during("checking the job"):
             program = prepare(job, group_size=group.size)
+            files.check_program(job, program)
         if dry_run:
             _print_job(job, out)
             return

@@ -67,6 +67,20 @@ class RunFiles:
 
             check_metrics_package()
 
+    def check_program(self, job: JobConfig, program: object) -> None:
+        """Refuse what is about one run of a vertex program where the job's program is a function.
+
+        Raises:
+            ConfigError: If it is, and a file is asked for.
+        """
+        from sigps.model.vertex import Vertex
+
+        if not isinstance(program, Vertex) and (wanted := self._wanted()):
+            option = next(iter(wanted))
+            raise ConfigError(
+                f"{option} is about one run of a vertex program, and {job.program} is a function of several"
+            )
+
     @contextlib.contextmanager
     def observing(self, program: Vertex, show: OnProgress | None, rank: int) -> Iterator[OnProgress | None]:
         """Yield what is called with the statistics so far: it shows them, and writes the metrics."""

@@ -65,6 +65,10 @@ def test_two_ranks_write_one_file_of_each_kind_about_all(job: Path) -> None:
     [
         (["--report", "none/run.html"], "there is no folder none"),
         (["--set", "params={}", "--set", "many.source=[1, 2]", "--report", "run.html"], "is about one run"),
+        (
+            ["--set", "program=sigps.apps:betweenness", "--set", "params={}", "--timeline", "t.json"],
+            "is a function",
+        ),
     ],
 )
 def test_what_cannot_be_written_is_said_before_the_run(
