@@ -359,6 +359,24 @@ def lost(transport: str, seconds: str) -> None:
         raise
 
 
+def slow_release(transport: str, seconds: str) -> None:
+    """Release a bucket later on the last rank than on others, which must not publish before it has."""
+    from sigps.engine.gpu.priority import GpuBuckets
+
+    group, release = world(), GpuBuckets.release
+
+    def late(self: GpuBuckets, *args: Any) -> tuple[int, int]:
+        time.sleep(float(seconds))
+        return release(self, *args)
+
+    if group.rank == group.size - 1:
+        GpuBuckets.release = late  # type: ignore[method-assign]
+    for direction in ("push", "pull"):
+        check("wcc", "isolated", transport, direction=direction, partitioner="hash")
+        check("wcc", "grid", transport, direction=direction, partitioner="hash")
+    tell("none came too early")
+
+
 def tell(text: str) -> None:
     """Print on rank 0."""
     if world().rank == 0:

@@ -241,6 +241,7 @@ class GpuPeerEngine(GpuEngine):
 
     def _set_released(self, num_senders: int, edges: int) -> None:
         self._publish_first(num_senders, edges)
+        self._wait_for_hosts()  # none publishes to a GPU that has yet to clear the bits of its ghosts
 
     def _first_fault(self, fault: int, is_of_one: bool, vertex_id: int) -> tuple[int, bool, int]:
         mine = np.array([fault, is_of_one, vertex_id], dtype=np.int64)

@@ -93,6 +93,10 @@ def test_a_rank_that_is_slower_is_waited_for(mpirun: str) -> None:
     assert "waited" in run_script(mpirun, 3, "unequal", "peer", "")
 
 
+def test_a_bucket_that_is_released_later_is_waited_for(mpirun: str) -> None:
+    assert "none came too early" in run_script(mpirun, 2, "slow_release", "peer", "0.2")
+
+
 def test_a_rank_that_does_not_come_is_named(mpirun: str) -> None:
     code, out, err = end_of(start(mpirun, 2, "lost", "peer", "2"), SECONDS)
     assert code != 0
