@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from sigps import Aggregator, Param, State, Vertex, VertexId, at_least, inf
+from sigps.apps import Distances
 
 __all__ = [
     "DampedSums",
@@ -21,20 +20,8 @@ __all__ = [
 ]
 
 
-class Hops(Vertex, message=bool):
+class Hops(Distances, directed=True):
     """How many edges each vertex is from `source` along their directions, -1 where no path leads; for many runs."""
-
-    source: Param[VertexId]
-    distance: State[np.int32] = -1
-    reached: State[bool] = False
-
-    def compute(self, messages):
-        """Be found once, and send to the neighbours."""
-        if messages or (self.superstep == 0 and self.id == self.source):
-            self.distance, self.reached = self.superstep, True
-            self.send_to_neighbors(True)
-            self.retire()
-        self.vote_to_halt()
 
 
 class Levels(Vertex, message=bool):

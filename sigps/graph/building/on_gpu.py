@@ -23,7 +23,7 @@ from sigps.graph.building.numbering import is_dense
 from sigps.graph.building.rows import Rows
 from sigps.graph.ids import Ids
 
-__all__ = ["EdgesOnGpu", "edges_of_arrays", "kernel", "launch", "rows_on_gpu", "transposed_on_gpu"]
+__all__ = ["EdgesOnGpu", "edges_of_arrays", "launch", "rows_on_gpu", "transposed_on_gpu"]
 
 _TILE = 2048
 _SENTINEL_IS_FREE = 2**32 - 1  # vertices; a key of all ones is then no edge's
@@ -182,13 +182,12 @@ def edges_of_arrays(
 
 def launch(gpu: Gpu, name: str, num_items: int, *arguments: Any) -> None:
     """Launch a kernel of `building.cu` over items, in blocks of 256 threads; does not wait."""
-    kernel(name, gpu).launch(max(1, min(gpu.num_sms * 16, -(-num_items // 256))), 256, arguments)
+    _kernel(name, gpu).launch(max(1, min(gpu.num_sms * 16, -(-num_items // 256))), 256, arguments)
 
 
 @functools.cache
 @spent_on("compile")
-def kernel(name: str, gpu: Gpu) -> Kernel:
-    """Return a kernel of `building.cu`."""
+def _kernel(name: str, gpu: Gpu) -> Kernel:
     return _module(gpu).kernel(name)
 
 
