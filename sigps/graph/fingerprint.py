@@ -6,8 +6,8 @@ import itertools
 import zlib
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sigps.graph.edge_hashes import bits_of, hash_sum, sum_of_words
 from sigps.graph.graph import Graph
 from sigps.graph.random_bits import hash_strings, splitmix64
 
@@ -30,11 +30,12 @@ def fingerprint(graph: Graph, vertex_columns: tuple[str, ...] = ()) -> str:
 
 
 def _fingerprint(graph: Graph) -> str:
-    own = np.array([_hash_edges(graph), _hash_ids(graph)], dtype=np.uint64)
-    edges, ids = graph.group.all_reduce(own, "sum").tolist()
+    edges = graph.derived("edge hash", lambda: _hash_edges(graph))  # which `Graph.apply` carries on
+    own = np.array([edges, _hash_ids(graph)], dtype=np.uint64)
+    all_edges, ids = graph.group.all_reduce(own, "sum").tolist()
     counts = f"{graph.num_vertices} {graph.num_edges} {graph.directed} {graph.ids.kind} {graph.ids.base}"
-    text = f"{edges} {ids} {counts} {[(n, c.dtype.str) for n, c in graph.columns.items()]}".encode()
-    return f"{zlib.crc32(text):08x}{(edges ^ ids) & 0xFFFFFFFF:08x}"
+    text = f"{all_edges} {ids} {counts} {[(n, t.str) for n, t in graph.column_types().items()]}".encode()
+    return f"{zlib.crc32(text):08x}{(all_edges ^ ids) & 0xFFFFFFFF:08x}"
 
 
 def _hash_vertices(graph: Graph, names: tuple[str, ...]) -> int:
@@ -42,24 +43,22 @@ def _hash_vertices(graph: Graph, names: tuple[str, ...]) -> int:
     for name in names:
         column = graph.vertex_columns[name]
         for values in column.reshape(graph.num_rows, -1).T:
-            words = splitmix64(words) + _bits(values)
-    own = np.array([_sum(np.uint64(0), words)], dtype=np.uint64)
+            words = splitmix64(words) + bits_of(values)
+    own = np.array([sum_of_words(np.uint64(0), words)], dtype=np.uint64)
     return int(graph.group.all_reduce(own, "sum")[0])
 
 
 def _hash_edges(graph: Graph) -> np.uint64:
-    total = np.uint64(0)
+    total = np.zeros(1, dtype=np.uint64)  # an array's sums wrap around without a warning
     bounds = np.searchsorted(graph.offsets, np.arange(0, graph.targets.size, _PIECE_EDGES, dtype=np.uint64))
     rows = [*np.unique(bounds).tolist(), graph.num_rows]
     for first, last in itertools.pairwise(rows):
         edges = slice(int(graph.offsets[first]), int(graph.offsets[last]))
         degrees = np.diff(graph.offsets[first : last + 1]).view(np.int64)
         sources = np.repeat(np.arange(graph.first_row + first, graph.first_row + last), degrees)
-        words = splitmix64(sources.view(np.uint64)) + graph.targets[edges]
-        for column in graph.columns.values():
-            words = splitmix64(words) + _bits(column[edges])
-        total = _sum(total, words)
-    return total
+        columns = (column[edges] for column in graph.columns.values())
+        total += hash_sum(sources, graph.targets[edges], columns)
+    return np.uint64(int(total[0]))
 
 
 def _hash_ids(graph: Graph) -> np.uint64:
@@ -67,18 +66,5 @@ def _hash_ids(graph: Graph) -> np.uint64:
     if table is None or table.size == 0:
         return np.uint64(0)
     words = np.arange(graph.ids.first_row, graph.ids.first_row + table.size, dtype=np.uint64)
-    words = hash_strings(words, table) if table.dtype.kind == "U" else splitmix64(words) + _bits(table)
-    return _sum(np.uint64(0), words)
-
-
-def _bits(values: NDArray[np.generic]) -> NDArray[np.uint64]:
-    if values.dtype.kind == "b":
-        return values.astype(np.uint64)
-    unsigned = np.dtype(f"u{values.dtype.itemsize}")
-    return np.ascontiguousarray(values).view(unsigned).astype(np.uint64)
-
-
-def _sum(total: np.uint64, words: NDArray[np.uint64]) -> np.uint64:
-    # Sums of arrays wrap around without the warning that sums of scalars give.
-    both = np.array([total, splitmix64(words).sum(dtype=np.uint64)], dtype=np.uint64)
-    return both.sum(dtype=np.uint64)  # type: ignore[no-any-return]
+    words = hash_strings(words, table) if table.dtype.kind == "U" else splitmix64(words) + bits_of(table)
+    return sum_of_words(np.uint64(0), words)

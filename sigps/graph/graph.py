@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +30,8 @@ from sigps.graph.formats.edge_input import EdgeInput
 from sigps.graph.formats.networkx_graphs import read_networkx
 from sigps.graph.report import LoadReport, bytes_text
 from sigps.graph.user_arrays import as_ids
+from sigps.graph.versions.apply import Family, Update, Version, apply_batch, twin_rows
+from sigps.graph.versions.rows import VersionRows
 from sigps.group import Group, world
 
 if TYPE_CHECKING:
@@ -54,11 +56,140 @@ class Graph(GraphArrays):
     """
 
     _derived: dict[Hashable, Any] = field(default_factory=dict, init=False)
+    _version: Version | None = field(default=None, init=False)
+    _family: Family | None = field(default=None, init=False)
+    version: int = field(default=0, init=False)
 
     @classmethod
     def of(cls, arrays: GraphArrays) -> Graph:
         """Return the graph of finished arrays, which are not copied."""
         return cls(**{array.name: getattr(arrays, array.name) for array in fields(GraphArrays)})
+
+    def apply(
+        self,
+        inserts: Any = None,
+        deletes: Any = None,
+        *,
+        vertices: ArrayLike | None = None,
+        missing: Literal["count", "error"] = "count",
+    ) -> Graph:
+        """Return the graph after a batch of updates, a new version; this one stays as it is. Collective.
+
+        First edges are deleted, then others inserted, behind those that are equal: results are those of a graph built
+        anew from the edges left, in their order, and the inserted ones. Parallel edges and self-loops are treated as
+        when the graph was built. Both versions share the rows that the batch does not touch (`graph/versions/rows.py`):
+        O(batch log batch), and the edges of the touched rows; O(edges) where vertices are renumbered, for the first
+        version of a graph, and after every so many updates. What is derived from the graph follows: in-edges, the
+        undirected form, both ways, the fingerprint. Arrays of all rows (`offsets`, `targets`, `columns`), which engines
+        read, are laid out when they are first read, in O(edges) time and memory.
+
+        Args:
+            inserts: Edges by ids: `(sources, targets)`, `(sources, targets, weights)`, `(sources, targets, {column:
+                values})`, or a table (Arrow, any data frame) whose columns are `source`, `target` and edge columns.
+                Ids that are no vertices become some; vertex columns are 0 there.
+            deletes: Edges to delete: all parallel ones, or those in whose named columns the values are equal. In an
+                undirected graph either order of the ends.
+            vertices: Ids that become vertices with or without an edge.
+            missing: What to do where a delete matches no edge: `"count"` it in `update.missing`, or raise an error.
+
+        Raises:
+            GraphError: If ids, columns or lengths are wrong, or a delete matches no edge.
+
+        >>> graph = Graph.from_edges([0, 1], [1, 2], weights=[1.0, 2.0])
+        >>> newer = graph.apply(inserts=([0], [5], [0.5]), deletes=([1, 2], [2, 0]))
+        >>> newer.to_arrow().to_pydict(), newer.update.missing
+        ({'source': [0, 0], 'target': [1, 5], 'weight': [1.0, 0.5]}, 1)
+        >>> graph.num_edges, newer.version, newer.versions, newer.at(0) is graph
+        (2, 1, (0, 1), True)
+        """
+        if self._family is None:
+            self._family = Family()
+            self._family.add(self)
+        hashed = self._derived.get("edge hash")
+        given = inserts, deletes, vertices, missing, self.column_types(), hashed
+        changed, version = apply_batch(self, self._version, *given)
+        newer = self._with_rows(version, **changed)
+        newer._family, newer.version = self._family, self._family.add(newer)
+        if version.edge_hash is not None:
+            newer._derived["edge hash"] = version.edge_hash
+        if self.group.size == 1 and not newer.update.is_renumbered:
+            self._carry_on(newer)
+        return newer
+
+    @property
+    def update(self) -> Update:
+        """What the batch did that made this version: how much was inserted, deleted, missing.
+
+        Raises:
+            GraphError: Of a graph that no batch made.
+        """
+        if self._version is None or self._version.update is None:
+            raise GraphError("no batch made this graph: update is of what graph.apply returns")
+        return self._version.update
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """The numbers of the versions that something still holds, this one among them."""
+        return (self.version,) if self._family is None else tuple(sorted(self._family.members.keys()))
+
+    def at(self, version: int) -> Graph:
+        """Return another version of this graph, as long as something holds it.
+
+        Raises:
+            GraphError: If nothing does.
+        """
+        if version == self.version:
+            return self
+        found = None if self._family is None else self._family.members.get(version)
+        if found is None:
+            raise GraphError(
+                f"there is no version {version} of this graph; there are {self.versions}: a version goes when nothing "
+                "holds it any more"
+            )
+        return cast("Graph", found)
+
+    def _with_rows(self, version: Version, **changed: Any) -> Graph:
+        """Return a graph of other rows, whose plain arrays are laid out when they are first read."""
+        graph = object.__new__(Graph)
+        attributes = ("directed", "group", "ids", "row_bounds", "num_edges", "report", "vertex_columns")
+        for name in attributes:
+            setattr(graph, name, changed.get(name, getattr(self, name)))
+        graph.by_target = None
+        graph._derived, graph._version, graph._family, graph.version = {}, version, None, 0
+        return graph
+
+    def _carry_on(self, newer: Graph) -> None:
+        """Bring the forms of this graph with edges at both ends to a newer version."""
+        assert newer._version is not None
+        for key, twin in self._derived.items():
+            if not isinstance(twin, Graph) or (key == "both_ways" and not self.directed):
+                continue
+            marks, simple = key == "both_ways", key == ("undirected", True)
+            rows = (
+                twin._version.rows
+                if twin._version
+                else VersionRows.of(twin.offsets, twin.targets, twin.columns)
+            )
+            size = newer.num_vertices
+            new = twin_rows(rows, newer._version, size, directed=self.directed, marks=marks, simple=simple)
+            if new is not None:
+                like = {n: getattr(newer, n) for n in ("ids", "row_bounds", "report", "vertex_columns")}
+                newer._derived[key] = twin._with_rows(Version(new), **like, num_edges=new.num_edges)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Lay out the rows of a version in plain arrays, when one of these is first read."""
+            version = self.__dict__.get("_version")
+            if version is None or name not in ("offsets", "targets", "columns"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            with spent_on("build"):
+                self.offsets, self.targets, self.columns = version.rows.plain()
+            return self.__dict__[name]
+
+    @property
+    def _is_laid_out(self) -> bool:
+        return "offsets" in self.__dict__
 
     @staticmethod
     def from_edges(
@@ -376,7 +507,9 @@ class Graph(GraphArrays):
                 "partition it instead"
             )
         if self.by_target is None:
-            if self.directed:
+            if self._version is not None and self._version.inward is not None:
+                self.by_target = InEdges(*self._version.inward.plain())
+            elif self.directed:
                 rows = _transposed(Rows(self.offsets, self.targets, dict(self.columns)), self.group)
                 self.by_target = InEdges(rows.offsets, rows.targets, rows.columns)
             else:
@@ -417,16 +550,38 @@ class Graph(GraphArrays):
 
     def column_types(self) -> dict[str, np.dtype[Any]]:
         """Return the types of the edge columns, by name."""
+        if self._version is not None:
+            return self._version.rows.dtypes
         return {name: column.dtype for name, column in self.columns.items()}
+
+    @property
+    def has_weights(self) -> bool:
+        return "weight" in self.column_types()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that this rank's arrays take, in-edges included once they exist.
+
+        Of a version also the arena that it shares with others, plain arrays once they are laid out.
+        """
+        version = self._version
+        shared = sum(rows.nbytes for rows in (version.rows, version.inward) if rows) if version else 0
+        if self._is_laid_out:
+            return super().nbytes + shared
+        return shared + sum(c.nbytes for c in self.vertex_columns.values()) + self.ids.nbytes
 
     def out_degrees(self) -> NDArray[np.int64]:
         """Return the out-degrees of this rank's rows, [num_rows]."""
+        if self._version is not None:
+            return self._version.rows.degrees()
         return _differences(self.offsets)
 
     def in_degrees(self) -> NDArray[np.int64]:
         """Return the in-degrees of this rank's rows, [num_rows]. Collective for directed graphs."""
         if not self.directed:
             return self.out_degrees()
+        if self._version is not None and self._version.inward is not None:
+            return self._version.inward.degrees()
         if self.by_target is not None:
             return _differences(self.by_target.offsets)
         degrees = np.zeros(self.num_vertices, dtype=np.int64)
@@ -445,8 +600,8 @@ class Graph(GraphArrays):
             "edges": f"{self.num_edges:,} stored, {'directed' if self.directed else 'undirected'}",
             "vertices": f"{self.num_vertices:,}",
             "ids": f"{self.ids.dtype}{', 0 to n - 1' if self.ids.is_identity else ''}",
-            "edge columns": _types(self.columns),
-            "vertex columns": _types(self.vertex_columns),
+            "edge columns": _type_names(self.column_types()),
+            "vertex columns": _type_names({n: c.dtype for n, c in self.vertex_columns.items()}),
             "memory": bytes_text(self.nbytes),
         }
         rows = {name: text for name, text in rows.items() if text}
@@ -457,7 +612,8 @@ class Graph(GraphArrays):
 
     def __repr__(self) -> str:
         kind = "directed" if self.directed else "undirected"
-        columns = f", columns {', '.join(self.columns)}" if self.columns else ""
+        types = self.column_types()
+        columns = f", columns {', '.join(types)}" if types else ""
         columns += f", vertex columns {', '.join(self.vertex_columns)}" if self.vertex_columns else ""
         return f"<Graph: {kind}, {self.num_vertices:,} vertices, {self.num_edges:,} stored edges{columns}>"
 
@@ -555,8 +711,8 @@ def _own_vertices(vertices: ArrayLike | None, local: bool, group: Group) -> Arra
     return vertices if vertices is None or local else own_share(as_ids(vertices, "vertices"), group)
 
 
-def _types(columns: Mapping[str, NDArray[Any]]) -> str:
-    return ", ".join(f"{name} ({column.dtype})" for name, column in columns.items())
+def _type_names(types: Mapping[str, np.dtype[Any]]) -> str:
+    return ", ".join(f"{name} ({dtype})" for name, dtype in types.items())
 
 
 def _differences(offsets: NDArray[np.uint64]) -> NDArray[np.int64]:

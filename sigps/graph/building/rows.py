@@ -21,7 +21,7 @@ from sigps.errors import GraphError
 from sigps.graph.arrays import GraphArrays
 from sigps.graph.building.edges import EdgeBuffer, EdgeChunk, KeyForm, mirror
 
-__all__ = ["Duplicates", "Rows", "SelfLoops", "rows_as_chunks", "sort_edges", "transpose"]
+__all__ = ["Duplicates", "Rows", "SelfLoops", "apply_duplicates", "rows_as_chunks", "sort_edges", "transpose"]
 
 Duplicates = Literal["keep", "drop", "sum", "min", "max"]
 SelfLoops = Literal["keep", "drop"]
@@ -80,7 +80,7 @@ def sort_edges(
         rows = _sort_stable(_joined(buffers), form, symmetric)
     else:
         rows = _count_into_rows(buffers, form, symmetric)
-    _apply_duplicates(rows, form.first_row, duplicates)
+    apply_duplicates(rows, form.first_row, duplicates)
     return rows
 
 
@@ -236,7 +236,7 @@ def _offsets_of(ends: NDArray[Any], num_rows: int) -> NDArray[np.uint64]:
     return np.cumsum(degrees, out=degrees).view(np.uint64)
 
 
-def _apply_duplicates(rows: Rows, first_row: int, duplicates: Duplicates) -> None:
+def apply_duplicates(rows: Rows, first_row: int, duplicates: Duplicates) -> None:
     """Count edges equal to the one before them, and drop or reduce them as `duplicates` says."""
     repeated = np.empty(rows.targets.size, dtype=np.bool_)
     repeated[:1] = False

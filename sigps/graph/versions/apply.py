@@ -1,0 +1,264 @@
+"""A batch applied to a version: ids to numbers, the rows that it touches rewritten, and what follows from the graph."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sigps.errors import GraphError
+from sigps.graph.arrays import GraphArrays
+from sigps.graph.building.rows import Duplicates
+from sigps.graph.edge_hashes import hash_sum
+from sigps.graph.ids import Ids
+from sigps.graph.user_arrays import as_ids
+from sigps.graph.versions.batch import Changes, as_changes
+from sigps.graph.versions.new_vertices import joined_ids, renumbered
+from sigps.graph.versions.rewriting import RowChanges, both_sides, change_rows
+from sigps.graph.versions.rows import RowContents, VersionRows
+from sigps.group import together
+
+__all__ = ["Family", "Update", "Version", "apply_batch", "twin_rows"]
+
+
+@dataclass(frozen=True, eq=False)
+class Update:
+    """What a batch did to a graph, over all ranks.
+
+    Attributes:
+        inserted: Edges given to insert.
+        deleted: Stored edges that were deleted; an undirected edge counts twice, a self-loop once.
+        missing: Edges given to delete that matched no edge.
+        new_vertices: Vertices that were not there before.
+        inserts: This rank's inserted edges as rows hold them, of an undirected graph in both directions.
+        deletes: This rank's deleted edges, likewise, each as often as it was given.
+        is_renumbered: Whether vertices have other numbers (gids) than before.
+    """
+
+    inserted: int
+    deleted: int
+    missing: int
+    new_vertices: int
+    inserts: RowChanges = field(repr=False)
+    deletes: RowChanges = field(repr=False)
+    is_renumbered: bool = False
+
+
+class Family:
+    """The versions of one graph, by number, as long as something holds them."""
+
+    def __init__(self) -> None:
+        self.members: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        self._next = 0
+
+    def add(self, graph: Any) -> int:
+        """Give a graph the next number."""
+        number, self._next = self._next, self._next + 1
+        self.members[number] = graph
+        return number
+
+
+@dataclass(frozen=True, eq=False)
+class Version:
+    """The rows of a version, and how it came to be.
+
+    Attributes:
+        rows: Out-edges of this rank's rows.
+        inward: In-edges, where the graph before had them by target; None else, and of undirected graphs.
+        update: What the batch did; None of what follows from a version.
+        touched: [rows]: the rows that were rewritten, among them new ones.
+        edge_hash: The sum of edge hashes that a fingerprint is made of, where the graph before had one.
+    """
+
+    rows: VersionRows
+    inward: VersionRows | None = None
+    update: Update | None = None
+    touched: NDArray[np.int64] | None = None
+    edge_hash: np.uint64 | None = None
+
+
+def apply_batch(
+    graph: GraphArrays,
+    before: Version | None,
+    inserts: Any,
+    deletes: Any,
+    vertices: ArrayLike | None,
+    missing: Literal["count", "error"],
+    column_types: Mapping[str, np.dtype[Any]],
+    edge_hash: np.uint64 | None,
+) -> tuple[dict[str, Any], Version]:
+    """Return what differs in the graph after a batch, attributes of `GraphArrays` by name, and its rows. Collective.
+
+    Args:
+        graph: The graph before; one process's rows, or this rank's.
+        before: Its rows in an arena; None where it is no version yet.
+        inserts: As in `Graph.apply`, and so are the next three.
+        deletes: See there.
+        vertices: See there.
+        missing: See there.
+        column_types: Of the graph's edge columns.
+        edge_hash: Of this rank's rows, where it is known.
+    """
+    if missing not in ("count", "error"):
+        raise GraphError(f"missing={missing!r} is not known; choose one of count, error")
+    new, old = together(
+        lambda: (as_changes(inserts, "inserts", column_types), as_changes(deletes, "deletes", column_types)),
+        graph.group,
+    )
+    group, rank = graph.group, graph.group.rank
+    ids, bounds, numbers = joined_ids(
+        graph, together(lambda: _named(new, vertices, ids_are=graph.ids), group)
+    )
+    num_new = ids.num_vertices - graph.num_vertices
+    is_renumbered = numbers is not None
+    if is_renumbered:
+        graph, before, edge_hash = renumbered(graph, ids, numbers), None, None
+    num_rows = int(bounds[rank + 1] - bounds[rank])
+
+    inserted, _, _ = _own_rows(graph, bounds, ids, new, inserts=True)
+    deleted, is_first, unknown = _own_rows(graph, bounds, ids, old, inserts=False)
+    rows = _rows_of(graph, before)
+    duplicates = cast("Duplicates", graph.report.duplicates_policy)
+    found, matched, num_gone, earlier = _rewritten(rows, deleted, inserted, ids.num_vertices, duplicates)
+    counts = [np.count_nonzero(is_first & ~matched), num_gone, found.ends.size, earlier.ends.size]
+    lost, num_deleted, size_after, size_before = group.all_reduce(np.array(counts), "sum").tolist()
+    num_missing = lost + unknown
+    if missing == "error" and num_missing:
+        raise GraphError(_missing_text(old, num_missing, graph))
+    inward = _inward_of(graph, before)
+    if inward is not None:
+        back = _rewritten(inward, deleted.reversed(), inserted.reversed(), ids.num_vertices, duplicates)[0]
+        inward = inward.replaced(back, num_rows)
+    if edge_hash is not None:
+        edge_hash = _hash_after(edge_hash, earlier, found, graph.first_row)
+    update = Update(
+        new.size,
+        num_deleted,
+        num_missing,
+        num_new,
+        inserted,
+        deleted.at(matched),
+        is_renumbered=is_renumbered,
+    )
+    num_edges = graph.num_edges - size_before + size_after
+    changed = {
+        "ids": ids,
+        "row_bounds": bounds,
+        "num_edges": num_edges,
+        "report": replace(graph.report, num_vertices=ids.num_vertices, edges_stored=num_edges),
+        "vertex_columns": {n: _padded(c, num_rows) for n, c in graph.vertex_columns.items()},
+    }
+    return changed, Version(rows.replaced(found, num_rows), inward, update, found.rows, edge_hash)
+
+
+def twin_rows(
+    twin: VersionRows, graph: Version, num_vertices: int, *, directed: bool, marks: bool, simple: bool
+) -> VersionRows | None:
+    """Return the rows of `Graph.undirected` or `Graph.both_ways` after a batch; None where they are to be made anew.
+
+    Args:
+        twin: The rows before.
+        graph: The graph after the batch, in one process.
+        num_vertices: Of the graph.
+        directed: Whether the graph is.
+        marks: Whether it is `both_ways`.
+        simple: Whether loops and repeats are left out.
+    """
+    assert graph.update is not None
+    if directed and graph.inward is None:
+        return None
+    changes = graph.update.inserts, graph.update.deletes
+    rows = np.unique(np.concatenate([part for change in changes for part in (change.rows, change.ends)]))
+    out = graph.rows.contents(rows)
+    none = RowContents(rows, out.offsets * 0, out.ends[:0], {n: c[:0] for n, c in out.columns.items()})
+    inward = none if graph.inward is None else graph.inward.contents(rows)
+    return twin.replaced(both_sides(out, inward, num_vertices, marks=marks, simple=simple), num_vertices)
+
+
+def _named(new: Changes, vertices: ArrayLike | None, ids_are: Ids) -> NDArray[Any]:
+    """Return the ids that a batch names as vertices."""
+    parts = [new.sources, new.targets]
+    if vertices is not None:
+        parts.append(as_ids(vertices, "vertices").ravel())
+    parts = [part for part in parts if part.size]
+    kinds = {part.dtype.kind == "U" for part in parts}
+    if len(kinds) > 1:
+        raise GraphError("some new ids are strings and some are integers; give all of them as strings")
+    if not parts:
+        return np.empty(0, dtype=ids_are.dtype)
+    return np.concatenate([part if True in kinds else part.astype(np.int64) for part in parts])
+
+
+def _own_rows(
+    graph: GraphArrays, bounds: NDArray[np.int64], ids: Ids, edges: Changes, *, inserts: bool
+) -> tuple[RowChanges, NDArray[np.bool_], int]:
+    """Return the edges as this rank's rows hold them, which are no reverses, and how many have an unknown end.
+
+    Collective.
+    """
+    sources, targets = ids.to_gids(edges.sources), ids.to_gids(edges.targets)
+    known = (sources >= 0) & (targets >= 0)
+    num_unknown = known.size - int(np.count_nonzero(known))
+    if inserts and graph.report.self_loops_policy == "drop":
+        known &= sources != targets
+    changes = RowChanges(sources, targets, edges.columns).at(known)
+    is_first = np.ones(changes.size, dtype=np.bool_)
+    if not graph.directed:
+        changes, is_first = changes.mirrored()
+    if graph.group.size > 1:
+        rank = graph.group.rank
+        own = (changes.rows >= bounds[rank]) & (changes.rows < bounds[rank + 1])
+        changes, is_first = changes.at(own), is_first[own]
+        changes = RowChanges(changes.rows - bounds[rank], changes.ends, changes.columns)
+    return changes, is_first, num_unknown
+
+
+def _rewritten(
+    rows: VersionRows, deleted: RowChanges, inserted: RowChanges, num_vertices: int, duplicates: Duplicates
+) -> tuple[RowContents, NDArray[np.bool_], int, RowContents]:
+    """Return the touched rows after a batch, which deletes matched, how many edges went, and the rows before it."""
+    touched = np.unique(np.concatenate([deleted.rows, inserted.rows]))
+    before = rows.contents(touched)
+    return *change_rows(before, deleted, inserted, num_vertices, duplicates), before
+
+
+def _rows_of(graph: GraphArrays, before: Version | None) -> VersionRows:
+    if before is not None:
+        return before.rows
+    return VersionRows.of(graph.offsets, graph.targets, graph.columns)
+
+
+def _inward_of(graph: GraphArrays, before: Version | None) -> VersionRows | None:
+    """Return the in-edges in an arena, where the graph has them: in-edges that nobody asked for are not kept."""
+    if before is not None and before.inward is not None:
+        return before.inward
+    if not graph.directed or graph.by_target is None:
+        return None
+    inward = graph.by_target
+    return VersionRows.of(inward.offsets, inward.sources, inward.columns)
+
+
+def _padded(column: NDArray[Any], num_rows: int) -> NDArray[Any]:
+    more = num_rows - column.shape[0]
+    return (
+        np.concatenate([column, np.zeros((more, *column.shape[1:]), dtype=column.dtype)]) if more else column
+    )
+
+
+def _hash_after(before: np.uint64, gone: RowContents, found: RowContents, first_row: int) -> np.uint64:
+    def of(rows: RowContents) -> int:
+        sources = rows.rows[rows.of_edges()] + first_row
+        return int(hash_sum(sources, rows.ends, rows.columns.values()))
+
+    return np.uint64((int(before) - of(gone) + of(found)) % 2**64)
+
+
+def _missing_text(old: Changes, num_missing: int, graph: GraphArrays) -> str:
+    return (
+        f"{num_missing:,} of the {old.size:,} edges to delete match no edge of {graph.num_edges:,}. Give "
+        'missing="count" to leave such ones out'
+    )

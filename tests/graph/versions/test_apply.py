@@ -1,0 +1,219 @@
+"""Versions of graphs against graphs built anew from the edges that are left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from battery import BATTERY
+from histories import History, histories
+from hypothesis import given, settings
+from thread_group import ThreadGroup, run_ranks
+
+import sigps
+from sigps import Graph, GraphError
+from sigps.apps import SSSP, WCC, PageRank, Triangles
+from sigps.graph.fingerprint import fingerprint
+from sigps.graph.versions.rows import RowContents, VersionRows
+
+
+def assert_equal_rows(found: Any, expected: Any, ends: str = "targets") -> None:
+    assert found.offsets.tolist() == expected.offsets.tolist()
+    assert getattr(found, ends).tolist() == getattr(expected, ends).tolist()
+    assert getattr(found, ends).dtype == getattr(expected, ends).dtype
+    assert {n: (c.dtype, c.tolist()) for n, c in found.columns.items()} == {
+        n: (c.dtype, c.tolist()) for n, c in expected.columns.items()
+    }
+
+
+def assert_equal(found: Graph, expected: Graph) -> None:
+    assert_equal_rows(found, expected)
+    assert found.num_vertices == expected.num_vertices
+    assert found.num_edges == expected.num_edges
+    assert np.asarray(found.ids).tolist() == np.asarray(expected.ids).tolist()
+    assert found.ids.kind == expected.ids.kind
+    assert found.out_degrees().tolist() == expected.out_degrees().tolist()
+    assert found.in_degrees().tolist() == expected.in_degrees().tolist()
+
+
+@settings(max_examples=150, deadline=None)
+@given(histories())
+def test_rows_are_those_of_a_graph_built_anew(history: History) -> None:
+    graph = history.first()
+    before = graph.offsets.tolist(), graph.targets.tolist(), graph.columns["weight"].tolist()
+    versions, judges = history.newer(graph), history.judges()
+    for newer, judge in zip(
+        reversed(versions), reversed(judges), strict=True
+    ):  # older ones are read from newer ones
+        assert_equal(newer, judge)
+    assert [newer.update.missing for newer in versions] == history.missing()
+    assert (graph.offsets.tolist(), graph.targets.tolist(), graph.columns["weight"].tolist()) == before
+
+
+@settings(max_examples=100, deadline=None)
+@given(histories())
+def test_what_is_derived_follows(history: History) -> None:
+    graph = history.first()
+    graph.in_edges(), graph.undirected(), graph.undirected(simple=True), graph.both_ways(), fingerprint(graph)
+    for newer, judge in zip(history.newer(graph), history.judges(), strict=True):
+        assert_equal_rows(newer.in_edges(), judge.in_edges(), "sources")
+        assert_equal_rows(newer.undirected(), judge.undirected())
+        assert_equal_rows(newer.undirected(simple=True), judge.undirected(simple=True))
+        assert_equal_rows(newer.both_ways(), judge.both_ways())
+        assert fingerprint(newer) == fingerprint(judge)
+
+
+@settings(max_examples=25, deadline=None)
+@given(histories())
+def test_ranks_hold_the_same_edges(history: History) -> None:
+    def of(group: ThreadGroup) -> tuple[list[str], list[int]]:
+        graph = history.first(group=group)
+        fingerprint(graph)
+        versions = history.newer(graph)
+        return [fingerprint(version) for version in versions], [
+            version.update.missing for version in versions
+        ]
+
+    try:
+        found = run_ranks(2, of)
+    except GraphError:  # new vertices between others, which a test below is about
+        return
+    assert found == [([fingerprint(judge) for judge in history.judges()], history.missing())] * 2
+
+
+@pytest.mark.parametrize("device", ["python", "cpu"])
+def test_programs_run_on_a_version_as_on_a_graph_built_anew(device: str) -> None:
+    draw = np.random.default_rng(3)
+    edges = [(int(s), int(t), int(w)) for s, t, w in draw.integers(0, 60, (300, 3))]
+    history = History(
+        edges, list(range(60)), [(edges[:9], [edge[:2] for edge in edges[20:60]]), ([(70, 3, 1)], [])]
+    )
+    programs = [PageRank(iterations=4), SSSP(source=3), WCC(), Triangles()]
+    for newer, judge in zip(history.newer(history.first()), history.judges(), strict=True):
+        for program in programs:
+            found, expected = (sigps.run(program, graph, device=device) for graph in (newer, judge))
+            for name in expected.fields:
+                np.testing.assert_array_equal(found[name], expected[name])
+
+
+@pytest.mark.parametrize("name", BATTERY)
+def test_an_edge_that_is_inserted_and_deleted_leaves_the_graph(name: str) -> None:
+    graph = BATTERY[name].build()
+    if not graph.num_vertices:
+        assert graph.apply(([3], [4])).to_arrow().to_pydict() == {"source": [3], "target": [4]}
+        return
+    last = graph.ids.to_oids([graph.num_vertices - 1])
+    values = {column: np.ones(1, dtype) for column, dtype in graph.column_types().items()}
+    there = int(np.count_nonzero((graph.targets == graph.num_vertices - 1)[int(graph.offsets[-2]) :]))
+    newer = graph.apply((last, last, values))
+    assert newer.num_edges == graph.num_edges + 1
+    gone = newer.apply(deletes=(last, last))
+    assert gone.num_edges == graph.num_edges - there
+    assert gone.update.deleted == there + 1
+
+
+def test_versions_share_an_arena_and_go_when_nothing_holds_them() -> None:
+    draw = np.random.default_rng(5)
+    graph = Graph.from_edges(draw.integers(0, 500, 20_000), draw.integers(0, 500, 20_000))
+    first = graph.apply(([1], [2]))
+    second = first.apply(([2], [3]))
+    assert first._version is not None
+    assert second._version is not None
+    assert first._version.rows._arena is second._version.rows._arena
+    assert second.versions == (0, 1, 2)
+    assert second.at(1) is first
+    del first
+    assert second.versions == (0, 2)
+    with pytest.raises(GraphError, match="there is no version 1"):
+        second.at(1)
+
+
+def test_a_full_arena_is_laid_out_anew_and_older_versions_stay() -> None:
+    draw = np.random.default_rng(6)
+    graph = Graph.from_edges([], [], [], vertices=np.arange(100))
+    versions, lists = [graph], [[]]
+    for _ in range(60):
+        batch = [(int(s), int(t), 1.0) for s, t in draw.integers(0, 100, (300, 2))]
+        lists.append(lists[-1] + batch)
+        versions.append(versions[-1].apply(tuple(zip(*batch, strict=True))))
+    arenas = {id(v._version.rows._arena) for v in versions[1:] if v._version}
+    assert len(arenas) > 2
+    for at in (60, 31, 7):
+        edges = sorted((s, t) for s, t, _ in lists[at])
+        sources = np.repeat(np.arange(100), versions[at].out_degrees())
+        assert list(zip(sources.tolist(), versions[at].targets.tolist(), strict=True)) == edges
+
+
+def test_two_batches_on_one_version_make_two_graphs() -> None:
+    graph = Graph.from_edges([0, 1], [1, 2]).apply(([2], [0]))
+    one, other = graph.apply(([0], [0])), graph.apply(deletes=([0], [1]))
+    assert one.to_arrow().to_pydict() == {"source": [0, 0, 1, 2], "target": [0, 1, 2, 0]}
+    assert other.to_arrow().to_pydict() == {"source": [1, 2], "target": [2, 0]}
+    assert (one.version, other.version, other.versions) == (2, 3, (1, 2, 3))
+
+
+def test_rows_in_many_pieces_are_read_in_order() -> None:
+    size = 3 * (1 << 12)
+    rows = VersionRows.of(np.arange(size + 1, dtype=np.uint64), np.arange(size, dtype=np.uint32), {})
+    other = np.arange(0, size, 2)
+    new = RowContents(other, np.arange(other.size + 1), other.astype(np.uint32) + 7, {})
+    offsets, ends, _ = rows.replaced(new, size).plain()
+    expected = np.arange(size)
+    expected[::2] += 7
+    assert ends.tolist() == expected.tolist()
+    assert offsets.tolist() == list(range(size + 1))
+
+
+class TestDeletes:
+    def test_named_columns_choose_among_parallel_edges(self) -> None:
+        graph = Graph.from_edges([0, 0, 0], [1, 1, 1], [1.0, 2.0, 1.0])
+        newer = graph.apply(deletes=([0], [1], [1.0]))
+        assert newer.columns["weight"].tolist() == [2.0]
+        assert (newer.update.deleted, newer.update.missing) == (2, 0)
+        assert graph.apply(deletes=([0], [1], {"weight": [9.0]})).update.missing == 1
+
+    def test_what_is_missing_is_an_error_on_request(self) -> None:
+        graph = Graph.from_edges([0], [1])
+        with pytest.raises(GraphError, match="2 of the 3 edges to delete match no edge"):
+            graph.apply(deletes=([0, 1, 8], [1, 0, 8]), missing="error")
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ({"inserts": ([0], [1])}, "have a column 'weight', so every new one needs it"),
+            ({"inserts": ([0], [1], {"time": [3], "weight": [1]})}, "no edge column 'time'"),
+            ({"inserts": (["a"], ["b"], [1.0])}, "whole numbers, so new ones must be too"),
+            ({"inserts": ([0], [1, 2], [1.0])}, r"targets has shape \(2,\)"),
+            ({"inserts": ([0], [1], [1.5])}, "which the graph's int64 cannot hold"),
+            ({"deletes": ([0],)}, "has 1 parts"),
+            ({"missing": "ignore"}, "missing='ignore' is not known"),
+        ],
+    )
+    def test_with_the_reason(self, given: dict[str, Any], message: str) -> None:
+        with pytest.raises(GraphError, match=message):
+            Graph.from_edges([0, 1], [1, 2], [1, 2]).apply(**given)
+
+    def test_new_vertices_between_others_on_several_ranks(self) -> None:
+        def of(group: ThreadGroup) -> None:
+            Graph.from_edges([0, 10], [10, 20], group=group).apply(([5], [10]))
+
+        with pytest.raises(GraphError, match="not built for several ranks"):
+            run_ranks(2, of)
+
+
+def test_tables_are_batches() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    graph = Graph.from_edges([0], [1], [1.0])
+    newer = graph.apply(
+        pyarrow.table({"weight": [2.0], "source": [1], "target": [0]}), {"src": [0], "dst": [1]}
+    )
+    assert newer.to_arrow().to_pydict() == {"source": [1], "target": [0], "weight": [2.0]}
+
+
+def test_vertex_columns_are_zero_for_new_vertices() -> None:
+    graph = Graph.from_edges([1], [3]).with_vertex_columns({"age": [10, 30]})
+    assert graph.apply(([2], [4])).vertex_columns["age"].tolist() == [10, 0, 30, 0]
+    assert graph.apply(vertices=[9]).vertex_columns["age"].tolist() == [10, 30, 0]

@@ -1,0 +1,94 @@
+"""Histories of a graph: batches of inserts and deletes, and in plain Python the list of edges that they leave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from sigps import Graph
+
+IDS: list[list[Any]] = [
+    list(range(9)),
+    [7 * i - 20 for i in range(9)],
+    [(-1) ** i * (10**17 + i) for i in range(9)],
+    [f"v{i * i}" for i in range(9)],
+]
+
+
+@dataclass
+class History:
+    """A first list of edges (source, target, weight), and batches: (inserts, deletes), deletes without weights.
+
+    `options` are those of `Graph.from_edges` that do not change.
+    """
+
+    edges: list[tuple[Any, Any, int]]
+    vertices: list[Any]
+    batches: list[tuple[list[tuple[Any, Any, int]], list[tuple[Any, Any]]]]
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def first(self, **more: Any) -> Graph:
+        return built(self.edges, self.vertices, **self.options, **more)
+
+    def newer(self, graph: Graph) -> list[Graph]:
+        """Return the versions that the batches make of a graph, in order."""
+        versions = []
+        for inserts, deletes in self.batches:
+            graph = graph.apply(
+                ([s for s, _, _ in inserts], [t for _, t, _ in inserts], [w for _, _, w in inserts]),
+                ([s for s, _ in deletes], [t for _, t in deletes]),
+            )
+            versions.append(graph)
+        return versions
+
+    def judges(self, **more: Any) -> list[Graph]:
+        """Return the same graphs, each built anew from the list of its edges."""
+        edges, vertices, found = list(self.edges), list(self.vertices), []
+        directed = self.options.get("directed", True)
+        for inserts, deletes in self.batches:
+            gone = set(deletes) | (set() if directed else {(t, s) for s, t in deletes})
+            edges = [edge for edge in edges if edge[:2] not in gone] + inserts
+            vertices += [end for edge in inserts for end in edge[:2]]
+            found.append(built(edges, vertices, **self.options, **more))
+        return found
+
+    def missing(self) -> list[int]:
+        """Return how many deletes of each batch match no edge."""
+        edges, found = list(self.edges), []
+        directed = self.options.get("directed", True)
+        for inserts, deletes in self.batches:
+            there = {edge[:2] for edge in edges}
+            if self.options.get("self_loops") == "drop":
+                there = {(s, t) for s, t in there if s != t}
+            there |= set() if directed else {(t, s) for s, t in there}
+            found.append(sum(pair not in there for pair in deletes))
+            gone = set(deletes) | (set() if directed else {(t, s) for s, t in deletes})
+            edges = [edge for edge in edges if edge[:2] not in gone] + inserts
+        return found
+
+
+def built(edges: list[tuple[Any, Any, int]], vertices: list[Any], **options: Any) -> Graph:
+    weights = np.array([w for _, _, w in edges], dtype=np.int64)
+    return Graph.from_edges(
+        [s for s, _, _ in edges], [t for _, t, _ in edges], weights, vertices=vertices, **options
+    )
+
+
+@st.composite
+def histories(draw: st.DrawFn, *, may_drop: bool = True) -> History:
+    """Draw a small history; of ids that appear late some are below those that are there, and some above."""
+    ids = draw(st.sampled_from(IDS))
+    vertex = st.sampled_from(ids)
+    edge = st.tuples(vertex, vertex, st.integers(0, 3))
+    first = draw(st.sets(vertex, min_size=1, max_size=6).map(sorted))
+    early = st.sampled_from(first)
+    edges = draw(st.lists(st.tuples(early, early, st.integers(0, 3)), max_size=16))
+    batch = st.tuples(st.lists(edge, max_size=6), st.lists(st.tuples(vertex, vertex), max_size=6))
+    options: dict[str, Any] = {"directed": draw(st.booleans())}
+    if may_drop:
+        options["duplicates"] = draw(st.sampled_from(["keep", "keep", "drop", "sum", "min", "max"]))
+        options["self_loops"] = draw(st.sampled_from(["keep", "drop"]))
+    return History(edges, list(first), draw(st.lists(batch, min_size=1, max_size=4)), options)
