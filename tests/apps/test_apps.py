@@ -270,7 +270,7 @@ def test_an_edge_and_its_reverse_count_once_but_where_the_readme_says() -> None:
             if not all((one[field] == other[field]).all() for field in one.fields) or name == "EgoNet":
                 differ.add(name)
     assert differ == EACH_COUNTS
-    text = (REPOSITORY / "README.md").read_text().split("Each counts where")[1].split(". The load")[0]
+    text = ALGORITHMS.split("Each counts where")[1].split(". The load")[0]
     assert set(re.findall(r"`(\w+)`", text)) == EACH_COUNTS
 
 
@@ -308,15 +308,15 @@ ROOMY = {
 """Lines of programs that need more: phases, equations, long explanations, or two ways to begin."""
 
 
-README = (REPOSITORY / "README.md").read_text()
-READMES = {
+ALGORITHMS = (REPOSITORY / "docs" / "algorithms.md").read_text().split("## Costs")[0]
+LISTED = {
     name: (parameters, fields)
     for first, parameters, fields in re.findall(
-        r"^\| (`[A-Z]\w+`[^|]*)\|([^|]*)\|([^|]*)\|$", README, re.MULTILINE
+        r"^\| (`[A-Z]\w+`[^|]*)\|([^|]*)\|([^|]*)\|$", ALGORITHMS, re.MULTILINE
     )
     for name in re.findall(r"`(\w+)`", first.split("(")[0])
 }
-"""The README's table of apps: parameters and fields."""
+"""The table of apps: parameters and fields."""
 
 MODULES = [name for _, name, _ in pkgutil.iter_modules(sigps.apps.__path__)]
 IMPORTED_BY_OTHERS = {"hashing", "sources"}
@@ -335,7 +335,7 @@ def test_every_app_has_a_screenful_a_doctest_and_public_imports_only(name: str) 
     assert not [line for line in imports if not line.startswith("from sigps.apps.")]
 
 
-def test_every_app_is_listed_in_the_package_and_in_the_readme_and_has_a_job() -> None:
+def test_every_app_is_listed_in_the_package_and_on_the_page_and_has_a_job() -> None:
     apps = {name: importlib.import_module(f"sigps.apps.{name}") for name in {*MODULES} - IMPORTED_BY_OTHERS}
     classes = {
         value.__name__
@@ -344,23 +344,23 @@ def test_every_app_is_listed_in_the_package_and_in_the_readme_and_has_a_job() ->
         if isinstance(value, type) and issubclass(value, Vertex) and value.__module__ == module.__name__
     }
     assert sorted(classes) == sigps.apps.__all__
-    assert sorted(READMES) == sigps.apps.__all__
+    assert sorted(LISTED) == sigps.apps.__all__
     jobs = {path.stem for path in (REPOSITORY / "configs").glob("*.yaml")}
     functions = {name for name, value in vars(sigps.apps).items() if inspect.isfunction(value)}
     assert jobs == apps.keys() | functions
     for name in functions:
         names = [p.name for p in inspect.signature(getattr(sigps.apps, name)).parameters.values()]
         ((parameters, fields),) = re.findall(
-            rf"^\| `{name}\(graph\)`[^|]*\|([^|]*)\|([^|]*)\|$", README, re.MULTILINE
+            rf"^\| `{name}\(graph\)`[^|]*\|([^|]*)\|([^|]*)\|$", ALGORITHMS, re.MULTILINE
         )
         assert ["graph", *re.findall(r"`(\w+)", parameters), "options"] == names
         result = getattr(sigps.apps, name)(BATTERY["grid"].build(), device="python")
         assert re.findall(r"`(\w+)`", fields) == [*result.fields, *result.aggregators]
 
 
-@pytest.mark.parametrize("name", READMES)
-def test_the_readme_names_the_parameters_and_fields(name: str) -> None:
-    parameters, fields = READMES[name]
+@pytest.mark.parametrize("name", LISTED)
+def test_the_page_names_the_parameters_and_fields(name: str) -> None:
+    parameters, fields = LISTED[name]
     declared = getattr(sigps.apps, name).declaration
     assert re.findall(r"`(\w+)", parameters.split(" or ")[0]) == [f.name for f in declared.params]
     assert set(re.findall(r"`([\w.]+)", fields)) <= {

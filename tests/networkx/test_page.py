@@ -1,4 +1,4 @@
-"""What docs/networkx.md says of how many functions are served; its program is run by tests/job/test_readme.py."""
+"""What docs/networkx.md says of how many functions are served; its program is run by tests/docs/test_pages.py."""
 
 import pytest
 from places import REPOSITORY
@@ -8,7 +8,7 @@ from sigps.networkx.expected_failures import EXPECTED_FAILURES
 from sigps.networkx.serving import SERVED
 
 
-@pytest.mark.parametrize("page", ["docs/networkx.md", "README.md", "CHANGELOG.md"])
+@pytest.mark.parametrize("page", ["docs/networkx.md", "CHANGELOG.md"])
 def test_how_many_are_served(page: str) -> None:
     assert f"{len(SERVED)} functions" in (REPOSITORY / page).read_text()
 

@@ -10,7 +10,7 @@ import pytest
 from places import REPOSITORY
 
 SCRIPTS = [
-    *(REPOSITORY / "scripts" / name for name in ("quickstart", "test", "check")),
+    *(REPOSITORY / "scripts" / name for name in ("quickstart", "test", "check", "docs")),
     REPOSITORY / ".ci" / "run",
 ]
 TOOLS = ("bash", "cat", "cksum", "dirname", "rm", "mkdir")
