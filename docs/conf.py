@@ -42,8 +42,13 @@ html_theme = "pydata_sphinx_theme"
 html_title = "sigps"
 html_show_sourcelink = False
 html_copy_source = False
-html_theme_options = {"show_prev_next": True, "navigation_depth": 3, "show_toc_level": 2}
-html_static_path: list[str] = []
+html_theme_options = {
+    "show_prev_next": True,
+    "navigation_depth": 3,
+    "header_links_before_dropdown": 6,
+    "show_toc_level": 2,
+}
+html_context = {"default_mode": "auto"}
 
 
 def mark_formulas(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
