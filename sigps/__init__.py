@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from sigps.job.many_results import Results
     from sigps.job.result import Result
     from sigps.job.run import run
+    from sigps.job.stream import stream
     from sigps.job.table_file import read_result
+    from sigps.job.updates import Updates
     from sigps.system.checkpoint.state_log import Checkpoint
 
 __all__ = [
@@ -59,6 +61,7 @@ __all__ = [
     "State",
     "StateLogError",
     "Table",
+    "Updates",
     "Vector",
     "Vertex",
     "VertexId",
@@ -77,6 +80,7 @@ __all__ = [
     "requires",
     "run",
     "run_many",
+    "stream",
     "wrapping",
 ]
 
@@ -91,6 +95,8 @@ _LATE = {
     "read_result": "sigps.job.table_file",
     "run": "sigps.job.run",
     "run_many": "sigps.job.many",
+    "stream": "sigps.job.stream",
+    "Updates": "sigps.job.updates",
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from sigps.compiler.doubts import find_doubts
 from sigps.compiler.frontend.analysis import analyse
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
-from sigps.compiler.proofs import monotone, path_lengths, priority
+from sigps.compiler.proofs import incremental, monotone, path_lengths, priority
 from sigps.model.aggregator import Aggregator
 from sigps.model.declaration import Declaration
 from sigps.model.fields import Field
@@ -134,7 +134,18 @@ def _derived(program: VertexProgram) -> str:
     together = "runs of run_many go side by side on CPU cores"
     together += ", with asynchronous=False" if program.priority_form is not None else ""
     rows.append(("lanes", f"no: {program.lanes_obstacle}" if program.lanes_obstacle else together))
+    rows.append(("updates", _updates(program)))
     return "derived\n" + "\n".join(f"  {name:<12} {value}" for name, value in rows)
+
+
+def _updates(program: VertexProgram) -> str:
+    """Return how the result follows when edges are inserted and deleted (`sigps.stream`)."""
+    found = incremental.incremental(program)
+    if found.kind == "full":
+        return f"a full run after each batch: {found.why}"
+    names = ", ".join(found.witnesses)
+    also = f"; valid, but perhaps not those of a full run: {names}" if names else ""
+    return f"incremental (monotone): {found.why}{also}"
 
 
 def _at_once(program: VertexProgram) -> str:

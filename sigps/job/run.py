@@ -14,6 +14,7 @@ from sigps.account import spans_since, spent_on, spent_since
 from sigps.costs.sizes import size_of
 from sigps.engine.direction import Schedule
 from sigps.engine.stats import SuperstepStats
+from sigps.errors import ConfigError
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning.partition import PartitionFunction
 from sigps.group.status import Status
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from sigps.group.watch import Faults
     from sigps.system.checkpoint.state_log import Checkpoint
 
-__all__ = ["run"]
+__all__ = ["run", "run_options"]
 
 
 def run(
@@ -188,6 +189,18 @@ def _shown(
             yield show
     else:
         yield progress or None
+
+
+def run_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that `job.preparing.prepared` takes, with the defaults of `run` for those not given.
+
+    Raises:
+        ConfigError: If `run` has no such option.
+    """
+    known = _DEFAULTS.keys() - {"program", "graph"}
+    if unknown := given.keys() - known:
+        raise ConfigError(f"sigps.run has no option {min(unknown)!r}; it has: {', '.join(sorted(known))}")
+    return {name: given.get(name, _DEFAULTS[name]) for name in known - {"partitioner"}}
 
 
 _DEFAULTS = {name: option.default for name, option in inspect.signature(run).parameters.items()}

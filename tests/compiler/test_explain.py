@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sigps import Aggregator, Param, State, Vector, Vertex
-from sigps.apps import SSSP, WCC, BiTriDN, DegreeHistogram
+from sigps.apps import BFS, SSSP, WCC, BiTriDN, DegreeHistogram
 from sigps.compiler import explain
 
 
@@ -41,3 +41,12 @@ def test_lanes() -> None:
     assert said[WCC] == f"{said[SSSP]}, with asynchronous=False"
     assert said[BiTriDN].startswith("no: it keeps values on edges")
     assert "lanes        runs of run_many go side by side on CPU cores" in explain(DegreeHistogram)
+
+
+def test_it_says_how_results_follow_updates():
+    lines = {cls: explain(cls).partition("updates      ")[2].partition("\n")[0] for cls in (SSSP, WCC, BFS)}
+    assert lines[SSSP].startswith("incremental (monotone)")
+    assert lines[SSSP].endswith("not those of a full run: parent")
+    assert lines[WCC].startswith("incremental (monotone)")
+    assert "not those" not in lines[WCC]
+    assert lines[BFS].startswith("a full run after each batch: not monotone")

@@ -13,7 +13,17 @@ from sigps.compiler.cpu.functions import adds_floats, aggregates_floats, build_f
 from sigps.compiler.cpu.inference import infer_types
 from sigps.compiler.cpu.rows import Dtypes, rows
 from sigps.compiler.program import VertexProgram, empty_value
-from sigps.kernels.cpu import direct_messages, edge_schedule, fused, grouped, lanes, monotone, pull, push
+from sigps.kernels.cpu import (
+    direct_messages,
+    edge_schedule,
+    fused,
+    grouped,
+    lanes,
+    live,
+    monotone,
+    pull,
+    push,
+)
 from sigps.kernels.cpu.arguments import Outbox
 from sigps.kernels.cpu.functions import Functions as LoopFunctions
 from sigps.native.builder import Functions
@@ -80,7 +90,7 @@ class NativeProgram:
         return Outbox(sent, records)
 
 
-_MODULES = (pull, push, direct_messages, monotone, edge_schedule, fused, grouped, lanes)
+_MODULES = (pull, push, direct_messages, monotone, edge_schedule, fused, grouped, lanes, live)
 
 
 def compile_for_cpu(program: VertexProgram, columns: Mapping[str, np.dtype[Any]]) -> NativeProgram:

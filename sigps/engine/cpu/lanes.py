@@ -25,13 +25,12 @@ from sigps.engine.aggregates import Aggregates
 from sigps.engine.contract import LaneRun, LanesFailedError, ManyRuns, RunContext, RunFacts, RunOptions
 from sigps.engine.cpu.apart import expected_occupancy, has_one_order, run_apart
 from sigps.engine.cpu.monotone import has_order
-from sigps.engine.cpu.work import walked_edges
+from sigps.engine.cpu.work import edges_of, walked_edges
 from sigps.engine.master_compute import MasterCompute
 from sigps.engine.partition.subgraph import columns_of
 from sigps.engine.stats import Outcome, StatsLog
 from sigps.host_memory import available_memory
 from sigps.kernels.cpu.arguments import (
-    Edges,
     LaneAccount,
     LaneCounts,
     LaneLimits,
@@ -241,10 +240,7 @@ class Lanes:
         self._sets = VertexSets(*(np.zeros(-(-n // 64), dtype=np.uint64) for _ in range(2)))
         states = tuple(np.zeros(n * width, dtype=d) for d in program.state_dtypes)
         self._memory = LaneMemory(states, rows(native.record, n * width), rows(native.slots, n * width))
-        self._edges = [
-            Edges(edges.offsets, edges.ends, columns_of(edges, program.edge_columns))
-            for edges in (subgraph.pushed, subgraph.incoming)
-        ]
+        self._edges = [edges_of(edges, program) for edges in (subgraph.pushed, subgraph.incoming)]
         walked = walked_edges(program, subgraph)
         self._owned = OwnedVertices(subgraph.ids, subgraph.incoming.offsets, subgraph.out_degrees, walked)
         self._loop = native.loop("run_lanes", num_lanes=width)

@@ -82,6 +82,19 @@ class LastRecords:
                 to[senders] = new[senders]
             self.note_senders(senders)
 
+    def forget(self) -> None:
+        """Forget all records, before superstep 0 runs again."""
+        for array, worst in zip(self.records, self._worst, strict=True):
+            array[:] = worst[0]
+        self._best = _keys(self._native, self._worst)[0]
+
+    def widen(self, targets: NDArray[np.int64], columns: Arrays) -> None:
+        """Let the bound hold for new edges too: their targets, and the columns that messages need."""
+        column = _claim(self._native).column
+        if column is not None and self._has_columns:
+            better = np.minimum if _takes_min(self._native) else np.maximum
+            better.at(self._columns[column], targets, columns[column])
+
     def note_senders(self, senders: NDArray[Any]) -> None:
         """Take the bound from these senders of the last superstep, whose records are stored already."""
         keys = _keys(self._native, self.records)[senders]

@@ -33,12 +33,12 @@ def pays_by_bins(num_threads: int) -> bool:
     return num_threads >= _THREADS_FOR_BINS
 
 
-def _edges_upto(offsets: NDArray[np.uint64], senders: NDArray[np.uint32]) -> NDArray[np.int64]:
+def _edges_upto(edges: Edges, senders: NDArray[np.uint32]) -> NDArray[np.int64]:
     """Return how many edges each sender and those before it have."""
     upto = np.empty(senders.size, dtype=np.int64)
     for begin in range(0, senders.size, _PIECE):
         part = senders[begin : begin + _PIECE].astype(np.int64)
-        upto[begin : begin + _PIECE] = offsets[part + 1] - offsets[part]
+        upto[begin : begin + _PIECE] = edges.stops[part] - edges.offsets[part]
     return np.cumsum(upto, out=upto)
 
 
@@ -72,7 +72,7 @@ class Scatter:
             loop = native.loop("scatter_direct")
             count = loop(senders, arguments, self._edges, self._owned, fields, outbox, inbox, touched)
             return [touched[:count]]
-        upto = _edges_upto(self._edges.offsets, senders)
+        upto = _edges_upto(self._edges, senders)
         ends = np.unique(np.searchsorted(upto, np.arange(_ROUND_EDGES, num_edges, _ROUND_EDGES)))
         lists: list[NDArray[np.uint32]] = []
         for first, last in itertools.pairwise([0, *ends.tolist(), senders.size]):

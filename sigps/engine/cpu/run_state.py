@@ -15,10 +15,10 @@ from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.compute_errors import error_of, id_of
 from sigps.engine.counters import Counters
-from sigps.engine.cpu.work import split_list, walked_edges, with_marks
+from sigps.engine.cpu.work import edges_of, split_list, walked_edges, with_marks
 from sigps.engine.exchange import Exchange
 from sigps.engine.partition.edge_states import EdgeStates, check_names
-from sigps.engine.partition.subgraph import Subgraph, columns_of
+from sigps.engine.partition.subgraph import Subgraph
 from sigps.kernels.cpu.arguments import (
     ACTIVE,
     HALTED,
@@ -85,7 +85,7 @@ class RunState:
         self.senders: NDArray[np.uint32] | None = None
         self.active: NDArray[np.uint32] | None = None
         edges = subgraph.incoming
-        self.pull_edges = Edges(edges.offsets, edges.ends, columns_of(edges, program.edge_columns))
+        self.pull_edges = edges_of(edges, program)
         self.edge_states = _edge_states(self)
         walked = walked_edges(program, subgraph, self.edge_states)
         self.owned_by_all = OwnedVertices(
@@ -108,7 +108,7 @@ class RunState:
     def push_edges(self) -> Edges:
         """In-edges by source, owned and ghosts; laid out at the first use."""
         edges = self.subgraph.pushed
-        return Edges(edges.offsets, edges.ends, columns_of(edges, self.program.edge_columns))
+        return edges_of(edges, self.program)
 
     @cached_property
     def inbox(self) -> Inbox:

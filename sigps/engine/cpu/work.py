@@ -11,14 +11,17 @@ from numpy.typing import NDArray
 
 from sigps.compiler.cpu.native import NativeProgram
 from sigps.compiler.program import Delivery, VertexProgram
+from sigps.engine.partition.edge_list import EdgeList
 from sigps.engine.partition.edge_states import EdgeStates
 from sigps.engine.partition.subgraph import Subgraph, columns_of
+from sigps.kernels.cpu.arguments import Edges
 from sigps.kernels.cpu.neighbors import no_marks
 
 __all__ = [
     "can_push",
     "cut_edges",
     "cut_vertices",
+    "edges_of",
     "even_ranges",
     "needs_order",
     "split_list",
@@ -54,6 +57,13 @@ def needs_order(native: NativeProgram, deterministic: bool) -> bool:
     """Tell whether a vertex's messages, which combine, must do so in the order of its in-edges."""
     values = zip(native.program.slot_ops, native.slots, strict=False)
     return deterministic and any(op in ("sum", "prod", "user") and d.base.kind == "f" for op, d in values)
+
+
+def edges_of(edges: EdgeList, program: VertexProgram) -> Edges:
+    """Return an edge list as loops take it, with the columns that messages read."""
+    columns = columns_of(edges, program.edge_columns)
+    stops = edges.offsets[1:] if edges.stops is None else edges.stops
+    return Edges(edges.offsets, edges.ends, columns, stops)
 
 
 def walked_edges(

@@ -27,11 +27,16 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class EdgeList:
-    """Edges grouped by one end: `offsets` [rows + 1] uint64, `ends` the other end, `columns` in the same order."""
+    """Edges grouped by one end: `offsets` [rows + 1] uint64, `ends` the other end, `columns` in the same order.
+
+    Rows that versions of a graph share lie anywhere: `offsets` [rows] says where each begins, `stops` [rows] where it
+    stops. Only `engine/cpu/live.py` makes such lists.
+    """
 
     offsets: NDArray[np.uint64]
     ends: NDArray[Any]
     columns: Mapping[str, NDArray[Any]]
+    stops: NDArray[np.uint64] | None = None
 
     @property
     def nbytes(self) -> int:

@@ -133,6 +133,15 @@ class VersionRows:
             begins[differs.rows], stops[differs.rows] = differs.begins, differs.stops
         return begins[: self.num_rows], stops[: self.num_rows]
 
+    def shared(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[Any], Columns]:
+        """Return the arena's own begins, stops, ends and columns; they are this version's until there is a newer one.
+
+        They are longer than needed: room for more rows and edges follows.
+        """
+        assert self._next is None
+        arena = self._arena
+        return arena.begins, arena.stops, arena.ends, arena.columns
+
     def degrees(self) -> NDArray[np.int64]:
         """Return how many edges each row has."""
         begins, stops = self.bounds()

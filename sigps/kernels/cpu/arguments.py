@@ -94,13 +94,15 @@ class LoopArguments(NamedTuple):
 class Edges(NamedTuple):
     """Edges whose targets are owned, by target (a pull: `ends` are sources) or by source (a push: targets).
 
-    offsets: [n + 1] by target, [n + g + 1] by source. ends: [edges] uint32. columns: [edges] each, those that messages
-    read. In-edges of a target ascend by the gid of their source.
+    offsets: [n + 1] by target, [n + g + 1] by source: where each row begins. ends: [edges] uint32. columns: [edges]
+    each, those that messages read. stops: [n] or [n + g]: where each row stops, which is where the next begins, but for
+    rows that versions of a graph share. In-edges of a target ascend by the gid of their source.
     """
 
     offsets: NDArray[np.uint64]
     ends: NDArray[np.uint32]
     columns: Arrays
+    stops: NDArray[np.uint64]
 
 
 class OwnedVertices(NamedTuple):

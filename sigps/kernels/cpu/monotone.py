@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sigps.kernels.cpu.functions import ONE, Functions, Loop
+from sigps.kernels.cpu.functions import Functions, Loop
 from sigps.native.primitives import load_row, store_row
 
 __all__ = ["gather_better", "gather_better_first", "store_last"]
@@ -47,7 +47,7 @@ def _gather(f: Functions, is_first: bool) -> Loop:
         contributions,
         total,
     ):
-        offsets, sources, columns = in_edges.offsets, in_edges.ends, in_edges.columns
+        offsets, stops, sources, columns = in_edges.offsets, in_edges.stops, in_edges.ends, in_edges.columns
         ids = owned.ids
         ran, active, senders, sent_edges = 0, 0, 0, np.int64(0)
         for v in range(begin, end):
@@ -62,7 +62,7 @@ def _gather(f: Functions, is_first: bool) -> Loop:
                     continue
             slots = empty
             has = False
-            for e in range(offsets[v], offsets[v + ONE]):
+            for e in range(offsets[v], stops[v]):
                 s = sources[e]
                 _, value = deliver(arguments, load_row(records, s), ids, s, v, load_row(columns, e))
                 key = value[0]

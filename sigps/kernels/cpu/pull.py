@@ -41,7 +41,7 @@ def gather_combined(f: Functions) -> Loop:
             slots = empty
             has = False
             e = offsets[v]
-            last = offsets[v + ONE] if sender_filter != SENDERS_NONE else e
+            last = in_edges.stops[v] if sender_filter != SENDERS_NONE else e
             while sender_filter != SENDERS_BITMAP and e < last and not has:
                 s = sources[e]
                 if sender_filter == SENDERS_ALL or (bits[s >> THREE] >> (s & SEVEN)) & 1:

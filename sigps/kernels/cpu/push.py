@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from sigps.kernels.cpu.arguments import HALTED, HAS_MESSAGES, RETIRED, UNLISTED
-from sigps.kernels.cpu.functions import ONE, Functions, Loop
+from sigps.kernels.cpu.functions import Functions, Loop
 from sigps.native.primitives import load_row, prefetch, store_row
 
 __all__ = ["apply_bins", "compute_listed", "scatter_binned", "scatter_direct"]
@@ -24,7 +24,7 @@ def scatter_direct(f: Functions) -> Loop:
     matters = f.matters
 
     def scatter_direct(list_of_senders, arguments, edges, owned, fields, outbox, inbox, touched):
-        offsets, targets, columns = edges.offsets, edges.ends, edges.columns
+        offsets, stops, targets, columns = edges.offsets, edges.stops, edges.ends, edges.columns
         state, slots = inbox.state, inbox.slots
         count = 0
         num_senders = len(list_of_senders)
@@ -35,7 +35,7 @@ def scatter_direct(f: Functions) -> Loop:
                 prefetch(offsets, list_of_senders[i + AHEAD + AHEAD])
             s = list_of_senders[i]
             record = load_row(outbox.records, s)
-            for e in range(offsets[s], offsets[s + ONE]):
+            for e in range(offsets[s], stops[s]):
                 t = targets[e]
                 passes, value = deliver(arguments, record, owned.ids, s, t, load_row(columns, e))
                 if passes and matters(fields.states, t, value):
@@ -72,14 +72,14 @@ def scatter_binned(f: Functions) -> Loop:
         bin_slots,
         capacity,
     ):
-        offsets, targets, columns = edges.offsets, edges.ends, edges.columns
+        offsets, stops, targets, columns = edges.offsets, edges.stops, edges.ends, edges.columns
         num_senders = len(list_of_senders)
         for i in range(num_senders):
             if i + AHEAD < num_senders:
                 prefetch(targets, offsets[list_of_senders[i + AHEAD]])
             s = list_of_senders[i]
             record = load_row(outbox.records, s)
-            for e in range(offsets[s], offsets[s + ONE]):
+            for e in range(offsets[s], stops[s]):
                 t = targets[e]
                 if may_retire and fields.status[t] == RETIRED:
                     continue

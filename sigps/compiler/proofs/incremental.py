@@ -1,0 +1,95 @@
+"""How a program's result follows when edges are inserted and deleted: what can be kept of the last run, and why.
+
+    monotone   the old states stay; vertices that changes improve, or that lost what their key came from, go on
+    full       the program runs anew
+
+A monotone program (`monotone.py`) has a fixed point that does not depend on the order in which messages are read. The
+old one is a step towards it if nothing but edges makes it differ: compute() must read no degree and no count of
+vertices or edges. Its key is then that of a full run, bit for bit. Other states that it sets with its key, such as a
+parent, may be those of another order of supersteps: they are *witnesses*, valid, but perhaps not equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sigps.compiler.program import HALT, SENT, VertexProgram
+from sigps.compiler.proofs.monotone import Guess, all_answers, find_obstacle, meanings
+from sigps.compiler.proofs.opaque import Casts, Superstep, Unknown, functions
+
+__all__ = ["Incremental", "incremental"]
+
+
+@dataclass(frozen=True)
+class Incremental:
+    """How a result follows an update.
+
+    Attributes:
+        kind: Which way.
+        why: Why, in words.
+        witnesses: States that are valid, and perhaps not those of a full run.
+    """
+
+    kind: Literal["monotone", "full"]
+    why: str
+    witnesses: tuple[str, ...] = ()
+
+
+def incremental(program: VertexProgram) -> Incremental:
+    """Return how the result of a program follows an update of its graph."""
+    if (obstacle := find_obstacle(program)) is not None:
+        return Incremental("full", f"not monotone: {obstacle}")
+    if any(field.measure for field in program.states):
+        return Incremental("full", "a state begins with a measure of the graph, which updates change")
+    if program.monotone is None:
+        return Incremental("full", "not monotone on every device")
+    try:
+        changed = _changed_states(program)
+    except _CountReadError:
+        return Incremental("full", "compute() reads a degree or a count, which updates change")
+    except Exception:  # an opaque value was used for more than it supports
+        return Incremental("full", "it cannot be proved that compute() reads no degree and no count")
+    key = program.monotone.current
+    witnesses = tuple(program.states[i].name for i in sorted(changed - {key}))
+    return Incremental("monotone", "its fixed point does not depend on the order of messages", witnesses)
+
+
+class _CountReadError(Exception):
+    """A degree or a count was read."""
+
+
+class _Count:
+    """A degree or a count, which may not even be copied into a result."""
+
+    def _read(self, *other: object) -> Any:
+        raise _CountReadError
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __index__ = __int__ = __float__ = _read
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _read
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __neg__ = __abs__ = __pow__ = __rpow__ = _read
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _changed_states(program: VertexProgram) -> set[int]:
+    """Return the states that compute() may change, on every path of superstep 0 and the later ones.
+
+    Raises:
+        _CountReadError: If a degree or a count is read.
+    """
+    names = functions(program, Casts(), meanings(program))
+    changed: set[int] = set()
+    for is_first in (True, False):
+        for oracle in all_answers():
+            states = tuple(Guess(oracle) for _ in program.states)
+            inbox = tuple(Guess(oracle) for _ in program.slots[0].names)
+            env = (Superstep(is_first), _Count(), _Count())
+            params = tuple(Guess(oracle) for _ in program.params)
+            vertex = (Guess(oracle), _Count(), _Count())
+            given = env, params, (), vertex, states, inbox, not is_first, (), ()
+            after, flags, record, _ = names["compute"](*given)
+            sent = record if flags & SENT else ()
+            if any(isinstance(value, (_Count, Unknown)) for value in (*after, *sent)) or not flags & HALT:
+                raise _CountReadError
+            changed |= {i for i, value in enumerate(after) if value is not states[i]}
+    return changed

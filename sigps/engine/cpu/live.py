@@ -1,0 +1,248 @@
+"""A monotone program that goes on from its last states when edges are inserted and deleted, on one rank's CPU cores.
+
+Its fixed point does not depend on the order of messages, so a new one is found from the old: vertices that a new edge
+improves pull again, and so do those that lost what their key came from, after they were given back their states of
+superstep 0 (K. Vora, R. Gupta, G. Xu, "KickStarter", ASPLOS 2017). Supersteps follow until nothing changes. A vertex
+lost it where no in-edge from one with a smaller number makes its very key; numbers are given when the first edge is
+deleted, and to vertices that changed when the next one is (`kernels/cpu/live.py`). So the cost of a batch is that of
+what it changes, the numbers apart, which take about a full run once.
+
+Rows are those that versions of a graph share: nothing is laid out.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.engine.counters import Counters
+from sigps.engine.cpu.engine import Engine, FusedSupersteps
+from sigps.engine.cpu.work import edges_of
+from sigps.engine.partition.edge_list import EdgeList
+from sigps.engine.stats import StatsLog, SuperstepStats
+from sigps.kernels.cpu.arguments import ACTIVE
+from sigps.kernels.cpu.live import LOST_EDGE, UNORDERED
+from sigps.native.kernel import LoopFaultError
+
+__all__ = ["EdgeChanges", "LiveEngine", "LiveRows"]
+
+Arrays = tuple[NDArray[Any], ...]
+
+_LEASE = 64
+"""Supersteps between two looks at the clock."""
+
+
+@dataclass(frozen=True, eq=False)
+class LiveRows:
+    """Edges as a version of the graph has them.
+
+    Attributes:
+        outward: By source.
+        inward: By target.
+        touched: The sources whose rows differ from those of the version before.
+    """
+
+    outward: EdgeList
+    inward: EdgeList
+    touched: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeChanges:
+    """What a batch changes, by local ids.
+
+    Attributes:
+        sources: [inserted].
+        targets: [inserted].
+        columns: [inserted] each, by name.
+        lost: The targets of deleted edges.
+    """
+
+    sources: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    columns: dict[str, NDArray[Any]]
+    lost: NDArray[np.int64]
+
+
+class LiveEngine(Engine):
+    """An engine of a monotone program whose states stay, and whose edges follow the versions of a graph.
+
+    It is made, with the out-degrees of a partition no less than 1 each, as `Engine` is; `run` brings it to its first
+    fixed point.
+
+    Attributes:
+        has_witnesses: Whether the program keeps states beside its key that come with it.
+    """
+
+    has_witnesses = True
+    _first: tuple[Arrays, Arrays] | None = None
+    _begin: Arrays = ()
+    _last: Arrays = ()
+    _numbers: NDArray[np.uint64] | None = None
+    _next_number = 0
+
+    def run(self) -> StatsLog:
+        """Run from superstep 0 to the end, or once more so."""
+        state, kept = self._state, self._records.kept
+        assert kept is not None
+        if not self._begin:
+            self._begin = tuple(values.copy() for values in state.fields.states)
+        else:
+            self._restart()
+        self._numbers = None
+        stats = StatsLog(self.lease(1).stats)
+        states = tuple(values.copy() for values in state.fields.states)
+        self._first = states, tuple(values.copy() for values in kept.records)
+        stats.extend(self.lease(1 << 62).stats)
+        if not self._last:
+            self._last = tuple(values.copy() for values in state.fields.states)
+        return stats
+
+    @property
+    def has_order(self) -> bool:
+        """Whether keys have an order: no parameter is NaN."""
+        return self._records.kept is not None
+
+    def follow(self, rows: LiveRows) -> None:
+        """Take the edges of another version, with the same vertices."""
+        state = self._state
+        degrees = state.subgraph.out_degrees
+        size = rows.outward.stops[rows.touched] - rows.outward.offsets[rows.touched]  # type: ignore[index]
+        degrees[rows.touched] = np.maximum(size, 1)
+        if rows.inward.ends is state.pull_edges.ends:  # the same arena, whose bounds are the newest version's
+            return
+        program = state.program
+        state.subgraph = replace(state.subgraph, incoming=rows.inward, outgoing=rows.outward)
+        state.owned_by_all = state.owned_by_all._replace(in_offsets=rows.inward.offsets)
+        state.pull_edges = edges_of(rows.inward, program)
+        same = rows.outward is rows.inward
+        state.__dict__["push_edges"] = state.pull_edges if same else edges_of(rows.outward, program)
+        self._records.__dict__.pop("_scatter", None)
+        self._fused = FusedSupersteps(state, self._records, None)
+
+    def go_on(self, changes: EdgeChanges, seconds: float) -> StatsLog | None:
+        """Go on to the next fixed point; None where that took longer than `seconds`, and `run` is to be called.
+
+        The rows that were taken last have the changes already.
+        """
+        began = time.perf_counter()
+        kept, program = self._records.kept, self._state.program
+        assert kept is not None
+        names = program.edge_columns
+        columns = tuple(
+            changes.columns[n] if n in changes.columns else np.ones(changes.sources.size) for n in names
+        )
+        kept.widen(changes.targets, columns)
+        trimmed = self._trim(np.unique(changes.lost)) if changes.lost.size else np.empty(0, dtype=np.uint32)
+        improved = self._improved(changes, columns)
+        dirty = np.unique(np.concatenate([trimmed, improved]))
+        stats = StatsLog([self._pull(dirty)])
+        while True:
+            outcome = self.lease(_LEASE)
+            stats.extend(outcome.stats)
+            if outcome.ended:
+                return stats
+            if time.perf_counter() - began > seconds:
+                return None
+
+    def changed(self) -> NDArray[np.int64]:
+        """Return the local ids of vertices whose states differ from the fixed point before, once. O(vertices)."""
+        differs = np.zeros(self._state.subgraph.num_owned, dtype=np.bool_)
+        for now, before in zip(self._state.fields.states, self._last, strict=True):
+            different = now.view(f"u{now.dtype.itemsize}") != before.view(f"u{now.dtype.itemsize}")
+            differs |= different.reshape(differs.size, -1).any(axis=1)
+        changed = np.flatnonzero(differs)
+        for now, before in zip(self._state.fields.states, self._last, strict=True):
+            before[changed] = now[changed]
+        if self._numbers is not None:
+            self._numbers[changed] = UNORDERED
+        return changed
+
+    def _restart(self) -> None:
+        state, kept = self._state, self._records.kept
+        assert kept is not None
+        for values, begin in zip(state.fields.states, self._begin, strict=True):
+            values[:] = begin
+        state.fields.status.fill(ACTIVE)
+        state.read.sent.fill(0)
+        state.write.sent.fill(0)
+        state.inbox.state.fill(0)
+        kept.forget()
+        state.superstep, state.senders, state.active = 0, None, None
+        state.last = Counters(active=state.fields.status.size)
+
+    def _pull(self, vertices: NDArray[np.uint32]) -> SuperstepStats:
+        """Let vertices read all their in-neighbours' last records, in a superstep of their own."""
+        began, state = time.perf_counter(), self._state
+        kept, superstep = self._records.kept, state.superstep
+        assert kept is not None
+        senders = np.empty_like(vertices)
+        try:
+            counts, total = state.loop("gather_better_listed")(
+                vertices, state.arguments(), state.pull_edges, state.owned, state.fields, kept.records, state.write,
+                state.native.empty, state.aggregates.given, state.aggregates.identity, senders,
+            )  # fmt: skip
+        except LoopFaultError as fault:
+            raise state.error_of(fault, superstep) from None
+        counters = Counters()
+        counters.add(counts, total)
+        state.open_inbox()
+        state.senders = senders[: counts[2]]
+        self._finish(counters)
+        state.active = np.empty(0, dtype=np.uint32)
+        ran, messages = int(counts[0]), int(counts[3])
+        return SuperstepStats(superstep, "pull", ran, messages, 0, time.perf_counter() - began, 1.0)
+
+    def _improved(self, changes: EdgeChanges, columns: Arrays) -> NDArray[np.uint32]:
+        state, kept = self._state, self._records.kept
+        assert kept is not None
+        found = np.empty(changes.sources.size, dtype=np.uint32)
+        ends = changes.sources.astype(np.uint32), changes.targets.astype(np.uint32)
+        loop = state.loop("find_improved")
+        count = loop(*ends, columns, state.arguments(), state.owned, state.fields, kept.records, found)
+        return found[:count]
+
+    def _trim(self, lost: NDArray[np.int64]) -> NDArray[np.uint32]:
+        """Give back the states of superstep 0 to vertices that deleted edges held up; return these."""
+        state, kept = self._state, self._records.kept
+        assert kept is not None
+        assert self._first is not None
+        order = self._ordered()
+        n = state.subgraph.num_owned
+        queue, waiting = np.empty(n + 1, dtype=np.uint32), np.zeros(n, dtype=np.uint8)
+        queue[: lost.size] = lost
+        waiting[lost] = LOST_EDGE
+        trimmed = np.empty(n, dtype=np.uint32)
+        count = state.loop("trim_unsupported")(
+            queue, lost.size, waiting, state.arguments(), state.pull_edges, state.push_edges, state.owned,
+            state.fields, kept.records, state.native.empty, *self._first, order, trimmed, self.has_witnesses,
+        )  # fmt: skip
+        return trimmed[:count].copy()
+
+    def _ordered(self) -> NDArray[np.uint64]:
+        """Return the numbers of vertices, those that changed since they were given numbered anew."""
+        state, kept = self._state, self._records.kept
+        assert kept is not None
+        assert self._first is not None
+        n = state.subgraph.num_owned
+        if self._numbers is None:
+            self._numbers, self._next_number = np.full(n, UNORDERED), 0
+        order = self._numbers
+        listed = np.flatnonzero(order == UNORDERED).astype(np.uint32)
+        claim = state.native.program.monotone
+        assert claim is not None
+        at = claim.current
+        is_root = state.fields.states[at][listed] == self._first[0][at][listed]
+        roots, listed = listed[is_root], listed[~is_root]
+        order[roots] = self._next_number + np.arange(roots.size, dtype=np.uint64)
+        number = np.uint64(self._next_number + roots.size)
+        next_number = state.loop("order_listed")(
+            listed, number, state.arguments(), state.pull_edges, state.push_edges, state.owned, state.fields,
+            kept.records, order, np.empty(listed.size, dtype=np.uint32),
+        )  # fmt: skip
+        self._next_number = int(next_number)
+        return order

@@ -1,0 +1,91 @@
+"""Whether a batch is worth an incremental run: pure functions of what it affects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.errors import ConfigError
+
+__all__ = ["Affected", "Guard", "check_guard", "refusal"]
+
+
+@dataclass(frozen=True, eq=False)
+class Affected:
+    """What a batch may change, before anything runs.
+
+    Attributes:
+        ids: The ids of the vertices that got or lost an in-edge, distinct.
+        fields: Their values in the last result, by field.
+        edges: The edges that pulling them reads.
+        num_vertices: Of the graph.
+        num_edges: Stored edges of the graph.
+        last_messages: Messages of the last full run.
+    """
+
+    ids: NDArray[Any]
+    fields: Mapping[str, NDArray[Any]]
+    edges: int
+    num_vertices: int
+    num_edges: int
+    last_messages: int
+
+
+Guard = Literal["auto", "incremental", "full"] | Mapping[str, Any] | Callable[[Affected], bool]
+
+_FULL_SHARE = 4
+"""An incremental run that begins with more than one part in so many of a full run's edges is not tried."""
+
+
+def check_guard(guard: Any, fields: tuple[str, ...]) -> None:
+    """Check a guard as users give it.
+
+    Raises:
+        ConfigError: If it is none, or names no field of the program.
+    """
+    if isinstance(guard, Mapping):
+        if guard.keys() != {"field", "below", "fraction"}:
+            raise ConfigError(f"guard={dict(guard)!r} must have field, below and fraction, and nothing else")
+        if guard["field"] not in fields:
+            raise ConfigError(
+                f"guard: the program has no state {guard['field']!r}; it has: {', '.join(fields)}"
+            )
+        for name in ("below", "fraction"):
+            if isinstance(guard[name], bool) or not isinstance(guard[name], (int, float)):
+                raise ConfigError(f"guard: {name}={guard[name]!r} must be a number")
+        return
+    if not callable(guard) and guard not in ("auto", "incremental", "full"):
+        raise ConfigError(
+            f"guard={guard!r} must be 'auto', 'incremental', 'full', {{field, below, fraction}}, or a function of what "
+            "is affected"
+        )
+
+
+def refusal(guard: Guard, affected: Affected) -> str:
+    """Return why a batch gets a full run by its guard; empty where it does not.
+
+    >>> few = Affected(np.array([7]), {"level": np.array([1])}, 10, 100, 1000, 900)
+    >>> refusal("auto", few), refusal({"field": "level", "below": 2, "fraction": 0.3}, few)
+    ('', 'guard: of 100 % of the affected vertices level is below 2')
+    """
+    if guard == "full":
+        return "guard='full'"
+    if guard == "incremental" or not affected.ids.size:
+        return ""
+    if isinstance(guard, Mapping):
+        below = np.count_nonzero(affected.fields[guard["field"]] < guard["below"]) / affected.ids.size
+        if below <= guard["fraction"]:
+            return ""
+        return f"guard: of {below:.0%} of the affected vertices {guard['field']} is below {guard['below']}".replace(
+            "%", " %"
+        )
+    if callable(guard):
+        return "" if guard(affected) else "the guard's function"
+    full = min(affected.num_edges, affected.last_messages) or affected.num_edges
+    if affected.edges * _FULL_SHARE <= full:
+        return ""
+    return f"guard: what changes has {affected.edges:,} in-edges, a full run sends {full:,} messages"

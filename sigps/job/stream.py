@@ -1,0 +1,430 @@
+"""A program's result kept up with its graph: batches of updates, and after each the result of the newest version."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.errors import ConfigError
+from sigps.graph.graph import Graph
+from sigps.job.guard import Affected, Guard, check_guard, refusal
+from sigps.job.preparing import Prepared, prepared, turned
+from sigps.job.result import Result
+from sigps.job.run import run, run_options
+from sigps.job.updates import Updates
+from sigps.job.window import Window
+from sigps.model.vertex import Vertex
+
+if TYPE_CHECKING:
+    from sigps.engine.cpu.live import LiveEngine, LiveRows
+
+__all__ = ["LiveResult", "Stream", "stream"]
+
+
+class LiveResult(Result):
+    """The result after a batch, as `sigps.run` on that version of the graph gives it.
+
+    Attributes:
+        path: `"incremental"`, or `"full"`: the program ran anew.
+        why: Why it took this path.
+        changed_ids: The ids of vertices whose fields differ from the result before; all of the first result.
+        update: What the batch did to the graph; None of the first result.
+    """
+
+    path: Literal["incremental", "full"]
+    why: str
+    changed_ids: NDArray[Any]
+    update: Any = None
+
+    @classmethod
+    def of(
+        cls,
+        result: Result,
+        path: Literal["incremental", "full"],
+        why: str,
+        changed: NDArray[Any],
+        update: Any,
+    ) -> LiveResult:
+        """Return a result as the outcome of a batch."""
+        live = cls.__new__(cls)
+        live.__dict__.update(result.__dict__)
+        live.path, live.why, live.changed_ids, live.update = path, why, changed, update
+        return live
+
+
+def stream(
+    program: Vertex,
+    graph: Graph,
+    *,
+    guard: Guard = "auto",
+    window: float | None = None,
+    missing: Literal["count", "error"] = "count",
+    **options: Any,
+) -> Stream:
+    """Keep a program's result up with its graph, batch by batch.
+
+    A batch is applied to the graph (`Graph.apply`); then the program's result follows, incrementally where the compiler
+    proved that it can (`sigps explain` says which way and why) and the guard allows it, else by a full run. Either way
+    it is the result of a full run on a graph built anew, but for states that `sigps explain` names as witnesses: those
+    are as valid, and may be others. Incremental runs are built for one process on CPU cores.
+
+    Args:
+        program: As in `sigps.run`.
+        graph: The graph at first.
+        guard: Which batches get a full run: `"auto"`, those whose affected vertices have more than a quarter of the
+            edges of a full run, and those whose incremental run has taken as long as the last full one; `"full"` or
+            `"incremental"` always that; `{"field": "level", "below": 2, "fraction": 0.3}`, where of more than this
+            fraction of the affected vertices the field is below; or a function of `Affected` that tells whether an
+            incremental run is worth it.
+        window: How long an edge stays, in the unit of its time: older ones are deleted when a batch brings later
+            times. None for ever.
+        missing: As in `Graph.apply`.
+        options: Those of `sigps.run`.
+
+    Raises:
+        ConfigError: If an option is wrong.
+
+    >>> from sigps.apps import SSSP
+    >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 3], weights=[1.0, 1.0, 1.0])
+    >>> with stream(SSSP(source=0), graph, device="cpu", guard="incremental") as live:
+    ...     result = live.apply(inserts=([0], [2], [1.5]))
+    >>> result["distance"].tolist(), result.path, result.changed_ids.tolist()
+    ([0.0, 1.0, 1.5, 2.5], 'incremental', [2, 3])
+    """
+    return Stream(program, graph, guard, window, missing, options)
+
+
+class Stream:
+    """A stream of batches; `stream` makes one. Used as a context manager, or closed by `close`.
+
+    Attributes:
+        graph: The newest version.
+        result: Its result.
+    """
+
+    def __init__(
+        self,
+        program: Vertex,
+        graph: Graph,
+        guard: Guard,
+        window: float | None,
+        missing: Literal["count", "error"],
+        options: dict[str, Any],
+    ) -> None:
+        if window is not None and (isinstance(window, bool) or not window > 0):
+            raise ConfigError(f"window={window!r} must be a time above 0, or None")
+        if refused := options.keys() & {"checkpoint", "resume", "trace"}:
+            raise ConfigError(f"{min(refused)}= is of single runs; a stream does not take it")
+        if isinstance(program, Vertex):
+            check_guard(guard, tuple(f.name for f in program.declaration.states))
+        self._program, self._guard, self._missing, self._options = program, guard, missing, options
+        self._window = None if window is None else Window(window)
+        self.graph = graph
+        self._live: _LiveRun | None
+        self._live, self._why = _live_run(program, graph, options)
+        self.result = self._first()
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of what incremental runs need; the graph and the last result stay."""
+        if self._live is not None:
+            self._live.detach()
+        self._live = None
+        self._why = "the stream is closed"
+
+    def apply(self, batch: Updates | None = None, *, inserts: Any = None, deletes: Any = None) -> LiveResult:
+        """Apply a batch, and return the result on the new version.
+
+        Args:
+            batch: One of `sigps.read_updates`, or None.
+            inserts: As in `Graph.apply`, where there is no batch.
+            deletes: Likewise.
+
+        Raises:
+            GraphError: As `Graph.apply`; nothing was applied then.
+        """
+        if self._why == "the stream is closed":
+            raise ConfigError("the stream is closed, so it takes no batch")
+        if batch is None:
+            batch = Updates(inserts, deletes)
+        elif inserts is not None or deletes is not None:
+            raise ConfigError("give a batch, or inserts= and deletes=, not both")
+        elif not isinstance(batch, Updates):
+            raise ConfigError(
+                f"a batch is sigps.Updates, not {type(batch).__name__}; or give inserts= and deletes="
+            )
+        graph, window = self.graph, self._window
+        kept = None
+        if window is not None:
+            batch, kept = window.widened(batch, graph)
+        newer = graph.apply(batch.inserts, batch.deletes, vertices=batch.vertices, missing=self._missing)
+        if window is not None and kept is not None:
+            window.keep(kept)
+        self.result = self._follow(newer)
+        self.graph = newer
+        return self.result
+
+    def _first(self) -> LiveResult:
+        live = self._live
+        result = run(self._program, self.graph, **self._options) if live is None else live.full()
+        return LiveResult.of(result, "full", "the first run", result.ids, None)
+
+    def _follow(self, newer: Graph) -> LiveResult:
+        live, why = self._live, self._why
+        before = self.result
+        if live is not None and newer.num_vertices != self.graph.num_vertices:
+            live.detach()
+            self._live, self._why = live, why = _live_run(self._program, newer, self._options)
+            if live is None:
+                return self._anew(newer, before, why)
+            result = live.full()
+            return LiveResult.of(
+                result, "full", "there are new vertices", _changed_ids(before, result), newer.update
+            )
+        if live is None:
+            return self._anew(newer, before, why)
+        why = live.follow(newer, self._guard)
+        if not why:
+            found = live.go_on()
+            if found is not None:
+                return LiveResult.of(found, "incremental", live.why, live.changed_ids(), newer.update)
+            why = "the incremental run had taken as long as a full one"
+        result = live.full()
+        return LiveResult.of(result, "full", why, live.changed_ids(), newer.update)
+
+    def _anew(self, newer: Graph, before: Result, why: str) -> LiveResult:
+        result = run(self._program, newer, **self._options)
+        return LiveResult.of(result, "full", why, _changed_ids(before, result), newer.update)
+
+
+class _Fields(Mapping[str, NDArray[Any]]):
+    """The fields of a live engine: read there, and copied before it goes on if the result is still held."""
+
+    def __init__(self, names: tuple[str, ...], read: Any) -> None:
+        self._names, self._read = names, read
+        self._copies: dict[str, NDArray[Any]] = {}
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._copies:
+            if name not in self._names:
+                raise KeyError(name)
+            self._copies[name] = self._read(name)
+        return self._copies[name]
+
+    def __iter__(self) -> Any:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class _LiveRun:
+    """A monotone program on CPU cores that goes on from version to version.
+
+    Attributes:
+        why: Why it can.
+    """
+
+    def __init__(self, made: Prepared, engine: LiveEngine, why: str) -> None:
+        self._made, self._engine, self.why = made, engine, why
+        self._graph = made.graph
+        self._changes: Any = None
+        self._full_seconds, self._full_messages = 0.0, 0
+        self._held: weakref.ref[_Fields] | None = None
+
+    def full(self) -> Result:
+        """Run from superstep 0 on the edges that were taken last."""
+        self.detach()
+        began = time.perf_counter()
+        stats = self._engine.run()
+        self._full_seconds = time.perf_counter() - began
+        self._full_messages = sum(entry.messages for entry in stats)
+        return self._result(stats)
+
+    def follow(self, newer: Graph, guard: Guard) -> str:
+        """Take the edges of a newer version; return why it gets a full run, empty where it does not."""
+        self.detach()
+        turned_graph = turned(newer, self._made.program)
+        version = turned_graph._version
+        assert newer._version is not None
+        update = newer.update
+        if version is None:  # the turned form was made anew
+            turned_graph = turned_graph.apply()
+            version = turned_graph._version
+            assert version is not None
+        rows = _live_rows(turned_graph, self._made.program)
+        self._engine.follow(rows)
+        self._graph = turned_graph
+        from sigps.engine.cpu.live import EdgeChanges
+
+        inserts, deletes = update.inserts, update.deletes
+        if newer.directed and not turned_graph.directed:
+            inserts, deletes = inserts.mirrored()[0], deletes.mirrored()[0]
+        self._changes = EdgeChanges(inserts.rows, inserts.ends, inserts.columns, deletes.ends)
+        return refusal(guard, self._affected(rows)) if guard != "incremental" else ""
+
+    def go_on(self) -> Result | None:
+        """Return the result after the changes that `follow` took; None where a full run is to follow."""
+        stats = self._engine.go_on(self._changes, max(self._full_seconds, _LEAST_SECONDS))
+        return None if stats is None else self._result(stats)
+
+    def changed_ids(self) -> NDArray[Any]:
+        """Return the ids of vertices whose states differ from the result before."""
+        return self._graph.ids.to_oids(self._engine.changed())
+
+    def detach(self) -> None:
+        """Copy the fields of the last result, if something holds it, before they change."""
+        fields = self._held() if self._held is not None else None
+        if fields is not None:
+            for name in fields:
+                fields[name]
+        self._held = None
+
+    def _affected(self, rows: LiveRows) -> Affected:
+        ends = np.unique(np.concatenate([self._changes.targets, self._changes.lost]))
+        inward = rows.inward
+        assert inward.stops is not None
+        sizes = inward.stops[ends] - inward.offsets[ends]
+        names = [f.name for f in self._made.bound.declaration.states]
+        return Affected(
+            ids=self._graph.ids.to_oids(ends),
+            fields={name: self._engine.state(name)[ends] for name in names},
+            edges=int(sizes.sum()),
+            num_vertices=self._graph.num_vertices,
+            num_edges=self._graph.num_edges,
+            last_messages=self._full_messages,
+        )
+
+    def _result(self, stats: Any) -> Result:
+        from sigps.job.collect import all_ids, as_string_ids, optional_fields
+
+        made, engine = self._made, self._engine
+        names = tuple(f.name for f in made.bound.declaration.states)
+        fields = _Fields(names, lambda name: engine.state(name).copy())
+        self._held = weakref.ref(fields)
+        shown: Mapping[str, NDArray[Any]] = fields
+        if self._graph.ids.kind == "strings":
+            shown = as_string_ids(fields, made.program, self._graph)
+        return Result(
+            ids=_ids_of(self._graph, all_ids),
+            fields=shown,
+            reason="converged",
+            supersteps=len(stats),
+            stats=stats,
+            aggregators={},
+            device="cpu",
+            optional=optional_fields(made.program.declaration.states, self._graph),
+        )
+
+
+_LEAST_SECONDS = 0.005
+
+
+def _ids_of(graph: Graph, make: Any) -> NDArray[Any]:
+    """Return all ids, made once for the versions that have the same map."""
+    ids = graph.ids
+    if not hasattr(ids, "_all"):
+        ids._all = make(graph)  # type: ignore[attr-defined]
+    found: NDArray[Any] = ids._all  # type: ignore[attr-defined]
+    return found
+
+
+def _changed_ids(before: Result, after: Result) -> NDArray[Any]:
+    """Return the ids of vertices whose fields differ between two results, or that are new."""
+    at = np.searchsorted(after.ids, before.ids)
+    same = np.zeros(after.ids.size, dtype=np.bool_)
+    same[at] = True
+    for name in after.fields:
+        one, other = np.ma.getdata(before[name]), np.ma.getdata(after[name])[at]
+        masks = np.ma.getmaskarray(before[name]), np.ma.getmaskarray(after[name])[at]
+        equal = (one == other) | ((one != one) & (other != other))
+        equal = np.asarray(equal & (masks[0] == masks[1]))
+        same[at] &= equal.reshape(equal.shape[0], -1).all(axis=1) if equal.ndim > 1 else equal
+    changed: NDArray[Any] = after.ids[~same]
+    return changed
+
+
+def _live_run(program: Vertex, graph: Graph, options: Mapping[str, Any]) -> tuple[_LiveRun | None, str]:
+    """Return what goes on from version to version; or None, and why every batch gets a full run. Collective."""
+    from sigps.compiler.proofs.incremental import incremental
+
+    made = prepared(program, graph, **run_options(options))
+    if made.executable.program is None:
+        return None, "the interpreter always runs in full"
+    found = incremental(made.executable.program)
+    if found.kind == "full":
+        return None, found.why
+    if graph.group.size > 1:
+        return None, "incremental runs are not built for several ranks"
+    if made.executable.spec.device != "cpu":
+        return None, f"incremental runs are not built for device={made.executable.spec.device!r}"
+    if program.declaration.both_ways:
+        return None, "incremental runs are not built for programs that follow edges both ways"
+    plain = made.options
+    if (
+        options.get("max_supersteps") is not None
+        or plain.forced
+        or plain.schedule != "vertex"
+        or plain.deterministic
+    ):
+        return None, "max_supersteps, direction, schedule and deterministic are of full runs"
+    if made.executable.code.monotone is None:
+        return None, "keys of the program have several types"
+    engine = _engine_of(made)
+    engine.has_witnesses = bool(found.witnesses)
+    if not engine.has_order:
+        return None, "a parameter is NaN, so keys have no order"
+    return _LiveRun(made, engine, found.why), found.why
+
+
+def _engine_of(made: Prepared) -> LiveEngine:
+    from sigps.device.cpu import Threads
+    from sigps.engine.contract import Needs, RunContext
+    from sigps.engine.cpu.live import LiveEngine
+    from sigps.engine.exchange import NoExchange
+    from sigps.engine.laid_out import partition_of
+    from sigps.graph.building.vertex_columns import values_of
+
+    graph, options = made.graph, made.options
+    _, subgraph = partition_of(graph, "edges", (1.0,), Needs(), 1)
+    subgraph = replace(subgraph, out_degrees=np.maximum(subgraph.out_degrees, 1))
+    exchange = NoExchange(lambda ids, _: graph.ids.to_gids(ids))
+    threads = Threads(made.manager.num_threads)
+    context = RunContext(made.bound, made.executable, subgraph, exchange, threads, options)
+    engine = LiveEngine(made.executable.code, context.params(), subgraph, exchange, threads)
+    gids = subgraph.owned_gids
+    for name, values in options.initial.items():
+        engine.begin(name, values[gids])
+    for name, values in options.columns.items():
+        engine.begin(name, values_of(graph, values, gids))
+    return engine
+
+
+def _live_rows(graph: Graph, program: Vertex) -> LiveRows:
+    from sigps.engine.cpu.live import LiveRows
+    from sigps.engine.partition.edge_list import EdgeList
+
+    version = graph._version
+    assert version is not None
+    begins, stops, ends, columns = version.rows.shared()
+    outward = inward = EdgeList(begins, ends, columns, stops)
+    if graph.directed:
+        assert version.inward is not None
+        begins, stops, ends, columns = version.inward.shared()
+        inward = EdgeList(begins, ends, columns, stops)
+    assert version.touched is not None
+    return LiveRows(outward, inward, version.touched)

@@ -1,0 +1,259 @@
+"""Streams against full runs on graphs built anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from histories import History, histories
+from hypothesis import given, settings
+
+import sigps
+from sigps import ConfigError, Graph, GraphError, Param, State, Updates, Vertex, VertexId
+from sigps.apps import BFS, SSSP, WCC, PageRank, Triangles
+from sigps.job.guard import Affected, refusal
+
+
+def batches_of(history: History) -> list[Updates]:
+    return [
+        Updates(
+            ([s for s, _, _ in inserts], [t for _, t, _ in inserts], [w for _, _, w in inserts]),
+            ([s for s, _ in deletes], [t for _, t in deletes]),
+        )
+        for inserts, deletes in history.batches
+    ]
+
+
+def assert_parents_hold(result: sigps.Result, graph: Graph) -> None:
+    """Each parent of shortest paths is the last vertex before the end of one."""
+    distance, ids = result["distance"], np.asarray(graph.ids).tolist()
+    at = {oid: i for i, oid in enumerate(ids)}
+    edges = graph.to_arrow().to_pydict()
+    pairs = list(zip(edges["source"], edges["target"], edges["weight"], strict=True))
+    pairs += [] if graph.directed else [(t, s, w) for s, t, w in pairs]
+    steps = {(s, t, distance[at[s]] + w) for s, t, w in pairs}
+    for v, (parent, length) in enumerate(zip(result["parent"], distance, strict=True)):
+        if parent is np.ma.masked or parent is None:
+            assert length == np.inf
+        else:
+            assert (parent, ids[v], length) in steps or (parent == ids[v] and length == 0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(histories(may_drop=False))
+def test_shortest_paths_are_those_of_a_full_run(history: History) -> None:
+    graph = history.first()
+    source = np.asarray(graph.ids)[0]
+    source = source if isinstance(source, str) else int(source)
+    with sigps.stream(SSSP(source=source), graph, device="cpu", guard="incremental", threads=1) as live:
+        before = live.result
+        for batch, judge in zip(batches_of(history), history.judges(), strict=True):
+            was = judge.num_vertices == live.graph.num_vertices
+            result = live.apply(batch)
+            expected = sigps.run(SSSP(source=source), judge, device="python")
+            assert result["distance"].tolist() == expected["distance"].tolist()
+            assert result.path == ("incremental" if was else "full")
+            assert_parents_hold(result, judge)
+            if was:
+                moved = np.asarray(before["distance"]) != np.asarray(result["distance"])
+                assert set(np.asarray(judge.ids)[moved].tolist()) <= set(result.changed_ids.tolist())
+            before = result
+
+
+@settings(max_examples=60, deadline=None)
+@given(histories(may_drop=False))
+def test_components_are_those_of_a_full_run(history: History) -> None:
+    with sigps.stream(WCC(), history.first(), device="cpu", guard="incremental", threads=1) as live:
+        before = live.result
+        for batch, judge in zip(batches_of(history), history.judges(), strict=True):
+            was = judge.num_vertices == live.graph.num_vertices
+            result = live.apply(batch)
+            expected = sigps.run(WCC(), judge, device="python")
+            assert result["component"].tolist() == expected["component"].tolist()
+            if was:
+                moved = np.asarray(before["component"]) != np.asarray(result["component"])
+                assert np.asarray(judge.ids)[moved].tolist() == result.changed_ids.tolist()
+            before = result
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("program", [SSSP(source=0), WCC()])
+def test_larger_graphs_whose_supersteps_are_pulled_and_pushed(program: Vertex, directed: bool) -> None:
+    draw = np.random.default_rng(4)
+    n = 3000
+    sources, targets = (n * draw.random((2, 5 * n)) ** 2).astype(int)
+    edges = list(zip(sources.tolist(), targets.tolist(), draw.integers(1, 90, 5 * n).tolist(), strict=True))
+    batches: list[Any] = []
+    for size in (1, 40, 2000, 3):
+        ends = draw.integers(0, n, (2, size)).tolist()
+        inserts = list(zip(*ends, draw.integers(1, 90, size).tolist(), strict=True))
+        batches.append((inserts, [edges[i][:2] for i in draw.integers(0, len(edges), size)]))
+    history = History(edges, list(range(n)), batches, {"directed": directed})
+    name = "distance" if isinstance(program, SSSP) else "component"
+    with sigps.stream(program, history.first(), device="cpu", guard="incremental") as live:
+        for batch, judge in zip(batches_of(history), history.judges(), strict=True):
+            expected = sigps.run(program, judge, device="cpu")
+            np.testing.assert_array_equal(live.apply(batch)[name], expected[name])
+
+
+@pytest.mark.parametrize("program", [BFS(source=0), PageRank(iterations=3), Triangles()])
+def test_other_programs_run_in_full(program: Vertex) -> None:
+    graph = Graph.from_edges([0, 1, 2], [1, 2, 0], [1, 1, 1])
+    with sigps.stream(program, graph, device="cpu") as live:
+        result = live.apply(inserts=([0, 2], [3, 3], [1, 1]))
+        expected = sigps.run(program, live.graph, device="cpu")
+        assert result.path == "full"
+        assert result.why
+        for name in expected.fields:
+            np.testing.assert_array_equal(result[name], expected[name])
+        assert 3 in result.changed_ids
+
+
+def test_earlier_results_stay_as_they_were() -> None:
+    graph = Graph.from_edges([0, 1], [1, 2], [5.0, 5.0])
+    with sigps.stream(SSSP(source=0), graph, device="cpu", guard="incremental") as live:
+        first = live.result
+        second = live.apply(inserts=([0], [2], [1.0]))
+        third = live.apply(deletes=([0], [2]))
+    assert [r["distance"].tolist() for r in (first, second, third)] == [[0, 5, 10], [0, 5, 1], [0, 5, 10]]
+    assert [r.changed_ids.tolist() for r in (second, third)] == [[2], [2]]
+
+
+class LargestDegree(Vertex, message=int, directed=False):
+    """The largest degree of a component: monotone, but it depends on degrees."""
+
+    largest: State[int] = -1
+
+    def compute(self, messages):
+        found = self.out_degree if self.superstep == 0 else max(messages, default=self.largest)
+        if self.superstep == 0 or found > self.largest:
+            self.largest = found
+            self.send_to_neighbors(found)
+        self.vote_to_halt()
+
+
+class Shifted(Vertex, message=float):
+    """Hops from a source, as a sum with a constant, which ends in no column."""
+
+    source: Param[VertexId]
+    hops: State[float] = sigps.inf
+
+    def compute(self, messages):
+        best = 0.0 if self.superstep == 0 and self.id == self.source else min(messages, default=sigps.inf)
+        if best < self.hops:
+            self.hops = best
+            self.send_to_neighbors(best + 1.0)
+        self.vote_to_halt()
+
+
+def test_what_reads_degrees_runs_in_full() -> None:
+    graph = Graph.from_edges([0, 1], [1, 2], directed=False)
+    with sigps.stream(LargestDegree(), graph, device="cpu") as live:
+        result = live.apply(inserts=([1, 1], [0, 2]))
+        assert (result.path, result["largest"].tolist()) == ("full", [4, 4, 4])
+        assert "degree" in result.why
+
+
+def test_a_record_that_is_not_the_state() -> None:
+    ring = np.arange(50)
+    graph = Graph.from_edges(ring, np.roll(ring, -1))
+    with sigps.stream(Shifted(source=0), graph, device="cpu", guard="incremental") as live:
+        near = live.apply(inserts=([0], [40]))
+        assert near["hops"].tolist() == [*range(40), *range(1, 11)]
+        far = live.apply(deletes=([0, 20], [40, 21]))
+        assert far["hops"].tolist() == [*range(21), *[np.inf] * 29]
+
+
+class TestGuard:
+    def affected(self, **changed: Any) -> Affected:
+        given = {
+            "ids": np.arange(10),
+            "fields": {"level": np.arange(10)},
+            "edges": 100,
+            "num_vertices": 1000,
+            "num_edges": 10_000,
+            "last_messages": 8_000,
+        }
+        return Affected(**(given | changed))
+
+    @pytest.mark.parametrize(
+        ("guard", "changed", "refused"),
+        [
+            ("auto", {}, False),
+            ("auto", {"edges": 2_001}, True),
+            ("auto", {"edges": 2_001, "last_messages": 0}, False),
+            ("auto", {"edges": 2_501, "last_messages": 0}, True),
+            ("full", {}, True),
+            ("incremental", {"edges": 9_999}, False),
+            ({"field": "level", "below": 2, "fraction": 0.3}, {}, False),
+            ({"field": "level", "below": 4, "fraction": 0.3}, {}, True),
+            ({"field": "level", "below": 4, "fraction": 0.3}, {"ids": np.empty(0)}, False),
+            (lambda affected: affected.num_vertices < 10, {}, True),
+            (lambda affected: True, {}, False),
+        ],
+    )
+    def test_table(self, guard: Any, changed: dict[str, Any], refused: bool) -> None:
+        assert bool(refusal(guard, self.affected(**changed))) == refused
+
+    @pytest.mark.parametrize(
+        ("guard", "message"),
+        [
+            ("never", "guard='never' must be"),
+            ({"field": "level"}, "must have field, below and fraction"),
+            ({"field": "level", "below": 2, "fraction": 0.1}, "has no state 'level'"),
+            ({"field": "distance", "below": "2", "fraction": 0.1}, "must be a number"),
+        ],
+    )
+    def test_what_is_none_is_refused(self, guard: Any, message: str) -> None:
+        with pytest.raises(ConfigError, match=message):
+            sigps.stream(SSSP(source=0), Graph.from_edges([0], [1]), guard=guard)
+
+
+class TestWindow:
+    def test_old_edges_go(self) -> None:
+        graph = Graph.from_edges([0], [1], vertices=range(5))
+        with sigps.stream(WCC(), graph, device="cpu", window=10) as live:
+            live.apply(Updates(([1, 2], [2, 3]), times=[0, 5]))
+            assert live.result["component"].tolist() == [0, 0, 0, 0, 4]
+            live.apply(Updates(([3], [4]), times=[12]))
+            assert live.graph.to_arrow().to_pydict() == {"source": [0, 2, 3], "target": [1, 3, 4]}
+            assert live.result["component"].tolist() == [0, 0, 2, 2, 2]
+
+    def test_a_newer_parallel_edge_stays(self) -> None:
+        graph = Graph.from_edges([], [], np.empty(0, dtype=np.int64), vertices=range(3))
+        with sigps.stream(SSSP(source=0), graph, device="cpu", window=10) as live:
+            live.apply(Updates(([0, 0], [1, 1], [3, 7]), times=[0, 5]))
+            live.apply(Updates(([1], [2], [1]), times=[12]))
+            assert live.result["distance"].tolist() == [0, 7, 8]
+
+    def test_what_was_deleted_does_not_expire(self) -> None:
+        graph = Graph.from_edges([], [], vertices=range(3))
+        with sigps.stream(WCC(), graph, device="cpu", window=10, missing="error") as live:
+            live.apply(Updates(([0], [1]), times=[0]))
+            live.apply(deletes=([0], [1]))
+            live.apply(Updates(([1], [2]), times=[50]))
+            assert live.graph.num_edges == 1
+
+    def test_inserts_need_times(self) -> None:
+        with (
+            sigps.stream(WCC(), Graph.from_edges([0], [1]), device="cpu", window=1) as live,
+            pytest.raises(ConfigError, match="every insert needs a time"),
+        ):
+            live.apply(inserts=([0], [1]))
+
+
+def test_a_refused_batch_leaves_all_as_it_was() -> None:
+    graph = Graph.from_edges([0], [1])
+    with sigps.stream(WCC(), graph, device="cpu", missing="error") as live:
+        with pytest.raises(GraphError, match="match no edge"):
+            live.apply(inserts=([7], [8]), deletes=([1], [0]))
+        assert live.graph is graph
+        assert live.apply(inserts=([1], [2]))["component"].tolist() == [0, 0, 0]
+
+
+def test_a_closed_stream_takes_nothing() -> None:
+    live = sigps.stream(WCC(), Graph.from_edges([0], [1]), device="cpu")
+    live.close()
+    with pytest.raises(ConfigError, match="closed"):
+        live.apply(inserts=([0], [1]))
