@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from sigps.job.run import run
     from sigps.job.stream import stream
     from sigps.job.table_file import read_result
-    from sigps.job.updates import Updates
+    from sigps.job.updates import Updates, read_updates
     from sigps.system.checkpoint.state_log import Checkpoint
 
 __all__ = [
@@ -77,6 +77,7 @@ __all__ = [
     "num_neighbors",
     "one_of",
     "read_result",
+    "read_updates",
     "requires",
     "run",
     "run_many",
@@ -97,6 +98,7 @@ _LATE = {
     "run_many": "sigps.job.many",
     "stream": "sigps.job.stream",
     "Updates": "sigps.job.updates",
+    "read_updates": "sigps.job.updates",
 }
 
 
