@@ -596,10 +596,11 @@ class Graph(GraphArrays):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows; with the degrees where one process has the graph, O(vertices)."""
+        ids = "text" if self.ids.kind == "strings" else str(self.ids.dtype)
         rows = {
             "edges": f"{self.num_edges:,} stored, {'directed' if self.directed else 'undirected'}",
             "vertices": f"{self.num_vertices:,}",
-            "ids": f"{self.ids.dtype}{', 0 to n - 1' if self.ids.is_identity else ''}",
+            "ids": f"{ids}, 0 to n - 1" if self.ids.is_identity else ids,
             "edge columns": _type_names(self.column_types()),
             "vertex columns": _type_names({n: c.dtype for n, c in self.vertex_columns.items()}),
             "memory": bytes_text(self.nbytes),

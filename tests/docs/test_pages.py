@@ -20,6 +20,7 @@ import click
 import pytest
 from places import REPOSITORY
 
+import sigps
 from sigps.cli.main import sigps as command
 from sigps.job.config import load_job
 
@@ -136,6 +137,12 @@ def test_commands_have_these_options(line: str) -> None:
         called = called.commands[name]
     known = {option for parameter in called.params for option in parameter.opts}
     assert {word for word in rest if word.startswith("-")} <= known
+
+
+def test_the_reference_has_every_public_name() -> None:
+    reference = "".join(page.read_text() for page in (DOCS / "reference").glob("*.md"))
+    listed = set(re.findall(r"^\.\. auto\w+:: (?:sigps\.)?(\w+)$", reference, re.MULTILINE))
+    assert set(sigps.__all__) <= listed
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
