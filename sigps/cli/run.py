@@ -78,6 +78,8 @@ def run(
             raise ConfigError(
                 f"{option}: {job.name} has no section 'checkpoint' that says where its logs are"
             )
+    if job.updates is not None and retries:
+        raise ConfigError(f"--retries is of single runs; start {job.name} again with --resume")
     files = RunFiles(report, timeline, metrics)
     files.check(job)
     if ranks is None and not retries:
@@ -114,6 +116,16 @@ def _run_here(job: JobConfig, files: RunFiles, *, dry_run: bool, resume: bool) -
         if dry_run:
             _print_job(job, out)
             return
+        if job.updates is not None:
+            from sigps.cli.updates import run_updates
+
+            _check_updates(job, program, files)
+            assert isinstance(program, Vertex)
+            result = run_updates(job, program, group, out, resume=resume)
+            _print_result(job, result, group, out)
+            _write(job, result, group, out)
+            out.print(account_text(spent_since()), markup=False)
+            return
         graph = load_graph(job, group)
         out.print(str(graph.report), markup=False)
         if not isinstance(program, Vertex):
@@ -131,6 +143,17 @@ def _run_here(job: JobConfig, files: RunFiles, *, dry_run: bool, resume: bool) -
                 _write(job, result, group, out)
                 files.write(job, result, graph, out)
         out.print(account_text(spent_since()), markup=False)
+
+
+def _check_updates(job: JobConfig, program: object, files: RunFiles) -> None:
+    from sigps.model.vertex import Vertex
+
+    if not isinstance(program, Vertex):
+        raise ConfigError(f"{job.name}: updates are of a vertex program, and {job.program} is a function")
+    if files.words:
+        raise ConfigError(
+            f"{files.words[0]} is about one run, and {job.name} runs after each batch of updates"
+        )
 
 
 def _write(job: JobConfig, result: Result, group: Group, out: Console) -> None:

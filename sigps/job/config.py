@@ -13,6 +13,7 @@ the command line (`--set`, `-o`) start at the current directory.
 from __future__ import annotations
 
 import math
+import re
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -169,6 +170,55 @@ class FaultsSection(_Section):
     superstep_seconds: Annotated[float, Field(gt=0)] = math.inf
 
 
+def _guard(value: Any) -> Any:
+    if value in ("auto", "incremental", "full") or (
+        isinstance(value, dict) and value.keys() == {"field", "below", "fraction"}
+    ):
+        return value
+    raise ValueError("auto, incremental, full, or {field, below, fraction}")
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def _window(value: Any) -> Any:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if (is_number and value > 0) or (isinstance(value, str) and re.fullmatch(r"\d+(\.\d+)?[smhdw]", value)):
+        return value
+    raise ValueError("a time above 0, such as 3600, 90m or 7d")
+
+
+def _paths(value: Any) -> Any:
+    if isinstance(value, str) or (
+        value and isinstance(value, list) and all(isinstance(p, str) for p in value)
+    ):
+        return value
+    raise ValueError("a path, or a list of paths")
+
+
+class UpdatesSection(_Section):
+    """Batches of updates that the result follows: arguments of `sigps.read_updates` and `sigps.stream`.
+
+    A `window` with a unit (s, m, h, d, w) is for times that are timestamps, or seconds. `output_every` counts batches,
+    as `checkpoint.every` does.
+    """
+
+    path: Annotated[Any, AfterValidator(_paths)]
+    batch: Count = 100_000
+    columns: dict[str, str] | None = None
+    window: Annotated[Any, AfterValidator(_window)] = None
+    guard: Annotated[Any, AfterValidator(_guard)] = "auto"
+    missing: Literal["count", "error"] = "count"
+    output_every: Count | None = None
+
+    @property
+    def window_length(self) -> float | None:
+        """The window in the unit of the times."""
+        if not isinstance(self.window, str):
+            return None if self.window is None else float(self.window)
+        return float(self.window[:-1]) * _UNITS[self.window[-1]]
+
+
 class OutputSection(_Section):
     """Where the result is written: a `.parquet` or `.csv` file, and how many of the highest values are printed.
 
@@ -204,6 +254,7 @@ class JobConfig(_Section):
     exchange: ExchangeSection = ExchangeSection()
     checkpoint: CheckpointSection | None = None
     faults: FaultsSection = FaultsSection()
+    updates: UpdatesSection | None = None
     output: OutputSection = OutputSection()
 
     _folder: Path = PrivateAttr(default_factory=Path.cwd)
@@ -297,6 +348,7 @@ def _contradictions(data: Mapping[str, Any], source: Source) -> Iterator[str]:
             source, ("checkpoint",), "says not when: give 'every' (supersteps), 'seconds', or both"
         )
     yield from _contradictions_of_runs(data, source)
+    yield from _contradictions_of_updates(data, source)
     engine = data.get("engine")
     chosen = (engine.get("schedule"), engine.get("direction")) if isinstance(engine, dict) else ()
     if chosen in (("edge", "push"), ("edge", "pull")):
@@ -342,6 +394,20 @@ def _contradictions_of_runs(data: Mapping[str, Any], source: Source) -> Iterator
             yield _located(source, (section, key), "is for one run, and 'many' asks for several")
     if "checkpoint" in data:
         yield _located(source, ("checkpoint",), "is for one run, and 'many' asks for several")
+
+
+def _contradictions_of_updates(data: Mapping[str, Any], source: Source) -> Iterator[str]:
+    """Yield the problems between `updates` and other keys."""
+    updates, output = data.get("updates"), data.get("output")
+    if not isinstance(updates, dict):
+        return
+    if "many" in data:
+        yield _located(source, ("many",), "asks for several runs, and 'updates' is of one")
+    if updates.get("output_every") is not None and not (isinstance(output, dict) and output.get("path")):
+        yield _located(source, ("updates", "output_every"), "has nowhere to write: give output.path")
+    for section, key in (("engine", "trace"), ("output", "edges")):
+        if isinstance(found := data.get(section), dict) and found.get(key) is not None:
+            yield _located(source, (section, key), "is of a run without 'updates'")
 
 
 def _problem(source: Source, detail: ErrorDetails) -> str:
@@ -443,6 +509,12 @@ def _rooted(job: JobConfig, source: Source, folder: Path) -> JobConfig:
         path = getattr(sections[name], key, None)
         if path is not None and (key != "vertices" or job.graph.vertices_path):
             sections[name] = sections[name].model_copy(update={key: absolute(path, name, key)})
+    if job.updates is not None:
+        given = job.updates.path
+        paths = [absolute(path, "updates", "path") for path in ([given] if isinstance(given, str) else given)]
+        sections["updates"] = job.updates.model_copy(
+            update={"path": paths[0] if isinstance(given, str) else paths}
+        )
     rooted = job.model_copy(update=sections)
     rooted._folder = Path.cwd() if source.origin(("program",)).startswith("--") else folder
     rooted._name = source.name

@@ -19,7 +19,7 @@ from sigps.job.preparing import Prepared, prepared, turned
 from sigps.job.result import Result
 from sigps.job.run import run, run_options
 from sigps.job.updates import Updates
-from sigps.job.window import Window
+from sigps.job.window import Window, WindowState
 from sigps.model.vertex import Vertex
 
 if TYPE_CHECKING:
@@ -173,10 +173,21 @@ class Stream:
             batch, kept = window.widened(batch, graph)
         newer = graph.apply(batch.inserts, batch.deletes, vertices=batch.vertices, missing=self._missing)
         if window is not None and kept is not None:
-            window.keep(kept)
+            window.state = kept
         self.result = self._follow(newer)
         self.graph = newer
         return self.result
+
+    @property
+    def window_state(self) -> WindowState | None:
+        """What is in the window, for a stream that goes on elsewhere; None without one."""
+        return None if self._window is None else self._window.state
+
+    @window_state.setter
+    def window_state(self, state: WindowState) -> None:
+        if self._window is None:
+            raise ConfigError("the stream has no window")
+        self._window.state = state
 
     def _first(self) -> LiveResult:
         live = self._live

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,27 @@ from sigps.graph.graph import Graph
 from sigps.graph.versions.batch import Changes, as_changes
 from sigps.job.updates import Updates
 
-__all__ = ["Window"]
+__all__ = ["Window", "WindowState"]
+
+
+@dataclass(frozen=True, eq=False)
+class WindowState:
+    """The edges in a window, in the order of their arrival, and the time of each."""
+
+    edges: Changes
+    times: NDArray[Any]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return its arrays by name."""
+        edges = self.edges
+        columns = {f"column {name}": column for name, column in edges.columns.items()}
+        return {"sources": edges.sources, "targets": edges.targets, "times": self.times, **columns}
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, NDArray[Any]]) -> WindowState:
+        """Return the state of which these are the arrays."""
+        columns = {name[7:]: arrays[name] for name in arrays if name.startswith("column ")}
+        return cls(Changes(arrays["sources"], arrays["targets"], columns), arrays["times"])
 
 
 class Window:
@@ -24,14 +45,17 @@ class Window:
 
     Args:
         length: How long an edge stays, in the unit of its time.
+
+    Attributes:
+        state: What is in it: to be replaced by what `widened` returned when that batch was applied.
     """
 
     def __init__(self, length: float) -> None:
         self._length = length
-        self._edges, self._times = Changes(), np.empty(0)
+        self.state = WindowState(Changes(), np.empty(0))
 
-    def widened(self, batch: Updates, graph: Graph) -> tuple[Updates, tuple[Changes, NDArray[Any]]]:
-        """Return a batch with deletes of what is too old, and the window after it, for `keep` when it was applied.
+    def widened(self, batch: Updates, graph: Graph) -> tuple[Updates, WindowState]:
+        """Return a batch with deletes of what is too old, and the window's state after it.
 
         Of parallel edges those go that are too old, and with them older ones of the first graph.
 
@@ -49,7 +73,7 @@ class Window:
             raise ConfigError(
                 "deletes of a stream with a window name no columns: they take all parallel edges"
             )
-        kept, kept_times = self._edges, self._times
+        kept, kept_times = self.state.edges, self.state.times
         if old.size and kept.size:
             left = ~_among(kept, old, directed=graph.directed)
             kept, kept_times = kept.at(left), kept_times[left]
@@ -57,14 +81,10 @@ class Window:
         is_late = kept_times <= seen.max() - self._length if seen.size else np.zeros(0, dtype=np.bool_)
         expired, staying = kept.at(is_late), kept.at(~is_late)
         again = staying.at(_among(staying, expired, directed=graph.directed)) if expired.size else Changes()
-        window = _joined(staying, new), np.concatenate([kept_times[~is_late], times])
+        window = WindowState(_joined(staying, new), np.concatenate([kept_times[~is_late], times]))
         deletes = _given(_joined(old, expired, columns=False))
         widened = Updates(_given(_joined(again, new)), deletes, vertices=batch.vertices)
         return widened, window
-
-    def keep(self, window: tuple[Changes, NDArray[Any]]) -> None:
-        """Take the window after a batch that was applied."""
-        self._edges, self._times = window
 
 
 def _given(changes: Changes) -> Any:
