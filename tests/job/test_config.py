@@ -162,7 +162,7 @@ def test_all_mistakes_at_once_with_their_places(write: Write) -> None:
         "  line 3: engine.devise (value 'cpu') is no known key; did you mean 'device'? engine has device, "
         "max_supersteps, deterministic, schedule, direction, precision, asynchronous, threads, trace, seed",
         "  line 4: ouput (value {}) is no known key; did you mean 'output'? a job has program, params, many, "
-        "graph, engine, partition, exchange, checkpoint, faults, output",
+        "graph, engine, partition, exchange, checkpoint, faults, updates, output",
     ]
 
 
