@@ -29,6 +29,7 @@ nitpick_ignore_regex = [("py:.*", ".*")]  # types of other packages; links of pa
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
+autodoc_mock_imports = ["torch", "torch_geometric"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"

@@ -24,7 +24,7 @@ from sigps.graph.building.vertex_columns import columns_by_id, user_columns
 from sigps.graph.building.whole_arrays import from_whole_arrays
 from sigps.graph.card import card, degree_bars
 from sigps.graph.degree_classes import degree_classes
-from sigps.graph.formats import edge_table, packed_store, store, structures, vertex_table
+from sigps.graph.formats import edge_table, packed_store, pyg_data, store, structures, vertex_table
 from sigps.graph.formats.blocks import import_optional
 from sigps.graph.formats.edge_input import EdgeInput
 from sigps.graph.formats.networkx_graphs import read_networkx
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
     import scipy.sparse
+    from torch_geometric.data import Data
 
 __all__ = ["Graph", "build_graph", "build_read"]
 
@@ -412,6 +413,19 @@ class Graph(GraphArrays):
             GraphError: On several ranks, because no rank holds all edges.
         """
         return edge_table.to_networkx(self, {})
+
+    def to_pyg(self) -> Data:
+        """Return the graph as `Data` of PyTorch Geometric (extra `pyg`). One process only; 16 bytes an edge.
+
+        Nodes are numbered 0 to n - 1, in ascending order of ids: `graph.ids.to_oids(numbers)`. `edge_index` is sorted
+        by target. Edge columns become `edge_weight`, and `edge_` with their names; vertex columns have their names.
+        They share the memory of the graph.
+        `sigps.pyg` samples neighbours of a graph that is not copied.
+
+        Raises:
+            GraphError: On several ranks, or if PyTorch Geometric is missing.
+        """
+        return pyg_data.to_pyg(self, self.in_edges())
 
     def to_scipy(self) -> scipy.sparse.csr_array[Any]:
         """Return the adjacency matrix; on several ranks this rank's rows of it, [num_rows, num_vertices].
