@@ -106,7 +106,6 @@ class Stream:
 
     Attributes:
         graph: The newest version.
-        result: Its result.
     """
 
     def __init__(
@@ -129,7 +128,12 @@ class Stream:
         self.graph = graph
         self._live: _LiveRun | None
         self._live, self._why = _live_run(program, graph, options)
-        self.result = self._first()
+        self._result = _Held(self._first())
+
+    @property
+    def result(self) -> LiveResult:
+        """The result on the newest version."""
+        return self._result.read()
 
     def __enter__(self) -> Stream:
         return self
@@ -142,6 +146,7 @@ class Stream:
     def close(self) -> None:
         """Let go of what incremental runs need; the graph and the last result stay."""
         if self._live is not None:
+            self._result = _Held(self.result, is_weak=False)
             self._live.detach()
         self._live = None
         self._why = "the stream is closed"
@@ -174,9 +179,10 @@ class Stream:
         newer = graph.apply(batch.inserts, batch.deletes, vertices=batch.vertices, missing=self._missing)
         if window is not None and kept is not None:
             window.state = kept
-        self.result = self._follow(newer)
+        result = self._follow(newer)
+        self._result = _Held(result)
         self.graph = newer
-        return self.result
+        return result
 
     @property
     def window_state(self) -> WindowState | None:
@@ -196,8 +202,8 @@ class Stream:
 
     def _follow(self, newer: Graph) -> LiveResult:
         live, why = self._live, self._why
-        before = self.result
         if live is not None and newer.num_vertices != self.graph.num_vertices:
+            before = self.result
             live.detach()
             self._live, self._why = live, why = _live_run(self._program, newer, self._options)
             if live is None:
@@ -207,7 +213,7 @@ class Stream:
                 result, "full", "there are new vertices", _changed_ids(before, result), newer.update
             )
         if live is None:
-            return self._anew(newer, before, why)
+            return self._anew(newer, self.result, why)
         why = live.follow(newer, self._guard)
         if not why:
             found = live.go_on()
@@ -222,11 +228,33 @@ class Stream:
         return LiveResult.of(result, "full", why, _changed_ids(before, result), newer.update)
 
 
+class _Held:
+    """A result, or what makes it again where its fields are read from a live engine.
+
+    If nobody else holds such a result nothing is copied when the engine goes on.
+    """
+
+    def __init__(self, result: LiveResult, *, is_weak: bool = True) -> None:
+        fields = result.__dict__["_fields"]
+        self._again: Any = fields.again if is_weak and isinstance(fields, _Fields) else None
+        self._attributes = {k: v for k, v in result.__dict__.items() if k != "_fields"} if self._again else {}
+        self._result: Any = weakref.ref(result) if self._again else lambda: result
+
+    def read(self) -> LiveResult:
+        """Return the result."""
+        found: LiveResult | None = self._result()
+        if found is None:
+            found = LiveResult.__new__(LiveResult)
+            found.__dict__.update(self._attributes, _fields=self._again())
+            self._result = weakref.ref(found)
+        return found
+
+
 class _Fields(Mapping[str, NDArray[Any]]):
     """The fields of a live engine: read there, and copied before it goes on if the result is still held."""
 
-    def __init__(self, names: tuple[str, ...], read: Any) -> None:
-        self._names, self._read = names, read
+    def __init__(self, names: tuple[str, ...], read: Any, again: Any) -> None:
+        self._names, self._read, self.again = names, read, again
         self._copies: dict[str, NDArray[Any]] = {}
 
     def __getitem__(self, name: str) -> NDArray[Any]:
@@ -305,6 +333,14 @@ class _LiveRun:
                 fields[name]
         self._held = None
 
+    def _fields(self) -> _Fields:
+        """Return the fields as they are now; those returned before are copied before the engine goes on."""
+        names = tuple(f.name for f in self._made.bound.declaration.states)
+        engine = self._engine
+        fields = _Fields(names, lambda name: engine.state(name).copy(), self._fields)
+        self._held = weakref.ref(fields)
+        return fields
+
     def _affected(self, rows: LiveRows) -> Affected:
         ends = np.unique(np.concatenate([self._changes.targets, self._changes.lost]))
         inward = rows.inward
@@ -323,10 +359,8 @@ class _LiveRun:
     def _result(self, stats: Any) -> Result:
         from sigps.job.collect import all_ids, as_string_ids, optional_fields
 
-        made, engine = self._made, self._engine
-        names = tuple(f.name for f in made.bound.declaration.states)
-        fields = _Fields(names, lambda name: engine.state(name).copy())
-        self._held = weakref.ref(fields)
+        made = self._made
+        fields = self._fields()
         shown: Mapping[str, NDArray[Any]] = fields
         if self._graph.ids.kind == "strings":
             shown = as_string_ids(fields, made.program, self._graph)

@@ -116,8 +116,21 @@ def test_earlier_results_stay_as_they_were() -> None:
         first = live.result
         second = live.apply(inserts=([0], [2], [1.0]))
         third = live.apply(deletes=([0], [2]))
+    assert live.result["distance"].tolist() == [0, 5, 10]
     assert [r["distance"].tolist() for r in (first, second, third)] == [[0, 5, 10], [0, 5, 1], [0, 5, 10]]
     assert [r.changed_ids.tolist() for r in (second, third)] == [[2], [2]]
+
+
+def test_the_last_result_is_there_when_nobody_kept_it() -> None:
+    graph = Graph.from_edges([0, 1], [1, 2], [5.0, 5.0])
+    with sigps.stream(SSSP(source=0), graph, device="cpu", guard="incremental") as live:
+        live.apply(inserts=([0], [2], [1.0]))
+        kept = live.result
+        assert kept.path == "incremental"
+        live.apply(inserts=([0], [1], [2.0]))
+        assert kept["distance"].tolist() == [0, 5, 1]
+        assert live.result["distance"].tolist() == [0, 2, 1]
+        assert live.result["parent"].tolist() == [0, 0, 0]
 
 
 class LargestDegree(Vertex, message=int, directed=False):

@@ -84,6 +84,7 @@ class LiveEngine(Engine):
     _last: Arrays = ()
     _numbers: NDArray[np.uint64] | None = None
     _next_number = 0
+    _maybe: NDArray[Any] | None = None
 
     def run(self) -> StatsLog:
         """Run from superstep 0 to the end, or once more so."""
@@ -141,6 +142,7 @@ class LiveEngine(Engine):
         improved = self._improved(changes, columns)
         dirty = np.unique(np.concatenate([trimmed, improved]))
         stats = StatsLog([self._pull(dirty)])
+        self._maybe = None if stats[0].messages else np.union1d(dirty, changes.lost)
         while True:
             outcome = self.lease(_LEASE)
             stats.extend(outcome.stats)
@@ -150,12 +152,17 @@ class LiveEngine(Engine):
                 return None
 
     def changed(self) -> NDArray[np.int64]:
-        """Return the local ids of vertices whose states differ from the fixed point before, once. O(vertices)."""
-        differs = np.zeros(self._state.subgraph.num_owned, dtype=np.bool_)
+        """Return the local ids of vertices whose states differ from the fixed point before, once.
+
+        O(vertices), but where the first superstep of `go_on` sent nothing.
+        """
+        maybe, self._maybe = self._maybe, None
+        at = slice(None) if maybe is None else maybe
+        differs = np.zeros(self._state.subgraph.num_owned if maybe is None else maybe.size, dtype=np.bool_)
         for now, before in zip(self._state.fields.states, self._last, strict=True):
-            different = now.view(f"u{now.dtype.itemsize}") != before.view(f"u{now.dtype.itemsize}")
-            differs |= different.reshape(differs.size, -1).any(axis=1)
-        changed = np.flatnonzero(differs)
+            bits = f"u{now.dtype.itemsize}"
+            differs |= now[at].view(bits) != before[at].view(bits)
+        changed = np.flatnonzero(differs) if maybe is None else maybe[differs]
         for now, before in zip(self._state.fields.states, self._last, strict=True):
             before[changed] = now[changed]
         if self._numbers is not None:

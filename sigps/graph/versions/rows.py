@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.graph.versions.splicing import Splice, copy_pieces
+
 __all__ = ["RowContents", "VersionRows"]
 
 Columns = dict[str, NDArray[Any]]
@@ -147,6 +149,12 @@ class VersionRows:
         begins, stops = self.bounds()
         return (stops - begins).view(np.int64)
 
+    def num_edges_of(self, rows: NDArray[np.int64]) -> int:
+        """Return how many edges some rows have; those above `num_rows` have none."""
+        begins, stops = self.bounds()
+        old = rows[rows < self.num_rows]
+        return int((stops[old] - begins[old]).sum())
+
     def contents(self, rows: NDArray[np.int64]) -> RowContents:
         """Return copies of some rows, ascending; those above `num_rows` are empty."""
         begins, stops = self.bounds()
@@ -165,24 +173,47 @@ class VersionRows:
         It becomes the newest of its arena, and is in an arena of its own where that is full or this version is not the
         newest.
         """
-        if self._next is not None or not self._arena.fits(num_rows, new.ends.size):
-            more = num_rows - self.num_rows
-            alone = VersionRows.of(*self.plain(), more_rows=more, more_edges=new.ends.size)
+        alone = self.with_room(num_rows, new.ends.size)
+        if alone is not self:
             return alone.replaced(new, num_rows)
         arena = self._arena
-        old = new.rows[new.rows < self.num_rows]
-        before = RowBounds(old, arena.begins[old], arena.stops[old])
-        begin, arena.used = arena.used, arena.used + new.ends.size
-        arena.ends[begin : arena.used] = new.ends
+        written = slice(arena.used, arena.used + new.ends.size)
+        arena.ends[written] = new.ends
         for name, column in new.columns.items():
-            arena.columns[name][begin : arena.used] = column
+            arena.columns[name][written] = column
+        return self._with_bounds(new.rows, new.offsets, num_rows)
+
+    def _with_bounds(self, rows: NDArray[np.int64], offsets: NDArray[np.int64], num_rows: int) -> VersionRows:
+        """Return the next version, whose changed rows were written behind what is used."""
+        arena = self._arena
+        old = rows[rows < self.num_rows]
+        before = RowBounds(old, arena.begins[old], arena.stops[old])
+        begin, arena.used = arena.used, arena.used + int(offsets[-1])
         arena.begins[self.num_rows : num_rows] = arena.stops[self.num_rows : num_rows] = 0
-        bounds = (begin + new.offsets).view(np.uint64)
-        arena.begins[new.rows], arena.stops[new.rows] = bounds[:-1], bounds[1:]
+        bounds = (begin + offsets).view(np.uint64)
+        arena.begins[rows], arena.stops[rows] = bounds[:-1], bounds[1:]
         gone = int((before.stops - before.begins).sum())
-        newer = VersionRows(arena, num_rows, self.num_edges - gone + new.ends.size)
+        newer = VersionRows(arena, num_rows, self.num_edges - gone + int(offsets[-1]))
         self._next = newer, before
         return newer
+
+    def with_room(self, num_rows: int, num_edges: int) -> VersionRows:
+        """Return this version as the newest of an arena that has room for so many rows, and so many more edges."""
+        if self._next is None and self._arena.fits(num_rows, num_edges):
+            return self
+        return VersionRows.of(*self.plain(), more_rows=num_rows - self.num_rows, more_edges=num_edges)
+
+    def spliced(self, splice: Splice, num_rows: int) -> VersionRows:
+        """Return a version of `num_rows` rows after a splice that was planned for this one, which has room for it."""
+        arena, size = self._arena, int(splice.offsets[-1])
+        written = slice(arena.used, arena.used + size)
+        for array, inserted in (
+            (arena.ends, splice.inserts.ends),
+            *((column, splice.inserts.columns[name]) for name, column in arena.columns.items()),
+        ):
+            copy_pieces(array, splice.begins, splice.lengths, splice.places, array[written])
+            array[written][splice.insert_places] = inserted
+        return self._with_bounds(splice.rows, splice.offsets, num_rows)
 
     def plain(self) -> tuple[NDArray[np.uint64], NDArray[Any], Columns]:
         """Return the rows one after the other in arrays of their own: offsets, ends, columns. O(edges)."""

@@ -9,12 +9,14 @@ import pytest
 from battery import BATTERY
 from histories import History, histories
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from thread_group import ThreadGroup, run_ranks
 
 import sigps
 from sigps import Graph, GraphError
 from sigps.apps import SSSP, WCC, PageRank, Triangles
 from sigps.graph.fingerprint import fingerprint
+from sigps.graph.versions import apply
 from sigps.graph.versions.rows import RowContents, VersionRows
 
 
@@ -37,12 +39,16 @@ def assert_equal(found: Graph, expected: Graph) -> None:
     assert found.in_degrees().tolist() == expected.in_degrees().tolist()
 
 
-@settings(max_examples=150, deadline=None)
-@given(histories())
-def test_rows_are_those_of_a_graph_built_anew(history: History) -> None:
+@settings(max_examples=250, deadline=None)
+@given(histories(), st.booleans())
+def test_rows_are_those_of_a_graph_built_anew(history: History, splices: bool) -> None:
     graph = history.first()
+    if splices:
+        graph.in_edges()
     before = graph.offsets.tolist(), graph.targets.tolist(), graph.columns["weight"].tolist()
-    versions, judges = history.newer(graph), history.judges()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(apply, "_WORTH_SPLICING", 0 if splices else 1 << 60)
+        versions, judges = history.newer(graph), history.judges()
     for newer, judge in zip(
         reversed(versions), reversed(judges), strict=True
     ):  # older ones are read from newer ones
