@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sigps.errors import ConfigError
 from sigps.graph.graph import Graph
+from sigps.graph.versions.row_changes import distinct
 from sigps.job.guard import Affected, Guard, check_guard, refusal
 from sigps.job.preparing import Prepared, prepared, turned
 from sigps.job.result import Result
@@ -342,7 +343,7 @@ class _LiveRun:
         return fields
 
     def _affected(self, rows: LiveRows) -> Affected:
-        ends = np.unique(np.concatenate([self._changes.targets, self._changes.lost]))
+        ends = distinct(np.concatenate([self._changes.targets, self._changes.lost]))
         inward = rows.inward
         assert inward.stops is not None
         sizes = inward.stops[ends] - inward.offsets[ends]

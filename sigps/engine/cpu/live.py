@@ -24,6 +24,7 @@ from sigps.engine.cpu.engine import Engine, FusedSupersteps
 from sigps.engine.cpu.work import edges_of
 from sigps.engine.partition.edge_list import EdgeList
 from sigps.engine.stats import StatsLog, SuperstepStats
+from sigps.graph.versions.row_changes import distinct
 from sigps.kernels.cpu.arguments import ACTIVE
 from sigps.kernels.cpu.live import LOST_EDGE, UNORDERED
 from sigps.native.kernel import LoopFaultError
@@ -84,7 +85,8 @@ class LiveEngine(Engine):
     _last: Arrays = ()
     _numbers: NDArray[np.uint64] | None = None
     _next_number = 0
-    _maybe: NDArray[Any] | None = None
+    _pulled: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+    _went_on = True
 
     def run(self) -> StatsLog:
         """Run from superstep 0 to the end, or once more so."""
@@ -94,7 +96,7 @@ class LiveEngine(Engine):
             self._begin = tuple(values.copy() for values in state.fields.states)
         else:
             self._restart()
-        self._numbers = None
+        self._numbers, self._pulled, self._went_on = None, np.arange(state.subgraph.num_owned), False
         stats = StatsLog(self.lease(1).stats)
         states = tuple(values.copy() for values in state.fields.states)
         self._first = states, tuple(values.copy() for values in kept.records)
@@ -138,11 +140,12 @@ class LiveEngine(Engine):
             changes.columns[n] if n in changes.columns else np.ones(changes.sources.size) for n in names
         )
         kept.widen(changes.targets, columns)
-        trimmed = self._trim(np.unique(changes.lost)) if changes.lost.size else np.empty(0, dtype=np.uint32)
+        trimmed = self._trim(distinct(changes.lost)) if changes.lost.size else np.empty(0, dtype=np.uint32)
         improved = self._improved(changes, columns)
-        dirty = np.unique(np.concatenate([trimmed, improved]))
+        dirty = distinct(np.concatenate([trimmed, improved]))
         stats = StatsLog([self._pull(dirty)])
-        self._maybe = None if stats[0].messages else np.union1d(dirty, changes.lost)
+        self._pulled = distinct(np.concatenate([dirty, changes.lost]))
+        self._went_on = stats[0].messages > 0
         while True:
             outcome = self.lease(_LEASE)
             stats.extend(outcome.stats)
@@ -154,16 +157,20 @@ class LiveEngine(Engine):
     def changed(self) -> NDArray[np.int64]:
         """Return the local ids of vertices whose states differ from the fixed point before, once.
 
-        O(vertices), but where the first superstep of `go_on` sent nothing.
+        States change with the key, but in the vertices that pulled first. O(vertices), but where these sent nothing.
         """
-        maybe, self._maybe = self._maybe, None
-        at = slice(None) if maybe is None else maybe
-        differs = np.zeros(self._state.subgraph.num_owned if maybe is None else maybe.size, dtype=np.bool_)
-        for now, before in zip(self._state.fields.states, self._last, strict=True):
-            bits = f"u{now.dtype.itemsize}"
-            differs |= now[at].view(bits) != before[at].view(bits)
-        changed = np.flatnonzero(differs) if maybe is None else maybe[differs]
-        for now, before in zip(self._state.fields.states, self._last, strict=True):
+        claim, states = self._state.native.program.monotone, self._state.fields.states
+        assert claim is not None
+        maybe, self._pulled = self._pulled, np.empty(0, dtype=np.int64)
+        if self._went_on:
+            at = claim.current
+            moved = np.flatnonzero(_bits(states[at]) != _bits(self._last[at]))
+            maybe = distinct(np.concatenate([moved, maybe]))
+        differs = np.zeros(maybe.size, dtype=np.bool_)
+        for now, before in zip(states, self._last, strict=True):
+            differs |= _bits(now[maybe]) != _bits(before[maybe])
+        changed = maybe[differs]
+        for now, before in zip(states, self._last, strict=True):
             before[changed] = now[changed]
         if self._numbers is not None:
             self._numbers[changed] = UNORDERED
@@ -253,3 +260,7 @@ class LiveEngine(Engine):
         )  # fmt: skip
         self._next_number = int(next_number)
         return order
+
+
+def _bits(values: NDArray[Any]) -> NDArray[Any]:
+    return values.view(f"u{values.dtype.itemsize}")

@@ -19,8 +19,8 @@ from sigps.graph.user_arrays import as_ids
 from sigps.graph.versions.batch import Changes, as_changes
 from sigps.graph.versions.new_vertices import joined_ids, renumbered
 from sigps.graph.versions.rewriting import both_sides, change_rows
-from sigps.graph.versions.row_changes import RowChanges
-from sigps.graph.versions.rows import RowContents, VersionRows
+from sigps.graph.versions.row_changes import RowChanges, distinct
+from sigps.graph.versions.rows import WORTH_COMPILING, RowContents, VersionRows
 from sigps.graph.versions.splicing import Splice, plan_splice
 from sigps.group import together
 
@@ -177,7 +177,7 @@ def twin_rows(
     if directed and graph.inward is None:
         return None
     changes = graph.update.inserts, graph.update.deletes
-    rows = np.unique(np.concatenate([part for change in changes for part in (change.rows, change.ends)]))
+    rows = distinct(np.concatenate([part for change in changes for part in (change.rows, change.ends)]))
     out = graph.rows.contents(rows)
     none = RowContents(rows, out.offsets * 0, out.ends[:0], {n: c[:0] for n, c in out.columns.items()})
     inward = none if graph.inward is None else graph.inward.contents(rows)
@@ -242,10 +242,10 @@ class _Rewriting:
         duplicates: Duplicates,
     ) -> None:
         self._num_rows = num_rows
-        self.touched = touched = np.unique(np.concatenate([deleted.rows, inserted.rows]))
+        self.touched = touched = distinct(np.concatenate([deleted.rows, inserted.rows]))
         size = rows.num_edges_of(touched)
         self._splice: Splice | None = None
-        if size >= _WORTH_SPLICING and duplicates in ("keep", "drop") and not deleted.columns:
+        if size >= WORTH_COMPILING and duplicates in ("keep", "drop") and not deleted.columns:
             self._rows = rows.with_room(num_rows, size + inserted.size)
             begins, stops, ends, _ = self._rows.shared()
             drops = duplicates == "drop"
@@ -266,10 +266,6 @@ class _Rewriting:
         if self._splice is not None:
             return self._rows.spliced(self._splice, self._num_rows)
         return self._rows.replaced(self._found, self._num_rows)
-
-
-_WORTH_SPLICING = 1 << 14
-"""Edges of touched rows from which compiled loops pay, whose first load takes a tenth of a second."""
 
 
 def _rows_of(graph: GraphArrays, before: Version | None) -> VersionRows:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RowChanges"]
+__all__ = ["RowChanges", "distinct"]
 
 Columns = dict[str, NDArray[Any]]
 
@@ -39,3 +39,11 @@ class RowChanges:
         return RowChanges(
             self.rows[where], self.ends[where], {name: column[where] for name, column in self.columns.items()}
         )
+
+
+def distinct(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the distinct values, ascending: of a few thousand sooner than `numpy.unique`."""
+    values = np.sort(values)
+    kept = np.ones(values.size, dtype=np.bool_)
+    np.not_equal(values[1:], values[:-1], out=kept[1:])
+    return values[kept]

@@ -12,7 +12,7 @@ another arena, in order and without gaps, and the old arena goes with the last v
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,15 +21,16 @@ from numpy.typing import NDArray
 
 from sigps.graph.versions.splicing import Splice, copy_pieces
 
-__all__ = ["RowContents", "VersionRows"]
+__all__ = ["WORTH_COMPILING", "RowContents", "VersionRows"]
 
 Columns = dict[str, NDArray[Any]]
 
 _SLACK = 4
 """An arena has room for one part in so many more edges, and rows, than it begins with."""
 _LEAST_ROOM = 1 << 12
-_MOST_SLICES = 1 << 12
-_PIECE_EDGES = 1 << 20
+_FEW_PIECES = 64
+WORTH_COMPILING = 1 << 14
+"""Edges from which compiled loops pay, whose first load takes a tenth of a second."""
 
 
 @dataclass
@@ -62,21 +63,27 @@ class _Arena:
     """
 
     def __init__(
-        self,
-        offsets: NDArray[np.uint64],
-        ends: NDArray[Any],
-        columns: Columns,
-        more_rows: int,
-        more_edges: int,
+        self, num_rows: int, num_edges: int, dtype: np.dtype[Any], columns: Mapping[str, np.dtype[Any]]
     ) -> None:
-        num_rows = offsets.size - 1
-        room = max(num_rows // _SLACK, _LEAST_ROOM, more_rows)
-        self.begins, self.stops = (np.zeros(num_rows + room, dtype=np.uint64) for _ in range(2))
-        self.begins[:num_rows], self.stops[:num_rows] = offsets[:-1], offsets[1:]
-        self.used = ends.size
-        room = max(self.used // _SLACK, _LEAST_ROOM, more_edges)
-        self.ends = _with_room(ends, room)
-        self.columns = {name: _with_room(column, room) for name, column in columns.items()}
+        """Make room for so many rows and edges."""
+        self.begins, self.stops = (np.zeros(num_rows, dtype=np.uint64) for _ in range(2))
+        self.ends = np.empty(num_edges, dtype=dtype)
+        self.columns = {name: np.empty(num_edges, dtype=kind) for name, kind in columns.items()}
+        self.used = 0
+
+    @classmethod
+    def of(cls, pieces: _Pieces, more_rows: int, more_edges: int) -> _Arena:
+        """Return an arena with rows from elsewhere, in order, and room for at least so many more."""
+        num_rows, size = pieces.offsets.size - 1, int(pieces.offsets[-1])
+        rows = num_rows + max(num_rows // _SLACK, _LEAST_ROOM, more_rows)
+        edges = size + max(size // _SLACK, _LEAST_ROOM, more_edges)
+        arena = cls(rows, edges, pieces.ends.dtype, {name: c.dtype for name, c in pieces.columns.items()})
+        arena.begins[:num_rows], arena.stops[:num_rows] = pieces.offsets[:-1], pieces.offsets[1:]
+        arena.used = size
+        pieces.copy(pieces.ends, arena.ends[:size])
+        for name, column in pieces.columns.items():
+            pieces.copy(column, arena.columns[name][:size])
+        return arena
 
     def fits(self, num_rows: int, num_edges: int) -> bool:
         return num_rows <= self.begins.size and self.used + num_edges <= self.ends.size
@@ -93,20 +100,13 @@ class VersionRows:
     def __init__(self, arena: _Arena, num_rows: int, num_edges: int) -> None:
         """Hold the newest version of an arena; `of` and `replaced` make one."""
         self._arena, self.num_rows, self.num_edges = arena, num_rows, num_edges
-        self._next: tuple[VersionRows, RowBounds] | None = None
+        self._next: tuple[VersionRows, _RowBounds] | None = None
 
     @classmethod
-    def of(
-        cls,
-        offsets: NDArray[np.uint64],
-        ends: NDArray[Any],
-        columns: Columns,
-        *,
-        more_rows: int = 0,
-        more_edges: int = 0,
-    ) -> VersionRows:
-        """Copy plain rows to an arena of their own, with room for at least so many more rows and edges."""
-        return cls(_Arena(offsets, ends, columns, more_rows, more_edges), offsets.size - 1, ends.size)
+    def of(cls, offsets: NDArray[np.uint64], ends: NDArray[Any], columns: Columns) -> VersionRows:
+        """Copy plain rows to an arena of their own."""
+        arena = _Arena.of(_Pieces(offsets[:-1], offsets[1:], ends, columns), 0, 0)
+        return cls(arena, offsets.size - 1, ends.size)
 
     @property
     def nbytes(self) -> int:
@@ -122,7 +122,7 @@ class VersionRows:
 
     def bounds(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """Return where each row begins and stops, [num_rows] each; O(1) for the newest version, else copies."""
-        newer: list[RowBounds] = []
+        newer: list[_RowBounds] = []
         at = self
         while at._next is not None:
             at, differs = at._next
@@ -187,7 +187,7 @@ class VersionRows:
         """Return the next version, whose changed rows were written behind what is used."""
         arena = self._arena
         old = rows[rows < self.num_rows]
-        before = RowBounds(old, arena.begins[old], arena.stops[old])
+        before = _RowBounds(old, arena.begins[old], arena.stops[old])
         begin, arena.used = arena.used, arena.used + int(offsets[-1])
         arena.begins[self.num_rows : num_rows] = arena.stops[self.num_rows : num_rows] = 0
         bounds = (begin + offsets).view(np.uint64)
@@ -201,7 +201,8 @@ class VersionRows:
         """Return this version as the newest of an arena that has room for so many rows, and so many more edges."""
         if self._next is None and self._arena.fits(num_rows, num_edges):
             return self
-        return VersionRows.of(*self.plain(), more_rows=num_rows - self.num_rows, more_edges=num_edges)
+        arena = _Arena.of(self._pieces(), num_rows - self.num_rows, num_edges)
+        return VersionRows(arena, self.num_rows, self.num_edges)
 
     def spliced(self, splice: Splice, num_rows: int) -> VersionRows:
         """Return a version of `num_rows` rows after a splice that was planned for this one, which has room for it."""
@@ -217,27 +218,19 @@ class VersionRows:
 
     def plain(self) -> tuple[NDArray[np.uint64], NDArray[Any], Columns]:
         """Return the rows one after the other in arrays of their own: offsets, ends, columns. O(edges)."""
-        begins, stops = self.bounds()
-        offsets = np.zeros(self.num_rows + 1, dtype=np.uint64)
-        np.cumsum(stops - begins, out=offsets[1:])
-        kept = stops > begins
-        if not kept.all():
-            begins, stops = begins[kept], stops[kept]
-        starts = (
-            np.flatnonzero(begins[1:] != stops[:-1]) + 1
-        )  # where rows do not follow one another in the arena
-        cuts = [0, *starts.tolist(), begins.size] if starts.size < _MOST_SLICES else None
-        arena = self._arena
-        if cuts is not None:
-            spans = [slice(int(begins[a]), int(stops[b - 1])) for a, b in itertools.pairwise(cuts) if a < b]
-            found = [_joined(array, spans) for array in (arena.ends, *arena.columns.values())]
-        else:
-            found = [_gathered(array, begins, stops) for array in (arena.ends, *arena.columns.values())]
-        return offsets, found[0], dict(zip(arena.columns, found[1:], strict=True))
+        pieces = self._pieces()
+        arrays = {"": pieces.ends, **pieces.columns}
+        found = {name: np.empty(self.num_edges, dtype=array.dtype) for name, array in arrays.items()}
+        for name, array in arrays.items():
+            pieces.copy(array, found[name])
+        return pieces.offsets, found.pop(""), found
+
+    def _pieces(self) -> _Pieces:
+        return _Pieces(*self.bounds(), self._arena.ends, self._arena.columns)
 
 
 @dataclass(frozen=True)
-class RowBounds:
+class _RowBounds:
     """Where some rows began and stopped in an older version."""
 
     rows: NDArray[np.int64]
@@ -245,24 +238,34 @@ class RowBounds:
     stops: NDArray[np.uint64]
 
 
-def _with_room(values: NDArray[Any], room: int) -> NDArray[Any]:
-    larger = np.empty(values.size + room, dtype=values.dtype)
-    larger[: values.size] = values
-    return larger
+class _Pieces:
+    """Rows that lie anywhere in some arrays, in pieces that follow one another there.
 
+    Attributes:
+        offsets: [rows + 1], uint64: where each row begins when they are put one after the other.
+    """
 
-def _joined(values: NDArray[Any], spans: list[slice]) -> NDArray[Any]:
-    return np.concatenate([values[:0], *(values[span] for span in spans)])
+    def __init__(
+        self, begins: NDArray[np.uint64], stops: NDArray[np.uint64], ends: NDArray[Any], columns: Columns
+    ) -> None:
+        self.ends, self.columns = ends, columns
+        self.offsets = np.zeros(begins.size + 1, dtype=np.uint64)
+        np.cumsum(stops - begins, out=self.offsets[1:])
+        kept = stops > begins
+        if not kept.all():
+            begins, stops = begins[kept], stops[kept]
+        is_cut = begins[1:] != stops[:-1]
+        ones = np.ones(min(begins.size, 1), dtype=np.bool_)
+        self._begins = begins[np.concatenate([ones, is_cut])].view(np.int64)
+        self._lengths = stops[np.concatenate([is_cut, ones])].view(np.int64) - self._begins
+        self._places = np.cumsum(self._lengths) - self._lengths
 
-
-def _gathered(values: NDArray[Any], begins: NDArray[np.uint64], stops: NDArray[np.uint64]) -> NDArray[Any]:
-    """Return rows one after the other, by pieces, so that positions take little memory."""
-    upto = np.concatenate([[0], np.cumsum((stops - begins).view(np.int64))])
-    found = np.empty(int(upto[-1]), dtype=values.dtype)
-    goals = np.arange(_PIECE_EDGES, found.size, _PIECE_EDGES)
-    cuts = np.unique(np.concatenate([[0], np.searchsorted(upto, goals), [begins.size]]))
-    for first, last in itertools.pairwise(cuts.tolist()):
-        low, high = int(upto[first]), int(upto[last])
-        moved = begins[first:last].view(np.int64) - upto[first:last]
-        found[low:high] = values[np.repeat(moved, np.diff(upto[first : last + 1])) + np.arange(low, high)]
-    return found
+    def copy(self, values: NDArray[Any], written: NDArray[Any]) -> None:
+        """Write one of the arrays in the order of rows."""
+        if self._begins.size > _FEW_PIECES and written.size >= WORTH_COMPILING:
+            copy_pieces(values, self._begins, self._lengths, self._places, written)
+            return
+        for begin, length, place in zip(
+            self._begins.tolist(), self._lengths.tolist(), self._places.tolist(), strict=True
+        ):
+            written[place : place + length] = values[begin : begin + length]

@@ -67,7 +67,8 @@ def plan_splice(
     gone_left, gone_right = _find(begins, stops, ends, deletes)
     matched = gone_right > gone_left
     at_row = np.searchsorted(touched, deletes.rows)
-    removed = np.unique(np.stack([at_row, gone_left, gone_right])[:, matched], axis=1)
+    first_of = np.unique(gone_left[matched], return_index=True)[1]
+    removed = np.stack([at_row, gone_left, gone_right])[:, matched][:, first_of]
 
     order = np.lexsort((inserts.ends, inserts.rows))
     inserts = inserts.at(order)

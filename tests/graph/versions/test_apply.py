@@ -47,7 +47,7 @@ def test_rows_are_those_of_a_graph_built_anew(history: History, splices: bool) -
         graph.in_edges()
     before = graph.offsets.tolist(), graph.targets.tolist(), graph.columns["weight"].tolist()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(apply, "_WORTH_SPLICING", 0 if splices else 1 << 60)
+        patch.setattr(apply, "WORTH_COMPILING", 0 if splices else 1 << 60)
         versions, judges = history.newer(graph), history.judges()
     for newer, judge in zip(
         reversed(versions), reversed(judges), strict=True
