@@ -203,7 +203,7 @@ class Stream:
 
     def _follow(self, newer: Graph) -> LiveResult:
         live, why = self._live, self._why
-        if live is not None and newer.num_vertices != self.graph.num_vertices:
+        if live is not None and newer.update.new_vertices and not live.grows(newer):
             before = self.result
             live.detach()
             self._live, self._why = live, why = _live_run(self._program, newer, self._options)
@@ -211,7 +211,7 @@ class Stream:
                 return self._anew(newer, before, why)
             result = live.full()
             return LiveResult.of(
-                result, "full", "there are new vertices", _changed_ids(before, result), newer.update
+                result, "full", "new vertices came between others", _changed_ids(before, result), newer.update
             )
         if live is None:
             return self._anew(newer, self.result, why)
@@ -295,9 +295,18 @@ class _LiveRun:
         self._full_messages = sum(entry.messages for entry in stats)
         return self._result(stats)
 
+    def grows(self, newer: Graph) -> bool:
+        """Tell whether the new vertices of a version join where they are: behind all others, with plain states."""
+        options = self._made.options
+        return not (newer.update.is_renumbered or options.initial or options.columns)
+
     def follow(self, newer: Graph, guard: Guard) -> str:
         """Take the edges of a newer version; return why it gets a full run, empty where it does not."""
         self.detach()
+        if newer.update.new_vertices:
+            from sigps.engine.partition.subgraph import seen_ids
+
+            self._engine.grow(newer.num_vertices, seen_ids(newer, None))
         turned_graph = turned(newer, self._made.program)
         version = turned_graph._version
         assert newer._version is not None

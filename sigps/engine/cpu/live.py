@@ -25,7 +25,7 @@ from sigps.engine.cpu.work import edges_of
 from sigps.engine.partition.edge_list import EdgeList
 from sigps.engine.stats import StatsLog, SuperstepStats
 from sigps.graph.versions.row_changes import distinct
-from sigps.kernels.cpu.arguments import ACTIVE
+from sigps.kernels.cpu.arguments import ACTIVE, Outbox, VertexFields
 from sigps.kernels.cpu.live import LOST_EDGE, UNORDERED
 from sigps.native.kernel import LoopFaultError
 
@@ -87,6 +87,7 @@ class LiveEngine(Engine):
     _next_number = 0
     _pulled: NDArray[np.int64] = np.empty(0, dtype=np.int64)
     _went_on = True
+    _new: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
     def run(self) -> StatsLog:
         """Run from superstep 0 to the end, or once more so."""
@@ -126,6 +127,71 @@ class LiveEngine(Engine):
         state.__dict__["push_edges"] = state.pull_edges if same else edges_of(rows.outward, program)
         self._records.__dict__.pop("_scatter", None)
         self._fused = FusedSupersteps(state, self._records, None)
+
+    def grow(self, num_owned: int, ids: NDArray[np.int64]) -> None:
+        """Add vertices without edges, behind all others, with their states of superstep 0. O(vertices).
+
+        Args:
+            num_owned: How many there are then.
+            ids: [num_owned]: the id that compute() sees; empty where it is the local id.
+        """
+        state, kept = self._state, self._records.kept
+        assert kept is not None
+        assert self._first is not None
+        old, more = state.subgraph.num_owned, num_owned - state.subgraph.num_owned
+        begin = tuple(
+            np.full(more, f.default, dtype=d)
+            for f, d in zip(state.program.states, state.program.state_dtypes, strict=True)
+        )
+        state.fields = VertexFields(
+            np.concatenate([state.fields.status, np.full(more, ACTIVE, dtype=np.uint8)]),
+            _longer(state.fields.states, begin),
+        )
+        kept.grow(more)
+        state.write = state.native.outbox(num_owned)
+        state.read = Outbox(np.zeros(num_owned, dtype=np.uint8), kept.records)
+        degrees = np.concatenate(
+            [state.subgraph.out_degrees, np.ones(more, state.subgraph.out_degrees.dtype)]
+        )
+        state.subgraph = replace(
+            state.subgraph, num_vertices=num_owned, num_owned=num_owned, ids=ids, out_degrees=degrees
+        )
+        state.owned_by_all = state.owned_by_all._replace(ids=ids, out_degrees=degrees)
+        state.__dict__.pop("inbox", None)
+        self._records.grow(num_owned)
+        self._records.__dict__.pop("_scatter", None)
+        self._fused = FusedSupersteps(state, self._records, None)
+        self._run_first(np.arange(old, num_owned, dtype=np.uint32))
+        states, records = (tuple(a[old:] for a in arrays) for arrays in (state.fields.states, kept.records))
+        self._begin = _longer(self._begin, begin)
+        self._first = _longer(self._first[0], states), _longer(self._first[1], records)
+        self._last = _longer(self._last, states)
+        if self._numbers is not None:
+            self._numbers = np.concatenate([self._numbers, np.full(more, UNORDERED)])
+        self._new = np.arange(old, num_owned)
+
+    def _run_first(self, vertices: NDArray[np.uint32]) -> None:
+        """Run superstep 0 of new vertices, and keep the records that they send."""
+        state, kept = self._state, self._records.kept
+        assert kept is not None
+        state.senders, state.active = np.empty(0, dtype=np.uint32), None
+        state.last = Counters()
+        inbox = state.open_inbox()
+        inbox.state.fill(0)
+        senders, active = np.empty_like(vertices), np.empty_like(vertices)
+        arguments = state.arguments()._replace(superstep=0)
+        try:
+            counts, _ = state.loop("compute_listed")(
+                vertices, arguments, state.owned, state.fields, inbox, state.native.empty, state.write,
+                state.aggregates.given, state.aggregates.identity, senders, active,
+            )  # fmt: skip
+        except LoopFaultError as fault:
+            raise state.error_of(fault, 0) from None
+        sent = senders[: counts[2]]
+        for to, written in zip(kept.records, state.write.records, strict=True):
+            to[sent] = written[sent]
+        state.write.sent[sent] = 0
+        state.active = np.empty(0, dtype=np.uint32)
 
     def go_on(self, changes: EdgeChanges, seconds: float) -> StatsLog | None:
         """Go on to the next fixed point; None where that took longer than `seconds`, and `run` is to be called.
@@ -169,7 +235,7 @@ class LiveEngine(Engine):
         differs = np.zeros(maybe.size, dtype=np.bool_)
         for now, before in zip(states, self._last, strict=True):
             differs |= _bits(now[maybe]) != _bits(before[maybe])
-        changed = maybe[differs]
+        changed, self._new = distinct(np.concatenate([maybe[differs], self._new])), self._new[:0]
         for now, before in zip(states, self._last, strict=True):
             before[changed] = now[changed]
         if self._numbers is not None:
@@ -260,6 +326,10 @@ class LiveEngine(Engine):
         )  # fmt: skip
         self._next_number = int(next_number)
         return order
+
+
+def _longer(arrays: Arrays, more: Arrays) -> Arrays:
+    return tuple(np.concatenate(pair) for pair in zip(arrays, more, strict=True))
 
 
 def _bits(values: NDArray[Any]) -> NDArray[Any]:

@@ -88,6 +88,18 @@ class LastRecords:
             array[:] = worst[0]
         self._best = _keys(self._native, self._worst)[0]
 
+    def grow(self, more: int) -> None:
+        """Make room for so many more vertices, which have no records and no in-edges yet."""
+        self.records = tuple(
+            np.concatenate([array, np.repeat(worst, more)])
+            for array, worst in zip(self.records, self._worst, strict=True)
+        )
+        columns = [np.concatenate([c, np.zeros(more, dtype=c.dtype)]) for c in self._columns]
+        column = _claim(self._native).column
+        if column is not None and more:
+            columns[column][-more:] = _worst(self._native, columns[column].dtype)
+        self._columns = tuple(columns)
+
     def widen(self, targets: NDArray[np.int64], columns: Arrays) -> None:
         """Let the bound hold for new edges too: their targets, and the columns that messages need."""
         column = _claim(self._native).column

@@ -106,6 +106,11 @@ class Records:
         if state.last.senders or state.subgraph.num_ghosts:
             state.write.sent.fill(0)
 
+    def grow(self, num_owned: int) -> None:
+        """Take so many owned vertices: new ones are of the last range."""
+        *others, (begin, _) = self._ranges
+        self._ranges = [*others, (begin, np.uint64(num_owned))]
+
     def put(self, targets: NDArray[np.int64], messages: Arrays) -> None:
         """Let the next superstep read messages, by local id, instead of records: those of an interpreter's log."""
         self._arrived = targets, messages
