@@ -3,8 +3,8 @@
     python scripts/bench/updates.py --scale 18 --threads 2
 
 Batches are inserts of random edges, deletes of random edges, and both. Each batch is applied by a stream; then the
-fastest full run on that version, whose arrays are laid out, takes its turn. Times are medians of `--repeats` batches, of
-which the first is not counted. Prints a row at a time, and writes a JSON file to `scripts/bench/results/`.
+fastest full run on that version, whose arrays are laid out, takes its turn. Times are medians of `--repeats` batches,
+of which the first is not counted. Prints a row at a time, and writes a JSON file to `scripts/bench/results/`.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ def measure(
             check(np.array_equal(full[key], result[key]), "the result is not that of a full run")
             del full, result, version
     ms = {name: round(statistics.median(found[1:]) * 1e3, 2) for name, found in times.items()}
+    text = f"apply {ms['apply']:>8.2f} ms  and run {ms['stream']:>8.2f} ms  full run {ms['full']:>8.2f} ms"
     table.add(
         {
             "work": type(program).__name__,
@@ -88,7 +89,8 @@ def measure(
             "full_run_ms": ms["full"],
             "times_faster": round(ms["full"] / ms["stream"], 1),
             "incremental": paths[1:].count("incremental"),
-        }
+        },
+        text,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import numpy as np
@@ -32,7 +33,8 @@ from sigps.graph.report import LoadReport, bytes_text
 from sigps.graph.user_arrays import as_ids
 from sigps.graph.versions.apply import Family, Update, Version, apply_batch, twin_rows
 from sigps.graph.versions.rows import VersionRows
-from sigps.group import Group, world
+from sigps.graph.versions.stored import append_batch
+from sigps.group import Group, together, world
 
 if TYPE_CHECKING:
     import os
@@ -116,6 +118,38 @@ class Graph(GraphArrays):
         if self.group.size == 1 and not newer.update.is_renumbered:
             self._carry_on(newer)
         return newer
+
+    def save_update(self, path: str | os.PathLike[str]) -> None:
+        """Write the batch that made this version beside a native store of the version before. Collective; O(batch).
+
+        `sigps.load` of the store applies such batches in order, with their checksums compared; so a store and its
+        batches are the newest version. `save` writes that as a store without batches, which opens sooner.
+
+        Args:
+            path: The store: one that `save` wrote of an earlier version, with the batches since beside it.
+
+        Raises:
+            GraphError: If no batch made this graph, or the store does not come to the version before.
+
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> graph = Graph.from_edges([0, 1], [1, 2])
+        >>> graph.save(folder.name + "/graph.sigps")
+        >>> graph.apply(([2], [3])).save_update(folder.name + "/graph.sigps")
+        >>> from sigps.graph.load import load
+        >>> load(folder.name + "/graph.sigps").to_arrow().to_pydict()
+        {'source': [0, 1, 2], 'target': [1, 2, 3]}
+        >>> folder.cleanup()
+        """
+        update = self.update
+        assert update.given is not None
+        batch, after = update.given, (self.num_vertices, self.num_edges)
+
+        def write() -> None:
+            if self.group.rank == 0:
+                append_batch(Path(path), batch, before=update.before, after=after)
+
+        together(write, self.group)
 
     @property
     def update(self) -> Update:

@@ -25,6 +25,7 @@ from sigps.graph.formats.table import ALIASES, FORMATS, detect_format
 from sigps.graph.formats.vertex_table import VertexRows, read_vertices
 from sigps.graph.graph import Graph, build_read
 from sigps.graph.report import LoadReport
+from sigps.graph.versions.stored import stored_batches
 from sigps.group import Group, raise_together, together, world
 
 __all__ = ["load", "open_store"]
@@ -159,6 +160,8 @@ def load(
 def open_store(path: str | os.PathLike[str], group: Group | None = None, verify: Verify = "auto") -> Graph:
     """Open a stored graph. Collective. Its arrays are mapped: changes to them stay in memory and never reach the files.
 
+    Batches of updates beside it (`Graph.save_update`) are applied.
+
     Args:
         path: The folder.
         group: The ranks that share the graph, each its rows; None for those that the launcher started.
@@ -177,7 +180,12 @@ def open_store(path: str | os.PathLike[str], group: Group | None = None, verify:
         raise ConfigError(f"verify={verify!r} must be one of {', '.join(map(repr, get_args(Verify)))}")
     group = world() if group is None else group
     with group.status.during("loading the graph"), spent_on("load"):
-        return Graph.of(read_store(path, group, verify=verify))
+        graph = Graph.of(read_store(path, group, verify=verify))
+        sizes = graph.num_vertices, graph.num_edges
+        for batch in together(lambda: stored_batches(Path(path), sizes), group):
+            parts = [(c.sources, c.targets, c.columns) for c in (batch.inserts, batch.deletes)]
+            graph = graph.apply(*parts, vertices=batch.vertices if batch.vertices.size else None)
+        return graph
 
 
 def _add_vertices(found: EdgeInput, oids: NDArray[Any]) -> None:

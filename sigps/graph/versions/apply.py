@@ -22,6 +22,7 @@ from sigps.graph.versions.rewriting import both_sides, change_rows
 from sigps.graph.versions.row_changes import RowChanges, distinct
 from sigps.graph.versions.rows import WORTH_COMPILING, RowContents, VersionRows
 from sigps.graph.versions.splicing import Splice, plan_splice
+from sigps.graph.versions.stored import Batch
 from sigps.group import together
 
 __all__ = ["Family", "Update", "Version", "apply_batch", "twin_rows"]
@@ -39,6 +40,8 @@ class Update:
         inserts: This rank's inserted edges as rows hold them, of an undirected graph in both directions.
         deletes: This rank's deleted edges, likewise, each as often as it was given.
         is_renumbered: Whether vertices have other numbers (gids) than before.
+        given: The batch, by ids.
+        before: Vertices and edges of the version before.
     """
 
     inserted: int
@@ -48,6 +51,8 @@ class Update:
     inserts: RowChanges = field(repr=False)
     deletes: RowChanges = field(repr=False)
     is_renumbered: bool = False
+    given: Batch | None = field(default=None, repr=False)
+    before: tuple[int, int] = (0, 0)
 
 
 class Family:
@@ -140,6 +145,7 @@ def apply_batch(
     touched = rewriting.touched
     if edge_hash is not None:
         edge_hash = _hash_after(edge_hash, rows.contents(touched), newer.contents(touched), graph.first_row)
+    named = np.empty(0, dtype=np.int64) if vertices is None else as_ids(vertices, "vertices").ravel()
     update = Update(
         new.size,
         num_deleted,
@@ -148,6 +154,8 @@ def apply_batch(
         inserted,
         deleted.at(matched),
         is_renumbered=is_renumbered,
+        given=Batch(new, old, named),
+        before=(ids.num_vertices - num_new, graph.num_edges),
     )
     num_edges = graph.num_edges + growth
     changed = {
