@@ -282,7 +282,8 @@ class _LiveRun:
     def __init__(self, made: Prepared, engine: LiveEngine, why: str) -> None:
         self._made, self._engine, self.why = made, engine, why
         self._graph = made.graph
-        self._changes: Any = None
+        self._inserts: Any = None
+        self._deletes: Any = None
         self._full_seconds, self._full_messages = 0.0, 0
         self._held: weakref.ref[_Fields] | None = None
 
@@ -323,12 +324,13 @@ class _LiveRun:
         inserts, deletes = update.inserts, update.deletes
         if newer.directed and not turned_graph.directed:
             inserts, deletes = inserts.mirrored()[0], deletes.mirrored()[0]
-        self._changes = EdgeChanges(inserts.rows, inserts.ends, inserts.columns, deletes.ends)
+        self._inserts = EdgeChanges(inserts.rows, inserts.ends, inserts.columns)
+        self._deletes = EdgeChanges(deletes.rows, deletes.ends, deletes.columns)
         return refusal(guard, self._affected(rows)) if guard != "incremental" else ""
 
     def go_on(self) -> Result | None:
         """Return the result after the changes that `follow` took; None where a full run is to follow."""
-        stats = self._engine.go_on(self._changes, max(self._full_seconds, _LEAST_SECONDS))
+        stats = self._engine.go_on(self._inserts, self._deletes, max(self._full_seconds, _LEAST_SECONDS))
         return None if stats is None else self._result(stats)
 
     def changed_ids(self) -> NDArray[Any]:
@@ -352,7 +354,7 @@ class _LiveRun:
         return fields
 
     def _affected(self, rows: LiveRows) -> Affected:
-        ends = distinct(np.concatenate([self._changes.targets, self._changes.lost]))
+        ends = distinct(np.concatenate([self._inserts.targets, self._deletes.targets]))
         inward = rows.inward
         assert inward.stops is not None
         sizes = inward.stops[ends] - inward.offsets[ends]
@@ -429,6 +431,9 @@ def _live_run(program: Vertex, graph: Graph, options: Mapping[str, Any]) -> tupl
         return None, f"incremental runs are not built for device={made.executable.spec.device!r}"
     if program.declaration.both_ways:
         return None, "incremental runs are not built for programs that follow edges both ways"
+    reduces = graph.report.duplicates_policy in ("sum", "min", "max") or program.declaration.simple
+    if reduces and made.executable.program.edge_columns:
+        return None, "of parallel edges one is kept, so an update may change the values of others"
     plain = made.options
     if (
         options.get("max_supersteps") is not None

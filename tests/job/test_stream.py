@@ -117,6 +117,17 @@ def test_other_programs_run_in_full(program: Vertex) -> None:
         assert 3 in result.changed_ids
 
 
+@pytest.mark.parametrize("duplicates", ["drop", "sum", "min", "max"])
+def test_parallel_edges_are_reduced_as_when_the_graph_was_built(duplicates: str) -> None:
+    graph = Graph.from_edges([0, 1], [1, 2], [5.0, 5.0], duplicates=duplicates)
+    with sigps.stream(SSSP(source=0), graph, device="cpu", guard="incremental") as live:
+        for weight in (7.0, 3.0):
+            result = live.apply(inserts=([0], [1], [weight]))
+            expected = sigps.run(SSSP(source=0), live.graph, device="python")
+            assert result["distance"].tolist() == expected["distance"].tolist()
+            assert result.path == ("incremental" if duplicates == "drop" else "full")
+
+
 def test_earlier_results_stay_as_they_were() -> None:
     graph = Graph.from_edges([0, 1], [1, 2], [5.0, 5.0])
     with sigps.stream(SSSP(source=0), graph, device="cpu", guard="incremental") as live:

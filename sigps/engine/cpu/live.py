@@ -54,19 +54,17 @@ class LiveRows:
 
 @dataclass(frozen=True, eq=False)
 class EdgeChanges:
-    """What a batch changes, by local ids.
+    """Edges that a batch inserts, or deletes, by local ids.
 
     Attributes:
-        sources: [inserted].
-        targets: [inserted].
-        columns: [inserted] each, by name.
-        lost: The targets of deleted edges.
+        sources: [edges].
+        targets: [edges].
+        columns: [edges] each, by name.
     """
 
     sources: NDArray[np.int64]
     targets: NDArray[np.int64]
     columns: dict[str, NDArray[Any]]
-    lost: NDArray[np.int64]
 
 
 class LiveEngine(Engine):
@@ -193,24 +191,23 @@ class LiveEngine(Engine):
         state.write.sent[sent] = 0
         state.active = np.empty(0, dtype=np.uint32)
 
-    def go_on(self, changes: EdgeChanges, seconds: float) -> StatsLog | None:
+    def go_on(self, inserts: EdgeChanges, deletes: EdgeChanges, seconds: float) -> StatsLog | None:
         """Go on to the next fixed point; None where that took longer than `seconds`, and `run` is to be called.
 
         The rows that were taken last have the changes already.
         """
         began = time.perf_counter()
-        kept, program = self._records.kept, self._state.program
+        kept = self._records.kept
         assert kept is not None
-        names = program.edge_columns
-        columns = tuple(
-            changes.columns[n] if n in changes.columns else np.ones(changes.sources.size) for n in names
-        )
-        kept.widen(changes.targets, columns)
-        trimmed = self._trim(distinct(changes.lost)) if changes.lost.size else np.empty(0, dtype=np.uint32)
-        improved = self._improved(changes, columns)
+        kept.widen(inserts.targets, self._columns_of(inserts))
+        trimmed = lost = np.empty(0, dtype=np.uint32)
+        if deletes.sources.size:
+            lost = distinct(self._found("find_tight", deletes))
+            trimmed = self._trim(lost) if lost.size else lost
+        improved = self._found("find_improved", inserts)
         dirty = distinct(np.concatenate([trimmed, improved]))
         stats = StatsLog([self._pull(dirty)])
-        self._pulled = distinct(np.concatenate([dirty, changes.lost]))
+        self._pulled = distinct(np.concatenate([dirty, lost]))
         self._went_on = stats[0].messages > 0
         while True:
             outcome = self.lease(_LEASE)
@@ -277,16 +274,23 @@ class LiveEngine(Engine):
         ran, messages = int(counts[0]), int(counts[3])
         return SuperstepStats(superstep, "pull", ran, messages, 0, time.perf_counter() - began, 1.0)
 
-    def _improved(self, changes: EdgeChanges, columns: Arrays) -> NDArray[np.uint32]:
+    def _columns_of(self, edges: EdgeChanges) -> Arrays:
+        names = self._state.program.edge_columns
+        return tuple(edges.columns[n] if n in edges.columns else np.ones(edges.sources.size) for n in names)
+
+    def _found(self, name: str, edges: EdgeChanges) -> NDArray[np.uint32]:
+        """Return the targets that a loop lists of some edges."""
         state, kept = self._state, self._records.kept
         assert kept is not None
-        found = np.empty(changes.sources.size, dtype=np.uint32)
-        ends = changes.sources.astype(np.uint32), changes.targets.astype(np.uint32)
-        loop = state.loop("find_improved")
-        count = loop(*ends, columns, state.arguments(), state.owned, state.fields, kept.records, found)
+        found = np.empty(edges.sources.size, dtype=np.uint32)
+        ends = edges.sources.astype(np.uint32), edges.targets.astype(np.uint32)
+        columns = self._columns_of(edges)
+        count = state.loop(name)(
+            *ends, columns, state.arguments(), state.owned, state.fields, kept.records, found
+        )
         return found[:count]
 
-    def _trim(self, lost: NDArray[np.int64]) -> NDArray[np.uint32]:
+    def _trim(self, lost: NDArray[np.uint32]) -> NDArray[np.uint32]:
         """Give back the states of superstep 0 to vertices that deleted edges held up; return these."""
         state, kept = self._state, self._records.kept
         assert kept is not None

@@ -38,7 +38,7 @@ class Update:
         missing: Edges given to delete that matched no edge.
         new_vertices: Vertices that were not there before.
         inserts: This rank's inserted edges as rows hold them, of an undirected graph in both directions.
-        deletes: This rank's deleted edges, likewise, each as often as it was given.
+        deletes: This rank's deleted edges, likewise, with their columns.
         is_renumbered: Whether vertices have other numbers (gids) than before.
         given: The batch, by ids.
         before: Vertices and edges of the version before.
@@ -132,12 +132,12 @@ def apply_batch(
     duplicates = cast("Duplicates", graph.report.duplicates_policy)
     rewriting = _Rewriting(rows, deleted, inserted, num_rows, ids.num_vertices, duplicates)
     lost = np.count_nonzero(is_first & ~rewriting.matched)
-    counts = [lost, rewriting.num_gone, rewriting.growth]
+    counts = [lost, rewriting.gone.size, rewriting.growth]
     lost, num_deleted, growth = group.all_reduce(np.array(counts), "sum").tolist()
     num_missing = lost + unknown
     if missing == "error" and num_missing:
         raise GraphError(_missing_text(old, num_missing, graph))
-    newer, matched = rewriting.newer(), rewriting.matched
+    newer = rewriting.newer()
     inward = _inward_of(graph, before)
     if inward is not None:
         back = deleted.reversed(), inserted.reversed()
@@ -152,7 +152,7 @@ def apply_batch(
         num_missing,
         num_new,
         inserted,
-        deleted.at(matched),
+        rewriting.gone,
         is_renumbered=is_renumbered,
         given=Batch(new, old, named),
         before=(ids.num_vertices - num_new, graph.num_edges),
@@ -236,7 +236,7 @@ class _Rewriting:
     Attributes:
         touched: The rows, ascending.
         matched: [deletes]: which matched an edge.
-        num_gone: Edges that are deleted.
+        gone: The edges that are deleted, as rows hold them.
         growth: How many more edges there are afterwards.
     """
 
@@ -255,16 +255,19 @@ class _Rewriting:
         self._splice: Splice | None = None
         if size >= WORTH_COMPILING and duplicates in ("keep", "drop") and not deleted.columns:
             self._rows = rows.with_room(num_rows, size + inserted.size)
-            begins, stops, ends, _ = self._rows.shared()
+            begins, stops, ends, columns = self._rows.shared()
             drops = duplicates == "drop"
             self._splice, self.matched = plan_splice(
                 touched, begins, stops, ends, deleted, inserted, drops_repeats=drops
             )
-            self.num_gone, self.growth = self._splice.num_gone, int(self._splice.offsets[-1]) - size
+            self.growth = int(self._splice.offsets[-1]) - size
+            at = self._splice.gone
+            lost = {name: column[at] for name, column in columns.items()}
+            self.gone = RowChanges(self._splice.gone_rows, ends[at].astype(np.int64), lost)
             return
         self._rows = rows
         before = rows.contents(touched)
-        self._found, self.matched, self.num_gone = change_rows(
+        self._found, self.matched, self.gone = change_rows(
             before, deleted, inserted, num_vertices, duplicates
         )
         self.growth = self._found.ends.size - before.ends.size

@@ -22,8 +22,8 @@ Columns = dict[str, NDArray[Any]]
 
 def change_rows(
     before: RowContents, deletes: RowChanges, inserts: RowChanges, num_ends: int, duplicates: Duplicates
-) -> tuple[RowContents, NDArray[np.bool_], int]:
-    """Return the rows after a batch, which of the deletes matched an edge, [deletes], and how many edges went.
+) -> tuple[RowContents, NDArray[np.bool_], RowChanges]:
+    """Return the rows after a batch, which of the deletes matched an edge, [deletes], and the edges that went.
 
     Args:
         before: The touched rows: all in which something changes.
@@ -37,7 +37,12 @@ def change_rows(
     there, wanted = _with_columns(keys, before.columns, wanted, deletes.columns)
     kept = ~_is_in(there, np.sort(wanted))
     matched = _is_in(wanted, there if not deletes.columns else np.sort(there))
-    num_gone = kept.size - int(np.count_nonzero(kept))
+    lost = ~kept
+    gone = RowChanges(
+        before.rows[before.of_edges()[lost]],
+        before.ends[lost].astype(np.int64),
+        {name: column[lost] for name, column in before.columns.items()},
+    )
     keys, columns = keys[kept], {name: column[kept] for name, column in before.columns.items()}
 
     added = _keys(np.searchsorted(before.rows, inserts.rows), inserts.ends, num_ends)
@@ -53,7 +58,7 @@ def change_rows(
         rows = Rows(offsets.astype(np.uint64), ends, columns)
         apply_duplicates(rows, 0, duplicates)
         offsets, ends, columns = rows.offsets.view(np.int64), rows.targets, rows.columns
-    return RowContents(before.rows, offsets, ends, columns), matched, num_gone
+    return RowContents(before.rows, offsets, ends, columns), matched, gone
 
 
 def both_sides(

@@ -30,7 +30,8 @@ class Splice:
         places: [pieces]: where each goes.
         inserts: The edges that are inserted.
         insert_places: [inserts]: where each goes.
-        num_gone: Edges that are deleted.
+        gone: [deleted]: where the edges are that are deleted.
+        gone_rows: [deleted]: their rows.
     """
 
     rows: NDArray[np.int64]
@@ -40,7 +41,8 @@ class Splice:
     places: NDArray[np.int64]
     inserts: RowChanges
     insert_places: NDArray[np.int64]
-    num_gone: int
+    gone: NDArray[np.int64]
+    gone_rows: NDArray[np.int64]
 
 
 def plan_splice(
@@ -98,9 +100,18 @@ def plan_splice(
     written = np.cumsum(lengths + is_insert)
     places = written - lengths - is_insert
     offsets = np.concatenate([[0], written[stop_kinds == _ROW]])
-    num_gone = int((removed[2] - removed[1]).sum())
+    counts = removed[2] - removed[1]
+    gone = np.repeat(removed[1] - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
     splice = Splice(
-        touched, offsets, piece_begins, lengths, places, inserts, written[is_insert] - 1, num_gone
+        touched,
+        offsets,
+        piece_begins,
+        lengths,
+        places,
+        inserts,
+        written[is_insert] - 1,
+        gone,
+        np.repeat(touched[removed[0]], counts),
     )
     return splice, matched
 

@@ -17,6 +17,7 @@ __all__ = [
     "LOST_EDGE",
     "UNORDERED",
     "find_improved",
+    "find_tight",
     "gather_better_listed",
     "order_listed",
     "trim_unsupported",
@@ -42,6 +43,24 @@ def find_improved(f: Functions) -> Loop:
         return count
 
     return find_improved
+
+
+def find_tight(f: Functions) -> Loop:
+    """List the targets of deleted edges that made their very keys. Returns how many; some may be there twice."""
+    deliver, current, is_better = f.deliver, f.current, f.is_better
+
+    def find_tight(sources, targets, columns, arguments, owned, fields, records, found):
+        count = 0
+        for i in range(len(sources)):
+            s, t = sources[i], targets[i]
+            passes, value = deliver(arguments, load_row(records, s), owned.ids, s, t, load_row(columns, i))
+            key = current(fields.states, t)
+            if passes and not is_better(value[0], key) and not is_better(key, value[0]):
+                found[count] = t
+                count += 1
+        return count
+
+    return find_tight
 
 
 def gather_better_listed(f: Functions) -> Loop:
