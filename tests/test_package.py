@@ -78,7 +78,7 @@ def test_constraints_are_versions_that_the_package_allows() -> None:
     project = SETTINGS["project"]
     lines = (REPOSITORY / "constraints.txt").read_text().splitlines()
     tested = dict(line.split("==") for line in lines if not line.startswith("#"))
-    extras = ("io", "metrics", "mpi", "networkx", "polars", "report")
+    extras = ("docs", "io", "metrics", "mpi", "networkx", "polars", "report")
     wanted = [
         *project["dependencies"],
         *(r for extra in extras for r in project["optional-dependencies"][extra]),

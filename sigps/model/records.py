@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import sys
 import types
 import typing
@@ -98,7 +99,7 @@ def is_record_type(type_: Any) -> bool:
 def vectors_of(cls: Any) -> dict[str, VectorType]:
     """Return the fields of a NamedTuple class that are vectors of a known length, by their names."""
     names, found = vars(sys.modules.get(cls.__module__, typing)), {}
-    annotations = {n: a for base in cls.__mro__ for n, a in vars(base).get("__annotations__", {}).items()}
+    annotations = {n: a for base in cls.__mro__ for n, a in inspect.get_annotations(base).items()}
     for field, written in annotations.items():
         with contextlib.suppress(NameError):  # a name of a function, which nobody else knows
             one = types.SimpleNamespace(__annotations__={field: written})
