@@ -26,6 +26,7 @@ from sigps.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from sigps import apps as apps
+    from sigps.gas.front_end import GAS
     from sigps.graph.generators.generate import generate
     from sigps.graph.graph import Graph
     from sigps.graph.load import load
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from sigps.system.checkpoint.state_log import Checkpoint
 
 __all__ = [
+    "GAS",
     "Aggregator",
     "Checkpoint",
     "CompileError",
@@ -86,6 +88,7 @@ __all__ = [
 ]
 
 _LATE = {
+    "GAS": "sigps.gas.front_end",
     "Checkpoint": "sigps.system.checkpoint.state_log",
     "Faults": "sigps.group.watch",
     "Graph": "sigps.graph.graph",

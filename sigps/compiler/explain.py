@@ -35,7 +35,13 @@ def explain(program: type[Vertex], *, with_source: bool = False, **params: Any) 
 
 def described(program: VertexProgram, declared: Declaration) -> str:
     """Describe what was derived from a class that declares this."""
-    sections = [_declared(program, declared), _derived(program), _obstacles(program), _doubts(program)]
+    sections = [
+        _declared(program, declared),
+        _parts(declared),
+        _derived(program),
+        _obstacles(program),
+        _doubts(program),
+    ]
     return "\n\n".join(section for section in sections if section)
 
 
@@ -70,6 +76,12 @@ def _declared(program: VertexProgram, declared: Declaration) -> str:
         "message": ", ".join(map(_described, program.message)) or "none",
     }
     return "\n".join(lines + [f"  {name:<12} {value}" for name, value in rows.items() if value])
+
+
+def _parts(declared: Declaration) -> str:
+    """Return what became of the phases of a class of `sigps.GAS`."""
+    rows = (f"  {name:<12} {text}" for name, text in declared.parts)
+    return "written as phases\n" + "\n".join(rows) if declared.parts else ""
 
 
 def _kind(aggregator: Aggregator[Any]) -> str:

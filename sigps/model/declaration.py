@@ -57,6 +57,7 @@ class Declaration:
         conditions: The names of methods that return whether a condition between parameters holds, and the conditions.
         given_lengths: Of a program, the parameters that gave vectors their lengths: constants of compiled code.
         place: The file and line of the class, which errors of its combiner name.
+        parts: What became of the phases of a class of `sigps.gas`: names and sentences, for `explain`.
     """
 
     states: tuple[Field, ...]
@@ -77,6 +78,7 @@ class Declaration:
     conditions: tuple[tuple[str, str], ...] = ()
     simple: bool = False
     message_record: Record | None = field(default=None, repr=False)
+    parts: tuple[tuple[str, str], ...] = field(default=(), repr=False, compare=False)
 
     @property
     def lengths(self) -> set[str]:

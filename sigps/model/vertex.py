@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -45,6 +46,22 @@ __all__ = [
     "extreme",
     "inf",
 ]
+
+
+def _frame_of_class() -> types.FrameType | None:
+    """Return the frame of the class statement that is running, from within its `__init_subclass__`."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_name != "__init_subclass__":
+        frame = frame.f_back
+    while frame is not None and frame.f_code.co_name == "__init_subclass__":
+        frame = frame.f_back
+    return frame
+
+
+def scope_of_class() -> dict[str, Any]:
+    """Return the names that annotations of the class statement that is running may use."""
+    frame = _frame_of_class()
+    return {**frame.f_globals, **frame.f_locals} if frame is not None else {}
 
 
 class Vertex:
@@ -81,9 +98,8 @@ class Vertex:
         super().__init_subclass__(**kwargs)
         if "declaration" in vars(cls):  # another form of a class that is declared
             return
-        frame = inspect.currentframe()
-        caller = frame.f_back if frame is not None else None
-        scope = {**caller.f_globals, **caller.f_locals} if caller is not None else {}
+        caller = _frame_of_class()
+        scope = scope_of_class()
         place = (caller.f_code.co_filename, caller.f_lineno) if caller is not None else ("", 0)
         cls.declaration = declare(
             cls, Vertex, cls.declaration, message, combiner, directed, both_ways, simple, scope, place

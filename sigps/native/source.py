@@ -46,6 +46,9 @@ def parse_function(function: Callable[..., Any], owner: str) -> ast.FunctionDef:
         CompileError: If the source cannot be read (typed into `python -c`, or built by `exec`), or is no
             longer what the function was made from.
     """
+    if hasattr(function, "sigps_tree"):  # made by a front end, of functions that were parsed
+        made: ast.FunctionDef = copy.deepcopy(function.sigps_tree)
+        return made
     code = function.__code__
     if hasattr(function, "__wrapped__"):
         raise CompileError(
