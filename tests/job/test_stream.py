@@ -128,6 +128,22 @@ def test_parallel_edges_are_reduced_as_when_the_graph_was_built(duplicates: str)
             assert result.path == ("incremental" if duplicates == "drop" else "full")
 
 
+@pytest.mark.parametrize("program", [SSSP(source=0), WCC()])
+def test_a_mesh_whose_full_run_is_found_at_once(program: Vertex) -> None:
+    graph = sigps.generate("grid", rows=40, columns=40, weights="random")
+    draw = np.random.default_rng(9)
+    name = "distance" if isinstance(program, SSSP) else "component"
+    with sigps.stream(program, graph, device="cpu", guard="incremental") as live:
+        assert live.result.supersteps < 40
+        for _ in range(4):
+            at = draw.integers(0, 1599, 30)
+            ends, weights = draw.integers(0, 1600, (2, 3)), draw.integers(1, 256, 3)
+            result = live.apply(inserts=(*ends, weights), deletes=(at, at + 1))
+            expected = sigps.run(program, live.graph, device="cpu", asynchronous=False)
+            assert result.path == "incremental"
+            np.testing.assert_array_equal(result[name], expected[name])
+
+
 def test_earlier_results_stay_as_they_were() -> None:
     graph = Graph.from_edges([0, 1], [1, 2], [5.0, 5.0])
     with sigps.stream(SSSP(source=0), graph, device="cpu", guard="incremental") as live:

@@ -29,11 +29,13 @@ class Incremental:
         kind: Which way.
         why: Why, in words.
         witnesses: States that are valid, and perhaps not those of a full run.
+        sends_keys: Whether what a vertex sends after superstep 0 follows from its key alone.
     """
 
     kind: Literal["monotone", "full"]
     why: str
     witnesses: tuple[str, ...] = ()
+    sends_keys: bool = False
 
 
 def incremental(program: VertexProgram) -> Incremental:
@@ -52,7 +54,8 @@ def incremental(program: VertexProgram) -> Incremental:
         return Incremental("full", "it cannot be proved that compute() reads no degree and no count")
     key = program.monotone.current
     witnesses = tuple(program.states[i].name for i in sorted(changed - {key}))
-    return Incremental("monotone", "its fixed point does not depend on the order of messages", witnesses)
+    why = "its fixed point does not depend on the order of messages"
+    return Incremental("monotone", why, witnesses, _sends_keys(program))
 
 
 class _CountReadError(Exception):
@@ -69,6 +72,35 @@ class _Count:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _read
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __neg__ = __abs__ = __pow__ = __rpow__ = _read
     __hash__ = None  # type: ignore[assignment]
+
+
+class _Other(Unknown):
+    """A state or a part of a message that is no key: it may be copied, but not into a record."""
+
+    def _used(self, *other: object) -> Any:
+        return _Other()
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _used
+
+
+def _sends_keys(program: VertexProgram) -> bool:
+    """Return whether records after superstep 0 are made of keys, ids and parameters alone."""
+    assert program.monotone is not None
+    names = functions(program, Casts(), meanings(program))
+    current = program.monotone.current
+    try:
+        for oracle in all_answers():
+            states = tuple(Guess(oracle) if i == current else _Other() for i in range(len(program.states)))
+            inbox = (Guess(oracle), *(_Other() for _ in program.slots[0].names[1:]))
+            env = (Superstep(False), _Count(), _Count())
+            params = tuple(Guess(oracle) for _ in program.params)
+            vertex = (Guess(oracle), _Count(), _Count())
+            _, flags, record, _ = names["compute"](env, params, (), vertex, states, inbox, True, (), ())
+            if flags & SENT and any(isinstance(value, (_Other, _Count)) for value in record):
+                return False
+    except Exception:  # an opaque value was used for more than it supports
+        return False
+    return True
 
 
 def _changed_states(program: VertexProgram) -> set[int]:

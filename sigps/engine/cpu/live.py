@@ -23,9 +23,10 @@ from sigps.engine.counters import Counters
 from sigps.engine.cpu.engine import Engine, FusedSupersteps
 from sigps.engine.cpu.work import edges_of
 from sigps.engine.partition.edge_list import EdgeList
+from sigps.engine.snapshot import fill_rows
 from sigps.engine.stats import StatsLog, SuperstepStats
 from sigps.graph.versions.row_changes import distinct
-from sigps.kernels.cpu.arguments import ACTIVE, Outbox, VertexFields
+from sigps.kernels.cpu.arguments import ACTIVE, HALTED, HAS_MESSAGES, Outbox, VertexFields
 from sigps.kernels.cpu.live import LOST_EDGE, UNORDERED
 from sigps.native.kernel import LoopFaultError
 
@@ -91,6 +92,61 @@ class LiveEngine(Engine):
         """Run from superstep 0 to the end, or once more so."""
         state, kept = self._state, self._records.kept
         assert kept is not None
+        stats = self._run_superstep_0()
+        stats.extend(self.lease(1 << 62).stats)
+        if not self._last:
+            self._last = tuple(values.copy() for values in state.fields.states)
+        return stats
+
+    def take(self, states: Arrays) -> bool:
+        """Take a fixed point that another engine found; False where nothing can go on from it, and `run` is to be called.
+
+        What vertices sent last follows from their keys, in superstep 0 or by a message with that key.
+
+        Args:
+            states: [num_owned] each, in the program's order.
+        """
+        state, kept = self._state, self._records.kept
+        claim = state.native.program.monotone
+        assert kept is not None
+        assert claim is not None
+        self._run_superstep_0()
+        assert self._first is not None
+        first = self._first[0]
+        keys = states[claim.current]
+        listed = np.flatnonzero(_bits(keys) != _bits(first[claim.current])).astype(np.uint32)
+        state.active = None
+        inbox = state.open_inbox()
+        inbox.state.fill(0)
+        inbox.state[listed] = HAS_MESSAGES
+        others = (np.zeros(listed.size, dtype=d) for d in state.native.slots[1:])
+        fill_rows(inbox.slots, listed, (keys[listed], *others))
+        scratch = VertexFields(state.fields.status.copy(), tuple(values.copy() for values in first))
+        senders, active = np.empty_like(listed), np.empty_like(listed)
+        state.write.sent.fill(0)
+        counts, _ = state.loop("compute_listed")(
+            listed, state.arguments(), state.owned, scratch, inbox, state.native.empty, state.write,
+            state.aggregates.given, state.aggregates.identity, senders, active,
+        )  # fmt: skip
+        inbox.state.fill(0)
+        state.write.sent.fill(0)
+        state.read.sent.fill(0)
+        if counts[2] != listed.size:
+            return False
+        for to, written in zip(kept.records, state.write.records, strict=True):
+            to[listed] = written[listed]
+        for values, found in zip(state.fields.states, states, strict=True):
+            values[:] = found
+        state.fields.status.fill(HALTED)
+        state.senders = state.active = np.empty(0, dtype=np.uint32)
+        state.last = Counters()
+        if not self._last:
+            self._last = tuple(values.copy() for values in state.fields.states)
+        return True
+
+    def _run_superstep_0(self) -> StatsLog:
+        state, kept = self._state, self._records.kept
+        assert kept is not None
         if not self._begin:
             self._begin = tuple(values.copy() for values in state.fields.states)
         else:
@@ -99,9 +155,6 @@ class LiveEngine(Engine):
         stats = StatsLog(self.lease(1).stats)
         states = tuple(values.copy() for values in state.fields.states)
         self._first = states, tuple(values.copy() for values in kept.records)
-        stats.extend(self.lease(1 << 62).stats)
-        if not self._last:
-            self._last = tuple(values.copy() for values in state.fields.states)
         return stats
 
     @property
