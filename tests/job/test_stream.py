@@ -130,14 +130,14 @@ def test_parallel_edges_are_reduced_as_when_the_graph_was_built(duplicates: str)
 
 @pytest.mark.parametrize("program", [SSSP(source=0), WCC()])
 def test_a_mesh_whose_full_run_is_found_at_once(program: Vertex) -> None:
-    graph = sigps.generate("grid", rows=40, columns=40, weights="random")
+    graph = sigps.generate("grid", rows=80, columns=80, weights="random")
     draw = np.random.default_rng(9)
     name = "distance" if isinstance(program, SSSP) else "component"
     with sigps.stream(program, graph, device="cpu", guard="incremental") as live:
-        assert live.result.supersteps < 40
+        assert live.result.supersteps < 20
         for _ in range(4):
-            at = draw.integers(0, 1599, 30)
-            ends, weights = draw.integers(0, 1600, (2, 3)), draw.integers(1, 256, 3)
+            at = draw.integers(0, 6399, 30)
+            ends, weights = draw.integers(0, 6400, (2, 3)), draw.integers(1, 256, 3)
             result = live.apply(inserts=(*ends, weights), deletes=(at, at + 1))
             expected = sigps.run(program, live.graph, device="cpu", asynchronous=False)
             assert result.path == "incremental"

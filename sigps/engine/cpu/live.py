@@ -99,7 +99,7 @@ class LiveEngine(Engine):
         return stats
 
     def take(self, states: Arrays) -> bool:
-        """Take a fixed point that another engine found; False where nothing can go on from it, and `run` is to be called.
+        """Take a fixed point that another engine found; False where nothing goes on from it, and `run` is to be called.
 
         What vertices sent last follows from their keys, in superstep 0 or by a message with that key.
 
