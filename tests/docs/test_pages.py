@@ -114,6 +114,20 @@ def test_jobs_are_accepted(tmp_path: Path, text: str) -> None:
     load_job(tmp_path / "job.yaml")
 
 
+def test_the_job_of_the_tutorial_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sigps.cli import main as cli
+
+    tutorial = DOCS / "tutorial.md"
+    monkeypatch.chdir(tmp_path)
+    run_block(tutorial, 1, blocks_of(tutorial, "python")[0], {"__name__": "__main__"})
+    Path("ranks.yaml").write_text(blocks_of(tutorial, "yaml")[0])
+    assert cli.execute(["run", "ranks.yaml"]) == 0
+    assert "Valjean" in capsys.readouterr().out
+    assert sigps.read_result("ranks.parquet").num_rows == 77
+
+
 def test_the_job_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from sigps.cli import main as cli
 

@@ -74,7 +74,8 @@ def column_index(place: int | str, names: Sequence[str], what: str, where: str) 
         known = [name for name in names if name]
         if not known:
             raise GraphError(
-                f"{where}: {what} is named {place!r}, but the file has no header; give its position"
+                f"{where}: {what} is named {place!r}, but the file has no header; give its position, "
+                "or header=True where the first row names the columns"
             )
         near = difflib.get_close_matches(place, known, n=1, cutoff=0.0)[0]
         raise GraphError(
