@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import weakref
 from collections.abc import Mapping
@@ -218,7 +219,7 @@ class Stream:
             return self._anew(newer, self.result, why)
         why = live.follow(newer, self._guard)
         if not why:
-            found = live.go_on()
+            found = live.go_on(self._guard)
             if found is not None:
                 return LiveResult.of(found, "incremental", live.why, live.changed_ids(), newer.update)
             why = "the incremental run had taken as long as a full one"
@@ -349,9 +350,10 @@ class _LiveRun:
         self._deletes = EdgeChanges(deletes.rows, deletes.ends, deletes.columns)
         return refusal(guard, self._affected(rows)) if guard != "incremental" else ""
 
-    def go_on(self) -> Result | None:
+    def go_on(self, guard: Guard) -> Result | None:
         """Return the result after the changes that `follow` took; None where a full run is to follow."""
-        stats = self._engine.go_on(self._inserts, self._deletes, max(self._full_seconds, _LEAST_SECONDS))
+        seconds = math.inf if guard == "incremental" else max(self._full_seconds, _LEAST_SECONDS)
+        stats = self._engine.go_on(self._inserts, self._deletes, seconds)
         return None if stats is None else self._result(stats)
 
     def changed_ids(self) -> NDArray[Any]:
