@@ -424,13 +424,16 @@ def _ids_of(graph: Graph, make: Any) -> NDArray[Any]:
 
 
 def _changed_ids(before: Result, after: Result) -> NDArray[Any]:
-    """Return the ids of vertices whose fields differ between two results, or that are new."""
+    """Return the ids of vertices whose fields differ between two results, or that are new in the later one."""
     at = np.searchsorted(after.ids, before.ids)
+    there = at < after.ids.size
+    there[there] = after.ids[at[there]] == before.ids[there]
+    at = at[there]
     same = np.zeros(after.ids.size, dtype=np.bool_)
     same[at] = True
     for name in after.fields:
-        one, other = np.ma.getdata(before[name]), np.ma.getdata(after[name])[at]
-        masks = np.ma.getmaskarray(before[name]), np.ma.getmaskarray(after[name])[at]
+        one, other = np.ma.getdata(before[name])[there], np.ma.getdata(after[name])[at]
+        masks = np.ma.getmaskarray(before[name])[there], np.ma.getmaskarray(after[name])[at]
         equal = (one == other) | ((one != one) & (other != other))
         equal = np.asarray(equal & (masks[0] == masks[1]))
         same[at] &= equal.reshape(equal.shape[0], -1).all(axis=1) if equal.ndim > 1 else equal

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from histories import History, histories
 from hypothesis import given, settings
+from thread_group import ThreadGroup, run_ranks
 
 import sigps
 from sigps import ConfigError, Graph, GraphError, Param, State, Updates, Vertex, VertexId
@@ -102,6 +103,24 @@ def test_larger_graphs_whose_supersteps_are_pulled_and_pushed(program: Vertex, d
         for batch, judge in zip(batches_of(history), history.judges(), strict=True):
             expected = sigps.run(program, judge, device="cpu")
             np.testing.assert_array_equal(live.apply(batch)[name], expected[name])
+
+
+def test_ranks_and_the_interpreter_run_in_full() -> None:
+    def of(group: ThreadGroup | None = None, **options: Any) -> tuple[list[float], str, str]:
+        graph = Graph.from_edges([0, 1, 2], [1, 2, 3], [1.0, 1.0, 1.0], group=group)
+        with sigps.stream(SSSP(source=0), graph, **options) as live:
+            result = live.apply(inserts=([0, 3], [2, 4], [0.5, 2.0]))
+            assert result.path == "full"
+            found = dict(zip(result.ids.tolist(), result["distance"].tolist(), strict=True))
+            return [found.get(v, -1.0) for v in range(5)], result.why, str(result.changed_ids.tolist())
+
+    distances = [0.0, 1.0, 0.5, 1.5, 3.5]
+    assert run_ranks(2, lambda group: of(group, device="cpu"))[0] == (
+        distances,
+        "incremental runs are not built for several ranks",
+        "[2, 3, 4]",
+    )
+    assert of(device="python") == (distances, "the interpreter always runs in full", "[2, 3, 4]")
 
 
 @pytest.mark.parametrize("program", [BFS(source=0), PageRank(iterations=3), Triangles()])
