@@ -36,6 +36,7 @@ autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 90
 napoleon_numpy_docstring = False
+napoleon_custom_sections = [("Methods of a subclass", "params_style")]
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 

@@ -133,7 +133,7 @@ def test_the_job_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
     path = tmp_path / "job.yaml"
     path.write_text(blocks_of(JOBS, "yaml")[0])
-    assert cli.execute(["run", str(path), "--set", "engine.device=python"]) == 0
+    assert cli.execute(["run", str(path), "--set", "engine.device=cpu"]) == 0
     assert "converged" in capsys.readouterr().out
     assert (tmp_path / "ranks.parquet").is_file()
 
