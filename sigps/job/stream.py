@@ -26,6 +26,7 @@ from sigps.model.vertex import Vertex
 
 if TYPE_CHECKING:
     from sigps.compiler.proofs.incremental import Incremental
+    from sigps.device.cpu import Threads
     from sigps.engine.cpu.live import LiveEngine, LiveRows
 
 __all__ = ["LiveResult", "Stream", "stream"]
@@ -150,7 +151,7 @@ class Stream:
         """Let go of what incremental runs need; the graph and the last result stay."""
         if self._live is not None:
             self._result = _Held(self.result, is_weak=False)
-            self._live.detach()
+            self._live.close()
         self._live = None
         self._why = "the stream is closed"
 
@@ -207,7 +208,7 @@ class Stream:
         live, why = self._live, self._why
         if live is not None and newer.update.new_vertices and not live.grows(newer):
             before = self.result
-            live.detach()
+            live.close()
             self._live, self._why = live, why = _live_run(self._program, newer, self._options)
             if live is None:
                 return self._anew(newer, before, why)
@@ -282,9 +283,15 @@ class _LiveRun:
     """
 
     def __init__(
-        self, made: Prepared, engine: LiveEngine, found: Incremental, options: Mapping[str, Any]
+        self,
+        made: Prepared,
+        engine: LiveEngine,
+        threads: Threads,
+        found: Incremental,
+        options: Mapping[str, Any],
     ) -> None:
         self._made, self._engine, self.why = made, engine, found.why
+        self._threads = threads
         self._sends_keys, self._options = found.sends_keys, options
         self._graph = made.graph
         self._inserts: Any = None
@@ -367,6 +374,11 @@ class _LiveRun:
             for name in fields:
                 fields[name]
         self._held = None
+
+    def close(self) -> None:
+        """Copy what the last result reads, and end the threads."""
+        self.detach()
+        self._threads.close()
 
     def _fields(self) -> _Fields:
         """Return the fields as they are now; those returned before are copied before the engine goes on."""
@@ -470,14 +482,14 @@ def _live_run(program: Vertex, graph: Graph, options: Mapping[str, Any]) -> tupl
         return None, "max_supersteps, direction, schedule and deterministic are of full runs"
     if made.executable.code.monotone is None:
         return None, "keys of the program have several types"
-    engine = _engine_of(made)
+    engine, threads = _engine_of(made)
     engine.has_witnesses = bool(found.witnesses)
     if not engine.has_order:
         return None, "a parameter is NaN, so keys have no order"
-    return _LiveRun(made, engine, found, options), found.why
+    return _LiveRun(made, engine, threads, found, options), found.why
 
 
-def _engine_of(made: Prepared) -> LiveEngine:
+def _engine_of(made: Prepared) -> tuple[LiveEngine, Threads]:
     from sigps.device.cpu import Threads
     from sigps.engine.contract import Needs, RunContext
     from sigps.engine.cpu.live import LiveEngine
@@ -497,7 +509,7 @@ def _engine_of(made: Prepared) -> LiveEngine:
         engine.begin(name, values[gids])
     for name, values in options.columns.items():
         engine.begin(name, values_of(graph, values, gids))
-    return engine
+    return engine, threads
 
 
 def _live_rows(graph: Graph, program: Vertex) -> LiveRows:

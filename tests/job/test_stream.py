@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
 import pytest
+from graphs import busy_graph
 from histories import History, histories
 from hypothesis import given, settings
 from thread_group import ThreadGroup, run_ranks
@@ -319,7 +321,11 @@ def test_a_refused_batch_leaves_all_as_it_was() -> None:
 
 
 def test_a_closed_stream_takes_nothing() -> None:
-    live = sigps.stream(WCC(), Graph.from_edges([0], [1]), device="cpu")
+    before = threading.active_count()
+    live = sigps.stream(WCC(), busy_graph(), device="cpu", threads=3)
+    live.apply(inserts=([5, 1], [9, 7000], [1.0, 1.0]))
     live.close()
+    assert threading.active_count() == before
+    assert live.result["component"].tolist() == [0] * 6001 + [0]
     with pytest.raises(ConfigError, match="closed"):
         live.apply(inserts=([0], [1]))
