@@ -138,6 +138,15 @@ def test_other_programs_run_in_full(program: Vertex) -> None:
         assert 3 in result.changed_ids
 
 
+def test_a_parent_that_was_trimmed_is_replaced_where_the_length_stays() -> None:
+    graph = Graph.from_edges([0, 0, 1, 1], [2, 3, 2, 3], [0.0, 0.0, 1.0, 1.0], directed=False)
+    with sigps.stream(SSSP(source=0), graph, device="cpu", guard="incremental") as live:
+        result = live.apply(deletes=([0], [2]))
+        assert result["distance"].tolist() == [0, 1, 2, 0]
+        assert result["parent"].tolist() == [0, 3, 1, 0]
+        assert result.changed_ids.tolist() == [1, 2]
+
+
 @pytest.mark.parametrize("duplicates", ["drop", "sum", "min", "max"])
 def test_parallel_edges_are_reduced_as_when_the_graph_was_built(duplicates: str) -> None:
     graph = Graph.from_edges([0, 1], [1, 2], [5.0, 5.0], duplicates=duplicates)

@@ -27,7 +27,7 @@ from sigps.engine.snapshot import fill_rows
 from sigps.engine.stats import StatsLog, SuperstepStats
 from sigps.graph.versions.row_changes import distinct
 from sigps.kernels.cpu.arguments import ACTIVE, HALTED, HAS_MESSAGES, Outbox, VertexFields
-from sigps.kernels.cpu.live import LOST_EDGE, UNORDERED
+from sigps.kernels.cpu.live import UNORDERED
 from sigps.native.kernel import LoopFaultError
 
 __all__ = ["EdgeChanges", "LiveEngine", "LiveRows"]
@@ -86,6 +86,7 @@ class LiveEngine(Engine):
     _next_number = 0
     _pulled: NDArray[np.int64] = np.empty(0, dtype=np.int64)
     _went_on = True
+    _renewed: NDArray[np.uint32] = np.empty(0, dtype=np.uint32)
     _new: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
     def run(self) -> StatsLog:
@@ -260,7 +261,8 @@ class LiveEngine(Engine):
         improved = self._found("find_improved", inserts)
         dirty = distinct(np.concatenate([trimmed, improved]))
         stats = StatsLog([self._pull(dirty)])
-        self._pulled = distinct(np.concatenate([dirty, lost]))
+        self._pulled = distinct(np.concatenate([dirty, lost, self._renewed]))
+        self._renewed = lost[:0]
         self._went_on = stats[0].messages > 0
         while True:
             outcome = self.lease(_LEASE)
@@ -352,12 +354,14 @@ class LiveEngine(Engine):
         n = state.subgraph.num_owned
         queue, waiting = np.empty(n + 1, dtype=np.uint32), np.zeros(n, dtype=np.uint8)
         queue[: lost.size] = lost
-        waiting[lost] = LOST_EDGE
+        waiting[lost] = 1
         trimmed = np.empty(n, dtype=np.uint32)
-        count = state.loop("trim_unsupported")(
+        renewed = np.empty(n, dtype=np.uint32)
+        count, num_renewed = state.loop("trim_unsupported")(
             queue, lost.size, waiting, state.arguments(), state.pull_edges, state.push_edges, state.owned,
-            state.fields, kept.records, state.native.empty, *self._first, order, trimmed, self.has_witnesses,
+            state.fields, kept.records, state.native.empty, *self._first, order, trimmed, renewed, self.has_witnesses,
         )  # fmt: skip
+        self._renewed = renewed[:num_renewed].copy() if num_renewed <= n else np.arange(n, dtype=np.uint32)
         return trimmed[:count].copy()
 
     def _ordered(self) -> NDArray[np.uint64]:

@@ -13,8 +13,6 @@ from sigps.kernels.cpu.functions import Functions, Loop
 from sigps.native.primitives import load_row, store_row
 
 __all__ = [
-    "HELD",
-    "LOST_EDGE",
     "UNORDERED",
     "find_improved",
     "find_tight",
@@ -24,8 +22,6 @@ __all__ = [
 ]
 
 UNORDERED = np.uint64(2**64 - 1)
-HELD, LOST_EDGE = np.uint8(1), np.uint8(2)
-"""Why a vertex waits to be looked at: another that held it up was trimmed, or it lost an in-edge."""
 
 
 def find_improved(f: Functions) -> Loop:
@@ -151,23 +147,22 @@ def order_listed(f: Functions) -> Loop:
 def trim_unsupported(f: Functions) -> Loop:
     """Give vertices that nothing holds up any more the state and record of superstep 0; list them in `trimmed`.
 
-    `queue` [n + 1] holds `size` vertices that lost an edge, each marked by LOST_EDGE in `waiting`; whoever was held up
-    by a trimmed one is looked at too. A vertex that has the key of superstep 0 stays. With `has_witnesses` a vertex
-    that lost an edge and stays takes its other states from those that hold it up: they may have come along that edge.
-    Returns how many were trimmed, which are UNORDERED.
+    `queue` [n + 1] holds `size` vertices that lost an edge, each marked in `waiting`; whoever was held up by a trimmed
+    one is looked at too. A vertex that has the key of superstep 0 stays. With `has_witnesses` a vertex that is looked
+    at and stays takes its other states from those that hold it up, since they may have come from elsewhere; `renewed`
+    lists it. Returns how many were trimmed, which are UNORDERED, and how many renewed: all are listed if there is room.
     """
     deliver, merge, compute_vertex = f.deliver, f.merge, f.compute_vertex
     current, is_better = f.current, f.is_better
 
     def trim_unsupported(
         queue, size, waiting, arguments, in_edges, out_edges, owned, fields, records, empty, first_states,
-        first_records, order, trimmed, has_witnesses,
+        first_records, order, trimmed, renewed, has_witnesses,
     ):  # fmt: skip
-        count, head, tail, room = 0, 0, size, len(queue)
+        count, num_renewed, head, tail, room = 0, 0, 0, size, len(queue)
         while head != tail:
             v = queue[head]
             head = head + 1 if head + 1 < room else 0
-            renews = has_witnesses and waiting[v] == LOST_EDGE
             waiting[v] = 0
             key, first = current(fields.states, v), current(first_states, v)
             if not is_better(key, first):
@@ -175,7 +170,7 @@ def trim_unsupported(f: Functions) -> Loop:
             e, last, own = in_edges.offsets[v], in_edges.stops[v], order[v]
             is_held = False
             slots = empty
-            while e < last and (renews or not is_held):
+            while e < last and (has_witnesses or not is_held):
                 s = in_edges.ends[e]
                 if order[s] < own:
                     _, value = deliver(
@@ -185,10 +180,12 @@ def trim_unsupported(f: Functions) -> Loop:
                         slots = merge(v, slots, is_held, value)
                         is_held = True
                 e += np.uint64(1)
-            if is_held and renews:
+            if is_held and has_witnesses:
                 store_row(fields.states, v, load_row(first_states, v))
                 outcome = compute_vertex(v, arguments, owned, fields, slots, True, ())
                 store_row(fields.states, v, outcome[0])
+                renewed[num_renewed % len(renewed)] = v
+                num_renewed += 1
             if is_held:
                 continue
             record = load_row(records, v)
@@ -198,7 +195,7 @@ def trim_unsupported(f: Functions) -> Loop:
                     _, value = deliver(arguments, record, owned.ids, v, t, load_row(out_edges.columns, e))
                     other = current(fields.states, t)
                     if not is_better(value[0], other) and not is_better(other, value[0]):
-                        waiting[t] = HELD
+                        waiting[t] = 1
                         queue[tail] = t
                         tail = tail + 1 if tail + 1 < room else 0
             store_row(fields.states, v, load_row(first_states, v))
@@ -206,6 +203,6 @@ def trim_unsupported(f: Functions) -> Loop:
             order[v] = UNORDERED
             trimmed[count] = v
             count += 1
-        return count
+        return count, num_renewed
 
     return trim_unsupported
