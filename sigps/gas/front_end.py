@@ -30,9 +30,10 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import sys
 import types
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from sigps.errors import CompileError
 from sigps.gas.keeps_best import keeps_best
@@ -73,6 +74,8 @@ class GAS(Vertex):
         CompileError: When a class is defined: with the file and line of what cannot be translated.
     """
 
+    _edge_values: ClassVar[dict[str, Any]] = {}
+
     def __init_subclass__(cls, **arguments: Any) -> None:
         if "declaration" in vars(cls):  # another form of a class that is declared
             super().__init_subclass__(**arguments)
@@ -93,6 +96,7 @@ class GAS(Vertex):
             return
         fields, merge = _fields_of(cls), _merge_of(cls)
         parts = _translated(cls, methods, merge, fields)
+        cls._edge_values = dict(fields.edge_values)  # of subclasses, which may write other phases
         _forget(cls, [name for name in fields.edge_values if name not in parts.stored])
         num_changed = Aggregator.sum(int)
         num_changed.__set_name__(cls, COUNTER)
@@ -146,10 +150,11 @@ def _merge_of(cls: type) -> Any:
 
 def _fields_of(cls: type) -> Fields:
     scope = scope_of_class()
-    states, edge_values, params = {}, {}, set()
+    states, edge_values, params = {}, dict(getattr(cls, "_edge_values", {})), set()
     for base in reversed(cls.__mro__[: cls.__mro__.index(Vertex)]):
+        names = scope if base is cls else vars(sys.modules[base.__module__])
         for name, annotation in inspect.get_annotations(base).items():
-            kind = eval(annotation, scope) if isinstance(annotation, str) else annotation
+            kind = eval(annotation, {**scope, **names}) if isinstance(annotation, str) else annotation
             marks = getattr(kind, "__metadata__", ())
             shown = {repr(mark) for mark in marks}
             type_ = getattr(kind, "__origin__", kind)

@@ -16,6 +16,7 @@ from gas_programs import (
     GatheredPaths,
     GatheredSSSP,
     GatheredWCC,
+    HalfDamped,
     Loudest,
     UpdatedLabels,
     UpdatedPageRank,
@@ -270,3 +271,27 @@ def test_errors_of_the_compiler_point_at_the_users_line():
     with pytest.raises(CompileError) as caught:
         run(names["Program"](), GRAPH)
     assert caught.value.source == "self.x = self.missing"
+
+
+def test_a_subclass_may_write_one_phase_anew():
+    found = run(HalfDamped(tolerance=1e-13), GRAPH)["rank"]
+    degree = np.bincount(SOURCES, minlength=N)
+    shares = np.zeros((N, N))
+    np.add.at(shares, (TARGETS, SOURCES), 1.0 / degree[SOURCES])
+    assert np.allclose(found, np.linalg.solve(np.eye(N) - 0.5 * shares, np.full(N, 0.5)), rtol=1e-10, atol=0)
+    assert HalfDamped.declaration.edge_states == ()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("program", "field"),
+    [
+        (GatheredSSSP(source=3), "distance"),
+        (GatheredHeat(source=3, rate=0.01), "heat"),
+        (DampedValues(), "value"),
+    ],
+    ids=lambda v: v if isinstance(v, str) else type(v).__name__,
+)
+def test_runs_on_a_gpu(program, field):
+    found, expected = run(program, GRAPH, device="gpu")[field], run(program, GRAPH, device="python")[field]
+    assert np.allclose(found, expected, rtol=1e-4 if field != "distance" else 0, atol=0)

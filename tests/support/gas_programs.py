@@ -62,6 +62,15 @@ class ConvergedPageRank(GAS):
         edge.share = self.rank / self.out_degree
 
 
+class HalfDamped(ConvergedPageRank):
+    """A subclass with another apply()."""
+
+    def apply(self, total):
+        old = self.rank
+        self.rank = 0.5 + 0.5 * total
+        return abs(self.rank - old) > self.tolerance
+
+
 class GatheredSSSP(GAS):
     """Distances, as `apps.SSSP`."""
 
