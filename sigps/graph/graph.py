@@ -21,6 +21,7 @@ from sigps.graph.building.build import both_ways, build, is_simple, undirected
 from sigps.graph.building.edges import EdgeChunk, TextChunk, edge_chunks, own_share
 from sigps.graph.building.place import BuildDevice, building_on, gpu_for
 from sigps.graph.building.rows import Duplicates, Rows, SelfLoops, transpose
+from sigps.graph.building.smaller_graphs import contract, subgraph
 from sigps.graph.building.vertex_columns import columns_by_id, user_columns
 from sigps.graph.building.whole_arrays import from_whole_arrays
 from sigps.graph.card import card, degree_bars
@@ -595,6 +596,40 @@ class Graph(GraphArrays):
         ([1, 0, 2, 1], [True, False, True, False])
         """
         return self.derived("both_ways", lambda: Graph.of(both_ways(self)))
+
+    def subgraph(self, ids: ArrayLike) -> Graph:
+        """Return the graph of some vertices and all edges among them, with their ids and columns. Collective; O(edges).
+
+        Args:
+            ids: The vertices, in any order; on several ranks those that any rank names.
+
+        Raises:
+            GraphError: If an id is not in the graph.
+
+        >>> graph = Graph.from_edges([5, 5, 7], [7, 9, 9], weights=[1.0, 2.0, 3.0])
+        >>> graph.subgraph([9, 5]).to_arrow().to_pydict()
+        {'source': [5], 'target': [9], 'weight': [2.0]}
+        """
+        return Graph.of(subgraph(self, ids))
+
+    def contract(self, labels: ArrayLike) -> Graph:
+        """Return the graph with one vertex a label, which is its id. Collective; O(edges log degree).
+
+        An edge between two labels has the sum of the weights of the edges between their vertices, or their number
+        without weights; a self-loop that of the edges among the vertices of one label. Other columns are left out.
+
+        Args:
+            labels: One a vertex, in ascending order of ids, whole numbers or strings; on several ranks all labels on
+                every rank, or each rank those of its rows.
+
+        Raises:
+            GraphError: If labels are missing, or are neither whole numbers nor strings.
+
+        >>> graph = Graph.from_edges([0, 0, 1, 2], [1, 2, 2, 3], directed=False)
+        >>> graph.contract([0, 0, 0, 8]).to_arrow().to_pydict()
+        {'source': [0, 0], 'target': [0, 8], 'weight': [3, 1]}
+        """
+        return Graph.of(contract(self, labels))
 
     def column_types(self) -> dict[str, np.dtype[Any]]:
         """Return the types of the edge columns, by name."""

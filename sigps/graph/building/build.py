@@ -40,7 +40,16 @@ if TYPE_CHECKING:
     from sigps.device.cuda import Gpu
     from sigps.graph.building.on_gpu import EdgesOnGpu
 
-__all__ = ["both_ways", "build", "build_on_gpu", "fits_gpu", "is_simple", "undirected"]
+__all__ = [
+    "both_ways",
+    "build",
+    "build_on_gpu",
+    "each_once",
+    "finished",
+    "fits_gpu",
+    "is_simple",
+    "undirected",
+]
 
 
 def build(
@@ -69,7 +78,7 @@ def build(
     form = KeyForm.of(graph_ids.num_vertices, (int(row_bounds[group.rank]), int(row_bounds[group.rank + 1])))
     rows = _sorted(edges, form, graph_ids, not directed and group.size == 1, duplicates, group)
     report.duplicates_policy, report.self_loops_policy = duplicates, self_loops
-    return _finished(rows, graph_ids, row_bounds, directed, group, report, (given, num_loops, started))
+    return finished(rows, graph_ids, row_bounds, directed, group, report, (given, num_loops, started))
 
 
 def build_on_gpu(
@@ -96,7 +105,7 @@ def build_on_gpu(
     )
     report.duplicates_policy, report.self_loops_policy = duplicates, self_loops
     bounds = np.array([0, edges.ids.num_vertices])
-    return _finished(rows, edges.ids, bounds, directed, group, report, (given, num_loops, started))
+    return finished(rows, edges.ids, bounds, directed, group, report, (given, num_loops, started))
 
 
 def fits_gpu(duplicates: Duplicates, columns: Mapping[str, Any]) -> bool:
@@ -132,7 +141,7 @@ def _sorted(
     )
 
 
-def _finished(
+def finished(
     rows: Rows,
     ids: Ids,
     row_bounds: NDArray[np.int64],
@@ -164,7 +173,7 @@ def undirected(graph: GraphArrays, *, simple: bool) -> GraphArrays:
     """See `Graph.undirected`."""
     chunks = rows_as_chunks(graph)
     if not graph.directed:
-        chunks = map(_each_once, chunks)
+        chunks = map(each_once, chunks)
     return _rebuilt(graph, chunks, directed=False, repeats="drop" if simple else "keep")
 
 
@@ -180,7 +189,7 @@ def is_simple(graph: GraphArrays) -> bool:
     return not graph.group.all_reduce(np.array([int(found)]), "max")[0]
 
 
-def _each_once(chunk: EdgeChunk) -> EdgeChunk:
+def each_once(chunk: EdgeChunk) -> EdgeChunk:
     """Return the edges of an undirected graph of which this is the lower end's copy."""
     is_lower = chunk.sources <= chunk.targets
     columns = {name: column[is_lower] for name, column in chunk.columns.items()}
