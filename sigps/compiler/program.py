@@ -66,6 +66,7 @@ Their arguments and results; a tuple has one scalar for each element of what it 
 from __future__ import annotations
 
 import ast
+import functools
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -408,6 +409,13 @@ class VertexProgram:
         edge = self.function("edge") or ast.Pass()
         found = (node for node in ast.walk(edge) if isinstance(node, ast.Return))
         return all(ast.unparse(node).startswith("return (True,") for node in found)
+
+    @functools.cached_property
+    def sends_together(self) -> bool:
+        """Whether in every superstep all vertices with out-edges send, or none does (`proofs/together.py`)."""
+        from sigps.compiler.proofs.together import sends_together
+
+        return sends_together(self)
 
     @property
     def edge_obstacle(self) -> str | None:

@@ -378,6 +378,7 @@ def _defines(
         "SIGPS_DIRECT": str(int(program.delivery is Delivery.DIRECT)),
         "SIGPS_MASTER": str(0 if program.master is None else 1 + program.has_phases),
         "SIGPS_FUSES": str(int(not program.is_deterministic)),
+        "SIGPS_ALL_PASS": str(int(program.sends_along_all_edges)),
         "SIGPS_EARLY_EXIT": str(int(program.early_exit in (EarlyExit.FIRST, EarlyExit.LOWEST))),
     }
 

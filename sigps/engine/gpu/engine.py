@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.account import spent_on
+from sigps.compiler.cuda.compile import compile_for_cuda
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram, compiling
 from sigps.device.cuda import Gpu
 from sigps.engine.aggregates import Aggregates
@@ -30,7 +31,7 @@ from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.columns import cast
 from sigps.engine.gpu.components import GpuComponents, gpu_components
 from sigps.engine.gpu.edge_states import commit_edge_states, kept_edge_state
-from sigps.engine.gpu.graph import graph_on_gpu
+from sigps.engine.gpu.graph import graph_on_gpu, ids_fit_32_bits
 from sigps.engine.gpu.launch import CLUSTER_DEGREE, NO_CLUSTER, num_blocks
 from sigps.engine.gpu.memory_plan import MOST_SUPERSTEPS
 from sigps.engine.gpu.numbering import DeviceFields
@@ -38,6 +39,7 @@ from sigps.engine.gpu.open_loops import wait_for_stream, watching_loops
 from sigps.engine.gpu.path_lengths import GpuPathLengths, gpu_path_lengths
 from sigps.engine.gpu.priority import GpuBuckets
 from sigps.engine.gpu.run_memory import RunMemory
+from sigps.engine.gpu.tiling import Tiling, choose_tiling
 from sigps.engine.gpu.triangles import count_around
 from sigps.engine.gpu.variant import Variant
 from sigps.engine.master_compute import MasterCompute
@@ -126,8 +128,9 @@ class GpuEngine:
         self._arrived: Snapshot | None = None
         is_listed = native.program.consumption is Consumption.LISTED
         in_order = is_listed or native.program.early_exit is EarlyExit.LOWEST
-        self._graph = graph_on_gpu(subgraph, native.gpu, sorts_rows=not in_order)
         self._columns = _column_types(subgraph)
+        tiling = self._tiling(native, forced) if exchange.size == 1 else None
+        self._graph = graph_on_gpu(subgraph, native.gpu, sorts_rows=not in_order, tiling=tiling)
         self._has_narrow_ids = self._everywhere(self._graph.has_narrow_ids)
         self._running = native.program
         self._variant = self._compiled(self._running)
@@ -151,9 +154,21 @@ class GpuEngine:
                 self._components = gpu_components(native.program, self._graph, native.gpu)
         self._memory = self._run_memory()
         self._lease = self._memory.lease
-        self._lease["forced"] = FORCED["pull" if self._goes_by_edge else forced]
+        pulls_alone = self._goes_by_edge or self._graph.tiles is not None
+        self._lease["forced"] = FORCED["pull" if pulls_alone else forced]
         self._lease["asks_master"] = self._asks_master
         self._lease["counts_messages"] = master is not None and master.counts_messages
+
+    def _tiling(self, native: GpuProgram, forced: Direction | None) -> Tiling | None:
+        """Return how in-edges go into tiles; None where the program or the user does not let them."""
+        if self._goes_by_edge or forced == "push" or not native.program.sends_together:
+            return None
+        with spent_on("compile"), compiling:
+            narrow = ids_fit_32_bits(self._subgraph)
+            compiled = compile_for_cuda(
+                native.program, dict(self._columns), narrow_ids=narrow, arch=self._gpu.arch
+            )
+        return choose_tiling(compiled, shared_bytes=self._gpu.shared_bytes, num_blocks=self._gpu.num_sms)
 
     def _run_memory(self) -> RunMemory:
         return RunMemory(
@@ -446,7 +461,7 @@ class GpuEngine:
     def _compiled(self, program: VertexProgram) -> Variant:
         with spent_on("compile"), compiling:
             known = program, self._columns, self._has_narrow_ids, self._gpu, self.has_peers
-            return gpu_variant.load_variant(*known, self._goes_by_edge)
+            return gpu_variant.load_variant(*known, self._goes_by_edge, self._graph.tiles is not None)
 
     def _release(self) -> bool:
         """Release the bucket of the best value, or all buckets; return whether there was one.

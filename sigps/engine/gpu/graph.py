@@ -20,12 +20,14 @@ from sigps.engine.gpu.layout import LOOKING_UP, Rows, lay_out, rows_of_positions
 from sigps.engine.gpu.memory_plan import ORDERING, SORTING
 from sigps.engine.gpu.numbering import Numbering
 from sigps.engine.gpu.row_moves import KernelMoves
+from sigps.engine.gpu.tiles import TiledEdges, tiled_edges
+from sigps.engine.gpu.tiling import Tiling
 from sigps.engine.gpu.walked_rows import WalkedRows
 from sigps.engine.partition.edge_list import EdgeList
 from sigps.engine.partition.subgraph import Subgraph, columns_of
 from sigps.kernels.cuda.lease import EDGES, HUB_DEGREE
 
-__all__ = ["GpuGraph", "graph_on_gpu"]
+__all__ = ["GpuGraph", "graph_on_gpu", "ids_fit_32_bits"]
 
 
 class GpuGraph:
@@ -38,35 +40,76 @@ class GpuGraph:
         incoming: In-edges.
         outgoing: The same edges by source; the very same object where the graph is symmetric.
         out_degrees: [num_owned], uint32; edges to other partitions count.
+        in_degrees: [num_owned], uint32.
         could_send: Owned vertices with an out-edge.
         num_hubs: Vertices with so many out-edges that the whole grid pushes for them.
         most_out_edges: The most that a vertex has.
         has_narrow_ids: Whether every id that compute() sees fits an int32.
         is_sorted: Whether the edges of each row of `incoming` are in ascending order of their sources' local ids.
+        tiles: In-edges in tiles and rows, which `incoming` then is; for programs that pull alone. Else None.
         kept: What runs leave for later runs on the graph.
     """
 
-    def __init__(self, subgraph: Subgraph, gpu: Gpu, *, sorts_rows: bool) -> None:
+    incoming: _EdgesOnGpu | TiledEdges
+    outgoing: _EdgesOnGpu | TiledEdges
+
+    def __init__(
+        self, subgraph: Subgraph, gpu: Gpu, *, sorts_rows: bool, tiling: Tiling | None = None
+    ) -> None:
         import cupy
 
         self._gpu = gpu
         self.numbering = numbering = Numbering(cupy, subgraph)
         self.num_owned, self.num_lids = numbering.num_owned, numbering.num_lids
-        rows = lay_out(numbering.in_degrees)
-        self.incoming = _EdgesOnGpu(subgraph.incoming, rows, numbering.lids, gpu, sorts_rows)
         self.is_symmetric = subgraph.gids is None and subgraph.goes_both_ways
-        self.outgoing = self.incoming if self.is_symmetric else self._by_source(subgraph.pushed)
-        self.out_degrees, degrees = self.outgoing.rows.degrees, self.outgoing.degrees_on_host
+        self.tiles = self._in_tiles(tiling) if tiling is not None else None
+        if self.tiles is not None:
+            self.incoming = self.outgoing = self.tiles
+            self.in_degrees = cupy.asarray(numbering.in_degrees)
+        else:
+            rows = lay_out(numbering.in_degrees)
+            self.incoming = _EdgesOnGpu(subgraph.incoming, rows, numbering.lids, gpu, sorts_rows)
+            self.outgoing = self.incoming if self.is_symmetric else self._by_source(subgraph.pushed)
+            self.in_degrees = self.incoming.rows.degrees
+        self.out_degrees, degrees = self._out_degrees()
         self.num_hubs = int(np.count_nonzero(degrees > HUB_DEGREE))
         if numbering.is_hosts:
             degrees = subgraph.out_degrees.astype(np.uint32)
             self.out_degrees = cupy.asarray(degrees)
         self.could_send = int(np.count_nonzero(degrees))
         self.most_out_edges = int(degrees.max(initial=0))
-        self.has_narrow_ids = _ids_fit_32_bits(subgraph)
+        self.has_narrow_ids = ids_fit_32_bits(subgraph)
         self.is_sorted = sorts_rows
         self.kept: dict[Any, Any] = {}
         self._arrays: dict[str, Any] = {}
+
+    def _in_tiles(self, tiling: Tiling) -> TiledEdges | None:
+        """Lay in-edges out in tiles, and number vertices anew; None where that does not pay."""
+        numbering = self.numbering
+
+        def launch(name: str, num_threads: int, *arguments: Any) -> None:
+            kernel = _layout_kernel(name, self._gpu, "layout" if name in _OF_ROWS else "tile_layout")
+            kernel.launch(_grid(self._gpu, num_threads), 256, arguments)
+
+        given = numbering.subgraph.incoming, numbering.lids, numbering.in_degrees, launch
+        how = tiling.size, tiling.num_shares, tiling.always
+        tiles = tiled_edges(*given, **dict(zip(("size", "num_shares", "always"), how, strict=True)))
+        if tiles is not None:
+            lids = self.take_rows(tiles.renamed.numbers, numbering.lids)
+            numbering.rename(lids, tiles.renamed.degrees)
+        return tiles
+
+    def _out_degrees(self) -> tuple[Any, NDArray[np.uint32]]:
+        """Return the out-edges of each local id, on the device and on the host."""
+        import cupy
+
+        if isinstance(self.outgoing, _EdgesOnGpu):
+            return self.outgoing.rows.degrees, self.outgoing.degrees_on_host
+        if self.is_symmetric:
+            return self.in_degrees, self.numbering.in_degrees
+        degrees = np.empty(self.num_owned, np.uint32)
+        degrees[self.numbering.lids_on_host] = self.numbering.subgraph.out_degrees
+        return cupy.asarray(degrees), degrees
 
     def _by_source(self, edges: EdgeList) -> _EdgesOnGpu:
         """Lay edges out whose sources may be ghosts; local ids of no vertex get empty rows."""
@@ -85,7 +128,7 @@ class GpuGraph:
 
     def list_offsets(self) -> Any:
         """Return where each vertex's list of messages begins, one slot an in-edge, [num_owned + 1], uint64."""
-        return _offsets_of(self.incoming.degrees_on_host)
+        return _offsets_of(self.numbering.in_degrees)
 
     def take_rows(self, values: Any, order: Any) -> Any:
         """Return some rows of an array on the device, [rows] or [rows, length], as another.
@@ -235,32 +278,42 @@ class _EdgesOnGpu:
         kernel.launch(blocks, 256, (self.structure(), *arrays))
 
 
+_OF_ROWS = ("make_keys_warp_mapped", "take_rows_32_thread_mapped")
+"""What tiles take of `layout.cu`."""
+
+
 @functools.cache
 @spent_on("compile")
-def _layout_kernel(name: str, gpu: Gpu) -> Kernel:
+def _layout_kernel(name: str, gpu: Gpu, file: str = "layout") -> Kernel:
     from sigps.device.linking import link_kernel
 
-    return Module(link_kernel("layout", gpu.arch)).kernel(name)
+    return Module(link_kernel(file, gpu.arch)).kernel(name)
 
 
-_on_gpu: weakref.WeakKeyDictionary[Subgraph, dict[bool, GpuGraph]] = weakref.WeakKeyDictionary()
+_on_gpu: weakref.WeakKeyDictionary[Subgraph, dict[Any, GpuGraph]] = weakref.WeakKeyDictionary()
 
 
-def graph_on_gpu(subgraph: Subgraph, gpu: Gpu, *, sorts_rows: bool) -> GpuGraph:
+def graph_on_gpu(subgraph: Subgraph, gpu: Gpu, *, sorts_rows: bool, tiling: Tiling | None = None) -> GpuGraph:
     """Return a partition's edges on a GPU; laid out once, and dropped with the partition.
 
     Args:
         subgraph: The partition.
         gpu: The GPU; the current one.
         sorts_rows: Whether the order of in-edges means nothing, so that the faster one may be taken.
+        tiling: How to lay in-edges out in tiles, where that pays; None: in rows.
     """
     known = _on_gpu.setdefault(subgraph, {})
-    if sorts_rows not in known:
-        known[sorts_rows] = GpuGraph(subgraph, gpu, sorts_rows=sorts_rows)
-    return known[sorts_rows]
+    key = sorts_rows if tiling is None else tiling
+    if key not in known:
+        made = GpuGraph(subgraph, gpu, sorts_rows=sorts_rows, tiling=tiling)
+        if tiling is not None and made.tiles is None:  # it does not pay
+            made = known.setdefault(sorts_rows, made)
+        known[key] = made
+    return known[key]
 
 
-def _ids_fit_32_bits(subgraph: Subgraph) -> bool:
+def ids_fit_32_bits(subgraph: Subgraph) -> bool:
+    """Return whether every id that compute() sees fits an int32."""
     if subgraph.ids.size == 0:
         return subgraph.num_owned <= 2**31
     return bool(subgraph.ids.min() > -(2**31) and subgraph.ids.max() < 2**31)

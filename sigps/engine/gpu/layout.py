@@ -70,27 +70,34 @@ def warp_degree(num_edges: int) -> int:
     return min(LONG_DEGREE, max(32, num_edges >> 18))
 
 
-def lay_out(degrees: NDArray[np.uint32], *, in_slices: bool = True) -> Rows:
+def lay_out(degrees: NDArray[np.uint32], *, in_slices: bool = True, descending: bool = True) -> Rows:
     """Lay rows out, on the host.
 
     Args:
-        degrees: [num_rows]; descending where rows go into slices.
+        degrees: [num_rows].
         in_slices: Whether thread-mapped rows are interleaved; otherwise every row lies in one piece.
+        descending: Whether degrees are; where rows go into slices and degrees only tend to be, slices are as wide as
+            their longest row, and rows before one that is warp-mapped are, too.
     """
     num_rows = degrees.size
     degrees = degrees.astype(np.uint32, copy=False)
     csr_rows = num_rows
+    up_to = _num_above if descending else _end_of_above
     if in_slices:
-        csr_rows = _num_above(degrees, warp_degree(int(degrees.sum(dtype=np.int64))))
+        csr_rows = up_to(degrees, warp_degree(int(degrees.sum(dtype=np.int64))))
     csr_rows = _up_to_warps(csr_rows)
     blocks, long = (
-        _up_to_warps(_num_above(degrees, bound)) if in_slices else 0 for bound in (BLOCK_DEGREE, LONG_DEGREE)
+        _up_to_warps(up_to(degrees, bound)) if in_slices else 0 for bound in (BLOCK_DEGREE, LONG_DEGREE)
     )
     in_pieces = degrees[:csr_rows]
     offsets = np.zeros(csr_rows + 1, dtype=np.uint64)
     np.cumsum(in_pieces, out=offsets[1 : in_pieces.size + 1], dtype=np.uint64)
     offsets[in_pieces.size + 1 :] = offsets[in_pieces.size]
     widths = degrees[csr_rows::32].astype(np.uint64)  # of a slice's first row, which is its longest
+    if not descending:
+        padded = np.zeros(widths.size * 32, np.uint32)
+        padded[: max(0, num_rows - csr_rows)] = degrees[csr_rows:]
+        widths = padded.reshape(-1, 32).max(axis=1, initial=0).astype(np.uint64)
     slices = np.zeros(widths.size + 1, dtype=np.uint64)
     np.cumsum(widths * np.uint64(32), out=slices[1:])
     slices += offsets[-1]
@@ -99,6 +106,12 @@ def lay_out(degrees: NDArray[np.uint32], *, in_slices: bool = True) -> Rows:
 
 def _num_above(descending: NDArray[np.uint32], bound: int) -> int:
     return descending.size - int(np.searchsorted(descending[::-1], np.uint32(bound), side="right"))
+
+
+def _end_of_above(degrees: NDArray[np.uint32], bound: int) -> int:
+    """Return the end of the rows of which some later one is above a bound."""
+    above = np.flatnonzero(degrees > bound)
+    return int(above[-1]) + 1 if above.size else 0
 
 
 LOOKING_UP = 64 << 20

@@ -72,6 +72,7 @@ def lease_template(
             num_mirrored=graph.walked.num_mirrored if reads_edges else 0,
             num_everywhere=subgraph.num_vertices,
             num_key_places=_num_key_places(compiled.program, graph.incoming.rows),
+            num_slices=graph.tiles.num_slices if graph.tiles is not None else 0,
         )
         plan = plan_run(compiled, sizes, has_cluster=has_cluster, goes_by_edge=goes_by_edge)
         here, run, states = (
@@ -86,7 +87,7 @@ _FAR = 1 << 40
 
 _SINGLE = (
     *("status", "wrote", "targets", "senders", "hubs", "offsets", "key_words", "key_sums"),
-    *("list_ends", "list_keys", "list_order"),
+    *("list_ends", "list_keys", "list_order", "partials", "partial_bits"),
     *("totals", "carried", "aggregates", "control", "stats"),
 )
 
@@ -116,7 +117,7 @@ def _lease(
         arguments["faults"] = at("control") + FAULTS_AT
         arguments["ids"] = numbering.ids(narrow=narrow).data.ptr
         arguments["out_degrees"] = graph.out_degrees.data.ptr
-        arguments["in_degrees"] = graph.incoming.rows.degrees.data.ptr
+        arguments["in_degrees"] = graph.in_degrees.data.ptr
         for i, column in enumerate(program.edge_columns):
             arguments["columns"][i] = edges.column(column).data.ptr
         for i, offset in enumerate(plan.states):
@@ -130,6 +131,8 @@ def _lease(
             _fill_walked(arguments, graph, program, at)
         lease[name] = arguments
     lease["in_edges"], lease["out_edges"] = graph.incoming.structure(), graph.outgoing.structure()
+    if graph.tiles is not None:
+        lease["tiles"] = graph.tiles.tiles()
     lease["num_owned"], lease["num_lids"] = graph.num_owned, graph.num_lids
     lease["num_hubs"] = graph.num_hubs
     rows = graph.incoming.rows
@@ -145,6 +148,7 @@ def _lease(
     lease["could_send"], lease["num_in_edges"] = graph.could_send, subgraph.incoming.ends.size
     lease["pull_cost"] = subgraph.incoming.ends.size + graph.num_owned
     if goes_by_edge:
+        assert graph.tiles is None
         lease["num_positions"], lease["edge_targets"] = rows.num_positions, graph.incoming.targets.data.ptr
     lease["carries_on"] = 1
     for i in range(2):

@@ -127,6 +127,7 @@ class Sizes:
         num_mirrored: Mirrored edges of neighbours on other ranks.
         num_everywhere: Vertices of the whole graph, where there are peers.
         num_key_places: Places of tables for rows of very many edges, where messages are grouped by key.
+        num_slices: Slices of tiles; 0 where in-edges lie in rows.
     """
 
     num_owned: int
@@ -138,6 +139,7 @@ class Sizes:
     num_mirrored: int = 0
     num_everywhere: int = 0
     num_key_places: int = 0
+    num_slices: int = 0
 
     @property
     def direct_capacity(self) -> int:
@@ -251,6 +253,9 @@ def _arrays(
     elif goes_by_edge:
         zeros["touched0"] = bits
         others["inboxes0"] = n * max(1, len(compiled.neutral or b""))
+    elif sizes.num_slices:
+        others["partials"] = 32 * sizes.num_slices * int(compiled.defines["SIGPS_SLOTS_BYTES"])
+        others["partial_bits"] = 4 * sizes.num_slices
     elif can_push(compiled):
         for i in range(num_inboxes):
             zeros |= {f"touched{i}": bits}

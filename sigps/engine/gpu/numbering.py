@@ -60,6 +60,16 @@ class Numbering:
         self.lids_on_host: NDArray[np.uint32] = lids
         self.lids = xp.asarray(lids)
 
+    def rename(self, lids: Any, in_degrees: NDArray[np.uint32]) -> None:
+        """Give vertices other local ids; before anything else was asked.
+
+        Args:
+            lids: What `lids` is to be.
+            in_degrees: What `in_degrees` is to be.
+        """
+        self.lids, self.in_degrees = lids, in_degrees
+        self.lids_on_host = bring(lids, np.dtype(np.uint32))
+
     @property
     def subgraph(self) -> Subgraph:
         """The partition on the host."""

@@ -26,6 +26,7 @@ from sigps.engine.gpu.launch import (
 )
 from sigps.engine.gpu.memory_plan import can_cluster, shape_of, table_bytes
 from sigps.engine.gpu.open_loops import connect
+from sigps.engine.gpu.tiling import record_bytes_of, segment_size, shared_bytes_of
 from sigps.errors import DeviceError
 
 __all__ = ["BY_EDGE", "PEERS", "Variant", "find_edge_obstacle", "load_variant"]
@@ -35,6 +36,9 @@ PEERS = {"SIGPS_PEERS": "1"}
 
 BY_EDGE = {"SIGPS_BY_EDGE": "1"}
 """Macros of the edge schedule."""
+
+TILES = {"SIGPS_TILES": "1"}
+"""Macros where in-edges lie in tiles and rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +53,7 @@ class Variant:
         cluster: Its cluster.
         blocks_per_sm: Blocks of a lease that a multiprocessor holds.
         shared_bytes: Dynamic shared memory that a block of a lease may have.
+        tile_bytes: What of it a segment takes, where in-edges lie in tiles.
     """
 
     compiled: CudaProgram
@@ -58,12 +63,15 @@ class Variant:
     cluster: Cluster
     blocks_per_sm: int
     shared_bytes: int
+    tile_bytes: int = 0
 
     def shared_cache(
         self, *, num_vertices: int, num_edges: int, num_blocks: int, num_hot_ghosts: int
     ) -> SharedCache:
         """Return the shared-memory cache of a pull. Arguments as `choose_shared_cache`'s."""
         program = self.compiled.program
+        if self.tile_bytes:
+            return SharedCache(0, 0, self.tile_bytes)
         if self.shape == GROUPED:
             return SharedCache(0, 0, self.shared_bytes)
         if self.shape != WIDE or program.consumption is Consumption.LISTED or program.reads_neighbors:
@@ -106,6 +114,7 @@ def load_variant(
     gpu: Gpu,
     has_peers: bool,
     goes_by_edge: bool,
+    has_tiles: bool = False,
 ) -> Variant:
     """Compile a program, link it into the kernels, and load these.
 
@@ -116,6 +125,7 @@ def load_variant(
         gpu: The GPU; the current one.
         has_peers: Whether GPUs write into each other's memory.
         goes_by_edge: Whether the run goes by the edge schedule.
+        has_tiles: Whether in-edges lie in tiles and rows.
 
     Raises:
         DeviceError: If the edge schedule cannot run it, or it cannot be compiled.
@@ -127,11 +137,11 @@ def load_variant(
             f"{program.name} cannot run with schedule='edge' on device='cuda': it has {obstacle}. "
             "Use schedule='vertex', or device='cpu'"
         )
-    shape = MEDIUM if goes_by_edge else shape_of(compiled)
-    has_cluster = can_cluster(compiled) and not (has_peers or goes_by_edge)
+    shape = MEDIUM if goes_by_edge else WIDE if has_tiles else shape_of(compiled)
+    has_cluster = can_cluster(compiled) and not (has_peers or goes_by_edge or has_tiles)
     cluster = choose_cluster(gpu.arch) if has_cluster else NO_CLUSTER
     macros = shape.macros() | cluster.macros() | (PEERS if has_peers else {})
-    macros |= BY_EDGE if goes_by_edge else {}
+    macros |= BY_EDGE if goes_by_edge else TILES if has_tiles else {}
     module = Module(link(compiled, "lease", gpu.arch, macros))
     if compiled.has_open_loops:
         connect(module, gpu)
@@ -140,7 +150,10 @@ def load_variant(
     kernel.allow_shared_bytes(shared_bytes)
     blocks_per_sm = kernel.blocks_per_sm(shape.threads, shared_bytes)
     few, cluster = _cluster(module, cluster, gpu)
-    return Variant(compiled, kernel, shape, few, cluster, blocks_per_sm, shared_bytes)
+    size = segment_size(record_bytes_of(compiled), gpu.shared_bytes) if has_tiles else 0
+    tile_bytes = shared_bytes_of(size, record_bytes_of(compiled))
+    assert tile_bytes <= max(shared_bytes, 0), "what kernels declare leaves no room for a segment"
+    return Variant(compiled, kernel, shape, few, cluster, blocks_per_sm, shared_bytes, tile_bytes)
 
 
 def _cluster(module: Module, cluster: Cluster, gpu: Gpu) -> tuple[Kernel | None, Cluster]:

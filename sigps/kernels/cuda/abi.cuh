@@ -30,6 +30,7 @@
 //   SIGPS_DIRECT                1: compute() sends direct messages, no record
 //   SIGPS_EARLY_EXIT            1: the first message that passes, in the order
 //                               of in-edges, decides all slots
+//   SIGPS_ALL_PASS              1: sigps_deliver always returns PASSES
 //   SIGPS_FAULTS                1: a function below may return a fault
 //   SIGPS_MASTER                1: there is sigps_master, which is master() and
 //                               runs after every superstep; 2: it is

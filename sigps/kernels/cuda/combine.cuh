@@ -227,8 +227,8 @@ constexpr bool IS_SWAPPED = SIGPS_SLOTS_BYTES == 4 || SIGPS_SLOTS_BYTES == 8
 
 // Whether messages can be combined in memory at all; where warps run
 // compute(), it takes so long that the direction does not matter.
-constexpr bool HAS_PUSH =
-    SIGPS_NEUTRAL && !SIGPS_BY_WARP && (ALL_NATIVE || IS_SWAPPED);
+constexpr bool HAS_PUSH = !SIGPS_TILES && SIGPS_NEUTRAL && !SIGPS_BY_WARP &&
+                          (ALL_NATIVE || IS_SWAPPED);
 
 #if SIGPS_NEUTRAL && !SIGPS_LISTED
 template <class Bits>

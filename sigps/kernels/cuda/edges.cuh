@@ -43,6 +43,42 @@ __device__ inline RowOfEdges row_of(const Edges &edges, uint32_t v) {
   return {edges.slices[slice] + v % 32, 32, edges.degrees[v]};
 }
 
+// In-edges whose sources share a segment: the local ids from s * segment_size
+// on, whose records fit the shared memory of a block. A pair is a row and a
+// segment that two edges or more lead from to it. What these bring is combined
+// from shared memory to the pair's partial, one number of 16 bits an edge; the
+// row itself has one end for each pair (first_partial + the partial), and those
+// edges that are alone.
+//
+// A slice has 32 pairs of one segment, a lane each, in columns ("lines") of 32
+// words, two edges a word; or a piece of one pair of many edges, the lanes
+// after one another. The pieces of a segment come first. The shares of the
+// blocks take about the same time each, and so do the runs of a block's warps
+// in a segment.
+//
+//   first_tasks: [num_shares + 1]   a share's tasks
+//   segments:    [tasks]            a task has slices of one segment
+//   runs:        [tasks, 33]        where the slices of each warp begin
+//   first_lanes: [segments]         the first slice that is no piece
+//   lines:       [slices + 1]       a slice's first line
+//   words:       [lines, 32]        places in the segment; NO_PLACE: none
+//   rows:        [slices, 32]       the row of each lane; a piece's in lane 0
+struct Tiles {
+  const uint32_t *first_tasks;
+  const uint32_t *segments;
+  const uint32_t *runs;
+  const uint32_t *first_lanes;
+  const uint32_t *lines;
+  const uint32_t *words;
+  const uint32_t *rows;
+  uint32_t num_shares;
+  uint32_t segment_size;
+  uint32_t first_partial;  // among ends
+  uint64_t first_position; // among those of edge columns; two a word follow
+};
+
+constexpr uint32_t NO_PLACE = 0xffff;
+
 // The other end of an edge, read past the caches: edges are read once, and
 // would displace the records, which are read again and again.
 __device__ inline uint32_t end_at(const Edges &edges, uint64_t position) {

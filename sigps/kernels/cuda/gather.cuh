@@ -95,6 +95,12 @@ __device__ inline void fill_shared_cache(const Outbox &outbox) {
   __syncthreads();
 }
 
+#if SIGPS_TILES
+// Whether every edge brings something.
+template <SenderFilter FILTER>
+constexpr bool ALL_BRING = FILTER == SENDERS_ALL && SIGPS_ALL_PASS;
+#endif
+
 // What COUNT edges of a row bring into an inbox, `step` positions apart. All
 // loads are issued before the first value is used.
 template <SenderFilter FILTER, int COUNT>
@@ -108,9 +114,25 @@ __device__ inline void receive(const Lease &lease, const NextSuperstep &now,
 #pragma unroll
   for (int k = 0; k < COUNT; k++)
     sources[k] = end_at(lease.in_edges, position + uint64_t(k) * step);
+#if SIGPS_TILES
+  Slots partials[COUNT];
+  bool has[COUNT];
+#pragma unroll
+  for (int k = 0; k < COUNT; k++) {
+    bool is_partial = sources[k] >= lease.tiles.first_partial;
+    uint32_t partial = sources[k] - lease.tiles.first_partial;
+    has[k] = is_partial &&
+             (ALL_BRING<FILTER> || is_set(lease.partial_bits, partial));
+    sent[k] =
+        !is_partial && (FILTER == SENDERS_ALL || has_sent(outbox, sources[k]));
+    if (has[k])
+      partials[k] = lease.partials[partial];
+  }
+#else
 #pragma unroll
   for (int k = 0; k < COUNT; k++)
     sent[k] = FILTER == SENDERS_ALL || has_sent(outbox, sources[k]);
+#endif
   if (HAS_RECORD && !IN_PLACE) {
 #pragma unroll
     for (int k = 0; k < COUNT; k++)
@@ -127,6 +149,10 @@ __device__ inline void receive(const Lease &lease, const NextSuperstep &now,
                        &lease.in, now.superstep - 1, record, sources[k], v,
                        position + uint64_t(k) * step, &value)))
       put(inbox, value, when);
+#if SIGPS_TILES
+    if (has[k])
+      put(inbox, partials[k], when);
+#endif
   }
 }
 

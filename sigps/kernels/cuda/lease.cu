@@ -21,6 +21,7 @@
 //                                0 without a cluster
 //   SIGPS_PEERS                  1: other GPUs have partitions (halo.cuh)
 //   SIGPS_BY_EDGE                1: the edge schedule
+//   SIGPS_TILES                  1: in-edges lie in tiles and rows
 //   SIGPS_DEBUG                  1: traps where an invariant does not hold
 
 #ifndef SIGPS_BY_EDGE
@@ -46,6 +47,7 @@
 #include "edge_pass.cuh"
 #else
 #include "scatter.cuh"
+#include "tiles.cuh"
 #endif
 #if SIGPS_CLUSTER_THREADS
 #include "cluster.cuh"
@@ -178,6 +180,15 @@ __device__ void pull(const Lease &lease, const NextSuperstep &now,
 #endif
     wait_for_all(&lease.control->barrier, generation);
   }
+#if SIGPS_TILES
+  if (now.sender_filter != SENDERS_NONE) {
+    if (now.sender_filter == SENDERS_ALL)
+      combine_tiles<SENDERS_ALL>(lease, now);
+    else
+      combine_tiles<SENDERS_BITMAP>(lease, now);
+    wait_for_all(&lease.control->barrier, generation);
+  }
+#endif
   if (now.sender_filter == SENDERS_NONE)
     gather<SENDERS_NONE>(lease, now, counted);
   else if (now.sender_filter == SENDERS_BITMAP)

@@ -6,6 +6,10 @@
 #define SIGPS_PEERS 0
 #endif
 
+#ifndef SIGPS_TILES // 1: in-edges lie in tiles and rows (tiles.cuh)
+#define SIGPS_TILES 0
+#endif
+
 #include "combine.cuh"
 #include "direction.cuh"
 #include "edges.cuh"
@@ -231,6 +235,7 @@ struct Lease {
   Arguments out; // columns in the order of out_edges
   Edges in_edges;
   Edges out_edges;
+  Tiles tiles; // of in_edges, with SIGPS_TILES
   uint32_t num_owned;
   uint32_t num_lids;       // where there are ghosts, each rank's begin at a
                            // multiple of 32
@@ -266,6 +271,8 @@ struct Lease {
   uint8_t *status;              // [n]
   uint32_t *sent[2];            // [p / 32 rounded up] bits
   Record *records[2];           // [p]
+  Slots *partials;              // [slices, 32] what tiles are combined to
+  uint32_t *partial_bits;       // [slices] whose partials hold something
   Slots *inboxes[2];            // [n] neutral, but for messages on their way
   uint32_t *touched[2];         // [n / 32 rounded up] bits: whose inbox is not
   uint32_t *wrote;      // [n / 32 rounded up] bits: wrote to some of its

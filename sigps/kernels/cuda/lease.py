@@ -28,6 +28,7 @@ __all__ = [
     "STATS",
     "STOPPED",
     "SUPERSTEP_AT",
+    "TILES",
     "UNKNOWN_TARGET",
     "WHOLE",
     "report_bytes",
@@ -43,8 +44,8 @@ HUB_DEGREE = 2048
 SMALL_BEFORE_SWITCH = 8
 NUM_TASK_COUNTERS = 16
 
-CONTROL, EDGES, LEASE, PEER, STATS = (
-    structure(name).dtype for name in ("Control", "Edges", "Lease", "Peer", "Stats")
+CONTROL, EDGES, LEASE, PEER, STATS, TILES = (
+    structure(name).dtype for name in ("Control", "Edges", "Lease", "Peer", "Stats", "Tiles")
 )
 assert CONTROL.fields is not None
 FAULTS_AT = int(CONTROL.fields["faults"][1])

@@ -1,0 +1,157 @@
+"""Whether all vertices send together: in every superstep all that have out-edges, or none.
+
+It follows from the paths through compute(). A condition is uniform where it depends on nothing of the vertex: on the
+superstep, parameters, aggregators and the size of the graph. If only uniform conditions decide who sends and who stays
+active, and whoever sends stays active, all do alike: in superstep 0 all run, and so in each one after it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sigps.compiler.program import Delivery, VertexProgram
+
+__all__ = ["sends_together"]
+
+_OF_A_VERTEX = frozenset({"__vertex", "__state", "__inbox", "__has", "__edges", "__direct"})
+_FLAGS = {"__halt": "halts", "__retired": "retires", "__sent": "sends"}
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What a path through compute() has decided so far; `known`: what uniform names that are set once were there."""
+
+    halts: bool = False
+    retires: bool = False
+    sends: bool = False
+    known: frozenset[tuple[str, bool]] = frozenset()
+
+
+class _DiffersError(Exception):
+    """Vertices may do different things."""
+
+
+def sends_together(program: VertexProgram) -> bool:
+    """Return whether in every superstep all vertices with out-edges send along them, or none does."""
+    compute = program.function("compute")
+    if program.delivery is not Delivery.RECORD or compute is None:
+        return False
+    paths = _Paths(_varying(compute), _set_once(compute))
+    try:
+        paths.follow(compute.body, {_Outcome()}, of_vertex=False)
+    except _DiffersError:
+        return False
+    return any(o.sends for o in paths.ended) and not any(
+        o.sends and (o.halts or o.retires) for o in paths.ended
+    )
+
+
+class _Paths:
+    """Follows all paths through a function.
+
+    Args:
+        varying: Names whose values may differ among vertices.
+        constant: Names that are set once.
+
+    Attributes:
+        ended: What the paths that ended have decided.
+    """
+
+    def __init__(self, varying: frozenset[str], constant: frozenset[str]) -> None:
+        self._varying, self._constant = varying, constant
+        self.ended: set[_Outcome] = set()
+
+    def follow(self, body: list[ast.stmt], begun: set[_Outcome], *, of_vertex: bool) -> set[_Outcome]:
+        """Return what paths have decided that come to the end of a block; `of_vertex`: not all vertices enter it."""
+        for statement in body:
+            begun = self._after(statement, begun, of_vertex)
+        return begun
+
+    def _after(self, statement: ast.stmt, begun: set[_Outcome], of_vertex: bool) -> set[_Outcome]:
+        if isinstance(statement, ast.If):
+            return self._after_if(statement, begun, of_vertex)
+        if isinstance(statement, ast.Return):
+            if of_vertex:
+                raise _DiffersError
+            self.ended |= begun
+            return set()
+        if isinstance(statement, ast.Assign) and (flag := _flag_of(statement)):
+            assert isinstance(statement.value, ast.Constant)
+            return {replace(o, **{flag: bool(statement.value.value)}) for o in begun}
+        if any(_decides(node) for node in ast.walk(statement)):  # in a loop, say
+            raise _DiffersError
+        return begun
+
+    def _after_if(self, statement: ast.If, begun: set[_Outcome], of_vertex: bool) -> set[_Outcome]:
+        differs = reads(statement.test, self._varying)
+        if not differs:
+            then, other = (self._where(statement.test, holds, begun) for holds in (True, False))
+            then = self.follow(statement.body, then, of_vertex=of_vertex)
+            return then | self.follow(statement.orelse, other, of_vertex=of_vertex)
+        found = set()
+        for outcome in begun:
+            then = self.follow(statement.body, {outcome}, of_vertex=True)
+            other = self.follow(statement.orelse, {outcome}, of_vertex=True)
+            if _asks_for_edges(statement.test):  # without out-edges nothing is sent
+                other = {replace(o, sends=t.sends) for o in other for t in then} if len(then) == 1 else other
+            if len(then) != 1 or then != other:
+                raise _DiffersError
+            found |= then
+        return found
+
+    def _where(self, test: ast.expr, holds: bool, begun: set[_Outcome]) -> set[_Outcome]:
+        """Return the paths on which a uniform condition may hold, or not."""
+        if not isinstance(test, ast.Name) or test.id not in self._constant:
+            return begun
+        possible = (o for o in begun if (test.id, not holds) not in o.known)
+        return {replace(o, known=o.known | {(test.id, holds)}) for o in possible}
+
+
+def reads(tree: ast.AST, names: frozenset[str]) -> bool:
+    """Return whether an expression reads one of these names."""
+    return any(isinstance(node, ast.Name) and node.id in names for node in ast.walk(tree))
+
+
+def _flag_of(statement: ast.Assign) -> str | None:
+    target = statement.targets[0]
+    is_constant = len(statement.targets) == 1 and isinstance(statement.value, ast.Constant)
+    return _FLAGS.get(target.id) if is_constant and isinstance(target, ast.Name) else None
+
+
+def _decides(node: ast.AST) -> bool:
+    """Return whether something writes a flag or ends the function."""
+    is_write = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in _FLAGS
+    return is_write or isinstance(node, ast.Return)
+
+
+def _asks_for_edges(test: ast.expr) -> bool:
+    return ast.unparse(test) in ("__out_degree > 0", "__out_degree", "__out_degree != 0", "__out_degree >= 1")
+
+
+def _varying(function: ast.FunctionDef) -> frozenset[str]:
+    """Return the names whose values may differ among vertices, found in passes until no more are."""
+    found = _OF_A_VERTEX
+    while True:
+        more = found | {name for name in _written(function.body, found, of_vertex=False)}
+        if more == found:
+            return found
+        found = more
+
+
+def _written(body: list[ast.stmt], varying: frozenset[str], *, of_vertex: bool) -> Iterator[str]:
+    """Yield the names that get values of a vertex, or that not all vertices write."""
+    for statement in body:
+        if isinstance(statement, ast.If | ast.While):
+            inside = of_vertex or reads(statement.test, varying)
+            yield from _written(statement.body + statement.orelse, varying, of_vertex=inside)
+        elif of_vertex or reads(statement, varying):  # a loop, too: then all that it writes
+            yield from (
+                n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+            )
+
+
+def _set_once(function: ast.FunctionDef) -> frozenset[str]:
+    stored = [n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    return frozenset(name for name in stored if stored.count(name) == 1)

@@ -1,0 +1,433 @@
+"""In-edges in tiles and rows in the memory of a GPU (`kernels/cuda/edges.cuh`, laid out by `tile_layout.cu`).
+
+Edges are sorted once, by row and source in descending order of degrees. Vertices are then numbered anew within their
+segments, by what is left of their rows, so that neighbouring lanes have rows of about the same length; the order within
+a pair, and of pairs in a row, stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.device.cuda import check_fits
+from sigps.device.transfers import bring, fill_with, send
+from sigps.engine.gpu.layout import lay_out
+from sigps.engine.gpu.memory_plan import ORDERING, SORTING
+from sigps.engine.gpu.tiling import LONG_PAIR, NEAR, PIECE, pays, share_out
+from sigps.engine.partition.edge_list import EdgeList, columns_of
+from sigps.kernels.cuda.lease import EDGES, NO_VERTEX, TILES
+
+__all__ = ["Launch", "Renamed", "TiledEdges", "tiled_edges"]
+
+Launch = Callable[..., None]
+"""Launches a kernel of a file: its name, how many threads it can use, and its arguments."""
+
+_IS_PIECE = 1 << 31
+_MOST_LONGER = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Renamed:
+    """The numbers of vertices in this layout.
+
+    Attributes:
+        numbers: [num_rows], uint32, on the device: the new number of each earlier one.
+        degrees: [num_rows], uint32, on the host: in-degrees by new numbers.
+    """
+
+    numbers: Any
+    degrees: NDArray[np.uint32]
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Pairs of a row and a segment, as `tile_layout.cu` has them; arrays on the device."""
+
+    first_pairs: Any
+    starts: Any
+    rows: Any
+    order: Any
+    num_pairs: int
+    num_lanes: int
+    longer: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Slices:
+    """Slices in their order; arrays on the device but for `widths`, `are_pieces` and `segments`."""
+
+    widths: NDArray[np.int64]
+    are_pieces: NDArray[np.bool_]
+    segments: NDArray[np.int64]
+    first_lanes: NDArray[np.int64]
+    begins: Any
+    origins: Any
+    sizes: Any
+    lines: Any
+    pieces: NDArray[np.uint32]
+
+
+class TiledEdges:
+    """In-edges in tiles and rows.
+
+    Attributes:
+        rows: The rows, of what tiles leave.
+        ends: Their ends: sources, and partials behind all local ids.
+        num_slices: Slices of tiles.
+        renamed: The numbers of vertices.
+        segment_size: Sources of a segment.
+    """
+
+    def __init__(
+        self,
+        edges: EdgeList,
+        lids: Any,
+        degrees: NDArray[np.uint32],
+        launch: Launch,
+        *,
+        size: int,
+        num_shares: int,
+        first_partial: int,
+        keys: Any,
+        counts: _Counts,
+    ) -> None:
+        import cupy
+
+        self._edges, self._lids, self._degrees, self._launch = edges, lids, degrees, launch
+        self.segment_size, self._first_partial = size, first_partial
+        num_rows = degrees.size
+        pairs = self._find_pairs(keys, counts)
+        slices = self._find_slices(pairs)
+        self.num_slices = slices.widths.size
+        left = self._left(counts, pairs)
+        order, renamed, renamed_left, renamed_degrees = (
+            cupy.empty(num_rows, dtype) for dtype in (np.uint64, np.uint32, np.uint32, np.uint32)
+        )
+        by = np.uint64(num_rows), np.uint32(size)
+        launch("order_rows_thread_mapped", num_rows, left, *by, order)
+        order.sort()
+        given = left, cupy.asarray(degrees)
+        launch(
+            "rename_rows_thread_mapped", num_rows, order, *given, *by, renamed, renamed_left, renamed_degrees
+        )
+        del order
+        self.renamed = Renamed(renamed, bring(renamed_degrees, np.dtype(np.uint32)))
+        on_host = lay_out(bring(renamed_left, np.dtype(np.uint32)), descending=False)
+        self.rows = on_host.on_device(cupy.asarray)
+        self.ends = cupy.zeros(max(1, on_host.num_positions), np.uint32)
+        partials = cupy.empty(pairs.num_pairs, np.uint32)
+        self._rows_of_partials = cupy.empty(32 * self.num_slices, np.uint32)
+        fill_with(self._rows_of_partials, NO_VERTEX.to_bytes(4, "little"))
+        first_lanes = cupy.asarray(slices.first_lanes.astype(np.uint32))
+        launch(
+            "place_partials_thread_mapped",
+            pairs.num_lanes,
+            *(pairs.order, np.uint64(pairs.num_lanes), slices.begins, first_lanes, pairs.rows, renamed),
+            *(partials, self._rows_of_partials),
+        )
+        pieces = slices.pieces
+        if pieces.size:
+            on_device = cupy.asarray(pieces)
+            count = np.uint64(len(pieces))
+            given = on_device, count, renamed, partials, self._rows_of_partials
+            launch("place_pieces_thread_mapped", len(pieces), *given)
+        launch(
+            "place_rows_thread_mapped",
+            pairs.num_pairs,
+            *(
+                self.structure(),
+                keys,
+                pairs.starts,
+                pairs.rows,
+                pairs.first_pairs,
+                np.uint64(pairs.num_pairs),
+            ),
+            *(partials, renamed, np.uint32(first_partial), self.ends),
+        )
+        self._place_more(pieces, counts.num_pairs)
+        self._lines, self._first_lanes = slices.lines, first_lanes
+        self._num_lines = int(slices.widths.sum())
+        self._words = cupy.empty(max(1, 32 * self._num_lines), np.uint32)
+        launch(
+            "place_words_warp_mapped",
+            32 * self.num_slices,
+            *(keys, pairs.order, pairs.starts, slices.origins, slices.sizes, slices.lines),
+            *(np.uint64(self.num_slices), renamed, np.uint32(size), self._words),
+        )
+        shares = share_out(slices.widths, slices.are_pieces, slices.segments, num_shares)
+        self._shares = [cupy.asarray(a) for a in (shares.first_tasks, shares.segments, shares.runs)]
+        self._num_shares = num_shares
+        self._columns: dict[str, Any] = {}
+
+    def _find_pairs(self, keys: Any, counts: _Counts) -> _Pairs:
+        import cupy
+
+        num_rows, size = self._degrees.size, np.uint32(self.segment_size)
+        firsts = np.zeros(num_rows + 1, np.uint32)
+        np.cumsum(counts.num_pairs, out=firsts[1:])
+        num_pairs = int(firsts[-1])
+        first_pairs = cupy.asarray(firsts)
+        starts, rows = cupy.empty(num_pairs + 1, np.uint32), cupy.empty(num_pairs, np.uint32)
+        given = keys, counts.offsets, np.uint64(num_rows), size, first_pairs, starts, rows
+        self._launch("mark_pairs_warp_mapped", 32 * num_rows, *given)
+        order, found = cupy.empty(num_pairs, np.uint64), cupy.zeros(2, np.uint32)
+        longer = cupy.empty(4 * _MOST_LONGER, np.uint32)
+        self._launch(
+            "order_pairs_thread_mapped",
+            num_pairs,
+            *(keys, starts, rows, np.uint64(num_pairs), size, np.uint32(LONG_PAIR), order, found, longer),
+            np.uint32(_MOST_LONGER),
+        )
+        order.sort()
+        num_lanes, num_longer = (int(count) for count in found.get())
+        listed = longer[: 4 * num_longer].get().reshape(-1, 4).astype(np.int64)
+        listed = listed[np.lexsort((listed[:, 0], listed[:, 2]))]
+        return _Pairs(first_pairs, starts, rows, order, num_pairs, num_lanes, listed)
+
+    def _find_slices(self, pairs: _Pairs) -> _Slices:
+        """Cut pairs into slices: of each segment the pieces of longer pairs, then the lanes of others."""
+        import cupy
+
+        num_segments = -(-self._degrees.size // self.segment_size)
+        begins = cupy.empty(num_segments + 1, np.uint32)
+        given = pairs.order, np.uint64(pairs.num_lanes), np.uint64(num_segments), begins
+        self._launch("find_segments_thread_mapped", num_segments + 1, *given)
+        lane_begins = begins.get().astype(np.int64)
+        of_lanes = -(-np.diff(lane_begins) // 32)
+        pair, count, segment, row = pairs.longer.T
+        num_pieces = -(-count // PIECE)
+        of_pieces = np.bincount(segment, weights=num_pieces, minlength=num_segments).astype(np.int64)
+        first_slices = np.concatenate([[0], np.cumsum(of_lanes + of_pieces)])
+        first_lanes = first_slices[:-1] + of_pieces
+        num_slices = int(first_slices[-1])
+        origins, sizes, widths = (np.zeros(num_slices, np.int64) for _ in range(3))
+        are_pieces = np.zeros(num_slices, np.bool_)
+        segments = np.repeat(np.arange(num_segments), of_lanes + of_pieces)
+        # lanes
+        lanes = np.flatnonzero(_in_ranges(first_lanes, of_lanes, num_slices))
+        in_segment = lanes - first_lanes[segments[lanes]]
+        origins[lanes] = lane_begins[segments[lanes]] + 32 * in_segment
+        sizes[lanes] = np.minimum(32, lane_begins[segments[lanes] + 1] - origins[lanes])
+        most = cupy.empty(lanes.size, np.uint32)
+        firsts = cupy.asarray(origins[lanes].astype(np.uint32))
+        given = pairs.order, firsts, np.uint64(lanes.size), most
+        self._launch("measure_slices_thread_mapped", lanes.size, *given)
+        widths[lanes] = (most.get().astype(np.int64) + 1) // 2
+        # pieces, in the order of pairs
+        which = np.repeat(np.arange(pair.size), num_pieces)
+        number = np.arange(which.size) - np.repeat(np.cumsum(num_pieces) - num_pieces, num_pieces)
+        slices = np.flatnonzero(~_in_ranges(first_lanes, of_lanes, num_slices))
+        are_pieces[slices] = True
+        sizes[slices] = np.minimum(PIECE, count[which] - number * PIECE)
+        widths[slices] = -(-sizes[slices] // 64)
+        starts = self._starts_of(pairs, pair)
+        origins[slices] = starts[which] + number * PIECE
+        sizes[slices] |= _IS_PIECE
+        lines = np.concatenate([[0], np.cumsum(widths)])
+        on_device = (cupy.asarray(a.astype(np.uint32)) for a in (origins, sizes, lines))
+        pieces = np.stack([pair[which], number, slices, row[which]], axis=1).astype(np.uint32)
+        return _Slices(widths, are_pieces, segments, first_lanes, begins, *on_device, pieces)
+
+    def _starts_of(self, pairs: _Pairs, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the first edge of some pairs."""
+        import cupy
+
+        found = cupy.empty(numbers.size, np.uint32)
+        which = cupy.asarray(numbers.astype(np.uint32))
+        one = np.uint64(numbers.size), np.uint64(1)
+        self._launch("take_rows_32_thread_mapped", numbers.size, pairs.starts, which, *one, found)
+        return found.get().astype(np.int64)
+
+    def _left(self, counts: _Counts, pairs: _Pairs) -> Any:
+        """Return how many ends each row has left, [num_rows], uint32, on the device."""
+        import cupy
+
+        left = counts.num_pairs.copy()
+        _, count, _, row = pairs.longer.T
+        np.add.at(left, row, (-(-count // PIECE) - 1).astype(np.uint32))
+        return cupy.asarray(left)
+
+    def _place_more(self, pieces: NDArray[np.uint32], num_pairs: NDArray[np.uint32]) -> None:
+        """Place the pieces of a pair but the first: behind the pairs of their row."""
+        import cupy
+
+        more = pieces[pieces[:, 1] > 0].astype(np.int64)
+        if not more.size:
+            return
+        more = more[np.argsort(more[:, 3], kind="stable")]
+        rows = more[:, 3]
+        begins = np.searchsorted(rows, rows)
+        places = num_pairs[rows] + (np.arange(rows.size) - begins)
+        placed = np.stack([rows, places, more[:, 2]], axis=1).astype(np.uint32)
+        given = cupy.asarray(placed), np.uint64(rows.size), self.renamed.numbers
+        partial = np.uint32(self._first_partial)
+        self._launch("place_more_thread_mapped", rows.size, self.structure(), *given, partial, self.ends)
+
+    def column(self, name: str) -> Any:
+        """Return an edge column, by position: of rows, then of tiles; laid out at its first use."""
+        import cupy
+
+        if name not in self._columns:
+            (values,) = columns_of(self._edges, (name,))
+            size = max(1, self.rows.num_positions + 64 * self._num_lines)
+            width = values.dtype.itemsize
+            check_fits({f"edge column {name}": width * size, "laying it out": values.size * ORDERING})
+            placed = cupy.zeros(size, dtype=values.dtype)
+            if values.strides == (0,):
+                fill_with(placed, values[:1].tobytes() or b"\0")
+            else:
+                self._place_column(send(values), placed)
+            self._columns[name] = placed
+        return self._columns[name]
+
+    def _place_column(self, values: Any, placed: Any) -> None:
+        import cupy
+
+        keys = _make_keys(self._edges, self._lids, self._launch)
+        order = cupy.argsort(keys, kind="stable")
+        keys.sort()
+        counts = count_pairs(keys, self._degrees, self.segment_size, self._launch)
+        pairs = self._find_pairs(keys, counts)
+        slices = self._find_slices(pairs)
+        del keys
+        bits = 8 * values.dtype.itemsize
+        self._launch(
+            f"place_row_column_{bits}_thread_mapped",
+            pairs.num_pairs,
+            *(self.structure(), pairs.starts, pairs.rows, pairs.first_pairs, np.uint64(pairs.num_pairs)),
+            *(self.renamed.numbers, order, values, placed),
+        )
+        self._launch(
+            f"place_tile_column_{bits}_warp_mapped",
+            32 * self.num_slices,
+            *(pairs.order, pairs.starts, slices.origins, slices.sizes, slices.lines),
+            *(np.uint64(self.num_slices), order, values, placed[self.rows.num_positions :]),
+        )
+
+    def structure(self) -> Any:
+        """Return what kernels take of the rows."""
+        filled = np.zeros((), dtype=EDGES)
+        rows = self.rows
+        arrays = {"offsets": rows.offsets, "slices": rows.slices, "ends": self.ends, "degrees": rows.degrees}
+        for name, array in arrays.items():
+            filled[name] = array.data.ptr
+        filled["num_csr_rows"], filled["num_rows"] = rows.num_csr_rows, rows.degrees.size
+        return filled
+
+    def tiles(self) -> Any:
+        """Return what kernels take of the tiles."""
+        filled = np.zeros((), dtype=TILES)
+        first_tasks, segments, runs = self._shares
+        arrays = {"first_tasks": first_tasks, "segments": segments, "runs": runs}
+        arrays |= {"first_lanes": self._first_lanes, "lines": self._lines}
+        arrays |= {"words": self._words, "rows": self._rows_of_partials}
+        for name, array in arrays.items():
+            filled[name] = array.data.ptr
+        filled["num_shares"], filled["segment_size"] = self._num_shares, self.segment_size
+        filled["first_partial"], filled["first_position"] = self._first_partial, self.rows.num_positions
+        return filled
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that tiles and rows take, without edge columns."""
+        arrays = self.ends, self._words, self._rows_of_partials, self._lines, self._first_lanes, *self._shares
+        return self.rows.nbytes + sum(int(array.nbytes) for array in arrays)
+
+
+@dataclass(frozen=True, eq=False)
+class _Counts:
+    """What decides whether tiles pay.
+
+    Attributes:
+        offsets: [num_rows + 1], uint64, on the device: where the edges of each row begin among keys.
+        num_pairs: [num_rows], uint32, on the host.
+        num_far: Edges whose source no block would keep.
+    """
+
+    offsets: Any
+    num_pairs: NDArray[np.uint32]
+    num_far: int
+
+
+def count_pairs(keys: Any, degrees: NDArray[np.uint32], size: int, launch: Launch) -> _Counts:
+    """Count the pairs of each row.
+
+    Args:
+        keys: [edges], uint64, ascending: row and source.
+        degrees: [num_rows], on the host.
+        size: Sources of a segment.
+        launch: Launches kernels.
+    """
+    import cupy
+
+    offsets = np.zeros(degrees.size + 1, np.uint64)
+    np.cumsum(degrees, out=offsets[1:], dtype=np.uint64)
+    on_device, found = cupy.asarray(offsets), cupy.empty(degrees.size, np.uint32)
+    far = cupy.zeros(1, np.uint64)
+    by = np.uint64(degrees.size), np.uint32(size), np.uint32(NEAR)
+    launch("count_pairs_warp_mapped", 32 * degrees.size, keys, on_device, *by, found, far)
+    return _Counts(on_device, bring(found, np.dtype(np.uint32)), int(far.get()[0]))
+
+
+def tiled_edges(
+    edges: EdgeList,
+    lids: Any,
+    degrees: NDArray[np.uint32],
+    launch: Launch,
+    *,
+    size: int,
+    num_shares: int,
+    always: bool = False,
+) -> TiledEdges | None:
+    """Lay in-edges out in tiles and rows; None where that does not pay.
+
+    Args:
+        edges: The edges, rows and ends by their numbers on the host.
+        lids: [num_rows], uint32, on the device: the number of each, in descending order of degrees.
+        degrees: [num_rows]: in-degrees by these numbers.
+        launch: Launches the kernels of `tile_layout.cu` and `layout.cu`.
+        size: Sources of a segment.
+        num_shares: Blocks that are resident at once.
+        always: Whether to do it even where it does not pay.
+    """
+    num_edges = edges.ends.size
+    if num_edges == 0 or num_edges >= 2**32 or degrees.size > size << 16:
+        return None
+    check_fits({"edges": 4 * num_edges, "laying them out": num_edges * SORTING + edges.offsets.nbytes})
+    keys = _make_keys(edges, lids, launch)
+    keys.sort()
+    counts = count_pairs(keys, degrees, size, launch)
+    num_pairs = int(counts.num_pairs.sum(dtype=np.int64))
+    if not (always or pays(num_edges, counts.num_far, num_pairs)):
+        return None
+    given = edges, lids, degrees, launch
+    how: dict[str, Any] = {
+        "size": size,
+        "num_shares": num_shares,
+        "first_partial": -(-degrees.size // 32) * 32,
+    }
+    return TiledEdges(*given, **how, keys=keys, counts=counts)
+
+
+def _make_keys(edges: EdgeList, lids: Any, launch: Launch) -> Any:
+    import cupy
+
+    ends = send(edges.ends.astype(np.uint32, copy=False))
+    keys = cupy.empty(ends.size, dtype=cupy.uint64)
+    shape = np.zeros((), dtype=EDGES)
+    shape["num_rows"] = lids.size
+    launch("make_keys_warp_mapped", 32 * lids.size, shape, lids, cupy.asarray(edges.offsets), ends, keys)
+    return keys
+
+
+def _in_ranges(begins: NDArray[np.int64], sizes: NDArray[np.int64], count: int) -> NDArray[np.bool_]:
+    """Return which numbers below `count` are in one of some ranges that do not overlap."""
+    steps = np.zeros(count + 1, np.int64)
+    np.add.at(steps, begins, 1)
+    np.add.at(steps, begins + sizes, -1)
+    return np.cumsum(steps[:-1]) > 0

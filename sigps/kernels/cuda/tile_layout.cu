@@ -1,0 +1,354 @@
+// Lays in-edges out in tiles and rows (Tiles, edges.cuh), when a graph is
+// loaded; the caller is engine/gpu/tiles.py.
+//
+// Edges are keys in ascending order, [num_edges]: the row in the upper half,
+// the source in the lower. A pair is what successive edges of one row have in
+// common whose sources share a segment; pairs are numbered in that order. Until
+// sources and rows are renamed all numbers are the old ones.
+//
+// Schedule: a warp a row or slice, or a thread a pair or vertex, any grid.
+
+#include "edges.cuh"
+
+namespace {
+
+using namespace sigps;
+
+__device__ uint64_t thread_of_all() {
+  return uint64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+__device__ uint64_t num_threads() { return uint64_t(gridDim.x) * blockDim.x; }
+
+__device__ uint32_t segment_of(uint64_t key, uint32_t size) {
+  return uint32_t(key) / size;
+}
+
+// For each edge of a row, by a warp: whether a pair begins with it, and how
+// many of the row did before those of these lanes.
+template <class Do>
+__device__ uint32_t for_each_beginning(const uint64_t *keys, uint64_t begin,
+                                       uint64_t end, uint32_t size, Do act) {
+  uint32_t lane = threadIdx.x % 32, before = 0;
+  for (uint64_t first = begin; first < end; first += 32) {
+    uint64_t e = first + lane;
+    bool begins = e < end && (e == begin || segment_of(keys[e], size) !=
+                                                segment_of(keys[e - 1], size));
+    uint32_t those = __ballot_sync(0xffffffff, begins);
+    if (begins)
+      act(e, before + __popc(those & ((1u << lane) - 1)));
+    before += __popc(those);
+  }
+  return before;
+}
+
+} // namespace
+
+// num_far: edges whose source is not among the first num_near.
+extern "C" __global__ void
+count_pairs_warp_mapped(const uint64_t *keys, const uint64_t *offsets,
+                        uint64_t num_rows, uint32_t size, uint32_t num_near,
+                        uint32_t *num_pairs, unsigned long long *num_far) {
+  uint64_t warp = thread_of_all() / 32, far = 0;
+  for (uint64_t v = warp; v < num_rows; v += num_threads() / 32) {
+    uint32_t count = for_each_beginning(keys, offsets[v], offsets[v + 1], size,
+                                        [](uint64_t, uint32_t) {});
+    if (threadIdx.x % 32 == 0)
+      num_pairs[v] = count;
+    for (uint64_t e = offsets[v] + threadIdx.x % 32; e < offsets[v + 1];
+         e += 32)
+      far += uint32_t(keys[e]) >= num_near;
+  }
+  for (uint32_t distance = 16; distance > 0; distance /= 2)
+    far += __shfl_down_sync(0xffffffff, far, distance);
+  if (threadIdx.x % 32 == 0 && far)
+    atomicAdd(num_far, (unsigned long long)far);
+}
+
+//   first_pairs: [num_rows + 1]
+//   starts:      [num_pairs + 1]    a pair's first edge; the last is num_edges
+//   rows:        [num_pairs]
+extern "C" __global__ void
+mark_pairs_warp_mapped(const uint64_t *keys, const uint64_t *offsets,
+                       uint64_t num_rows, uint32_t size,
+                       const uint32_t *first_pairs, uint32_t *starts,
+                       uint32_t *rows) {
+  uint64_t warp = thread_of_all() / 32;
+  if (thread_of_all() == 0)
+    starts[first_pairs[num_rows]] = uint32_t(offsets[num_rows]);
+  for (uint64_t v = warp; v < num_rows; v += num_threads() / 32)
+    for_each_beginning(keys, offsets[v], offsets[v + 1], size,
+                       [&](uint64_t e, uint32_t number) {
+                         starts[first_pairs[v] + number] = uint32_t(e);
+                         rows[first_pairs[v] + number] = uint32_t(v);
+                       });
+}
+
+// Makes what pairs of less than `most` edges are sorted by: their segment, then
+// descending counts, then their numbers. Edges that are alone, and longer
+// pairs, come behind all; longer ones are listed.
+//
+//   counts: [2]                     pairs that lanes take; longer pairs
+//   longer: [capacity, 4]           pair, edges, segment, row
+extern "C" __global__ void order_pairs_thread_mapped(
+    const uint64_t *keys, const uint32_t *starts, const uint32_t *rows,
+    uint64_t num_pairs, uint32_t size, uint32_t most, uint64_t *order,
+    uint32_t *counts, uint32_t *longer, uint32_t capacity) {
+  for (uint64_t p = thread_of_all(); p < num_pairs; p += num_threads()) {
+    uint32_t count = starts[p + 1] - starts[p];
+    uint64_t segment = segment_of(keys[starts[p]], size);
+    bool is_lane = count > 1 && count < most;
+    order[p] =
+        is_lane ? segment << 48 | uint64_t(0xffff - count) << 32 | p : ~0ull;
+    uint32_t active = __activemask();
+    uint32_t lanes = __ballot_sync(active, is_lane);
+    if (lanes && threadIdx.x % 32 == __ffs(active) - 1)
+      atomicAdd(&counts[0], __popc(lanes));
+    if (count >= most) {
+      uint32_t at = atomicAdd(&counts[1], 1u);
+      if (at < capacity) {
+        longer[4 * at] = uint32_t(p);
+        longer[4 * at + 1] = count;
+        longer[4 * at + 2] = uint32_t(segment);
+        longer[4 * at + 3] = rows[p];
+      }
+    }
+  }
+}
+
+// Finds where each segment begins in the order, [num_segments + 1].
+extern "C" __global__ void find_segments_thread_mapped(const uint64_t *order,
+                                                       uint64_t num_lanes,
+                                                       uint64_t num_segments,
+                                                       uint32_t *begins) {
+  for (uint64_t s = thread_of_all(); s <= num_segments; s += num_threads()) {
+    uint64_t begin = 0, end = num_lanes;
+    while (begin < end) {
+      uint64_t middle = begin + (end - begin) / 2;
+      if (order[middle] >> 48 < s)
+        begin = middle + 1;
+      else
+        end = middle;
+    }
+    begins[s] = uint32_t(begin);
+  }
+}
+
+// The edges of the first pair of each slice, which has the most.
+//
+//   firsts: [num_slices]            its place in the order
+extern "C" __global__ void measure_slices_thread_mapped(const uint64_t *order,
+                                                        const uint32_t *firsts,
+                                                        uint64_t num_slices,
+                                                        uint32_t *most) {
+  for (uint64_t s = thread_of_all(); s < num_slices; s += num_threads())
+    most[s] = 0xffff - uint32_t(order[firsts[s]] >> 32 & 0xffff);
+}
+
+// Makes what vertices are sorted by to number them anew: their segment, then
+// what their rows have left, descending.
+extern "C" __global__ void order_rows_thread_mapped(const uint32_t *left,
+                                                    uint64_t num_rows,
+                                                    uint32_t size,
+                                                    uint64_t *order) {
+  for (uint64_t v = thread_of_all(); v < num_rows; v += num_threads()) {
+    uint64_t most = (1u << 24) - 1;
+    uint64_t behind = most - (left[v] < most ? left[v] : most);
+    order[v] = v / size << 40 | behind << 16 | v % size;
+  }
+}
+
+//   renamed: [num_rows]             the new number of each
+//   renamed_left, renamed_degrees: [num_rows]    by new numbers
+extern "C" __global__ void
+rename_rows_thread_mapped(const uint64_t *order, const uint32_t *left,
+                          const uint32_t *degrees, uint64_t num_rows,
+                          uint32_t size, uint32_t *renamed,
+                          uint32_t *renamed_left, uint32_t *renamed_degrees) {
+  for (uint64_t i = thread_of_all(); i < num_rows; i += num_threads()) {
+    uint32_t old =
+        uint32_t(order[i] >> 40) * size + uint32_t(order[i] & 0xffff);
+    renamed[old] = uint32_t(i);
+    renamed_left[i] = left[old];
+    renamed_degrees[i] = degrees[old];
+  }
+}
+
+// Tells each pair that lanes take its partial, and each partial its row.
+//
+//   begins: [segments + 1]          in the order
+//   slices: [segments]              the first slice of lanes
+extern "C" __global__ void
+place_partials_thread_mapped(const uint64_t *order, uint64_t num_lanes,
+                             const uint32_t *begins, const uint32_t *slices,
+                             const uint32_t *rows, const uint32_t *renamed,
+                             uint32_t *partials, uint32_t *rows_of_partials) {
+  for (uint64_t i = thread_of_all(); i < num_lanes; i += num_threads()) {
+    uint32_t segment = uint32_t(order[i] >> 48), pair = uint32_t(order[i]);
+    uint32_t partial = slices[segment] * 32 + (uint32_t(i) - begins[segment]);
+    partials[pair] = partial;
+    rows_of_partials[partial] = renamed[rows[pair]];
+  }
+}
+
+// The same for pieces of longer pairs.
+//
+//   pieces: [num_pieces, 4]         pair, number in the pair, slice, row
+extern "C" __global__ void
+place_pieces_thread_mapped(const uint32_t *pieces, uint64_t num_pieces,
+                           const uint32_t *renamed, uint32_t *partials,
+                           uint32_t *rows_of_partials) {
+  for (uint64_t i = thread_of_all(); i < num_pieces; i += num_threads()) {
+    const uint32_t *piece = &pieces[4 * i];
+    if (piece[1] == 0)
+      partials[piece[0]] = piece[2] * 32;
+    rows_of_partials[piece[2] * 32] = renamed[piece[3]];
+  }
+}
+
+// Writes the ends of the rows: of each pair its partial, or its one source.
+extern "C" __global__ void place_rows_thread_mapped(
+    const __grid_constant__ Edges edges, const uint64_t *keys,
+    const uint32_t *starts, const uint32_t *rows, const uint32_t *first_pairs,
+    uint64_t num_pairs, const uint32_t *partials, const uint32_t *renamed,
+    uint32_t first_partial, uint32_t *ends) {
+  for (uint64_t p = thread_of_all(); p < num_pairs; p += num_threads()) {
+    RowOfEdges row = row_of(edges, renamed[rows[p]]);
+    bool is_alone = starts[p + 1] - starts[p] == 1;
+    ends[row.first + uint64_t(p - first_pairs[rows[p]]) * row.step] =
+        is_alone ? renamed[uint32_t(keys[starts[p]])]
+                 : first_partial + partials[p];
+  }
+}
+
+// The pieces of a pair but the first stand behind the pairs of their row.
+//
+//   more: [num_more, 3]             row, place in the row, slice
+extern "C" __global__ void
+place_more_thread_mapped(const __grid_constant__ Edges edges,
+                         const uint32_t *more, uint64_t num_more,
+                         const uint32_t *renamed, uint32_t first_partial,
+                         uint32_t *ends) {
+  for (uint64_t i = thread_of_all(); i < num_more; i += num_threads()) {
+    RowOfEdges row = row_of(edges, renamed[more[3 * i]]);
+    ends[row.first + uint64_t(more[3 * i + 1]) * row.step] =
+        first_partial + more[3 * i + 2] * 32;
+  }
+}
+
+namespace {
+
+// The two edges of a word: edges first and first + step of [begin, end).
+template <class Put>
+__device__ void for_each_word(const uint32_t *lines, uint32_t slice,
+                              uint32_t begin, uint32_t end, bool is_piece,
+                              Put put) {
+  uint32_t lane = threadIdx.x % 32;
+  for (uint32_t line = lines[slice]; line < lines[slice + 1]; line++) {
+    uint32_t in_slice = line - lines[slice];
+    uint32_t first = begin + (is_piece ? in_slice * 64 + lane : in_slice * 2);
+    uint32_t second = first + (is_piece ? 32 : 1);
+    put(line * 32ull + lane, first, first < end, second, second < end);
+  }
+}
+
+// For each slice, by a warp: what each lane has, as [begin, end) of edges.
+//
+//   origins: [num_slices]           of lanes: the place of lane 0 in the order;
+//                                   of pieces: the first edge
+//   sizes: [num_slices]             pairs; of a piece its edges and IS_PIECE
+constexpr uint32_t IS_PIECE = 1u << 31;
+
+template <class Put>
+__device__ void for_all_words(const uint64_t *order, const uint32_t *starts,
+                              const uint32_t *origins, const uint32_t *sizes,
+                              const uint32_t *lines, uint64_t num_slices,
+                              Put put) {
+  uint32_t lane = threadIdx.x % 32;
+  for (uint64_t s = thread_of_all() / 32; s < num_slices;
+       s += num_threads() / 32) {
+    bool is_piece = sizes[s] & IS_PIECE;
+    uint32_t size = sizes[s] & ~IS_PIECE, begin = origins[s], end = begin;
+    if (is_piece) {
+      end += size;
+    } else if (lane < size) {
+      uint32_t pair = uint32_t(order[origins[s] + lane]);
+      begin = starts[pair];
+      end = starts[pair + 1];
+    } else {
+      end = begin = 0;
+    }
+    for_each_word(lines, s, begin, end, is_piece, put);
+  }
+}
+
+template <class T>
+__device__ void place_tile_column(const uint64_t *order, const uint32_t *starts,
+                                  const uint32_t *origins,
+                                  const uint32_t *sizes, const uint32_t *lines,
+                                  uint64_t num_slices, const int64_t *edges,
+                                  const T *column, T *placed) {
+  for_all_words(order, starts, origins, sizes, lines, num_slices,
+                [&](uint64_t word, uint32_t first, bool has_first,
+                    uint32_t second, bool has_second) {
+                  if (has_first)
+                    placed[2 * word] = column[edges[first]];
+                  if (has_second)
+                    placed[2 * word + 1] = column[edges[second]];
+                });
+}
+
+template <class T>
+__device__ void
+place_row_column(const Edges &edges, const uint32_t *starts,
+                 const uint32_t *rows, const uint32_t *first_pairs,
+                 uint64_t num_pairs, const uint32_t *renamed,
+                 const int64_t *numbers, const T *column, T *placed) {
+  for (uint64_t p = thread_of_all(); p < num_pairs; p += num_threads())
+    if (starts[p + 1] - starts[p] == 1) {
+      RowOfEdges row = row_of(edges, renamed[rows[p]]);
+      placed[row.first + uint64_t(p - first_pairs[rows[p]]) * row.step] =
+          column[numbers[starts[p]]];
+    }
+}
+
+} // namespace
+
+extern "C" __global__ void
+place_words_warp_mapped(const uint64_t *keys, const uint64_t *order,
+                        const uint32_t *starts, const uint32_t *origins,
+                        const uint32_t *sizes, const uint32_t *lines,
+                        uint64_t num_slices, const uint32_t *renamed,
+                        uint32_t segment_size, uint32_t *words) {
+  auto place_of = [&](uint32_t edge) {
+    return renamed[uint32_t(keys[edge])] % segment_size;
+  };
+  for_all_words(order, starts, origins, sizes, lines, num_slices,
+                [&](uint64_t word, uint32_t first, bool has_first,
+                    uint32_t second, bool has_second) {
+                  uint32_t low = has_first ? place_of(first) : NO_PLACE;
+                  uint32_t high = has_second ? place_of(second) : NO_PLACE;
+                  words[word] = high << 16 | low;
+                });
+}
+
+#define SIGPS_PLACE_COLUMN(bits)                                               \
+  extern "C" __global__ void place_tile_column_##bits##_warp_mapped(           \
+      const uint64_t *order, const uint32_t *starts, const uint32_t *origins,  \
+      const uint32_t *sizes, const uint32_t *lines, uint64_t num_slices,       \
+      const int64_t *edges, const uint##bits##_t *column,                      \
+      uint##bits##_t *placed) {                                                \
+    place_tile_column(order, starts, origins, sizes, lines, num_slices, edges, \
+                      column, placed);                                         \
+  }                                                                            \
+  extern "C" __global__ void place_row_column_##bits##_thread_mapped(          \
+      const __grid_constant__ Edges edges, const uint32_t *starts,             \
+      const uint32_t *rows, const uint32_t *first_pairs, uint64_t num_pairs,   \
+      const uint32_t *renamed, const int64_t *numbers,                         \
+      const uint##bits##_t *column, uint##bits##_t *placed) {                  \
+    place_row_column(edges, starts, rows, first_pairs, num_pairs, renamed,     \
+                     numbers, column, placed);                                 \
+  }
+SIGPS_PLACE_COLUMN(8)
+SIGPS_PLACE_COLUMN(16)
+SIGPS_PLACE_COLUMN(32)
+SIGPS_PLACE_COLUMN(64)

@@ -1,0 +1,202 @@
+// The first half of a pull over tiles (Tiles, edges.cuh): the edges of pairs
+// are combined to partials from records in shared memory. gather.cuh follows,
+// behind a barrier, and reads each partial as one more edge of its row.
+//
+// Schedule: blocks of 1024 threads. A block takes shares, copies the records of
+// a task's segment to shared memory, and each warp goes through its run, whose
+// slices lie end to end: it has eight lines under way whatever slice they are
+// of. Every partial has one writer, and its edges are combined in a fixed
+// order; there are no atomics.
+
+#pragma once
+
+#include "gather.cuh"
+
+#if SIGPS_TILES
+namespace sigps {
+
+static_assert(!SIGPS_EARLY_EXIT && !SIGPS_BY_WARP && !SIGPS_BY_TEAM,
+              "programs whose pulls read all in-edges");
+static_assert(SIGPS_THREADS == 1024, "a run for each of 32 warps");
+static_assert(sizeof(Record) % 4 == 0 && sizeof(Record) <= 16,
+              "records of 1 to 4 words");
+
+constexpr uint32_t LINES_AHEAD = 8;
+
+// What a task reads: records and bits lie in shared memory.
+struct SegmentOfTask {
+  uint32_t first; // local id
+  const Record *records;
+  const uint32_t *sent;
+};
+
+// By whole blocks.
+template <SenderFilter FILTER>
+__device__ inline SegmentOfTask
+load_segment(const Lease &lease, const NextSuperstep &now, uint32_t segment) {
+  uint32_t size = lease.tiles.segment_size, first = segment * size;
+  uint32_t parity = now.superstep & 1;
+  uint32_t count = min(size, lease.num_lids - first);
+  uint32_t quads = (count * sizeof(Record) + 15) / 16;
+  const uint4 *records =
+      reinterpret_cast<const uint4 *>(lease.records[parity] + first);
+  uint32_t *bits =
+      reinterpret_cast<uint32_t *>(shared_cache) + size * (sizeof(Record) / 4);
+  __syncthreads(); // all are done with the segment before
+  uint32_t i = threadIdx.x;
+  for (; i + 7 * SIGPS_THREADS < quads; i += 8 * SIGPS_THREADS) {
+    uint4 taken[8];
+#pragma unroll
+    for (int k = 0; k < 8; k++)
+      taken[k] = records[i + k * SIGPS_THREADS];
+#pragma unroll
+    for (int k = 0; k < 8; k++)
+      shared_cache[i + k * SIGPS_THREADS] = taken[k];
+  }
+  for (; i < quads; i += SIGPS_THREADS)
+    shared_cache[i] = records[i];
+  if (FILTER == SENDERS_BITMAP)
+    for (i = threadIdx.x; i * 32 < count; i += SIGPS_THREADS)
+      bits[i] = lease.sent[parity][first / 32 + i];
+  __syncthreads();
+  return {first, reinterpret_cast<const Record *>(shared_cache), bits};
+}
+
+// What the two edges of a word bring to a row.
+template <SenderFilter FILTER>
+__device__ inline void
+receive_word(const Lease &lease, const NextSuperstep &now,
+             const SegmentOfTask &segment, uint32_t row, uint32_t word,
+             uint64_t position, Inbox &inbox) {
+  Occasion when{lease.in, now.superstep, row};
+#pragma unroll
+  for (int half = 0; half < 2; half++) {
+    uint32_t place = half ? word >> 16 : word & 0xffff;
+    bool sent = place != NO_PLACE;
+    if (FILTER == SENDERS_BITMAP && sent)
+      sent = segment.sent[place / 32] >> (place % 32) & 1;
+    if (sent) {
+      Record record = segment.records[place];
+      Slots value;
+      if (when.passes(sigps_deliver(&lease.in, now.superstep - 1, &record,
+                                    segment.first + place, row, position + half,
+                                    &value)))
+        put(inbox, value, when);
+    }
+  }
+}
+
+// By a warp: `inbox` is a lane's, or with `is_one` that of lane 0 is all.
+template <SenderFilter FILTER>
+__device__ inline void keep_partial(const Lease &lease, uint32_t slice,
+                                    bool is_one, const Inbox &inbox) {
+  if (!is_one || lane_id() == 0)
+    lease.partials[slice * 32 + lane_id()] = inbox.slots;
+  if (!ALL_BRING<FILTER>) {
+    uint32_t bits = __ballot_sync(ALL_LANES, inbox.has);
+    if (lane_id() == 0)
+      lease.partial_bits[slice] = is_one ? bits & 1 : bits;
+  }
+}
+
+// A piece of a pair, by a warp.
+template <SenderFilter FILTER>
+__device__ inline void
+combine_piece(const Lease &lease, const NextSuperstep &now,
+              const SegmentOfTask &segment, uint32_t slice) {
+  const Tiles &tiles = lease.tiles;
+  uint32_t line = tiles.lines[slice], end = tiles.lines[slice + 1];
+  uint32_t row = tiles.rows[slice * 32];
+  Inbox inbox = empty_inbox();
+  for (; line < end; line += LINES_AHEAD) {
+    uint32_t taken[LINES_AHEAD];
+#pragma unroll
+    for (uint32_t k = 0; k < LINES_AHEAD; k++)
+      taken[k] = line + k < end
+                     ? __ldcs(&tiles.words[(line + k) * 32ull + lane_id()])
+                     : ~0u;
+#pragma unroll
+    for (uint32_t k = 0; k < LINES_AHEAD; k++)
+      receive_word<FILTER>(
+          lease, now, segment, row, taken[k],
+          tiles.first_position + ((line + k) * 32ull + lane_id()) * 2, inbox);
+  }
+  inbox = combine_warp(inbox, {lease.in, now.superstep, row});
+  keep_partial<FILTER>(lease, slice, true, inbox);
+}
+
+// Slices of pairs, a lane a pair, by a warp; there is one at least.
+template <SenderFilter FILTER>
+__device__ inline void
+combine_slices(const Lease &lease, const NextSuperstep &now,
+               const SegmentOfTask &segment, uint32_t slice, uint32_t end) {
+  const Tiles &tiles = lease.tiles;
+  uint32_t line = tiles.lines[slice];
+  int32_t left = tiles.lines[end] - line;
+  uint64_t at = line * 32ull + lane_id();
+  uint32_t taken[LINES_AHEAD];
+#pragma unroll
+  for (int k = 0; k < int(LINES_AHEAD); k++)
+    if (k < left)
+      taken[k] = __ldcs(&tiles.words[at + k * 32]);
+  // Ends of the next slices, a lane each.
+  uint32_t described = slice + lane_id(), slot = 0;
+  uint32_t ends = described < end ? tiles.lines[described + 1] : 0;
+  uint32_t end_of_slice = __shfl_sync(ALL_LANES, ends, 0);
+  uint32_t row = tiles.rows[slice * 32 + lane_id()];
+  Inbox inbox = empty_inbox();
+  while (left > 0) {
+    uint32_t next[LINES_AHEAD];
+#pragma unroll
+    for (int k = 0; k < int(LINES_AHEAD); k++)
+      if (k + int(LINES_AHEAD) < left)
+        next[k] = __ldcs(&tiles.words[at + (k + LINES_AHEAD) * 32]);
+#pragma unroll
+    for (int k = 0; k < int(LINES_AHEAD); k++)
+      if (k < left) {
+        receive_word<FILTER>(lease, now, segment, row, taken[k],
+                             tiles.first_position + (at + k * 32) * 2, inbox);
+        if (++line == end_of_slice) {
+          keep_partial<FILTER>(lease, slice, false, inbox);
+          inbox = empty_inbox();
+          slice++;
+          if (++slot == 32) {
+            slot = 0;
+            described += 32;
+            ends = described < end ? tiles.lines[described + 1] : 0;
+          }
+          end_of_slice = __shfl_sync(ALL_LANES, ends, slot);
+          if (slice < end)
+            row = tiles.rows[slice * 32 + lane_id()];
+        }
+      }
+    at += LINES_AHEAD * 32;
+    left -= LINES_AHEAD;
+#pragma unroll
+    for (int k = 0; k < int(LINES_AHEAD); k++)
+      taken[k] = next[k];
+  }
+}
+
+template <SenderFilter FILTER>
+__device__ inline void combine_tiles(const Lease &lease,
+                                     const NextSuperstep &now) {
+  const Tiles &tiles = lease.tiles;
+  for (uint32_t share = blockIdx.x; share < tiles.num_shares;
+       share += gridDim.x)
+    for (uint32_t task = tiles.first_tasks[share];
+         task < tiles.first_tasks[share + 1]; task++) {
+      uint32_t number = tiles.segments[task];
+      SegmentOfTask segment = load_segment<FILTER>(lease, now, number);
+      const uint32_t *run = &tiles.runs[task * 33 + threadIdx.x / 32];
+      uint32_t slice = run[0], end = run[1];
+      uint32_t first_lanes = tiles.first_lanes[number];
+      for (; slice < end && slice < first_lanes; slice++)
+        combine_piece<FILTER>(lease, now, segment, slice);
+      if (slice < end)
+        combine_slices<FILTER>(lease, now, segment, slice, end);
+    }
+}
+
+} // namespace sigps
+#endif
