@@ -92,8 +92,7 @@ class GpuGraph:
             kernel.launch(_grid(self._gpu, num_threads), 256, arguments)
 
         given = numbering.subgraph.incoming, numbering.lids, numbering.in_degrees, launch
-        how = tiling.size, tiling.num_shares, tiling.always
-        tiles = tiled_edges(*given, **dict(zip(("size", "num_shares", "always"), how, strict=True)))
+        tiles = tiled_edges(*given, tiling)
         if tiles is not None:
             lids = self.take_rows(tiles.renamed.numbers, numbering.lids)
             numbering.rename(lids, tiles.renamed.degrees)

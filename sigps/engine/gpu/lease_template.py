@@ -18,6 +18,7 @@ from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.layout import Rows
 from sigps.engine.gpu.memory_plan import MemoryPlan, Sizes, plan_run
+from sigps.engine.gpu.tiles import TiledEdges
 from sigps.kernels.cuda.abi import ARGUMENTS
 from sigps.kernels.cuda.lease import FAULTS_AT, LEASE
 
@@ -148,7 +149,7 @@ def _lease(
     lease["could_send"], lease["num_in_edges"] = graph.could_send, subgraph.incoming.ends.size
     lease["pull_cost"] = subgraph.incoming.ends.size + graph.num_owned
     if goes_by_edge:
-        assert graph.tiles is None
+        assert not isinstance(graph.incoming, TiledEdges)
         lease["num_positions"], lease["edge_targets"] = rows.num_positions, graph.incoming.targets.data.ptr
     lease["carries_on"] = 1
     for i in range(2):

@@ -68,7 +68,7 @@ class Numbering:
             in_degrees: What `in_degrees` is to be.
         """
         self.lids, self.in_degrees = lids, in_degrees
-        self.lids_on_host = bring(lids, np.dtype(np.uint32))
+        self.lids_on_host = bring(lids, np.dtype(np.uint32), cast)
 
     @property
     def subgraph(self) -> Subgraph:

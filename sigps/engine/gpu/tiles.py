@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from sigps.device.cuda import check_fits
 from sigps.device.transfers import bring, fill_with, send
+from sigps.engine.gpu.columns import cast
 from sigps.engine.gpu.layout import lay_out
 from sigps.engine.gpu.memory_plan import ORDERING, SORTING
-from sigps.engine.gpu.tiling import LONG_PAIR, NEAR, PIECE, pays, share_out
+from sigps.engine.gpu.tiling import LONG_PAIR, NEAR, PIECE, Tiling, pays, share_out
 from sigps.engine.partition.edge_list import EdgeList, columns_of
 from sigps.kernels.cuda.lease import EDGES, NO_VERTEX, TILES
 
@@ -89,9 +90,8 @@ class TiledEdges:
         lids: Any,
         degrees: NDArray[np.uint32],
         launch: Launch,
+        tiling: Tiling,
         *,
-        size: int,
-        num_shares: int,
         first_partial: int,
         keys: Any,
         counts: _Counts,
@@ -99,6 +99,7 @@ class TiledEdges:
         import cupy
 
         self._edges, self._lids, self._degrees, self._launch = edges, lids, degrees, launch
+        size = tiling.size
         self.segment_size, self._first_partial = size, first_partial
         num_rows = degrees.size
         pairs = self._find_pairs(keys, counts)
@@ -116,8 +117,8 @@ class TiledEdges:
             "rename_rows_thread_mapped", num_rows, order, *given, *by, renamed, renamed_left, renamed_degrees
         )
         del order
-        self.renamed = Renamed(renamed, bring(renamed_degrees, np.dtype(np.uint32)))
-        on_host = lay_out(bring(renamed_left, np.dtype(np.uint32)), descending=False)
+        self.renamed = Renamed(renamed, bring(renamed_degrees, np.dtype(np.uint32), cast))
+        on_host = lay_out(bring(renamed_left, np.dtype(np.uint32), cast), descending=False)
         self.rows = on_host.on_device(cupy.asarray)
         self.ends = cupy.zeros(max(1, on_host.num_positions), np.uint32)
         partials = cupy.empty(pairs.num_pairs, np.uint32)
@@ -134,8 +135,8 @@ class TiledEdges:
         if pieces.size:
             on_device = cupy.asarray(pieces)
             count = np.uint64(len(pieces))
-            given = on_device, count, renamed, partials, self._rows_of_partials
-            launch("place_pieces_thread_mapped", len(pieces), *given)
+            told = on_device, count, renamed, partials, self._rows_of_partials
+            launch("place_pieces_thread_mapped", len(pieces), *told)
         launch(
             "place_rows_thread_mapped",
             pairs.num_pairs,
@@ -159,9 +160,9 @@ class TiledEdges:
             *(keys, pairs.order, pairs.starts, slices.origins, slices.sizes, slices.lines),
             *(np.uint64(self.num_slices), renamed, np.uint32(size), self._words),
         )
-        shares = share_out(slices.widths, slices.are_pieces, slices.segments, num_shares)
+        shares = share_out(slices.widths, slices.are_pieces, slices.segments, tiling.num_shares)
         self._shares = [cupy.asarray(a) for a in (shares.first_tasks, shares.segments, shares.runs)]
-        self._num_shares = num_shares
+        self._num_shares = tiling.num_shares
         self._columns: dict[str, Any] = {}
 
     def _find_pairs(self, keys: Any, counts: _Counts) -> _Pairs:
@@ -215,8 +216,8 @@ class TiledEdges:
         sizes[lanes] = np.minimum(32, lane_begins[segments[lanes] + 1] - origins[lanes])
         most = cupy.empty(lanes.size, np.uint32)
         firsts = cupy.asarray(origins[lanes].astype(np.uint32))
-        given = pairs.order, firsts, np.uint64(lanes.size), most
-        self._launch("measure_slices_thread_mapped", lanes.size, *given)
+        of_slices = pairs.order, firsts, np.uint64(lanes.size), most
+        self._launch("measure_slices_thread_mapped", lanes.size, *of_slices)
         widths[lanes] = (most.get().astype(np.int64) + 1) // 2
         # pieces, in the order of pairs
         which = np.repeat(np.arange(pair.size), num_pieces)
@@ -229,19 +230,20 @@ class TiledEdges:
         origins[slices] = starts[which] + number * PIECE
         sizes[slices] |= _IS_PIECE
         lines = np.concatenate([[0], np.cumsum(widths)])
-        on_device = (cupy.asarray(a.astype(np.uint32)) for a in (origins, sizes, lines))
+        begin, size, line = (cupy.asarray(a.astype(np.uint32)) for a in (origins, sizes, lines))
         pieces = np.stack([pair[which], number, slices, row[which]], axis=1).astype(np.uint32)
-        return _Slices(widths, are_pieces, segments, first_lanes, begins, *on_device, pieces)
+        return _Slices(widths, are_pieces, segments, first_lanes, begins, begin, size, line, pieces)
 
     def _starts_of(self, pairs: _Pairs, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the first edge of some pairs."""
         import cupy
 
-        found = cupy.empty(numbers.size, np.uint32)
+        found: Any = cupy.empty(numbers.size, np.uint32)
         which = cupy.asarray(numbers.astype(np.uint32))
         one = np.uint64(numbers.size), np.uint64(1)
         self._launch("take_rows_32_thread_mapped", numbers.size, pairs.starts, which, *one, found)
-        return found.get().astype(np.int64)
+        starts: NDArray[np.int64] = found.get().astype(np.int64)
+        return starts
 
     def _left(self, counts: _Counts, pairs: _Pairs) -> Any:
         """Return how many ends each row has left, [num_rows], uint32, on the device."""
@@ -371,7 +373,7 @@ def count_pairs(keys: Any, degrees: NDArray[np.uint32], size: int, launch: Launc
     far = cupy.zeros(1, np.uint64)
     by = np.uint64(degrees.size), np.uint32(size), np.uint32(NEAR)
     launch("count_pairs_warp_mapped", 32 * degrees.size, keys, on_device, *by, found, far)
-    return _Counts(on_device, bring(found, np.dtype(np.uint32)), int(far.get()[0]))
+    return _Counts(on_device, bring(found, np.dtype(np.uint32), cast), int(far.get()[0]))
 
 
 def tiled_edges(
@@ -379,10 +381,7 @@ def tiled_edges(
     lids: Any,
     degrees: NDArray[np.uint32],
     launch: Launch,
-    *,
-    size: int,
-    num_shares: int,
-    always: bool = False,
+    tiling: Tiling,
 ) -> TiledEdges | None:
     """Lay in-edges out in tiles and rows; None where that does not pay.
 
@@ -391,11 +390,9 @@ def tiled_edges(
         lids: [num_rows], uint32, on the device: the number of each, in descending order of degrees.
         degrees: [num_rows]: in-degrees by these numbers.
         launch: Launches the kernels of `tile_layout.cu` and `layout.cu`.
-        size: Sources of a segment.
-        num_shares: Blocks that are resident at once.
-        always: Whether to do it even where it does not pay.
+        tiling: How.
     """
-    num_edges = edges.ends.size
+    num_edges, size = edges.ends.size, tiling.size
     if num_edges == 0 or num_edges >= 2**32 or degrees.size > size << 16:
         return None
     check_fits({"edges": 4 * num_edges, "laying them out": num_edges * SORTING + edges.offsets.nbytes})
@@ -403,15 +400,10 @@ def tiled_edges(
     keys.sort()
     counts = count_pairs(keys, degrees, size, launch)
     num_pairs = int(counts.num_pairs.sum(dtype=np.int64))
-    if not (always or pays(num_edges, counts.num_far, num_pairs)):
+    if not (tiling.always or pays(num_edges, counts.num_far, num_pairs)):
         return None
     given = edges, lids, degrees, launch
-    how: dict[str, Any] = {
-        "size": size,
-        "num_shares": num_shares,
-        "first_partial": -(-degrees.size // 32) * 32,
-    }
-    return TiledEdges(*given, **how, keys=keys, counts=counts)
+    return TiledEdges(*given, tiling, first_partial=-(-degrees.size // 32) * 32, keys=keys, counts=counts)
 
 
 def _make_keys(edges: EdgeList, lids: Any, launch: Launch) -> Any:

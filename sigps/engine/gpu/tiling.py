@@ -1,4 +1,4 @@
-"""When in-edges are laid out in tiles (`kernels/cuda/edges.cuh`), how large segments are, and who combines which slices.
+"""When in-edges go into tiles (`kernels/cuda/edges.cuh`), how large segments are, and who combines which slices.
 
 Pure functions of counts. A pull over tiles reads most records from shared memory: what is left to read from the
 second-level cache is one number for each pair of a row and a segment, where a pull over rows reads one for each edge
