@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sigps.compiler.program import Delivery, VertexProgram
 
@@ -79,7 +80,8 @@ class _Paths:
             return set()
         if isinstance(statement, ast.Assign) and (flag := _flag_of(statement)):
             assert isinstance(statement.value, ast.Constant)
-            return {replace(o, **{flag: bool(statement.value.value)}) for o in begun}
+            decided: dict[str, Any] = {flag: bool(statement.value.value)}
+            return {replace(o, **decided) for o in begun}
         if any(_decides(node) for node in ast.walk(statement)):  # in a loop, say
             raise _DiffersError
         return begun

@@ -20,7 +20,8 @@ from sigps.engine.gpu.columns import cast
 from sigps.engine.gpu.layout import lay_out
 from sigps.engine.gpu.memory_plan import ORDERING, SORTING
 from sigps.engine.gpu.tiling import LONG_PAIR, NEAR, PIECE, Tiling, pays, share_out
-from sigps.engine.partition.edge_list import EdgeList, columns_of
+from sigps.engine.partition.edge_list import EdgeList
+from sigps.engine.partition.subgraph import columns_of
 from sigps.kernels.cuda.lease import EDGES, NO_VERTEX, TILES
 
 __all__ = ["Launch", "Renamed", "TiledEdges", "tiled_edges"]
