@@ -95,6 +95,12 @@ __device__ inline void fill_shared_cache(const Outbox &outbox) {
   __syncthreads();
 }
 
+#ifndef TRY_COUNT
+#define TRY_COUNT 4
+#endif
+#ifndef TRY_ANY
+#define TRY_ANY 0
+#endif
 #if SIGPS_TILES
 // Whether every edge brings something.
 template <SenderFilter FILTER>
@@ -115,19 +121,35 @@ __device__ inline void receive(const Lease &lease, const NextSuperstep &now,
   for (int k = 0; k < COUNT; k++)
     sources[k] = end_at(lease.in_edges, position + uint64_t(k) * step);
 #if SIGPS_TILES
-  Slots partials[COUNT];
-  bool has[COUNT];
+  static_assert(sizeof(Record) == sizeof(Slots) || TRY_ANY, "");
+  bool is_partial[COUNT];
 #pragma unroll
   for (int k = 0; k < COUNT; k++) {
-    bool is_partial = sources[k] >= lease.tiles.first_partial;
     uint32_t partial = sources[k] - lease.tiles.first_partial;
-    has[k] = is_partial &&
-             (ALL_BRING<FILTER> || is_set(lease.partial_bits, partial));
-    sent[k] =
-        !is_partial && (FILTER == SENDERS_ALL || has_sent(outbox, sources[k]));
-    if (has[k])
-      partials[k] = lease.partials[partial];
+    is_partial[k] = sources[k] >= lease.tiles.first_partial;
+    sent[k] = is_partial[k]
+                  ? ALL_BRING<FILTER> || is_set(lease.partial_bits, partial)
+                  : FILTER == SENDERS_ALL || has_sent(outbox, sources[k]);
+    const Record *at = is_partial[k]
+                           ? reinterpret_cast<const Record *>(lease.partials) + partial
+                           : outbox.records + sources[k];
+    if (sent[k])
+      records[k] = *at;
   }
+#pragma unroll
+  for (int k = 0; k < COUNT; k++) {
+    Slots value;
+    if (sent[k]) {
+    if (is_partial[k]) {
+      memcpy(&value, &records[k], sizeof(Slots));
+      put(inbox, value, when);
+    } else if (when.passes(sigps_deliver(
+                       &lease.in, now.superstep - 1, &records[k], sources[k], v,
+                       position + uint64_t(k) * step, &value)))
+      put(inbox, value, when);
+    }
+  }
+  return;
 #else
 #pragma unroll
   for (int k = 0; k < COUNT; k++)
@@ -149,10 +171,6 @@ __device__ inline void receive(const Lease &lease, const NextSuperstep &now,
                        &lease.in, now.superstep - 1, record, sources[k], v,
                        position + uint64_t(k) * step, &value)))
       put(inbox, value, when);
-#if SIGPS_TILES
-    if (has[k])
-      put(inbox, partials[k], when);
-#endif
   }
 }
 
@@ -165,7 +183,7 @@ __device__ SIGPS_ONCE Inbox receive_all(const Lease &lease,
                                         uint32_t i, uint32_t stride) {
   Outbox outbox = outbox_of(lease, now);
   Inbox inbox = empty_inbox();
-  constexpr int COUNT = sizeof(Record) > 64 ? 1 : sizeof(Record) > 32 ? 2 : 4;
+  constexpr int COUNT = SIGPS_TILES ? TRY_COUNT : sizeof(Record) > 64 ? 1 : sizeof(Record) > 32 ? 2 : 4;
   uint32_t step = stride * row.step;
   for (; i + (COUNT - 1) * stride < row.degree; i += COUNT * stride) {
     receive<FILTER, COUNT>(lease, now, outbox, v,

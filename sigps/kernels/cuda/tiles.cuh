@@ -21,6 +21,9 @@ static_assert(SIGPS_THREADS == 1024, "a run for each of 32 warps");
 static_assert(sizeof(Record) % 4 == 0 && sizeof(Record) <= 16,
               "records of 1 to 4 words");
 
+#ifndef TRY_LINES
+#define TRY_LINES 4
+#endif
 constexpr uint32_t LINES_AHEAD = 8;
 
 // What a task reads: records and bits lie in shared memory.
@@ -62,12 +65,35 @@ load_segment(const Lease &lease, const NextSuperstep &now, uint32_t segment) {
   return {first, reinterpret_cast<const Record *>(shared_cache), bits};
 }
 
+// How many lines are received at once: the records of all their edges are read
+// before the first is used.
+constexpr int LINES_AT_ONCE = sizeof(Record) == 4   ? TRY_LINES
+                              : sizeof(Record) == 8 ? 2
+                                                    : 1;
+
+// The records of two edges of each of some lines. A lane without an edge reads
+// the first record, which is not used.
+struct RecordsOfLines {
+  Record records[LINES_AT_ONCE][2];
+
+  __device__ RecordsOfLines(const SegmentOfTask &segment,
+                            const uint32_t *words) {
+#pragma unroll
+    for (int k = 0; k < LINES_AT_ONCE; k++)
+#pragma unroll
+      for (int half = 0; half < 2; half++) {
+        uint32_t place = half ? words[k] >> 16 : words[k] & 0xffff;
+        records[k][half] = segment.records[place == NO_PLACE ? 0 : place];
+      }
+  }
+};
+
 // What the two edges of a word bring to a row.
 template <SenderFilter FILTER>
 __device__ inline void
 receive_word(const Lease &lease, const NextSuperstep &now,
              const SegmentOfTask &segment, uint32_t row, uint32_t word,
-             uint64_t position, Inbox &inbox) {
+             const Record *records, uint64_t position, Inbox &inbox) {
   Occasion when{lease.in, now.superstep, row};
 #pragma unroll
   for (int half = 0; half < 2; half++) {
@@ -75,14 +101,11 @@ receive_word(const Lease &lease, const NextSuperstep &now,
     bool sent = place != NO_PLACE;
     if (FILTER == SENDERS_BITMAP && sent)
       sent = segment.sent[place / 32] >> (place % 32) & 1;
-    if (sent) {
-      Record record = segment.records[place];
-      Slots value;
-      if (when.passes(sigps_deliver(&lease.in, now.superstep - 1, &record,
-                                    segment.first + place, row, position + half,
-                                    &value)))
-        put(inbox, value, when);
-    }
+    Slots value;
+    if (sent && when.passes(sigps_deliver(&lease.in, now.superstep - 1,
+                                          &records[half], segment.first + place,
+                                          row, position + half, &value)))
+      put(inbox, value, when);
   }
 }
 
@@ -116,10 +139,16 @@ combine_piece(const Lease &lease, const NextSuperstep &now,
                      ? __ldcs(&tiles.words[(line + k) * 32ull + lane_id()])
                      : ~0u;
 #pragma unroll
-    for (uint32_t k = 0; k < LINES_AHEAD; k++)
-      receive_word<FILTER>(
-          lease, now, segment, row, taken[k],
-          tiles.first_position + ((line + k) * 32ull + lane_id()) * 2, inbox);
+    for (int first = 0; first < int(LINES_AHEAD); first += LINES_AT_ONCE) {
+      RecordsOfLines read(segment, &taken[first]);
+#pragma unroll
+      for (int k = 0; k < LINES_AT_ONCE; k++)
+        receive_word<FILTER>(lease, now, segment, row, taken[first + k],
+                             read.records[k],
+                             tiles.first_position +
+                                 ((line + first + k) * 32ull + lane_id()) * 2,
+                             inbox);
+    }
   }
   inbox = combine_warp(inbox, {lease.in, now.superstep, row});
   keep_partial<FILTER>(lease, slice, true, inbox);
@@ -137,8 +166,7 @@ combine_slices(const Lease &lease, const NextSuperstep &now,
   uint32_t taken[LINES_AHEAD];
 #pragma unroll
   for (int k = 0; k < int(LINES_AHEAD); k++)
-    if (k < left)
-      taken[k] = __ldcs(&tiles.words[at + k * 32]);
+    taken[k] = k < left ? __ldcs(&tiles.words[at + k * 32]) : ~0u;
   // Ends of the next slices, a lane each.
   uint32_t described = slice + lane_id(), slot = 0;
   uint32_t ends = described < end ? tiles.lines[described + 1] : 0;
@@ -149,27 +177,35 @@ combine_slices(const Lease &lease, const NextSuperstep &now,
     uint32_t next[LINES_AHEAD];
 #pragma unroll
     for (int k = 0; k < int(LINES_AHEAD); k++)
-      if (k + int(LINES_AHEAD) < left)
-        next[k] = __ldcs(&tiles.words[at + (k + LINES_AHEAD) * 32]);
+      next[k] = k + int(LINES_AHEAD) < left
+                    ? __ldcs(&tiles.words[at + (k + LINES_AHEAD) * 32])
+                    : ~0u;
 #pragma unroll
-    for (int k = 0; k < int(LINES_AHEAD); k++)
-      if (k < left) {
-        receive_word<FILTER>(lease, now, segment, row, taken[k],
-                             tiles.first_position + (at + k * 32) * 2, inbox);
-        if (++line == end_of_slice) {
-          keep_partial<FILTER>(lease, slice, false, inbox);
-          inbox = empty_inbox();
-          slice++;
-          if (++slot == 32) {
-            slot = 0;
-            described += 32;
-            ends = described < end ? tiles.lines[described + 1] : 0;
+    for (int first = 0; first < int(LINES_AHEAD); first += LINES_AT_ONCE) {
+      RecordsOfLines read(segment, &taken[first]);
+#pragma unroll
+      for (int k = 0; k < LINES_AT_ONCE; k++)
+        if (first + k < left) {
+          receive_word<FILTER>(lease, now, segment, row, taken[first + k],
+                               read.records[k],
+                               tiles.first_position +
+                                   (at + (first + k) * 32) * 2,
+                               inbox);
+          if (++line == end_of_slice) {
+            keep_partial<FILTER>(lease, slice, false, inbox);
+            inbox = empty_inbox();
+            slice++;
+            if (++slot == 32) {
+              slot = 0;
+              described += 32;
+              ends = described < end ? tiles.lines[described + 1] : 0;
+            }
+            end_of_slice = __shfl_sync(ALL_LANES, ends, slot);
+            if (slice < end)
+              row = tiles.rows[slice * 32 + lane_id()];
           }
-          end_of_slice = __shfl_sync(ALL_LANES, ends, slot);
-          if (slice < end)
-            row = tiles.rows[slice * 32 + lane_id()];
         }
-      }
+    }
     at += LINES_AHEAD * 32;
     left -= LINES_AHEAD;
 #pragma unroll
