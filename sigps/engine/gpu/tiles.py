@@ -40,10 +40,14 @@ class Renamed:
     Attributes:
         numbers: [num_rows], uint32, on the device: the new number of each earlier one.
         degrees: [num_rows], uint32, on the host: in-degrees by new numbers.
+        num_pairs: [num_rows], uint32, on the host: the pairs of each new row.
+        stops: [num_rows], uint32, on the device: where the edges of each new row end among keys.
     """
 
     numbers: Any
     degrees: NDArray[np.uint32]
+    num_pairs: NDArray[np.uint32]
+    stops: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +57,16 @@ class _Pairs:
     first_pairs: Any
     starts: Any
     rows: Any
+    stops: Any
     order: Any
     num_pairs: int
     num_lanes: int
     longer: NDArray[np.int64]
+
+    @property
+    def edges(self) -> tuple[Any, ...]:
+        """What kernels take to know the edges of each."""
+        return self.starts, self.rows, self.stops, np.uint64(self.num_pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,24 +112,14 @@ class TiledEdges:
         self._edges, self._lids, self._degrees, self._launch = edges, lids, degrees, launch
         size = tiling.size
         self.segment_size, self._first_partial = size, first_partial
-        num_rows = degrees.size
-        pairs = self._find_pairs(keys, counts)
+        self.renamed = renamed = self._rename(counts)
+        pairs = self._find_pairs(keys, counts, renamed)
         slices = self._find_slices(pairs)
         self.num_slices = slices.widths.size
-        left = self._left(counts, pairs)
-        order, renamed, renamed_left, renamed_degrees = (
-            cupy.empty(num_rows, dtype) for dtype in (np.uint64, np.uint32, np.uint32, np.uint32)
-        )
-        by = np.uint64(num_rows), np.uint32(size)
-        launch("order_rows_thread_mapped", num_rows, left, *by, order)
-        order.sort()
-        given = left, cupy.asarray(degrees)
-        launch(
-            "rename_rows_thread_mapped", num_rows, order, *given, *by, renamed, renamed_left, renamed_degrees
-        )
-        del order
-        self.renamed = Renamed(renamed, bring(renamed_degrees, np.dtype(np.uint32), cast))
-        on_host = lay_out(bring(renamed_left, np.dtype(np.uint32), cast), descending=False)
+        left = renamed.num_pairs.copy()
+        _, count, _, row = pairs.longer.T
+        np.add.at(left, row, (-(-count // PIECE) - 1).astype(np.uint32))
+        on_host = lay_out(left, descending=False)
         self.rows = on_host.on_device(cupy.asarray)
         self.ends = cupy.zeros(max(1, on_host.num_positions), np.uint32)
         partials = cupy.empty(pairs.num_pairs, np.uint32)
@@ -129,67 +129,73 @@ class TiledEdges:
         launch(
             "place_partials_thread_mapped",
             pairs.num_lanes,
-            *(pairs.order, np.uint64(pairs.num_lanes), slices.begins, first_lanes, pairs.rows, renamed),
+            *(pairs.order, np.uint64(pairs.num_lanes), slices.begins, first_lanes, pairs.rows),
             *(partials, self._rows_of_partials),
         )
         pieces = slices.pieces
         if pieces.size:
-            on_device = cupy.asarray(pieces)
-            count = np.uint64(len(pieces))
-            told = on_device, count, renamed, partials, self._rows_of_partials
+            told = cupy.asarray(pieces), np.uint64(len(pieces)), partials, self._rows_of_partials
             launch("place_pieces_thread_mapped", len(pieces), *told)
         launch(
             "place_rows_thread_mapped",
             pairs.num_pairs,
-            *(
-                self.structure(),
-                keys,
-                pairs.starts,
-                pairs.rows,
-                pairs.first_pairs,
-                np.uint64(pairs.num_pairs),
-            ),
-            *(partials, renamed, np.uint32(first_partial), self.ends),
+            *(self.structure(), keys, *pairs.edges[:3], pairs.first_pairs, pairs.edges[3]),
+            *(partials, renamed.numbers, np.uint32(first_partial), self.ends),
         )
-        self._place_more(pieces, counts.num_pairs)
+        self._place_more(pieces)
         self._lines, self._first_lanes = slices.lines, first_lanes
         self._num_lines = int(slices.widths.sum())
         self._words = cupy.empty(max(1, 32 * self._num_lines), np.uint32)
         launch(
             "place_words_warp_mapped",
             32 * self.num_slices,
-            *(keys, pairs.order, pairs.starts, slices.origins, slices.sizes, slices.lines),
-            *(np.uint64(self.num_slices), renamed, np.uint32(size), self._words),
+            *(keys, pairs.order, *pairs.edges, slices.origins, slices.sizes, slices.lines),
+            *(np.uint64(self.num_slices), renamed.numbers, np.uint32(size), self._words),
         )
         shares = share_out(slices.widths, slices.are_pieces, slices.segments, tiling.num_shares)
         self._shares = [cupy.asarray(a) for a in (shares.first_tasks, shares.segments, shares.runs)]
         self._num_shares = tiling.num_shares
         self._columns: dict[str, Any] = {}
 
-    def _find_pairs(self, keys: Any, counts: _Counts) -> _Pairs:
+    def _rename(self, counts: _Counts) -> Renamed:
+        """Number vertices anew within their segments, in descending order of the pairs of their rows."""
+        import cupy
+
+        num_rows = self._degrees.size
+        by = np.uint64(num_rows), np.uint32(self.segment_size)
+        num_pairs, order = cupy.asarray(counts.num_pairs), cupy.empty(num_rows, np.uint64)
+        self._launch("order_rows_thread_mapped", num_rows, num_pairs, *by, order)
+        order.sort()
+        given = order, num_pairs, cupy.asarray(self._degrees), counts.offsets
+        found = [cupy.empty(num_rows, np.uint32) for _ in range(4)]
+        self._launch("rename_rows_thread_mapped", num_rows, *given, *by, *found)
+        pairs, degrees = (bring(array, np.dtype(np.uint32), cast) for array in found[1:3])
+        return Renamed(found[0], degrees, pairs, found[3])
+
+    def _find_pairs(self, keys: Any, counts: _Counts, renamed: Renamed) -> _Pairs:
         import cupy
 
         num_rows, size = self._degrees.size, np.uint32(self.segment_size)
         firsts = np.zeros(num_rows + 1, np.uint32)
-        np.cumsum(counts.num_pairs, out=firsts[1:])
+        np.cumsum(renamed.num_pairs, out=firsts[1:])
         num_pairs = int(firsts[-1])
         first_pairs = cupy.asarray(firsts)
-        starts, rows = cupy.empty(num_pairs + 1, np.uint32), cupy.empty(num_pairs, np.uint32)
-        given = keys, counts.offsets, np.uint64(num_rows), size, first_pairs, starts, rows
-        self._launch("mark_pairs_warp_mapped", 32 * num_rows, *given)
+        starts, rows = cupy.empty(num_pairs, np.uint32), cupy.empty(num_pairs, np.uint32)
+        by = np.uint64(num_rows), size, renamed.numbers, first_pairs
+        self._launch("mark_pairs_warp_mapped", 32 * num_rows, keys, counts.offsets, *by, starts, rows)
         order, found = cupy.empty(num_pairs, np.uint64), cupy.zeros(2, np.uint32)
         longer = cupy.empty(4 * _MOST_LONGER, np.uint32)
         self._launch(
             "order_pairs_thread_mapped",
             num_pairs,
-            *(keys, starts, rows, np.uint64(num_pairs), size, np.uint32(LONG_PAIR), order, found, longer),
-            np.uint32(_MOST_LONGER),
+            *(keys, starts, rows, renamed.stops, np.uint64(num_pairs), size, np.uint32(LONG_PAIR)),
+            *(order, found, longer, np.uint32(_MOST_LONGER)),
         )
         order.sort()
         num_lanes, num_longer = (int(count) for count in found.get())
         listed = longer[: 4 * num_longer].get().reshape(-1, 4).astype(np.int64)
         listed = listed[np.lexsort((listed[:, 0], listed[:, 2]))]
-        return _Pairs(first_pairs, starts, rows, order, num_pairs, num_lanes, listed)
+        return _Pairs(first_pairs, starts, rows, renamed.stops, order, num_pairs, num_lanes, listed)
 
     def _find_slices(self, pairs: _Pairs) -> _Slices:
         """Cut pairs into slices: of each segment the pieces of longer pairs, then the lanes of others."""
@@ -246,16 +252,7 @@ class TiledEdges:
         starts: NDArray[np.int64] = found.get().astype(np.int64)
         return starts
 
-    def _left(self, counts: _Counts, pairs: _Pairs) -> Any:
-        """Return how many ends each row has left, [num_rows], uint32, on the device."""
-        import cupy
-
-        left = counts.num_pairs.copy()
-        _, count, _, row = pairs.longer.T
-        np.add.at(left, row, (-(-count // PIECE) - 1).astype(np.uint32))
-        return cupy.asarray(left)
-
-    def _place_more(self, pieces: NDArray[np.uint32], num_pairs: NDArray[np.uint32]) -> None:
+    def _place_more(self, pieces: NDArray[np.uint32]) -> None:
         """Place the pieces of a pair but the first: behind the pairs of their row."""
         import cupy
 
@@ -265,9 +262,9 @@ class TiledEdges:
         more = more[np.argsort(more[:, 3], kind="stable")]
         rows = more[:, 3]
         begins = np.searchsorted(rows, rows)
-        places = num_pairs[rows] + (np.arange(rows.size) - begins)
+        places = self.renamed.num_pairs[rows] + (np.arange(rows.size) - begins)
         placed = np.stack([rows, places, more[:, 2]], axis=1).astype(np.uint32)
-        given = cupy.asarray(placed), np.uint64(rows.size), self.renamed.numbers
+        given = cupy.asarray(placed), np.uint64(rows.size)
         partial = np.uint32(self._first_partial)
         self._launch("place_more_thread_mapped", rows.size, self.structure(), *given, partial, self.ends)
 
@@ -295,20 +292,19 @@ class TiledEdges:
         order = cupy.argsort(keys, kind="stable")
         keys.sort()
         counts = count_pairs(keys, self._degrees, self.segment_size, self._launch)
-        pairs = self._find_pairs(keys, counts)
+        pairs = self._find_pairs(keys, counts, self.renamed)
         slices = self._find_slices(pairs)
         del keys
         bits = 8 * values.dtype.itemsize
         self._launch(
             f"place_row_column_{bits}_thread_mapped",
             pairs.num_pairs,
-            *(self.structure(), pairs.starts, pairs.rows, pairs.first_pairs, np.uint64(pairs.num_pairs)),
-            *(self.renamed.numbers, order, values, placed),
+            *(self.structure(), *pairs.edges, pairs.first_pairs, order, values, placed),
         )
         self._launch(
             f"place_tile_column_{bits}_warp_mapped",
             32 * self.num_slices,
-            *(pairs.order, pairs.starts, slices.origins, slices.sizes, slices.lines),
+            *(pairs.order, *pairs.edges, slices.origins, slices.sizes, slices.lines),
             *(np.uint64(self.num_slices), order, values, placed[self.rows.num_positions :]),
         )
 

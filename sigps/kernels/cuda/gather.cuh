@@ -130,9 +130,10 @@ __device__ inline void receive(const Lease &lease, const NextSuperstep &now,
     sent[k] = is_partial[k]
                   ? ALL_BRING<FILTER> || is_set(lease.partial_bits, partial)
                   : FILTER == SENDERS_ALL || has_sent(outbox, sources[k]);
-    const Record *at = is_partial[k]
-                           ? reinterpret_cast<const Record *>(lease.partials) + partial
-                           : outbox.records + sources[k];
+    const Record *at =
+        is_partial[k]
+            ? reinterpret_cast<const Record *>(lease.partials) + partial
+            : outbox.records + sources[k];
     if (sent[k])
       records[k] = *at;
   }
@@ -140,13 +141,13 @@ __device__ inline void receive(const Lease &lease, const NextSuperstep &now,
   for (int k = 0; k < COUNT; k++) {
     Slots value;
     if (sent[k]) {
-    if (is_partial[k]) {
-      memcpy(&value, &records[k], sizeof(Slots));
-      put(inbox, value, when);
-    } else if (when.passes(sigps_deliver(
-                       &lease.in, now.superstep - 1, &records[k], sources[k], v,
-                       position + uint64_t(k) * step, &value)))
-      put(inbox, value, when);
+      if (is_partial[k]) {
+        memcpy(&value, &records[k], sizeof(Slots));
+        put(inbox, value, when);
+      } else if (when.passes(sigps_deliver(
+                     &lease.in, now.superstep - 1, &records[k], sources[k], v,
+                     position + uint64_t(k) * step, &value)))
+        put(inbox, value, when);
     }
   }
   return;
@@ -183,7 +184,10 @@ __device__ SIGPS_ONCE Inbox receive_all(const Lease &lease,
                                         uint32_t i, uint32_t stride) {
   Outbox outbox = outbox_of(lease, now);
   Inbox inbox = empty_inbox();
-  constexpr int COUNT = SIGPS_TILES ? TRY_COUNT : sizeof(Record) > 64 ? 1 : sizeof(Record) > 32 ? 2 : 4;
+  constexpr int COUNT = SIGPS_TILES           ? TRY_COUNT
+                        : sizeof(Record) > 64 ? 1
+                        : sizeof(Record) > 32 ? 2
+                                              : 4;
   uint32_t step = stride * row.step;
   for (; i + (COUNT - 1) * stride < row.degree; i += COUNT * stride) {
     receive<FILTER, COUNT>(lease, now, outbox, v,

@@ -3,8 +3,9 @@
 //
 // Edges are keys in ascending order, [num_edges]: the row in the upper half,
 // the source in the lower. A pair is what successive edges of one row have in
-// common whose sources share a segment; pairs are numbered in that order. Until
-// sources and rows are renamed all numbers are the old ones.
+// common whose sources share a segment. Vertices get new numbers; keys have the
+// old ones. Pairs are numbered by new rows, and in a row by segments: so lanes
+// that have neighbouring rows have neighbouring partials, too.
 //
 // Schedule: a warp a row or slice, or a thread a pair or vertex, any grid.
 
@@ -64,24 +65,45 @@ count_pairs_warp_mapped(const uint64_t *keys, const uint64_t *offsets,
     atomicAdd(num_far, (unsigned long long)far);
 }
 
-//   first_pairs: [num_rows + 1]
-//   starts:      [num_pairs + 1]    a pair's first edge; the last is num_edges
-//   rows:        [num_pairs]
+//   renamed:     [num_rows]         the new number of each row
+//   first_pairs: [num_rows + 1]     by new rows
+//   starts:      [num_pairs]        a pair's first edge
+//   rows:        [num_pairs]        its new row
 extern "C" __global__ void
 mark_pairs_warp_mapped(const uint64_t *keys, const uint64_t *offsets,
                        uint64_t num_rows, uint32_t size,
-                       const uint32_t *first_pairs, uint32_t *starts,
-                       uint32_t *rows) {
+                       const uint32_t *renamed, const uint32_t *first_pairs,
+                       uint32_t *starts, uint32_t *rows) {
   uint64_t warp = thread_of_all() / 32;
-  if (thread_of_all() == 0)
-    starts[first_pairs[num_rows]] = uint32_t(offsets[num_rows]);
-  for (uint64_t v = warp; v < num_rows; v += num_threads() / 32)
+  for (uint64_t v = warp; v < num_rows; v += num_threads() / 32) {
+    uint32_t row = renamed[v], first = first_pairs[row];
     for_each_beginning(keys, offsets[v], offsets[v + 1], size,
                        [&](uint64_t e, uint32_t number) {
-                         starts[first_pairs[v] + number] = uint32_t(e);
-                         rows[first_pairs[v] + number] = uint32_t(v);
+                         starts[first + number] = uint32_t(e);
+                         rows[first + number] = row;
                        });
+  }
 }
+
+namespace {
+
+// Pairs: where their edges are.
+//
+//   stops: [num_rows]               where the edges of a new row end
+struct Pairs {
+  const uint32_t *starts;
+  const uint32_t *rows;
+  const uint32_t *stops;
+  uint64_t num_pairs;
+
+  __device__ uint32_t stop(uint64_t p) const {
+    bool is_last = p + 1 == num_pairs || rows[p + 1] != rows[p];
+    return is_last ? stops[rows[p]] : starts[p + 1];
+  }
+  __device__ uint32_t count(uint64_t p) const { return stop(p) - starts[p]; }
+};
+
+} // namespace
 
 // Makes what pairs of less than `most` edges are sorted by: their segment, then
 // descending counts, then their numbers. Edges that are alone, and longer
@@ -94,7 +116,7 @@ extern "C" __global__ void order_pairs_thread_mapped(
     uint64_t num_pairs, uint32_t size, uint32_t most, uint64_t *order,
     uint32_t *counts, uint32_t *longer, uint32_t capacity) {
   for (uint64_t p = thread_of_all(); p < num_pairs; p += num_threads()) {
-    uint32_t count = starts[p + 1] - starts[p];
+    uint32_t count = Pairs{starts, rows, stops, num_pairs}.count(p);
     uint64_t segment = segment_of(keys[starts[p]], size);
     bool is_lane = count > 1 && count < most;
     order[p] =
@@ -145,31 +167,34 @@ extern "C" __global__ void measure_slices_thread_mapped(const uint64_t *order,
 }
 
 // Makes what vertices are sorted by to number them anew: their segment, then
-// what their rows have left, descending.
+// the pairs of their rows, descending.
 extern "C" __global__ void order_rows_thread_mapped(const uint32_t *left,
                                                     uint64_t num_rows,
                                                     uint32_t size,
                                                     uint64_t *order) {
   for (uint64_t v = thread_of_all(); v < num_rows; v += num_threads()) {
     uint64_t most = (1u << 24) - 1;
-    uint64_t behind = most - (left[v] < most ? left[v] : most);
+    uint64_t behind = most - (num_pairs[v] < most ? num_pairs[v] : most);
     order[v] = v / size << 40 | behind << 16 | v % size;
   }
 }
 
 //   renamed: [num_rows]             the new number of each
-//   renamed_left, renamed_degrees: [num_rows]    by new numbers
+//   renamed_pairs, renamed_degrees: [num_rows]   by new numbers
+//   stops: [num_rows]               where the edges of each end, too
 extern "C" __global__ void
-rename_rows_thread_mapped(const uint64_t *order, const uint32_t *left,
-                          const uint32_t *degrees, uint64_t num_rows,
-                          uint32_t size, uint32_t *renamed,
-                          uint32_t *renamed_left, uint32_t *renamed_degrees) {
+rename_rows_thread_mapped(const uint64_t *order, const uint32_t *num_pairs,
+                          const uint32_t *degrees, const uint64_t *offsets,
+                          uint64_t num_rows, uint32_t size, uint32_t *renamed,
+                          uint32_t *renamed_pairs, uint32_t *renamed_degrees,
+                          uint32_t *stops) {
   for (uint64_t i = thread_of_all(); i < num_rows; i += num_threads()) {
     uint32_t old =
         uint32_t(order[i] >> 40) * size + uint32_t(order[i] & 0xffff);
     renamed[old] = uint32_t(i);
-    renamed_left[i] = left[old];
+    renamed_pairs[i] = num_pairs[old];
     renamed_degrees[i] = degrees[old];
+    stops[i] = uint32_t(offsets[old + 1]);
   }
 }
 
@@ -180,13 +205,13 @@ rename_rows_thread_mapped(const uint64_t *order, const uint32_t *left,
 extern "C" __global__ void
 place_partials_thread_mapped(const uint64_t *order, uint64_t num_lanes,
                              const uint32_t *begins, const uint32_t *slices,
-                             const uint32_t *rows, const uint32_t *renamed,
-                             uint32_t *partials, uint32_t *rows_of_partials) {
+                             const uint32_t *rows, uint32_t *partials,
+                             uint32_t *rows_of_partials) {
   for (uint64_t i = thread_of_all(); i < num_lanes; i += num_threads()) {
     uint32_t segment = uint32_t(order[i] >> 48), pair = uint32_t(order[i]);
     uint32_t partial = slices[segment] * 32 + (uint32_t(i) - begins[segment]);
     partials[pair] = partial;
-    rows_of_partials[partial] = renamed[rows[pair]];
+    rows_of_partials[partial] = rows[pair];
   }
 }
 
@@ -195,28 +220,27 @@ place_partials_thread_mapped(const uint64_t *order, uint64_t num_lanes,
 //   pieces: [num_pieces, 4]         pair, number in the pair, slice, row
 extern "C" __global__ void
 place_pieces_thread_mapped(const uint32_t *pieces, uint64_t num_pieces,
-                           const uint32_t *renamed, uint32_t *partials,
-                           uint32_t *rows_of_partials) {
+                           uint32_t *partials, uint32_t *rows_of_partials) {
   for (uint64_t i = thread_of_all(); i < num_pieces; i += num_threads()) {
     const uint32_t *piece = &pieces[4 * i];
     if (piece[1] == 0)
       partials[piece[0]] = piece[2] * 32;
-    rows_of_partials[piece[2] * 32] = renamed[piece[3]];
+    rows_of_partials[piece[2] * 32] = piece[3];
   }
 }
 
 // Writes the ends of the rows: of each pair its partial, or its one source.
 extern "C" __global__ void place_rows_thread_mapped(
     const __grid_constant__ Edges edges, const uint64_t *keys,
-    const uint32_t *starts, const uint32_t *rows, const uint32_t *first_pairs,
-    uint64_t num_pairs, const uint32_t *partials, const uint32_t *renamed,
-    uint32_t first_partial, uint32_t *ends) {
+    const uint32_t *starts, const uint32_t *rows, const uint32_t *stops,
+    const uint32_t *first_pairs, uint64_t num_pairs, const uint32_t *partials,
+    const uint32_t *renamed, uint32_t first_partial, uint32_t *ends) {
+  Pairs pairs{starts, rows, stops, num_pairs};
   for (uint64_t p = thread_of_all(); p < num_pairs; p += num_threads()) {
-    RowOfEdges row = row_of(edges, renamed[rows[p]]);
-    bool is_alone = starts[p + 1] - starts[p] == 1;
+    RowOfEdges row = row_of(edges, rows[p]);
     ends[row.first + uint64_t(p - first_pairs[rows[p]]) * row.step] =
-        is_alone ? renamed[uint32_t(keys[starts[p]])]
-                 : first_partial + partials[p];
+        pairs.count(p) == 1 ? renamed[uint32_t(keys[starts[p]])]
+                            : first_partial + partials[p];
   }
 }
 
@@ -226,10 +250,9 @@ extern "C" __global__ void place_rows_thread_mapped(
 extern "C" __global__ void
 place_more_thread_mapped(const __grid_constant__ Edges edges,
                          const uint32_t *more, uint64_t num_more,
-                         const uint32_t *renamed, uint32_t first_partial,
-                         uint32_t *ends) {
+                         uint32_t first_partial, uint32_t *ends) {
   for (uint64_t i = thread_of_all(); i < num_more; i += num_threads()) {
-    RowOfEdges row = row_of(edges, renamed[more[3 * i]]);
+    RowOfEdges row = row_of(edges, more[3 * i]);
     ends[row.first + uint64_t(more[3 * i + 1]) * row.step] =
         first_partial + more[3 * i + 2] * 32;
   }
@@ -259,7 +282,7 @@ __device__ void for_each_word(const uint32_t *lines, uint32_t slice,
 constexpr uint32_t IS_PIECE = 1u << 31;
 
 template <class Put>
-__device__ void for_all_words(const uint64_t *order, const uint32_t *starts,
+__device__ void for_all_words(const uint64_t *order, const Pairs &pairs,
                               const uint32_t *origins, const uint32_t *sizes,
                               const uint32_t *lines, uint64_t num_slices,
                               Put put) {
@@ -272,8 +295,8 @@ __device__ void for_all_words(const uint64_t *order, const uint32_t *starts,
       end += size;
     } else if (lane < size) {
       uint32_t pair = uint32_t(order[origins[s] + lane]);
-      begin = starts[pair];
-      end = starts[pair + 1];
+      begin = pairs.starts[pair];
+      end = pairs.stop(pair);
     } else {
       end = begin = 0;
     }
@@ -282,12 +305,12 @@ __device__ void for_all_words(const uint64_t *order, const uint32_t *starts,
 }
 
 template <class T>
-__device__ void place_tile_column(const uint64_t *order, const uint32_t *starts,
+__device__ void place_tile_column(const uint64_t *order, const Pairs &pairs,
                                   const uint32_t *origins,
                                   const uint32_t *sizes, const uint32_t *lines,
                                   uint64_t num_slices, const int64_t *edges,
                                   const T *column, T *placed) {
-  for_all_words(order, starts, origins, sizes, lines, num_slices,
+  for_all_words(order, pairs, origins, sizes, lines, num_slices,
                 [&](uint64_t word, uint32_t first, bool has_first,
                     uint32_t second, bool has_second) {
                   if (has_first)
@@ -298,31 +321,31 @@ __device__ void place_tile_column(const uint64_t *order, const uint32_t *starts,
 }
 
 template <class T>
-__device__ void
-place_row_column(const Edges &edges, const uint32_t *starts,
-                 const uint32_t *rows, const uint32_t *first_pairs,
-                 uint64_t num_pairs, const uint32_t *renamed,
-                 const int64_t *numbers, const T *column, T *placed) {
-  for (uint64_t p = thread_of_all(); p < num_pairs; p += num_threads())
-    if (starts[p + 1] - starts[p] == 1) {
-      RowOfEdges row = row_of(edges, renamed[rows[p]]);
-      placed[row.first + uint64_t(p - first_pairs[rows[p]]) * row.step] =
-          column[numbers[starts[p]]];
+__device__ void place_row_column(const Edges &edges, const Pairs &pairs,
+                                 const uint32_t *first_pairs,
+                                 const int64_t *numbers, const T *column,
+                                 T *placed) {
+  for (uint64_t p = thread_of_all(); p < pairs.num_pairs; p += num_threads())
+    if (pairs.count(p) == 1) {
+      RowOfEdges row = row_of(edges, pairs.rows[p]);
+      placed[row.first + uint64_t(p - first_pairs[pairs.rows[p]]) * row.step] =
+          column[numbers[pairs.starts[p]]];
     }
 }
 
 } // namespace
 
-extern "C" __global__ void
-place_words_warp_mapped(const uint64_t *keys, const uint64_t *order,
-                        const uint32_t *starts, const uint32_t *origins,
-                        const uint32_t *sizes, const uint32_t *lines,
-                        uint64_t num_slices, const uint32_t *renamed,
-                        uint32_t segment_size, uint32_t *words) {
+extern "C" __global__ void place_words_warp_mapped(
+    const uint64_t *keys, const uint64_t *order, const uint32_t *starts,
+    const uint32_t *rows, const uint32_t *stops, uint64_t num_pairs,
+    const uint32_t *origins, const uint32_t *sizes, const uint32_t *lines,
+    uint64_t num_slices, const uint32_t *renamed, uint32_t segment_size,
+    uint32_t *words) {
+  Pairs pairs{starts, rows, stops, num_pairs};
   auto place_of = [&](uint32_t edge) {
     return renamed[uint32_t(keys[edge])] % segment_size;
   };
-  for_all_words(order, starts, origins, sizes, lines, num_slices,
+  for_all_words(order, pairs, origins, sizes, lines, num_slices,
                 [&](uint64_t word, uint32_t first, bool has_first,
                     uint32_t second, bool has_second) {
                   uint32_t low = has_first ? place_of(first) : NO_PLACE;
@@ -333,20 +356,21 @@ place_words_warp_mapped(const uint64_t *keys, const uint64_t *order,
 
 #define SIGPS_PLACE_COLUMN(bits)                                               \
   extern "C" __global__ void place_tile_column_##bits##_warp_mapped(           \
-      const uint64_t *order, const uint32_t *starts, const uint32_t *origins,  \
+      const uint64_t *order, const uint32_t *starts, const uint32_t *rows,     \
+      const uint32_t *stops, uint64_t num_pairs, const uint32_t *origins,      \
       const uint32_t *sizes, const uint32_t *lines, uint64_t num_slices,       \
       const int64_t *edges, const uint##bits##_t *column,                      \
       uint##bits##_t *placed) {                                                \
-    place_tile_column(order, starts, origins, sizes, lines, num_slices, edges, \
-                      column, placed);                                         \
+    place_tile_column(order, Pairs{starts, rows, stops, num_pairs}, origins,   \
+                      sizes, lines, num_slices, edges, column, placed);        \
   }                                                                            \
   extern "C" __global__ void place_row_column_##bits##_thread_mapped(          \
       const __grid_constant__ Edges edges, const uint32_t *starts,             \
-      const uint32_t *rows, const uint32_t *first_pairs, uint64_t num_pairs,   \
-      const uint32_t *renamed, const int64_t *numbers,                         \
+      const uint32_t *rows, const uint32_t *stops, uint64_t num_pairs,         \
+      const uint32_t *first_pairs, const int64_t *numbers,                     \
       const uint##bits##_t *column, uint##bits##_t *placed) {                  \
-    place_row_column(edges, starts, rows, first_pairs, num_pairs, renamed,     \
-                     numbers, column, placed);                                 \
+    place_row_column(edges, Pairs{starts, rows, stops, num_pairs},             \
+                     first_pairs, numbers, column, placed);                    \
   }
 SIGPS_PLACE_COLUMN(8)
 SIGPS_PLACE_COLUMN(16)

@@ -143,11 +143,10 @@ combine_piece(const Lease &lease, const NextSuperstep &now,
       RecordsOfLines read(segment, &taken[first]);
 #pragma unroll
       for (int k = 0; k < LINES_AT_ONCE; k++)
-        receive_word<FILTER>(lease, now, segment, row, taken[first + k],
-                             read.records[k],
-                             tiles.first_position +
-                                 ((line + first + k) * 32ull + lane_id()) * 2,
-                             inbox);
+        receive_word<FILTER>(
+            lease, now, segment, row, taken[first + k], read.records[k],
+            tiles.first_position + ((line + first + k) * 32ull + lane_id()) * 2,
+            inbox);
     }
   }
   inbox = combine_warp(inbox, {lease.in, now.superstep, row});
@@ -186,11 +185,9 @@ combine_slices(const Lease &lease, const NextSuperstep &now,
 #pragma unroll
       for (int k = 0; k < LINES_AT_ONCE; k++)
         if (first + k < left) {
-          receive_word<FILTER>(lease, now, segment, row, taken[first + k],
-                               read.records[k],
-                               tiles.first_position +
-                                   (at + (first + k) * 32) * 2,
-                               inbox);
+          receive_word<FILTER>(
+              lease, now, segment, row, taken[first + k], read.records[k],
+              tiles.first_position + (at + (first + k) * 32) * 2, inbox);
           if (++line == end_of_slice) {
             keep_partial<FILTER>(lease, slice, false, inbox);
             inbox = empty_inbox();
