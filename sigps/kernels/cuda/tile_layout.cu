@@ -113,8 +113,8 @@ struct Pairs {
 //   longer: [capacity, 4]           pair, edges, segment, row
 extern "C" __global__ void order_pairs_thread_mapped(
     const uint64_t *keys, const uint32_t *starts, const uint32_t *rows,
-    uint64_t num_pairs, uint32_t size, uint32_t most, uint64_t *order,
-    uint32_t *counts, uint32_t *longer, uint32_t capacity) {
+    const uint32_t *stops, uint64_t num_pairs, uint32_t size, uint32_t most,
+    uint64_t *order, uint32_t *counts, uint32_t *longer, uint32_t capacity) {
   for (uint64_t p = thread_of_all(); p < num_pairs; p += num_threads()) {
     uint32_t count = Pairs{starts, rows, stops, num_pairs}.count(p);
     uint64_t segment = segment_of(keys[starts[p]], size);
@@ -168,7 +168,7 @@ extern "C" __global__ void measure_slices_thread_mapped(const uint64_t *order,
 
 // Makes what vertices are sorted by to number them anew: their segment, then
 // the pairs of their rows, descending.
-extern "C" __global__ void order_rows_thread_mapped(const uint32_t *left,
+extern "C" __global__ void order_rows_thread_mapped(const uint32_t *num_pairs,
                                                     uint64_t num_rows,
                                                     uint32_t size,
                                                     uint64_t *order) {
