@@ -69,7 +69,7 @@ def use_host_as_gpu(monkeypatch: pytest.MonkeyPatch, *, has_nccl: bool = False) 
         monkeypatch.setattr(nccl, "connect", _Nccl)
     monkeypatch.setattr(gpu_variant, "load_variant", _load_variant)
     monkeypatch.setattr(open_loops, "word_reader", lambda gpu, address: lambda: 0)
-    monkeypatch.setattr(gpu_graph, "_layout_kernel", lambda name, gpu: _LayoutKernel(name))
+    monkeypatch.setattr(gpu_graph, "_layout_kernel", lambda name, gpu, file="layout": _LayoutKernel(name))
     monkeypatch.setattr(gpu_graph, "lay_out", lambda degrees, **_: lay_out(degrees, in_slices=False))
 
 
@@ -278,10 +278,17 @@ def _move_rows(name: str, parameters: Any) -> None:
 
 
 def _load_variant(
-    program: VertexProgram, columns: Any, narrow: bool, gpu: Gpu, has_peers: bool, goes_by_edge: bool
+    program: VertexProgram,
+    columns: Any,
+    narrow: bool,
+    gpu: Gpu,
+    has_peers: bool,
+    goes_by_edge: bool,
+    has_tiles: bool,
 ) -> Variant:
     assert not has_peers
     assert not goes_by_edge
+    assert not has_tiles
     compiled = compile_for_cuda(program, dict(columns), narrow_ids=narrow, arch=gpu.arch)
     kernel: Any = _LeaseKernel(program, dict(columns), narrow)
     return Variant(compiled, kernel, MEDIUM, None, NO_CLUSTER, 1, 0)

@@ -8,6 +8,7 @@ active, and whoever sends stays active, all do alike: in superstep 0 all run, an
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -39,9 +40,11 @@ def sends_together(program: VertexProgram) -> bool:
     compute = program.function("compute")
     if program.delivery is not Delivery.RECORD or compute is None:
         return False
-    paths = _Paths(_varying(compute), _set_once(compute))
+    alike = frozenset(f.name for f in program.module.body if isinstance(f, ast.FunctionDef) and _is_alike(f))
+    tree = _WithoutVertex(alike).visit(copy.deepcopy(compute))
+    paths = _Paths(_varying(tree), _set_once(tree))
     try:
-        paths.follow(compute.body, {_Outcome()}, of_vertex=False)
+        paths.follow(tree.body, {_Outcome()}, of_vertex=False)
     except _DiffersError:
         return False
     return any(o.sends for o in paths.ended) and not any(
@@ -109,6 +112,40 @@ class _Paths:
             return begun
         possible = (o for o in begun if (test.id, not holds) not in o.known)
         return {replace(o, known=o.known | {(test.id, holds)}) for o in possible}
+
+
+class _WithoutVertex(ast.NodeTransformer):
+    """Takes the vertex and its state from calls of the user's methods that are given them and do not read them."""
+
+    def __init__(self, methods: frozenset[str]) -> None:
+        self._methods = methods
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id in self._methods:
+            node.args = [
+                *node.args[:3],
+                *node.args[5:],
+            ]  # lower.py: env, params, aggregates, vertex, state, others
+        return node
+
+
+def _is_alike(function: ast.FunctionDef) -> bool:
+    """Return whether a method is given a vertex and its state, and reads nothing of them."""
+    given = [argument.arg for argument in function.args.args]
+    if given[3:5] != ["__vertex", "__state"]:
+        return False
+    unpacked = [n.id for s in function.body if _unpacks(s) for n in ast.walk(s) if isinstance(n, ast.Name)]
+    names = frozenset({"__vertex", "__state", *unpacked})
+    return not any(reads(s, names) for s in function.body if not _unpacks(s))
+
+
+def _unpacks(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.Assign)
+        and isinstance(statement.value, ast.Name)
+        and statement.value.id in ("__vertex", "__state")
+    )
 
 
 def reads(tree: ast.AST, names: frozenset[str]) -> bool:

@@ -19,7 +19,7 @@ from sigps.device.transfers import bring, fill_with, send
 from sigps.engine.gpu.columns import cast
 from sigps.engine.gpu.layout import lay_out
 from sigps.engine.gpu.memory_plan import ORDERING, SORTING
-from sigps.engine.gpu.tiling import LONG_PAIR, NEAR, PIECE, Tiling, pays, share_out
+from sigps.engine.gpu.tiling import FEWEST_EDGES, LONG_PAIR, NEAR, PIECE, Tiling, pays, share_out
 from sigps.engine.partition.edge_list import EdgeList
 from sigps.engine.partition.subgraph import columns_of
 from sigps.kernels.cuda.lease import EDGES, NO_VERTEX, TILES
@@ -390,7 +390,9 @@ def tiled_edges(
         tiling: How.
     """
     num_edges, size = edges.ends.size, tiling.size
-    if num_edges == 0 or num_edges >= 2**32 or degrees.size > size << 16:
+    if num_edges >= 2**32 or degrees.size > size << 16:
+        return None
+    if not tiling.always and num_edges < FEWEST_EDGES:
         return None
     check_fits({"edges": 4 * num_edges, "laying them out": num_edges * SORTING + edges.offsets.nbytes})
     keys = _make_keys(edges, lids, launch)

@@ -142,9 +142,6 @@ def load_variant(
     cluster = choose_cluster(gpu.arch) if has_cluster else NO_CLUSTER
     macros = shape.macros() | cluster.macros() | (PEERS if has_peers else {})
     macros |= BY_EDGE if goes_by_edge else TILES if has_tiles else {}
-    import os
-
-    macros |= dict(w.split("=") for w in os.environ.get("TRY", "").split() if has_tiles)
     module = Module(link(compiled, "lease", gpu.arch, macros))
     if compiled.has_open_loops:
         connect(module, gpu)

@@ -95,12 +95,6 @@ __device__ inline void fill_shared_cache(const Outbox &outbox) {
   __syncthreads();
 }
 
-#ifndef TRY_COUNT
-#define TRY_COUNT 4
-#endif
-#ifndef TRY_ANY
-#define TRY_ANY 0
-#endif
 #if SIGPS_TILES
 // Whether every edge brings something.
 template <SenderFilter FILTER>
@@ -121,7 +115,7 @@ __device__ inline void receive(const Lease &lease, const NextSuperstep &now,
   for (int k = 0; k < COUNT; k++)
     sources[k] = end_at(lease.in_edges, position + uint64_t(k) * step);
 #if SIGPS_TILES
-  static_assert(sizeof(Record) == sizeof(Slots) || TRY_ANY, "");
+  // A partial is read as if it were a record, which has its size.
   bool is_partial[COUNT];
 #pragma unroll
   for (int k = 0; k < COUNT; k++) {
@@ -184,10 +178,7 @@ __device__ SIGPS_ONCE Inbox receive_all(const Lease &lease,
                                         uint32_t i, uint32_t stride) {
   Outbox outbox = outbox_of(lease, now);
   Inbox inbox = empty_inbox();
-  constexpr int COUNT = SIGPS_TILES           ? TRY_COUNT
-                        : sizeof(Record) > 64 ? 1
-                        : sizeof(Record) > 32 ? 2
-                                              : 4;
+  constexpr int COUNT = sizeof(Record) > 64 ? 1 : sizeof(Record) > 32 ? 2 : 4;
   uint32_t step = stride * row.step;
   for (; i + (COUNT - 1) * stride < row.degree; i += COUNT * stride) {
     receive<FILTER, COUNT>(lease, now, outbox, v,

@@ -183,9 +183,6 @@ __device__ void pull(const Lease &lease, const NextSuperstep &now,
 #if SIGPS_TILES
   if (now.sender_filter != SENDERS_NONE) {
     if (now.sender_filter == SENDERS_ALL)
-#ifdef TRY_TWICE
-      for (int i = 0; i < 2; i++)
-#endif
       combine_tiles<SENDERS_ALL>(lease, now);
     else
       combine_tiles<SENDERS_BITMAP>(lease, now);

@@ -18,12 +18,10 @@ namespace sigps {
 static_assert(!SIGPS_EARLY_EXIT && !SIGPS_BY_WARP && !SIGPS_BY_TEAM,
               "programs whose pulls read all in-edges");
 static_assert(SIGPS_THREADS == 1024, "a run for each of 32 warps");
-static_assert(sizeof(Record) % 4 == 0 && sizeof(Record) <= 16,
-              "records of 1 to 4 words");
+static_assert(sizeof(Record) % 4 == 0 && sizeof(Record) <= 16 &&
+                  sizeof(Record) == sizeof(Slots),
+              "records of 1 to 4 words, and inboxes of as many");
 
-#ifndef TRY_LINES
-#define TRY_LINES 4
-#endif
 constexpr uint32_t LINES_AHEAD = 8;
 
 // What a task reads: records and bits lie in shared memory.
@@ -67,7 +65,7 @@ load_segment(const Lease &lease, const NextSuperstep &now, uint32_t segment) {
 
 // How many lines are received at once: the records of all their edges are read
 // before the first is used.
-constexpr int LINES_AT_ONCE = sizeof(Record) == 4   ? TRY_LINES
+constexpr int LINES_AT_ONCE = sizeof(Record) == 4   ? 4
                               : sizeof(Record) == 8 ? 2
                                                     : 1;
 

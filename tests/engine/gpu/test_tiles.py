@@ -1,0 +1,199 @@
+"""In-edges in tiles: who may have them, how work is shared out, and what a GPU combines from them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sigps
+from sigps import Aggregator, State, Vertex
+from sigps.apps import (
+    BFS,
+    WCC,
+    EigenvectorCentrality,
+    HeatDiffusion,
+    Katz,
+    KCore,
+    PageRank,
+    PersonalisedPageRank,
+)
+from sigps.compiler.cuda.compile import compile_for_cuda, link
+from sigps.compiler.frontend.analysis import analyse
+from sigps.engine.gpu import engine as gpu_engine
+from sigps.engine.gpu.launch import WIDE
+from sigps.engine.gpu.layout import lay_out
+from sigps.engine.gpu.tiling import Cost, Tiling, can_tile, pays, share_out
+from sigps.engine.gpu.variant import TILES
+
+DENSE: list[tuple[Vertex, str]] = [
+    (PageRank(iterations=6), "rank"),
+    (PageRank(tolerance=1e-6), "rank"),
+    (PersonalisedPageRank(source=1), "rank"),
+    (Katz(attenuation=1e-4), "score"),
+    (EigenvectorCentrality(iterations=8), "score"),
+]
+
+
+class Halts(Vertex, message=float):
+    """Sends and halts, so that a vertex without messages does not run again."""
+
+    value: State[float] = 1.0
+
+    def compute(self, messages):
+        self.value += sum(messages)
+        if self.superstep < 5:
+            self.send_to_neighbors(self.value)
+        self.vote_to_halt()
+
+
+class SomeSend(Vertex, message=float):
+    value: State[float] = 1.0
+
+    def compute(self, messages):
+        self.value += sum(messages)
+        if self.superstep == 5:
+            self.vote_to_halt()
+        elif self.id % 2 == 0:
+            self.send_to_neighbors(self.value)
+
+
+class Returns(Vertex, message=float):
+    """Ends compute() early at some vertices."""
+
+    value: State[float] = 1.0
+    total = Aggregator.sum(float)
+
+    def compute(self, messages):
+        if self.superstep == 5:
+            self.vote_to_halt()
+            return
+        if self.value > 100.0:
+            return
+        self.value += sum(messages)
+        self.send_to_neighbors(self.value)
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        *((program, True) for program, _ in DENSE),
+        (HeatDiffusion(source=0, rate=0.1), True),
+        (BFS(source=0), False),
+        (WCC(), False),
+        (KCore(), False),
+        (Halts(), False),
+        (SomeSend(), False),
+        (Returns(), False),
+    ],
+)
+def test_programs_whose_vertices_send_together(program: Vertex, expected: bool) -> None:
+    assert analyse(program).sends_together is expected
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_kernels_over_tiles_link(precision: Any) -> None:
+    for program, _ in DENSE:
+        compiled = compile_for_cuda(analyse(program, precision), {}, narrow_ids=True, arch="sm_90")
+        assert can_tile(compiled)
+    cubin = link(compiled, "lease", "sm_90", WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | TILES)
+    assert cubin[:4] == b"\x7fELF"
+
+
+def test_tiles_pay_on_large_skewed_graphs() -> None:
+    """Counts of kron-22, and of a graph whose pairs have about one edge each."""
+    assert pays(128_000_000, 55_000_000, 11_500_000)
+    assert not pays(128_000_000, 127_000_000, 120_000_000)
+    assert not pays(1_000_000, 500_000, 1_000)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 40), st.booleans(), st.integers(0, 2)), min_size=1, max_size=200),
+    st.integers(1, 9),
+)
+def test_every_slice_has_one_warp(slices: list[tuple[int, bool, int]], num_shares: int) -> None:
+    widths, are_pieces = (np.array([s[i] for s in slices]) for i in range(2))
+    segments = np.cumsum([s[2] == 0 for s in slices])
+    shares = share_out(widths, are_pieces, segments, num_shares, Cost(segment=50.0))
+    assert shares.first_tasks[0] == 0
+    assert shares.first_tasks[-1] == shares.segments.size == len(shares.runs)
+    assert (np.diff(shares.first_tasks.astype(int)) >= 0).all()
+    found = []
+    for segment, run in zip(shares.segments, shares.runs.astype(int), strict=True):
+        for begin, end in itertools.pairwise(run):
+            assert (segments[begin:end] == segment).all()
+            found += range(begin, end)
+    assert found == list(range(len(slices)))
+
+
+@given(st.lists(st.sampled_from([0, 1, 5, 33, 40, 200]), max_size=150))
+def test_slices_are_as_wide_as_their_longest_row(degrees: list[int]) -> None:
+    rows = lay_out(np.array(degrees, np.uint32), descending=False)
+    assert rows.num_csr_rows % 32 == 0
+    assert all(degree <= 32 for degree in degrees[rows.num_csr_rows :])
+    widths = np.diff(rows.slices.astype(int)) // 32
+    firsts = range(rows.num_csr_rows, len(degrees), 32)
+    assert widths.tolist() == [max(degrees[first : first + 32]) for first in firsts]
+
+
+def use_tiles(monkeypatch: pytest.MonkeyPatch, size: int | None) -> list[Tiling]:
+    """Lay all dense programs' edges out in tiles of segments of a size, or none's; return what was asked for."""
+    asked: list[Tiling] = []
+
+    def choose(compiled: Any, *, shared_bytes: int, num_blocks: int) -> Tiling | None:
+        if size is None or not can_tile(compiled):
+            return None
+        asked.append(Tiling(size, num_blocks, always=True))
+        return asked[-1]
+
+    monkeypatch.setattr(gpu_engine, "choose_tiling", choose)
+    return asked
+
+
+def skewed(num_vertices: int, num_edges: int, *, directed: bool) -> sigps.Graph:
+    rng = np.random.default_rng(num_edges)
+    sources = (rng.random(num_edges) ** 4 * num_vertices).astype(np.int64)
+    targets = (rng.random(num_edges) ** 2 * num_vertices).astype(np.int64)
+    return sigps.Graph.from_edges(sources, targets, directed=directed, num_vertices=num_vertices)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize(
+    ("num_vertices", "num_edges", "size"), [(40, 100, 32), (3000, 40_000, 1024), (9000, 900_000, 4096)]
+)
+def test_tiles_give_what_a_cpu_gives(
+    num_vertices: int, num_edges: int, size: int, directed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many segments of small graphs; pairs of over 512 and 2,048 edges in the largest."""
+    graph = skewed(num_vertices, num_edges, directed=directed)
+    asked = use_tiles(monkeypatch, size)
+    for program, field in DENSE:
+        found = sigps.run(program, graph, device="cuda")
+        expected = sigps.run(program, graph, device="cpu")
+        np.testing.assert_allclose(found[field], expected[field], rtol=1e-9)
+    assert len(asked) == len(DENSE)
+
+
+@pytest.mark.gpu
+def test_runs_over_tiles_repeat_to_the_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = skewed(9000, 400_000, directed=False)
+    use_tiles(monkeypatch, 2048)
+    found = [sigps.run(PageRank(), graph, device="cuda", precision="single")["rank"] for _ in range(3)]
+    assert all(np.array_equal(found[0], other) for other in found[1:])
+
+
+@pytest.mark.gpu
+def test_a_log_over_tiles_goes_on(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first superstep after a resume reads who sent as bits."""
+    graph = skewed(3000, 40_000, directed=False)
+    use_tiles(monkeypatch, 1024)
+    program = PageRank(iterations=9)
+    how: dict[str, Any] = {"device": "cuda", "checkpoint": sigps.Checkpoint(tmp_path / "log", every=2)}
+    sigps.run(program, graph, max_supersteps=5, **how)
+    found = sigps.run(program, graph, resume=True, **how)
+    np.testing.assert_allclose(found["rank"], sigps.run(program, graph, device="cpu")["rank"], rtol=1e-9)
