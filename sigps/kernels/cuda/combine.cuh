@@ -3,6 +3,10 @@
 
 #pragma once
 
+#ifndef SIGPS_TILES // 1: in-edges lie in tiles and rows (tiles.cuh)
+#define SIGPS_TILES 0
+#endif
+
 #include "arithmetic.cuh"
 #include "faults.cuh"
 

@@ -6,10 +6,6 @@
 #define SIGPS_PEERS 0
 #endif
 
-#ifndef SIGPS_TILES // 1: in-edges lie in tiles and rows (tiles.cuh)
-#define SIGPS_TILES 0
-#endif
-
 #include "combine.cuh"
 #include "direction.cuh"
 #include "edges.cuh"

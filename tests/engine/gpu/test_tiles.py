@@ -158,7 +158,7 @@ def skewed(num_vertices: int, num_edges: int, *, directed: bool) -> sigps.Graph:
     rng = np.random.default_rng(num_edges)
     sources = (rng.random(num_edges) ** 4 * num_vertices).astype(np.int64)
     targets = (rng.random(num_edges) ** 2 * num_vertices).astype(np.int64)
-    return sigps.Graph.from_edges(sources, targets, directed=directed, num_vertices=num_vertices)
+    return sigps.Graph.from_edges(sources, targets, directed=directed)
 
 
 @pytest.mark.gpu
