@@ -293,5 +293,5 @@ def test_a_subclass_may_write_one_phase_anew():
     ids=lambda v: v if isinstance(v, str) else type(v).__name__,
 )
 def test_runs_on_a_gpu(program, field):
-    found, expected = run(program, GRAPH, device="gpu")[field], run(program, GRAPH, device="python")[field]
+    found, expected = run(program, GRAPH, device="cuda")[field], run(program, GRAPH, device="python")[field]
     assert np.allclose(found, expected, rtol=1e-4 if field != "distance" else 0, atol=0)
