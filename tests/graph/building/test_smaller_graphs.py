@@ -1,4 +1,4 @@
-"""Subgraphs and contracted graphs against NetworkX and sums in dictionaries, alone and on several ranks."""
+"""Subgraphs among vertices, and graphs contracted by labels, against plain Python filters and counters."""
 
 from __future__ import annotations
 
