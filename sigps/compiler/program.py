@@ -66,7 +66,6 @@ Their arguments and results; a tuple has one scalar for each element of what it 
 from __future__ import annotations
 
 import ast
-import functools
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -312,6 +311,7 @@ class VertexProgram:
             engine must hold copies of them, and `reverse` beside the edges.
         is_deterministic: Whether its sums of floats do not depend on order (`cpu/exact.py`), and code for GPUs rounds
             each product before something is added to it, as CPU cores do.
+        sends_together: Whether in every superstep all vertices with out-edges send, or none (`proofs/together.py`).
         sorts_by: What lists of messages are sorted by before compute() reads them, as the user would write it; empty
             where their order is open.
     """
@@ -352,6 +352,7 @@ class VertexProgram:
     reads_reverse: bool = False
     is_deterministic: bool = False
     sorts_by: str = ""
+    sends_together: bool = False
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -409,13 +410,6 @@ class VertexProgram:
         edge = self.function("edge") or ast.Pass()
         found = (node for node in ast.walk(edge) if isinstance(node, ast.Return))
         return all(ast.unparse(node).startswith("return (True,") for node in found)
-
-    @functools.cached_property
-    def sends_together(self) -> bool:
-        """Whether in every superstep all vertices with out-edges send, or none does (`proofs/together.py`)."""
-        from sigps.compiler.proofs.together import sends_together
-
-        return sends_together(self)
 
     @property
     def edge_obstacle(self) -> str | None:

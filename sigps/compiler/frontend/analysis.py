@@ -41,6 +41,7 @@ from sigps.compiler.program import Consumption, Delivery, EarlyExit, MasterFunct
 from sigps.compiler.proofs.monotone import monotone
 from sigps.compiler.proofs.path_lengths import path_lengths
 from sigps.compiler.proofs.priority import priority_form
+from sigps.compiler.proofs.together import sends_together
 from sigps.errors import CompileError
 from sigps.kernels.cpu.neighbors import mark_row, next_common
 from sigps.model.records import Record
@@ -159,6 +160,7 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
         reads_reverse=edges.reverses,
         sorts_by=messages.key_text,
     )
+    derived = dataclasses.replace(derived, sends_together=sends_together(derived))
     if derived.has_master or derived.reads_edge_links:  # supersteps run as written
         return derived
     proved = dataclasses.replace(derived, priority_form=priority_form(derived), monotone=monotone(derived))
