@@ -6,10 +6,13 @@ Limits are those of control groups, of version 1 or 2: the process's own group a
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["available_memory", "machine_memory"]
+from sigps.errors import ConfigError
+
+__all__ = ["available_memory", "bytes_of", "machine_memory"]
 
 
 def machine_memory() -> int:
@@ -27,6 +30,28 @@ def available_memory() -> int:
     except (OSError, KeyError, ValueError):
         free = 1 << 62
     return min([free, *(max(0, limit - used) for limit, used in _limits())])
+
+
+def bytes_of(given: int | str, name: str) -> int:
+    """Return bytes that are given as a number or as a text: 8GB is 8 * 10**9, 8GiB is 8 * 2**30.
+
+    >>> bytes_of("1.5 GB", "host_memory"), bytes_of("2KiB", "host_memory"), bytes_of(7, "host_memory")
+    (1500000000, 2048, 7)
+
+    Raises:
+        ConfigError: If it is neither, or not above 0; `name` is what it was given as.
+    """
+    found = (
+        re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kKMGT]?)(i?)B?\s*", given) if isinstance(given, str) else None
+    )
+    if found:
+        base = 1024 if found[3] else 1000
+        given = int(float(found[1]) * base ** " KMGT".index(found[2].upper() or " "))
+    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+        raise ConfigError(
+            f"{name}={given!r} must be bytes above 0: a whole number, or a text such as '8GB' or '512MiB'"
+        )
+    return given
 
 
 _PROC, _GROUPS = Path("/proc"), Path("/sys/fs/cgroup")

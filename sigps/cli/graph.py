@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial as with_options
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from sigps.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     from sigps.graph import Graph
+    from sigps.graph.packing.packer import Order
 
 __all__ = ["convert", "generate", "info", "partition"]
 
@@ -28,6 +30,13 @@ _packed_option = click.option(
     is_flag=True,
     help="Write a .sigps folder whose edges are bit-packed: 0.4 to 2.4 bytes each instead of 4.",
 )
+_order_option = click.option(
+    "--order",
+    default="better",
+    show_default=True,
+    type=click.Choice(["better", "given", "degree"]),
+    help="Of packed rows: that of the vertices (given), as runs that stream need, or by degree.",
+)
 
 
 @click.command(short_help="Generate a graph.")
@@ -37,13 +46,14 @@ _packed_option = click.option(
     "-o", "--output", required=True, metavar="PATH", help="A .sigps folder, or a file as for convert."
 )
 @_packed_option
-def generate(name: str, options: tuple[str, ...], output: str, packed: bool) -> None:
+@_order_option
+def generate(name: str, options: tuple[str, ...], output: str, packed: bool, order: Order) -> None:
     """Generate a graph: rmat, erdos_renyi, watts_strogatz, grid, path, star or complete."""
     from sigps.graph.generators.generate import generate as generate_graph
     from sigps.job.yaml_source import Source, override
 
     settings = override(Source("options", {}, {}), options, flag="--opt").data
-    write = _writer(output, packed=packed)
+    write = _writer(output, packed=packed, order=order)
     _write(generate_graph(name, **settings), output, write)
 
 
@@ -52,8 +62,11 @@ def generate(name: str, options: tuple[str, ...], output: str, packed: bool) -> 
 @click.argument("target", metavar="OUT")
 @click.option("--vertices", metavar="FILE", help="Write all ids and the vertex columns to a CSV file, too.")
 @_packed_option
+@_order_option
 @_load_option
-def convert(source: str, target: str, vertices: str | None, packed: bool, options: tuple[str, ...]) -> None:
+def convert(
+    source: str, target: str, vertices: str | None, packed: bool, order: Order, options: tuple[str, ...]
+) -> None:
     """Read a graph and write it in the format that OUT's suffix names.
 
     .sigps is the native store (a folder that opens at once), .mtx Matrix Market, .graph METIS,
@@ -63,7 +76,7 @@ def convert(source: str, target: str, vertices: str | None, packed: bool, option
     from sigps.job.config import load_options
 
     settings = load_options(options)
-    write = _writer(target, packed=packed)
+    write = _writer(target, packed=packed, order=order)
     _write(load(source, **settings), target, write, vertices)
 
 
@@ -107,13 +120,15 @@ def partition(path: str, num_parts: int, method: str, options: tuple[str, ...]) 
     _say(graph, str(measure(graph, divide(graph, num_parts, method))))
 
 
-def _writer(path: str, *, packed: bool) -> Callable[[Graph, str], Any]:
+def _writer(path: str, *, packed: bool, order: Order) -> Callable[[Graph, str], Any]:
     """Return what writes the format of a path's suffix, having checked that the path can be written."""
     from sigps.graph.formats.packed_store import save_packed
     from sigps.graph.formats.store import save
     from sigps.graph.formats.table import FORMATS
 
-    writers: dict[str, Callable[[Graph, str], Any]] = {".sigps": save_packed if packed else save}
+    writers: dict[str, Callable[[Graph, str], Any]] = {
+        ".sigps": with_options(save_packed, order=order) if packed else save
+    }
     writers |= {format.suffixes[0]: format.write for format in FORMATS.values() if format.write}
     suffixes = [suffix for suffix in Path(path).suffixes if suffix not in (".gz", ".xz", ".zst", ".bz2")]
     suffix = suffixes[-1] if suffixes else ""
@@ -124,6 +139,8 @@ def _writer(path: str, *, packed: bool) -> Callable[[Graph, str], Any]:
         )
     if packed and suffix != ".sigps":
         raise ConfigError(f"--packed: {path} is no native store: only a .sigps folder has packed edges")
+    if order != "better" and not packed:
+        raise ConfigError(f"--order={order} is of packed edges: give --packed, too")
     parent = Path(path).resolve().parent
     if not parent.is_dir():
         raise ConfigError(f"output {path}: there is no folder {parent}: make it, or choose another path")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from sigps.compiler.program import Delivery, VertexProgram
 from sigps.costs.sizes import PartitionSize, Size, even_partition
 from sigps.graph.building.rows import MIN_COUNTED_EDGES
+from sigps.graph.packing.unpacker import UNPACKING_BYTES
 from sigps.model.vertex import Vertex
 
-__all__ = ["bytes_of_states", "bytes_of_tables", "memory"]
+__all__ = ["bytes_of_states", "bytes_of_tables", "memory", "streamed_memory"]
 
 
 def memory(
@@ -68,6 +70,33 @@ def memory(
     purposes["for a time"] = max(0, briefly - running)
     always = ("graph", "state", "messages")
     return {name: num_bytes for name, num_bytes in purposes.items() if num_bytes or name in always}
+
+
+def streamed_memory(
+    size: Size,
+    program: VertexProgram | None,
+    num_ranks: int,
+    state_bytes: int,
+    longest: int,
+    num_threads: int,
+    *,
+    table_bytes: int = 0,
+) -> dict[str, int]:
+    """Return the same for a run whose edges stay in a packed store. Pure.
+
+    Args:
+        size: The graph.
+        program: The vertex program.
+        num_ranks: Ranks that share the graph.
+        state_bytes: Bytes of one vertex's fields.
+        longest: The arcs of the longest block of rows.
+        num_threads: Threads of a rank, each of which unpacks a block.
+        table_bytes: Bytes of the parameters that are tables.
+    """
+    rows = replace(size, num_edges=0, directed=False)
+    purposes = memory(rows, program, num_ranks, state_bytes, table_bytes=table_bytes)
+    purposes["unpacking"] = num_threads * (longest * (4 + size.column_bytes) + UNPACKING_BYTES)
+    return purposes
 
 
 def bytes_of_states(program: Vertex, precision: Literal["single", "double"]) -> int:

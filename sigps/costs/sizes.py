@@ -50,7 +50,7 @@ class PartitionSize:
 
 def size_of(graph: Graph, basis: str = "counting it") -> Size:
     """Return how large a graph is that is at hand."""
-    columns = sum(column.dtype.itemsize for column in graph.columns.values())
+    columns = sum(dtype.itemsize for dtype in graph.column_types().values())
     rows = (c.dtype.itemsize * math.prod(c.shape[1:]) for c in graph.vertex_columns.values())
     return Size(graph.num_vertices, graph.num_edges, graph.directed, columns, basis, sum(rows))
 

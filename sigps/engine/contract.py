@@ -207,6 +207,7 @@ class Needs:
     Attributes:
         out_edges: Whether compute() walks out-edges, so that `Subgraph.outgoing` must be laid out.
         neighbor_rows: Whether it reads rows of neighbours, remote ones included.
+        streamed: Whether edges stay in the packed store that the graph was opened from: then there is nothing of them.
         degree_order: Whether owned vertices are numbered by descending in-degree on one rank too. (On several they
             always are.)
     """
@@ -214,6 +215,7 @@ class Needs:
     out_edges: bool = False
     neighbor_rows: bool = False
     degree_order: bool = False
+    streamed: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -386,6 +388,15 @@ class EngineSpec(ABC):
         Raises:
             DeviceError: If the run does not fit; it names the bytes and the ways out.
         """
+
+    @property
+    def streaming(self) -> EngineSpec | None:
+        """The engine of the same device whose edges stay in a packed store; None where there is none."""
+        return None
+
+    def streaming_obstacle(self, program: VertexProgram, graph: Graph, options: RunOptions) -> str:
+        """Say why an engine that streams cannot run a program; empty where it can. Pure."""
+        return ""
 
     def lanes_obstacle(
         self, program: VertexProgram | None, facts: RunFacts, options: RunOptions, varied: Container[str]

@@ -9,6 +9,7 @@ from sigps.account import spent_on
 from sigps.engine.contract import Needs
 from sigps.engine.partition.degree_order import build_by_degree, with_rows
 from sigps.engine.partition.neighbor_rows import build_neighbor_rows
+from sigps.engine.partition.streamed import build_streamed
 from sigps.engine.partition.subgraph import Subgraph, build_subgraph
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning.partition import Assignment, PartitionFunction, partition
@@ -38,12 +39,21 @@ def partition_of(
     """
     known: dict[Any, tuple[Assignment, Subgraph]] = graph.derived("partitions", dict)
     is_by_degree = needs.degree_order  # then out-edges are added to the same partition where they are needed
-    key = method, capacities, needs.out_edges and not is_by_degree, needs.neighbor_rows, is_by_degree
+    key = (
+        method,
+        capacities,
+        needs.out_edges and not is_by_degree,
+        needs.neighbor_rows,
+        is_by_degree,
+        needs.streamed,
+    )
     if key not in known:
         if len(known) >= _KEPT:
             del known[next(iter(known))]
         assignment = partition(graph, graph.group.size, method, capacities=capacities)
-        if is_by_degree:
+        if needs.streamed:
+            subgraph = build_streamed(graph, num_threads)
+        elif is_by_degree:
             subgraph = build_by_degree(graph, num_threads)
         else:
             with_outgoing = needs.out_edges or needs.neighbor_rows

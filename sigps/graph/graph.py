@@ -30,6 +30,7 @@ from sigps.graph.formats import edge_table, packed_store, pyg_data, store, struc
 from sigps.graph.formats.blocks import import_optional
 from sigps.graph.formats.edge_input import EdgeInput
 from sigps.graph.formats.networkx_graphs import read_networkx
+from sigps.graph.packing.packer import Order
 from sigps.graph.report import LoadReport, bytes_text
 from sigps.graph.user_arrays import as_ids
 from sigps.graph.versions.apply import Family, Update, Version, apply_batch, twin_rows
@@ -62,11 +63,14 @@ class Graph(GraphArrays):
     _derived: dict[Hashable, Any] = field(default_factory=dict, init=False)
     _version: Version | None = field(default=None, init=False)
     _family: Family | None = field(default=None, init=False)
+    _packed: packed_store.PackedArrays | None = field(default=None, init=False)
     version: int = field(default=0, init=False)
 
     @classmethod
     def of(cls, arrays: GraphArrays) -> Graph:
         """Return the graph of finished arrays, which are not copied."""
+        if isinstance(arrays, packed_store.PackedArrays):
+            return cls._of_packed(arrays)
         return cls(**{array.name: getattr(arrays, array.name) for array in fields(GraphArrays)})
 
     def apply(
@@ -186,13 +190,21 @@ class Graph(GraphArrays):
 
     def _with_rows(self, version: Version, **changed: Any) -> Graph:
         """Return a graph of other rows, whose plain arrays are laid out when they are first read."""
-        graph = object.__new__(Graph)
-        attributes = ("directed", "group", "ids", "row_bounds", "num_edges", "report", "vertex_columns")
-        for name in attributes:
-            setattr(graph, name, changed.get(name, getattr(self, name)))
-        graph.by_target = None
-        graph._derived, graph._version, graph._family, graph.version = {}, version, None, 0
+        graph = _without_rows(self, **changed)
+        graph._version = version
         return graph
+
+    @staticmethod
+    def _of_packed(arrays: packed_store.PackedArrays, **changed: Any) -> Graph:
+        """Return the graph of a packed store, whose rows are unpacked when one of their arrays is first read."""
+        graph = _without_rows(arrays, **changed)
+        graph._packed = arrays
+        return graph
+
+    @property
+    def packed(self) -> packed_store.PackedArrays | None:
+        """The packed store that the graph was opened from, with the same edges; None for any other graph."""
+        return self._packed
 
     def _carry_on(self, newer: Graph) -> None:
         """Bring the forms of this graph with edges at both ends to a newer version."""
@@ -215,12 +227,17 @@ class Graph(GraphArrays):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Lay out the rows of a version in plain arrays, when one of these is first read."""
-            version = self.__dict__.get("_version")
-            if version is None or name not in ("offsets", "targets", "columns"):
+            """Lay out the rows of a version, or of a packed store, in plain arrays, when one of these is first read."""
+            version, packed = self.__dict__.get("_version"), self.__dict__.get("_packed")
+            if (version is None and packed is None) or name not in ("offsets", "targets", "columns"):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             with spent_on("build"):
-                self.offsets, self.targets, self.columns = version.rows.plain()
+                if version is not None:
+                    self.offsets, self.targets, self.columns = version.rows.plain()
+                else:
+                    arrays = packed.unpacked()
+                    self.offsets, self.targets, self.columns = arrays.offsets, arrays.targets, arrays.columns
+                    self.by_target = arrays.by_target
             return self.__dict__[name]
 
     @property
@@ -469,14 +486,23 @@ class Graph(GraphArrays):
         """
         return structures.to_scipy(self)
 
-    def save(self, path: str | os.PathLike[str], *, in_edges: bool = False, packed: bool = False) -> None:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        in_edges: bool = False,
+        packed: bool = False,
+        order: Order = "better",
+    ) -> None:
         """Write the graph to a folder that `sigps.load` opens at once. Collective; O(bytes of the graph).
 
         Args:
             path: The folder; on several ranks all see the same file system. A store that is already there is replaced.
             in_edges: Store the edges by target too (one process, directed): pull then needs no build.
             packed: Store the edges in bit-packed pages (one process): 0.4 to 2.4 bytes each instead of 4, and columns
-                of whole numbers narrowed. Opening unpacks them.
+                of whole numbers narrowed. They are unpacked when they are first read, or by runs that stream them.
+            order: Of packed rows: `"given"`, that of the vertices, as runs that stream need; by descending `"degree"`;
+                or which of the two takes fewer bytes, by a sample.
 
         Raises:
             GraphError: If the path cannot be written or is something else than a store, or several ranks pack.
@@ -487,7 +513,7 @@ class Graph(GraphArrays):
                 "in_edges=True is for raw stores: a packed one keeps in-edges alone; give one of the two"
             )
         if packed:
-            packed_store.save_packed(self, path)
+            packed_store.save_packed(self, path, order=order)
             return
         store.save(self, path, in_edges=self.in_edges() if in_edges and self.directed else None)
 
@@ -517,7 +543,11 @@ class Graph(GraphArrays):
 
     def of_columns(self, vertex_columns: dict[str, NDArray[Any]]) -> Graph:
         """Return the graph with these vertex columns, of this rank's rows, and no others."""
-        graph = replace(self, vertex_columns=vertex_columns)
+        if self._packed is not None and not self._is_laid_out:
+            graph = Graph._of_packed(self._packed, vertex_columns=vertex_columns)
+        else:
+            graph = replace(self, vertex_columns=vertex_columns)
+            graph._packed = self._packed
         for key, made in self._derived.items():
             is_of_columns = isinstance(key, tuple) and key[0] == "vertex columns"
             if not is_of_columns and not isinstance(made, Graph):
@@ -555,6 +585,8 @@ class Graph(GraphArrays):
                 f"in_edges() needs all rows in one process, but {self.group.size} ranks share this graph; "
                 "partition it instead"
             )
+        if self._packed is not None:
+            _ = self.offsets  # unpacks by_target, too
         if self.by_target is None:
             if self._version is not None and self._version.inward is not None:
                 self.by_target = InEdges(*self._version.inward.plain())
@@ -635,6 +667,8 @@ class Graph(GraphArrays):
         """Return the types of the edge columns, by name."""
         if self._version is not None:
             return self._version.rows.dtypes
+        if self._packed is not None:
+            return {name: column.dtype for name, column in self._packed.rows.columns.items()}
         return {name: column.dtype for name, column in self.columns.items()}
 
     @property
@@ -651,6 +685,8 @@ class Graph(GraphArrays):
         shared = sum(rows.nbytes for rows in (version.rows, version.inward) if rows) if version else 0
         if self._is_laid_out:
             return super().nbytes + shared
+        if self._packed is not None:
+            return self._packed.nbytes
         return shared + sum(c.nbytes for c in self.vertex_columns.values()) + self.ids.nbytes
 
     def out_degrees(self) -> NDArray[np.int64]:
@@ -665,6 +701,8 @@ class Graph(GraphArrays):
             return self.out_degrees()
         if self._version is not None and self._version.inward is not None:
             return self._version.inward.degrees()
+        if self._packed is not None:
+            return _differences(self.in_edges().offsets)
         if self.by_target is not None:
             return _differences(self.by_target.offsets)
         degrees = np.zeros(self.num_vertices, dtype=np.int64)
@@ -797,6 +835,17 @@ def _own_vertices(vertices: ArrayLike | None, local: bool, group: Group) -> Arra
 
 def _type_names(types: Mapping[str, np.dtype[Any]]) -> str:
     return ", ".join(f"{name} ({dtype})" for name, dtype in types.items())
+
+
+def _without_rows(like: GraphArrays, **changed: Any) -> Graph:
+    """Return a graph with what another has, but for its rows."""
+    graph = object.__new__(Graph)
+    attributes = ("directed", "group", "ids", "row_bounds", "num_edges", "report", "vertex_columns")
+    for name in attributes:
+        setattr(graph, name, changed[name] if name in changed else getattr(like, name))
+    graph.by_target = None
+    graph._derived, graph._version, graph._family, graph._packed, graph.version = {}, None, None, None, 0
+    return graph
 
 
 def _differences(offsets: NDArray[np.uint64]) -> NDArray[np.int64]:

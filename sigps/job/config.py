@@ -140,6 +140,8 @@ class EngineSection(_Section):
     threads: Count | None = None
     trace: list[VertexId] | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    host_memory: int | str | None = None
+    stream: Literal["auto", "always", "never"] = "auto"
 
 
 class PartitionSection(_Section):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -22,6 +22,7 @@ from sigps.job.device_choice import choose_engine
 from sigps.job.importing import stop_if_imported
 from sigps.job.initial import check_ids, column_values, initial_values, with_initial
 from sigps.job.result import Result
+from sigps.job.streaming import Stream, decide_streaming
 from sigps.model.vector import VectorType
 from sigps.model.vertex import Vertex
 
@@ -96,6 +97,8 @@ def prepared(
     faults: Faults | None,
     seed: int,
     initial: Mapping[str, Any] | Result | None,
+    host_memory: int | str | None,
+    stream: Stream,
 ) -> Prepared:
     """Check the options of a run, choose its engine, and compile the program; options and errors are those of `run`."""
     from sigps.group.watch import Faults
@@ -128,31 +131,41 @@ def prepared(
         raise GraphError(
             "the graph has no vertices, so nothing can run. Check the file or the vertices= option"
         )
-    graph = turned(graph, program)
+    manager = WorkerManager(graph, threads)
+    options = RunOptions(
+        deterministic=deterministic,
+        forced=None if direction == "auto" else direction,
+        precision=precision,
+        asynchronous=asynchronous and max_supersteps is None and checkpoint is None and schedule == "vertex",
+        saves=checkpoint is not None,
+        schedule=schedule,
+        initial=given,
+    )
+    streams = decide_streaming(
+        program, derived, graph, device, options, host_memory=host_memory, stream=stream,
+        num_threads=manager.num_threads,
+    )  # fmt: skip
+    if not streams:
+        graph = manager.graph = turned(graph, program)
     bound = bind_ids(program, graph)
     if any(isinstance(f.type, VectorType) and f.is_vertex_id for f in bound.declaration.params):
         derived = check_program(
             bound, device, precision
         )  # vectors are constants: strings are numbers only now
     check_ids(program, graph)
-    _warn_of_rounding(program, graph, derived)
+    if not streams:
+        _warn_of_rounding(program, graph, derived)
     columns = together(lambda: column_values(program, graph, precision), graph.group)
-    manager = WorkerManager(graph, threads)
     facts = RunFacts(graph.num_vertices, graph.num_edges, graph.group.size, deterministic, resume, schedule)
-    spec, why = choose_engine(device, derived, graph, facts, rank_on_host=manager.rank_on_host)
+    asked = "cpu" if streams else device
+    spec, why = choose_engine(asked, derived, graph, facts, rank_on_host=manager.rank_on_host)
+    if streams:
+        assert spec.streaming is not None
+        spec, why = spec.streaming, "its edges are streamed"
     with spent_on("compile"):
         executable = spec.compile(derived, graph, facts, manager.rank_on_host)
-    options = RunOptions(
-        deterministic=deterministic,
-        forced=None if direction == "auto" else direction,
-        precision=precision,
-        asynchronous=asynchronous and max_supersteps is None and checkpoint is None and schedule == "vertex",
-        trace=tuple(_seen_ids(graph, list(trace or ()), "trace=")),
-        saves=checkpoint is not None,
-        schedule=schedule,
-        initial=given,
-        columns=columns,
-    )
+    seen = tuple(_seen_ids(graph, list(trace or ()), "trace="))
+    options = replace(options, trace=seen, columns=columns)
     return Prepared(program, bound, graph, manager, facts, executable, options, why)
 
 

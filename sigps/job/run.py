@@ -20,6 +20,7 @@ from sigps.graph.partitioning.partition import PartitionFunction
 from sigps.group.status import Status
 from sigps.job.preparing import Precision, prepared
 from sigps.job.result import Result
+from sigps.job.streaming import Stream
 from sigps.model.vertex import Vertex
 from sigps.report.progress import OnProgress, live_progress
 from sigps.report.record import RunRecord, plain_options
@@ -53,6 +54,8 @@ def run(
     faults: Faults | None = None,
     seed: int = 0,
     initial: Mapping[str, Any] | Result | None = None,
+    host_memory: int | str | None = None,
+    stream: Stream = "auto",
 ) -> Result:
     """Run a vertex program on a graph until it ends. Collective under `mpirun`.
 
@@ -97,12 +100,18 @@ def run(
         initial: What states begin with instead of their defaults: `{"seed": values}`, an array of one value a vertex in
             ascending order of ids, or the values of some vertices by their ids, `{"seed": {7: 1.0}}`; or an earlier
             result on the same vertices, whose states of the same names are taken. The same on all ranks.
+        host_memory: The most bytes that the run may take of a rank's memory, a number or a text such as `"8GB"`; on CPU
+            cores. None for no limit.
+        stream: Whether edges stay in the packed store from which `sigps.load` opened the graph, and are unpacked
+            while they are used, with equal results: `"auto"`, where the run does not fit `host_memory`, `"always"` or
+            `"never"`. The store's rows must be in the given order (`Graph.save(..., packed=True, order="given")`).
 
     Raises:
         CompileError: If compute() cannot be compiled.
         ComputeError: If arithmetic of compute() has no result: a whole number beyond its type, a division by zero.
         ConfigError: If an option is wrong.
-        DeviceError: If there is no GPU, it is not built for what the program does, or has too little memory.
+        DeviceError: If there is no GPU, it is not built for what the program does, or has too little memory; or the run
+            does not fit `host_memory` and cannot stream.
         GraphError: If the graph is empty or lacks a vertex or column that the program names.
         StateLogError: If there are logs, and all are damaged or another job's.
 
@@ -135,6 +144,8 @@ def run(
         "faults": faults,
         "seed": seed,
         "initial": initial,
+        "host_memory": host_memory,
+        "stream": stream,
     }
     status = (
         graph.group.status if isinstance(graph, Graph) else Status.create()
@@ -170,7 +181,7 @@ def run(
         spans=spans_since(begun),
         size=size_of(graph),
         loaded_size=size_of(given),
-        num_columns=len(graph.columns),
+        num_columns=len(graph.column_types()),
         graph=weakref.ref(given),
         loaded=given.report,
         began=began,

@@ -135,12 +135,13 @@ class WorkerManager:
         threads: Threads of this rank; None for its share of the host's cores.
 
     Attributes:
+        graph: As given; it may be replaced by another form of it before the run.
         rank_on_host: This rank's number among those of its host.
         num_threads: The threads that this rank uses.
     """
 
     def __init__(self, graph: Graph, threads: int | None) -> None:
-        self._group, self._graph = graph.group, graph
+        self._group, self.graph = graph.group, graph
         hosts = self._group.all_gather(platform.node())
         self.rank_on_host = hosts[: self._group.rank].count(platform.node())
         share = max(1, available_cores() // hosts.count(platform.node()))
@@ -192,10 +193,10 @@ class WorkerManager:
                     checkpoint = saving.checkpoint if saving else None
                     master = Master(registrations, max_supersteps, on_progress, checkpoint, stats)
                 order = self._group.broadcast({"capacities": master.capacities if master else []})
-                needs = executable.spec.needs(executable, program, self._graph, self._group.size)
+                needs = executable.spec.needs(executable, program, self.graph, self._group.size)
                 capacities = tuple(order["capacities"])
             with status.during("partitioning"):
-                assignment, subgraph = partition_of(self._graph, method, capacities, needs, self.num_threads)
+                assignment, subgraph = partition_of(self.graph, method, capacities, needs, self.num_threads)
             status.record_log(_last_log(state_log))
             if state_log is not None:
                 state_log.on_whole = status.record_log
@@ -212,7 +213,7 @@ class WorkerManager:
                     for name, values in options.initial.items():
                         worker.engine.begin(name, values[worker.subgraph.owned_gids])
                     for name, values in options.columns.items():
-                        own = values_of(self._graph, values, worker.subgraph.owned_gids)
+                        own = values_of(self.graph, values, worker.subgraph.owned_gids)
                         worker.engine.begin(name, own)
                 elif saving is not None:
                     with status.during("reading the state log"):
@@ -295,11 +296,11 @@ class WorkerManager:
         Devices count where all ranks have one of the same kind: each a share, or one all, from the edges that it has.
         """
         measures = {f.name: repr(f.measure) for f in program.declaration.states if f.measure}
-        if not measures or worker.engine.begin_measured(measures, directed=self._graph.directed):
+        if not measures or worker.engine.begin_measured(measures, directed=self.graph.directed):
             return
         is_one_kind = len({rank["device"] for rank in registrations}) == 1
         counting = executable.spec if is_one_kind else ENGINES[-1]
-        found = neighbourhoods(self._graph, counting.count_share(executable, threads))
+        found = neighbourhoods(self.graph, counting.count_share(executable, threads))
         for field, measure in measures.items():
             worker.engine.begin(field, getattr(found, measure)[worker.subgraph.owned_gids])
 
@@ -309,7 +310,7 @@ class WorkerManager:
         """Return what this run writes to, and the log that it goes on from."""
         if saving is None:
             return None, None
-        identity = Identity.of(saving.program, self._graph, saving.precision, initial)
+        identity = Identity.of(saving.program, self.graph, saving.precision, initial)
         checkpoint, found = saving.checkpoint, None
         if saving.resumes:
             found = find_log(checkpoint.folder, identity, self._group, max_supersteps)
@@ -319,7 +320,7 @@ class WorkerManager:
             )
             log.info("the run goes on %s", where)
         resumed = found.run if found else None
-        return StateLog(checkpoint, identity, self._graph, saving.program, saving.device, resumed), found
+        return StateLog(checkpoint, identity, self.graph, saving.program, saving.device, resumed), found
 
     @spent_on("rest")
     def _follow(
@@ -357,9 +358,9 @@ class WorkerManager:
     def _exchange(self, assignment: Assignment, subgraph: Subgraph, transport: Transport) -> Exchange:
         group = self._group
         if transport == "nccl":
-            located = DeviceLocator(self._graph, assignment, subgraph)
+            located = DeviceLocator(self.graph, assignment, subgraph)
             return MessageCenter(group, subgraph, located, nccl.connect(group))
-        locator = DataLocator(self._graph, assignment, subgraph)
+        locator = DataLocator(self.graph, assignment, subgraph)
         return NoExchange(locator.gids) if group.size == 1 else MessageCenter(group, subgraph, locator)
 
 

@@ -160,7 +160,8 @@ def test_all_mistakes_at_once_with_their_places(write: Write) -> None:
         "  --set engine.direction=pul: engine.direction is 'pul'; did you mean 'pull'? "
         "It must be one of auto, push, pull",
         "  line 3: engine.devise (value 'cpu') is no known key; did you mean 'device'? engine has device, "
-        "max_supersteps, deterministic, schedule, direction, precision, asynchronous, threads, trace, seed",
+        "max_supersteps, deterministic, schedule, direction, precision, asynchronous, threads, trace, seed, "
+        "host_memory, stream",
         "  line 4: ouput (value {}) is no known key; did you mean 'output'? a job has program, params, many, "
         "graph, engine, partition, exchange, checkpoint, faults, updates, output",
     ]

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 from crafted_stores import change_array, change_header
@@ -23,10 +22,7 @@ from edge_programs import Returns
 
 from sigps import Graph, SigpsError, Vertex, run
 from sigps.apps import SSSP, KCore, PageRank, Triangles
-from sigps.graph.degrees import degree_order
-from sigps.graph.formats import packed_store
 from sigps.graph.load import open_store
-from sigps.graph.packing.packer import PackableRows
 
 Programs = list[Vertex]
 
@@ -136,16 +132,6 @@ def results(graph: Graph, programs: Programs) -> list[Any]:
     return found
 
 
-def _save_packed(graph: Graph, path: Path, *, by_degree: bool) -> None:
-    """Write a packed store in the order that is asked for, and not in the one that takes fewer bytes."""
-
-    def rows(offsets: Any, targets: Any, columns: Any, degrees: Any) -> PackableRows:
-        return PackableRows(offsets, targets, columns, degree_order(degrees) if by_degree else None)
-
-    with patch.object(packed_store, "in_better_order", rows):
-        graph.save(path, packed=True)
-
-
 Outcome = tuple[str, str]
 
 
@@ -156,7 +142,7 @@ def outcomes(folder: Path, seed: int, count: int) -> list[Outcome]:
         graph.save(folder / name, in_edges=name == "sparse ids")
         for order in ("given", "degree"):
             packed = f"{name} packed by {order}"
-            _save_packed(graph, folder / packed, by_degree=order == "degree")
+            graph.save(folder / packed, packed=True, order=order)
             known[packed] = graph, programs
     right = {name: results(open_store(folder / name), programs) for name, (_, programs) in known.items()}
     found = []

@@ -65,6 +65,7 @@ class Engine:
 
     traced: list[dict[str, Any]] | None = None
     detects_lost_ranks = False
+    is_streaming = False
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class Engine:
         at_once = may_reorder and forced is None and exchange.size == 1
         has_components = at_once and is_ordered and finds_components(state)
         self._order = PriorityOrder(state) if is_ordered and not has_components else None
-        monotone = None if is_ordered or by_edge else native.monotone
+        monotone = None if is_ordered or by_edge or self.is_streaming else native.monotone
         kept = None
         self._has_order = True
         if monotone is not None:
@@ -97,13 +98,13 @@ class Engine:
             kept = LastRecords(monotone, columns, subgraph.num_owned, num_records)
             state.native = monotone
         self._plain = native
-        self._records = Records(state, forced, kept)
+        self._records = self._make_records(state, forced, kept)
         self._by_edge = EdgePass(state.pull_edges, state.owned_by_all, threads) if by_edge else None
         self._direct: DirectMessages | None = None
         if program.delivery is Delivery.DIRECT:
             self._direct = DirectMessages(native, subgraph, exchange, deterministic, state.edge_states)
         may_fuse = self._records.can_push and exchange.size == 1 and (master is None or master.waits)
-        if by_edge or program.reads_edge_links or state.aggregates.given:
+        if by_edge or self.is_streaming or program.reads_edge_links or state.aggregates.given:
             may_fuse = False
         self._fused: Fused | None = FusedSupersteps(state, self._records, forced) if may_fuse else None
         if has_components:
@@ -113,6 +114,12 @@ class Engine:
         self._ghosts = np.empty(0, dtype=np.int64)
         self._edge_bytes = 0
         self.aggregates = state.aggregates
+
+    @staticmethod
+    def _make_records(state: RunState, forced: Direction | None, kept: LastRecords | None) -> Records:
+        """Return what pulls and pushes."""
+        _ = state.pull_edges  # a column that is missing is named now
+        return Records(state, forced, kept)
 
     @property
     def superstep(self) -> int:

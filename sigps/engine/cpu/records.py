@@ -24,7 +24,14 @@ from sigps.engine.cpu.push import Scatter
 from sigps.engine.cpu.run_state import RunState
 from sigps.engine.cpu.work import can_push, cut_vertices
 from sigps.engine.direction import Direction, choose_direction, choose_sender_filter, pull_gain
-from sigps.kernels.cpu.arguments import SENDERS_BITMAP, SENDERS_TEST_EACH, KeyTable, Outbox, OutboxBitmap
+from sigps.kernels.cpu.arguments import (
+    SENDERS_BITMAP,
+    SENDERS_TEST_EACH,
+    Edges,
+    KeyTable,
+    Outbox,
+    OutboxBitmap,
+)
 
 __all__ = ["Records"]
 
@@ -86,7 +93,7 @@ class Records:
         state = self._state
         return choose_direction(
             sender_edges=sender_edges,
-            num_edges=state.subgraph.incoming.ends.size,
+            num_edges=state.subgraph.incoming.num_edges,
             num_active=state.last.active,
             num_vertices=state.subgraph.num_owned,
             can_push=self.can_push and state.superstep > 0,
@@ -142,6 +149,10 @@ class Records:
         return lambda span: run(*span)
 
     def _gather(self, num_ghosts_sent: int) -> Callable[[Span], Any]:
+        return self._gather_along(num_ghosts_sent)(self._state.pull_edges)
+
+    def _gather_along(self, num_ghosts_sent: int) -> Callable[[Edges], Callable[[Span], Any]]:
+        """Return a function of in-edges, and this of a range of vertices that have them, which then pull."""
         state = self._state
         consumption = state.program.consumption
         loop = state.loop(_LOOPS.get(consumption, "gather_combined"))
@@ -151,20 +162,27 @@ class Records:
         bits = np.packbits(state.read.sent, bitorder="little") if reads_bits else state.read.sent[:0]
         read = OutboxBitmap(bits, state.read.records)
 
-        def others(empty: Any) -> tuple[Any, ...]:
-            arrays = state.pull_edges, state.owned, state.fields, read, state.write
+        def others(edges: Edges, empty: Any) -> tuple[Any, ...]:
+            arrays = edges, state.owned, state.fields, read, state.write
             return arguments, *arrays, empty, sender_filter, given, zero
 
-        if consumption is Consumption.LISTED:
-            return lambda span: loop(*span, *others(self._lists(span)))
-        if consumption is Consumption.GROUPED:
-            arrays = state.pull_edges, state.owned, state.fields, read, state.write
+        def grouped(span: Span, edges: Edges) -> Any:
+            arrays = edges, state.owned, state.fields, read, state.write
             rest = state.native.empty, sender_filter, given, zero
-            return lambda span: loop(*span, arguments, *arrays, self._table(span), *rest)
+            return loop(*span, arguments, *arrays, self._table(span), *rest)
+
+        if consumption is Consumption.LISTED:
+            return lambda edges: lambda span: loop(*span, *others(edges, self._lists(span)))
+        if consumption is Consumption.GROUPED:
+            return lambda edges: lambda span: grouped(span, edges)
         if state.program.reads_neighbors:  # each thread has marks of its own
-            return lambda span: loop(*span, *others(state.native.empty))
-        run = loop.over(*others(state.native.empty))
-        return lambda span: run(*span)
+            return lambda edges: lambda span: loop(*span, *others(edges, state.native.empty))
+
+        def prepared(edges: Edges) -> Callable[[Span], Any]:
+            run = loop.over(*others(edges, state.native.empty))
+            return lambda span: run(*span)
+
+        return prepared
 
     def _sender_filter(self, num_ghosts_sent: int) -> int:
         last = self._state.last
@@ -213,7 +231,7 @@ class Records:
         if state.exchange.size == 1:
             return last.sent_edges
         if not self.can_push or state.superstep == 0 or last.senders * 4 > subgraph.num_owned:
-            return subgraph.incoming.ends.size
+            return subgraph.incoming.num_edges
         offsets = subgraph.pushed.offsets
         senders = np.concatenate([state.last_senders().astype(np.int64), ghosts])
         return int((offsets[senders + 1] - offsets[senders]).sum())
@@ -245,5 +263,5 @@ def _num_parts(state: RunState, num_threads: int) -> int:
         return 1
     if state.program.reads_neighbors:
         return 32 * num_threads
-    work = state.subgraph.num_owned + state.subgraph.incoming.ends.size
+    work = state.subgraph.num_owned + state.subgraph.incoming.num_edges
     return min(8 * num_threads, max(1, work // _WORTH_A_PART))

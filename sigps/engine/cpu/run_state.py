@@ -57,7 +57,6 @@ class RunState:
         last: What the last superstep did here.
         senders: Owned vertices that sent last; None while they are known by `read.sent` alone.
         active: Active vertices as a list; None while they are known by their status alone.
-        pull_edges: In-edges by target, with the columns that messages read.
         edge_states: What is kept on edges; None where nothing is.
     """
 
@@ -84,8 +83,6 @@ class RunState:
         self.last = Counters(active=n)
         self.senders: NDArray[np.uint32] | None = None
         self.active: NDArray[np.uint32] | None = None
-        edges = subgraph.incoming
-        self.pull_edges = edges_of(edges, program)
         self.edge_states = _edge_states(self)
         walked = walked_edges(program, subgraph, self.edge_states)
         self.owned_by_all = OwnedVertices(
@@ -103,6 +100,11 @@ class RunState:
             self._of_thread.owned = self.owned_by_all._replace(walked=walked)
         owned: OwnedVertices = self._of_thread.owned
         return owned
+
+    @cached_property
+    def pull_edges(self) -> Edges:
+        """In-edges by target, with the columns that messages read."""
+        return edges_of(self.subgraph.incoming, self.program)
 
     @cached_property
     def push_edges(self) -> Edges:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from sigps.compiler.program import Delivery, VertexProgram
 from sigps.engine.contract import (
@@ -21,6 +23,9 @@ from sigps.engine.master_compute import MasterCompute
 from sigps.errors import ConfigError
 from sigps.graph.graph import Graph
 from sigps.model.vertex import Vertex
+
+if TYPE_CHECKING:
+    from sigps.engine.cpu.engine import Engine as CpuEngine
 
 __all__ = ["SPEC"]
 
@@ -68,11 +73,18 @@ class CpuSpec(EngineSpec):
             degree_order=num_ranks == 1 and _gains_by_degree(derived, graph),
         )
 
+    @property
+    def streaming(self) -> EngineSpec | None:
+        return _STREAMING
+
     def make(self, context: RunContext) -> Engine:
         from sigps.engine.cpu.engine import Engine as CpuEngine
 
+        return self._made(CpuEngine, context)
+
+    def _made(self, engine: type[CpuEngine], context: RunContext) -> CpuEngine:
         options = context.options
-        return CpuEngine(
+        return engine(
             context.executable.code,
             context.params(),
             context.subgraph,
@@ -116,4 +128,29 @@ def _gains_by_degree(program: VertexProgram, graph: Graph) -> bool:
     return graph.derived("gains by degree order", lambda: gains_by_degree(graph))
 
 
+class StreamingCpuSpec(CpuSpec):
+    """The same, with edges in a packed store: unpacked block by block, by the thread that uses them."""
+
+    def needs(self, executable: Executable, program: Vertex, graph: Graph, num_ranks: int) -> Needs:
+        return Needs(streamed=True)
+
+    def streaming_obstacle(self, program: VertexProgram, graph: Graph, options: RunOptions) -> str:
+        if program.reads_edge_links:
+            return f"{program.name} keeps values on edges, or looks through rows of neighbours, which are in memory"
+        if program.reads_edges:
+            return f"compute() of {program.name} walks its out-edges, which are in memory"
+        if options.schedule == "edge":
+            return "schedule='edge' goes along all edges in memory"
+        if options.saves:
+            return "state logs need a fingerprint of the graph, which is made in memory"
+        return ""
+
+    def make(self, context: RunContext) -> Engine:
+        from sigps.engine.cpu.streamed import StreamingEngine
+
+        context = replace(context, options=replace(context.options, asynchronous=False))
+        return self._made(StreamingEngine, context)
+
+
 SPEC = CpuSpec()
+_STREAMING = StreamingCpuSpec()

@@ -39,6 +39,10 @@ class EdgeList:
     stops: NDArray[np.uint64] | None = None
 
     @property
+    def num_edges(self) -> int:
+        return int(self.ends.size)
+
+    @property
     def nbytes(self) -> int:
         return self.offsets.nbytes + self.ends.nbytes + sum(c.nbytes for c in self.columns.values())
 

@@ -10,7 +10,7 @@ is the whole graph uses the graph's own arrays and numbering, unless CPU cores g
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -29,7 +29,16 @@ from sigps.group import split_by_rank
 
 T = TypeVar("T")
 
-__all__ = ["NeighborRows", "Subgraph", "build_subgraph", "columns_of", "narrow", "seen_ids", "target_oids"]
+__all__ = [
+    "NeighborRows",
+    "Subgraph",
+    "build_subgraph",
+    "columns_of",
+    "missing_column",
+    "narrow",
+    "seen_ids",
+    "target_oids",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,18 +215,27 @@ def columns_of(edges: EdgeList, names: tuple[str, ...]) -> tuple[NDArray[Any], .
     for name in names:
         if name in edges.columns:
             columns.append(edges.columns[name])
-        elif name == "weight" and edges.ends.size <= _FEW_EDGES:
-            columns.append(np.ones(edges.ends.size))
-        elif name == "weight":
-            columns.append(np.broadcast_to(np.float64(1.0), edges.ends.shape))
+        elif name == "weight" and edges.num_edges <= _FEW_EDGES:
+            columns.append(np.ones(edges.num_edges))
         else:
-            known = ", ".join(edges.columns) or "none"
-            near = nearest(name, [*edges.columns, "weight", "target"])
-            hint = "" if near == "." else near
-            raise GraphError(
-                f"the program reads edge.{name}, but the edges have no such column; they have: {known}{hint}"
-            )
+            columns.append(missing_column(name, edges.num_edges, edges.columns))
     return tuple(columns)
+
+
+def missing_column(name: str, num_edges: int, columns: Collection[str]) -> NDArray[Any]:
+    """Return weights that are 1.0 everywhere, [num_edges], which take no memory.
+
+    Raises:
+        GraphError: If it is no weight: none of the graph's columns has that name.
+    """
+    if name == "weight":
+        return np.broadcast_to(np.float64(1.0), (num_edges,))
+    near = nearest(name, [*columns, "weight", "target"])
+    hint = "" if near == "." else near
+    raise GraphError(
+        f"the program reads edge.{name}, but the edges have no such column; they have: "
+        f"{', '.join(columns) or 'none'}{hint}"
+    )
 
 
 def seen_ids(graph: Graph, gids: NDArray[np.int64] | None) -> NDArray[np.int64]:

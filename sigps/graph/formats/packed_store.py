@@ -33,16 +33,29 @@ from sigps.graph.formats.store_checks import checksum
 from sigps.graph.formats.store_files import OpenStore
 from sigps.graph.formats.store_header import Packing, StoredArray
 from sigps.graph.formats.store_writing import Pieces, Slice, header_of, vertex_slices, write_store
-from sigps.graph.packing.packer import PackableRows, in_better_order
+from sigps.graph.packing.packer import Order, PackableRows, in_order
+from sigps.graph.packing.pages import PAGE_ARCS
 from sigps.graph.packing.table import PageTable, problem_of
 from sigps.graph.packing.unpacker import PackedColumn, PackedRows, unpacked
 from sigps.group import Group, own_range, together
 
-__all__ = ["packed_graph", "packed_rows", "save_packed"]
+__all__ = ["PackedArrays", "packed_graph", "packed_rows", "save_packed"]
 
 
-def save_packed(graph: GraphArrays, path: str | os.PathLike[str]) -> None:
+def save_packed(
+    graph: GraphArrays,
+    path: str | os.PathLike[str],
+    *,
+    order: Order = "better",
+    page_arcs: int = PAGE_ARCS,
+) -> None:
     """Write a graph to a folder, with its edges in pages.
+
+    Args:
+        graph: The graph.
+        path: The folder.
+        order: Of the rows. Runs that stream need the given one.
+        page_arcs: Arcs, and rows, of a page at most: no more than `PAGE_ARCS`.
 
     Raises:
         GraphError: If several ranks hold the graph, it has 2**32 vertices or more, or the path cannot be written.
@@ -61,7 +74,7 @@ def save_packed(graph: GraphArrays, path: str | os.PathLike[str]) -> None:
     if graph.directed:
         degrees = degrees + np.diff(graph.offsets).view(np.int64)
     columns = [in_edges.columns[name] for name in graph.columns]
-    rows = in_better_order(in_edges.offsets, in_edges.sources, columns, degrees)
+    rows = in_order(order, in_edges.offsets, in_edges.sources, columns, degrees, page_arcs)
     packing = Packing(
         order="given" if rows.order is None else "degree",
         num_left_out=0 if rows.order is None else graph.num_vertices - rows.order.size,
@@ -85,15 +98,64 @@ def save_packed(graph: GraphArrays, path: str | os.PathLike[str]) -> None:
     )
 
 
+class PackedArrays(GraphArrays):
+    """The graph of a packed store in one process; its rows stay packed until `unpacked` is called.
+
+    Attributes:
+        rows: The rows, mapped: of an undirected graph those of both directions, else in-edges.
+        order: The vertex of each row; None if rows are vertices.
+    """
+
+    def __init__(self, store: OpenStore, group: Group) -> None:
+        header = store.header
+        self.rows, self.order = packed_rows(store)
+        self.num_edges, self.directed, self.report = header.num_edges, header.directed, header.report
+        self.row_bounds, self.group = np.array([0, header.num_vertices]), group
+        self.ids = store.ids(self.row_bounds, group)
+        self.vertex_columns = store.vertex_columns(0, header.num_vertices)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what is mapped."""
+        packed = [self.rows.words, *(column.words for column in self.rows.columns.values())]
+        return sum(array.nbytes for array in [*packed, *self.vertex_columns.values()]) + self.ids.nbytes
+
+    def unpacked(self) -> GraphArrays:
+        """Return the graph with its rows in memory.
+
+        Raises:
+            GraphError: If a page is damaged.
+        """
+        offsets, ends, columns = unpacked(self.rows, self.order, len(os.sched_getaffinity(0)))
+        by_target = InEdges(offsets, ends, columns)
+        if self.directed:
+            rows = transpose(Rows(offsets, ends, columns))
+            offsets, ends, columns = rows.offsets, rows.targets, rows.columns
+        return GraphArrays(
+            offsets=offsets,
+            targets=ends,
+            columns=columns,
+            num_edges=self.num_edges,
+            directed=self.directed,
+            ids=self.ids,
+            row_bounds=self.row_bounds,
+            group=self.group,
+            report=self.report,
+            by_target=by_target,
+            vertex_columns=self.vertex_columns,
+        )
+
+
 def packed_graph(store: OpenStore, group: Group) -> GraphArrays:
-    """Return the graph of a packed store, unpacked in memory; on several ranks this rank's rows. Collective.
+    """Return the graph of a packed store; on several ranks this rank's rows, unpacked in memory. Collective.
 
     Raises:
         GraphError: If the store is damaged.
     """
+    if group.size == 1:
+        return PackedArrays(store, group)
     packed, order = together(lambda: packed_rows(store), group)
-    graph = _of_one(store, packed, order, group) if group.size == 1 else _of_many(store, packed, order, group)
-    return graph
+    return _of_many(store, packed, order, group)
 
 
 def packed_rows(store: OpenStore) -> tuple[PackedRows, NDArray[np.uint32] | None]:
@@ -179,31 +241,6 @@ def _problem_of_order(order: NDArray[np.uint32], num_vertices: int) -> str:
     seen = np.zeros(num_vertices, dtype=bool)
     seen[order] = True
     return "" if np.count_nonzero(seen) == order.size else "two rows are of one vertex"
-
-
-def _of_one(
-    store: OpenStore, packed: PackedRows, order: NDArray[np.uint32] | None, group: Group
-) -> GraphArrays:
-    header = store.header
-    offsets, ends, columns = unpacked(packed, order, len(os.sched_getaffinity(0)))
-    by_target = InEdges(offsets, ends, columns)
-    if header.directed:
-        rows = transpose(Rows(offsets, ends, columns))
-        offsets, ends, columns = rows.offsets, rows.targets, rows.columns
-    bounds = np.array([0, header.num_vertices])
-    return GraphArrays(
-        offsets=offsets,
-        targets=ends,
-        columns=columns,
-        num_edges=header.num_edges,
-        directed=header.directed,
-        ids=store.ids(bounds, group),
-        row_bounds=bounds,
-        group=group,
-        report=header.report,
-        by_target=by_target,
-        vertex_columns=store.vertex_columns(0, header.num_vertices),
-    )
 
 
 def _of_many(

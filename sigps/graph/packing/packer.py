@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from sigps.graph.packing.pages import PAGE_ARCS, most_page_words, pack_rows
 from sigps.graph.packing.renumbering import renumbered
 from sigps.graph.packing.table import chains, cut_rows
 
-__all__ = ["PackableRows", "Page", "in_better_order"]
+__all__ = ["Order", "PackableRows", "Page", "in_order"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class PackableRows:
         columns: [arcs] each.
         order: The rows in the order in which they are packed, at least all that have an arc or are a target; these
             get the numbers 0, 1, ..., which targets then have too. None for the given order.
+        page_arcs: Arcs, and rows, of a page at most: no more than `PAGE_ARCS`.
 
     Attributes:
         table: Which rows and arcs the pages hold.
@@ -49,6 +50,7 @@ class PackableRows:
         targets: NDArray[np.uint32],
         columns: list[NDArray[Any]],
         order: NDArray[np.int64] | None = None,
+        page_arcs: int = PAGE_ARCS,
     ) -> None:
         self._offsets, self._targets, self._columns, self.order = offsets, targets, columns, order
         self._own_offsets = offsets
@@ -57,7 +59,7 @@ class PackableRows:
             self._numbers[order] = np.arange(order.size, dtype=np.uint32)
             self._own_offsets = np.zeros(order.size + 1, dtype=np.uint64)
             np.cumsum(offsets[order + 1] - offsets[order], out=self._own_offsets[1:])
-        self.table = cut_rows(self._own_offsets)
+        self.table = cut_rows(self._own_offsets, page_arcs)
 
     def pages(self, num_threads: int) -> Iterator[Page]:
         """Yield the pages in their order; some more are held in memory, twice as many as threads."""
@@ -118,27 +120,39 @@ class PackableRows:
         return scratch[2][: int(size)].copy()
 
 
-def in_better_order(
+Order = Literal["better", "given", "degree"]
+"""The order of packed rows: that of the vertices, by descending degree, or which of the two takes fewer bytes."""
+
+
+def in_order(
+    order: Order,
     offsets: NDArray[np.uint64],
     targets: NDArray[np.uint32],
     columns: list[NDArray[Any]],
     degrees: NDArray[np.int64],
+    page_arcs: int = PAGE_ARCS,
 ) -> PackableRows:
-    """Return the rows in their given order, or by descending degree if they then take fewer bytes, by a sample.
+    """Return the rows in an order; which is the better is found by a sample.
 
     The order by degree leaves out vertices without an edge, and takes 4 bytes for each of the others.
 
     Args:
+        order: The order.
         offsets: [num_vertices + 1].
         targets: [arcs].
         columns: [arcs] each.
         degrees: [num_vertices], how many edges each vertex has, in both directions.
+        page_arcs: As of `PackableRows`.
     """
-    given = PackableRows(offsets, targets, columns)
-    order = degree_order(degrees)[: np.count_nonzero(degrees)]
-    by_degree = PackableRows(offsets, targets, columns, order)
-    bytes_of_order = by_degree.sampled_bytes(_NUM_SAMPLES) + 4 * order.size
-    return by_degree if bytes_of_order < given.sampled_bytes(_NUM_SAMPLES) else given
+    given = PackableRows(offsets, targets, columns, None, page_arcs)
+    if order == "given":
+        return given
+    vertices = degree_order(degrees)[: np.count_nonzero(degrees)]
+    by_degree = PackableRows(offsets, targets, columns, vertices, page_arcs)
+    if order == "degree":
+        return by_degree
+    bytes_by_degree = by_degree.sampled_bytes(_NUM_SAMPLES) + 4 * vertices.size
+    return by_degree if bytes_by_degree < given.sampled_bytes(_NUM_SAMPLES) else given
 
 
 _NUM_SAMPLES, _SAMPLE_ARCS = 64, 1 << 13

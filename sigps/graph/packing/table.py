@@ -53,10 +53,11 @@ class PageTable:
         return slice(int(self.words[page]), int(self.words[page + 1]))
 
 
-def cut_rows(offsets: NDArray[np.uint64]) -> PageTable:
+def cut_rows(offsets: NDArray[np.uint64], page_arcs: int = PAGE_ARCS) -> PageTable:
     """Cut rows into pages, whose `words` are not known yet: zeros. O(pages log rows).
 
-    A page takes as many whole rows as it may; a row that is longer than a page begins one, and continues in the next.
+    A page takes as many whole rows as it may: `page_arcs` arcs, and as many rows. A row that is longer begins one, and
+    continues in the next.
 
     >>> table = cut_rows(np.array([0, 3, PAGE_ARCS + 7, PAGE_ARCS + 9], dtype=np.uint64))
     >>> table.first_rows.tolist(), table.end_rows.tolist(), (table.arcs[1:-1] - 3).tolist()
@@ -65,8 +66,8 @@ def cut_rows(offsets: NDArray[np.uint64]) -> PageTable:
     firsts, ends, arcs = [], [], [0]
     row, num_rows = 0, offsets.size - 1
     while row < num_rows:
-        most = arcs[-1] + PAGE_ARCS
-        end = min(int(np.searchsorted(offsets, np.uint64(most), side="right")) - 1, row + PAGE_ARCS)
+        most = arcs[-1] + page_arcs
+        end = min(int(np.searchsorted(offsets, np.uint64(most), side="right")) - 1, row + page_arcs)
         firsts.append(row)
         ends.append(max(end, row + 1))
         arcs.append(int(offsets[end]) if end > row else most)

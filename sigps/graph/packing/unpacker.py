@@ -17,7 +17,7 @@ from sigps.graph.packing.renumbering import place_rows, renumbered
 from sigps.graph.packing.streams import CHUNK
 from sigps.graph.packing.table import PageTable, chains
 
-__all__ = ["PackedColumn", "PackedRows", "unpacked"]
+__all__ = ["UNPACKING_BYTES", "PackedColumn", "PackedRows", "RowParts", "unpacked"]
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ _Arrays = tuple[NDArray[np.uint64], NDArray[np.uint32], dict[str, NDArray[Any]]]
 
 def _in_given_order(packed: PackedRows, pool: ThreadPoolExecutor) -> _Arrays:
     """Return what pages hold, one behind the other."""
-    table, parts = packed.table, _Parts(packed.table)
+    table, parts = packed.table, RowParts(packed.table)
     targets, columns = _empty_arrays(packed)
 
     def unpack(page: int) -> None:
@@ -144,7 +144,7 @@ def _in_given_order(packed: PackedRows, pool: ThreadPoolExecutor) -> _Arrays:
 
 def _in_order_of_vertices(packed: PackedRows, order: NDArray[np.uint32], pool: ThreadPoolExecutor) -> _Arrays:
     """Return rows in the order of vertices, each of them sorted anew, and brought to its place."""
-    table, parts = packed.table, _Parts(packed.table)
+    table, parts = packed.table, RowParts(packed.table)
     list(pool.map(lambda page: packed.unpack_degrees(page, parts.of(page)), range(table.num_pages)))
     own_offsets = parts.offsets()
     found = np.zeros(packed.num_vertices + 1, dtype=np.uint64)
@@ -187,7 +187,7 @@ def _empty_arrays(packed: PackedRows) -> tuple[NDArray[np.uint32], dict[str, NDA
     return np.empty(size, dtype=np.uint32), columns
 
 
-class _Parts:
+class RowParts:
     """How many arcs each row has in each page: a row that continues has several parts."""
 
     def __init__(self, table: PageTable) -> None:
@@ -207,6 +207,10 @@ class _Parts:
         np.cumsum(self._degrees, out=found[1:])
         continued = self._begins[self._continues]
         return np.delete(found, continued) if continued.size else found
+
+
+UNPACKING_BYTES = 4 * (2 * PAGE_ARCS + CHUNK)
+"""What a thread that unpacks has for itself, beside the rows that it writes."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from sigps.graph.fingerprint import fingerprint
 from sigps.graph.formats import packed_store
 from sigps.graph.generators.generate import generate
 from sigps.graph.load import load, open_store
-from sigps.graph.packing.packer import PackableRows
+from sigps.graph.packing.packer import in_order
 from sigps.graph.packing.pages import PAGE_ARCS
 
 
@@ -24,11 +24,10 @@ from sigps.graph.packing.pages import PAGE_ARCS
 def order(request, monkeypatch):
     """Pack in one order, whichever is better."""
 
-    def rows(offsets, targets, columns, degrees):
-        by_degree = np.argsort(-degrees, kind="stable")[: np.count_nonzero(degrees)]
-        return PackableRows(offsets, targets, columns, by_degree if request.param == "degree" else None)
+    def rows(_, *arrays):
+        return in_order(request.param, *arrays)
 
-    monkeypatch.setattr(packed_store, "in_better_order", rows)
+    monkeypatch.setattr(packed_store, "in_order", rows)
     return request.param
 
 
@@ -229,7 +228,7 @@ class TestDamage:
     ):
         change_array(path, name, lambda values: values.__setitem__(at, value))
         with pytest.raises(GraphError, match=problem):
-            run_ranks(size, lambda group: open_store(path, group, verify=verify))
+            run_ranks(size, lambda group: open_store(path, group, verify=verify).offsets)
 
     def test_an_order_that_is_none(self, battery, tmp_path):
         graph = generate("rmat", scale=13, seed=1)

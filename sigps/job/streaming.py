@@ -1,0 +1,142 @@
+"""Whether a run streams its edges from a packed store, and what a limit of host memory allows."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Literal
+
+from sigps.costs.memory import bytes_of_states, bytes_of_tables, memory, streamed_memory
+from sigps.costs.sizes import size_of, turned_size
+from sigps.engine.contract import RunOptions
+from sigps.engine.table import engine_of
+from sigps.errors import ConfigError, DeviceError
+from sigps.graph.graph import Graph
+from sigps.graph.report import bytes_text
+from sigps.host_memory import bytes_of
+from sigps.model.vertex import Vertex
+
+if TYPE_CHECKING:
+    from sigps.compiler.program import VertexProgram
+
+__all__ = ["Stream", "decide_streaming"]
+
+log = logging.getLogger(__name__)
+
+Stream = Literal["auto", "always", "never"]
+
+
+def decide_streaming(
+    program: Vertex,
+    derived: VertexProgram | None,
+    graph: Graph,
+    device: str,
+    options: RunOptions,
+    *,
+    host_memory: int | str | None,
+    stream: Stream,
+    num_threads: int,
+) -> bool:
+    """Tell whether a run streams; which bytes decided it is logged once a run that does. Pure but for that.
+
+    Args:
+        program: The program.
+        derived: What the compiler derived; None for the interpreter.
+        graph: The graph as it was loaded.
+        device: What was asked for.
+        options: How the run goes.
+        host_memory: The bytes that the run may take of a rank's memory, or a text such as "8GB"; None for no limit.
+        stream: `"always"`, `"never"`, or `"auto"`: where the run does not fit the limit.
+        num_threads: Threads of this rank.
+
+    Raises:
+        ConfigError: If an option is wrong, or a run is to stream that cannot.
+        DeviceError: If it does not fit the limit; it names the bytes.
+    """
+    if stream not in ("auto", "always", "never"):
+        raise ConfigError(f"stream={stream!r} is not one of auto, always, never")
+    limit = None if host_memory is None else bytes_of(host_memory, "host_memory")
+    if limit is not None and device == "cuda":
+        raise ConfigError("host_memory limits runs on CPU cores; device='cuda' has its own: leave it out")
+    if stream == "always":
+        _require(program, derived, graph, device, options)
+    needed = resident = 0
+    if limit is not None or stream == "always":
+        size, states = size_of(graph), bytes_of_states(program, options.precision)
+        tables, ranks = bytes_of_tables(program), graph.group.size
+        whole = memory(turned_size(size, program), derived, ranks, states, loaded=size, table_bytes=tables)
+        needed = sum(whole.values())
+    if stream != "always" and (limit is None or needed <= limit):
+        return False
+    if stream == "never":
+        raise DeviceError(
+            f"the run needs {bytes_text(needed)} with its edges in memory, and host_memory is {_text(limit)}: "
+            "give it more, use more ranks, or let it stream (stream='auto')"
+        )
+    if stream == "auto" and (why := _obstacle(program, derived, graph, device, options)):
+        raise DeviceError(
+            f"the run needs {bytes_text(needed)} with its edges in memory, host_memory is {_text(limit)}, and it "
+            f"cannot stream: {why}"
+        )
+    assert graph.packed is not None
+    room = streamed_memory(size, derived, ranks, states, _longest(graph), num_threads, table_bytes=tables)
+    resident = sum(room.values())
+    if limit is not None and resident > limit:
+        raise DeviceError(
+            f"the run needs {bytes_text(resident)} even with its edges streamed, and host_memory is {_text(limit)}: "
+            "give it more, use more ranks, or fewer threads"
+        )
+    if graph.group.rank == 0:
+        why = "it was asked for" if limit is None or needed <= limit else f"host_memory is {_text(limit)}"
+        log.info(
+            "streaming: %s in memory, %s a pass from %s; with all edges in memory it would be %s, and %s",
+            bytes_text(resident), bytes_text(graph.packed.nbytes), graph.packed.rows.where, bytes_text(needed), why,
+        )  # fmt: skip
+    return True
+
+
+def _text(limit: int | None) -> str:
+    return bytes_text(limit or 0)
+
+
+def _require(*run: Any) -> None:
+    if why := _obstacle(*run):
+        raise ConfigError(f"the run cannot stream: {why}")
+
+
+def _obstacle(
+    program: Vertex, derived: VertexProgram | None, graph: Graph, device: str, options: RunOptions
+) -> str:
+    """Say why a run cannot stream; empty where it can."""
+    spec = engine_of("cpu" if device == "auto" else device).streaming
+    if spec is None or derived is None:
+        return f"device={device!r} has all edges in memory; use device='cpu'"
+    if graph.packed is None:
+        return (
+            "the graph was not opened from a packed store by one process. Write one: "
+            "graph.save(path, packed=True, order='given'), or sigps convert --packed --order given"
+        )
+    if graph.packed.order is not None:
+        return (
+            f"the rows of {graph.packed.rows.where} are by degree, where messages would combine in another order. "
+            "Write it with order='given', or sigps convert --packed --order given"
+        )
+    declared = program.declaration
+    if declared.both_ways:
+        return f"{derived.name} takes every edge from both its ends, with two columns that no store has"
+    if graph.directed and not declared.directed:
+        return f"{derived.name} takes edges in both directions, and the stored graph is directed: store it undirected"
+    if declared.simple:
+        return f"{derived.name} takes no loops and repeats, which are found in memory"
+    if any(field.measure is not None for field in declared.states):
+        return f"states of {derived.name} begin with measures of the graph, which are counted in memory"
+    return spec.streaming_obstacle(derived, graph, options)
+
+
+def _longest(graph: Graph) -> int:
+    """Return the arcs of the longest run of pages that a row spans, or of a page."""
+    from sigps.graph.packing.table import chains
+
+    assert graph.packed is not None
+    table = graph.packed.rows.table
+    ends = [int(table.arcs[c[-1] + 1] - table.arcs[c[0]]) for c in chains(table)] if table.num_pages else [0]
+    return max(ends)

@@ -1,0 +1,152 @@
+"""Runs whose edges stay in a packed store: bit for bit the runs in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from battery import BATTERY
+from equality_programs import PROGRAMS, program_for
+from ways import assert_same
+
+import sigps
+from sigps import ConfigError, DeviceError, Graph, GraphError, Result, Vertex, run
+from sigps.apps import BFS, SSSP, WCC, OutDegree, PageRank
+from sigps.compiler.frontend.analysis import analyse
+from sigps.graph.formats.packed_store import save_packed
+
+PAGE = 64
+"""Arcs of a page here: the row of a hub spans three, and a graph of thousands of arcs has dozens."""
+
+
+REFUSED = {"jump", "two_letters", "neighbourhood", "throws", "relays"}
+"""Of the programs, those that walk out-edges."""
+
+
+def packed(graph: Graph, folder: Path, page_arcs: int = PAGE) -> Graph:
+    """Return a graph opened from a packed store with pages of so many arcs."""
+    save_packed(graph, folder / "graph.sigps", order="given", page_arcs=page_arcs)
+    return sigps.load(folder / "graph.sigps")
+
+
+def skewed(*, directed: bool) -> Graph:
+    """A graph of 2,000 edges on few vertices, one of which has 1,000, with weights that are no whole numbers."""
+    draw = np.random.default_rng(3)
+    hub, others = np.zeros(500, dtype=int), draw.integers(0, 300, 500)
+    sources = np.concatenate([hub, others, (300 * draw.random(1000) ** 3).astype(int)])
+    targets = np.concatenate([others, hub, draw.integers(0, 300, 1000)])
+    weights = draw.random(sources.size)
+    return Graph.from_edges(sources, targets, weights, directed=directed, vertices=range(310))
+
+
+def both(program: Vertex, graph: Graph, stored: Graph, **options: Any) -> Result:
+    """Return a streamed run that was bit for bit the one in memory."""
+    expected = run(program, graph, device="cpu", deterministic=True, asynchronous=False, **options)
+    found = run(program, stored, stream="always", deterministic=True, **options)
+    only_better = analyse(program).monotone is not None
+    for name in expected.fields:
+        mine, theirs = np.asarray(found[name]), np.asarray(expected[name])
+        assert (
+            mine.tolist() == theirs.tolist() if mine.dtype == object else mine.tobytes() == theirs.tobytes()
+        )
+    if not only_better:
+        assert_same(found, expected, exact=True)
+    return found
+
+
+def test_the_graph_of_these_tests_has_many_blocks_and_a_row_in_three(tmp_path: Path) -> None:
+    for directed in (False, True):
+        table = packed(skewed(directed=directed), tmp_path).packed.rows.table  # type: ignore[union-attr]
+        assert np.count_nonzero(~table.continues) >= 8
+        assert np.count_nonzero(table.continues) >= 3
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize(
+    "program", [PageRank(), BFS(source=3), SSSP(source=3), OutDegree()], ids=lambda p: type(p).__name__
+)
+def test_apps(program: Vertex, directed: bool, threads: int, tmp_path: Path) -> None:
+    graph = skewed(directed=directed)
+    stored = packed(graph, tmp_path)
+    both(program, graph, stored, threads=threads)
+    assert not stored._is_laid_out
+
+
+@pytest.mark.parametrize("direction", ["push", "pull"])
+def test_both_directions_of_an_undirected_graph(direction: Any, tmp_path: Path) -> None:
+    graph = skewed(directed=False)
+    stored = packed(graph, tmp_path)
+    for program in (BFS(source=3), SSSP(source=3), WCC()):
+        result = both(program, graph, stored, direction=direction)
+        assert {s.direction for s in result.stats[1:]} == {direction}
+
+
+@pytest.mark.parametrize(
+    "graph", ["one_vertex", "only_isolated", "self_loop", "skewed", "string_ids", "grid"]
+)
+def test_programs(graph: str, tmp_path: Path) -> None:
+    sample = BATTERY[graph].build()
+    stored = packed(sample, tmp_path)
+    for name in PROGRAMS:
+        program = program_for(name, graph)
+        if name in REFUSED or (sample.directed and not program.declaration.directed):
+            with pytest.raises(ConfigError, match="cannot stream"):
+                run(program, stored, stream="always")
+        else:
+            both(program, sample, stored, max_supersteps=12)
+    assert not stored._is_laid_out
+
+
+def test_a_limit_streams_what_does_not_fit(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    draw = np.random.default_rng(1)
+    graph = Graph.from_edges(*draw.integers(0, 1000, (2, 600_000)), directed=False)
+    stored = packed(graph, tmp_path, page_arcs=1 << 14)
+    expected = run(PageRank(), graph, device="cpu", deterministic=True, max_supersteps=3)
+    options: dict[str, Any] = {"deterministic": True, "max_supersteps": 3, "threads": 1}
+    with caplog.at_level("INFO", logger="sigps.job.streaming"):
+        result = run(PageRank(), stored, host_memory="3MB", **options)
+    assert result["rank"].tobytes() == expected["rank"].tobytes()
+    assert "host_memory is 2.9 MiB" in caplog.text
+    assert not stored._is_laid_out
+    with pytest.raises(DeviceError, match=r"even with its edges streamed, and host_memory is 97.7 KiB"):
+        run(PageRank(), stored, host_memory=100_000, **options)
+    with pytest.raises(DeviceError, match=r"host_memory is 2.9 MiB: .*stream='auto'"):
+        run(PageRank(), stored, host_memory="3MB", stream="never", **options)
+    with pytest.raises(DeviceError, match=r"host_memory is 2.9 MiB, and it cannot stream: the graph was not"):
+        run(PageRank(), graph, host_memory="3MB", **options)
+    caplog.clear()
+    assert run(PageRank(), stored, host_memory="1GB", **options).reason == "max_supersteps"
+    assert not caplog.text
+
+
+def test_what_cannot_stream_is_refused_by_name(tmp_path: Path) -> None:
+    graph = skewed(directed=True)
+    graph.save(tmp_path / "degree.sigps", packed=True, order="degree")
+    with pytest.raises(ConfigError, match="by degree, where messages would combine in another order"):
+        run(PageRank(), sigps.load(tmp_path / "degree.sigps"), stream="always")
+    stored = packed(graph, tmp_path)
+    with pytest.raises(
+        ConfigError, match="WCC takes edges in both directions, and the stored graph is directed"
+    ):
+        run(WCC(), stored, stream="always")
+    with pytest.raises(ConfigError, match="device='python' has all edges in memory"):
+        run(PageRank(), stored, stream="always", device="python")
+    with pytest.raises(ConfigError, match="not opened from a packed store"):
+        run(PageRank(), graph, stream="always")
+    with pytest.raises(ConfigError, match="host_memory='8 cows' must be bytes"):
+        run(PageRank(), graph, host_memory="8 cows")
+    with pytest.raises(ConfigError, match="stream='often' is not one of"):
+        run(PageRank(), graph, stream="often")  # type: ignore[arg-type]
+
+
+def test_damage_that_appears_during_a_run_is_named(tmp_path: Path) -> None:
+    stored = packed(skewed(directed=False), tmp_path)
+    run(PageRank(), stored, stream="always", max_supersteps=1)
+    with open(tmp_path / "graph.sigps" / "pages.bin", "r+b") as file:
+        file.seek(-4000, 2)
+        file.write(b"\xff" * 2000)
+    with pytest.raises(GraphError, match=r"graph.sigps: pages is damaged in page \d+"):
+        run(PageRank(), stored, stream="always", max_supersteps=3)
