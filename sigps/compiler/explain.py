@@ -138,6 +138,7 @@ def _derived(program: VertexProgram) -> str:
         best = "priority order: the best value is sent alone, and is final where it arrives"
         rows.append(("asynchronous", best if obstacle is None else f"no: {obstacle}"))
         rows.append(("at once", _at_once(program)))
+    rows.append(("barriers", _barriers(program)))
     if program.has_master:
         method = "next_phase()" if program.has_phases else "master()"
         on_device = "runs between supersteps on the device"
@@ -158,6 +159,14 @@ def _updates(program: VertexProgram) -> str:
     names = ", ".join(found.witnesses)
     also = f"; valid, but perhaps not those of a full run: {names}" if names else ""
     return f"incremental (monotone): {found.why}{also}"
+
+
+def _barriers(program: VertexProgram) -> str:
+    """Return whether a program runs with `asynchronous=True`, and why."""
+    if program.asynchronous is None:
+        return f"needed: {program.barrier_reason}"
+    parents = ", where weights are whole numbers" if program.asynchronous.has_parents else ""
+    return f"not needed: with asynchronous=True the result is the same, bit for bit{parents}"
 
 
 def _at_once(program: VertexProgram) -> str:

@@ -85,6 +85,7 @@ __all__ = [
     "SENT",
     "STOP",
     "WAKE",
+    "Asynchronous",
     "Consumption",
     "Delivery",
     "EarlyExit",
@@ -250,6 +251,20 @@ class PathLengths:
     column: int
 
 
+@dataclass(frozen=True)
+class Asynchronous:
+    """A claim: a program needs no barriers; its result is that of supersteps, bit for bit.
+
+    A vertex may then read the last records of its in-neighbours at any time and in any order, as long as every new one
+    is read in the end (`proofs/asynchronous.py`).
+
+    Attributes:
+        has_parents: Whether the state `path_lengths.parent` is to be found last, which needs exact lengths.
+    """
+
+    has_parents: bool
+
+
 @dataclass(frozen=True, eq=False)
 class MasterFunction:
     """`master()` or `next_phase()`, compiled: it needs nothing but numbers, so a device may run it itself.
@@ -295,6 +310,8 @@ class VertexProgram:
             there is none.
         monotone: Where the keys of a monotone program are; None for other programs.
         path_lengths: Where lengths and parents of a program of shortest paths are; None for other programs.
+        asynchronous: What a program that needs no barriers leaves to be found last; None for other programs.
+        barrier_reason: Why a program needs barriers, a sentence; empty where it needs none.
         has_master: Whether the class has `master()` or `next_phase()`. An engine must then stop between supersteps, or
             where nothing is left to do, for the host to run it.
         has_phases: Whether it is `next_phase()`.
@@ -340,6 +357,8 @@ class VertexProgram:
     priority_form: VertexProgram | None = None
     monotone: Monotone | None = None
     path_lengths: PathLengths | None = None
+    asynchronous: Asynchronous | None = None
+    barrier_reason: str = ""
     has_master: bool = False
     has_phases: bool = False
     master: MasterFunction | None = None

@@ -156,7 +156,8 @@ class RunOptions:
         deterministic: Whether floating-point results must not depend on ranks, threads and directions.
         forced: A direction to use always, or None.
         precision: The array type of Python's `float`.
-        asynchronous: Whether values may be sent in priority order where the result is provably the same.
+        asynchronous: Whether values may be sent out of turn where the result is provably the same; True where there
+            are to be no barriers at all.
         trace: Ids, as compute() sees them, of vertices to record.
         saves: Whether `save` is called between leases.
         has_peers: Whether GPUs write into each other's memory.
@@ -169,7 +170,7 @@ class RunOptions:
     deterministic: bool = False
     forced: Direction | None = None
     precision: Literal["single", "double"] = "double"
-    asynchronous: bool = False
+    asynchronous: bool | Literal["auto"] = False
     trace: tuple[int, ...] = ()
     saves: bool = False
     has_peers: bool = False
@@ -190,6 +191,7 @@ class RunFacts:
         deterministic: As in `RunOptions`.
         resumes: Whether the run goes on from a state log, which another engine may have written.
         schedule: As in `RunOptions`.
+        without_barriers: Whether the run is to have no barriers (`asynchronous=True`).
     """
 
     num_vertices: int
@@ -198,6 +200,7 @@ class RunFacts:
     deterministic: bool = False
     resumes: bool = False
     schedule: Schedule = "vertex"
+    without_barriers: bool = False
 
 
 @dataclass(frozen=True)

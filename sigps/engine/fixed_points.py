@@ -11,7 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["LEAST_EDGES", "MESH_DEGREE", "Labels", "Weights", "bucket_width", "choose_labels", "is_mesh"]
+__all__ = [
+    "LEAST_EDGES",
+    "MESH_DEGREE",
+    "Labels",
+    "Weights",
+    "bucket_width",
+    "choose_labels",
+    "exact_labels",
+    "is_mesh",
+]
 
 MESH_DEGREE = 64
 """The most edges of a vertex of a mesh, in one direction. Where some have more, supersteps are few."""
@@ -85,7 +94,16 @@ def choose_labels(weights: Weights, num_vertices: int, length: np.dtype[np.float
     >>> choose_labels(Weights(False, 0, 0), 1000, np.dtype(np.float32)) is None
     True
     """
-    if not weights.are_whole or weights.least == weights.greatest:
+    return None if weights.least == weights.greatest else exact_labels(weights, num_vertices, length)
+
+
+def exact_labels(weights: Weights, num_vertices: int, length: np.dtype[np.floating]) -> Labels | None:
+    """Return labels for path lengths; None where lengths may be rounded. Arguments are those of `choose_labels`.
+
+    >>> exact_labels(Weights(True, 1, 1), 1000, np.dtype(np.float32))
+    Labels(unit=1024, longest=16777216)
+    """
+    if not weights.are_whole:
         return None
     bits = num_vertices.bit_length()
     longest = min(1 << np.finfo(length).nmant + 1, (1 << 60 - bits) - 1)

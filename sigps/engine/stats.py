@@ -10,11 +10,14 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["AT_ONCE", "Outcome", "SaveStats", "StatsLog", "SuperstepStats", "shared_out"]
+__all__ = ["AT_ONCE", "WITHOUT_BARRIERS", "Outcome", "SaveStats", "StatsLog", "SuperstepStats", "shared_out"]
 
 
 AT_ONCE = "at once"
 """The direction of what stands for many supersteps."""
+
+WITHOUT_BARRIERS = "async"
+"""The direction of what stands for supersteps that were not run: blocks were computed without barriers."""
 
 
 @dataclass(frozen=True)
@@ -25,16 +28,18 @@ class SuperstepStats:
         superstep: Counted from 0.
         direction: `"push"`, `"pull"`, or `"mailbox"`; rank 0's, since partitions decide for themselves. `"edge"`
             by the edge schedule. `"at once"`: it stands for all supersteps after the first, whose fixed point was
-            found in another order (`engine/fixed_points.py`).
+            found in another order (`engine/fixed_points.py`). `"async"`: the same, without barriers.
         active: Vertices that ran; at once, that changed. Compiled for CPU cores, a monotone program (`sigps explain`
             tells) leaves out those whose messages were no better than what they knew; they would have changed and
             sent nothing.
         messages: Out-edges of the vertices that sent (a filter in compute() may let fewer pass), or direct messages;
-            at once, edges that were passed.
+            at once, edges that were passed; without barriers, edges that were read, inwards or outwards.
         bytes_moved: Bytes that crossed between ranks.
         seconds: Wall clock on rank 0. fused supersteps on CPU cores share what they took together, by the
             vertices and messages of each.
         imbalance: The slowest rank's computing time over the mean.
+        blocks: Without barriers, blocks of vertices that were computed; 0 else.
+        block_edges: In-edges of these blocks: over the graph's edges, how many sweeps that were.
     """
 
     superstep: int
@@ -44,6 +49,8 @@ class SuperstepStats:
     bytes_moved: int
     seconds: float
     imbalance: float
+    blocks: int = 0
+    block_edges: int = 0
 
 
 def shared_out(seconds: float, work: NDArray[np.int64]) -> list[float]:

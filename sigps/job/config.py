@@ -136,7 +136,7 @@ class EngineSection(_Section):
     schedule: Literal["vertex", "edge"] = "vertex"
     direction: Literal["auto", "push", "pull"] = "auto"
     precision: Literal["single", "double"] = "double"
-    asynchronous: bool = True
+    asynchronous: bool | Literal["auto"] = "auto"
     threads: Count | None = None
     trace: list[VertexId] | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0

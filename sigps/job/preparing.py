@@ -41,6 +41,7 @@ __all__ = [
     "check_device",
     "check_program",
     "check_schedule",
+    "check_without_barriers",
     "prepared",
     "seeded",
     "turned",
@@ -88,7 +89,7 @@ def prepared(
     schedule: Schedule,
     direction: Literal["auto", "push", "pull"],
     precision: Precision,
-    asynchronous: bool,
+    asynchronous: bool | Literal["auto"],
     threads: int | None,
     transport: Literal["auto", "mpi", "nccl", "peer"],
     progress: Callable[[Sequence[SuperstepStats]], None] | bool | None,
@@ -105,17 +106,18 @@ def prepared(
     from sigps.system.worker_manager import WorkerManager
 
     stop_if_imported()
-    _check_options(max_supersteps, schedule, direction, precision, threads, transport)
+    _check_options(max_supersteps, schedule, direction, precision, threads, transport, asynchronous)
     _check_kinds(
         graph,
         trace,
         progress,
         deterministic=deterministic,
         gather=gather,
-        asynchronous=asynchronous,
         resume=resume,
     )
     together(lambda: check_checkpoint(checkpoint, resume, traces=trace is not None), graph.group)
+    if asynchronous != "auto":
+        asynchronous = bool(asynchronous)
     if not isinstance(faults, (Faults, type(None))):
         raise ConfigError(f"faults={faults!r} must be a sigps.Faults, or None")
     check_device(device)
@@ -127,6 +129,14 @@ def prepared(
         program = with_initial(program, given)
     derived = check_program(program, device, precision)
     check_schedule(schedule, direction, device, derived)
+    if asynchronous is True:
+        of_supersteps = {
+            "max_supersteps": max_supersteps is not None,
+            "checkpoint": checkpoint is not None,
+            "schedule": schedule != "vertex",
+            "direction": direction != "auto",
+        }
+        check_without_barriers(derived, graph, device, of_supersteps)
     if graph.num_vertices == 0:
         raise GraphError(
             "the graph has no vertices, so nothing can run. Check the file or the vertices= option"
@@ -136,7 +146,9 @@ def prepared(
         deterministic=deterministic,
         forced=None if direction == "auto" else direction,
         precision=precision,
-        asynchronous=asynchronous and max_supersteps is None and checkpoint is None and schedule == "vertex",
+        asynchronous=asynchronous
+        if max_supersteps is None and checkpoint is None and schedule == "vertex"
+        else False,
         saves=checkpoint is not None,
         schedule=schedule,
         initial=given,
@@ -145,6 +157,8 @@ def prepared(
         program, derived, graph, device, options, host_memory=host_memory, stream=stream,
         num_threads=manager.num_threads,
     )  # fmt: skip
+    if streams and asynchronous is True:
+        raise ConfigError("asynchronous=True is not built for edges that are streamed. Leave it out")
     if not streams:
         graph = manager.graph = turned(graph, program)
     bound = bind_ids(program, graph)
@@ -156,7 +170,15 @@ def prepared(
     if not streams:
         _warn_of_rounding(program, graph, derived)
     columns = together(lambda: column_values(program, graph, precision), graph.group)
-    facts = RunFacts(graph.num_vertices, graph.num_edges, graph.group.size, deterministic, resume, schedule)
+    facts = RunFacts(
+        graph.num_vertices,
+        graph.num_edges,
+        graph.group.size,
+        deterministic,
+        resume,
+        schedule,
+        without_barriers=asynchronous is True,
+    )
     asked = "cpu" if streams else device
     spec, why = choose_engine(asked, derived, graph, facts, rank_on_host=manager.rank_on_host)
     if streams:
@@ -232,6 +254,40 @@ def check_schedule(schedule: str, direction: str, device: str, prepared: Any) ->
         )
 
 
+def check_without_barriers(
+    program: VertexProgram | None, graph: Graph, device: str, options: Mapping[str, bool]
+) -> None:
+    """Check that a program, as `check_program` returned it, can run with `asynchronous=True`.
+
+    Args:
+        program: The program.
+        graph: What it runs on.
+        device: What was asked for.
+        options: By name, those that are of supersteps: whether they were given.
+
+    Raises:
+        ConfigError: If it cannot.
+    """
+    instead = "Use asynchronous='auto', which takes supersteps where they are needed"
+    if program is None:
+        raise ConfigError(
+            f"asynchronous=True is of compiled code; device={device!r} runs supersteps. {instead}"
+        )
+    if program.asynchronous is None:
+        raise ConfigError(
+            f"{program.name} ({program.file}) cannot run with asynchronous=True: {program.barrier_reason}. "
+            f"{instead}"
+        )
+    if of_supersteps := [name for name, value in options.items() if value]:
+        raise ConfigError(
+            f"{of_supersteps[0]}= is of supersteps, and asynchronous=True runs none. Leave one of the two out"
+        )
+    if graph.group.size > 1:
+        raise ConfigError(
+            f"asynchronous=True is not built for {graph.group.size} ranks yet; run it on one. {instead}"
+        )
+
+
 def check_checkpoint(checkpoint: Checkpoint | None, resume: bool, *, traces: bool) -> None:
     """Check that the state can be saved as asked for.
 
@@ -259,6 +315,7 @@ def _check_options(
     precision: str,
     threads: int | None,
     transport: str,
+    asynchronous: Any,
 ) -> None:
     choices = {
         "schedule": (schedule, ("vertex", "edge")),
@@ -266,6 +323,8 @@ def _check_options(
         "precision": (precision, ("single", "double")),
         "transport": (transport, ("auto", "mpi", "nccl", "peer")),
     }
+    if not isinstance(asynchronous, (bool, np.bool_)) and asynchronous != "auto":
+        raise ConfigError(f"asynchronous={asynchronous!r} must be True, False or 'auto'")
     for name, (value, allowed) in choices.items():
         if value not in allowed:
             raise ConfigError(f"{name}={value!r} is not one of {', '.join(allowed)}")

@@ -45,7 +45,7 @@ def run(
     schedule: Schedule = "vertex",
     direction: Literal["auto", "push", "pull"] = "auto",
     precision: Precision = "double",
-    asynchronous: bool = True,
+    asynchronous: bool | Literal["auto"] = "auto",
     threads: int | None = None,
     transport: Literal["auto", "mpi", "nccl", "peer"] = "auto",
     progress: Callable[[Sequence[SuperstepStats]], None] | bool | None = None,
@@ -79,9 +79,11 @@ def run(
             result is the same; no search ends early, and no message is left out. For comparison: it is slower.
         direction: Force `"push"` or `"pull"`; the result is the same.
         precision: The array type of Python's `float`: float32 for `"single"`, in which a GPU also computes.
-        asynchronous: Whether values may be sent out of turn where the result is provably the same: then the
-            supersteps are other ones, and cheaper, or the result is found at once. Without effect with
-            `max_supersteps`, `schedule="edge"` and on `"python"`.
+        asynchronous: False: the supersteps of the program model. `"auto"`: values may be sent out of turn where the
+            result is provably the same: then the supersteps are other ones, and cheaper, or the result is found at
+            once; with `max_supersteps`, `checkpoint`, `schedule="edge"` and on `"python"` as False. True: no barriers
+            at all: cores compute blocks of vertices until nothing changes, with the same result (`sigps explain` says
+            of which programs). Only on CPU cores, one rank.
         threads: Threads of each rank on the CPU; None for its share of the host's cores.
         transport: How records cross between ranks: `"peer"` writes them into the memory of other GPUs of the host,
             `"nccl"` lets NCCL move them between GPUs of one host or several, `"mpi"` brings them through host

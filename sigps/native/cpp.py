@@ -243,6 +243,9 @@ class _Emitter:
     def prefetch(self, array: str, kind: Array, at: str) -> None:
         raise NotImplementedError("loops only")
 
+    def exchange(self, array: str, kind: Array, at: str, value: str) -> str:
+        raise NotImplementedError("loops only")
+
     def call(self, function: Instance, values: Sequence[str]) -> list[str]:
         return self._called(self._functions.name(function), values, list(flat(function.result or NONE)))
 

@@ -128,6 +128,10 @@ class Emitter(Protocol):
         """Load the cache line of an element, without waiting for it."""
         ...
 
+    def exchange(self, array: Handle, kind: Array, at: Handle, value: Handle) -> Handle:
+        """Write an element and return what it was, in one step that all threads see in one order."""
+        ...
+
     def call(self, function: Any, values: Sequence[Handle]) -> list[Handle]:
         """Call another function of the module; return the parts of its result, and its fault."""
         ...
@@ -177,7 +181,7 @@ class Finder:
 
     constant = variable = read = write = cast = bits = binary = compare = invert = select = math = _nothing
     splat = pack = item = stretch = read_item = write_item = some = choose = _nothing
-    load = store = size = part = scratch = prefetch = lowest_bit = count_bits = _nothing
+    load = store = size = part = scratch = prefetch = exchange = lowest_bit = count_bits = _nothing
     break_ = continue_ = return_ = interrupted = _nothing
 
     def overflows(self, *_: Any) -> tuple[None, None]:

@@ -731,6 +731,14 @@ class Expressions:
         self._emitter.prefetch(array.handle, array.kind, self._position(at))
         return Value(NONE)
 
+    def _exchange(self, values: Sequence[Value]) -> Value:
+        array, at, value = values
+        assert isinstance(array.kind, Array)
+        assert isinstance(array.kind.element, Number)
+        given = self._operators.to(value, array.kind.element)
+        before = self._emitter.exchange(array.handle, array.kind, self._position(at), given.handle)
+        return Value(array.kind.element, before)
+
     def _lowest_bit(self, values: Sequence[Value]) -> Value:
         (mask,) = values
         return Value(INT, self._emitter.lowest_bit(self._operators.to(mask, UINT).handle))
@@ -844,6 +852,7 @@ _PRIMITIVES: dict[Any, Callable[[Expressions, Sequence[Value]], Value]] = {
     primitives.load_row: Expressions._load_row,
     primitives.store_row: Expressions._store_row,
     primitives.prefetch: Expressions._prefetch,
+    primitives.exchange: Expressions._exchange,
     primitives.lowest_bit: Expressions._lowest_bit,
     primitives.count_bits: Expressions._count_bits,
     primitives.scratch_rows: Expressions._scratch_rows,

@@ -414,6 +414,12 @@ class _Emitter:
         load = self._external("llvm.prefetch.p0", ir.VoidType(), [ir.PointerType(), word, word, word])
         self._builder.call(load, [self._element(array, kind, at)[0], word(0), word(3), word(1)])
 
+    def exchange(self, array: Any, kind: Array, at: Any, value: Any) -> Any:
+        place, stored = self._element(array, kind, at)
+        new = self._stored_as(value, stored)
+        before = self._builder.atomic_rmw("xchg", place, new, "seq_cst")
+        return self._read_as(before, llvm_type(kind.element))
+
     def call(self, function: Instance, values: Sequence[Any]) -> list[Any]:
         result = self._builder.call(self._module.function(function), _parts(values))
         count = len(self._module.function(function).function_type.return_type.elements)

@@ -20,6 +20,7 @@ __all__ = [
     "ProgramFunction",
     "count_bits",
     "edge_at",
+    "exchange",
     "float_bits",
     "float_of_bits",
     "has_fault",
@@ -88,6 +89,16 @@ def store_row(arrays: Sequence[Any], at: int, values: Sequence[Any]) -> None:
 
 def prefetch(array: Any, at: int) -> None:
     """Load the cache line of an element, without waiting for it; the element need not exist."""
+
+
+def exchange(array: Any, at: int, value: Any) -> Any:
+    """Write an element of an array of whole numbers and return what it was, in one step.
+
+    Threads see these in one order, and what a thread wrote before one as written (sequential consistency).
+    """
+    before = array[at]
+    array[at] = value
+    return before
 
 
 def lowest_bit(mask: Any) -> int:

@@ -280,7 +280,8 @@ class WorkerManager:
         patience = math.inf
         if faults is not None:
             patience = min(_SILENCES * faults.silent_seconds, faults.superstep_seconds)
-        asynchronous = options.asynchronous and all(transport in r["priority_by"] for r in registrations)
+        has_order = all(transport in r["priority_by"] for r in registrations)
+        asynchronous = options.asynchronous if has_order else False
         return replace(options, has_peers=transport == "peer", patience=patience, asynchronous=asynchronous)
 
     def _begin(

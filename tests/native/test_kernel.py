@@ -12,7 +12,7 @@ import pytest
 from sigps.compiler.cpu.rows import rows
 from sigps.native import kernel as kernels
 from sigps.native.kernel import Kernel
-from sigps.native.primitives import load_row, lowest_bit, pick, prefetch, scratch, store_row
+from sigps.native.primitives import exchange, load_row, lowest_bit, pick, prefetch, scratch, store_row
 
 NUMBERS = [
     True, False, 7, -(2**63), 0.5, float("inf"), np.int8(-3), np.uint8(200), np.int16(-300), np.uint16(60000),
@@ -123,6 +123,32 @@ def test_the_bits_of_a_mask_are_walked_from_the_lowest() -> None:
         assert Kernel(positions, "positions")(mask, found) == len(bits)
         assert found[: len(bits)].tolist() == bits
         assert [lowest_bit(np.uint64(1 << bit)) for bit in bits] == bits
+
+
+@pytest.mark.parametrize("code", "bBhHiIlL")
+def test_an_exchange_returns_what_was_there(code: str) -> None:
+    def swap(values, at, value):
+        return exchange(values, at, value)
+
+    values = np.array([5, 6, 7], dtype=code)
+    assert Kernel(swap, f"swap {code}")(values, 1, 9) == 6
+    assert values.tolist() == [5, 9, 7]
+
+
+def test_of_exchanges_by_many_threads_each_value_comes_back_once() -> None:
+    def pass_on(begin, end, values, found):
+        for i in range(begin, end):
+            found[i] = exchange(values, 0, i)
+
+    values, count, parts = np.full(1, -1), 200_000, 4
+    found = np.empty(count * parts, dtype=np.int64)
+    run = Kernel(pass_on, "pass on").over(values, found)
+    threads = [threading.Thread(target=run, args=(count * i, count * (i + 1))) for i in range(parts)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted([*found.tolist(), int(values[0])]) == list(range(-1, count * parts))
 
 
 def test_what_is_called_with_other_types_is_compiled_again() -> None:

@@ -51,7 +51,7 @@ def check(name: str, sample: str, transport: str, **options: Any) -> None:
     program, group = program_for(name, sample), world()
     chosen: dict[str, Any] = {"device": "cuda", "transport": transport, **options}
     graph = BATTERY[sample].build(group=group)
-    results = [run(program, graph, asynchronous=asynchronous, **chosen) for asynchronous in (False, True)]
+    results = [run(program, graph, asynchronous=asynchronous, **chosen) for asynchronous in (False, "auto")]
     if group.rank == 0:
         judge = run(program, BATTERY[sample].build(group=Alone()), device="python")
         try:

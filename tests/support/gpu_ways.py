@@ -21,7 +21,7 @@ DIRECTIONS = ("auto", "push", "pull")
 WAYS = [
     Way(device="cuda", direction=direction, asynchronous=asynchronous)
     for direction in DIRECTIONS
-    for asynchronous in (False, True)
+    for asynchronous in (False, "auto")
 ]
 
 

@@ -28,7 +28,7 @@ class Way:
     direction: str = "auto"
     deterministic: bool = False
     threads: int = 1
-    asynchronous: bool = False
+    asynchronous: Any = False
     schedule: str = "vertex"
 
     def options(self) -> dict[str, Any]:
@@ -67,10 +67,10 @@ WAYS = [
     Way(4, direction="push", partitioner="edges"),
     Way(4, direction="pull", partitioner="function"),
     Way(4, partitioner="hash", deterministic=True),
-    Way(asynchronous=True),
-    Way(direction="push", threads=2, asynchronous=True),
-    Way(direction="pull", threads=2, asynchronous=True),
-    Way(3, partitioner="hash", asynchronous=True, deterministic=True),
+    Way(asynchronous="auto"),
+    Way(direction="push", threads=2, asynchronous="auto"),
+    Way(direction="pull", threads=2, asynchronous="auto"),
+    Way(3, partitioner="hash", asynchronous="auto", deterministic=True),
 ]
 
 

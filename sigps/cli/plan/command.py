@@ -179,7 +179,7 @@ def _time_lines(
     yield from (f"  {line}" for line in forecast.table(rows))
     if advice := forecast.advise(rows, size.num_edges, known, is_search=is_search):
         yield advice
-    may_reorder = job.engine.asynchronous and limit is None and job.checkpoint is None
+    may_reorder = job.engine.asynchronous == "auto" and limit is None and job.checkpoint is None
     if may_reorder and forecast.may_end_at_once(program, size):
         yield "if no vertex has over 64 edges, one rank finds the result at once: its time is not predicted"
 

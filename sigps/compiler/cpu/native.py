@@ -14,6 +14,7 @@ from sigps.compiler.cpu.inference import infer_types
 from sigps.compiler.cpu.rows import Dtypes, rows
 from sigps.compiler.program import VertexProgram, empty_value
 from sigps.kernels.cpu import (
+    asynchronous,
     direct_messages,
     edge_schedule,
     fused,
@@ -90,7 +91,7 @@ class NativeProgram:
         return Outbox(sent, records)
 
 
-_MODULES = (pull, push, direct_messages, monotone, edge_schedule, fused, grouped, lanes, live)
+_MODULES = (pull, push, direct_messages, monotone, edge_schedule, fused, grouped, lanes, live, asynchronous)
 
 
 def compile_for_cpu(program: VertexProgram, columns: Mapping[str, np.dtype[Any]]) -> NativeProgram:

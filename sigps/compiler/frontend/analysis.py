@@ -38,6 +38,7 @@ from sigps.compiler.frontend.syntax import (
     tuple_of,
 )
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, MasterFunction, Slot, VertexProgram
+from sigps.compiler.proofs import asynchronous
 from sigps.compiler.proofs.monotone import monotone
 from sigps.compiler.proofs.path_lengths import path_lengths
 from sigps.compiler.proofs.priority import priority_form
@@ -162,9 +163,11 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
     )
     derived = dataclasses.replace(derived, sends_together=sends_together(derived))
     if derived.has_master or derived.reads_edge_links:  # supersteps run as written
-        return derived
+        return dataclasses.replace(derived, barrier_reason=asynchronous.find_obstacle(derived) or "")
     proved = dataclasses.replace(derived, priority_form=priority_form(derived), monotone=monotone(derived))
-    return dataclasses.replace(proved, path_lengths=path_lengths(proved))
+    proved = dataclasses.replace(proved, path_lengths=path_lengths(proved))
+    claim, reason = asynchronous.asynchronous(proved), asynchronous.find_obstacle(proved) or ""
+    return dataclasses.replace(proved, asynchronous=claim, barrier_reason=reason)
 
 
 def _compute(

@@ -37,7 +37,17 @@ from sigps.model.fields import extreme
 from sigps.model.records import is_record_type
 from sigps.native.primitives import lost_in_max, lost_in_min
 
-__all__ = ["Guess", "all_answers", "find_obstacle", "meanings", "monotone"]
+__all__ = [
+    "Guess",
+    "Key",
+    "KeyCasts",
+    "Number",
+    "all_answers",
+    "find_obstacle",
+    "is_finite",
+    "meanings",
+    "monotone",
+]
 
 MORE = 'compute() does more than "store a better value, or do nothing"'
 
@@ -64,7 +74,7 @@ def _examine(program: VertexProgram) -> Monotone | str:
     if may_not_end(program.module) or program.reads_edges:
         return "compute() has a loop"
     key_dtype = program.message_dtypes[0]
-    names = functions(program, _Casts(key_dtype), meanings(program))
+    names = functions(program, KeyCasts(key_dtype), meanings(program))
     try:
         key = _key(program, names, key_dtype)
         if key is None:
@@ -107,16 +117,16 @@ class _Anything:
     __hash__ = None  # type: ignore[assignment]
 
 
-class _Number(_Anything):
+class Number(_Anything):
     """A number that is not NaN, and stays one where a finite one is added."""
 
     def __add__(self, other: object) -> _Anything:
-        return _Number() if _is_finite(other) else _Anything()
+        return Number() if is_finite(other) else _Anything()
 
     __radd__ = __sub__ = __add__
 
 
-class _Key(Value):
+class Key(Value):
     """A key, or a value that compares with keys, and with the ends of its type. Results of arithmetic have no order.
 
     Args:
@@ -144,7 +154,7 @@ class _Key(Value):
     __hash__ = None  # type: ignore[assignment]
 
     def __add__(self, other: object) -> _Anything:
-        return _Number() + other
+        return Number() + other
 
     __radd__ = __sub__ = __add__
 
@@ -154,7 +164,8 @@ class _Key(Value):
     __rmul__ = __rsub__ = __truediv__ = __rtruediv__ = __mul__
 
 
-def _is_finite(value: object) -> bool:
+def is_finite(value: object) -> bool:
+    """Tell whether a value is a finite number."""
     return isinstance(value, (int, float, np.number)) and math.isfinite(value)
 
 
@@ -168,7 +179,7 @@ class _Sent(_Anything):
         if isinstance(other, _Sent):
             shifted = self.is_shifted or other.is_shifted
             return _Sent(self.records + other.records, self.columns + other.columns, shifted)
-        return _Sent(self.records, self.columns, True) if _is_finite(other) else _Anything()
+        return _Sent(self.records, self.columns, True) if is_finite(other) else _Anything()
 
     __radd__ = __add__
 
@@ -178,7 +189,7 @@ class _Sent(_Anything):
         return len(self.records) == 1 and len(self.columns) <= 1 and may_add >= adds
 
 
-class _Casts:
+class KeyCasts:
     """Replaces NumPy: a cast to the key's type returns the value itself; one to another type may lose its order."""
 
     def __init__(self, key_dtype: np.dtype[Any]) -> None:
@@ -191,7 +202,7 @@ class _Casts:
             if isinstance(value, (int, float, np.number)):
                 with np.errstate(all="ignore"):
                     return dtype.type(value)
-            loses = dtype != self._key_dtype and isinstance(value, (Value, _Number, _Sent))
+            loses = dtype != self._key_dtype and isinstance(value, (Value, Number, _Sent))
             return _Anything() if loses else value
 
         return cast
@@ -223,7 +234,7 @@ def _takes_better_keys(program: VertexProgram, names: Functions, state: int, sen
     for *orders, low, high in itertools.product(
         *[range(3)] * 3, (-1, 0), (2, 3)
     ):  # with and without the ends
-        vertex_id, current, key = (_Key(o, {least: low, greatest: high}) for o in orders)
+        vertex_id, current, key = (Key(o, {least: low, greatest: high}) for o in orders)
         states: tuple[Any, ...] = tuple(
             current if i == state else _Anything() for i in range(len(program.states))
         )
@@ -263,7 +274,7 @@ def _has_order(value: Any, program: VertexProgram) -> bool:
     """Return whether a value cannot be NaN in the type of keys."""
     if isinstance(value, (int, float, np.number)):
         return not np.isnan(value)
-    return isinstance(value, (Value, _Number)) or program.message_dtypes[0].kind != "f"
+    return isinstance(value, (Value, Number)) or program.message_dtypes[0].kind != "f"
 
 
 class _Oracle:
@@ -293,14 +304,14 @@ def all_answers() -> Iterator[_Oracle]:
     raise TypeError("the function has over 1000 paths")
 
 
-class Guess(_Number):
+class Guess(Number):
     """An id, a count or a parameter: an oracle decides how it compares, so that both outcomes are tried."""
 
     def __init__(self, oracle: _Oracle) -> None:
         self._oracle = oracle
 
     def __add__(self, other: object) -> _Anything:
-        return Guess(self._oracle) if _is_finite(other) else _Anything()
+        return Guess(self._oracle) if is_finite(other) else _Anything()
 
     __radd__ = __sub__ = __add__
 

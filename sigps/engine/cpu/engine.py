@@ -25,6 +25,8 @@ from sigps.compiler.program import Delivery
 from sigps.device.cpu import Threads
 from sigps.engine.contract import by_gid
 from sigps.engine.counters import Counters, Everywhere
+from sigps.engine.cpu.asynchronous import Asynchronous
+from sigps.engine.cpu.asynchronous import Schedule as BlockSchedule
 from sigps.engine.cpu.components import Components, finds_components
 from sigps.engine.cpu.direct_messages import DirectMessages
 from sigps.engine.cpu.edge_schedule import EdgePass
@@ -41,6 +43,7 @@ from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.snapshot import Snapshot, as_columns, fill_rows
 from sigps.engine.stats import Outcome
 from sigps.engine.superstep import Done, Fused, run_supersteps
+from sigps.errors import ConfigError
 from sigps.native.interrupt import watching
 from sigps.native.kernel import LoopFaultError
 
@@ -59,6 +62,7 @@ class Engine:
         deterministic: Whether floating-point results must not depend on the number of ranks and threads.
         forced: A direction to use always, or None.
         asynchronous: Whether values may be sent in priority order where the result is provably the same.
+        blocks: How blocks are chosen, where the run goes without barriers; None where it has supersteps.
         master: The program's master compute, or None.
         schedule: What a work item is. By `"edge"` nothing is sent in another order, and no message is left out.
     """
@@ -78,6 +82,7 @@ class Engine:
         deterministic: bool = False,
         forced: Direction | None = None,
         asynchronous: bool = False,
+        blocks: BlockSchedule | None = None,
         master: MasterCompute | None = None,
         schedule: Schedule = "vertex",
     ) -> None:
@@ -85,7 +90,7 @@ class Engine:
         self._master, self._exchange = master, exchange
         self._state = state = RunState(native, params, subgraph, exchange, threads, deterministic)
         may_reorder = asynchronous and not by_edge
-        is_ordered = may_reorder and native.priority_form is not None
+        is_ordered = may_reorder and native.priority_form is not None and blocks is None
         at_once = may_reorder and forced is None and exchange.size == 1
         has_components = at_once and is_ordered and finds_components(state)
         self._order = PriorityOrder(state) if is_ordered and not has_components else None
@@ -107,7 +112,14 @@ class Engine:
         if by_edge or self.is_streaming or program.reads_edge_links or state.aggregates.given:
             may_fuse = False
         self._fused: Fused | None = FusedSupersteps(state, self._records, forced) if may_fuse else None
-        if has_components:
+        if blocks is not None:
+            if kept is None or not self._has_order:
+                raise ConfigError(
+                    f"{program.name} cannot run with asynchronous=True: a parameter is no number, or an edge column "
+                    "has infinite numbers or NaN"
+                )
+            self._fused = Asynchronous(state, kept, blocks)
+        elif has_components:
             self._fused = Components(state, self._fused)
         elif at_once:
             self._fused = path_lengths(state, self._fused)

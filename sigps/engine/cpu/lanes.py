@@ -94,6 +94,8 @@ def find_obstacle(
         return "its vectors do not stay in a core's cache, and lanes would be slower"
     if options.schedule == "edge":
         return "schedule='edge' has one run at a time"
+    if options.asynchronous is True:
+        return "asynchronous=True has one run at a time"
     if options.asynchronous and program.priority_form is not None:
         return "it sends the best value first, in supersteps of its own; asynchronous=False has those of BSP"
     if any(a.exact is not None for a in program.aggregators):  # in deterministic runs

@@ -57,6 +57,11 @@ class LastRecords:
         if column is not None:
             self._columns[column].fill(_worst(native, columns[column].dtype))
 
+    @property
+    def worst(self) -> Any:
+        """The key of a record that was never sent: no other is worse. Of the type of records."""
+        return _keys(self._native, self._worst)[0]
+
     def store(
         self,
         outbox: Outbox,

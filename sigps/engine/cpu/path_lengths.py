@@ -18,13 +18,13 @@ from sigps.compiler.program import PathLengths as Claim
 from sigps.device.cpu import Threads
 from sigps.engine.cpu.run_state import RunState
 from sigps.engine.cpu.work import even_ranges
-from sigps.engine.fixed_points import Labels, Weights, bucket_width, choose_labels
+from sigps.engine.fixed_points import Labels, Weights, bucket_width, choose_labels, exact_labels
 from sigps.engine.partition.subgraph import Subgraph, columns_of
 from sigps.engine.stats import AT_ONCE, SuperstepStats
 from sigps.engine.superstep import Done, Fused
 from sigps.kernels.cpu import path_lengths as kernels
 
-__all__ = ["PathLengths", "path_lengths"]
+__all__ = ["Parents", "PathLengths", "path_lengths"]
 
 _MOST_WORK = 1 << 22
 """Edges after which a loop returns, in some ten milliseconds, so that a run can be interrupted."""
@@ -87,19 +87,74 @@ class PathLengths:
         left = 1
         while left > 0:
             left = kernels.relax(*along, unit, width, np.int64(labels.most), _MOST_WORK, values, piles)
-        return None if left < 0 else (self._store(values, unit), int(piles.at[4]))
+        return None if left < 0 else (store_lengths(state, self._claim, values, unit), int(piles.at[4]))
 
-    def _store(self, values: np.ndarray, unit: np.int64) -> int:
-        state, claim = self._state, self._claim
-        edges, states = state.pull_edges, state.fields.states
-        parents = np.empty(0, dtype=np.int64) if claim.parent is None else states[claim.parent]
-        store = kernels.store_lengths.over(
-            edges.offsets, edges.ends, edges.columns[claim.column], state.subgraph.ids, values, unit,
-            states[claim.length], parents,
-        )  # fmt: skip
-        return sum(
-            state.threads.map(lambda span: store(*span), even_ranges(values.size, state.threads.count))
+
+def store_lengths(state: RunState, claim: Claim, labels: np.ndarray, unit: np.int64) -> int:
+    """Write the lengths and parents that labels tell; return how many vertices got some."""
+    edges, states = state.pull_edges, state.fields.states
+    parents = np.empty(0, dtype=np.int64) if claim.parent is None else states[claim.parent]
+    store = kernels.store_lengths.over(
+        edges.offsets, edges.ends, edges.columns[claim.column], state.subgraph.ids, labels, unit,
+        states[claim.length], parents,
+    )  # fmt: skip
+    return sum(state.threads.map(lambda span: store(*span), even_ranges(labels.size, state.threads.count)))
+
+
+class Parents:
+    """Finds parents where lengths were found without supersteps: of shortest paths those with the fewest edges count.
+
+    Args:
+        state: What the run keeps, of a program of shortest paths.
+    """
+
+    def __init__(self, state: RunState) -> None:
+        claim, subgraph = state.program.path_lengths, state.subgraph
+        assert claim is not None
+        self._state, self._claim, self._name = state, claim, state.program.edge_columns[claim.column]
+        weights = subgraph.derived(
+            f"whole {self._name}", lambda: _measure_all(subgraph, self._name, state.threads)
         )
+        dtype = state.program.state_dtypes[claim.length]
+        self._labels = exact_labels(weights, subgraph.num_vertices, dtype)
+        self._began = self._lengths
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why parents cannot be found; None where they can. After the run, whether its lengths were exact."""
+        if self._labels is None:
+            return f"the {self._name}s are no whole numbers from 0 on"
+        found = self._lengths[np.isfinite(self._lengths)]
+        if found.size and not (found.max() <= self._labels.longest and (found == np.trunc(found)).all()):
+            return f"paths are longer than {self._labels.longest:,}, and their lengths are rounded"
+        return None
+
+    @property
+    def _lengths(self) -> np.ndarray:
+        lengths: np.ndarray = self._state.fields.states[self._claim.length]
+        return lengths
+
+    def begin(self) -> None:
+        """Remember what lengths superstep 0 left, and who sent them."""
+        self._began = self._lengths.copy()
+        self._sent = self._state.last_senders().copy()
+
+    def find(self) -> None:
+        """Store parents beside lengths that are final. O(edges)."""
+        state, lengths, labels = self._state, self._lengths, self._labels
+        assert labels is not None
+        unit, values = np.int64(labels.unit), np.full(lengths.size, kernels.UNREACHED)
+        is_kept = (lengths == self._began) & np.isfinite(lengths)
+        values[is_kept] = lengths[is_kept].astype(np.int64) * unit
+        queue = np.empty(lengths.size, dtype=np.uint32)
+        sources = self._sent[is_kept[self._sent]]
+        queue[: sources.size] = sources
+        edges, column = state.push_edges, self._claim.column
+        along = edges.offsets, edges.ends, edges.columns[column], lengths, unit, values, queue
+        first, last = 0, int(sources.size)
+        while first < last:
+            first, last, _ = kernels.label_by_edges(*along, first, last, _MOST_WORK)
+        store_lengths(state, self._claim, values, unit)
 
 
 def _measure(subgraph: Subgraph, name: str, threads: Threads) -> Weights:
@@ -111,3 +166,14 @@ def _measure(subgraph: Subgraph, name: str, threads: Threads) -> Weights:
     if not all(part[0] for part in parts):
         return Weights(False, 0, 0)
     return Weights(True, int(min(p[1] for p in parts)), int(max(p[2] for p in parts)))
+
+
+def _measure_all(subgraph: Subgraph, name: str, threads: Threads) -> Weights:
+    """Return what is known of weights, also where all are equal."""
+    (column,) = columns_of(subgraph.incoming, (name,))
+    if column.size == 0:
+        return Weights(True, 0, 0)
+    if column.strides != (0,):
+        return _measure(subgraph, name, threads)
+    is_whole, least, greatest = kernels.measure_weights(0, 1, column[:1].copy())
+    return Weights(bool(is_whole), int(least), int(greatest)) if is_whole else Weights(False, 0, 0)

@@ -83,6 +83,8 @@ class CpuSpec(EngineSpec):
         return self._made(CpuEngine, context)
 
     def _made(self, engine: type[CpuEngine], context: RunContext) -> CpuEngine:
+        from sigps.engine.cpu.asynchronous import Schedule as BlockSchedule
+
         options = context.options
         return engine(
             context.executable.code,
@@ -92,7 +94,8 @@ class CpuSpec(EngineSpec):
             context.threads,
             deterministic=options.deterministic,
             forced=options.forced,
-            asynchronous=options.asynchronous,
+            asynchronous=bool(options.asynchronous),
+            blocks=BlockSchedule() if options.asynchronous is True else None,
             master=MasterCompute.of(context),
             schedule=options.schedule,
         )

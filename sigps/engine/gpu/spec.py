@@ -56,6 +56,8 @@ class GpuSpec(EngineSpec):
 
     def obstacle(self, program: VertexProgram | None, facts: RunFacts) -> str | None:
         assert program is not None
+        if facts.without_barriers:
+            return "runs without barriers (asynchronous=True)"
         return choice.find_gpu_obstacle(program, facts.deterministic)
 
     def reasons_against(
@@ -99,7 +101,7 @@ class GpuSpec(EngineSpec):
         common: dict[str, Any] = {
             "deterministic": options.deterministic,
             "forced": options.forced,
-            "asynchronous": options.asynchronous,
+            "asynchronous": bool(options.asynchronous),
             "master": MasterCompute.of(context),
             "saves": options.saves,
             "schedule": options.schedule,

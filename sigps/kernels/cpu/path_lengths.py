@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 
 from sigps.native.kernel import compiled
 
-__all__ = ["UNREACHED", "Piles", "begin_labels", "measure_weights", "relax", "store_lengths"]
+__all__ = [
+    "UNREACHED",
+    "Piles",
+    "begin_labels",
+    "label_by_edges",
+    "measure_weights",
+    "relax",
+    "store_lengths",
+]
 
 UNREACHED = np.int64(2**63 - 1)
 
@@ -215,3 +223,40 @@ def store_lengths(
                 best = parent if parent < best else best
         parents[v] = best
     return count
+
+
+@compiled
+def label_by_edges(
+    offsets: NDArray[np.uint64],
+    targets: NDArray[np.uint32],
+    weights: NDArray[Any],
+    lengths: NDArray[Any],
+    unit: np.int64,
+    labels: NDArray[np.int64],
+    queue: NDArray[np.uint32],
+    first: int,
+    last: int,
+    most_work: int,
+) -> tuple[int, int, int]:
+    """Give vertices of known lengths their labels: of the shortest paths to each, one with the fewest edges counts.
+
+    Vertices `first` to `last` of `queue` [n] have labels, in ascending order of edges, and pass them on along the edges
+    that are on shortest paths. Edges are by source.
+
+    Returns:
+        The new first and last, when all is done (they are equal) or so many edges were passed; and the edges passed.
+    """
+    work: Any = 0
+    while first < last and work < most_work:
+        u = queue[first]
+        first += 1
+        edges, length = labels[u] % unit + 1, np.float64(lengths[u])
+        begin, end = np.int64(offsets[u]), np.int64(offsets[np.int64(u) + 1])
+        work += end - begin
+        for e in range(begin, end):
+            v = targets[e]
+            if labels[v] == UNREACHED and length + np.float64(weights[e]) == np.float64(lengths[v]):
+                labels[v] = np.int64(lengths[v]) * unit + edges
+                queue[last] = v
+                last += 1
+    return first, last, work

@@ -37,7 +37,7 @@ WAYS = [
     Way(direction="push"),
     Way(direction="pull", threads=2),
     Way(deterministic=True),
-    Way(asynchronous=True),
+    Way(asynchronous="auto"),
     Way(schedule="edge"),
 ]
 READERS = ["pagerank_tolerance", "wcc", "coreness", "extremes", "neighbourhood", "floods", "sssp"]
