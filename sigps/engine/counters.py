@@ -25,6 +25,8 @@ class Counters:
         senders: Vertices that sent along their edges.
         sent_edges: Their out-edges; of direct messages their number.
         is_unordered: Whether values of a monotone program have no order here (NaN).
+        bytes_read: Packed bytes of edges that were unpacked.
+        blocks_skipped: Blocks of edges that were not.
         totals: Contributions to aggregators, one tuple a thread.
     """
 
@@ -33,6 +35,8 @@ class Counters:
     senders: int = 0
     sent_edges: int = 0
     is_unordered: bool = False
+    bytes_read: int = 0
+    blocks_skipped: int = 0
     totals: list[tuple[Any, ...]] = field(default_factory=list)
 
     def add(self, counts: tuple[int, int, int, int], total: tuple[Any, ...]) -> None:
@@ -53,17 +57,27 @@ class Everywhere:
     num_bytes: int
     imbalance: float
     has_order: bool
+    bytes_read: int
+    blocks_skipped: int
 
     @staticmethod
     def of(counts: NDArray[np.int64]) -> Everywhere:
         columns = list(zip(*counts.tolist(), strict=True))  # few ranks: quicker than NumPy
-        ran, active, messages, num_bytes, all_busy, unordered = map(sum, columns)
+        ran, active, messages, num_bytes, all_busy, unordered, read, skipped = map(sum, columns)
         imbalance = max(columns[4]) * len(columns[4]) / all_busy if all_busy > 0 else 1.0
-        return Everywhere(ran, active, messages, num_bytes, imbalance, unordered == 0)
+        return Everywhere(ran, active, messages, num_bytes, imbalance, unordered == 0, read, skipped)
 
     def as_stats(self, superstep: int, direction: str, seconds: float) -> SuperstepStats:
         return SuperstepStats(
-            superstep, direction, self.ran, self.messages, self.num_bytes, seconds, self.imbalance
+            superstep,
+            direction,
+            self.ran,
+            self.messages,
+            self.num_bytes,
+            seconds,
+            self.imbalance,
+            bytes_read=self.bytes_read,
+            blocks_skipped=self.blocks_skipped,
         )
 
 
@@ -91,7 +105,7 @@ def reduce_counters(
         counts_idle: Whether what nobody ran is a superstep.
     """
     counts = [counters.ran, counters.active, counters.sent_edges, num_bytes, int(seconds * 1e9)]
-    counts.append(counters.is_unordered)
+    counts += [counters.is_unordered, counters.bytes_read, counters.blocks_skipped]
     packed = np.concatenate([np.array(counts, dtype=np.int64), aggregates.pack(counters.totals, superstep)])
     gathered = exchange.gather(packed)
     everywhere = Everywhere.of(gathered[:, : len(counts)])

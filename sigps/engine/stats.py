@@ -40,6 +40,8 @@ class SuperstepStats:
         imbalance: The slowest rank's computing time over the mean.
         blocks: Without barriers, blocks of vertices that were computed; 0 else.
         block_edges: In-edges of these blocks: over the graph's edges, how many sweeps that were.
+        bytes_read: Packed bytes of edges that were unpacked, where a run streams.
+        blocks_skipped: Blocks of edges that were not, since nothing in them was to run or to send.
     """
 
     superstep: int
@@ -51,6 +53,8 @@ class SuperstepStats:
     imbalance: float
     blocks: int = 0
     block_edges: int = 0
+    bytes_read: int = 0
+    blocks_skipped: int = 0
 
 
 def shared_out(seconds: float, work: NDArray[np.int64]) -> list[float]:

@@ -8,6 +8,7 @@ import zlib
 import numpy as np
 
 from sigps.graph.edge_hashes import bits_of, hash_sum, sum_of_words
+from sigps.graph.formats.packed_store import PackedArrays
 from sigps.graph.graph import Graph
 from sigps.graph.random_bits import hash_strings, splitmix64
 
@@ -49,6 +50,8 @@ def _hash_vertices(graph: Graph, names: tuple[str, ...]) -> int:
 
 
 def _hash_edges(graph: Graph) -> np.uint64:
+    if graph.packed is not None and not graph.is_laid_out:
+        return _hash_pages(graph.packed)
     total = np.zeros(1, dtype=np.uint64)  # an array's sums wrap around without a warning
     bounds = np.searchsorted(graph.offsets, np.arange(0, graph.targets.size, _PIECE_EDGES, dtype=np.uint64))
     rows = [*np.unique(bounds).tolist(), graph.num_rows]
@@ -58,6 +61,14 @@ def _hash_edges(graph: Graph) -> np.uint64:
         sources = np.repeat(np.arange(graph.first_row + first, graph.first_row + last), degrees)
         columns = (column[edges] for column in graph.columns.values())
         total += hash_sum(sources, graph.targets[edges], columns)
+    return np.uint64(int(total[0]))
+
+
+def _hash_pages(packed: PackedArrays) -> np.uint64:
+    """Return the same for edges that are still packed, page by page."""
+    total = np.zeros(1, dtype=np.uint64)
+    for edges in packed.chunks():
+        total += hash_sum(edges.sources.astype(np.int64), edges.targets, edges.columns.values())
     return np.uint64(int(total[0]))
 
 

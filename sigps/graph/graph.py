@@ -241,7 +241,8 @@ class Graph(GraphArrays):
             return self.__dict__[name]
 
     @property
-    def _is_laid_out(self) -> bool:
+    def is_laid_out(self) -> bool:
+        """Whether the arrays of its rows are there: those of versions and packed stores are made when they are read."""
         return "offsets" in self.__dict__
 
     @staticmethod
@@ -543,7 +544,7 @@ class Graph(GraphArrays):
 
     def of_columns(self, vertex_columns: dict[str, NDArray[Any]]) -> Graph:
         """Return the graph with these vertex columns, of this rank's rows, and no others."""
-        if self._packed is not None and not self._is_laid_out:
+        if self._packed is not None and not self.is_laid_out:
             graph = Graph._of_packed(self._packed, vertex_columns=vertex_columns)
         else:
             graph = replace(self, vertex_columns=vertex_columns)
@@ -683,7 +684,7 @@ class Graph(GraphArrays):
         """
         version = self._version
         shared = sum(rows.nbytes for rows in (version.rows, version.inward) if rows) if version else 0
-        if self._is_laid_out:
+        if self.is_laid_out:
             return super().nbytes + shared
         if self._packed is not None:
             return self._packed.nbytes

@@ -125,8 +125,8 @@ def _obstacle(
         return f"{derived.name} takes every edge from both its ends, with two columns that no store has"
     if graph.directed and not declared.directed:
         return f"{derived.name} takes edges in both directions, and the stored graph is directed: store it undirected"
-    if declared.simple:
-        return f"{derived.name} takes no loops and repeats, which are found in memory"
+    if declared.simple and not graph.derived("is simple", graph.packed.is_simple):
+        return f"{derived.name} takes no loops and repeats, and the store has some: leave them out of it"
     if any(field.measure is not None for field in declared.states):
         return f"states of {derived.name} begin with measures of the graph, which are counted in memory"
     return spec.streaming_obstacle(derived, graph, options)

@@ -41,7 +41,8 @@ def test_rows_are_the_same_as_records() -> None:
     log.append_rows(rows(0, 7), NAMES)
     assert log == records(0, 7)
     assert records(0, 7) == log
-    assert [type(value) for value in vars(log[3]).values()] == [int, str, int, int, int, float, float]
+    types = [int, str, int, int, int, float, float, int, int, int, int]
+    assert [type(value) for value in vars(log[3]).values()] == types
 
 
 @given(st.lists(st.tuples(st.sampled_from(["append", "extend", "rows", "log"]), st.integers(0, 4))))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.compiler.program import VertexProgram
 from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import missing_column
 from sigps.kernels.cpu.arguments import Edges
@@ -23,16 +24,19 @@ class Blocks:
 
     Args:
         edges: The edges.
-        names: The columns that messages read, in their order; a missing weight is 1.0 everywhere.
+        program: The program, which reads some columns; a missing weight is 1.0 everywhere.
+        ids: The ids that compute() sees; empty where they are local ids.
 
     Attributes:
         spans: The vertices of each block.
         packed_bytes: What each block takes in the store.
+        counting: For those that count blocks in several threads.
     """
 
-    def __init__(self, edges: StreamedEdges, names: tuple[str, ...]) -> None:
-        self._rows, self._names = edges.rows, names
+    def __init__(self, edges: StreamedEdges, program: VertexProgram, ids: NDArray[np.int64]) -> None:
+        self._rows, self._program, self._ids = edges.rows, program, ids
         types = {name: column.dtype for name, column in edges.rows.packed.columns.items()}
+        names = {*program.edge_columns, *program.read_columns}
         self._types = {name: types[name] for name in names if name in types}
         self._absent = {
             name: missing_column(name, edges.num_edges, types) for name in names if name not in types
@@ -43,6 +47,10 @@ class Blocks:
         held = tuple(self._types)
         self.packed_bytes = [4 * edges.rows.words_of(number, held) for number in range(len(self.spans))]
         self._of_thread = threading.local()
+        self.counting = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self.spans)
 
     def nothing(self) -> Edges:
         """Return the edges of no block: for loops that read none."""
@@ -60,12 +68,24 @@ class Blocks:
         first, stop = (int(self._rows.offsets[int(row)]) for row in self.spans[number])
         own = {name: column[: stop - first] for name, column in columns.items()}
         self._rows.unpack(number, ends[: stop - first], own)
-        return self._edges(ends, columns, first)
+        return self._edges(ends[: stop - first], own, first)
 
     def _edges(self, ends: NDArray[np.uint32], columns: dict[str, NDArray[Any]], first: int) -> Edges:
         found = {name: _moved(values, first) for name, values in columns.items()} | self._absent
-        in_order = tuple(found[name] for name in self._names)
-        return Edges(self._rows.offsets, _moved(ends, first), in_order, self._stops)
+        messages = tuple(found[name] for name in self._program.edge_columns)
+        block = Edges(self._rows.offsets, _moved(ends, first), messages, self._stops)
+        walked: tuple[Any, ...] = ()
+        if self._program.reads_edges:
+            ids = _moved(self._ids[ends], first) if self._ids.size else block.ends
+            walked = block.offsets, block.ends, ids, tuple(found[name] for name in self._program.read_columns)
+        self._of_thread.walked = walked
+        return block
+
+    @property
+    def walked(self) -> tuple[Any, ...]:
+        """The out-edges of this thread's last block as compute() walks them (`engine.cpu.work.walked_edges`)."""
+        found: tuple[Any, ...] = self._of_thread.walked
+        return found
 
     def _scratch(self) -> tuple[NDArray[np.uint32], dict[str, NDArray[Any]]]:
         """Return this thread's room for the longest block."""

@@ -13,6 +13,7 @@ from sigps.compiler.cpu.rows import rows
 from sigps.compiler.program import TO_ID, Consumption
 from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
+from sigps.engine.cpu.work import even_ranges
 from sigps.engine.exchange import Exchange
 from sigps.engine.partition.edge_states import EdgeStates
 from sigps.engine.partition.subgraph import Subgraph
@@ -82,16 +83,14 @@ class DirectMessages:
 
         `owned` is called by each thread, and returns what its loops read of owned vertices.
         """
-        n = self._subgraph.num_owned
-        parts = threads.count if n > 1024 else 1
-        if self._native.program.reads_neighbors and threads.count > 1:  # a vertex may be much work
-            parts = max(1, min(n, 32 * threads.count))
-        bounds = np.linspace(0, n, parts + 1).astype(np.uint64)
+        spans = self._spans(threads)
 
         def work(i: int) -> tuple[list[Any], Arrays]:
-            return self._write(bounds[i], bounds[i + 1], arguments, owned, fields, outbox, aggregates)
+            if not self._is_open(i, fields, counters):
+                return [], _columns(new_queue(0, self._native.program.message_dtypes))
+            return self._write(*spans[i], arguments, owned, fields, outbox, aggregates)
 
-        results = threads.map(work, range(parts))
+        results = threads.map(work, range(len(spans)))
         for calls, _ in results:
             for counts, total in calls:
                 counters.add(counts, total)
@@ -125,6 +124,18 @@ class DirectMessages:
             fill_rows(self._inbox.slots, lids, values)
         else:
             combine_into(self._inbox, self._native, lids, values, arguments)
+
+    def _spans(self, threads: Threads) -> Sequence[tuple[np.uint64, np.uint64]]:
+        """Return the vertices that are computed in one go."""
+        n = self._subgraph.num_owned
+        parts = threads.count if n > 1024 else 1
+        if self._native.program.reads_neighbors and threads.count > 1:  # a vertex may be much work
+            parts = max(1, min(n, 32 * threads.count))
+        return even_ranges(n, parts)
+
+    def _is_open(self, number: int, fields: VertexFields, counters: Any) -> bool:
+        """Tell whether a vertex of a span may run; then its edges are there for this thread."""
+        return True
 
     def _listed(self, lids: NDArray[np.int64], messages: Arrays) -> MessageLists:
         twice = bool(self._native.program.sorts_by)

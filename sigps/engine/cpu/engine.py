@@ -107,7 +107,7 @@ class Engine:
         self._by_edge = EdgePass(state.pull_edges, state.owned_by_all, threads) if by_edge else None
         self._direct: DirectMessages | None = None
         if program.delivery is Delivery.DIRECT:
-            self._direct = DirectMessages(native, subgraph, exchange, deterministic, state.edge_states)
+            self._direct = self._make_direct(state)
         may_fuse = self._records.can_push and exchange.size == 1 and (master is None or master.waits)
         if by_edge or self.is_streaming or program.reads_edge_links or state.aggregates.given:
             may_fuse = False
@@ -127,8 +127,12 @@ class Engine:
         self._edge_bytes = 0
         self.aggregates = state.aggregates
 
-    @staticmethod
-    def _make_records(state: RunState, forced: Direction | None, kept: LastRecords | None) -> Records:
+    def _make_direct(self, state: RunState) -> DirectMessages:
+        """Return what computes where messages are direct ones."""
+        made = state.native, state.subgraph, state.exchange, state.deterministic, state.edge_states
+        return DirectMessages(*made)
+
+    def _make_records(self, state: RunState, forced: Direction | None, kept: LastRecords | None) -> Records:
         """Return what pulls and pushes."""
         _ = state.pull_edges  # a column that is missing is named now
         return Records(state, forced, kept)

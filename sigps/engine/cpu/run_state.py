@@ -18,6 +18,7 @@ from sigps.engine.counters import Counters
 from sigps.engine.cpu.work import edges_of, split_list, walked_edges, with_marks
 from sigps.engine.exchange import Exchange
 from sigps.engine.partition.edge_states import EdgeStates, check_names
+from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.kernels.cpu.arguments import (
     ACTIVE,
@@ -84,7 +85,8 @@ class RunState:
         self.senders: NDArray[np.uint32] | None = None
         self.active: NDArray[np.uint32] | None = None
         self.edge_states = _edge_states(self)
-        walked = walked_edges(program, subgraph, self.edge_states)
+        is_streamed = isinstance(subgraph.incoming, StreamedEdges)
+        walked = () if is_streamed else walked_edges(program, subgraph, self.edge_states)
         self.owned_by_all = OwnedVertices(
             subgraph.ids, subgraph.incoming.offsets, subgraph.out_degrees, walked
         )
@@ -92,14 +94,22 @@ class RunState:
 
     @property
     def owned(self) -> OwnedVertices:
-        """What loops read of owned vertices; where rows of neighbours are walked, with this thread's marks."""
+        """What loops read of owned vertices; where rows of neighbours are walked, with this thread's marks.
+
+        Where compute() walks edges that are streamed, these are what `let_walk` last gave to this thread.
+        """
         if not self.program.reads_neighbors:
-            return self.owned_by_all
+            found: OwnedVertices = getattr(self._of_thread, "owned", self.owned_by_all)
+            return found
         if not hasattr(self._of_thread, "owned"):
             walked = with_marks(self.owned_by_all.walked, self.subgraph)
             self._of_thread.owned = self.owned_by_all._replace(walked=walked)
         owned: OwnedVertices = self._of_thread.owned
         return owned
+
+    def let_walk(self, walked: tuple[Any, ...]) -> None:
+        """Let loops of this thread walk these out-edges from now on."""
+        self._of_thread.owned = self.owned_by_all._replace(walked=walked)
 
     @cached_property
     def pull_edges(self) -> Edges:

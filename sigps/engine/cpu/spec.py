@@ -140,12 +140,10 @@ class StreamingCpuSpec(CpuSpec):
     def streaming_obstacle(self, program: VertexProgram, graph: Graph, options: RunOptions) -> str:
         if program.reads_edge_links:
             return f"{program.name} keeps values on edges, or looks through rows of neighbours, which are in memory"
-        if program.reads_edges:
-            return f"compute() of {program.name} walks its out-edges, which are in memory"
+        if program.reads_edges and graph.directed:
+            return f"compute() of {program.name} walks its out-edges, and the store of a directed graph has in-edges"
         if options.schedule == "edge":
             return "schedule='edge' goes along all edges in memory"
-        if options.saves:
-            return "state logs need a fingerprint of the graph, which is made in memory"
         return ""
 
     def make(self, context: RunContext) -> Engine:

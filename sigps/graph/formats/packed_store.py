@@ -120,6 +120,26 @@ class PackedArrays(GraphArrays):
         packed = [self.rows.words, *(column.words for column in self.rows.columns.values())]
         return sum(array.nbytes for array in [*packed, *self.vertex_columns.values()]) + self.ids.nbytes
 
+    def chunks(self) -> Iterator[EdgeChunk]:
+        """Yield the edges, page by page.
+
+        Raises:
+            GraphError: If a page is damaged.
+        """
+        for page in range(self.rows.table.num_pages):
+            yield _edges_of_page(self.rows, self.order, page, directed=self.directed)
+
+    def is_simple(self) -> bool:
+        """Tell whether there are neither loops nor parallel edges; one pass over the pages."""
+        last = -1, -1
+        for edges in self.chunks():
+            rows, ends = (edges.targets, edges.sources) if self.directed else (edges.sources, edges.targets)
+            again = (rows[1:] == rows[:-1]) & (ends[1:] == ends[:-1])
+            if again.any() or (rows == ends).any() or (rows.size and last == (rows[0], ends[0])):
+                return False
+            last = (rows[-1], ends[-1]) if rows.size else last
+        return True
+
     def unpacked(self) -> GraphArrays:
         """Return the graph with its rows in memory.
 

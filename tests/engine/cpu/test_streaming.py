@@ -12,17 +12,19 @@ from equality_programs import PROGRAMS, program_for
 from ways import assert_same
 
 import sigps
-from sigps import ConfigError, DeviceError, Graph, GraphError, Result, Vertex, run
-from sigps.apps import BFS, SSSP, WCC, OutDegree, PageRank
+from sigps import Checkpoint, ConfigError, DeviceError, Graph, GraphError, Result, State, Vertex, run
+from sigps.apps import BFS, SSSP, WCC, KCore, OutDegree, PageRank
 from sigps.compiler.frontend.analysis import analyse
+from sigps.graph.fingerprint import fingerprint
 from sigps.graph.formats.packed_store import save_packed
+from sigps.graph.packing.table import chains
 
 PAGE = 64
 """Arcs of a page here: the row of a hub spans three, and a graph of thousands of arcs has dozens."""
 
 
-REFUSED = {"jump", "two_letters", "neighbourhood", "throws", "relays"}
-"""Of the programs, those that walk out-edges."""
+WALKS = {"jump", "two_letters", "neighbourhood", "throws", "relays"}
+"""Of the programs, those whose compute() walks out-edges: not those of a store of in-edges."""
 
 
 def packed(graph: Graph, folder: Path, page_arcs: int = PAGE) -> Graph:
@@ -72,7 +74,7 @@ def test_apps(program: Vertex, directed: bool, threads: int, tmp_path: Path) -> 
     graph = skewed(directed=directed)
     stored = packed(graph, tmp_path)
     both(program, graph, stored, threads=threads)
-    assert not stored._is_laid_out
+    assert not stored.is_laid_out
 
 
 @pytest.mark.parametrize("direction", ["push", "pull"])
@@ -84,20 +86,19 @@ def test_both_directions_of_an_undirected_graph(direction: Any, tmp_path: Path) 
         assert {s.direction for s in result.stats[1:]} == {direction}
 
 
-@pytest.mark.parametrize(
-    "graph", ["one_vertex", "only_isolated", "self_loop", "skewed", "string_ids", "grid"]
-)
-def test_programs(graph: str, tmp_path: Path) -> None:
-    sample = BATTERY[graph].build()
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("graph", ["one_vertex", "only_isolated", "self_loop", "skewed", "string_ids"])
+def test_programs(graph: str, directed: bool, tmp_path: Path) -> None:
+    sample = BATTERY[graph].build(directed=directed)
     stored = packed(sample, tmp_path)
     for name in PROGRAMS:
         program = program_for(name, graph)
-        if name in REFUSED or (sample.directed and not program.declaration.directed):
+        if sample.directed and (name in WALKS or not program.declaration.directed):
             with pytest.raises(ConfigError, match="cannot stream"):
                 run(program, stored, stream="always")
         else:
             both(program, sample, stored, max_supersteps=12)
-    assert not stored._is_laid_out
+    assert not stored.is_laid_out
 
 
 def test_a_limit_streams_what_does_not_fit(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -110,7 +111,7 @@ def test_a_limit_streams_what_does_not_fit(tmp_path: Path, caplog: pytest.LogCap
         result = run(PageRank(), stored, host_memory="3MB", **options)
     assert result["rank"].tobytes() == expected["rank"].tobytes()
     assert "host_memory is 2.9 MiB" in caplog.text
-    assert not stored._is_laid_out
+    assert not stored.is_laid_out
     with pytest.raises(DeviceError, match=r"even with its edges streamed, and host_memory is 97.7 KiB"):
         run(PageRank(), stored, host_memory=100_000, **options)
     with pytest.raises(DeviceError, match=r"host_memory is 2.9 MiB: .*stream='auto'"):
@@ -120,6 +121,71 @@ def test_a_limit_streams_what_does_not_fit(tmp_path: Path, caplog: pytest.LogCap
     caplog.clear()
     assert run(PageRank(), stored, host_memory="1GB", **options).reason == "max_supersteps"
     assert not caplog.text
+
+
+def test_blocks_are_skipped_and_counted(tmp_path: Path) -> None:
+    line = np.arange(4000)
+    graph = Graph.from_edges(line[:-1], line[1:], directed=False)
+    stored = packed(graph, tmp_path)
+    whole = stored.packed.rows.words.nbytes  # type: ignore[union-attr]
+    pushed = both(BFS(source=0), graph, stored, max_supersteps=40, direction="push").stats
+    assert pushed[0].bytes_read == 0
+    assert all(0 < s.bytes_read < whole / 20 and s.blocks_skipped > 100 for s in pushed[1:])
+    pulled = both(PageRank(iterations=5), graph, stored).stats
+    assert [s.bytes_read for s in pulled] == [0, *[whole] * 5]
+    assert [s.blocks_skipped for s in pulled[1:]] == [0] * 5
+    unread = both(OutDegree(), graph, stored).stats
+    assert [s.bytes_read for s in unread] == [0]
+
+
+class LowerHalf(Vertex, message=int):
+    """Vertices from 1,000 on retire at once; the others count what comes, three times."""
+
+    seen: State[int] = 0
+
+    def compute(self, messages):  # type: ignore[no-untyped-def]
+        self.seen += sum(messages)
+        self.send_to_neighbors(1)
+        if self.id >= 1000:
+            self.retire()
+        elif self.superstep == 3:
+            self.vote_to_halt()
+
+
+def test_blocks_of_retired_vertices_are_skipped(tmp_path: Path) -> None:
+    line = np.arange(2000)
+    graph = Graph.from_edges(line[:-1], line[1:], directed=False)
+    stats = both(LowerHalf(), graph, packed(graph, tmp_path), direction="pull", max_supersteps=4).stats
+    count = len(list(chains(sigps.load(tmp_path / "graph.sigps").packed.rows.table)))  # type: ignore[union-attr]
+    assert all(count // 2 - 1 <= s.blocks_skipped <= count // 2 for s in stats[1:])
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_state_logs_go_on_with_edges_in_memory_and_back(first: bool, tmp_path: Path) -> None:
+    graph = skewed(directed=False)
+    stored = packed(graph, tmp_path)
+    assert fingerprint(stored) == fingerprint(graph)
+    expected = run(PageRank(), graph, device="cpu", deterministic=True)
+    log = Checkpoint(str(tmp_path / "log"), every=2)
+    streams, in_memory = (stored, {"stream": "always"}), (graph, {"device": "cpu"})
+    for number, (used, where) in enumerate([streams, in_memory] if first else [in_memory, streams]):
+        options: dict[str, Any] = {**where, "max_supersteps": None if number else 5, "deterministic": True}
+        result = run(PageRank(), used, checkpoint=log, resume=True, **options)
+    assert result["rank"].tobytes() == expected["rank"].tobytes()
+    assert len(result.stats) == len(expected.stats)
+    assert not stored.is_laid_out
+
+
+def test_a_simple_graph_is_known_by_a_pass(tmp_path: Path) -> None:
+    graph = skewed(directed=False).undirected(simple=True)
+    stored = packed(graph, tmp_path)
+    both(KCore(), graph, stored)
+    assert not stored.is_laid_out
+    for name, ends in (("loop", [0, 1, 1]), ("repeat", [1, 2, 1])):
+        other = Graph.from_edges([0, 0, 0], ends, directed=False)
+        other.save(tmp_path / name, packed=True, order="given")
+        with pytest.raises(ConfigError, match="takes no loops and repeats, and the store has some"):
+            run(KCore(), sigps.load(tmp_path / name), stream="always")
 
 
 def test_what_cannot_stream_is_refused_by_name(tmp_path: Path) -> None:
