@@ -27,7 +27,12 @@ from sigps.apps.label_groups import LabelGroups as LabelGroups
 from sigps.apps.label_propagation import LabelPropagation as LabelPropagation
 from sigps.apps.label_spreading import LabelSpreading as LabelSpreading
 from sigps.apps.lcc import LCC as LCC
+from sigps.apps.leiden import ConnectedPieces as ConnectedPieces
+from sigps.apps.leiden import LeidenRound as LeidenRound
+from sigps.apps.leiden import leiden as leiden
 from sigps.apps.longest_path import LongestPath as LongestPath
+from sigps.apps.louvain import LouvainRound as LouvainRound
+from sigps.apps.louvain import louvain as louvain
 from sigps.apps.louvain_moves import LouvainMoves as LouvainMoves
 from sigps.apps.maximal_independent_set import MaximalIndependentSet as MaximalIndependentSet
 from sigps.apps.maximal_matching import MaximalMatching as MaximalMatching

@@ -210,7 +210,7 @@ def test_a_field_of_the_wrong_kind_is_named() -> None:
         PageRank(dampin=0.5)
 
 
-ANY = {"seed"}
+ANY = {"seed", "turn"}
 """Parameters of apps that may be any number."""
 
 
@@ -249,7 +249,7 @@ def test_parameters_out_of_range_are_refused(program: str, given: dict[str, Any]
 
 EACH_COUNTS = {
     "CDLP", "EgoNet", "HarmonicLabels", "HeatDiffusion", "LabelGroups", "LabelPropagation", "LabelSpreading",
-    "LouvainMoves", "Node2vecWalks", "SemiClustering", "WeightedLabels",
+    "LouvainMoves", "LouvainRound", "Node2vecWalks", "SemiClustering", "WeightedLabels",
 }  # fmt: skip
 """Programs of undirected graphs in which each of parallel edges counts."""
 
@@ -302,6 +302,8 @@ ROOMY = {
     "maximal_independent_set": 64,
     "streamdn": 87,
     "louvain_moves": 106,
+    "louvain": 140,
+    "leiden": 145,
     "als": 100,
     "label_spreading": 63,
 }
@@ -319,7 +321,7 @@ LISTED = {
 """The table of apps: parameters and fields."""
 
 MODULES = [name for _, name, _ in pkgutil.iter_modules(sigps.apps.__path__)]
-IMPORTED_BY_OTHERS = {"hashing", "sources"}
+IMPORTED_BY_OTHERS = {"driving", "hashing", "sources"}
 """Modules that hold what several apps share, and no app."""
 
 

@@ -447,6 +447,8 @@ TINY = {
     "streamdn": "rmat: {scale: 4}",
     "als": "rmat: {scale: 3, directed: true, weights: random}",
     "louvain_moves": "erdos_renyi: {n: 40, m: 30}",
+    "louvain": "grid: {rows: 4, columns: 4}",
+    "leiden": "grid: {rows: 4, columns: 4}",
 }
 """Generators for the jobs that mean little on a tiny Kronecker graph, which the others run on."""
 

@@ -1,0 +1,50 @@
+"""Driving: what measures share that are made of several runs, one after another, with a little NumPy in between."""
+
+import numpy as np
+
+import sigps
+
+
+class Runs:
+    """Runs with the same options, and what they took. Collective, as `sigps.run` is."""
+
+    def __init__(self, options):
+        self.options, self.stats, self.last = options, [], None
+
+    def run(self, program, graph, **more):
+        """Run a program; `more` options go before those of all runs."""
+        self.last = sigps.run(program, graph, **(self.options | more))
+        self.stats.extend(self.last.stats)
+        return self.last
+
+    def field(self, name, graph):
+        """Return a field of the last run, [num_vertices], on every rank; rank 0 alone has it else."""
+        values = self.last[name]
+        if graph.group.size == 1:
+            return values
+        return np.concatenate(graph.group.all_gather_array(values[: 0 if graph.group.rank else None]))
+
+    def as_one(self, graph, fields, aggregators):
+        """Return one result on every rank, with the supersteps of all runs; rank 0 writes its files."""
+        return sigps.Result(
+            ids=graph.ids.to_oids(np.arange(graph.num_vertices)),
+            fields=fields,
+            reason="converged",
+            supersteps=len(self.stats),
+            stats=self.stats,
+            aggregators=aggregators,
+            device=self.last.device,
+            writers=self.last.writers,
+        )
+
+
+def numbered(labels):
+    """Return the labels as numbers from 0, in the order in which they come first.
+
+    >>> numbered(np.array([7, 2, 7, 5, 2])).tolist()
+    [0, 1, 0, 2, 1]
+    >>> numbered(np.array([], dtype=int)).tolist()
+    []
+    """
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]
