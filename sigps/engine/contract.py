@@ -163,6 +163,7 @@ class RunOptions:
         has_peers: Whether GPUs write into each other's memory.
         patience: Seconds that a GPU waits for another.
         schedule: What a work item of a superstep's messages is.
+        cache_bytes: What a run that streams may keep of its edges, unpacked.
         initial: The values that states begin with, where they are given: [num_vertices] by gid, by name.
         columns: Those that the graph's vertex columns give: of this rank's rows, [num_rows], by name of the state.
     """
@@ -176,6 +177,7 @@ class RunOptions:
     has_peers: bool = False
     patience: float = math.inf
     schedule: Schedule = "vertex"
+    cache_bytes: int = 0
     initial: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 

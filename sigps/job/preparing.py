@@ -159,7 +159,9 @@ def prepared(
     )  # fmt: skip
     if streams and asynchronous is True:
         raise ConfigError("asynchronous=True is not built for edges that are streamed. Leave it out")
-    if not streams:
+    if streams is not None and graph.group.rank == 0:
+        log.info("streaming: %s", streams)
+    if streams is None:
         graph = manager.graph = turned(graph, program)
     bound = bind_ids(program, graph)
     if any(isinstance(f.type, VectorType) and f.is_vertex_id for f in bound.declaration.params):
@@ -187,7 +189,7 @@ def prepared(
     with spent_on("compile"):
         executable = spec.compile(derived, graph, facts, manager.rank_on_host)
     seen = tuple(_seen_ids(graph, list(trace or ()), "trace="))
-    options = replace(options, trace=seen, columns=columns)
+    options = replace(options, trace=seen, columns=columns, cache_bytes=streams.cached if streams else 0)
     return Prepared(program, bound, graph, manager, facts, executable, options, why)
 
 

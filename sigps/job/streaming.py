@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from sigps.costs.memory import bytes_of_states, bytes_of_tables, memory, streamed_memory
@@ -18,11 +18,39 @@ from sigps.model.vertex import Vertex
 if TYPE_CHECKING:
     from sigps.compiler.program import VertexProgram
 
-__all__ = ["Stream", "decide_streaming"]
-
-log = logging.getLogger(__name__)
+__all__ = ["Stream", "Streaming", "decide_streaming"]
 
 Stream = Literal["auto", "always", "never"]
+
+
+@dataclass(frozen=True)
+class Streaming:
+    """What a run takes whose edges stay in a packed store.
+
+    Attributes:
+        resident: Bytes of a rank by purpose.
+        cached: Bytes of unpacked edges that are kept beside them.
+        streamed: Packed bytes that a superstep reads in which all edges matter.
+        needed: Bytes with all edges in memory.
+        where: The store.
+        why: Why it streams.
+    """
+
+    resident: dict[str, int]
+    cached: int
+    streamed: int
+    needed: int
+    where: str
+    why: str
+
+    def __str__(self) -> str:
+        resident, cached, streamed = map(
+            bytes_text, (sum(self.resident.values()), self.cached, self.streamed)
+        )
+        return (
+            f"{resident} in memory and {cached} of edges kept, at most {streamed} a superstep from {self.where}; with "
+            f"all edges in memory it would be {bytes_text(self.needed)}, and {self.why}"
+        )
 
 
 def decide_streaming(
@@ -35,8 +63,8 @@ def decide_streaming(
     host_memory: int | str | None,
     stream: Stream,
     num_threads: int,
-) -> bool:
-    """Tell whether a run streams; which bytes decided it is logged once a run that does. Pure but for that.
+) -> Streaming | None:
+    """Return what a run that streams takes; None where it does not stream.
 
     Args:
         program: The program.
@@ -66,7 +94,7 @@ def decide_streaming(
         whole = memory(turned_size(size, program), derived, ranks, states, loaded=size, table_bytes=tables)
         needed = sum(whole.values())
     if stream != "always" and (limit is None or needed <= limit):
-        return False
+        return None
     if stream == "never":
         raise DeviceError(
             f"the run needs {bytes_text(needed)} with its edges in memory, and host_memory is {_text(limit)}: "
@@ -85,13 +113,17 @@ def decide_streaming(
             f"the run needs {bytes_text(resident)} even with its edges streamed, and host_memory is {_text(limit)}: "
             "give it more, use more ranks, or fewer threads"
         )
-    if graph.group.rank == 0:
-        why = "it was asked for" if limit is None or needed <= limit else f"host_memory is {_text(limit)}"
-        log.info(
-            "streaming: %s in memory, %s a pass from %s; with all edges in memory it would be %s, and %s",
-            bytes_text(resident), bytes_text(graph.packed.nbytes), graph.packed.rows.where, bytes_text(needed), why,
-        )  # fmt: skip
-    return True
+    spare = 0 if limit is None else limit - resident
+    names = {*derived.edge_columns, *derived.read_columns} if derived is not None else set()
+    rows = graph.packed.rows
+    pages = rows.words.nbytes + sum(c.words.nbytes for name, c in rows.columns.items() if name in names)
+    unpacked = graph.num_edges * (
+        4 + sum(c.dtype.itemsize for name, c in rows.columns.items() if name in names)
+    )
+    cached = min(spare, unpacked)
+    streamed = pages - pages * cached // max(unpacked, 1)
+    why = "it was asked for" if limit is None or needed <= limit else f"host_memory is {_text(limit)}"
+    return Streaming(room, cached, streamed, needed, rows.where, why)
 
 
 def _text(limit: int | None) -> str:

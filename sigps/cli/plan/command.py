@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from sigps.engine.contract import DeviceKind
     from sigps.graph import Graph
     from sigps.job.config import JobConfig
+    from sigps.job.streaming import Streaming
     from sigps.model.vertex import Vertex
 
 __all__ = ["plan"]
@@ -73,8 +75,14 @@ def plan(
         loaded=loaded,
         table_bytes=bytes_of_tables(program),
     )
+    streaming = _streaming(job, program, derived, num_ranks)
+    if streaming is not None:
+        rows = {**streaming.resident, "cached": streaming.cached}
     for line in _memory_lines(job, program, size, rows, num_ranks, loads=loads):
         click.echo(line)
+    if streaming is not None:
+        click.echo(f"  streamed   {bytes_text(streaming.streamed):>12}  a superstep at most")
+        click.echo(f"it streams: {streaming}")
     if job.many is not None:
         click.echo("  of one run; side by side, of each thread up to 64 times state and messages")
     kind = device_kind or forecast.kind_of(job, size.num_edges, num_ranks)
@@ -86,6 +94,35 @@ def plan(
         click.echo(line)
     if num_ranks > 1 and not loads:
         click.echo("cut is that of chance, and ghosts are at their most: --load counts them")
+
+
+def _streaming(
+    job: JobConfig, program: Vertex, derived: VertexProgram | None, num_ranks: int
+) -> Streaming | None:
+    """Return what the job takes where it streams; None where it does not.
+
+    Raises:
+        SigpsError: If it is to stream and cannot, or does not fit its limit.
+    """
+    from sigps.device.cpu import available_cores
+    from sigps.engine.contract import RunOptions
+    from sigps.graph.load import open_store
+    from sigps.group import Alone
+    from sigps.job.streaming import decide_streaming
+
+    engine, path = job.engine, Path(job.graph.path or "")
+    if (engine.host_memory is None and engine.stream != "always") or num_ranks > 1 or not path.is_dir():
+        return None
+    return decide_streaming(
+        program,
+        derived,
+        open_store(path, Alone(), verify="none"),
+        engine.device,
+        RunOptions(precision=engine.precision, schedule=engine.schedule, saves=job.checkpoint is not None),
+        host_memory=engine.host_memory,
+        stream=engine.stream,
+        num_threads=engine.threads or available_cores(),
+    )
 
 
 def _on_any_machine(job: JobConfig) -> JobConfig:

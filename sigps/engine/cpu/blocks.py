@@ -26,14 +26,16 @@ class Blocks:
         edges: The edges.
         program: The program, which reads some columns; a missing weight is 1.0 everywhere.
         ids: The ids that compute() sees; empty where they are local ids.
+        cache_bytes: What unpacked blocks may take that are kept: always the same, the first ones, since a sweep over
+            all blocks would never find those that were used last.
 
     Attributes:
         spans: The vertices of each block.
-        packed_bytes: What each block takes in the store.
-        counting: For those that count blocks in several threads.
     """
 
-    def __init__(self, edges: StreamedEdges, program: VertexProgram, ids: NDArray[np.int64]) -> None:
+    def __init__(
+        self, edges: StreamedEdges, program: VertexProgram, ids: NDArray[np.int64], cache_bytes: int
+    ) -> None:
         self._rows, self._program, self._ids = edges.rows, program, ids
         types = {name: column.dtype for name, column in edges.rows.packed.columns.items()}
         names = {*program.edge_columns, *program.read_columns}
@@ -45,9 +47,13 @@ class Blocks:
         bounds = edges.rows.first_rows.astype(np.uint64)
         self.spans = list(itertools.pairwise(bounds))
         held = tuple(self._types)
-        self.packed_bytes = [4 * edges.rows.words_of(number, held) for number in range(len(self.spans))]
-        self._of_thread = threading.local()
-        self.counting = threading.Lock()
+        self._packed_bytes = [4 * edges.rows.words_of(number, held) for number in range(len(self.spans))]
+        self._of_thread, self._counting, self._bytes_read = threading.local(), threading.Lock(), 0
+        an_edge = 4 + sum(dtype.itemsize for dtype in self._types.values())
+        an_edge += 8 if program.reads_edges and ids.size else 0
+        ends = edges.offsets[edges.rows.first_rows[1:]]
+        self._num_kept = int(np.searchsorted(ends * np.uint64(an_edge), np.uint64(cache_bytes), side="right"))
+        self._kept: dict[int, tuple[Edges, tuple[Any, ...]]] = {}
 
     def __len__(self) -> int:
         return len(self.spans)
@@ -64,11 +70,26 @@ class Blocks:
         Raises:
             GraphError: If the store is damaged.
         """
-        ends, columns = self._scratch()
+        if number in self._kept:
+            block, self._of_thread.walked = self._kept[number]
+            return block
         first, stop = (int(self._rows.offsets[int(row)]) for row in self.spans[number])
+        keeps = number < self._num_kept
+        ends, columns = self._room(stop - first) if keeps else self._scratch()
         own = {name: column[: stop - first] for name, column in columns.items()}
         self._rows.unpack(number, ends[: stop - first], own)
-        return self._edges(ends[: stop - first], own, first)
+        with self._counting:
+            self._bytes_read += self._packed_bytes[number]
+        block = self._edges(ends[: stop - first], own, first)
+        if keeps:
+            self._kept[number] = block, self.walked
+        return block
+
+    def take_bytes_read(self) -> int:
+        """Return the packed bytes that were unpacked since the last call."""
+        with self._counting:
+            found, self._bytes_read = self._bytes_read, 0
+        return found
 
     def _edges(self, ends: NDArray[np.uint32], columns: dict[str, NDArray[Any]], first: int) -> Edges:
         found = {name: _moved(values, first) for name, values in columns.items()} | self._absent
@@ -90,11 +111,13 @@ class Blocks:
     def _scratch(self) -> tuple[NDArray[np.uint32], dict[str, NDArray[Any]]]:
         """Return this thread's room for the longest block."""
         if not hasattr(self._of_thread, "scratch"):
-            most = self._rows.most_arcs
-            columns = {name: np.empty(most, dtype) for name, dtype in self._types.items()}
-            self._of_thread.scratch = np.empty(most, dtype=np.uint32), columns
+            self._of_thread.scratch = self._room(self._rows.most_arcs)
         found: tuple[NDArray[np.uint32], dict[str, NDArray[Any]]] = self._of_thread.scratch
         return found
+
+    def _room(self, num_arcs: int) -> tuple[NDArray[np.uint32], dict[str, NDArray[Any]]]:
+        columns = {name: np.empty(num_arcs, dtype) for name, dtype in self._types.items()}
+        return np.empty(num_arcs, dtype=np.uint32), columns
 
 
 class _At:

@@ -86,7 +86,7 @@ class DirectMessages:
         spans = self._spans(threads)
 
         def work(i: int) -> tuple[list[Any], Arrays]:
-            if not self._is_open(i, fields, counters):
+            if not self._is_open(i, fields):
                 return [], _columns(new_queue(0, self._native.program.message_dtypes))
             return self._write(*spans[i], arguments, owned, fields, outbox, aggregates)
 
@@ -133,7 +133,7 @@ class DirectMessages:
             parts = max(1, min(n, 32 * threads.count))
         return even_ranges(n, parts)
 
-    def _is_open(self, number: int, fields: VertexFields, counters: Any) -> bool:
+    def _is_open(self, number: int, fields: VertexFields) -> bool:
         """Tell whether a vertex of a span may run; then its edges are there for this thread."""
         return True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sigps.compiler.program import Delivery, VertexProgram
 from sigps.engine.contract import (
@@ -82,7 +82,7 @@ class CpuSpec(EngineSpec):
 
         return self._made(CpuEngine, context)
 
-    def _made(self, engine: type[CpuEngine], context: RunContext) -> CpuEngine:
+    def _made(self, engine: type[CpuEngine], context: RunContext, **more: Any) -> CpuEngine:
         from sigps.engine.cpu.asynchronous import Schedule as BlockSchedule
 
         options = context.options
@@ -98,6 +98,7 @@ class CpuSpec(EngineSpec):
             blocks=BlockSchedule() if options.asynchronous is True else None,
             master=MasterCompute.of(context),
             schedule=options.schedule,
+            **more,
         )
 
     def lanes_obstacle(
@@ -150,7 +151,7 @@ class StreamingCpuSpec(CpuSpec):
         from sigps.engine.cpu.streamed import StreamingEngine
 
         context = replace(context, options=replace(context.options, asynchronous=False))
-        return self._made(StreamingEngine, context)
+        return self._made(StreamingEngine, context, cache_bytes=context.options.cache_bytes)
 
 
 SPEC = CpuSpec()

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.compiler.program import Delivery
 from sigps.device.cpu import Threads
 from sigps.engine.counters import Counters
 from sigps.engine.cpu.blocks import Blocks
@@ -67,10 +68,11 @@ class StreamedRecords(Records):
             edges = self._walkable(blocks.block(number)) if reads else blocks.nothing()
             return gather_along(edges)(span), reads
 
-        for number, (found, was_read) in enumerate(state.threads.map(gather, range(len(blocks)))):
+        for found, was_read in state.threads.map(gather, range(len(blocks))):
             if found is not None:
                 counters.add(*found)
-            _count_block(counters, blocks, number, was_read=was_read)
+            counters.blocks_skipped += not was_read
+        counters.bytes_read += blocks.take_bytes_read()
         state.senders = state.active = None
 
     def _push(self, ghosts: NDArray[np.int64], sender_edges: int, counters: Counters) -> None:
@@ -89,10 +91,11 @@ class StreamedRecords(Records):
                 count = scatter(own, arguments, edges, state.owned, state.fields, state.read, inbox, touched)
             return touched[:count]
 
-        has_senders = np.diff(cuts) > 0
-        for number, was_read in enumerate(has_senders.tolist()):
-            _count_block(counters, blocks, number, was_read=was_read)
-        state.compute_listed(state.threads.map(push, np.flatnonzero(has_senders).tolist()), counters)
+        with_senders = np.flatnonzero(np.diff(cuts)).tolist()
+        touched = state.threads.map(push, with_senders)
+        counters.blocks_skipped += len(blocks) - len(with_senders)
+        counters.bytes_read += blocks.take_bytes_read()
+        state.compute_listed(touched, counters)
 
 
 class StreamedDirectMessages(DirectMessages):
@@ -101,11 +104,20 @@ class StreamedDirectMessages(DirectMessages):
     def __init__(self, state: RunState, blocks: Blocks) -> None:
         super().__init__(state.native, state.subgraph, state.exchange, state.deterministic)
         self._state, self._blocks = state, blocks
+        self._counting, self._num_skipped = threading.Lock(), 0
 
     def _spans(self, threads: Threads) -> Sequence[tuple[np.uint64, np.uint64]]:
         return self._blocks.spans if self._native.program.reads_edges else super()._spans(threads)
 
-    def _is_open(self, number: int, fields: VertexFields, counters: Counters) -> bool:
+    def step(self, *given: Any) -> int:
+        counters: Counters = given[-1]
+        num_bytes = super().step(*given)
+        counters.bytes_read += self._blocks.take_bytes_read()
+        counters.blocks_skipped += self._num_skipped
+        self._num_skipped = 0
+        return num_bytes
+
+    def _is_open(self, number: int, fields: VertexFields) -> bool:
         if not self._native.program.reads_edges:
             return True
         first, end = map(int, self._blocks.spans[number])
@@ -116,31 +128,35 @@ class StreamedDirectMessages(DirectMessages):
         if is_open:
             self._blocks.block(number)
             self._state.let_walk(self._blocks.walked)
-        with self._blocks.counting:
-            _count_block(counters, self._blocks, number, was_read=is_open)
+        else:
+            with self._counting:
+                self._num_skipped += 1
         return is_open
 
 
 class StreamingEngine(Engine):
-    """A vertex program on one partition whose edges stay in a packed store."""
+    """A vertex program on one partition whose edges stay in a packed store.
+
+    Args:
+        given: As for `Engine`.
+        cache_bytes: What unpacked blocks may take that are kept.
+        options: As for `Engine`.
+    """
 
     is_streaming = True
 
+    def __init__(self, *given: Any, cache_bytes: int, **options: Any) -> None:
+        self._cache_bytes = cache_bytes
+        super().__init__(*given, **options)
+
     def _make_records(self, state: RunState, forced: Direction | None, kept: Any) -> Records:
-        return StreamedRecords(state, forced, _blocks_of(state))
+        is_direct = state.program.delivery is Delivery.DIRECT
+        return StreamedRecords(state, forced, self._blocks_of(state, 0 if is_direct else self._cache_bytes))
 
     def _make_direct(self, state: RunState) -> DirectMessages:
-        return StreamedDirectMessages(state, _blocks_of(state))
+        return StreamedDirectMessages(state, self._blocks_of(state, self._cache_bytes))
 
-
-def _blocks_of(state: RunState) -> Blocks:
-    edges = state.subgraph.incoming
-    assert isinstance(edges, StreamedEdges)
-    return Blocks(edges, state.program, state.subgraph.ids)
-
-
-def _count_block(counters: Counters, blocks: Blocks, number: int, *, was_read: bool) -> None:
-    if was_read:
-        counters.bytes_read += blocks.packed_bytes[number]
-    else:
-        counters.blocks_skipped += 1
+    def _blocks_of(self, state: RunState, cache_bytes: int) -> Blocks:
+        edges = state.subgraph.incoming
+        assert isinstance(edges, StreamedEdges)
+        return Blocks(edges, state.program, state.subgraph.ids, cache_bytes)

@@ -36,3 +36,24 @@ def test_what_this_machine_cannot_hold_is_said(
     assert cli.execute(["plan", str(path), "-n", "2"]) == 0
     text = capsys.readouterr().out
     assert re.search(r"2 ranks on this machine need \d.* and it has 1\.0 MiB: use more machines", text), text
+
+
+def test_a_job_that_streams(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store, path = tmp_path / "all.sigps", tmp_path / "job.yaml"
+    packed = ["--opt", "n=1500", "--packed", "--order", "given"]
+    assert cli.execute(["generate", "complete", *packed, "-o", str(store)]) == 0
+    path.write_text(
+        f"program: sigps.apps:PageRank\nparams: {{iterations: 2}}\ngraph: {{path: {store}}}\n"
+        "engine: {threads: 1, host_memory: 6MB}\n"
+    )
+    capsys.readouterr()
+    assert cli.execute(["plan", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    named = {line.split()[0]: line for line in lines if line.startswith("  ")}
+    assert {"graph", "state", "messages", "unpacking", "cached", "all", "streamed"} <= named.keys()
+    assert any(line.startswith("it streams: ") and "host_memory is 5.7 MiB" in line for line in lines)
+    assert cli.execute(["run", str(path)]) == 0
+    assert cli.execute(["plan", str(path), "--set", "engine.stream=never"]) == 1
+    assert "or let it stream (stream='auto')" in capsys.readouterr().err
+    assert cli.execute(["run", str(path), "--set", "engine.host_memory=1MB"]) == 1
+    assert "even with its edges streamed" in capsys.readouterr().err

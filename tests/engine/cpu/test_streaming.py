@@ -45,8 +45,9 @@ def skewed(*, directed: bool) -> Graph:
 
 def both(program: Vertex, graph: Graph, stored: Graph, **options: Any) -> Result:
     """Return a streamed run that was bit for bit the one in memory."""
+    limit = {"host_memory": options.pop("host_memory")} if "host_memory" in options else {}
     expected = run(program, graph, device="cpu", deterministic=True, asynchronous=False, **options)
-    found = run(program, stored, stream="always", deterministic=True, **options)
+    found = run(program, stored, stream="always", deterministic=True, **options, **limit)
     only_better = analyse(program).monotone is not None
     for name in expected.fields:
         mine, theirs = np.asarray(found[name]), np.asarray(expected[name])
@@ -107,7 +108,7 @@ def test_a_limit_streams_what_does_not_fit(tmp_path: Path, caplog: pytest.LogCap
     stored = packed(graph, tmp_path, page_arcs=1 << 14)
     expected = run(PageRank(), graph, device="cpu", deterministic=True, max_supersteps=3)
     options: dict[str, Any] = {"deterministic": True, "max_supersteps": 3, "threads": 1}
-    with caplog.at_level("INFO", logger="sigps.job.streaming"):
+    with caplog.at_level("INFO", logger="sigps.job.preparing"):
         result = run(PageRank(), stored, host_memory="3MB", **options)
     assert result["rank"].tobytes() == expected["rank"].tobytes()
     assert "host_memory is 2.9 MiB" in caplog.text
@@ -186,6 +187,34 @@ def test_a_simple_graph_is_known_by_a_pass(tmp_path: Path) -> None:
         other.save(tmp_path / name, packed=True, order="given")
         with pytest.raises(ConfigError, match="takes no loops and repeats, and the store has some"):
             run(KCore(), sigps.load(tmp_path / name), stream="always")
+
+
+@pytest.mark.parametrize("program", [PageRank(iterations=4), SSSP(source=3), program_for("relays", "skewed")])
+def test_blocks_are_kept_in_what_the_limit_leaves(program: Vertex, tmp_path: Path) -> None:
+    graph = skewed(directed=False)
+    stored = packed(graph, tmp_path)
+    unpacked = graph.num_edges * (4 + 8 * isinstance(program, SSSP))
+    read, least = [], least_memory(program, stored)
+    for kept in (0, unpacked // 2, unpacked):
+        result = both(program, graph, stored, threads=1, host_memory=least + kept)
+        read.append(sum(s.bytes_read for s in result.stats))
+    none, half, everything = read
+    assert none > half > everything > 0
+    assert everything <= stored.packed.nbytes  # type: ignore[union-attr]
+
+
+def least_memory(program: Vertex, stored: Graph) -> int:
+    """Return the least limit with which a run streams on one thread, found by halving."""
+    low, high = 1, 1 << 30
+    while low < high:
+        middle = (low + high) // 2
+        try:
+            run(program, stored, stream="always", host_memory=middle, threads=1, max_supersteps=1)
+        except DeviceError:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def test_what_cannot_stream_is_refused_by_name(tmp_path: Path) -> None:
