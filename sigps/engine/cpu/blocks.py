@@ -52,6 +52,9 @@ class Blocks:
         an_edge = 4 + sum(dtype.itemsize for dtype in self._types.values())
         an_edge += 8 if program.reads_edges and ids.size else 0
         ends = edges.offsets[edges.rows.first_rows[1:]]
+        num_vertices = edges.offsets.size - 1
+        self._shift = np.uint32(max(0, (num_vertices - 1).bit_length() - _BUCKET_BITS))
+        self._sources: list[NDArray[np.uint8] | None] = [None] * len(self.spans)
         self._num_kept = int(np.searchsorted(ends * np.uint64(an_edge), np.uint64(cache_bytes), side="right"))
         self._kept: dict[int, tuple[Edges, tuple[Any, ...]]] = {}
 
@@ -78,12 +81,29 @@ class Blocks:
         ends, columns = self._room(stop - first) if keeps else self._scratch()
         own = {name: column[: stop - first] for name, column in columns.items()}
         self._rows.unpack(number, ends[: stop - first], own)
+        if self._sources[number] is None:
+            found = np.zeros(1 << _BUCKET_BITS, dtype=np.bool_)
+            found[ends[: stop - first] >> self._shift] = True
+            self._sources[number] = np.packbits(found)
         with self._counting:
             self._bytes_read += self._packed_bytes[number]
         block = self._edges(ends[: stop - first], own, first)
         if keeps:
             self._kept[number] = block, self.walked
         return block
+
+    def buckets_of(self, sent: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Return which buckets of vertices have one that sent, a bit each; `sent`: [vertices], 0 or 1."""
+        found = np.zeros(1 << _BUCKET_BITS, dtype=np.uint8)
+        if sent.size:
+            any_sent = np.maximum.reduceat(sent, np.arange(0, sent.size, 1 << int(self._shift)))
+            found[: any_sent.size] = any_sent
+        return np.packbits(found)
+
+    def may_have_sender(self, number: int, buckets: NDArray[np.uint8]) -> bool:
+        """Tell whether a source in a block may be in these buckets: so it is said of one that was never unpacked."""
+        sources = self._sources[number]
+        return sources is None or bool((sources & buckets).any())
 
     def take_bytes_read(self) -> int:
         """Return the packed bytes that were unpacked since the last call."""
@@ -118,6 +138,10 @@ class Blocks:
     def _room(self, num_arcs: int) -> tuple[NDArray[np.uint32], dict[str, NDArray[Any]]]:
         columns = {name: np.empty(num_arcs, dtype) for name, dtype in self._types.items()}
         return np.empty(num_arcs, dtype=np.uint32), columns
+
+
+_BUCKET_BITS = 12
+"""Which of 2**12 buckets of vertices a block's sources are in is kept: 512 bytes a block of some 400 KB."""
 
 
 class _At:

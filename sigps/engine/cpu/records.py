@@ -149,14 +149,13 @@ class Records:
         return lambda span: run(*span)
 
     def _gather(self, num_ghosts_sent: int) -> Callable[[Span], Any]:
-        return self._gather_along(num_ghosts_sent)(self._state.pull_edges)
+        return self._gather_along(self._sender_filter(num_ghosts_sent))(self._state.pull_edges)
 
-    def _gather_along(self, num_ghosts_sent: int) -> Callable[[Edges], Callable[[Span], Any]]:
+    def _gather_along(self, sender_filter: int) -> Callable[[Edges], Callable[[Span], Any]]:
         """Return a function of in-edges, and this of a range of vertices that have them, which then pull."""
         state = self._state
         consumption = state.program.consumption
         loop = state.loop(_LOOPS.get(consumption, "gather_combined"))
-        sender_filter = self._sender_filter(num_ghosts_sent)
         arguments, zero, given = state.arguments(), state.aggregates.identity, state.aggregates.given
         reads_bits = sender_filter in (SENDERS_BITMAP, SENDERS_TEST_EACH)
         bits = np.packbits(state.read.sent, bitorder="little") if reads_bits else state.read.sent[:0]

@@ -32,7 +32,8 @@ __all__ = ["StreamingEngine"]
 class StreamedRecords(Records):
     """Pull and push of one partition whose edges stay packed.
 
-    A pull unpacks the blocks in which a vertex has not retired. A push, where rows serve both directions and the order
+    A pull unpacks the blocks with a sender among their sources, as far as is known (`Blocks.may_have_sender`), unless
+    all their vertices have retired. A push, where rows serve both directions and the order
     in which messages combine does not matter, unpacks those with a sender.
     """
 
@@ -45,7 +46,7 @@ class StreamedRecords(Records):
 
     def compile(self) -> None:
         """Run superstep 0's loop over no vertices: compiling it is no superstep's time."""
-        self._gather_along(0)(self._walkable(self._blocks.nothing()))((np.uint64(0), np.uint64(0)))
+        self._gather_along(SENDERS_NONE)(self._walkable(self._blocks.nothing()))((np.uint64(0), np.uint64(0)))
 
     def _walkable(self, block: Edges) -> Edges:
         """Return this thread's last block, whose out-edges compute() may walk from now on."""
@@ -55,18 +56,23 @@ class StreamedRecords(Records):
 
     def _pull(self, ghosts: NDArray[np.int64], counters: Counters) -> None:
         state, blocks = self._state, self._blocks
-        gather_along = self._gather_along(ghosts.size)
+        sender_filter = self._sender_filter(ghosts.size)
+        gather_along, gather_nothing = self._gather_along(sender_filter), self._gather_along(SENDERS_NONE)
         status, walks = state.fields.status, state.program.reads_edges
-        no_messages = self._sender_filter(ghosts.size) == SENDERS_NONE
+        no_messages = sender_filter == SENDERS_NONE
+        buckets = blocks.buckets_of(state.read.sent)
 
         def gather(number: int) -> tuple[Any, bool]:
             span = blocks.spans[number]
             own = status[int(span[0]) : int(span[1])]
-            if (own == RETIRED).all() or (no_messages and not (own == ACTIVE).any()):
+            if (own == RETIRED).all():
                 return None, False
-            reads = walks or not no_messages
+            has_sender = not no_messages and blocks.may_have_sender(number, buckets)
+            if not has_sender and not (own == ACTIVE).any():
+                return None, False
+            reads = walks or has_sender
             edges = self._walkable(blocks.block(number)) if reads else blocks.nothing()
-            return gather_along(edges)(span), reads
+            return (gather_along if reads else gather_nothing)(edges)(span), reads
 
         for found, was_read in state.threads.map(gather, range(len(blocks))):
             if found is not None:

@@ -139,6 +139,16 @@ def test_blocks_are_skipped_and_counted(tmp_path: Path) -> None:
     assert [s.bytes_read for s in unread] == [0]
 
 
+def test_a_pull_reads_the_blocks_whose_sources_sent(tmp_path: Path) -> None:
+    line = np.arange(4000)
+    graph = Graph.from_edges(line[:-1], line[1:])
+    stats = both(BFS(source=0), graph, packed(graph, tmp_path), max_supersteps=40).stats
+    whole = sigps.load(tmp_path / "graph.sigps").packed.rows.words.nbytes  # type: ignore[union-attr]
+    assert [s.direction for s in stats] == ["pull"] * 40
+    assert stats[1].bytes_read == whole  # what is in a block is known when it was read once
+    assert all(0 < s.bytes_read < whole / 10 and s.blocks_skipped > 50 for s in stats[2:])
+
+
 class LowerHalf(Vertex, message=int):
     """Vertices from 1,000 on retire at once; the others count what comes, three times."""
 
